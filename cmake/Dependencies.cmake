@@ -1,0 +1,24 @@
+# Every library that Paceline uses; docs/dependencies.md says what for and why this one.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(dnnl REQUIRED)
+find_package(OpenMP REQUIRED)
+
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
+add_library(hwy::hwy ALIAS PkgConfig::HWY)
+
+find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
+add_library(asio::asio INTERFACE IMPORTED)
+target_include_directories(asio::asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
+target_compile_definitions(asio::asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(asio::asio INTERFACE Threads::Threads)
+
+if(PACELINE_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  enable_testing()
+endif()

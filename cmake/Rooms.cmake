@@ -1,0 +1,107 @@
+# add_room(NAME [LIBRARIES …]): the library of src/NAME, over all rooms added before it, and the
+# program NAME_tests of every *_test.cc in it. Sources and tests are found by folder.
+set(PACELINE_WARNINGS -Wall -Wextra -Werror -Wpedantic)
+set(PACELINE_ROOMS "")
+
+function(add_room name)
+  cmake_parse_arguments(ROOM "" "" "LIBRARIES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+
+  if(NOT sources)
+    return()
+  endif()
+  add_library(paceline_${name} STATIC ${sources})
+  target_include_directories(paceline_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include
+                                                     ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(paceline_${name} PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(paceline_${name} PUBLIC ${ROOM_LIBRARIES})
+  set_target_properties(paceline_${name} PROPERTIES LINKER_LANGUAGE CXX
+                                                    POSITION_INDEPENDENT_CODE ON)
+  if(PACELINE_ROOMS)
+    list(GET PACELINE_ROOMS -1 below)
+    target_link_libraries(paceline_${name} PUBLIC paceline_${below})
+  endif()
+  set(PACELINE_ROOMS ${PACELINE_ROOMS} ${name} PARENT_SCOPE)
+
+  if(PACELINE_TESTS AND tests)
+    add_executable(${name}_tests ${tests})
+    target_compile_options(${name}_tests PRIVATE ${PACELINE_WARNINGS})
+    target_link_libraries(${name}_tests PRIVATE paceline_${name} GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()
+
+# The library that is installed: the objects of all rooms in one archive.
+function(add_paceline_library)
+  set(objects "")
+  foreach(room ${PACELINE_ROOMS})
+    list(APPEND objects $<TARGET_OBJECTS:paceline_${room}>)
+  endforeach()
+  add_library(paceline STATIC ${objects})
+  set_target_properties(paceline PROPERTIES LINKER_LANGUAGE CXX)
+  target_include_directories(paceline PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(paceline PUBLIC cxx_std_20)
+  target_link_libraries(paceline PUBLIC Threads::Threads fmt::fmt $<LINK_ONLY:DNNL::dnnl>
+                                        $<LINK_ONLY:OpenMP::OpenMP_CXX>)
+endfunction()
+
+# The model zoo sees only include/paceline/.
+function(add_models)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/models/*.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(NOT sources)
+    return()
+  endif()
+  add_library(paceline_models STATIC ${sources})
+  target_include_directories(paceline_models PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_options(paceline_models PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(paceline_models PUBLIC paceline PRIVATE fmt::fmt)
+  if(PACELINE_TESTS AND tests)
+    add_executable(models_tests ${tests})
+    target_compile_options(models_tests PRIVATE ${PACELINE_WARNINGS})
+    target_link_libraries(models_tests PRIVATE paceline_models GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(models_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  endif()
+endfunction()
+
+# The command `paceline`.
+function(add_tools)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(paceline_command ${sources})
+  set_target_properties(paceline_command PROPERTIES OUTPUT_NAME paceline RUNTIME_OUTPUT_DIRECTORY
+                                                                         ${PROJECT_BINARY_DIR})
+  target_include_directories(paceline_command PRIVATE ${PROJECT_SOURCE_DIR}
+                                                      ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(paceline_command PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(paceline_command PRIVATE paceline_models CLI11::CLI11
+                                                 nlohmann_json::nlohmann_json)
+endfunction()
+
+# tests/*_test.cc: what needs several processes, or several rooms and the models at once.
+function(add_process_tests)
+  file(GLOB tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*_test.cc)
+  if(NOT tests)
+    return()
+  endif()
+  file(GLOB support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*.cc)
+  add_executable(process_tests ${support})
+  target_include_directories(process_tests PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(process_tests PRIVATE ${PACELINE_WARNINGS})
+  target_compile_definitions(process_tests PRIVATE PACELINE_COMMAND="$<TARGET_FILE:paceline_command>"
+                                                   PACELINE_SOURCE="${PROJECT_SOURCE_DIR}"
+                                                   PACELINE_BUILD="${PROJECT_BINARY_DIR}")
+  target_link_libraries(process_tests PRIVATE paceline_models paceline_train
+                                              nlohmann_json::nlohmann_json GTest::gmock
+                                              GTest::gtest_main)
+  add_dependencies(process_tests paceline_command)
+  gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,75 @@
+// Which tasks a job has, where they are, and which of them this process is.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+/// Addresses "host:port" by job name and index.
+struct ClusterSpec {
+  std::vector<std::string> ps, workers;
+  bool operator==(const ClusterSpec&) const = default;
+  /// "ps=a:1,b:1;worker=c:1". Throws kUsage on an unknown job, a bad or a duplicate address.
+  static ClusterSpec parse(const std::string& text);
+  std::string str() const;
+};
+
+/// "ps:0", "worker:2"; worker:0 is the chief.
+struct TaskId {
+  enum class Job : std::uint8_t { kPs, kWorker };
+  Job job = Job::kWorker;
+  int index = 0;
+  bool operator==(const TaskId&) const = default;
+  static TaskId parse(const std::string& text);
+  std::string str() const;
+};
+
+struct DeviceChoice {
+  std::string kind = "cpu";  // "cpu" or "sim"
+  int index = 0;
+  double sim_step_ms = 0;
+  double sim_gflops = 0;
+};
+
+/// Everything about a job that is not the model: from flags, complete with defaults.
+struct Cluster {
+  enum class Role : std::uint8_t { kAlone, kLauncher, kTask };
+  Role role = Role::kAlone;
+  ClusterSpec spec;       // empty when alone
+  TaskId task;            // worker:0 when alone
+  std::string cluster_id; // the same for all tasks of a run
+  std::string bind;       // listen here instead of the address in the spec
+  std::string link = "auto";
+  int local_ps = 0, local_workers = 0;  // the launcher's
+  DeviceChoice device;
+  int threads = 0;        // 0: all cores
+  double join_timeout_s = 300;
+  bool stop_on_failure = true;   // --on-failure stop|continue
+  bool show_placement = false;
+
+  bool distributed() const { return role != Role::kAlone; }
+  bool is_chief() const { return task.job == TaskId::Job::kWorker && task.index == 0; }
+  int workers() const { return spec.workers.empty() ? 1 : int(spec.workers.size()); }
+};
+
+/// How long a run goes on and what it leaves behind; flags of every program.
+struct RunOptions {
+  std::optional<std::int64_t> steps;  // global steps, absolute
+  std::optional<double> seconds;
+  std::string report;                 // JSON file; empty: none
+  bool quiet = false;
+  std::uint64_t seed = 1;
+};
+
+/// The whole main function of a program that trains: reads the cluster and run flags of `argv`
+/// (--help lists them), and then, by them, launches the tasks on this machine, serves as a ps, or
+/// calls `work` as the only process or as a worker. Reports errors and returns the exit status:
+/// 0, 1 failed, 2 usage, 130 interrupted.
+int run_program(int argc, char** argv,
+                const std::function<void(const Cluster&, const RunOptions&)>& work);
+
+}  // namespace paceline

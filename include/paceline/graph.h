@@ -1,0 +1,207 @@
+// A dataflow graph: nodes apply ops to values; shapes are static and checked when a node is added.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "paceline/dtype.h"
+#include "paceline/shape.h"
+#include "paceline/tensor.h"
+
+namespace paceline {
+
+class Graph;
+class Node;
+struct Op;
+class OpRegistry;
+
+/// What is known of a value before it is computed.
+struct ValueType {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  /// "float32 (3,4)".
+  std::string str() const;
+  bool operator==(const ValueType&) const = default;
+};
+
+/// One output of a node: a handle, cheap to copy, valid as long as its graph. A default-made Value
+/// is no value; in gradients it stands for zero.
+class Value {
+ public:
+  Value() = default;
+  Value(Node* node, int output) : node_(node), output_(output) {}
+
+  explicit operator bool() const { return node_ != nullptr; }
+  Node& node() const { return *node_; }
+  int output() const { return output_; }
+  Graph& graph() const;
+  const ValueType& type() const;
+  const Shape& shape() const { return type().shape; }
+  DType dtype() const { return type().dtype; }
+  /// The node's scoped name; ":k" is appended for output k > 0.
+  std::string name() const;
+
+  bool operator==(const Value&) const = default;
+
+ private:
+  Node* node_ = nullptr;
+  int output_ = 0;
+};
+
+/// What parametrises an op beside its inputs. get<T>() throws kInvalidArgument when absent or of
+/// another type.
+class Attributes {
+ public:
+  using Item = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
+                            DType, Tensor>;
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<const std::string, Item>> items) : items_(items) {}
+
+  void set(const std::string& name, Item item) { items_[name] = std::move(item); }
+  bool has(const std::string& name) const { return items_.contains(name); }
+  template <typename T>
+  const T& get(const std::string& name) const {
+    const T* item = std::get_if<T>(&find(name));
+    if (item == nullptr) wrong_type(name);
+    return *item;
+  }
+  const std::map<std::string, Item>& items() const { return items_; }
+
+ private:
+  const Item& find(const std::string& name) const;
+  [[noreturn]] static void wrong_type(const std::string& name);
+  std::map<std::string, Item> items_;
+};
+
+/// An op applied to values. Made by Graph::add, owned by its graph.
+class Node {
+ public:
+  const Op& op() const { return *op_; }
+  /// Unique in the graph, with its scopes: "layer1/matmul".
+  const std::string& name() const { return name_; }
+  /// Position in the graph; an input's id is always smaller.
+  int id() const { return id_; }
+  Graph& graph() const { return *graph_; }
+  std::span<const Value> inputs() const { return inputs_; }
+  const Value& input(int i) const { return inputs_[std::size_t(i)]; }
+  std::span<const ValueType> outputs() const { return outputs_; }
+  Value output(int i) const { return Value(const_cast<Node*>(this), i); }
+  const Attributes& attributes() const { return attributes_; }
+
+ private:
+  friend class Graph;
+  Node() = default;
+  const Op* op_ = nullptr;
+  std::string name_;
+  int id_ = 0;
+  Graph* graph_ = nullptr;
+  std::vector<Value> inputs_;
+  std::vector<ValueType> outputs_;
+  Attributes attributes_;
+};
+
+/// How a variable begins. Values depend on (seed, variable name, element) only.
+struct Initializer {
+  enum class Kind : std::uint8_t { kConstant, kUniform, kNormal, kTruncatedNormal };
+  Kind kind = Kind::kConstant;
+  float a = 0;  // constant: the value; uniform: low; normal: mean
+  float b = 0;  // uniform: high; normal: standard deviation
+  bool glorot = false;  // uniform ±√(6 / (fan_in + fan_out)) (Glorot & Bengio, AISTATS 2010)
+
+  static Initializer constant(float value) { return {Kind::kConstant, value, 0, false}; }
+  static Initializer zeros() { return constant(0); }
+  static Initializer uniform(float low, float high) { return {Kind::kUniform, low, high, false}; }
+  static Initializer normal(float mean, float stddev) { return {Kind::kNormal, mean, stddev, false}; }
+  /// Redrawn beyond two standard deviations.
+  static Initializer truncated_normal(float mean, float stddev) {
+    return {Kind::kTruncatedNormal, mean, stddev, false};
+  }
+  /// fan_in and fan_out are the last but one and the last dimension times the rest.
+  static Initializer glorot_uniform() { return {Kind::kUniform, 0, 0, true}; }
+  /// Fills `values`, of shape `shape`, for the variable `name`.
+  void fill(std::span<float> values, const Shape& shape, std::uint64_t seed,
+            std::string_view name) const;
+};
+
+/// Owns nodes. Not thread-safe; may be moved (values stay valid), not copied.
+class Graph {
+ public:
+  /// With the ops of the library.
+  Graph();
+  /// With the ops of `ops`, which must outlive the graph.
+  explicit Graph(const OpRegistry& ops);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  /// A value that is fed before each step.
+  Value input(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
+  /// A shared variable: lives in the parameter store, matched between graphs by its scoped name.
+  /// Asking twice for a name gives the same value; with another type it throws kInvalidArgument.
+  Value variable(const std::string& name, const Shape& shape,
+                 Initializer initializer = Initializer::zeros(), DType dtype = DType::kFloat32);
+  /// A local variable: lives in this task's memory, belongs to this graph alone, begins at zero.
+  Value local(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
+  /// At the end of each step the local variable becomes `value` (same type).
+  void assign(Value local, Value value);
+  Value constant(const Tensor& value, const std::string& name = "constant");
+
+  /// Adds a node: infers its outputs, which throws kInvalidArgument "[op] …" with the shapes when
+  /// the inputs do not fit. `name` defaults to the op's; made unique within its scope.
+  Node& add(std::string_view op, std::span<const Value> inputs, Attributes attributes = {},
+            std::string_view name = {});
+  /// The first output of such a node.
+  Value apply(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {},
+              std::string_view name = {});
+
+  /// Gives `value` a name by which it can be asked for (scoped; unique, else kInvalidArgument).
+  Value named(const std::string& name, Value value);
+  /// A named value, variable, input or node by its scoped name. Throws kNotFound with the nearest.
+  Value find(std::string_view name) const;
+
+  /// While it lives, names of the graph begin with "name/".
+  class Scope {
+   public:
+    Scope(Graph& graph, std::string_view name);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Graph& graph_;
+    std::size_t length_;
+  };
+  [[nodiscard]] Scope scope(std::string_view name) { return Scope(*this, name); }
+
+  struct Assignment {
+    Value local, value;
+  };
+  const OpRegistry& ops() const { return *ops_; }
+  std::span<const std::unique_ptr<Node>> nodes() const { return nodes_; }
+  std::span<const Assignment> assignments() const { return assignments_; }
+  const std::map<std::string, Value, std::less<>>& names() const { return names_; }
+
+  /// One line a node: name, op, shapes, FLOPs and bytes; totals at the end.
+  std::string text() const;
+  /// Graphviz, the same facts as labels.
+  std::string dot() const;
+
+ private:
+  std::string scoped(std::string_view name) const { return scope_ + std::string(name); }
+  std::string unique_name(std::string_view name);
+
+  const OpRegistry* ops_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<Assignment> assignments_;
+  std::map<std::string, Value, std::less<>> names_;
+  std::map<std::string, int, std::less<>> name_counts_;
+  std::string scope_;
+};
+
+}  // namespace paceline

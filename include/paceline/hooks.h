@@ -1,0 +1,48 @@
+// Hooks: small objects that see every step of a session.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "paceline/session.h"
+
+namespace paceline {
+
+class Hook {
+ public:
+  virtual ~Hook() = default;
+  virtual void begin(Session&) {}
+  /// After a step; false ends the run.
+  virtual bool after_step(Session& session, const StepResult& result) = 0;
+  virtual void end(Session&) {}
+};
+
+/// Ends training when the global step is reached (absolute, as last_step of StopAtStepHook).
+class StopAtStep : public Hook {
+ public:
+  explicit StopAtStep(std::int64_t last_step) : last_step_(last_step) {}
+  bool after_step(Session&, const StepResult& result) override {
+    return result.global_step < last_step_;
+  }
+
+ private:
+  std::int64_t last_step_;
+};
+
+/// Step, loss, speed and time left: one line that renews itself on a terminal, a line every few
+/// seconds elsewhere.
+class Progress : public Hook {
+ public:
+  explicit Progress(std::chrono::milliseconds every = std::chrono::seconds(5));
+  ~Progress() override;
+  Progress(Progress&&) noexcept;
+  void begin(Session&) override;
+  bool after_step(Session& session, const StepResult& result) override;
+  void end(Session&) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace paceline

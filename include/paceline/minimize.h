@@ -1,0 +1,53 @@
+// From a loss to what a step trains: gradients, rules per group of variables, clipping.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/op.h"
+#include "paceline/rule.h"
+#include "paceline/schedule.h"
+
+namespace paceline {
+
+/// Variables whose scoped name begins with `prefix` (the longest matching group counts).
+struct VariableGroup {
+  std::string prefix;
+  std::optional<Rule> rule;      // default: the rule given to minimize
+  float weight_decay = 0;        // adds weight_decay·w to the gradient, ½·weight_decay·Σw² to the loss
+  bool frozen = false;           // read, never updated
+  std::optional<Schedule> learning_rate;  // default: MinimizeOptions::learning_rate
+};
+
+struct MinimizeOptions {
+  /// Gradients are scaled by min(1, clip_norm / global norm); 0: no clipping.
+  float clip_norm = 0;
+  Schedule learning_rate;
+  std::vector<VariableGroup> groups;
+};
+
+/// One variable's part in a train step.
+struct VariableUpdate {
+  Value variable;
+  Gradient contribution;  // sparse: ids are unique and rows summed, see sum_rows; count below
+  Value row_count;        // sparse only: int32 scalar, how many of the rows are valid
+  Rule rule;
+  float weight_decay = 0;
+  Schedule learning_rate;
+};
+
+/// What a train step computes and changes.
+struct Training {
+  Value loss;                            // with the weight-decay terms
+  std::vector<VariableUpdate> updates;   // in the order in which variables were made
+  Value global_norm;                     // of all contributions; only with clipping
+  float clip_norm = 0;
+  Graph& graph() const { return loss.graph(); }
+};
+
+/// Adds the gradients of `loss` (a scalar) by all variables that it depends on. Throws
+/// kInvalidArgument when it depends on none, or through an op without gradient.
+Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options = {});
+
+}  // namespace paceline

@@ -1,0 +1,92 @@
+// What an op is, and how to add one of your own: shape, gradient, cost and a kernel.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "paceline/graph.h"
+#include "paceline/kernel.h"
+
+namespace paceline {
+
+/// The inputs of a node that is being added.
+struct OpInputs {
+  std::string_view op;
+  std::span<const ValueType> types;
+  const Attributes& attributes;
+
+  const Shape& shape(int i) const { return types[std::size_t(i)].shape; }
+  DType dtype(int i) const { return types[std::size_t(i)].dtype; }
+  /// Throws kInvalidArgument "[op] message".
+  [[noreturn]] void fail(const std::string& message) const;
+  /// Throws unless there are exactly `count` inputs.
+  void expect_count(std::size_t count) const;
+};
+
+/// The derivative of the loss by a value: dense (the value's shape), or rows of it: row r of
+/// `rows` (n, …) belongs to row ids[r] (int32, (n)) of the value; ids may repeat, their rows add.
+/// Neither: zero.
+struct Gradient {
+  Value dense;
+  Value ids, rows;
+  bool sparse() const { return bool(rows); }
+  explicit operator bool() const { return bool(dense) || sparse(); }
+};
+
+/// What one execution costs on any device.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;  // read and written at least once
+};
+
+struct Op {
+  std::string name;
+  /// The types of the outputs; fails with the shapes in its message.
+  std::function<std::vector<ValueType>(const OpInputs&)> infer;
+  /// Adds nodes that compute the gradients of the inputs from those of the outputs (a Value that
+  /// is false stands for zero); one Gradient an input. Without it the op has no gradient, and
+  /// `no_gradient` says why.
+  std::function<std::vector<Gradient>(const Node&, std::span<const Value> output_gradients)>
+      gradient;
+  std::string no_gradient;
+  std::function<Cost(const Node&)> cost;
+
+  /// The kernel of an op defined outside the library, for every CPU-like device. The library's own
+  /// ops leave it empty: their kernels are in kernels/.
+  KernelFunction kernel;
+
+  /// Output 0 may take the memory of these inputs (element i of the output depends on element i of
+  /// that input only).
+  std::vector<int> in_place;
+  /// Output 0 is input 0 under another shape: no kernel, no memory.
+  bool view = false;
+  /// Draws random numbers or has an effect: never merged, folded or dropped for its inputs.
+  bool stateful = false;
+};
+
+/// The ops that a graph may use.
+class OpRegistry {
+ public:
+  /// Throws kInvalidArgument when the name is taken, or infer or cost is missing, or neither
+  /// gradient nor no_gradient is given.
+  const Op& add(Op op);
+  /// Throws kNotFound, with the nearest name.
+  const Op& find(std::string_view name) const;
+  std::vector<const Op*> all() const;
+
+ private:
+  std::map<std::string, std::unique_ptr<Op>, std::less<>> ops_;
+};
+
+/// The library's ops; never changes.
+const OpRegistry& builtin_ops();
+/// A registry with the library's ops, to which own ones can be added.
+OpRegistry copy_of_builtin_ops();
+/// Adds an op of your own to `registry`; it must have a kernel.
+const Op& register_op(OpRegistry& registry, Op op);
+
+}  // namespace paceline

@@ -1,0 +1,102 @@
+// The library's ops as functions that add nodes. Every one throws kInvalidArgument, naming the op
+// and the shapes, when its inputs do not fit. Shapes in comments: N batch, T unrolled steps,
+// H hidden, V vocabulary. Unless said otherwise float32 or float64, all inputs of one type.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+// Linear algebra.
+/// (m,k) × (k,n) → (m,n); a transposed operand is given as (k,m) or (n,k).
+Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
+/// (…,n) + (n) → (…,n).
+Value bias(Value x, Value b);
+/// x (N,in) · variable "name/w" (in,units) + variable "name/b" (units) → (N,units).
+Value dense(Value x, std::int64_t units, std::string_view name,
+            Initializer weights = Initializer::glorot_uniform(),
+            Initializer biases = Initializer::zeros());
+
+// Element-wise, with NumPy broadcasting for two operands.
+Value add(Value a, Value b);
+Value sub(Value a, Value b);
+Value mul(Value a, Value b);
+Value div(Value a, Value b);
+inline Value operator+(Value a, Value b) { return add(a, b); }
+inline Value operator-(Value a, Value b) { return sub(a, b); }
+inline Value operator*(Value a, Value b) { return mul(a, b); }
+inline Value operator/(Value a, Value b) { return div(a, b); }
+/// x · factor.
+Value scale(Value x, double factor);
+Value relu(Value x);
+/// max(x, 0) + slope · min(x, 0).
+Value leaky_relu(Value x, double slope);
+Value sigmoid(Value x);
+Value tanh(Value x);
+Value exp(Value x);
+Value log(Value x);
+Value sqrt(Value x);
+Value square(Value x);
+/// To another element type; float to integer truncates, anything to bool is "not zero".
+Value cast(Value x, DType dtype);
+
+// Shape.
+/// The same elements in order; one dimension may be −1.
+Value reshape(Value x, std::span<const std::int64_t> dims);
+Value reshape(Value x, std::initializer_list<std::int64_t> dims);
+/// Output dimension i is input dimension permutation[i]; empty reverses all.
+Value transpose(Value x, std::vector<std::int64_t> permutation = {});
+Value concat(std::span<const Value> parts, int axis);
+/// `parts` pieces of equal size.
+std::vector<Value> split(Value x, int parts, int axis);
+/// Elements [begin, begin + size) of each dimension.
+Value slice(Value x, std::vector<std::int64_t> begin, std::vector<std::int64_t> size);
+/// Zeros around: before[i] and after[i] in dimension i.
+Value pad(Value x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
+
+// Reductions over `axes` (all when empty); reduced dimensions are dropped unless kept as 1.
+Value reduce_sum(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
+Value reduce_mean(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
+Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
+/// √(Σ over all inputs of Σ x²), a scalar.
+Value global_norm(std::span<const Value> values);
+
+// Losses and metrics.
+/// −log softmax(logits)[label] per row: logits (N,V), labels int32 (N) → (N). A label outside
+/// [0,V) throws kInvalidArgument when the step runs.
+Value softmax_cross_entropy(Value logits, Value labels);
+/// mean((a − b)²), a scalar.
+Value mean_squared_error(Value a, Value b);
+/// Index of the largest element of each row, the first of equals: (N,V) → int32 (N).
+Value arg_max(Value x);
+/// Share of rows whose label is among the k largest: logits (N,V), labels int32 (N) → scalar.
+Value top_k_accuracy(Value logits, Value labels, int k);
+
+// Sequence models.
+/// Row ids[i] of table (V,H): ids int32 of any shape (…) → (…,H). The gradient by the table is
+/// sparse. An id outside [0,V) throws kInvalidArgument when the step runs.
+Value embedding_lookup(Value table, Value ids);
+/// One LSTM layer over T steps. x (T,N,I), state_h and state_c (N,H), weights (I+H,4H) with gate
+/// blocks i, j, f, o (input rows first), biases (4H):
+///   c' = c · σ(f + forget_bias) + σ(i) · tanh(j),  h' = tanh(c') · σ(o).
+struct LstmOutput {
+  Value outputs;  // (T,N,H)
+  Value h, c;     // the final state, (N,H) each
+};
+LstmOutput lstm(Value x, Value state_h, Value state_c, Value weights, Value biases,
+                double forget_bias = 0.0);
+/// Each element kept with probability `keep` and divided by it, else 0; identity when keep is 1.
+Value dropout(Value x, double keep);
+
+// Random values: new ones each step, a function of (seed, node name, task, step).
+Value random_normal(Graph& graph, const Shape& shape, double mean = 0, double stddev = 1);
+Value random_uniform(Graph& graph, const Shape& shape, double low = 0, double high = 1);
+/// int32 in [low, high).
+Value random_integers(Graph& graph, const Shape& shape, std::int64_t low, std::int64_t high);
+
+}  // namespace paceline

@@ -1,0 +1,13 @@
+// Everything a program that trains needs.
+#pragma once
+
+#include "paceline/cluster.h"
+#include "paceline/error.h"
+#include "paceline/graph.h"
+#include "paceline/hooks.h"
+#include "paceline/minimize.h"
+#include "paceline/op.h"
+#include "paceline/ops.h"
+#include "paceline/session.h"
+#include "paceline/text.h"
+#include "paceline/version.h"

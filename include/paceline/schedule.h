@@ -1,0 +1,36 @@
+// Learning-rate schedules: a factor on every rule's own learning rate, by step.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace paceline {
+
+/// A factor as a function of the global step; the default is 1 always. Schedules multiply.
+class Schedule {
+ public:
+  Schedule() = default;
+  explicit Schedule(std::function<double(std::int64_t step)> factor) : factor_(std::move(factor)) {}
+
+  static Schedule constant(double factor);
+  /// rate^(step / decay_steps).
+  static Schedule exponential(double rate, std::int64_t decay_steps);
+  /// rate^⌊step / decay_steps⌋.
+  static Schedule staircase(double rate, std::int64_t decay_steps);
+  /// factors[i] for steps in [boundaries[i−1], boundaries[i]); one factor more than boundaries.
+  static Schedule piecewise(std::vector<std::int64_t> boundaries, std::vector<double> factors);
+  /// (1 − end)·(1 − step/decay_steps)^power + end; `end` from decay_steps on.
+  static Schedule polynomial(std::int64_t decay_steps, double end, double power);
+  /// (1 − end)·½(1 + cos(π·step/decay_steps)) + end (Loshchilov & Hutter, arXiv 1608.03983).
+  static Schedule cosine(std::int64_t decay_steps, double end = 0);
+  /// (step + 1)/warm_up_steps for the first steps, then `after` counted from there.
+  static Schedule warm_up(std::int64_t warm_up_steps, Schedule after);
+
+  double at(std::int64_t step) const { return factor_ ? factor_(step) : 1.0; }
+
+ private:
+  std::function<double(std::int64_t)> factor_;
+};
+
+}  // namespace paceline

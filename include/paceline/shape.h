@@ -1,0 +1,38 @@
+// The static shape of a tensor.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace paceline {
+
+/// Up to eight dimensions, each zero or more, row-major. A scalar has rank 0 and one element.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 8;
+
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> dims);
+  /// Throws kInvalidArgument on more than kMaxRank dimensions, a negative one, or a product that
+  /// does not fit int64.
+  explicit Shape(std::span<const std::int64_t> dims);
+
+  int rank() const { return rank_; }
+  /// Dimension i; a negative i counts from the end. Throws kInvalidArgument when out of range.
+  std::int64_t operator[](int i) const;
+  std::int64_t elements() const;
+  std::span<const std::int64_t> dims() const { return {dims_.data(), std::size_t(rank_)}; }
+  /// "(3,4)"; "()" for a scalar.
+  std::string str() const;
+
+  bool operator==(const Shape& other) const;
+
+ private:
+  std::array<std::int64_t, kMaxRank> dims_{};
+  int rank_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,86 @@
+// Values in memory: a Tensor owns (shares) its buffer, a TensorView borrows it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "paceline/dtype.h"
+#include "paceline/shape.h"
+
+namespace paceline {
+
+/// Row-major values in memory that somebody else owns and that must outlive the view.
+struct TensorView {
+  void* data = nullptr;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+
+  std::size_t bytes() const { return std::size_t(shape.elements()) * size_of(dtype); }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+};
+
+/// A row-major tensor in host memory, 64-byte aligned. Copies share the buffer.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Zero-filled.
+  Tensor(DType dtype, const Shape& shape);
+  template <typename T>
+  static Tensor of(const Shape& shape, const std::vector<T>& values);
+  template <typename T>
+  static Tensor scalar(T value) {
+    return of<T>(Shape{}, {value});
+  }
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t elements() const { return shape_.elements(); }
+  std::size_t bytes() const { return std::size_t(elements()) * size_of(dtype_); }
+  bool defined() const { return buffer_ != nullptr; }
+
+  void* raw() const { return buffer_.get(); }
+  /// Throws kInvalidArgument when T is not the tensor's element type.
+  template <typename T>
+  std::span<T> data() const {
+    check_dtype(kDTypeOf<T>);
+    return {static_cast<T*>(raw()), std::size_t(elements())};
+  }
+  /// The value of a tensor of one element.
+  template <typename T>
+  T item() const;
+  TensorView view() const { return {raw(), dtype_, shape_}; }
+  /// A copy with a buffer of its own.
+  Tensor clone() const;
+
+ private:
+  void check_dtype(DType asked) const;
+
+  DType dtype_ = DType::kFloat32;
+  Shape shape_;
+  std::shared_ptr<void> buffer_;
+};
+
+/// Throws kInvalidArgument unless `values` has as many elements as `shape`.
+void check_element_count(const Shape& shape, std::size_t values);
+
+template <typename T>
+Tensor Tensor::of(const Shape& shape, const std::vector<T>& values) {
+  check_element_count(shape, values.size());
+  Tensor tensor(kDTypeOf<T>, shape);
+  std::span<T> data = tensor.data<T>();
+  for (std::size_t i = 0; i < values.size(); ++i) data[i] = values[i];
+  return tensor;
+}
+
+template <typename T>
+T Tensor::item() const {
+  check_element_count(shape_, 1);
+  return data<T>()[0];
+}
+
+}  // namespace paceline

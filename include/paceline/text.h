@@ -1,0 +1,54 @@
+// Text for language models: vocabulary, streams of word ids, and generated corpora.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace paceline {
+
+/// Words to ids by (−count, word) of a text; newline counts as "<eos>".
+class Vocabulary {
+ public:
+  /// The `most` most frequent types of the file. Throws kNotFound, kDataLoss (not text, empty).
+  static Vocabulary from_file(const std::string& path, std::size_t most = 10000);
+
+  std::size_t size() const { return words_.size(); }
+  const std::string& word(std::int32_t id) const { return words_[std::size_t(id)]; }
+  /// Id of the word, of "<unk>" when it is unknown, else throws kNotFound naming the word.
+  std::int32_t id(std::string_view word) const;
+  /// The file as one stream of ids, "<eos>" at each newline.
+  std::vector<std::int32_t> read(const std::string& path) const;
+
+ private:
+  std::vector<std::string> words_;
+  std::unordered_map<std::string, std::int32_t> ids_;
+};
+
+/// A stream laid out as `batch` rows; batch i is columns [i·steps, (i+1)·steps), its targets the
+/// same columns shifted by one (Zaremba et al., arXiv 1409.2329).
+class TextBatches {
+ public:
+  /// Throws kInvalidArgument when the stream gives less than one batch.
+  TextBatches(std::vector<std::int32_t> stream, std::int64_t batch, std::int64_t steps);
+  std::int64_t size() const { return count_; }
+  /// Fills inputs and targets, each (steps, batch) row-major: time first.
+  void fill(std::int64_t index, std::int32_t* inputs, std::int32_t* targets) const;
+
+ private:
+  std::vector<std::int32_t> stream_;
+  std::int64_t batch_, steps_, row_, count_;
+};
+
+/// Part `index` of `parts` equal contiguous parts of a stream.
+std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& stream, int index, int parts);
+
+/// Writes ptb.train.txt, ptb.valid.txt and ptb.test.txt, split as Penn Treebank is, into the folder:
+/// `words` words in all of exactly 10,000 types (with <eos> and <unk>, each in train), Zipf
+/// frequencies, a hidden-state grammar that a model can learn; the same bytes for the same seed.
+/// Throws kInvalidArgument when `words` is too small, naming the least.
+void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_t seed);
+
+}  // namespace paceline

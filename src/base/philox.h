@@ -1,0 +1,36 @@
+// Counter-based random numbers: a pure function of key and counter, the same on every thread,
+// device and run. Philox4x32-10 of Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3",
+// SC 2011.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace paceline {
+
+using PhiloxBlock = std::array<std::uint32_t, 4>;
+
+/// Four random words for a 64-bit key and a 128-bit counter.
+inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high) {
+  std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
+  PhiloxBlock c = {std::uint32_t(counter_low), std::uint32_t(counter_low >> 32),
+                   std::uint32_t(counter_high), std::uint32_t(counter_high >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0];
+    const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c[2];
+    c = {std::uint32_t(p1 >> 32) ^ c[1] ^ k0, std::uint32_t(p1), std::uint32_t(p0 >> 32) ^ c[3] ^ k1,
+         std::uint32_t(p0)};
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c;
+}
+
+/// Uniform in [0, 1), 24 bits.
+inline float to_unit_float(std::uint32_t word) { return float(word >> 8) * 0x1p-24f; }
+
+/// A 64-bit key from a seed and a name (FNV-1a, then a finaliser), so that streams do not meet.
+std::uint64_t random_key(std::uint64_t seed, std::string_view name);
+
+}  // namespace paceline

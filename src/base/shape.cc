@@ -1,0 +1,49 @@
+#include "paceline/shape.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+Shape::Shape(std::initializer_list<std::int64_t> dims)
+    : Shape(std::span<const std::int64_t>(dims.begin(), dims.size())) {}
+
+Shape::Shape(std::span<const std::int64_t> dims) : rank_(int(dims.size())) {
+  if (dims.size() > kMaxRank) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[shape] {} dimensions, at most {} are possible", dims.size(), kMaxRank));
+  }
+  std::int64_t product = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] < 0 || __builtin_mul_overflow(product, std::max<std::int64_t>(dims[i], 1), &product)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("[shape] dimension {} is {}: negative or too large", i, dims[i]));
+    }
+    dims_[i] = dims[i];
+  }
+}
+
+std::int64_t Shape::operator[](int i) const {
+  const int index = i < 0 ? i + rank_ : i;
+  if (index < 0 || index >= rank_) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("[shape] no dimension {} in {}", i, str()));
+  }
+  return dims_[std::size_t(index)];
+}
+
+std::int64_t Shape::elements() const {
+  std::int64_t product = 1;
+  for (std::int64_t dim : dims()) product *= dim;
+  return product;
+}
+
+std::string Shape::str() const { return fmt::format("({})", fmt::join(dims(), ",")); }
+
+bool Shape::operator==(const Shape& other) const {
+  return std::ranges::equal(dims(), other.dims());
+}
+
+}  // namespace paceline

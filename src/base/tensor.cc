@@ -1,0 +1,34 @@
+#include "paceline/tensor.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/buffer.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+Tensor::Tensor(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {
+  buffer_ = allocate_shared_aligned(bytes());
+}
+
+Tensor Tensor::clone() const {
+  Tensor copy(dtype_, shape_);
+  if (bytes() > 0) std::memcpy(copy.raw(), raw(), bytes());
+  return copy;
+}
+
+void Tensor::check_dtype(DType asked) const {
+  if (asked == dtype_) return;
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("[tensor] {} {} read as {}", name_of(dtype_),
+                                                       shape_.str(), name_of(asked)));
+}
+
+void check_element_count(const Shape& shape, std::size_t values) {
+  if (std::size_t(shape.elements()) == values) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[tensor] {} values for shape {}", values, shape.str()));
+}
+
+}  // namespace paceline

@@ -1,0 +1,125 @@
+// The one interface by which a training step meets distribution: a parameter is needed, a
+// contribution is ready. Every way to distribute is one implementation of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/deadline.h"
+#include "paceline/rule.h"
+#include "paceline/tensor.h"
+
+namespace paceline {
+
+/// Index into the list of variables that a store was made with.
+using VariableId = int;
+
+/// A shared variable as every task must agree on it.
+struct VariableSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  Rule rule = Sgd{};
+  float weight_decay = 0;
+  bool trained = true;   // false: frozen or only read
+  bool sparse = false;   // read and updated by rows of dimension 0
+  /// fetch's ps writes all elements anew after each reply.
+  bool rewritten_after_reply = false;
+  bool operator==(const VariableSpec&) const = default;
+};
+
+/// What one plan does with the variables.
+struct PlanBinding {
+  struct Use {
+    VariableId variable;
+    bool updated = false;        // contributes; else only read
+    std::int64_t most_rows = 0;  // sparse: rows that one step can read or contribute
+  };
+  std::vector<Use> uses;  // in the order in which the plan first reads them
+};
+
+enum class StepKind : std::uint8_t { kTrain = 0, kEvaluate = 1, kFetch = 2 };
+
+/// Rows of a sparse variable that a batch reads; unique, ascending.
+struct RowSet {
+  VariableId variable;
+  std::span<const std::int32_t> ids;
+};
+
+/// What travels in a step's first frame.
+struct StepScalars {
+  std::span<const float> learning_rates;  // by VariableId, for every variable of the store
+  std::int64_t examples = 0;
+  std::int64_t step = 0;  // the task's own step, from 0
+};
+
+/// A contribution: dense (the variable's shape, in the place given), or the first `rows` rows.
+struct Contribution {
+  bool sparse = false;
+  std::span<const std::int32_t> ids;  // sparse: unique; ids.size() rows are valid in place()
+};
+
+/// A variable and its slots at one moment.
+struct VariableState {
+  VariableId variable;
+  Tensor value;
+  std::vector<Tensor> slots;  // in the order of Rule::slots(), scalar ones (1)
+};
+
+/// The global step that a contribution made, once the shard that counts has said so.
+class StepHandle {
+ public:
+  virtual ~StepHandle() = default;
+  /// Waits. Throws the store's error, or kDeadlineExceeded.
+  virtual std::int64_t global_step() = 0;
+};
+
+/// A plan's calls on the store, one object per executor; one thread. An error of a peer surfaces
+/// in need, place or end_step, always the earliest one.
+class StoreSteps {
+ public:
+  virtual ~StoreSteps() = default;
+
+  /// Asks for whatever is stale: on the first step, and on the first train step after any other
+  /// use. `rows`: the rows that the batch reads, unless they came already with end_step.
+  virtual void begin_step(StepKind kind, std::span<const RowSet> rows,
+                          const StepScalars& scalars) = 0;
+  /// The value that this step reads, of the variable's full shape; includes this worker's last
+  /// contribution. Of a sparse variable only the asked rows are valid. Waits for values.
+  virtual TensorView need(VariableId variable) = 0;
+  /// Where the contribution is to be written: the variable's shape, or (most_rows, …) when sparse.
+  /// Waits until the previous one was taken.
+  virtual TensorView place(VariableId variable) = 0;
+  /// The contribution is final, and nothing of this step reads the variable or the contribution
+  /// any more. Never blocks.
+  virtual void ready(VariableId variable, const Contribution& contribution) = 0;
+  /// The step's last call. With clipping the contributions count times `clip_scale`.
+  /// `next_rows`: the next batch's rows, if known. The handle is valid until the next end_step.
+  virtual StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) = 0;
+};
+
+struct StoreAccount {
+  std::int64_t bytes_sent = 0, bytes_received = 0;
+  /// Time in which a link of this store had something to send or to receive.
+  Duration transfer{0};
+};
+
+class ParameterStore {
+ public:
+  virtual ~ParameterStore() = default;
+  virtual std::span<const VariableSpec> variables() const = 0;
+  /// `clipped`: contributions are applied when end_step brings the scale, not before.
+  virtual std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) = 0;
+  /// Outside a step: initial values or a restored checkpoint; from then on initialised.
+  virtual void write(std::span<const VariableState> states, std::int64_t global_step) = 0;
+  virtual bool initialised() const = 0;
+  /// Each variable and its slots of one moment; with one worker all of the same step.
+  virtual std::vector<VariableState> read(std::span<const VariableId> variables) = 0;
+  virtual std::int64_t global_step() const = 0;
+  virtual StoreAccount account() const { return {}; }
+};
+
+}  // namespace paceline

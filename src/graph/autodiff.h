@@ -1,0 +1,16 @@
+// Reverse-mode differentiation on the graph: adds nodes that compute the gradients.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "paceline/op.h"
+
+namespace paceline {
+
+/// d loss / d each of `wrt`; loss is a float scalar. A gradient that is zero everywhere is returned
+/// empty. Rows of several look-ups into one variable are concatenated; where a dense and a sparse
+/// gradient meet, or rows reach a node that is not a variable, they are scattered into a dense one.
+std::vector<Gradient> gradients(Value loss, std::span<const Value> wrt);
+
+}  // namespace paceline

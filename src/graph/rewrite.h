@@ -1,0 +1,37 @@
+// Rewriting passes: a new graph that computes the same roots with less work.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// Computes a node whose inputs are all constants; how, the graph does not know.
+class ConstantEvaluator {
+ public:
+  virtual ~ConstantEvaluator() = default;
+  virtual std::vector<Tensor> evaluate(const Node& node, std::span<const Tensor> inputs) = 0;
+};
+
+struct RewriteOptions {
+  bool fold_constants = true;
+  bool merge_common = true;
+  bool fuse = true;  // bias + activation, and element-wise chains
+};
+
+struct RewrittenGraph {
+  std::unique_ptr<Graph> graph;
+  std::vector<Value> roots;  // the same, in the same order, in the new graph
+};
+
+/// Copies what `roots` and the graph's assignments need (dead nodes are left out; all assignments
+/// are kept when `keep_assignments`) and applies the passes. Inputs, variables and locals keep
+/// their names. `evaluator` may be null: nothing is folded then. Roots keep their exact values.
+RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool keep_assignments,
+                       const RewriteOptions& options, ConstantEvaluator* evaluator);
+
+}  // namespace paceline

@@ -1,0 +1,41 @@
+// Update rules on memory: one pass over a range of a variable's elements, or over rows of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "paceline/rule.h"
+
+namespace paceline {
+
+/// Numbers that are the same for all elements of one contribution.
+struct RuleStep {
+  float learning_rate = 0;
+  float clip_scale = 1;    // gradient factor
+  float weight_decay = 0;  // weight_decay·w is added to the scaled gradient
+  std::int64_t count = 1;  // Adam's t: 1 for the first contribution
+};
+
+/// A range of a float32 variable; slot pointers are in the order of Rule::slots() without the
+/// scalar ones (the caller keeps those: `count`). All ranges are equally long.
+struct RuleRange {
+  std::span<float> values;
+  std::span<float* const> slots;
+  std::span<const float> gradient;
+};
+
+/// Applies the rule to the range. Element by element: splitting a range changes no bit.
+void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range);
+
+/// Applies the rule to rows ids[0 … rows) of a variable of `row_size` columns; ids are unique and
+/// within the variable (checked by the caller). Rows that are not named keep value and slots.
+struct RuleRows {
+  float* values;
+  std::span<float* const> slots;
+  std::span<const std::int32_t> ids;
+  const float* gradient;  // (ids.size(), row_size)
+  std::int64_t row_size;
+};
+void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& rows);
+
+}  // namespace paceline

@@ -1,0 +1,89 @@
+// Links between tasks: listen, connect, send frames, receive frames. One interface, one
+// conformance suite (net/conformance.h) for inproc, tcp and what comes.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/clock.h"
+#include "base/deadline.h"
+#include "net/frame.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+/// What a connection tells its owner. Called on a thread of the link, or on one that is inside
+/// Link::help; never two calls for one connection at a time. An exception ends the connection.
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+  /// A header came: where its payload is to be written (exactly payload_bytes long, valid until
+  /// on_frame returns). Not called for an empty payload.
+  virtual std::span<std::byte> place_payload(const FrameHeader& header) = 0;
+  /// The whole frame came.
+  virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload) = 0;
+  /// The last call: the peer closed, died, stopped, or broke the rules. The error says which.
+  virtual void on_closed(const Error& error) = 0;
+};
+
+/// What has gone over a connection.
+struct Traffic {
+  std::atomic<std::int64_t> bytes_sent{0}, bytes_received{0};
+  /// Nanoseconds in which something was being sent or received (their union).
+  std::atomic<std::int64_t> busy_ns{0};
+};
+
+/// One end of a connection. send and close may be called from any thread.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  /// Queues a frame; never blocks. Frames arrive whole and in order. The payload is borrowed until
+  /// `sent` (may be null) is called: when it was handed to the system or copied, or when the
+  /// connection ended before (the frame then may or may not arrive). `sent` must not block.
+  virtual void send(const FrameHeader& header, std::span<const std::byte> payload,
+                    void (*sent)(void* context) = nullptr, void* context = nullptr) = 0;
+  /// Sends what is queued, then closes (gives up at the deadline). The receiver's on_closed follows.
+  virtual void close(Deadline deadline) = 0;
+  virtual bool idle() const = 0;  // nothing queued or on its way out
+  virtual std::string peer() const = 0;   // address, for messages
+  virtual const Traffic& traffic() const = 0;
+};
+
+/// Called for each accepted connection; gives its receiver (owned by the caller, and alive until
+/// on_closed has returned). Refuse by throwing.
+using Acceptor = std::function<Receiver*(std::shared_ptr<Connection>)>;
+
+struct LinkOptions {
+  /// A peer that has sent no heartbeat for this long is dead; heartbeats are sent four times as
+  /// often. On a connection of its own, so that one never queues behind 75 MB.
+  Duration dead_after = std::chrono::seconds(4);
+  /// How long a waiting thread may poll before it sleeps.
+  Duration spin = std::chrono::microseconds(20);
+  int threads = 1;
+};
+
+/// A kind of link, with the threads that drive its connections. Destroying it ends all of them.
+class Link {
+ public:
+  virtual ~Link() = default;
+  virtual std::string kind() const = 0;  // "tcp"
+  /// Accepts at `address` ("host:port"; port 0 picks one) until the link is destroyed; returns the
+  /// address that peers can use. Throws kUnavailable "port 2222 of 127.0.0.1 is in use".
+  virtual std::string listen(const std::string& address, Acceptor acceptor) = 0;
+  /// One try. Throws kUnavailable when nobody listens, kNotFound for an unknown host,
+  /// kDeadlineExceeded. `receiver` must live until its on_closed has returned.
+  virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
+                                              Deadline deadline) = 0;
+  /// Lends the calling thread for one short turn: handles what has come, if anything. A waiter
+  /// polls with it for `spin`, then sleeps on its own condition.
+  virtual bool help() = 0;
+};
+
+/// "inproc" or "tcp" (one line each in link.cc). Throws kInvalidArgument naming --link.
+/// inproc addresses are names within one InprocHub... see inproc/inproc_link.h.
+std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options);
+
+}  // namespace paceline

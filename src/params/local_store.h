@@ -1,0 +1,18 @@
+// One process: the variables are this task's own tensors; ready() applies the rule at once, or
+// end_step() does when clipping.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "exec/parameter_store.h"
+#include "trace/step_account.h"
+
+namespace paceline {
+
+/// `pool` (may be null: one thread) and `account` (may be null) must outlive the store.
+std::unique_ptr<ParameterStore> make_local_store(std::vector<VariableSpec> variables,
+                                                 ThreadPool* pool, StepAccount* account);
+
+}  // namespace paceline

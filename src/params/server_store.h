@@ -1,0 +1,60 @@
+// Parameter servers as a store: contributions are streamed to the shards, which apply the rule and
+// answer, unasked, with new values. Asynchronous updates.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "paceline/cluster.h"
+#include "trace/step_account.h"
+
+namespace paceline {
+
+/// What a worker tells the step-counting shard (ps 0), and learns from it with each reply.
+class JobControl {
+ public:
+  virtual ~JobControl() = default;
+  /// Every live worker of the spec has made its untimed first steps.
+  virtual bool all_warm() const = 0;
+  /// This worker's training is over; it may go on untimed until all are.
+  virtual void set_done() = 0;
+  /// Every worker of the spec is done, or gone. Waits at most until the deadline.
+  virtual bool wait_all_done(Deadline deadline) = 0;
+  virtual bool all_done() const = 0;
+  /// Leaves the job in good order; the store is of no use after it.
+  virtual void goodbye() = 0;
+};
+
+/// The first own steps of a worker, which are not timed.
+constexpr std::int64_t kUntimedSteps = 10;
+
+struct ServerStoreOptions {
+  ClusterSpec spec;
+  TaskId task;
+  std::string cluster_id;
+  std::string link = "auto";
+  Duration join_timeout = std::chrono::seconds(300);
+  /// No reply within this ends the worker.
+  Duration reply_timeout = std::chrono::seconds(60);
+  bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)
+  std::function<void(const std::string&)> say;  // "waiting for ps:0 at …": a line for the user
+};
+
+/// Connects to every ps, in any order of start, within join_timeout, and agrees on the variables:
+/// the chief declares them, the others are checked against it. On return the store can be written
+/// (chief) or waits in its first step for the chief to have done so. Throws kUnavailable naming the
+/// ps, kFailedPrecondition when the ps refuses (the message says both sides).
+class ServerStore : public ParameterStore, public JobControl {
+ public:
+  static std::unique_ptr<ServerStore> join(const ServerStoreOptions& options,
+                                           std::vector<VariableSpec> variables);
+  /// Returns when some worker (the chief) has initialised the variables; says what it waits for.
+  virtual void wait_initialised() = 0;
+  /// One line a piece: variable, rows, bytes, ps.
+  virtual std::string placement_text() const = 0;
+};
+
+}  // namespace paceline

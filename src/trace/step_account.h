@@ -1,0 +1,57 @@
+// Where the wall time of a thread went: one clock reading per change of activity.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace paceline {
+
+enum class Activity : std::uint8_t { kInput, kCompute, kPull, kPush, kApply, kWait, kOther };
+constexpr int kActivityCount = 7;
+std::string_view name_of(Activity activity);
+
+/// Belongs to one thread. Every moment between begin and end belongs to exactly one activity.
+class StepAccount {
+ public:
+  explicit StepAccount(const Clock& clock) : clock_(clock) {}
+
+  /// From now on time counts as `activity`; returns what it was before.
+  Activity change_to(Activity activity) {
+    const TimePoint now = clock_.now();
+    spent_[std::size_t(current_)] += now - since_;
+    since_ = now;
+    const Activity before = current_;
+    current_ = activity;
+    return before;
+  }
+  /// Forgets all; time counts as kOther from now.
+  void reset();
+  Duration spent(Activity activity) const { return spent_[std::size_t(activity)]; }
+  Duration total() const;
+  const Clock& clock() const { return clock_; }
+
+ private:
+  const Clock& clock_;
+  TimePoint since_{};
+  Activity current_ = Activity::kOther;
+  std::array<Duration, kActivityCount> spent_{};
+};
+
+/// Counts a block as `activity`, then goes back to what it was.
+class AccountScope {
+ public:
+  AccountScope(StepAccount& account, Activity activity)
+      : account_(account), before_(account.change_to(activity)) {}
+  ~AccountScope() { account_.change_to(before_); }
+  AccountScope(const AccountScope&) = delete;
+  AccountScope& operator=(const AccountScope&) = delete;
+
+ private:
+  StepAccount& account_;
+  Activity before_;
+};
+
+}  // namespace paceline
