@@ -1,0 +1,59 @@
+// The model zoo: what `paceline train` can run, by name. Models see only include/paceline/.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "paceline/cluster.h"
+
+namespace paceline::models {
+
+/// What --set can change.
+struct HyperParameter {
+  std::string name;
+  std::string default_text;  // what it is without --set; may depend on --size: then it says so
+  std::string help;
+};
+
+/// Flags of `paceline train MODEL` that are the model's business. A flag that a model does not know
+/// must be unset; see Model::flags.
+struct ModelOptions {
+  std::optional<std::int64_t> batch;       // --batch
+  std::optional<std::int64_t> epochs;      // --epochs
+  std::string data;                        // --data DIR
+  std::string size = "small";              // ptb --size
+  std::optional<std::int64_t> hidden;      // mlp, fetch --hidden
+  std::optional<std::int64_t> features;    // fetch --features
+  bool constant = false;                   // fetch --constant
+  std::map<std::string, std::string> set;  // --set name=value, in any order
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual std::string_view name() const = 0;     // "ptb"
+  virtual std::string_view summary() const = 0;  // one line for --help
+  /// Which of ModelOptions' flags it takes: of "batch", "epochs", "data", "size", "hidden",
+  /// "features", "constant". The command offers only these.
+  virtual std::span<const std::string_view> flags() const = 0;
+  virtual std::span<const HyperParameter> hyper_parameters() const = 0;
+  /// Refuses what cannot be, before any task is started. Throws Error kUsage that names the flag
+  /// and what is allowed (or the nearest hyper-parameter).
+  virtual void check(const Cluster& cluster, const RunOptions& run,
+                     const ModelOptions& options) const = 0;
+  /// Trains, as the only process or as a worker. What is missing from `run` takes the model's
+  /// default (mlp: 100,000 steps; ptb: the epochs of its size).
+  virtual void run(const Cluster& cluster, const RunOptions& run,
+                   const ModelOptions& options) const = 0;
+};
+
+/// mlp, ptb, fetch: one line each in model.cc.
+std::span<const Model* const> all_models();
+/// Throws kUsage "unknown model 'ptp': did you mean ptb? (mlp, ptb, fetch)".
+const Model& find_model(std::string_view name);
+
+}  // namespace paceline::models
