@@ -16,8 +16,8 @@ struct DeviceOptions {
   std::string kind = "cpu";  // "cpu", "sim", "naive" (the oracle)
   int index = 0;
   int threads = 1;
-  double sim_step_ms = 0;   // sim: what one run of a plan takes, spread over its ops by FLOPs
-  double sim_gflops = 0;    // sim: else FLOPs at this rate
+  double sim_step_ms = 0;  // sim: what one run of a plan takes, spread over its ops by FLOPs
+  double sim_gflops = 0;   // sim: else FLOPs at this rate
 };
 
 class Device {

@@ -1,0 +1,10 @@
+#include "kernels/cpu/cpu_kernels.h"
+
+namespace paceline {
+
+KernelTable cpu_kernels() {
+  KernelTable table;
+  return table;
+}
+
+}  // namespace paceline

@@ -1,0 +1,26 @@
+// The list of the fast CPU kernels. What is not in it, and what a factory refuses (float64), is
+// computed by the naive kernel.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace paceline {
+
+/// All of them.
+KernelTable cpu_kernels();
+
+void add_cpu_elementwise_kernels(KernelTable& table);
+void add_cpu_fused_kernels(KernelTable& table);
+void add_cpu_layout_kernels(KernelTable& table);
+void add_cpu_reduce_kernels(KernelTable& table);
+
+void add_cpu_matmul_kernels(KernelTable& table);
+void add_cpu_loss_kernels(KernelTable& table);
+void add_cpu_lstm_kernels(KernelTable& table);
+void add_cpu_embedding_kernels(KernelTable& table);
+void add_cpu_norm_kernels(KernelTable& table);
+void add_cpu_dropout_kernels(KernelTable& table);
+void add_cpu_random_kernels(KernelTable& table);
+void add_cpu_metric_kernels(KernelTable& table);
+
+}  // namespace paceline

@@ -1,0 +1,23 @@
+#include "kernels/kernel_table.h"
+
+#include "base/check.h"
+
+namespace paceline {
+
+void KernelTable::add(std::string_view op, Factory factory) {
+  const bool added = factories_.emplace(op, factory).second;
+  PACELINE_CHECK(added);
+}
+
+KernelTable::Factory KernelTable::find(std::string_view op) const {
+  const auto found = factories_.find(op);
+  return found == factories_.end() ? nullptr : found->second;
+}
+
+std::vector<std::string> KernelTable::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, factory] : factories_) names.push_back(name);
+  return names;
+}
+
+}  // namespace paceline

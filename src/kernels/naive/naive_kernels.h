@@ -1,0 +1,26 @@
+// The list of the naive kernels, the oracle of the fast ones: plain loops on the calling thread.
+#pragma once
+
+#include "kernels/kernel_table.h"
+
+namespace paceline {
+
+/// All of them.
+KernelTable naive_kernels();
+
+void add_naive_elementwise_kernels(KernelTable& table);
+void add_naive_cast_kernels(KernelTable& table);
+void add_naive_fused_kernels(KernelTable& table);
+void add_naive_layout_kernels(KernelTable& table);  // transpose, concat, split, slice, pad, …
+void add_naive_reduce_kernels(KernelTable& table);
+
+void add_naive_matmul_kernels(KernelTable& table);
+void add_naive_loss_kernels(KernelTable& table);
+void add_naive_lstm_kernels(KernelTable& table);
+void add_naive_embedding_kernels(KernelTable& table);
+void add_naive_norm_kernels(KernelTable& table);
+void add_naive_dropout_kernels(KernelTable& table);
+void add_naive_random_kernels(KernelTable& table);
+void add_naive_metric_kernels(KernelTable& table);
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// What the conformance tests run: cases of every op. A fast kernel is compared with the naive one
+// on them, and a gradient with central differences.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// How an input of a case is filled.
+struct CaseInput {
+  ValueType type;
+  double low = -1, high = 1;   // uniform; integers in [low, high)
+  bool differentiable = true;  // false for ids, labels and where the gradient is not asked for
+  /// When not empty: these values instead.
+  std::vector<double> values = {};
+};
+
+/// float32 (float64 in the gradient check) values of a shape, uniform in [low, high).
+CaseInput floats(const Shape& shape, double low = -1, double high = 1);
+/// int32 in [low, high), no gradient.
+CaseInput integers(const Shape& shape, std::int64_t low, std::int64_t high);
+
+struct OpCase {
+  std::string op;     // the op that is tested
+  std::string label;  // "3x5", letters, digits and underscores: part of the test's name
+  std::vector<CaseInput> inputs;
+  /// Adds the op (once, and no other op) to the graph of `inputs`.
+  std::function<std::vector<Value>(std::span<const Value> inputs)> build;
+  double tolerance = 1e-6;     // of ‖fast − naive‖ ÷ ‖naive‖ per output
+  bool check_gradient = true;  // false where a case is too large for central differences
+};
+
+using OpCases = std::vector<OpCase>;
+
+// One list a family, each in op_cases_<family>.cc; op_cases.cc calls them all.
+void add_elementwise_cases(OpCases& cases);
+void add_layout_cases(OpCases& cases);
+void add_reduce_cases(OpCases& cases);
+
+void add_matmul_cases(OpCases& cases);
+void add_loss_cases(OpCases& cases);
+void add_lstm_cases(OpCases& cases);
+void add_embedding_cases(OpCases& cases);
+void add_norm_cases(OpCases& cases);
+void add_dropout_cases(OpCases& cases);
+void add_random_cases(OpCases& cases);
+void add_metric_cases(OpCases& cases);
+
+/// All of them.
+OpCases all_op_cases();
+
+}  // namespace paceline

@@ -1,0 +1,30 @@
+// The list of the library's ops: one line a family, each in the file of that name.
+#pragma once
+
+#include "paceline/op.h"
+
+namespace paceline {
+
+void add_source_ops(OpRegistry& ops);       // input, variable, local, constant
+void add_binary_ops(OpRegistry& ops);       // add, sub, mul, div
+void add_elementwise_ops(OpRegistry& ops);  // scale, relu, …, square and what their gradients need
+void add_cast_ops(OpRegistry& ops);
+void add_bias_ops(OpRegistry& ops);   // bias, bias_activation
+void add_fused_ops(OpRegistry& ops);  // fused_elementwise
+void add_broadcast_ops(OpRegistry& ops);
+void add_reshape_ops(OpRegistry& ops);
+void add_transpose_ops(OpRegistry& ops);
+void add_concat_ops(OpRegistry& ops);  // concat, split
+void add_slice_ops(OpRegistry& ops);   // slice, pad
+void add_reduce_ops(OpRegistry& ops);  // reduce_sum, reduce_mean, reduce_max
+
+void add_matmul_ops(OpRegistry& ops);
+void add_loss_ops(OpRegistry& ops);
+void add_lstm_ops(OpRegistry& ops);
+void add_embedding_ops(OpRegistry& ops);  // embedding_lookup, sum_rows, scatter_rows
+void add_norm_ops(OpRegistry& ops);
+void add_dropout_ops(OpRegistry& ops);
+void add_random_ops(OpRegistry& ops);
+void add_metric_ops(OpRegistry& ops);
+
+}  // namespace paceline
