@@ -1,8 +1,10 @@
 // A session trains: it holds plans over shared variables, feeds them, and runs hooks.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,7 +30,7 @@ class Feed {
     const TensorView v = view(input);
     return {v.as<T>(), std::size_t(v.shape.elements())};
   }
-  /// Fresh standard normal values; a function of (seed, input, task, step).
+  /// Fresh standard normal values; a function of (seed, input's name, task, step). float32 only.
   virtual Feed& normal(Value input) = 0;
   /// Copies. Throws kInvalidArgument when type or shape differ.
   virtual Feed& set(Value input, const Tensor& tensor) = 0;
@@ -43,22 +45,38 @@ struct StepResult {
   std::int64_t step = 0;         // own steps made, this one included
   std::int64_t global_step = 0;  // of all workers
   double loss = 0;
-  double seconds = 0;            // wall time of this step
+  double seconds = 0;  // wall time of this step, its input included
 };
 
 struct SessionOptions {
-  std::int64_t examples_per_step = 0;   // what examples_per_s counts; 0: the first input's dimension 0
-  std::string unit = "examples";        // "words" for language models
-  std::string model = "model";          // the report's "model"
-  /// Named values of the train graph to be read after each step (session.value).
+  std::int64_t examples_per_step = 0;  // what examples_per_s counts; 0: the first input's dim. 0
+  std::string unit = "examples";       // "words" for language models
+  std::string model = "model";         // the report's "model"
+  /// Values of the train graph to be read after each step (Session::value).
   std::vector<Value> watch;
-  /// Which rows of sparse variables a batch reads is found from these inputs: by default from the
-  /// embedding look-ups of the train graph.
+  /// Poll for replies instead of sleeping, here and on the ps (workload `fetch`).
+  bool spin = false;
+  /// Variables all of whose elements the ps writes anew after each reply (workload `fetch`).
+  std::vector<std::string> rewritten_variables;
 };
 
+/// One shape of workload `fetch`: medians in microseconds.
+struct FetchTimes {
+  std::string shape;
+  double local_us = 0, remote_us = 0;
+};
+
+/// Used by one thread. Its steps throw the earliest error of the store: kUnavailable when a ps is
+/// lost, kDeadlineExceeded. The report (RunOptions::report) is written when the session ends, with
+/// "error" when a call threw.
 class Session {
  public:
+  /// Alone: makes and initialises the variables. As a worker: connects to every ps; the chief
+  /// initialises the variables there, the others wait until it has. Nobody else may be asked to.
   Session(Training training, const Cluster& cluster, const RunOptions& run,
+          const SessionOptions& options = {});
+  /// Trains nothing: only evaluates and fetches. The graph must outlive the session.
+  Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
           const SessionOptions& options = {});
   ~Session();
   Session(const Session&) = delete;
@@ -70,26 +88,31 @@ class Session {
   Session& add(H hook) {
     return add(std::unique_ptr<Hook>(std::make_unique<H>(std::move(hook))));
   }
-  /// Another graph over the same variables (validation, test). It must outlive the session; call
-  /// before the first step.
+  /// Another graph over the same variables (validation, test): all of its variables are in the
+  /// session's first graph, else kInvalidArgument. It must outlive the session.
   Session& share(const Graph& graph);
 
   /// Steps until a hook, the feed or RunOptions end it; may be called again (the next epoch).
   /// False when training has ended for good (steps or seconds reached).
   bool run(const std::function<void(Feed&)>& feed);
-  /// One step of another shared graph, or of the train graph without updates; returns the fetched
-  /// values. The variables are read from the store by begin_evaluation.
+  /// One step of a graph without updates; returns copies of the fetched values. Local variables of
+  /// a shared graph change as in a step, those of the train graph do not. The variables' values
+  /// are those that begin_evaluation read (the first evaluation calls it by itself).
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
                                const std::function<void(Feed&)>& feed);
-  /// Any named value of any graph of the session.
+  /// As evaluate, without copies: the views are valid until the next step of the same graph.
+  std::span<const TensorView> evaluate_in_place(const Graph& graph, std::span<const Value> fetches,
+                                                const std::function<void(Feed&)>& feed);
+  /// Any named value of any graph of the session; the train graph is searched first.
   Tensor evaluate(std::string_view name, const std::function<void(Feed&)>& feed);
   /// Brings the newest variables from the store; the evaluations that follow use them.
   void begin_evaluation();
-  /// The variables are asked for in each step instead (workload `fetch`).
-  std::vector<Tensor> fetch(const Graph& graph, std::span<const Value> fetches,
-                            const std::function<void(Feed&)>& feed);
+  /// As evaluate_in_place, but the variables are asked for in each step. Counts as a step in the
+  /// report.
+  std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,
+                                    const std::function<void(Feed&)>& feed);
 
-  /// Value of a watched node after the last step.
+  /// Value of a watched node after the last step; the tensor is renewed by each step.
   const Tensor& value(Value watched) const;
   /// Local variables of a graph back to zero (LSTM state at the start of an epoch).
   void reset_locals(const Graph& graph);
@@ -98,13 +121,19 @@ class Session {
   void set_learning_rate_factor(double factor);
 
   const StepResult& last_step() const;
+  const RunOptions& run_options() const;
   bool is_chief() const;
   int worker_index() const;
   int workers() const;
   /// Says that this worker trains no more, and waits until all workers have said so or are gone.
   void finish_training();
-  /// Adds to the report's JSON for this task, e.g. report("perplexity", {{"train", 40.1}}).
+  /// Adds to the report's JSON, e.g. report("perplexity", "train", 40.1); nullopt is null.
   void report(const std::string& section, const std::string& key, std::optional<double> value);
+  void report(const FetchTimes& times);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace paceline
