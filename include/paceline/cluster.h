@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+class Interrupt;
+
 /// Addresses "host:port" by job name and index.
 struct ClusterSpec {
   std::vector<std::string> ps, workers;
@@ -41,6 +43,7 @@ struct Cluster {
   Role role = Role::kAlone;
   ClusterSpec spec;       // empty when alone
   TaskId task;            // worker:0 when alone
+  std::string strategy = "local";  // "async" with parameter servers
   std::string cluster_id; // the same for all tasks of a run
   std::string bind;       // listen here instead of the address in the spec
   std::string link = "auto";
@@ -63,6 +66,8 @@ struct RunOptions {
   std::string report;                 // JSON file; empty: none
   bool quiet = false;
   std::uint64_t seed = 1;
+  /// Tells of SIGINT and SIGTERM; borrowed, outlives the run. Null: nobody watches.
+  const Interrupt* interrupt = nullptr;
 };
 
 /// The whole main function of a program that trains: reads the cluster and run flags of `argv`
