@@ -7,6 +7,16 @@ namespace paceline {
 OpRegistry copy_of_builtin_ops() {
   OpRegistry ops;
   add_source_ops(ops);
+  add_binary_ops(ops);
+  add_elementwise_ops(ops);
+  add_cast_ops(ops);
+  add_bias_ops(ops);
+  add_broadcast_ops(ops);
+  add_reshape_ops(ops);
+  add_transpose_ops(ops);
+  add_concat_ops(ops);
+  add_slice_ops(ops);
+  add_reduce_ops(ops);
   return ops;
 }
 

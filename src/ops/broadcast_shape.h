@@ -1,0 +1,16 @@
+// NumPy broadcasting: dimensions are matched from the last; a missing one or one of size 1 repeats.
+#pragma once
+
+#include <optional>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// Nothing when the shapes do not fit.
+std::optional<Shape> broadcast_shape(const Shape& a, const Shape& b);
+
+/// The gradient of a value of `shape` that was broadcast: `gradient` summed over what repeated.
+Value sum_to_shape(Value gradient, const Shape& shape);
+
+}  // namespace paceline

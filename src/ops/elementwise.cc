@@ -1,0 +1,111 @@
+// Functions of one value, element by element, and what their gradients need.
+#include "ops/builtin_ops.h"
+#include "ops/expect.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+
+namespace {
+
+std::vector<ValueType> infer_unary(const OpInputs& in) {
+  in.expect_count(1);
+  expect_floating(in);
+  return {in.types[0]};
+}
+
+/// dy and x or y, of one shape.
+std::vector<ValueType> infer_gradient(const OpInputs& in) {
+  in.expect_count(2);
+  expect_one_floating_type(in);
+  if (in.shape(0) != in.shape(1)) in.fail("cannot pair " + shapes_str(in));
+  return {in.types[0]};
+}
+
+std::vector<ValueType> infer_with_number(const OpInputs& in, const char* attribute) {
+  in.attributes.get<double>(attribute);
+  return in.types.size() == 2 ? infer_gradient(in) : infer_unary(in);
+}
+
+/// `derivative` gives dx from the node and dy.
+template <typename F>
+Op unary(const char* name, double flops, F derivative) {
+  Op op;
+  op.name = name;
+  op.infer = infer_unary;
+  op.gradient = [derivative](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
+    return {{derivative(node, dy[0]), {}, {}}};
+  };
+  op.cost = cost_per_element(flops);
+  op.in_place = {0};
+  return op;
+}
+
+/// An op that only occurs in gradients.
+Op gradient_part(const char* name, double flops) {
+  Op op;
+  op.name = name;
+  op.infer = infer_gradient;
+  op.no_gradient = "it is part of a gradient; second derivatives of it are not offered";
+  op.cost = cost_per_element(flops);
+  op.in_place = {0, 1};
+  return op;
+}
+
+Value from_output(const char* op, const Node& node, Value dy) {
+  return dy.graph().apply(op, {dy, node.output(0)});
+}
+
+void add_activations(OpRegistry& ops) {
+  ops.add(
+      unary("relu", 1, [](const Node& n, Value dy) { return from_output("relu_grad", n, dy); }));
+  ops.add(gradient_part("relu_grad", 1));
+
+  Op leaky = unary("leaky_relu", 2, [](const Node& n, Value dy) {
+    return dy.graph().apply("leaky_relu_grad", {dy, n.input(0)}, n.attributes());
+  });
+  leaky.infer = [](const OpInputs& in) { return infer_with_number(in, "slope"); };
+  ops.add(std::move(leaky));
+  Op leaky_grad = gradient_part("leaky_relu_grad", 2);
+  leaky_grad.infer = [](const OpInputs& in) { return infer_with_number(in, "slope"); };
+  ops.add(std::move(leaky_grad));
+
+  // Transcendental functions are counted as the 10 or so operations of their polynomials.
+  ops.add(unary("sigmoid", 12,
+                [](const Node& n, Value dy) { return from_output("sigmoid_grad", n, dy); }));
+  ops.add(gradient_part("sigmoid_grad", 3));
+  ops.add(
+      unary("tanh", 12, [](const Node& n, Value dy) { return from_output("tanh_grad", n, dy); }));
+  ops.add(gradient_part("tanh_grad", 3));
+}
+
+}  // namespace
+
+void add_elementwise_ops(OpRegistry& ops) {
+  Op scaled = unary("scale", 1, [](const Node& n, Value dy) {
+    return scale(dy, n.attributes().get<double>("factor"));
+  });
+  scaled.infer = [](const OpInputs& in) { return infer_with_number(in, "factor"); };
+  ops.add(std::move(scaled));
+
+  add_activations(ops);
+  ops.add(unary("exp", 10, [](const Node& n, Value dy) { return mul(dy, n.output(0)); }));
+  ops.add(unary("log", 10, [](const Node& n, Value dy) { return div(dy, n.input(0)); }));
+  ops.add(
+      unary("sqrt", 1, [](const Node& n, Value dy) { return scale(div(dy, n.output(0)), 0.5); }));
+  ops.add(
+      unary("square", 1, [](const Node& n, Value dy) { return scale(mul(dy, n.input(0)), 2); }));
+}
+
+Value scale(Value x, double factor) { return x.graph().apply("scale", {x}, {{"factor", factor}}); }
+Value relu(Value x) { return x.graph().apply("relu", {x}); }
+Value leaky_relu(Value x, double slope) {
+  return x.graph().apply("leaky_relu", {x}, {{"slope", slope}});
+}
+Value sigmoid(Value x) { return x.graph().apply("sigmoid", {x}); }
+Value tanh(Value x) { return x.graph().apply("tanh", {x}); }
+Value exp(Value x) { return x.graph().apply("exp", {x}); }
+Value log(Value x) { return x.graph().apply("log", {x}); }
+Value sqrt(Value x) { return x.graph().apply("sqrt", {x}); }
+Value square(Value x) { return x.graph().apply("square", {x}); }
+
+}  // namespace paceline
