@@ -21,8 +21,8 @@ struct FrameHeader {
   std::uint32_t payload_bytes = 0;
   std::uint16_t type = 0;
   std::uint16_t flags = 0;
-  std::uint32_t id = 0;       // which piece of which variable
-  std::uint64_t offset = 0;   // bytes into that piece
+  std::uint32_t id = 0;      // which piece of which variable
+  std::uint64_t offset = 0;  // bytes into that piece
   std::uint64_t step = 0;
 };
 

@@ -25,11 +25,13 @@ class Receiver {
   virtual std::span<std::byte> place_payload(const FrameHeader& header) = 0;
   /// The whole frame came.
   virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload) = 0;
-  /// The last call: the peer closed, died, stopped, or broke the rules. The error says which.
+  /// The last call, exactly once. The error names the peer and says what happened: kUnavailable
+  /// (the peer closed, died or stopped), kDataLoss (garbage, a length that lies), kCancelled (this
+  /// side closed, or the link was destroyed), or what the receiver has thrown.
   virtual void on_closed(const Error& error) = 0;
 };
 
-/// What has gone over a connection.
+/// What has gone over a connection. Bytes of frames, headers included.
 struct Traffic {
   std::atomic<std::int64_t> bytes_sent{0}, bytes_received{0};
   /// Nanoseconds in which something was being sent or received (their union).
@@ -42,15 +44,19 @@ class Connection {
   virtual ~Connection() = default;
   /// Queues a frame; never blocks. Frames arrive whole and in order. The payload is borrowed until
   /// `sent` (may be null) is called: when it was handed to the system or copied, or when the
-  /// connection ended before (the frame then may or may not arrive). `sent` must not block.
+  /// connection ended before (the frame then may or may not arrive). `sent` must not block; it may
+  /// be called before send returns, so a caller holds no lock that `sent` takes.
   virtual void send(const FrameHeader& header, std::span<const std::byte> payload,
                     void (*sent)(void* context) = nullptr, void* context = nullptr) = 0;
-  /// Sends what is queued, then closes (gives up at the deadline). The receiver's on_closed follows.
+  /// Sends what is queued, then closes (gives up at the deadline). The receiver's on_closed
+  /// follows.
   virtual void close(Deadline deadline) = 0;
-  virtual bool idle() const = 0;  // nothing queued or on its way out
-  virtual std::string peer() const = 0;   // address, for messages
+  virtual bool idle() const = 0;         // nothing queued or on its way out
+  virtual std::string peer() const = 0;  // address, for messages
   virtual const Traffic& traffic() const = 0;
 };
+
+class InprocHub;
 
 /// Called for each accepted connection; gives its receiver (owned by the caller, and alive until
 /// on_closed has returned). Refuse by throwing.
@@ -63,9 +69,13 @@ struct LinkOptions {
   /// How long a waiting thread may poll before it sleeps.
   Duration spin = std::chrono::microseconds(20);
   int threads = 1;
+  /// Of inproc: where its addresses live. Links reach each other through the same hub
+  /// (inproc/inproc_hub.h); null: one of its own.
+  std::shared_ptr<InprocHub> hub;
 };
 
-/// A kind of link, with the threads that drive its connections. Destroying it ends all of them.
+/// A kind of link, with the threads that drive its connections. Destroying it ends all of them
+/// (their on_closed is called); not to be done on a thread of its own, nor inside help.
 class Link {
  public:
   virtual ~Link() = default;
@@ -80,10 +90,12 @@ class Link {
   /// Lends the calling thread for one short turn: handles what has come, if anything. A waiter
   /// polls with it for `spin`, then sleeps on its own condition.
   virtual bool help() = 0;
+  /// While true, the caller calls help() again and again, and the link's threads leave what comes
+  /// to it: no thread is woken per message. Calls nest. For waits that never sleep.
+  virtual void set_spinning(bool spinning) = 0;
 };
 
 /// "inproc" or "tcp" (one line each in link.cc). Throws kInvalidArgument naming --link.
-/// inproc addresses are names within one InprocHub... see inproc/inproc_link.h.
 std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options);
 
 }  // namespace paceline

@@ -1,0 +1,66 @@
+#include "net/address.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void reject(const std::string& text, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument,
+              "'" + text + "' is no address: " + why + " (host:port, or [host]:port for IPv6)");
+}
+
+std::uint16_t parse_port(const std::string& text, const std::string& digits) {
+  unsigned port = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, port);
+  if (digits.empty()) reject(text, "the port is missing");
+  if (error != std::errc() || stop != end || port > 65535)
+    reject(text, "'" + digits + "' is no port, which is 0 to 65535");
+  return std::uint16_t(port);
+}
+
+bool is_ipv4(const std::string& host) {
+  return std::count(host.begin(), host.end(), '.') == 3 &&
+         host.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+std::string host_of(const std::string& address) {
+  const bool bare_ipv6 =
+      !address.starts_with('[') && std::count(address.begin(), address.end(), ':') > 1;
+  if (bare_ipv6 || address.find(':') == std::string::npos) return address;
+  return parse_address(address).host;
+}
+
+}  // namespace
+
+Address parse_address(const std::string& text) {
+  const bool bracketed = text.starts_with('[');
+  const std::size_t close = text.find(']');
+  if (bracketed && close == std::string::npos) reject(text, "']' is missing");
+  const std::size_t colon = bracketed ? close + 1 : text.find(':');
+  if (colon >= text.size()) reject(text, "the port is missing");
+  if (text[colon] != ':') reject(text, "a port must follow ']'");
+  if (!bracketed && text.find(':', colon + 1) != std::string::npos)
+    reject(text, "it has more than one ':'");
+  const std::string host = bracketed ? text.substr(1, close - 1) : text.substr(0, colon);
+  if (host.empty()) reject(text, "the host is missing");
+  if (host.find_first_of(" \t\n/@,;[]") != std::string::npos)
+    reject(text, "'" + host + "' is no host");
+  return {host, parse_port(text, text.substr(colon + 1))};
+}
+
+std::string text_of(const Address& address) {
+  const bool ipv6 = address.host.find(':') != std::string::npos;
+  return (ipv6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+bool is_loopback(const std::string& address) {
+  const std::string host = host_of(address);
+  return host == "localhost" || host == "::1" || (is_ipv4(host) && host.starts_with("127."));
+}
+
+}  // namespace paceline

@@ -1,0 +1,26 @@
+// Addresses of tasks: "host:port", with IPv6 hosts in brackets.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace paceline {
+
+struct Address {
+  std::string host;  // without brackets
+  std::uint16_t port = 0;
+
+  bool operator==(const Address&) const = default;
+};
+
+/// "worker3:2222", "10.0.0.7:2222", "[::1]:0". Throws kInvalidArgument naming the text.
+Address parse_address(const std::string& text);
+
+/// What parse_address reads.
+std::string text_of(const Address& address);
+
+/// Whether `address` ("host:port", or a host alone) is this machine and no other can reach it:
+/// localhost, 127.x.x.x, ::1. By the text only; no name is looked up.
+bool is_loopback(const std::string& address);
+
+}  // namespace paceline

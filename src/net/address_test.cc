@@ -1,0 +1,41 @@
+#include "net/address.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+TEST(Address, IsReadAndWritten) {
+  EXPECT_EQ(parse_address("worker3:2222"), (Address{"worker3", 2222}));
+  EXPECT_EQ(parse_address("[fe80::1]:0"), (Address{"fe80::1", 0}));
+  for (const char* text : {"worker3:2222", "10.0.0.7:65535", "[::1]:1"})
+    EXPECT_EQ(text_of(parse_address(text)), text);
+}
+
+TEST(Address, ErrorsNameTheText) {
+  for (const char* text : {"", ":1", "host", "host:", "host:x", "host:65536", "host:-1", "host: 1",
+                           "::1:5", "[::1]", "[::1:5", "[::1]5", "[]:5", "a b:1", "host:1:2"}) {
+    try {
+      parse_address(text);
+      FAIL() << text << " was read";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error.what(), testing::HasSubstr("'" + std::string(text) + "'"));
+    }
+  }
+}
+
+TEST(Address, LoopbackIsToldFromOthers) {
+  for (const char* text :
+       {"localhost:1", "localhost", "127.0.0.1:2", "127.9.9.9", "[::1]:3", "::1"})
+    EXPECT_TRUE(is_loopback(text)) << text;
+  for (const char* text : {"0.0.0.0:1", "10.0.0.1:1", "[::]:1", "::", "localhost.example:1",
+                           "127.0.0.1.example:1", "ps0:2222"})
+    EXPECT_FALSE(is_loopback(text)) << text;
+}
+
+}  // namespace
+}  // namespace paceline
