@@ -17,6 +17,14 @@ OpRegistry copy_of_builtin_ops() {
   add_concat_ops(ops);
   add_slice_ops(ops);
   add_reduce_ops(ops);
+  add_matmul_ops(ops);
+  add_loss_ops(ops);
+  add_lstm_ops(ops);
+  add_embedding_ops(ops);
+  add_norm_ops(ops);
+  add_dropout_ops(ops);
+  add_random_ops(ops);
+  add_metric_ops(ops);
   return ops;
 }
 

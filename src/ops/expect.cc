@@ -4,47 +4,41 @@
 
 namespace paceline {
 
-void expect_floating(const OpInputs& in, int i) {
-  if (in.dtype(i) == DType::kFloat32 || in.dtype(i) == DType::kFloat64) return;
-  in.fail(fmt::format("takes float32 or float64, not {}", name_of(in.dtype(i))));
-}
-
-void expect_one_floating_type(const OpInputs& in) {
-  for (const ValueType& type : in.types) {
-    if (type.dtype == in.dtype(0)) continue;
-    in.fail(fmt::format("takes inputs of one element type, not {} with {}", name_of(in.dtype(0)),
-                        name_of(type.dtype)));
+void expect_one_float_type(const OpInputs& in, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const DType dtype = in.dtype(int(i));
+    if (dtype != DType::kFloat32 && dtype != DType::kFloat64) {
+      in.fail(fmt::format("input {} is {}; float32 or float64 is needed", i, in.types[i].str()));
+    }
+    if (dtype != in.dtype(0)) {
+      in.fail(fmt::format("inputs of two types: {} and {}", in.types[0].str(), in.types[i].str()));
+    }
   }
-  expect_floating(in);
 }
 
-int expect_axis(const OpInputs& in, std::int64_t axis, int rank) {
-  if (axis < -rank || axis >= rank) {
-    in.fail(fmt::format("has no axis {} in {}", axis, in.shape(0).str()));
-  }
-  return int(axis < 0 ? axis + rank : axis);
+void expect_shape(const OpInputs& in, int i, std::string_view what, const Shape& shape) {
+  if (in.shape(i) == shape) return;
+  in.fail(fmt::format("{} is {}, not {}", what, in.shape(i).str(), shape.str()));
 }
 
-std::string shapes_str(const OpInputs& in) {
-  return in.shape(0).str() + " with " + in.shape(1).str();
+void expect_rank(const OpInputs& in, int i, std::string_view what, int rank) {
+  if (in.shape(i).rank() == rank) return;
+  in.fail(fmt::format("{} is {}; {} dimensions are needed", what, in.shape(i).str(), rank));
 }
 
-double touched_bytes(const Node& node) {
+void expect_int32(const OpInputs& in, int i, std::string_view what) {
+  if (in.dtype(i) == DType::kInt32) return;
+  in.fail(fmt::format("{} is {}; int32 is needed", what, in.types[std::size_t(i)].str()));
+}
+
+double moved_bytes(const Node& node) {
+  const auto bytes_of = [](const ValueType& type) {
+    return double(type.shape.elements()) * double(size_of(type.dtype));
+  };
   double bytes = 0;
-  auto count = [&](const ValueType& type) {
-    bytes += double(type.shape.elements()) * double(size_of(type.dtype));
-  };
-  for (const Value& input : node.inputs()) count(input.type());
-  for (const ValueType& output : node.outputs()) count(output);
+  for (const Value& input : node.inputs()) bytes += bytes_of(input.type());
+  for (const ValueType& output : node.outputs()) bytes += bytes_of(output);
   return bytes;
-}
-
-double output_elements(const Node& node) { return double(node.outputs()[0].shape.elements()); }
-
-std::function<Cost(const Node&)> cost_per_element(double flops) {
-  return [flops](const Node& node) {
-    return Cost{flops * output_elements(node), touched_bytes(node)};
-  };
 }
 
 }  // namespace paceline

@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include "ops/builtin_ops.h"
+#include "ops/expect.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+
+namespace {
+
+std::vector<ValueType> infer_matmul(const OpInputs& in) {
+  in.expect_count(2);
+  expect_one_float_type(in, 2);
+  const Shape &a = in.shape(0), &b = in.shape(1);
+  const bool transpose_a = in.attributes.get<bool>("transpose_a");
+  const bool transpose_b = in.attributes.get<bool>("transpose_b");
+  if (a.rank() != 2 || b.rank() != 2 || a[transpose_a ? 0 : 1] != b[transpose_b ? 1 : 0]) {
+    in.fail(fmt::format("cannot multiply {}{} by {}{}", a.str(), transpose_a ? "ᵀ" : "", b.str(),
+                        transpose_b ? "ᵀ" : ""));
+  }
+  return {{in.dtype(0), Shape{a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]}}};
+}
+
+std::vector<Gradient> matmul_gradient(const Node& node, std::span<const Value> output_gradients) {
+  const Value dc = output_gradients[0];
+  if (!dc) return {{}, {}};
+  const Value a = node.input(0), b = node.input(1);
+  const bool ta = node.attributes().get<bool>("transpose_a");
+  const bool tb = node.attributes().get<bool>("transpose_b");
+  const Value da = ta ? matmul(b, dc, tb, true) : matmul(dc, b, false, !tb);
+  const Value db = tb ? matmul(dc, a, true, ta) : matmul(a, dc, !ta, false);
+  return {{.dense = da, .ids = {}, .rows = {}}, {.dense = db, .ids = {}, .rows = {}}};
+}
+
+Cost matmul_cost(const Node& node) {
+  const bool transpose_a = node.attributes().get<bool>("transpose_a");
+  const double inner = double(node.input(0).shape()[transpose_a ? 0 : 1]);
+  return {2 * inner * double(node.outputs()[0].shape.elements()), moved_bytes(node)};
+}
+
+}  // namespace
+
+void add_matmul_ops(OpRegistry& ops) {
+  Op op;
+  op.name = "matmul";
+  op.infer = infer_matmul;
+  op.gradient = matmul_gradient;
+  op.cost = matmul_cost;
+  ops.add(std::move(op));
+}
+
+Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
+  return a.graph().apply("matmul", {a, b},
+                         {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
+}
+
+Value dense(Value x, std::int64_t units, std::string_view name, Initializer weights,
+            Initializer biases) {
+  Graph& graph = x.graph();
+  const auto scope = graph.scope(name);
+  // A wrong x is refused by matmul, whose message has its shape; the inner size is a guess there.
+  const std::int64_t inputs = x.shape().rank() == 0 ? 1 : x.shape()[-1];
+  const Value w = graph.variable("w", Shape{inputs, units}, weights, x.dtype());
+  const Value b = graph.variable("b", Shape{units}, biases, x.dtype());
+  return bias(matmul(x, w), b);
+}
+
+}  // namespace paceline
