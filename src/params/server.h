@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "net/link.h"
 #include "paceline/cluster.h"
 
 namespace paceline {
@@ -21,7 +22,14 @@ struct ServerOptions {
   Duration join_timeout = std::chrono::seconds(300);
   int threads = 0;   // 0: all cores, at most one per worker
   std::int64_t last_step = 0;  // 0: unknown; the chief may declare it
-  std::function<void(const std::string&)> say;  // a line for the user
+  std::function<void(const std::string&)> say;  // a line for the user; from any thread
+  /// serve() ends with kCancelled when this can be read; an eventfd or pipe that a signal handler
+  /// writes to. −1: none. Owned by the caller.
+  int stop_fd = -1;
+  /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
+  std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
+  /// Told the address that peers can use, once it listens.
+  std::function<void(const std::string& address)> listening;
 };
 
 /// What a ps did, for the report.
@@ -33,9 +41,8 @@ struct ServerSummary {
 };
 
 /// Serves until the global step is reached and nobody is connected, or every worker of the spec has
-/// said goodbye. Throws kUnavailable when all others were dead or absent for join_timeout.
-/// `stop` (may be null), polled through an eventfd-like handle by the caller's signal handler, ends
-/// it with kCancelled.
-ServerSummary serve(const ServerOptions& options);
+/// said goodbye. Throws kUnavailable when all others were dead or absent for join_timeout, and
+/// kCancelled when told to stop. `summary` (may be null) is filled in any case.
+ServerSummary serve(const ServerOptions& options, ServerSummary* summary = nullptr);
 
 }  // namespace paceline

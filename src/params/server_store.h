@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
+#include "net/link.h"
 #include "paceline/cluster.h"
 #include "trace/step_account.h"
 
@@ -40,7 +41,11 @@ struct ServerStoreOptions {
   /// No reply within this ends the worker.
   Duration reply_timeout = std::chrono::seconds(60);
   bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)
+  /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
+  std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;  // "waiting for ps:0 at …": a line for the user
+  /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
+  std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
 };
 
 /// Connects to every ps, in any order of start, within join_timeout, and agrees on the variables:
