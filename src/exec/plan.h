@@ -2,9 +2,12 @@
 // out once; where variables are first needed and where contributions become ready.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/parameter_store.h"
@@ -23,29 +26,84 @@ struct PlanRequest {
   RewriteOptions rewrite;
 };
 
-/// A slot is where a value lives during a step: fixed memory, or given by the store each step.
-using SlotIndex = int;
-
-/// Steps of the schedule, in order.
-struct Instruction {
+/// Memory that values live in during a step. Values that are views of one another share one.
+struct Storage {
   enum class Kind : std::uint8_t {
-    kNeed,    // slot ← store.need(variable)
-    kPlace,   // slot ← store.place(variable)
-    kRun,     // kernel
-    kReady,   // store.ready(variable): after the last read of the variable and the contribution
-    kCopy,    // slot ← input slot, same bytes (locals; contributions that are no kernel's output)
+    kArena,     // the executor's, reused within a step
+    kInput,     // the executor's, filled before each step
+    kLocal,     // the task's, kept from step to step
+    kConstant,  // the graph's
+    kVariable,  // the store's, known when need() returns
+    kPlace,     // the store's, known when place() returns
   };
-  Kind kind;
-  VariableId variable = -1;
-  int kernel = -1;                 // index into Plan::kernels
-  std::vector<SlotIndex> inputs;   // kRun; kCopy: one
-  std::vector<SlotIndex> outputs;  // kRun; kCopy, kNeed, kPlace: one
+  Kind kind = Kind::kArena;
+  std::size_t bytes = 0;
+  std::size_t offset = 0;  // kArena, kInput
+  VariableId variable = -1;  // kVariable, kPlace
+  std::string name;          // kLocal
+  Tensor constant;           // kConstant
 };
 
-class Plan;
+/// A value: its type, and an index into Plan::storages.
+struct Slot {
+  ValueType type;
+  int storage = -1;
+};
+using SlotIndex = int;
 
-/// Names of the variables of `graph` to ids in `specs`. Throws kNotFound.
-/// Makes the plan: rewrites the graph, schedules, lays out memory, makes kernels.
+/// One step of the schedule.
+struct Instruction {
+  enum class Kind : std::uint8_t {
+    kNeed,    // outputs[0] ← store.need(variable)
+    kPlace,   // outputs[0] ← store.place(variable)
+    kRun,     // kernel
+    kReady,   // store.ready(variable): after the last read of the variable and the contribution
+    kCopy,    // outputs[0] ← inputs[0] (locals; contributions that no kernel can write in place)
+  };
+  Kind kind = Kind::kRun;
+  VariableId variable = -1;
+  int kernel = -1;                // index into Plan::kernels
+  std::vector<SlotIndex> inputs;  // kReady of rows: ids, count
+  std::vector<SlotIndex> outputs;
+};
+
+/// Which rows of a sparse variable a batch reads.
+struct RowReads {
+  VariableId variable = -1;
+  std::int64_t rows = 0;       // of the whole variable
+  bool all = false;            // something other than a look-up reads it
+  std::vector<SlotIndex> ids;  // int32, of any shape
+};
+
+/// Made by make_plan; an executor runs it. The device must outlive it.
+struct Plan {
+  struct KernelUse {
+    std::unique_ptr<Kernel> kernel;
+    const Node* node = nullptr;  // of `graph`
+    std::size_t scratch_offset = 0, scratch_bytes = 0;
+  };
+
+  std::unique_ptr<Graph> graph;  // rewritten
+  std::vector<KernelUse> kernels;
+  std::vector<Storage> storages;
+  std::vector<Slot> slots;
+  std::vector<Instruction> instructions;
+  /// So many instructions run before begin_step: they compute the ids of rows that the batch reads.
+  std::size_t prologue = 0;
+  std::size_t arena_bytes = 0, input_bytes = 0;
+  std::map<std::string, SlotIndex, std::less<>> inputs;  // all of the graph that was asked for
+  std::vector<SlotIndex> fetches;
+  SlotIndex loss = -1, global_norm = -1;  // −1: none
+  float clip_norm = 0;                    // 0: no clipping
+  PlanBinding binding;
+  std::vector<RowReads> row_reads;
+
+  bool clipped() const { return global_norm >= 0; }
+};
+
+/// Rewrites the graph, schedules, lays out memory, makes kernels. Throws kNotFound when `specs`
+/// lacks a variable of the graph, kInvalidArgument when they disagree on one, or when the rows that
+/// a batch reads of a sparse variable depend on a variable.
 std::unique_ptr<Plan> make_plan(const PlanRequest& request, std::span<const VariableSpec> specs,
                                 Device& device);
 

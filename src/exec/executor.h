@@ -1,0 +1,82 @@
+// Runs a plan, step after step: kernels in order, and the store's calls between them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "exec/local_memory.h"
+#include "exec/plan.h"
+#include "exec/row_collector.h"
+#include "trace/step_account.h"
+
+namespace paceline {
+
+/// What the caller says of one step.
+struct StepRequest {
+  StepKind kind = StepKind::kTrain;
+  std::span<const float> learning_rates;  // by VariableId, for every variable of the store
+  std::int64_t examples = 0;
+  StepIdentity identity;  // .step is the task's own step
+};
+
+/// One thread. Plan, locals, device and account must outlive it. A step allocates nothing.
+class Executor {
+ public:
+  Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals, Device& device,
+           StepAccount& account);
+
+  /// Memory of an input or a local variable by its scoped name; the same in every step. Inputs keep
+  /// what was written until it is written anew. Throws kNotFound.
+  TensorView view(std::string_view name) const;
+  /// The same for a value of the graph that the plan was made of.
+  TensorView view(Value input) const { return view(input.node().name()); }
+
+  /// One step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
+  /// end_step), then as what it counted before. The handle is valid until the next step.
+  StepHandle& run(const StepRequest& request);
+
+  /// PlanRequest::fetches[i] of the last step; valid until the next one. A fetched variable has the
+  /// value that the step read.
+  TensorView fetched(std::size_t i) const { return view_of(plan_.fetches[i]); }
+  std::size_t fetches() const { return plan_.fetches.size(); }
+  /// Of the last train step.
+  double loss() const;
+  double global_norm() const;
+
+ private:
+  /// An instruction with its memory; views into the store's memory are renewed in each step.
+  struct Command {
+    Instruction::Kind kind;
+    VariableId variable = -1;
+    int storage = -1;  // kNeed, kPlace
+    Kernel* kernel = nullptr;
+    std::vector<TensorView> inputs, outputs;
+    std::span<std::byte> scratch;
+  };
+
+  Command prepare(const Instruction& instruction);
+  void note_store_views();
+  void* address_of(const Storage& storage) const;
+  TensorView view_of(SlotIndex slot) const;
+  void begin(const StepRequest& request);
+  void run_commands(std::size_t begin, std::size_t end, const StepIdentity& identity);
+  void run_command(Command& command, const StepIdentity& identity);
+  void give_address(int storage, void* address);
+  void hand_over(const Command& command);
+  float clip_scale() const;
+
+  Plan& plan_;
+  std::unique_ptr<StoreSteps> steps_;
+  LocalMemory& locals_;
+  Device& device_;
+  StepAccount& account_;
+  Buffer arena_, inputs_;
+  std::vector<Command> commands_;
+  std::vector<std::vector<TensorView*>> store_views_;  // by storage
+  RowCollector rows_;
+};
+
+}  // namespace paceline
