@@ -1,0 +1,96 @@
+#include "kernels/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <set>
+
+#include "paceline/error.h"
+#include "paceline/op.h"
+
+namespace paceline {
+
+namespace {
+
+std::vector<TensorView> views_of(std::span<const Tensor> tensors) {
+  std::vector<TensorView> views;
+  for (const Tensor& tensor : tensors) views.push_back(tensor.view());
+  return views;
+}
+
+std::set<int> needed_ids(std::span<const Value> roots) {
+  std::set<int> ids;
+  std::vector<const Node*> open;
+  for (const Value& root : roots) open.push_back(&root.node());
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (!ids.insert(node->id()).second) continue;
+    for (const Value& input : node->inputs()) open.push_back(&input.node());
+  }
+  return ids;
+}
+
+bool is_source(const Node& node) {
+  const std::string& op = node.op().name;
+  return op == "input" || op == "variable" || op == "local";
+}
+
+const Tensor& fed(const Node& node, const Feeds& feeds) {
+  const auto feed = feeds.find(node.name());
+  if (feed == feeds.end()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[evaluate] no value for {}", node.name()));
+  }
+  const ValueType type{feed->second.dtype(), feed->second.shape()};
+  if (type != node.outputs()[0]) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[evaluate] {} is {}, fed with {}", node.name(),
+                            node.outputs()[0].str(), type.str()));
+  }
+  return feed->second;
+}
+
+}  // namespace
+
+std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inputs, Device& device,
+                                  const StepIdentity& step) {
+  std::vector<Tensor> outputs;
+  for (const ValueType& type : node.outputs()) outputs.emplace_back(type.dtype, type.shape);
+  if (node.op().view) {
+    if (inputs[0].bytes() > 0) std::memcpy(outputs[0].raw(), inputs[0].raw(), inputs[0].bytes());
+    return outputs;
+  }
+  const std::unique_ptr<Kernel> kernel = device.make_kernel(node);
+  const Buffer scratch(kernel->scratch_bytes());
+  kernel->run({views_of(inputs), views_of(outputs), scratch.span(), step});
+  device.synchronize();
+  return outputs;
+}
+
+std::vector<Tensor> evaluate_graph(std::span<const Value> roots, const Feeds& feeds, Device& device,
+                                   const StepIdentity& step) {
+  std::map<int, std::vector<Tensor>> values;
+  if (roots.empty()) return {};
+  for (int id : needed_ids(roots)) {
+    const Node& node = *roots[0].graph().nodes()[std::size_t(id)];
+    std::vector<Tensor> inputs;
+    for (const Value& input : node.inputs()) {
+      inputs.push_back(values.at(input.node().id())[std::size_t(input.output())]);
+    }
+    if (is_source(node)) {
+      values[id] = {fed(node, feeds)};
+    } else if (node.op().name == "constant") {
+      values[id] = {node.attributes().get<Tensor>("value")};
+    } else {
+      values[id] = evaluate_node(node, inputs, device, step);
+    }
+  }
+  std::vector<Tensor> results;
+  for (const Value& root : roots) {
+    results.push_back(values.at(root.node().id())[std::size_t(root.output())]);
+  }
+  return results;
+}
+
+}  // namespace paceline

@@ -1,0 +1,33 @@
+// A device that only takes time: shapes and memory are real, nothing is computed, no core is used.
+#pragma once
+
+#include <memory>
+
+#include "kernels/device.h"
+#include "kernels/sim/sim_timeline.h"
+
+namespace paceline {
+
+/// What one run of a plan is made of.
+struct SimPlan {
+  double flops = 0;
+  int kernels = 0;
+};
+
+class SimDevice : public Device {
+ public:
+  SimDevice(const DeviceOptions& options, Clock& clock);
+
+  std::string name() const override;
+  std::unique_ptr<Kernel> make_kernel(const Node& node) override;
+  Buffer allocate(std::size_t bytes) override { return Buffer(bytes); }
+  void begin_plan(double total_flops) override;
+  void synchronize() override { timeline_.synchronize(); }
+
+ private:
+  const DeviceOptions options_;
+  SimTimeline timeline_;
+  std::shared_ptr<SimPlan> plan_;
+};
+
+}  // namespace paceline
