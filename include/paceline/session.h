@@ -53,18 +53,13 @@ struct SessionOptions {
   std::string unit = "examples";       // "words" for language models
   std::string model = "model";         // the report's "model"
   /// Values of the train graph to be read after each step (Session::value).
-  std::vector<Value> watch;
+  std::vector<Value> watch = {};
   /// Poll for replies instead of sleeping, here and on the ps (workload `fetch`).
   bool spin = false;
   /// Variables all of whose elements the ps writes anew after each reply (workload `fetch`).
-  std::vector<std::string> rewritten_variables;
+  std::vector<std::string> rewritten_variables = {};
 };
 
-/// One shape of workload `fetch`: medians in microseconds.
-struct FetchTimes {
-  std::string shape;
-  double local_us = 0, remote_us = 0;
-};
 
 /// Used by one thread. Its steps throw the earliest error of the store: kUnavailable when a ps is
 /// lost, kDeadlineExceeded. The report (RunOptions::report) is written when the session ends, with
@@ -127,9 +122,9 @@ class Session {
   int workers() const;
   /// Says that this worker trains no more, and waits until all workers have said so or are gone.
   void finish_training();
-  /// Adds to the report's JSON, e.g. report("perplexity", "train", 40.1); nullopt is null.
+  /// Adds to the report, e.g. report("perplexity", "train", 40.1); nullopt is null. A section
+  /// "fetch/SHAPE" is the entry {"shape": SHAPE, …} of the list "fetch".
   void report(const std::string& section, const std::string& key, std::optional<double> value);
-  void report(const FetchTimes& times);
 
  private:
   class Impl;

@@ -1,0 +1,106 @@
+#include "models/mlp.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "models/settings.h"
+#include "paceline/hooks.h"
+#include "paceline/minimize.h"
+#include "paceline/ops.h"
+#include "paceline/session.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::int64_t kDefaultSteps = 100'000;
+
+/// `Step: 70 1.79 steps/sec`, every 10 own steps.
+class StepsPerSecond : public Hook {
+ public:
+  void begin(Session&) override { since_ = std::chrono::steady_clock::now(); }
+  bool after_step(Session&, const StepResult& result) override {
+    if (result.step % kEvery != 0) return true;
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - since_).count();
+    since_ = now;
+    fmt::print("Step: {} {:.2f} steps/sec\n", result.step, double(kEvery) / seconds);
+    std::fflush(stdout);
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t kEvery = 10;
+  std::chrono::steady_clock::time_point since_;
+};
+
+}  // namespace
+
+MlpConfig mlp_config(const ModelOptions& options) {
+  const MlpModel model;
+  Settings settings(model.name(), model.hyper_parameters(), options.set);
+  if (options.batch) settings.set_default("batch", std::to_string(*options.batch));
+  if (options.hidden) settings.set_default("hidden", std::to_string(*options.hidden));
+  return {.batch = settings.whole("batch", 1),
+          .features = settings.whole("features", 1),
+          .hidden = settings.whole("hidden", 1),
+          .layers = settings.whole("layers", 0),
+          .rule = {.learning_rate = float(settings.number("learning_rate", 0, 1e6)),
+                   .beta1 = float(settings.number("beta1", 0, 1)),
+                   .beta2 = float(settings.number("beta2", 0, 1)),
+                   .epsilon = float(settings.number("epsilon", 0, 1))}};
+}
+
+MlpGraph build_mlp(Graph& graph, const MlpConfig& config) {
+  const Shape shape{config.batch, config.features};
+  MlpGraph mlp{.x = graph.input("x", shape), .y = graph.input("y", shape)};
+  Value h = mlp.x;
+  for (std::int64_t layer = 1; layer <= config.layers; ++layer) {
+    h = relu(dense(h, config.hidden, fmt::format("layer{}", layer)));
+  }
+  h = relu(dense(h, config.features, fmt::format("layer{}", config.layers + 1)));
+  mlp.predictions = graph.named("predictions", h);
+  mlp.loss = graph.named("loss", mean_squared_error(mlp.predictions, mlp.y));
+  return mlp;
+}
+
+std::span<const std::string_view> MlpModel::flags() const {
+  static constexpr std::array<std::string_view, 2> flags = {"batch", "hidden"};
+  return flags;
+}
+
+std::span<const HyperParameter> MlpModel::hyper_parameters() const {
+  static const std::array<HyperParameter, 8> parameters = {{
+      {"learning_rate", "1e-4", "Adam's"},
+      {"beta1", "0.9", "Adam's decay of the first moment"},
+      {"beta2", "0.999", "Adam's decay of the second moment"},
+      {"epsilon", "1e-8", "Adam's"},
+      {"batch", "128", "examples per step"},
+      {"features", "256", "of an example and of its target"},
+      {"hidden", "4096", "units of each hidden layer"},
+      {"layers", "2", "hidden layers"},
+  }};
+  return parameters;
+}
+
+void MlpModel::check(const Cluster&, const RunOptions&, const ModelOptions& options) const {
+  mlp_config(options);
+}
+
+void MlpModel::run(const Cluster& cluster, const RunOptions& run,
+                   const ModelOptions& options) const {
+  const MlpConfig config = mlp_config(options);
+  RunOptions limited = run;
+  if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
+  Graph graph;
+  const MlpGraph mlp = build_mlp(graph, config);
+  Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
+  if (!run.quiet) session.add(StepsPerSecond()).add(Progress());
+  session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
+  session.finish_training();
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,43 @@
+// mlp: 256-4096-4096-256 on noise (TensorFlow issue 10145), a job of many parameters.
+#pragma once
+
+#include "models/model.h"
+#include "paceline/graph.h"
+#include "paceline/rule.h"
+
+namespace paceline::models {
+
+struct MlpConfig {
+  std::int64_t batch = 128;
+  std::int64_t features = 256;  // of the input and of the output
+  std::int64_t hidden = 4096;
+  std::int64_t layers = 2;  // hidden ones
+  Adam rule{.learning_rate = 1e-4f};
+};
+
+struct MlpGraph {
+  Value x, y;  // (batch, features), standard normal in each step
+  Value predictions = {};
+  Value loss = {};
+};
+
+/// Throws kUsage.
+MlpConfig mlp_config(const ModelOptions& options);
+/// Dense layers with ReLU after each, Glorot-uniform weights, zero biases, mean squared error.
+MlpGraph build_mlp(Graph& graph, const MlpConfig& config);
+
+class MlpModel : public Model {
+ public:
+  std::string_view name() const override { return "mlp"; }
+  std::string_view summary() const override {
+    return "dense 256-4096-4096-256 on noise, Adam: 75.5 MB of parameters";
+  }
+  std::span<const std::string_view> flags() const override;
+  std::span<const HyperParameter> hyper_parameters() const override;
+  void check(const Cluster& cluster, const RunOptions& run,
+             const ModelOptions& options) const override;
+  void run(const Cluster& cluster, const RunOptions& run,
+           const ModelOptions& options) const override;
+};
+
+}  // namespace paceline::models
