@@ -1,0 +1,277 @@
+// Generated text. A sentence walks through the states of a small Markov chain; every word belongs
+// to one state, so the last word tells which words may come next. A topic, which lasts for many
+// words, chooses among the rarer words of a state, so a longer memory helps too. States, and the
+// topics within a state, get words of such frequencies in total that the text as a whole follows
+// Zipf's law (in Mandelbrot's form, 1 / (rank + 2.7)).
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "base/philox.h"
+#include "paceline/error.h"
+#include "paceline/text.h"
+
+namespace paceline {
+namespace {
+
+constexpr int kTypes = 10000;
+constexpr int kWords = kTypes - 1;  // without <eos>; word 0 is <unk>
+constexpr std::int64_t kLeastWords = 20000;
+constexpr int kStates = 24;
+constexpr int kFirstEndState = 20;  // sentences end after words of the last states only
+constexpr int kTopics = 10;
+constexpr int kCommonWords = 150;  // these belong to no topic
+constexpr double kEndSentence = 0.3;
+constexpr double kNewTopic = 0.02;
+constexpr double kOwnTopic = 0.8;
+constexpr std::array<double, 4> kSuccessorShares = {0.5, 0.25, 0.15, 0.1};
+// Penn Treebank's three files.
+constexpr std::int64_t kTrainShare = 929589, kValidShare = 73760, kTestShare = 82430;
+constexpr std::int64_t kAllShares = kTrainShare + kValidShare + kTestShare;
+
+class RandomWords {
+ public:
+  explicit RandomWords(std::uint64_t key) : key_(key) {}
+  double uniform() {
+    if (used_ == 4) {
+      block_ = philox(key_, counter_++, 0);
+      used_ = 0;
+    }
+    return double(block_[used_++]) * 0x1p-32;
+  }
+  int below(int n) { return int(uniform() * n); }
+
+ private:
+  std::uint64_t key_;
+  std::uint64_t counter_ = 0;
+  PhiloxBlock block_{};
+  std::size_t used_ = 4;
+};
+
+/// Words of one state (and topic), drawn by frequency.
+struct WordList {
+  std::vector<int> words;
+  std::vector<double> sums;  // of frequencies, ascending
+  double total() const { return sums.empty() ? 0 : sums.back(); }
+  void add(int word, double frequency) {
+    words.push_back(word);
+    sums.push_back(total() + frequency);
+  }
+  int draw(RandomWords& random) const {
+    const auto at = std::upper_bound(sums.begin(), sums.end(), random.uniform() * total());
+    return words[std::min(std::size_t(at - sums.begin()), words.size() - 1)];
+  }
+};
+
+struct Grammar {
+  std::array<std::array<int, kSuccessorShares.size()>, kStates> successors;
+  struct State {
+    WordList common;
+    std::array<WordList, kTopics> by_topic;
+    double common_share = 0;
+  };
+  std::array<State, kStates> states;
+  std::array<int, kWords> state_of;
+};
+
+using Shares = std::array<double, kStates>;
+
+// Where the chain is in the long run, by repeated multiplication.
+Shares long_run(const Grammar& grammar) {
+  Shares shares{};
+  shares[0] = 1;
+  for (int round = 0; round < 500; ++round) {
+    Shares next{};
+    for (std::size_t s = 0; s < kStates; ++s) {
+      const double ends = s >= kFirstEndState ? kEndSentence : 0;
+      next[0] += shares[s] * ends;
+      for (std::size_t k = 0; k < kSuccessorShares.size(); ++k) {
+        next[std::size_t(grammar.successors[s][k])] += shares[s] * (1 - ends) * kSuccessorShares[k];
+      }
+    }
+    shares = next;
+  }
+  return shares;
+}
+
+void choose_successors(Grammar& grammar, RandomWords& random) {
+  for (int s = 0; s < kStates; ++s) {
+    auto& successors = grammar.successors[std::size_t(s)];
+    successors[0] = (s + 1) % kStates;  // so that every state is reached
+    for (std::size_t k = 1; k < successors.size(); ++k) successors[k] = random.below(kStates);
+  }
+}
+
+// Most frequent first, each word to the state that lacks most of its share.
+void share_out_words(Grammar& grammar) {
+  Shares lacking = long_run(grammar);
+  double all = 0;
+  for (int word = 0; word < kWords; ++word) all += 1 / (word + 2.7);
+  for (double& share : lacking) share *= all;
+  for (int word = 0; word < kWords; ++word) {
+    const double frequency = 1 / (word + 2.7);
+    const auto most = std::max_element(lacking.begin(), lacking.end());
+    *most -= frequency;
+    const auto s = std::size_t(most - lacking.begin());
+    grammar.state_of[std::size_t(word)] = int(s);
+    Grammar::State& state = grammar.states[s];
+    const auto least = std::min_element(
+        state.by_topic.begin(), state.by_topic.end(),
+        [](const WordList& a, const WordList& b) { return a.total() < b.total(); });
+    (word < kCommonWords ? state.common : *least).add(word, frequency);
+  }
+  for (Grammar::State& state : grammar.states) {
+    double rare = 0;
+    for (const WordList& list : state.by_topic) rare += list.total();
+    state.common_share = state.common.total() / (state.common.total() + rare);
+  }
+}
+
+constexpr int kEos = -1;
+
+class Writer {
+ public:
+  Writer(const Grammar& grammar, RandomWords& random) : grammar_(grammar), random_(random) {}
+
+  /// The next `count` words, the last one <eos>.
+  std::vector<int> words(std::int64_t count) {
+    std::vector<int> words;
+    words.reserve(std::size_t(count));
+    while (std::int64_t(words.size()) + 1 < count) words.push_back(next());
+    words.push_back(kEos);
+    state_ = 0;
+    return words;
+  }
+
+ private:
+  int next() {
+    if (ended_) {
+      ended_ = false;
+      state_ = 0;
+      return kEos;
+    }
+    if (random_.uniform() < kNewTopic) topic_ = random_.below(kTopics);
+    const int word = draw();
+    ended_ = state_ >= kFirstEndState && random_.uniform() < kEndSentence;
+    move();
+    return word;
+  }
+
+  int draw() {
+    const Grammar::State& state = grammar_.states[std::size_t(state_)];
+    if (random_.uniform() < state.common_share) return state.common.draw(random_);
+    const int topic = random_.uniform() < kOwnTopic ? topic_ : random_.below(kTopics);
+    return state.by_topic[std::size_t(topic)].draw(random_);
+  }
+
+  void move() {
+    double left = random_.uniform();
+    std::size_t k = 0;
+    while (k + 1 < kSuccessorShares.size() && left >= kSuccessorShares[k]) {
+      left -= kSuccessorShares[k++];
+    }
+    state_ = grammar_.successors[std::size_t(state_)][k];
+  }
+
+  const Grammar& grammar_;
+  RandomWords& random_;
+  int state_ = 0, topic_ = 0;
+  bool ended_ = false;
+};
+
+// A rare word that did not come up takes the place of one that came up more than once: of the same
+// state while there is one, so that the grammar holds.
+void complete(std::vector<int>& words, const Grammar& grammar) {
+  std::vector<int> counts(kWords, 0);
+  for (const int word : words) {
+    if (word != kEos) ++counts[std::size_t(word)];
+  }
+  std::array<std::vector<int>, kStates> missing;
+  for (int word = 0; word < kWords; ++word) {
+    if (counts[std::size_t(word)] == 0) {
+      missing[std::size_t(grammar.state_of[std::size_t(word)])].push_back(word);
+    }
+  }
+  const auto replace = [&](int& place, std::vector<int>& by) {
+    --counts[std::size_t(place)];
+    place = by.back();
+    ++counts[std::size_t(place)];
+    by.pop_back();
+  };
+  for (int& word : words) {
+    if (word == kEos || counts[std::size_t(word)] < 2) continue;
+    auto& wanted = missing[std::size_t(grammar.state_of[std::size_t(word)])];
+    if (!wanted.empty()) replace(word, wanted);
+  }
+  for (int& word : words) {
+    if (word == kEos || counts[std::size_t(word)] < 2) continue;
+    const auto wanted = std::find_if(missing.begin(), missing.end(),
+                                     [](const std::vector<int>& m) { return !m.empty(); });
+    if (wanted == missing.end()) return;
+    replace(word, *wanted);
+  }
+}
+
+// Pronounceable, one syllable for the first hundred, all different.
+std::string spelling(int word) {
+  constexpr std::string_view kConsonants = "bcdfghjklmnpqrstvwxz", kVowels = "aeiou";
+  if (word == 0) return "<unk>";
+  const auto syllable = [&](int i) {
+    return std::string{kConsonants[std::size_t(i / 5)], kVowels[std::size_t(i % 5)]};
+  };
+  return word < 100 ? syllable(word) : syllable(word / 100) + syllable(word % 100);
+}
+
+// As Penn Treebank's files: a blank before each word and before the newline.
+void write_text(const std::filesystem::path& path, const std::vector<int>& words) {
+  std::string text;
+  for (const int word : words) {
+    text += ' ';
+    if (word == kEos) {
+      text += '\n';
+    } else {
+      text += spelling(word);
+    }
+  }
+  std::ofstream file(path, std::ios::binary);
+  file.write(text.data(), std::streamsize(text.size()));
+  file.close();
+  if (!file) {
+    throw Error(ErrorCode::kNotFound, "cannot write " + path.string() + ": " + strerror(errno));
+  }
+}
+
+}  // namespace
+
+void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_t seed) {
+  if (words < kLeastWords) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a corpus of " + std::to_string(words) + " words is too small for " +
+                    std::to_string(kTypes) + " types: the least is " + std::to_string(kLeastWords));
+  }
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    throw Error(ErrorCode::kNotFound, "cannot make folder " + folder + ": " + failed.message());
+  }
+  RandomWords random(random_key(seed, "corpus"));
+  Grammar grammar{};
+  choose_successors(grammar, random);
+  share_out_words(grammar);
+  Writer writer(grammar, random);
+
+  const std::int64_t valid = words * kValidShare / kAllShares;
+  const std::int64_t test = words * kTestShare / kAllShares;
+  std::vector<int> train = writer.words(words - valid - test);
+  complete(train, grammar);
+  const std::filesystem::path out(folder);
+  write_text(out / "ptb.train.txt", train);
+  write_text(out / "ptb.valid.txt", writer.words(valid));
+  write_text(out / "ptb.test.txt", writer.words(test));
+}
+
+}  // namespace paceline

@@ -1,0 +1,124 @@
+#include "paceline/text.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::string_view kEndOfSentence = "<eos>";
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) {
+    throw Error(ErrorCode::kNotFound, "cannot read text " + path + ": " + std::strerror(errno));
+  }
+  const std::streamoff bytes = file.tellg();
+  std::string text(bytes > 0 ? std::size_t(bytes) : 0, '\0');
+  file.seekg(0);
+  if (!file.read(text.data(), std::streamsize(text.size()))) {
+    throw Error(ErrorCode::kDataLoss, "cannot read all of " + path);
+  }
+  if (text.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::kDataLoss, path + " is not text: it holds a zero byte");
+  }
+  return text;
+}
+
+template <typename F>
+void for_each_word(std::string_view text, F&& call) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const char c = text[begin];
+    if (kBlank.find(c) != std::string_view::npos) {
+      if (c == '\n') call(kEndOfSentence);
+      ++begin;
+      continue;
+    }
+    const std::size_t end = std::min(text.find_first_of(kBlank, begin), text.size());
+    call(text.substr(begin, end - begin));
+    begin = end;
+  }
+}
+
+using Counted = std::pair<std::string_view, std::int64_t>;
+
+std::vector<Counted> by_count_then_word(std::string_view text) {
+  std::unordered_map<std::string_view, std::int64_t> counts;
+  for_each_word(text, [&](std::string_view word) { ++counts[word]; });
+  std::vector<Counted> sorted(counts.begin(), counts.end());
+  std::sort(sorted.begin(), sorted.end(), [](const Counted& a, const Counted& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  return sorted;
+}
+
+}  // namespace
+
+Vocabulary Vocabulary::from_file(const std::string& path, std::size_t most) {
+  const std::string text = read_text(path);
+  std::vector<Counted> sorted = by_count_then_word(text);
+  if (sorted.empty()) throw Error(ErrorCode::kDataLoss, path + " holds no words");
+  sorted.resize(std::min(sorted.size(), most));
+  Vocabulary vocabulary;
+  for (const Counted& counted : sorted) {
+    vocabulary.ids_.emplace(counted.first, std::int32_t(vocabulary.words_.size()));
+    vocabulary.words_.emplace_back(counted.first);
+  }
+  return vocabulary;
+}
+
+std::int32_t Vocabulary::id(std::string_view word) const {
+  auto found = ids_.find(std::string(word));
+  if (found == ids_.end()) found = ids_.find("<unk>");
+  if (found == ids_.end()) {
+    throw Error(ErrorCode::kNotFound,
+                "word '" + std::string(word) + "' is not in the vocabulary, which has no <unk>");
+  }
+  return found->second;
+}
+
+std::vector<std::int32_t> Vocabulary::read(const std::string& path) const {
+  const std::string text = read_text(path);
+  std::vector<std::int32_t> stream;
+  for_each_word(text, [&](std::string_view word) { stream.push_back(id(word)); });
+  return stream;
+}
+
+TextBatches::TextBatches(std::vector<std::int32_t> stream, std::int64_t batch, std::int64_t steps)
+    : stream_(std::move(stream)), batch_(batch), steps_(steps), row_(0), count_(0) {
+  if (batch > 0) row_ = std::int64_t(stream_.size()) / batch;
+  if (steps > 0) count_ = (row_ - 1) / steps;
+  if (count_ < 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "a text of " + std::to_string(stream_.size()) + " words gives no batch of " +
+                    std::to_string(batch) + " rows of " + std::to_string(steps) +
+                    " words and their targets");
+  }
+}
+
+void TextBatches::fill(std::int64_t index, std::int32_t* inputs, std::int32_t* targets) const {
+  for (std::int64_t row = 0; row < batch_; ++row) {
+    const std::int32_t* words = stream_.data() + row * row_ + index * steps_;
+    for (std::int64_t t = 0; t < steps_; ++t) {
+      inputs[t * batch_ + row] = words[t];
+      targets[t * batch_ + row] = words[t + 1];
+    }
+  }
+}
+
+std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& stream, int index, int parts) {
+  if (parts < 1 || index < 0 || index >= parts) {
+    throw Error(ErrorCode::kInvalidArgument, "no part " + std::to_string(index) + " of " +
+                                                 std::to_string(parts) + " parts of a text");
+  }
+  const auto size = std::ptrdiff_t(stream.size()) / parts;
+  return {stream.begin() + index * size, stream.begin() + (index + 1) * size};
+}
+
+}  // namespace paceline
