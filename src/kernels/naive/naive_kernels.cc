@@ -8,6 +8,14 @@ KernelTable naive_kernels() {
   add_naive_cast_kernels(table);
   add_naive_layout_kernels(table);
   add_naive_reduce_kernels(table);
+  add_naive_matmul_kernels(table);
+  add_naive_loss_kernels(table);
+  add_naive_lstm_kernels(table);
+  add_naive_embedding_kernels(table);
+  add_naive_norm_kernels(table);
+  add_naive_dropout_kernels(table);
+  add_naive_random_kernels(table);
+  add_naive_metric_kernels(table);
   return table;
 }
 

@@ -1,0 +1,16 @@
+// Ids and labels come from the data: they are checked in every step, before they are used.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// Throws kInvalidArgument "[op] node: label 12 at 3 is outside [0,10)" for the first that is.
+void check_indices(const Node& node, std::string_view what, std::span<const std::int32_t> indices,
+                   std::int64_t limit);
+
+}  // namespace paceline

@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/index_check.h"
+#include "kernels/naive/naive_kernels.h"
+
+namespace paceline {
+
+namespace {
+
+std::span<const std::int32_t> labels_of(const TensorView& view) {
+  return {view.as<std::int32_t>(), std::size_t(view.shape.elements())};
+}
+
+template <typename T>
+struct NaiveSoftmaxCrossEntropy {
+  static void run(const Node& node, const KernelCall& call) {
+    const std::int64_t rows = call.inputs[0].shape[0], classes = call.inputs[0].shape[1];
+    const auto labels = labels_of(call.inputs[1]);
+    check_indices(node, "label", labels, classes);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T* x = call.inputs[0].as<T>() + r * classes;
+      // Shifted by the largest so that no exponential overflows.
+      const double largest = *std::max_element(x, x + classes);
+      double sum = 0;
+      for (std::int64_t j = 0; j < classes; ++j) sum += std::exp(double(x[j]) - largest);
+      const double log_sum = largest + std::log(sum);
+      call.outputs[0].as<T>()[r] = T(log_sum - double(x[labels[std::size_t(r)]]));
+      call.outputs[1].as<T>()[r] = T(log_sum);
+    }
+  }
+};
+
+template <typename T>
+struct NaiveSoftmaxCrossEntropyGrad {
+  static void run(const Node& node, const KernelCall& call) {
+    const std::int64_t rows = call.inputs[0].shape[0], classes = call.inputs[0].shape[1];
+    const auto labels = labels_of(call.inputs[1]);
+    check_indices(node, "label", labels, classes);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const T log_sum = call.inputs[2].as<T>()[r], gradient = call.inputs[3].as<T>()[r];
+      for (std::int64_t j = 0; j < classes; ++j) {
+        const T probability = std::exp(call.inputs[0].as<T>()[r * classes + j] - log_sum);
+        const T wanted = j == labels[std::size_t(r)] ? T(1) : T(0);
+        call.outputs[0].as<T>()[r * classes + j] = (probability - wanted) * gradient;
+      }
+    }
+  }
+};
+
+template <typename T>
+struct NaiveMeanSquaredError {
+  static void run(const Node&, const KernelCall& call) {
+    const std::int64_t n = call.inputs[0].shape.elements();
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double difference = double(call.inputs[0].as<T>()[i]) - call.inputs[1].as<T>()[i];
+      sum += difference * difference;
+    }
+    call.outputs[0].as<T>()[0] = T(sum / double(n));
+  }
+};
+
+template <typename T>
+struct NaiveMeanSquaredErrorGrad {
+  static void run(const Node&, const KernelCall& call) {
+    const std::int64_t n = call.inputs[0].shape.elements();
+    const T factor = call.inputs[2].as<T>()[0] * T(2) / T(n);
+    for (std::int64_t i = 0; i < n; ++i) {
+      call.outputs[0].as<T>()[i] = factor * (call.inputs[0].as<T>()[i] - call.inputs[1].as<T>()[i]);
+    }
+  }
+};
+
+}  // namespace
+
+void add_naive_loss_kernels(KernelTable& table) {
+  table.add("softmax_cross_entropy", make_naive_kernel_of<NaiveSoftmaxCrossEntropy>);
+  table.add("softmax_cross_entropy_grad", make_naive_kernel_of<NaiveSoftmaxCrossEntropyGrad>);
+  table.add("mean_squared_error", make_naive_kernel_of<NaiveMeanSquaredError>);
+  table.add("mean_squared_error_grad", make_naive_kernel_of<NaiveMeanSquaredErrorGrad>);
+}
+
+}  // namespace paceline

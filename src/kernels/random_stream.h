@@ -1,0 +1,58 @@
+// The random words of one node in one step: a function of (seed, stream, task, step, block) alone,
+// so that naive and fast kernels on any number of threads draw the same.
+#pragma once
+
+#include <cmath>
+#include <numbers>
+#include <string_view>
+
+#include "base/philox.h"
+#include "paceline/kernel.h"
+
+namespace paceline {
+
+class RandomStream {
+ public:
+  /// Tasks up to 2^16 and steps up to 2^48 do not meet.
+  RandomStream(const StepIdentity& step, std::string_view stream)
+      : key_(random_key(step.seed, stream)),
+        high_((std::uint64_t(step.task) << 48) ^ std::uint64_t(step.step)) {}
+
+  /// Words of the elements [4·block, 4·block + 4).
+  PhiloxBlock block(std::int64_t block) const { return philox(key_, std::uint64_t(block), high_); }
+
+ private:
+  std::uint64_t key_, high_;
+};
+
+/// Two independent standard normal numbers from two words (Box & Muller 1958); at most 5.8.
+template <typename T>
+struct NormalPair {
+  T first, second;
+};
+template <typename T>
+NormalPair<T> to_normal_pair(std::uint32_t a, std::uint32_t b) {
+  const T radius = std::sqrt(T(-2) * std::log(T(1) - T(to_unit_float(a))));
+  const T angle = T(2) * std::numbers::pi_v<T> * T(to_unit_float(b));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+/// In [low, low + range) for a range of 1 to 2^32.
+inline std::int32_t to_integer(std::uint32_t word, std::int64_t low, std::uint64_t range) {
+  return std::int32_t(low + std::int64_t((std::uint64_t(word) * range) >> 32));
+}
+
+/// In [low, high); rounding never reaches high.
+template <typename T>
+T to_uniform(std::uint32_t word, T low, T high) {
+  const T value = low + (high - low) * T(to_unit_float(word));
+  return value < high || low == high ? value : std::nextafter(high, low);
+}
+
+/// The name under which a node draws: its own, or that of the node whose mask it repeats.
+inline std::string_view stream_of(const Node& node) {
+  return node.attributes().has("stream") ? node.attributes().get<std::string>("stream")
+                                         : node.name();
+}
+
+}  // namespace paceline
