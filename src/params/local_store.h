@@ -11,7 +11,10 @@
 
 namespace paceline {
 
-/// `pool` (may be null: one thread) and `account` (may be null) must outlive the store.
+/// `pool` (may be null: one thread) and `account` (may be null) must outlive the store, and the
+/// store what bind() gives. All of it belongs to one thread. Applying a rule counts as apply.
+/// Throws kInvalidArgument for a trained variable that is not float32, for rows with the rule ema,
+/// and for a name that comes twice.
 std::unique_ptr<ParameterStore> make_local_store(std::vector<VariableSpec> variables,
                                                  ThreadPool* pool, StepAccount* account);
 

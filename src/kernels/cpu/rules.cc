@@ -1,0 +1,321 @@
+// Update rules with Highway. Rules are bound by memory: each is one pass over value, slots and
+// gradient. The tail of a range goes through the same vector code in a padded copy, so that an
+// element's new value never depends on where its range begins or ends.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/rules.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/rule_kernel.h"
+
+#ifndef PACELINE_KERNELS_CPU_RULE_NUMBERS
+#define PACELINE_KERNELS_CPU_RULE_NUMBERS
+namespace paceline {
+/// The numbers of one contribution in the form in which the loops use them.
+struct RuleNumbers {
+  float clip_scale, weight_decay, rate;
+  float a, b, c;
+  bool nesterov;
+};
+struct RuleMemory {
+  float* values;
+  float* slots[2];
+  const float* gradient;
+  std::size_t size;
+};
+}  // namespace paceline
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace paceline {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+struct SgdBody {
+  static constexpr int kSlots = 0;
+  static constexpr bool kScaled = true;
+  V rate;
+  explicit SgdBody(const RuleNumbers& n) : rate(hn::Set(D(), n.rate)) {}
+  void operator()(V& w, V&, V&, V g) const { w = hn::NegMulAdd(rate, g, w); }
+};
+
+struct MomentumBody {
+  static constexpr int kSlots = 1;
+  static constexpr bool kScaled = true;
+  V rate, momentum;
+  bool nesterov;
+  explicit MomentumBody(const RuleNumbers& n)
+      : rate(hn::Set(D(), n.rate)), momentum(hn::Set(D(), n.a)), nesterov(n.nesterov) {}
+  void operator()(V& w, V& m, V&, V g) const {
+    m = hn::MulAdd(momentum, m, g);
+    w = hn::NegMulAdd(rate, nesterov ? hn::MulAdd(momentum, m, g) : m, w);
+  }
+};
+
+struct AdamBody {
+  static constexpr int kSlots = 2;
+  static constexpr bool kScaled = true;
+  V rate, beta1, beta2, rest1, rest2, epsilon;
+  explicit AdamBody(const RuleNumbers& n)
+      : rate(hn::Set(D(), n.rate)),
+        beta1(hn::Set(D(), n.a)),
+        beta2(hn::Set(D(), n.b)),
+        rest1(hn::Set(D(), float(1 - double(n.a)))),
+        rest2(hn::Set(D(), float(1 - double(n.b)))),
+        epsilon(hn::Set(D(), n.c)) {}
+  void operator()(V& w, V& m, V& v, V g) const {
+    m = hn::MulAdd(beta1, m, hn::Mul(rest1, g));
+    v = hn::MulAdd(beta2, v, hn::Mul(rest2, hn::Mul(g, g)));
+    w = hn::Sub(w, hn::Div(hn::Mul(rate, m), hn::Add(hn::Sqrt(v), epsilon)));
+  }
+};
+
+struct AdagradBody {
+  static constexpr int kSlots = 1;
+  static constexpr bool kScaled = true;
+  V rate, epsilon;
+  explicit AdagradBody(const RuleNumbers& n)
+      : rate(hn::Set(D(), n.rate)), epsilon(hn::Set(D(), n.b)) {}
+  void operator()(V& w, V& a, V&, V g) const {
+    a = hn::MulAdd(g, g, a);
+    w = hn::Sub(w, hn::Div(hn::Mul(rate, g), hn::Add(hn::Sqrt(a), epsilon)));
+  }
+};
+
+struct RmspropBody {
+  static constexpr int kSlots = 2;
+  static constexpr bool kScaled = true;
+  V rate, decay, rest, momentum, epsilon;
+  explicit RmspropBody(const RuleNumbers& n)
+      : rate(hn::Set(D(), n.rate)),
+        decay(hn::Set(D(), n.a)),
+        rest(hn::Set(D(), float(1 - double(n.a)))),
+        momentum(hn::Set(D(), n.b)),
+        epsilon(hn::Set(D(), n.c)) {}
+  void operator()(V& w, V& s, V& m, V g) const {
+    s = hn::MulAdd(decay, s, hn::Mul(rest, hn::Mul(g, g)));
+    const V moved = hn::Div(hn::Mul(rate, g), hn::Sqrt(hn::Add(s, epsilon)));
+    m = hn::MulAdd(momentum, m, moved);
+    w = hn::Sub(w, m);
+  }
+};
+
+struct FtrlBody {
+  static constexpr int kSlots = 2;
+  static constexpr bool kScaled = true;
+  V rate, l1, l2;
+  explicit FtrlBody(const RuleNumbers& n)
+      : rate(hn::Set(D(), n.rate)), l1(hn::Set(D(), n.a)), l2(hn::Set(D(), n.b)) {}
+  void operator()(V& w, V& squares, V& z, V g) const {
+    const D d;
+    const V sum = hn::MulAdd(g, g, squares);
+    const V root = hn::Sqrt(sum);
+    const V sigma = hn::Div(hn::Sub(root, hn::Sqrt(squares)), rate);
+    z = hn::Add(z, hn::NegMulAdd(sigma, w, g));
+    squares = sum;
+    const V shrunk = hn::CopySign(hn::Sub(hn::Abs(z), l1), z);
+    const V moved = hn::Neg(hn::Div(shrunk, hn::Add(hn::Div(root, rate), l2)));
+    w = hn::IfThenElse(hn::Gt(hn::Abs(z), l1), moved, hn::Zero(d));
+  }
+};
+
+struct EmaBody {
+  static constexpr int kSlots = 0;
+  static constexpr bool kScaled = false;
+  V decay, rest;
+  explicit EmaBody(const RuleNumbers& n)
+      : decay(hn::Set(D(), n.a)), rest(hn::Set(D(), float(1 - double(n.a)))) {}
+  void operator()(V& w, V&, V&, V g) const { w = hn::MulAdd(decay, w, hn::Mul(rest, g)); }
+};
+
+struct AddBody {
+  static constexpr int kSlots = 0;
+  static constexpr bool kScaled = false;
+  explicit AddBody(const RuleNumbers&) {}
+  void operator()(V& w, V&, V&, V g) const { w = hn::Add(w, g); }
+};
+
+struct AssignBody {
+  static constexpr int kSlots = 0;
+  static constexpr bool kScaled = false;
+  explicit AssignBody(const RuleNumbers&) {}
+  void operator()(V& w, V&, V&, V g) const { w = g; }
+};
+
+template <typename Body>
+class Pass {
+ public:
+  explicit Pass(const RuleNumbers& n)
+      : body_(n),
+        clip_scale_(hn::Set(D(), n.clip_scale)),
+        weight_decay_(hn::Set(D(), n.weight_decay)),
+        decays_(n.weight_decay != 0) {}
+
+  void run(const RuleMemory& memory) const {
+    const std::size_t lanes = hn::Lanes(D());
+    std::size_t i = 0;
+    for (; i + lanes <= memory.size; i += lanes) {
+      vector(memory.values + i, memory.slots[0] + i, memory.slots[1] + i, memory.gradient + i);
+    }
+    if (i < memory.size) tail(memory, i);
+  }
+
+ private:
+  // A rule without slots is given the values in their place and leaves them alone.
+  void vector(float* values, float* slot0, float* slot1, const float* gradient) const {
+    const D d;
+    V w = hn::LoadU(d, values);
+    V g = hn::LoadU(d, gradient);
+    V s0 = Body::kSlots > 0 ? hn::LoadU(d, slot0) : w;
+    V s1 = Body::kSlots > 1 ? hn::LoadU(d, slot1) : w;
+    if (Body::kScaled) {
+      g = hn::Mul(clip_scale_, g);
+      if (decays_) g = hn::MulAdd(weight_decay_, w, g);
+    }
+    body_(w, s0, s1, g);
+    hn::StoreU(w, d, values);
+    if (Body::kSlots > 0) hn::StoreU(s0, d, slot0);
+    if (Body::kSlots > 1) hn::StoreU(s1, d, slot1);
+  }
+
+  void tail(const RuleMemory& memory, std::size_t begin) const {
+    constexpr std::size_t kLanes = hn::MaxLanes(D());
+    const std::size_t bytes = (memory.size - begin) * sizeof(float);
+    HWY_ALIGN float w[kLanes] = {}, s0[kLanes] = {}, s1[kLanes] = {}, g[kLanes] = {};
+    std::memcpy(w, memory.values + begin, bytes);
+    std::memcpy(g, memory.gradient + begin, bytes);
+    if (Body::kSlots > 0) std::memcpy(s0, memory.slots[0] + begin, bytes);
+    if (Body::kSlots > 1) std::memcpy(s1, memory.slots[1] + begin, bytes);
+    vector(w, s0, s1, g);
+    std::memcpy(memory.values + begin, w, bytes);
+    if (Body::kSlots > 0) std::memcpy(memory.slots[0] + begin, s0, bytes);
+    if (Body::kSlots > 1) std::memcpy(memory.slots[1] + begin, s1, bytes);
+  }
+
+  Body body_;
+  V clip_scale_, weight_decay_;
+  bool decays_;
+};
+
+template <typename Body>
+void pass(const RuleNumbers& numbers, const RuleMemory& memory) {
+  Pass<Body>(numbers).run(memory);
+}
+
+void run_rule(RuleKind kind, const RuleNumbers& numbers, const RuleMemory& memory) {
+  switch (kind) {
+    case RuleKind::kSgd:
+      return pass<SgdBody>(numbers, memory);
+    case RuleKind::kMomentum:
+      return pass<MomentumBody>(numbers, memory);
+    case RuleKind::kAdam:
+      return pass<AdamBody>(numbers, memory);
+    case RuleKind::kAdagrad:
+      return pass<AdagradBody>(numbers, memory);
+    case RuleKind::kRmsprop:
+      return pass<RmspropBody>(numbers, memory);
+    case RuleKind::kFtrl:
+      return pass<FtrlBody>(numbers, memory);
+    case RuleKind::kEma:
+      return pass<EmaBody>(numbers, memory);
+    case RuleKind::kAdd:
+      return pass<AddBody>(numbers, memory);
+    case RuleKind::kAssign:
+      return pass<AssignBody>(numbers, memory);
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace paceline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paceline {
+namespace {
+
+HWY_EXPORT(run_rule);
+
+// Adam's correction of its moments is one factor on the rate, the same for all elements.
+float corrected_rate(const Rule& rule, const RuleStep& step) {
+  if (rule.kind() != RuleKind::kAdam) return step.learning_rate;
+  const double t = double(step.count);
+  const double beta1 = rule.numbers()[0], beta2 = rule.numbers()[1];
+  return float(step.learning_rate * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
+}
+
+RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
+  const auto& n = rule.numbers();
+  return {step.clip_scale,
+          step.weight_decay,
+          corrected_rate(rule, step),
+          n[0],
+          n[1],
+          n[2],
+          rule.kind() == RuleKind::kMomentum && n[1] != 0};
+}
+
+std::size_t slots_of(RuleKind kind) {
+  switch (kind) {
+    case RuleKind::kMomentum:
+    case RuleKind::kAdagrad:
+      return 1;
+    case RuleKind::kAdam:
+    case RuleKind::kRmsprop:
+    case RuleKind::kFtrl:
+      return 2;
+    default:
+      return 0;
+  }
+}
+
+// FTRL divides by the rate; with none it leaves the variable as it is.
+bool does_nothing(const Rule& rule, const RuleStep& step) {
+  return rule.kind() == RuleKind::kFtrl && step.learning_rate == 0;
+}
+
+RuleMemory memory_of(const Rule& rule, float* values, std::span<float* const> slots,
+                     const float* gradient, std::size_t size) {
+  const std::size_t count = slots_of(rule.kind());
+  PACELINE_CHECK(slots.size() == count);
+  return {values, {count > 0 ? slots[0] : values, count > 1 ? slots[1] : values}, gradient, size};
+}
+
+}  // namespace
+
+void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) {
+  PACELINE_CHECK(range.values.size() == range.gradient.size());
+  if (does_nothing(rule, step)) return;
+  const RuleMemory memory =
+      memory_of(rule, range.values.data(), range.slots, range.gradient.data(), range.values.size());
+  HWY_DYNAMIC_DISPATCH(run_rule)(rule.kind(), numbers_of(rule, step), memory);
+}
+
+void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& rows) {
+  PACELINE_CHECK(rule.kind() != RuleKind::kEma);
+  if (does_nothing(rule, step)) return;
+  const RuleNumbers numbers = numbers_of(rule, step);
+  const auto run = HWY_DYNAMIC_DISPATCH(run_rule);
+  const std::size_t size = std::size_t(rows.row_size);
+  RuleMemory memory = memory_of(rule, rows.values, rows.slots, rows.gradient, size);
+  const RuleMemory whole = memory;
+  for (std::size_t r = 0; r < rows.ids.size(); ++r) {
+    const std::size_t begin = std::size_t(rows.ids[r]) * size;
+    memory.values = whole.values + begin;
+    memory.slots[0] = whole.slots[0] + begin;
+    memory.slots[1] = whole.slots[1] + begin;
+    memory.gradient = rows.gradient + r * size;
+    run(rule.kind(), numbers, memory);
+  }
+}
+
+}  // namespace paceline
+#endif

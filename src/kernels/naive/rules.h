@@ -1,0 +1,12 @@
+// The update rules as their papers write them, one element at a time in float64: the oracle for the
+// fast ones.
+#pragma once
+
+#include "kernels/rule_kernel.h"
+
+namespace paceline {
+
+/// The same contract as apply_rule.
+void apply_rule_naively(const Rule& rule, const RuleStep& step, const RuleRange& range);
+
+}  // namespace paceline

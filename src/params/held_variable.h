@@ -1,0 +1,52 @@
+// A variable as whoever applies its rule holds it: value, slots and how often it was updated.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "exec/parameter_store.h"
+
+namespace paceline {
+
+/// What one contribution is applied with.
+struct UpdateScalars {
+  float learning_rate = 0;
+  float clip_scale = 1;
+};
+
+class HeldVariable {
+ public:
+  /// Throws kInvalidArgument when the rule cannot be applied to such a variable.
+  explicit HeldVariable(VariableSpec spec);
+
+  const VariableSpec& spec() const { return spec_; }
+  bool written() const { return value_.defined(); }
+  TensorView view() const { return value_.view(); }
+  /// Value and slots; without slots they begin anew. Throws kInvalidArgument naming the variable
+  /// when a shape or type differs.
+  void write(const VariableState& state);
+  /// Copies.
+  VariableState read(VariableId id) const;
+
+  /// The whole variable; `pool` may be null. Allocates nothing.
+  void apply(const UpdateScalars& scalars, const float* gradient, ThreadPool* pool);
+  /// Rows `ids` (unique) of it: gradient (ids.size(), …). Throws kInvalidArgument for an id that is
+  /// no row.
+  void apply_rows(const UpdateScalars& scalars, std::span<const std::int32_t> ids,
+                  const float* gradient, ThreadPool* pool);
+
+ private:
+  void write_slots(const std::vector<Tensor>& slots);
+  std::int64_t next_count();
+  void check_rows(std::span<const std::int32_t> ids) const;
+
+  VariableSpec spec_;
+  std::vector<SlotSpec> slot_specs_;
+  Tensor value_;
+  std::vector<Tensor> slots_;       // in the order of Rule::slots()
+  std::vector<float*> full_slots_;  // those as large as the variable
+  std::int64_t* count_ = nullptr;   // the scalar slot, if there is one
+};
+
+}  // namespace paceline

@@ -1,0 +1,189 @@
+#include "params/local_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "paceline/error.h"
+#include "params/held_variable.h"
+
+namespace paceline {
+namespace {
+
+class LocalStore;
+
+class LocalHandle : public StepHandle {
+ public:
+  std::int64_t global_step() override { return step; }
+  std::int64_t step = 0;
+};
+
+class LocalSteps : public StoreSteps {
+ public:
+  LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped);
+  void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
+  TensorView need(VariableId variable) override;
+  TensorView place(VariableId variable) override;
+  void ready(VariableId variable, const Contribution& contribution) override;
+  StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
+
+ private:
+  struct Ready {
+    VariableId variable;
+    Contribution contribution;
+  };
+  void apply(const Ready& ready, float clip_scale);
+
+  LocalStore& store_;
+  const bool clipped_;
+  StepKind kind_ = StepKind::kTrain;
+  std::vector<float> learning_rates_;
+  std::vector<Tensor> places_;  // by variable; undefined when the plan does not update it
+  std::vector<Ready> waiting_;  // with clipping: until end_step brings the scale
+  LocalHandle handle_;
+};
+
+class LocalStore : public ParameterStore {
+ public:
+  LocalStore(std::vector<VariableSpec> specs, ThreadPool* pool, StepAccount* account)
+      : specs_(std::move(specs)), pool_(pool), account_(account) {
+    std::set<std::string> names;
+    for (const VariableSpec& spec : specs_) {
+      if (!names.insert(spec.name).second) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("[local store] two variables are named {}", spec.name));
+      }
+      variables_.emplace_back(spec);
+    }
+  }
+
+  std::span<const VariableSpec> variables() const override { return specs_; }
+  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) override {
+    return std::make_unique<LocalSteps>(*this, plan, clipped);
+  }
+  void write(std::span<const VariableState> states, std::int64_t global_step) override {
+    for (const VariableState& state : states) variable(state.variable).write(state);
+    global_step_ = global_step;
+  }
+  bool initialised() const override {
+    return std::ranges::all_of(variables_, [](const HeldVariable& v) { return v.written(); });
+  }
+  std::vector<VariableState> read(std::span<const VariableId> variables) override {
+    std::vector<VariableState> states;
+    states.reserve(variables.size());
+    for (const VariableId id : variables) states.push_back(written(id).read(id));
+    return states;
+  }
+  std::int64_t global_step() const override { return global_step_; }
+
+  HeldVariable& variable(VariableId id) {
+    if (id >= 0 && std::size_t(id) < variables_.size()) return variables_[std::size_t(id)];
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("[local store] variable {} of {}", id, variables_.size()));
+  }
+  HeldVariable& written(VariableId id) {
+    HeldVariable& held = variable(id);
+    if (held.written()) return held;
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("[local store] {} is read before it was written", held.spec().name));
+  }
+  void count_step() { ++global_step_; }
+  ThreadPool* pool() const { return pool_; }
+  StepAccount* account() { return account_; }
+
+ private:
+  std::vector<VariableSpec> specs_;
+  std::vector<HeldVariable> variables_;
+  std::int64_t global_step_ = 0;
+  ThreadPool* pool_;
+  StepAccount* account_;
+};
+
+Shape place_shape(const VariableSpec& spec, std::int64_t most_rows) {
+  if (!spec.sparse) return spec.shape;
+  const auto dims = spec.shape.dims();
+  std::vector<std::int64_t> rows(dims.begin(), dims.end());
+  rows[0] = most_rows;
+  return Shape(rows);
+}
+
+LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
+    : store_(store), clipped_(clipped) {
+  const std::span<const VariableSpec> specs = store.variables();
+  learning_rates_.resize(specs.size());
+  places_.resize(specs.size());
+  for (const PlanBinding::Use& use : plan.uses) {
+    const VariableSpec& spec = store.variable(use.variable).spec();
+    if (!use.updated) continue;
+    if (!spec.trained) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("[local store] the plan updates {}, which is not trained", spec.name));
+    }
+    places_[std::size_t(use.variable)] = Tensor(spec.dtype, place_shape(spec, use.most_rows));
+  }
+  waiting_.reserve(plan.uses.size());
+}
+
+void LocalSteps::begin_step(StepKind kind, std::span<const RowSet>, const StepScalars& scalars) {
+  kind_ = kind;
+  waiting_.clear();
+  if (kind != StepKind::kTrain) return;
+  if (scalars.learning_rates.size() != learning_rates_.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[local store] {} learning rates for {} variables",
+                            scalars.learning_rates.size(), learning_rates_.size()));
+  }
+  std::ranges::copy(scalars.learning_rates, learning_rates_.begin());
+}
+
+TensorView LocalSteps::need(VariableId variable) { return store_.written(variable).view(); }
+
+TensorView LocalSteps::place(VariableId variable) {
+  const Tensor& place = places_.at(std::size_t(variable));
+  if (place.defined()) return place.view();
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("[local store] the plan did not say that it updates {}",
+                          store_.variable(variable).spec().name));
+}
+
+void LocalSteps::ready(VariableId variable, const Contribution& contribution) {
+  if (clipped_) {
+    waiting_.push_back({variable, contribution});
+  } else {
+    apply({variable, contribution}, 1);
+  }
+}
+
+void LocalSteps::apply(const Ready& ready, float clip_scale) {
+  std::optional<AccountScope> scope;
+  if (store_.account() != nullptr) scope.emplace(*store_.account(), Activity::kApply);
+  HeldVariable& held = store_.written(ready.variable);
+  const UpdateScalars scalars{learning_rates_[std::size_t(ready.variable)], clip_scale};
+  const float* gradient = places_[std::size_t(ready.variable)].view().as<float>();
+  if (ready.contribution.sparse) {
+    held.apply_rows(scalars, ready.contribution.ids, gradient, store_.pool());
+  } else {
+    held.apply(scalars, gradient, store_.pool());
+  }
+}
+
+StepHandle& LocalSteps::end_step(float clip_scale, std::span<const RowSet>) {
+  for (const Ready& ready : waiting_) apply(ready, clip_scale);
+  waiting_.clear();
+  if (kind_ == StepKind::kTrain) store_.count_step();
+  handle_.step = store_.global_step();
+  return handle_;
+}
+
+}  // namespace
+
+std::unique_ptr<ParameterStore> make_local_store(std::vector<VariableSpec> variables,
+                                                 ThreadPool* pool, StepAccount* account) {
+  return std::make_unique<LocalStore>(std::move(variables), pool, account);
+}
+
+}  // namespace paceline
