@@ -1,0 +1,186 @@
+#include "net/inproc/inproc_connection.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "net/inproc/inproc_dispatcher.h"
+#include "net/received_frame.h"
+
+namespace paceline {
+namespace {
+
+void give_back(const QueuedFrame& frame, InprocPair::End& sender) {
+  sender.meter.end();
+  frame.give_back();
+}
+
+void give_back_all(Ring<QueuedFrame>& frames, InprocPair::End& sender) {
+  while (!frames.empty()) give_back(frames.pop(), sender);
+}
+
+}  // namespace
+
+InprocConnection::InprocConnection(std::shared_ptr<InprocPair> pair, int side,
+                                   std::shared_ptr<InprocDispatcher> dispatcher, Receiver* receiver,
+                                   Acceptor acceptor)
+    : pair_(std::move(pair)),
+      side_(side),
+      dispatcher_(std::move(dispatcher)),
+      receiver_(receiver),
+      acceptor_(std::move(acceptor)) {}
+
+Error InprocConnection::closed_here() const {
+  return {ErrorCode::kCancelled, "the connection to " + peer() + " was closed on this side"};
+}
+
+/// The earliest verdict of each end stays.
+void InprocConnection::set_verdicts(const Error& here) {
+  if (!near().verdict) near().verdict = here;
+  if (!far().verdict)
+    far().verdict = Error(ErrorCode::kUnavailable, far().peer + " closed the connection");
+}
+
+void InprocConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
+                            void (*sent)(void* context), void* context) {
+  PACELINE_CHECK(payload.size() <= kMaxPayloadBytes);
+  QueuedFrame frame{header, payload, sent, context};
+  frame.header.payload_bytes = std::uint32_t(payload.size());
+  std::unique_lock lock(pair_->mutex);
+  if (near().closing || near().verdict) {
+    lock.unlock();
+    return frame.give_back();
+  }
+  near().meter.begin();
+  near().meter.count_sent(frame.bytes());
+  far().inbox.push(frame);
+  lock.unlock();
+  wake_far();
+}
+
+void InprocConnection::close(Deadline deadline) {
+  {
+    std::lock_guard lock(pair_->mutex);
+    if (near().closing || near().verdict) return;
+    near().closing = true;
+    if (far().inbox.empty() && !far().in_delivery) set_verdicts(closed_here());
+  }
+  dispatcher_->give_up_at(deadline, weak_from_this());
+  ask_for_turn();
+  wake_far();
+}
+
+void InprocConnection::give_up() {
+  {
+    std::lock_guard lock(pair_->mutex);
+    if (near().verdict) return;
+  }
+  fail({ErrorCode::kCancelled,
+        "the connection to " + peer() +
+            " was closed on this side; what was queued was not taken in time"});
+}
+
+bool InprocConnection::idle() const {
+  std::lock_guard lock(pair_->mutex);
+  return far().inbox.empty() && !far().in_delivery;
+}
+
+void InprocConnection::fail(const Error& error) {
+  Ring<QueuedFrame> unsent, unread;
+  {
+    std::lock_guard lock(pair_->mutex);
+    set_verdicts(error);
+    std::swap(unsent, far().inbox);
+    std::swap(unread, near().inbox);
+  }
+  give_back_all(unsent, near());
+  give_back_all(unread, far());
+  ask_for_turn();
+  wake_far();
+}
+
+void InprocConnection::finish(const Error& error) {
+  fail(error);
+  if (reported_) return;
+  report_end(*near().verdict);
+}
+
+void InprocConnection::ask_for_turn() {
+  {
+    std::lock_guard lock(pair_->mutex);
+    if (near().has_turn) return;
+    near().has_turn = true;
+  }
+  dispatcher_->schedule(shared_from_this());
+}
+
+void InprocConnection::wake_far() {
+  if (const std::shared_ptr<InprocConnection> peer = far().connection.lock()) peer->ask_for_turn();
+}
+
+void InprocConnection::take_turn() {
+  if (receiver_ == nullptr) guarded([&] { receiver_ = acceptor_(shared_from_this()); });
+  std::unique_lock lock(pair_->mutex);
+  if (!near().inbox.empty()) {
+    const QueuedFrame frame = near().inbox.pop();
+    near().in_delivery = true;
+    lock.unlock();
+    deliver(frame);
+    lock.lock();
+    near().in_delivery = false;
+  }
+  if (far().closing && near().inbox.empty()) agree_on_end(lock);
+  const bool more = !near().inbox.empty();
+  const bool ended = !more && near().verdict;
+  near().has_turn = more || ended;
+  lock.unlock();
+  if (more) dispatcher_->schedule(shared_from_this());
+  if (ended) report_end(*near().verdict);
+}
+
+/// The far end closes, and its last frame has been taken.
+void InprocConnection::agree_on_end(std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<InprocConnection> peer = far().connection.lock();
+  if (!peer || near().verdict) return;
+  peer->set_verdicts(peer->closed_here());
+  lock.unlock();
+  peer->ask_for_turn();
+  lock.lock();
+}
+
+/// An exception of the receiver ends the connection.
+template <typename Call>
+bool InprocConnection::guarded(Call call) {
+  try {
+    call();
+    return true;
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::exception& error) {
+    fail({ErrorCode::kInternal, "the receiver of " + peer() + " threw: " + error.what()});
+  }
+  return false;
+}
+
+void InprocConnection::deliver(const QueuedFrame& frame) {
+  std::span<std::byte> place;
+  const bool copied = guarded([&] {
+    place = checked_place(*receiver_, frame.header);
+    near().meter.begin();
+    if (!place.empty()) std::memcpy(place.data(), frame.payload.data(), place.size());
+    near().meter.count_received(frame.bytes());
+    near().meter.end();
+  });
+  const FrameHeader header = frame.header;
+  give_back(frame, far());
+  if (copied) guarded([&] { receiver_->on_frame(header, place); });
+}
+
+void InprocConnection::report_end(const Error& verdict) {
+  const std::shared_ptr<InprocConnection> self = shared_from_this();
+  dispatcher_->forget(self);
+  reported_ = true;
+  acceptor_ = nullptr;
+  if (receiver_ != nullptr) receiver_->on_closed(verdict);
+}
+
+}  // namespace paceline

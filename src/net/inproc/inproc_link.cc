@@ -1,0 +1,75 @@
+#include "net/inproc/inproc_link.h"
+
+#include "net/inproc/inproc_connection.h"
+#include "net/inproc/inproc_dispatcher.h"
+#include "net/inproc/inproc_hub.h"
+
+namespace paceline {
+namespace {
+
+std::shared_ptr<InprocConnection> make_end(const std::shared_ptr<InprocPair>& pair, int side,
+                                           std::string peer,
+                                           const std::shared_ptr<InprocDispatcher>& dispatcher,
+                                           Receiver* receiver, Acceptor acceptor) {
+  pair->ends[std::size_t(side)].peer = std::move(peer);
+  auto connection =
+      std::make_shared<InprocConnection>(pair, side, dispatcher, receiver, std::move(acceptor));
+  pair->ends[std::size_t(side)].connection = connection;
+  if (!dispatcher->add(connection))
+    throw Error(ErrorCode::kUnavailable, "nobody listens any more where a connection was to go");
+  return connection;
+}
+
+class InprocLink : public Link {
+ public:
+  explicit InprocLink(const LinkOptions& options)
+      : hub_(options.hub ? options.hub : std::make_shared<InprocHub>()),
+        dispatcher_(std::make_shared<InprocDispatcher>(options.threads)) {}
+
+  ~InprocLink() override {
+    for (const std::string& address : listening_) hub_->remove(address);
+    for (const auto& connection : dispatcher_->stop())
+      connection->finish({ErrorCode::kCancelled, "the link of the connection to " +
+                                                     connection->peer() + " was destroyed"});
+  }
+
+  std::string kind() const override { return "inproc"; }
+
+  std::string listen(const std::string& address, Acceptor acceptor) override {
+    auto listener =
+        std::make_shared<InprocListener>(InprocListener{std::move(acceptor), dispatcher_});
+    const std::string bound = hub_->add(address, std::move(listener));
+    std::lock_guard lock(mutex_);
+    listening_.push_back(bound);
+    return bound;
+  }
+
+  std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
+                                      Deadline) override {
+    const std::shared_ptr<InprocListener> listener = hub_->find(address);
+    if (!listener) throw Error(ErrorCode::kUnavailable, "nobody listens at " + address);
+    auto pair = std::make_shared<InprocPair>();
+    const auto far = make_end(pair, 1, "a caller of " + address, listener->dispatcher, nullptr,
+                              listener->acceptor);
+    auto near = make_end(pair, 0, address, dispatcher_, &receiver, nullptr);
+    far->ask_for_turn();
+    return near;
+  }
+
+  bool help() override { return dispatcher_->help(); }
+  void set_spinning(bool spinning) override { dispatcher_->set_spinning(spinning); }
+
+ private:
+  const std::shared_ptr<InprocHub> hub_;
+  const std::shared_ptr<InprocDispatcher> dispatcher_;
+  std::mutex mutex_;
+  std::vector<std::string> listening_;
+};
+
+}  // namespace
+
+std::unique_ptr<Link> make_inproc_link(const LinkOptions& options) {
+  return std::make_unique<InprocLink>(options);
+}
+
+}  // namespace paceline
