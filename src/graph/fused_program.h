@@ -1,0 +1,53 @@
+// What a fused_elementwise node computes: its attribute "program", one step a line, for example
+//
+//   add i0 i1
+//   scale t0 0.5
+//   relu t1
+//
+// ik is input k of the node, tj the result of step j (counted from 0, only earlier steps), the last
+// word of some ops a number. The result of the last step is the output. An operand has the shape of
+// the output or exactly one element, which counts everywhere. All steps have the node's dtype.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+/// An op that may be a step: the same arithmetic as the op of that name.
+struct FusableOp {
+  std::string_view name;
+  int operands = 1;
+  /// The attribute (double) that is the step's number; empty: it has none.
+  std::string_view number;
+};
+
+/// add, sub, mul, div; scale, relu, leaky_relu, sigmoid, tanh, exp, log, sqrt, square; relu_grad
+/// (dy, y), leaky_relu_grad (dy, x), sigmoid_grad (dy, y), tanh_grad (dy, y).
+std::span<const FusableOp> fusable_ops();
+/// Null when there is no such op.
+const FusableOp* find_fusable_op(std::string_view name);
+
+struct FusedOperand {
+  enum class Kind : std::uint8_t { kInput, kStep };
+  Kind kind = Kind::kInput;
+  int index = 0;
+  bool operator==(const FusedOperand&) const = default;
+};
+
+struct FusedStep {
+  std::string op;
+  std::vector<FusedOperand> operands;
+  double number = 0;  // scale: the factor; leaky_relu, leaky_relu_grad: the slope
+  bool operator==(const FusedStep&) const = default;
+};
+
+/// Numbers come back bit for bit.
+std::string format_fused_program(std::span<const FusedStep> steps);
+/// Throws kInvalidArgument, with the line, on anything that is not such a program.
+std::vector<FusedStep> parse_fused_program(std::string_view text);
+
+}  // namespace paceline
