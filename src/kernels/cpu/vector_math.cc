@@ -1,0 +1,260 @@
+#include "kernels/cpu/vector_math.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/vector_math.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "hwy/contrib/math/math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paceline {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::ScalableTag<float>;
+using Vector = hn::Vec<Tag>;
+
+/// A vector of the first n < lanes elements, zeros behind them.
+HWY_INLINE Vector load_some(Tag d, const float* x, std::size_t n) {
+  HWY_ALIGN float lanes[hn::MaxLanes(d)] = {};
+  std::memcpy(lanes, x, n * sizeof(float));
+  return hn::Load(d, lanes);
+}
+
+HWY_INLINE void store_some(Tag d, Vector v, float* y, std::size_t n) {
+  HWY_ALIGN float lanes[hn::MaxLanes(d)];
+  hn::Store(v, d, lanes);
+  std::memcpy(y, lanes, n * sizeof(float));
+}
+
+// Highway's functions are defined on a range and silent beyond it: what is outside, and NaN, is
+// given here what the standard functions give.
+HWY_INLINE Vector exp_of(Tag d, Vector x) {
+  const Vector most = hn::Set(d, 104.0f);
+  const Vector y = hn::Exp(d, hn::IfThenElse(hn::Gt(x, most), most, x));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+struct Scale {
+  Vector factor;
+  HWY_INLINE Vector operator()(Tag, Vector x) const { return hn::Mul(x, factor); }
+};
+struct Relu {
+  HWY_INLINE Vector operator()(Tag d, Vector x) const {
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+  }
+};
+struct LeakyRelu {
+  Vector slope;
+  HWY_INLINE Vector operator()(Tag d, Vector x) const {
+    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(slope, x), x);
+  }
+  HWY_INLINE Vector operator()(Tag d, Vector dy, Vector x) const {
+    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(slope, dy), dy);
+  }
+};
+struct Sigmoid {
+  HWY_INLINE Vector operator()(Tag d, Vector x) const {
+    const Vector one = hn::Set(d, 1.0f);
+    return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
+  }
+};
+struct Tanh {
+  HWY_INLINE Vector operator()(Tag d, Vector x) const {
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
+  }
+};
+struct Exp {
+  HWY_INLINE Vector operator()(Tag d, Vector x) const { return exp_of(d, x); }
+};
+struct Log {
+  HWY_INLINE Vector operator()(Tag d, Vector x) const {
+    const Vector infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+    const Vector zero = hn::Zero(d);
+    const auto special = hn::Or(hn::Or(hn::Le(x, zero), hn::Eq(x, infinity)), hn::IsNaN(x));
+    Vector y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), x);
+    y = hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::nanf("")), y);
+    return hn::IfThenElse(special, y, hn::Log(d, x));
+  }
+};
+struct Sqrt {
+  HWY_INLINE Vector operator()(Tag, Vector x) const { return hn::Sqrt(x); }
+};
+struct Square {
+  HWY_INLINE Vector operator()(Tag, Vector x) const { return hn::Mul(x, x); }
+};
+
+struct AddOf {
+  HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Add(a, b); }
+};
+struct SubOf {
+  HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Sub(a, b); }
+};
+struct MulOf {
+  HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Mul(a, b); }
+};
+struct DivOf {
+  HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Div(a, b); }
+};
+struct MaxOf {
+  HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Max(a, b); }
+};
+struct ReluGrad {
+  HWY_INLINE Vector operator()(Tag d, Vector dy, Vector y) const {
+    return hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy);
+  }
+};
+struct SigmoidGrad {
+  HWY_INLINE Vector operator()(Tag d, Vector dy, Vector y) const {
+    return hn::Mul(hn::Mul(dy, y), hn::Sub(hn::Set(d, 1.0f), y));
+  }
+};
+struct TanhGrad {
+  HWY_INLINE Vector operator()(Tag d, Vector dy, Vector y) const {
+    return hn::Mul(dy, hn::Sub(hn::Set(d, 1.0f), hn::Mul(y, y)));
+  }
+};
+
+template <typename F>
+HWY_INLINE void map(F f, const float* x, float* y, std::size_t n) {
+  const Tag d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, y + i);
+  if (i < n) store_some(d, f(d, load_some(d, x + i, n - i)), y + i, n - i);
+}
+
+template <bool repeats_a, bool repeats_b, typename F>
+HWY_INLINE void map_two(F f, const float* a, const float* b, float* z, std::size_t n) {
+  const Tag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const Vector first_a = hn::Set(d, *a), first_b = hn::Set(d, *b);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const Vector of_a = repeats_a ? first_a : hn::LoadU(d, a + i);
+    const Vector of_b = repeats_b ? first_b : hn::LoadU(d, b + i);
+    hn::StoreU(f(d, of_a, of_b), d, z + i);
+  }
+  if (i == n) return;
+  const Vector of_a = repeats_a ? first_a : load_some(d, a + i, n - i);
+  const Vector of_b = repeats_b ? first_b : load_some(d, b + i, n - i);
+  store_some(d, f(d, of_a, of_b), z + i, n - i);
+}
+
+template <typename F>
+HWY_INLINE void map_operands(F f, VectorOperand a, VectorOperand b, float* z, std::size_t n) {
+  if (n == 0) return;
+  if (a.repeats && b.repeats) return map_two<true, true>(f, a.data, b.data, z, n);
+  if (a.repeats) return map_two<true, false>(f, a.data, b.data, z, n);
+  if (b.repeats) return map_two<false, true>(f, a.data, b.data, z, n);
+  return map_two<false, false>(f, a.data, b.data, z, n);
+}
+
+void Unary(UnaryFunction f, float parameter, const float* x, float* y, std::size_t n) {
+  const Tag d;
+  switch (f) {
+    case UnaryFunction::kScale: return map(Scale{hn::Set(d, parameter)}, x, y, n);
+    case UnaryFunction::kRelu: return map(Relu{}, x, y, n);
+    case UnaryFunction::kLeakyRelu: return map(LeakyRelu{hn::Set(d, parameter)}, x, y, n);
+    case UnaryFunction::kSigmoid: return map(Sigmoid{}, x, y, n);
+    case UnaryFunction::kTanh: return map(Tanh{}, x, y, n);
+    case UnaryFunction::kExp: return map(Exp{}, x, y, n);
+    case UnaryFunction::kLog: return map(Log{}, x, y, n);
+    case UnaryFunction::kSqrt: return map(Sqrt{}, x, y, n);
+    case UnaryFunction::kSquare: return map(Square{}, x, y, n);
+  }
+}
+
+void Binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b, float* z,
+            std::size_t n) {
+  const Tag d;
+  switch (f) {
+    case BinaryFunction::kAdd: return map_operands(AddOf{}, a, b, z, n);
+    case BinaryFunction::kSub: return map_operands(SubOf{}, a, b, z, n);
+    case BinaryFunction::kMul: return map_operands(MulOf{}, a, b, z, n);
+    case BinaryFunction::kDiv: return map_operands(DivOf{}, a, b, z, n);
+    case BinaryFunction::kReluGrad: return map_operands(ReluGrad{}, a, b, z, n);
+    case BinaryFunction::kLeakyReluGrad:
+      return map_operands(LeakyRelu{hn::Set(d, parameter)}, a, b, z, n);
+    case BinaryFunction::kSigmoidGrad: return map_operands(SigmoidGrad{}, a, b, z, n);
+    case BinaryFunction::kTanhGrad: return map_operands(TanhGrad{}, a, b, z, n);
+  }
+}
+
+// Float lanes over a short block, double from block to block: as exact as a sum in double to the
+// last digit of a float, at the speed of floats.
+double Sum(const float* x, std::size_t n) {
+  constexpr std::size_t kBlock = 512;
+  const Tag d;
+  const std::size_t lanes = hn::Lanes(d);
+  double sum = 0;
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    const std::size_t end = begin + kBlock < n ? begin + kBlock : n;
+    Vector of_block = hn::Zero(d);
+    std::size_t i = begin;
+    for (; i + lanes <= end; i += lanes) of_block = hn::Add(of_block, hn::LoadU(d, x + i));
+    if (i < end) of_block = hn::Add(of_block, load_some(d, x + i, end - i));
+    sum += double(hn::GetLane(hn::SumOfLanes(d, of_block)));
+  }
+  return sum;
+}
+
+float Max(const float* x, std::size_t n) {
+  const Tag d;
+  const std::size_t lanes = hn::Lanes(d);
+  Vector most = hn::Set(d, x[0]);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) most = hn::Max(most, hn::LoadU(d, x + i));
+  float result = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
+  return result;
+}
+
+void MaxInto(const float* x, float* y, std::size_t n) {
+  map_operands(MaxOf{}, {y, false}, {x, false}, y, n);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace paceline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paceline {
+
+namespace {
+HWY_EXPORT(Unary);
+HWY_EXPORT(Binary);
+HWY_EXPORT(Sum);
+HWY_EXPORT(Max);
+HWY_EXPORT(MaxInto);
+}  // namespace
+
+void vector_unary(UnaryFunction f, float parameter, const float* x, float* y, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Unary)(f, parameter, x, y, std::size_t(n));
+}
+
+void vector_binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b, float* z,
+                   std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Binary)(f, parameter, a, b, z, std::size_t(n));
+}
+
+double vector_sum(const float* x, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(Sum)(x, std::size_t(n));
+}
+
+float vector_max(const float* x, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(Max)(x, std::size_t(n));
+}
+
+void vector_max_into(const float* x, float* y, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(MaxInto)(x, y, std::size_t(n));
+}
+
+}  // namespace paceline
+#endif  // HWY_ONCE

@@ -1,0 +1,58 @@
+// Element-wise functions and sums of contiguous float32, vectorised for the machine that runs them
+// (Highway, dynamic dispatch). The result for an element does not depend on its place in the range.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+enum class UnaryFunction : std::uint8_t {
+  kScale,
+  kRelu,
+  kLeakyRelu,
+  kSigmoid,
+  kTanh,
+  kExp,
+  kLog,
+  kSqrt,
+  kSquare,
+};
+enum class BinaryFunction : std::uint8_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kReluGrad,
+  kLeakyReluGrad,
+  kSigmoidGrad,
+  kTanhGrad,
+};
+
+/// The function of the op of this name, if it is one.
+std::optional<UnaryFunction> unary_function(std::string_view op);
+std::optional<BinaryFunction> binary_function(std::string_view op);
+/// What "factor" or "slope" says; 0 when there is neither.
+float function_parameter(const Attributes& attributes);
+
+/// An operand of n elements, or one element n times.
+struct VectorOperand {
+  const float* data = nullptr;
+  bool repeats = false;
+};
+
+/// y[i] = f(x[i]) for i in [0, n). y may be x.
+void vector_unary(UnaryFunction f, float parameter, const float* x, float* y, std::int64_t n);
+/// z[i] = f(a[i], b[i]). z may be a or b.
+void vector_binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b, float* z,
+                   std::int64_t n);
+double vector_sum(const float* x, std::int64_t n);
+/// n > 0.
+float vector_max(const float* x, std::int64_t n);
+/// y[i] = max(y[i], x[i]).
+void vector_max_into(const float* x, float* y, std::int64_t n);
+
+}  // namespace paceline
