@@ -1,0 +1,45 @@
+// Matrix products in float32 on plain row-major memory: oneDNN computes tiles, each on one thread,
+// and the threads of a pool claim them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/thread_pool.h"
+
+namespace paceline {
+
+/// C (m,n) = op(A) (m,k) · op(B) (k,n), or C += it. A transposed operand lies as (k,m) or (n,k).
+/// `ld*`: elements from one row in memory to the next.
+struct GemmShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  std::int64_t lda = 0, ldb = 0, ldc = 0;
+  bool accumulate = false;
+
+  /// With rows that lie next to each other.
+  static GemmShape packed(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a = false,
+                          bool transpose_b = false, bool accumulate = false);
+};
+
+/// Made once for a shape; the pool must outlive it. One call of run at a time. Any dimension may
+/// be 0. Which rounding a result has depends on the shape and on the pool's size only.
+class Gemm {
+ public:
+  Gemm(const GemmShape& shape, ThreadPool& pool);
+  ~Gemm();
+  Gemm(Gemm&&) noexcept;
+  Gemm& operator=(Gemm&&) noexcept;
+
+  std::size_t scratch_bytes() const;
+  /// `scratch`: scratch_bytes() of memory, 64-byte aligned. C may not overlap A or B.
+  void run(const float* a, const float* b, float* c, std::span<std::byte> scratch);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace paceline

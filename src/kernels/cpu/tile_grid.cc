@@ -1,0 +1,51 @@
+#include "kernels/cpu/tile_grid.h"
+
+#include <algorithm>
+
+namespace paceline {
+
+namespace {
+
+constexpr std::int64_t kAlign = 16;  // a vector of float32: no tile ends within one
+constexpr double kLeastFlops = 2e6;  // about 20 µs, some times what waking a thread costs
+constexpr std::int64_t kTilesAThread = 4;
+// Narrower tiles fall far from the machine's peak (measured on shapes of the mlp and ptb models).
+constexpr std::int64_t kLeastRows = 64, kLeastColumns = 128;
+
+// As many parts as the side allows, alike for all threads where there are enough.
+std::int64_t parts_of(std::int64_t side, std::int64_t least, std::int64_t most, int threads) {
+  const std::int64_t parts = std::clamp<std::int64_t>(side / least, 1, most);
+  return parts < threads ? parts : parts / threads * threads;
+}
+
+// What the first side cannot give, down to narrow tiles: better than an idle thread.
+std::int64_t rest_of(std::int64_t side, std::int64_t first, std::int64_t most, int threads) {
+  if (first >= threads) return 1;
+  const std::int64_t wanted = (threads + first - 1) / first;
+  return std::clamp<std::int64_t>(std::min(wanted, side / kLeastRows), 1, most / first);
+}
+
+}  // namespace
+
+TileGrid choose_tiles(const GemmShape& s, int threads) {
+  const double flops = 2.0 * double(s.m) * double(s.n) * double(s.k);
+  const double affordable = std::min(flops / kLeastFlops, double(threads * kTilesAThread));
+  const std::int64_t most = std::int64_t(affordable);
+  if (threads == 1 || most < 2) return {};
+  // oneDNN copies a transposed B within each tile: then all columns belong into one.
+  if (s.transpose_b) {
+    const std::int64_t rows = parts_of(s.m, kLeastRows, most, threads);
+    return {rows, rest_of(s.n, rows, most, threads)};
+  }
+  const std::int64_t columns = parts_of(s.n, kLeastColumns, most, threads);
+  return {rest_of(s.m, columns, most, threads), columns};
+}
+
+TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i) {
+  const auto end_of = [&](std::int64_t part) {
+    return part == parts ? size : size * part / parts / kAlign * kAlign;
+  };
+  return {end_of(i), end_of(i + 1)};
+}
+
+}  // namespace paceline

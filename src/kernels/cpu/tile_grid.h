@@ -1,0 +1,27 @@
+// How a matrix product is cut into tiles for the threads of a pool.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/gemm.h"
+
+namespace paceline {
+
+/// Tiles along the rows and the columns of the result.
+struct TileGrid {
+  std::int64_t rows = 1, columns = 1;
+  std::int64_t tiles() const { return rows * columns; }
+};
+
+/// One tile on one thread, or when the product is too small to wake another; else between one and
+/// four a thread where the sides allow it.
+TileGrid choose_tiles(const GemmShape& shape, int threads);
+
+/// Range i of `parts` of [0, size), whose ends are multiples of 16 but for the last.
+struct TileRange {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i);
+
+}  // namespace paceline

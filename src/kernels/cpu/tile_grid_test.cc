@@ -1,0 +1,50 @@
+#include "kernels/cpu/tile_grid.h"
+
+#include <gmock/gmock.h>
+
+namespace paceline {
+namespace {
+
+TEST(TileGrid, OneThreadGetsOneTile) {
+  EXPECT_EQ(choose_tiles(GemmShape::packed(4096, 4096, 128), 1).tiles(), 1);
+}
+
+TEST(TileGrid, ASmallProductIsNotCut) {
+  EXPECT_EQ(choose_tiles(GemmShape::packed(32, 256, 128), 8).tiles(), 1);
+}
+
+TEST(TileGrid, TilesAreBetweenOneAndFourAThread) {
+  for (const bool transposed : {false, true}) {
+    for (const int threads : {2, 3, 8, 16}) {
+      const auto shape = GemmShape::packed(2048, 4096, 512, false, transposed);
+      const std::int64_t tiles = choose_tiles(shape, threads).tiles();
+      EXPECT_GE(tiles, threads);
+      EXPECT_LE(tiles, 4 * threads);
+      EXPECT_EQ(tiles % threads, 0);
+    }
+  }
+}
+
+TEST(TileGrid, ATransposedOperandIsCutByRows) {
+  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 200, 10000, false, true), 2).columns, 1);
+}
+
+TEST(TileGrid, AFlatProductIsCutByItsOtherSide) {
+  const TileGrid grid = choose_tiles(GemmShape::packed(20, 200, 800, false, true), 2);
+  EXPECT_EQ(grid.rows, 1);
+  EXPECT_EQ(grid.columns, 2);
+}
+
+TEST(TileGrid, RangesCoverEverythingOnce) {
+  std::int64_t end = 0;
+  for (int i = 0; i < 7; ++i) {
+    const TileRange range = tile_range(1001, 7, i);
+    EXPECT_EQ(range.begin, end);
+    EXPECT_GT(range.size(), 0);
+    end = range.end;
+  }
+  EXPECT_EQ(end, 1001);
+}
+
+}  // namespace
+}  // namespace paceline
