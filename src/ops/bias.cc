@@ -9,7 +9,7 @@ namespace {
 
 std::vector<ValueType> infer_bias(const OpInputs& in) {
   in.expect_count(2);
-  expect_one_floating_type(in);
+  expect_one_float_type(in, in.types.size());
   const Shape& x = in.shape(0);
   const Shape& b = in.shape(1);
   if (x.rank() < 1 || b.rank() != 1 || b[0] != x[-1]) {

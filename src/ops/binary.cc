@@ -10,7 +10,7 @@ namespace {
 
 std::vector<ValueType> infer_binary(const OpInputs& in) {
   in.expect_count(2);
-  expect_one_floating_type(in);
+  expect_one_float_type(in, in.types.size());
   const std::optional<Shape> shape = broadcast_shape(in.shape(0), in.shape(1));
   if (!shape) in.fail("cannot broadcast " + shapes_str(in));
   return {{in.dtype(0), *shape}};

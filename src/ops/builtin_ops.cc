@@ -11,6 +11,7 @@ OpRegistry copy_of_builtin_ops() {
   add_elementwise_ops(ops);
   add_cast_ops(ops);
   add_bias_ops(ops);
+  add_fused_ops(ops);
   add_broadcast_ops(ops);
   add_reshape_ops(ops);
   add_transpose_ops(ops);

@@ -82,7 +82,7 @@ void add_concat_ops(OpRegistry& ops) {
   split.name = "split";
   split.infer = infer_split;
   split.gradient = gradient_of_split;
-  split.cost = [](const Node& node) { return Cost{0, touched_bytes(node)}; };
+  split.cost = [](const Node& node) { return Cost{0, moved_bytes(node)}; };
   ops.add(std::move(split));
 }
 

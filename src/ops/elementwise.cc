@@ -9,14 +9,14 @@ namespace {
 
 std::vector<ValueType> infer_unary(const OpInputs& in) {
   in.expect_count(1);
-  expect_floating(in);
+  expect_one_float_type(in, 1);
   return {in.types[0]};
 }
 
 /// dy and x or y, of one shape.
 std::vector<ValueType> infer_gradient(const OpInputs& in) {
   in.expect_count(2);
-  expect_one_floating_type(in);
+  expect_one_float_type(in, in.types.size());
   if (in.shape(0) != in.shape(1)) in.fail("cannot pair " + shapes_str(in));
   return {in.types[0]};
 }

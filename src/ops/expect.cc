@@ -31,6 +31,17 @@ void expect_int32(const OpInputs& in, int i, std::string_view what) {
   in.fail(fmt::format("{} is {}; int32 is needed", what, in.types[std::size_t(i)].str()));
 }
 
+int expect_axis(const OpInputs& in, std::int64_t axis, int rank) {
+  if (axis < -rank || axis >= rank) {
+    in.fail(fmt::format("has no axis {} in {}", axis, in.shape(0).str()));
+  }
+  return int(axis < 0 ? axis + rank : axis);
+}
+
+std::string shapes_str(const OpInputs& in) {
+  return in.shape(0).str() + " with " + in.shape(1).str();
+}
+
 double moved_bytes(const Node& node) {
   const auto bytes_of = [](const ValueType& type) {
     return double(type.shape.elements()) * double(size_of(type.dtype));
@@ -39,6 +50,14 @@ double moved_bytes(const Node& node) {
   for (const Value& input : node.inputs()) bytes += bytes_of(input.type());
   for (const ValueType& output : node.outputs()) bytes += bytes_of(output);
   return bytes;
+}
+
+double output_elements(const Node& node) { return double(node.outputs()[0].shape.elements()); }
+
+std::function<Cost(const Node&)> cost_per_element(double flops) {
+  return [flops](const Node& node) {
+    return Cost{flops * output_elements(node), moved_bytes(node)};
+  };
 }
 
 }  // namespace paceline

@@ -16,7 +16,17 @@ void expect_rank(const OpInputs& in, int i, std::string_view what, int rank);
 /// Fails unless input i is int32.
 void expect_int32(const OpInputs& in, int i, std::string_view what);
 
+/// `axis` of a tensor of `rank` dimensions, a negative one counted from the end; fails when there
+/// is no such axis.
+int expect_axis(const OpInputs& in, std::int64_t axis, int rank);
+/// "(3,4) with (5,6)" of inputs 0 and 1.
+std::string shapes_str(const OpInputs& in);
+
 /// Inputs and outputs, once each.
 double moved_bytes(const Node& node);
+/// Elements of output 0.
+double output_elements(const Node& node);
+/// The cost function of an op that does `flops` operations for each element of output 0.
+std::function<Cost(const Node&)> cost_per_element(double flops);
 
 }  // namespace paceline

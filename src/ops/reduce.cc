@@ -30,7 +30,7 @@ Shape reduced_shape(const Shape& x, const std::vector<bool>& reduced, bool keep)
 
 std::vector<ValueType> infer_reduce(const OpInputs& in) {
   in.expect_count(1);
-  expect_floating(in);
+  expect_one_float_type(in, 1);
   const int rank = in.shape(0).rank();
   std::vector<bool> seen(std::size_t(rank), false);
   for (std::int64_t axis : in.attributes.get<std::vector<std::int64_t>>("axes")) {
@@ -75,7 +75,7 @@ Op reduction(const char* name, F derivative) {
     return {{derivative(node, dy[0]), {}, {}}};
   };
   op.cost = [](const Node& node) {
-    return Cost{double(node.input(0).shape().elements()), touched_bytes(node)};
+    return Cost{double(node.input(0).shape().elements()), moved_bytes(node)};
   };
   return op;
 }
@@ -83,7 +83,7 @@ Op reduction(const char* name, F derivative) {
 /// dy and y of the reduced shape with ones kept or not, x.
 std::vector<ValueType> infer_max_gradient(const OpInputs& in) {
   in.expect_count(3);
-  expect_one_floating_type(in);
+  expect_one_float_type(in, in.types.size());
   if (in.shape(0) != in.shape(2)) in.fail("cannot pair " + shapes_str(in));
   return {in.types[1]};
 }

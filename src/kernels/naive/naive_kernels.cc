@@ -6,6 +6,7 @@ KernelTable naive_kernels() {
   KernelTable table;
   add_naive_elementwise_kernels(table);
   add_naive_cast_kernels(table);
+  add_naive_fused_kernels(table);
   add_naive_layout_kernels(table);
   add_naive_reduce_kernels(table);
   add_naive_matmul_kernels(table);

@@ -1,0 +1,104 @@
+// fused_elementwise in float32: y (…) from inputs (…) or (1). The program is interpreted over
+// blocks so short that the results of all steps stay in the first-level cache.
+#include <algorithm>
+
+#include "graph/fused_program.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/vector_math.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::int64_t kBlock = 1024;
+constexpr std::int64_t kGrain = 16 * 1024;
+
+/// Where a step reads: of the node's inputs, or a block of an earlier step's results.
+struct Source {
+  bool is_input = false;
+  std::size_t index = 0;
+  bool repeats = false;
+};
+
+struct Step {
+  std::optional<UnaryFunction> unary;
+  std::optional<BinaryFunction> binary;
+  float number = 0;
+  Source a, b;
+};
+
+Source source_of(const FusedOperand& operand, const Node& node) {
+  Source source{operand.kind == FusedOperand::Kind::kInput, std::size_t(operand.index), false};
+  source.repeats = source.is_input && node.input(operand.index).shape().elements() == 1;
+  return source;
+}
+
+std::vector<Step> prepare(const Node& node) {
+  std::vector<Step> steps;
+  for (const FusedStep& step : parse_fused_program(node.attributes().get<std::string>("program"))) {
+    steps.push_back({unary_function(step.op), binary_function(step.op), float(step.number),
+                     source_of(step.operands.front(), node),
+                     source_of(step.operands.back(), node)});
+  }
+  return steps;
+}
+
+class FusedKernel : public Kernel {
+ public:
+  FusedKernel(const Node& node, ThreadPool& pool)
+      : steps_(prepare(node)), elements_(node.outputs()[0].shape.elements()), pool_(pool) {}
+
+  /// Blocks of all steps but the last, for each tile that may run at once.
+  std::size_t scratch_bytes() const override { return std::size_t(tiles()) * tile_bytes(); }
+
+  void run(const KernelCall& call) override {
+    auto tile = [&](std::int64_t t) {
+      float* results =
+          reinterpret_cast<float*>(call.scratch.data() + std::size_t(t) * tile_bytes());
+      const std::int64_t end = elements_ * (t + 1) / tiles();
+      for (std::int64_t begin = elements_ * t / tiles(); begin < end; begin += kBlock) {
+        run_block(call, results, begin, std::min(kBlock, end - begin));
+      }
+    };
+    pool_.run_tiles(tiles(), TileFunction(tile));
+  }
+
+ private:
+  std::int64_t tiles() const {
+    return std::min(std::int64_t{pool_.threads()} * 4, (elements_ + kGrain - 1) / kGrain);
+  }
+  std::size_t tile_bytes() const { return (steps_.size() - 1) * kBlock * sizeof(float); }
+
+  void run_block(const KernelCall& call, float* results, std::int64_t begin, std::int64_t n) const {
+    auto read = [&](const Source& source) -> VectorOperand {
+      if (!source.is_input) return {results + source.index * kBlock, false};
+      const float* input = call.inputs[source.index].as<float>();
+      return {source.repeats ? input : input + begin, source.repeats};
+    };
+    for (std::size_t j = 0; j < steps_.size(); ++j) {
+      const bool last = j + 1 == steps_.size();
+      float* y = last ? call.outputs[0].as<float>() + begin : results + j * kBlock;
+      run_step(steps_[j], read(steps_[j].a), read(steps_[j].b), y, n);
+    }
+  }
+
+  static void run_step(const Step& step, VectorOperand a, VectorOperand b, float* y,
+                       std::int64_t n) {
+    if (step.binary) return vector_binary(*step.binary, step.number, a, b, y, n);
+    if (!a.repeats) return vector_unary(*step.unary, step.number, a.data, y, n);
+    vector_unary(*step.unary, step.number, a.data, y, 1);
+    std::fill(y + 1, y + n, *y);
+  }
+
+  const std::vector<Step> steps_;
+  const std::int64_t elements_;
+  ThreadPool& pool_;
+};
+
+}  // namespace
+
+void add_cpu_fused_kernels(KernelTable& table) {
+  table.add("fused_elementwise", &make_float_kernel_of<FusedKernel>);
+}
+
+}  // namespace paceline
