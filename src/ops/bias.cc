@@ -43,7 +43,7 @@ void add_bias_ops(OpRegistry& ops) {
   bias.name = "bias";
   bias.infer = infer_bias;
   bias.gradient = gradient_of_bias;
-  bias.cost = cost_per_element(1);
+  bias.cost = elementwise_cost(1);
   bias.in_place = {0};
   ops.add(std::move(bias));
 
@@ -51,7 +51,7 @@ void add_bias_ops(OpRegistry& ops) {
   fused.name = "bias_activation";
   fused.infer = infer_bias_activation;
   fused.no_gradient = "it is made by fusion, after differentiation";
-  fused.cost = cost_per_element(2);
+  fused.cost = elementwise_cost(2);
   fused.in_place = {0};
   ops.add(std::move(fused));
 }

@@ -52,7 +52,7 @@ void add_broadcast_ops(OpRegistry& ops) {
   op.gradient = [](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
     return {{sum_to_shape(dy[0], node.input(0).shape()), {}, {}}};
   };
-  op.cost = cost_per_element(0);
+  op.cost = elementwise_cost(0);
   ops.add(std::move(op));
 }
 

@@ -25,7 +25,7 @@ void add_cast_ops(OpRegistry& ops) {
   op.name = "cast";
   op.infer = infer_cast;
   op.gradient = gradient_of_cast;
-  op.cost = cost_per_element(1);
+  op.cost = elementwise_cost(1);
   ops.add(std::move(op));
 }
 

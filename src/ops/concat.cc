@@ -75,7 +75,7 @@ void add_concat_ops(OpRegistry& ops) {
   concat.name = "concat";
   concat.infer = infer_concat;
   concat.gradient = gradient_of_concat;
-  concat.cost = cost_per_element(0);
+  concat.cost = elementwise_cost(0);
   ops.add(std::move(concat));
 
   Op split;

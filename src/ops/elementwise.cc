@@ -35,7 +35,7 @@ Op unary(const char* name, double flops, F derivative) {
   op.gradient = [derivative](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
     return {{derivative(node, dy[0]), {}, {}}};
   };
-  op.cost = cost_per_element(flops);
+  op.cost = elementwise_cost(flops);
   op.in_place = {0};
   return op;
 }
@@ -46,7 +46,7 @@ Op gradient_part(const char* name, double flops) {
   op.name = name;
   op.infer = infer_gradient;
   op.no_gradient = "it is part of a gradient; second derivatives of it are not offered";
-  op.cost = cost_per_element(flops);
+  op.cost = elementwise_cost(flops);
   op.in_place = {0, 1};
   return op;
 }

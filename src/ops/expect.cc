@@ -54,7 +54,7 @@ double moved_bytes(const Node& node) {
 
 double output_elements(const Node& node) { return double(node.outputs()[0].shape.elements()); }
 
-std::function<Cost(const Node&)> cost_per_element(double flops) {
+std::function<Cost(const Node&)> elementwise_cost(double flops) {
   return [flops](const Node& node) {
     return Cost{flops * output_elements(node), moved_bytes(node)};
   };

@@ -27,6 +27,6 @@ double moved_bytes(const Node& node);
 /// Elements of output 0.
 double output_elements(const Node& node);
 /// The cost function of an op that does `flops` operations for each element of output 0.
-std::function<Cost(const Node&)> cost_per_element(double flops);
+std::function<Cost(const Node&)> elementwise_cost(double flops);
 
 }  // namespace paceline

@@ -110,7 +110,7 @@ void add_reduce_ops(OpRegistry& ops) {
   max_gradient.name = "reduce_max_grad";
   max_gradient.infer = infer_max_gradient;
   max_gradient.no_gradient = "it is part of a gradient; second derivatives of it are not offered";
-  max_gradient.cost = cost_per_element(2);
+  max_gradient.cost = elementwise_cost(2);
   ops.add(std::move(max_gradient));
 }
 

@@ -79,7 +79,7 @@ void add_slice_ops(OpRegistry& ops) {
   pad.name = "pad";
   pad.infer = infer_pad;
   pad.gradient = gradient_of_pad;
-  pad.cost = cost_per_element(0);
+  pad.cost = elementwise_cost(0);
   ops.add(std::move(pad));
 }
 

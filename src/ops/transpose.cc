@@ -49,7 +49,7 @@ void add_transpose_ops(OpRegistry& ops) {
   op.name = "transpose";
   op.infer = infer_transpose;
   op.gradient = gradient_of_transpose;
-  op.cost = cost_per_element(0);
+  op.cost = elementwise_cost(0);
   ops.add(std::move(op));
 }
 
