@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 
 #include "paceline/session.h"
 
@@ -11,9 +12,11 @@ namespace paceline {
 class Hook {
  public:
   virtual ~Hook() = default;
+  /// Before the first step of each Session::run.
   virtual void begin(Session&) {}
   /// After a step; false ends the run.
   virtual bool after_step(Session& session, const StepResult& result) = 0;
+  /// When that run has ended, unless it threw.
   virtual void end(Session&) {}
 };
 

@@ -1,0 +1,75 @@
+#include "paceline/hooks.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace paceline {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// A terminal's line is renewed more often than lines are added to a file.
+constexpr std::chrono::milliseconds kTerminalEvery{250};
+
+struct Progress::State {
+  std::chrono::milliseconds every;
+  bool terminal = isatty(STDOUT_FILENO) == 1;
+  bool shown = false;
+  SteadyClock::time_point begun, last;
+  std::int64_t first_step = 0, first_global_step = 0;  // when the run began
+
+  void show(const Session& session, const StepResult& result);
+  std::string time_left(const RunOptions& run, const StepResult& result, double seconds) const;
+};
+
+Progress::Progress(std::chrono::milliseconds every) : state_(std::make_unique<State>()) {
+  state_->every = state_->terminal ? kTerminalEvery : every;
+}
+
+Progress::~Progress() = default;
+Progress::Progress(Progress&&) noexcept = default;
+
+void Progress::begin(Session& session) {
+  state_->begun = state_->last = SteadyClock::now();
+  state_->first_step = session.last_step().step;
+  state_->first_global_step = session.last_step().global_step;
+}
+
+bool Progress::after_step(Session& session, const StepResult& result) {
+  const auto now = SteadyClock::now();
+  if (now - state_->last < state_->every || session.run_options().quiet) return true;
+  state_->last = now;
+  state_->show(session, result);
+  return true;
+}
+
+void Progress::end(Session&) {
+  if (state_->terminal && state_->shown) fmt::print("\n");
+  state_->shown = false;
+  std::fflush(stdout);
+}
+
+void Progress::State::show(const Session& session, const StepResult& result) {
+  const double seconds = std::chrono::duration<double>(last - begun).count();
+  const double speed = double(result.step - first_step) / seconds;
+  const std::string line =
+      fmt::format("step {} loss {:.4f} {:.2f} steps/s{}", result.global_step, result.loss, speed,
+                  time_left(session.run_options(), result, seconds));
+  // Wide enough to cover what the line showed before.
+  terminal ? fmt::print("\r{:<78}", line) : fmt::print("{}\n", line);
+  std::fflush(stdout);
+  shown = true;
+}
+
+std::string Progress::State::time_left(const RunOptions& run, const StepResult& result,
+                                       double seconds) const {
+  double left = -1;
+  const auto made = double(result.global_step - first_global_step);
+  if (run.seconds) left = *run.seconds - seconds;
+  if (run.steps && made > 0) left = double(*run.steps - result.global_step) * seconds / made;
+  return left >= 0 ? fmt::format(" {:.0f} s left", left) : "";
+}
+
+}  // namespace paceline

@@ -1,0 +1,18 @@
+// What variables and their slots begin with.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// One state a variable, in the order of `specs`: its initializer's values, drawn with `seed`, and
+/// its rule's slots.
+std::vector<VariableState> initial_values(const Graph& graph, std::span<const VariableSpec> specs,
+                                          std::uint64_t seed);
+
+}  // namespace paceline

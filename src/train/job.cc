@@ -1,0 +1,86 @@
+#include "train/job.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cluster/interrupt.h"
+#include "paceline/error.h"
+#include "params/local_store.h"
+
+namespace paceline {
+namespace {
+
+// Long enough to cost nothing, short enough for Ctrl-C.
+constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
+
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+Duration from_seconds(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }
+
+}  // namespace
+
+Job::Job(const Options& options, std::vector<VariableSpec> variables)
+    : cluster_(options.cluster), interrupt_(options.run.interrupt) {
+  if (cluster_.task.job == TaskId::Job::kPs) {
+    throw Error(ErrorCode::kUsage, cluster_.task.str() +
+                                       " serves, it does not train: a session is "
+                                       "for workers");
+  }
+  if (cluster_.distributed()) {
+    join(options, std::move(variables));
+  } else {
+    store_ = make_local_store(std::move(variables), options.pool, options.account);
+  }
+}
+
+void Job::join(const Options& options, std::vector<VariableSpec> variables) {
+  ServerStoreOptions server;
+  server.spec = cluster_.spec;
+  server.task = cluster_.task;
+  server.cluster_id = cluster_.cluster_id;
+  server.link = cluster_.link;
+  server.join_timeout = from_seconds(cluster_.join_timeout_s);
+  server.spin = options.spin;
+  server.last_step = options.run.steps.value_or(0);
+  server.say = say;
+  std::unique_ptr<ServerStore> joined = ServerStore::join(server, std::move(variables));
+  server_ = joined.get();
+  store_ = std::move(joined);
+  if (cluster_.show_placement && cluster_.is_chief()) say(server_->placement_text());
+}
+
+Job::~Job() {
+  if (server_ == nullptr || failed_) return;
+  try {
+    server_->set_done();
+    server_->goodbye();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: could not say goodbye: {}\n", cluster_.task.str(), error.what());
+  }
+}
+
+void Job::initialise(const std::function<std::vector<VariableState>()>& make_values) {
+  if (!cluster_.is_chief()) {
+    server_->wait_initialised();
+  } else if (!store_->initialised()) {
+    store_->write(make_values(), 0);
+  }
+}
+
+void Job::finish_training() {
+  if (server_ == nullptr) return;
+  server_->set_done();
+  while (!server_->wait_all_done(Deadline::after(kInterruptCheck))) check_interrupt();
+}
+
+void Job::check_interrupt() const {
+  if (interrupt_ != nullptr && interrupt_->interrupted()) {
+    throw Error(ErrorCode::kCancelled, cluster_.task.str() + " was interrupted");
+  }
+}
+
+}  // namespace paceline

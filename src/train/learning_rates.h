@@ -1,0 +1,32 @@
+// The learning rate of each variable at a step: its rule's, times schedule, times the worker's
+// factor.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "paceline/minimize.h"
+
+namespace paceline {
+
+class LearningRates {
+ public:
+  /// `training` may be null: all rates are then 0.
+  LearningRates(std::span<const VariableSpec> variables, const Training* training);
+  void set_factor(double factor) { factor_ = factor; }
+  /// By VariableId; valid until the next call.
+  std::span<const float> at(std::int64_t global_step);
+
+ private:
+  struct Trained {
+    std::size_t variable;
+    double rate;
+    Schedule schedule;
+  };
+  std::vector<Trained> trained_;
+  std::vector<float> rates_;
+  double factor_ = 1;
+};
+
+}  // namespace paceline

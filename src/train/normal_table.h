@@ -1,0 +1,22 @@
+// Standard normal values at the cost of a table look-up.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace paceline {
+
+/// The quantiles of the normal distribution at 65,536 equally likely points, scaled to variance 1;
+/// 16 bits of Philox choose one. 256 KiB, made once.
+class NormalTable {
+ public:
+  NormalTable();
+  /// Values that depend on (key, step, element) only.
+  void fill(std::span<float> values, std::uint64_t key, std::uint64_t step) const;
+
+ private:
+  std::vector<float> quantiles_;
+};
+
+}  // namespace paceline

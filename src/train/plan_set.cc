@@ -1,0 +1,65 @@
+#include "train/plan_set.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline {
+
+ReadPlan::ReadPlan(std::unique_ptr<Plan> plan, std::unique_ptr<StoreSteps> steps,
+                   LocalMemory& locals, Device& device, StepAccount& account)
+    : plan_(std::move(plan)),
+      executor_(*plan_, std::move(steps), locals, device, account),
+      fetched_(executor_.fetches()) {}
+
+std::span<const TensorView> ReadPlan::run(const StepRequest& request) {
+  executor_.run(request);
+  for (std::size_t i = 0; i < fetched_.size(); ++i) fetched_[i] = executor_.fetched(i);
+  return fetched_;
+}
+
+PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
+                                            std::span<const Value> watch) {
+  PlanRequest request;
+  request.graph = &training.graph();
+  request.fetches.assign(watch.begin(), watch.end());
+  request.training = &training;
+  TrainPlan train;
+  train.plan = make_plan(request, parts_.store.variables(), parts_.device);
+  train.executor = std::make_unique<Executor>(
+      *train.plan, parts_.store.bind(train.plan->binding, train.plan->clipped()),
+      locals(*request.graph), parts_.device, parts_.step_account);
+  return train;
+}
+
+ReadPlan& PlanSet::read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches,
+                             bool keep_locals) {
+  for (const Entry& entry : entries_) {
+    if (entry.kind == kind && entry.graph == &graph && std::ranges::equal(entry.fetches, fetches)) {
+      return *entry.plan;
+    }
+  }
+  PlanRequest request;
+  request.graph = &graph;
+  request.fetches.assign(fetches.begin(), fetches.end());
+  request.run_assignments = !keep_locals;
+  entries_.push_back({kind, &graph, request.fetches, make_read_plan(kind, request)});
+  return *entries_.back().plan;
+}
+
+std::unique_ptr<ReadPlan> PlanSet::make_read_plan(StepKind kind, const PlanRequest& request) {
+  const bool fetch = kind == StepKind::kFetch;
+  std::unique_ptr<Plan> plan = make_plan(request, parts_.store.variables(), parts_.device);
+  std::unique_ptr<StoreSteps> steps =
+      fetch ? parts_.store.bind(plan->binding, false) : make_snapshot_steps(parts_.snapshot);
+  return std::make_unique<ReadPlan>(std::move(plan), std::move(steps), locals(*request.graph),
+                                    parts_.device,
+                                    fetch ? parts_.step_account : parts_.evaluation_account);
+}
+
+LocalMemory& PlanSet::locals(const Graph& graph) {
+  auto& memory = locals_[&graph];
+  if (memory == nullptr) memory = std::make_unique<LocalMemory>(graph, parts_.device);
+  return *memory;
+}
+
+}  // namespace paceline

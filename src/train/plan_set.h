@@ -1,0 +1,68 @@
+// The plans of a session, with their executors: one for each thing that was asked of a graph.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "exec/executor.h"
+#include "train/snapshot_steps.h"
+
+namespace paceline {
+
+/// A plan that updates nothing, and what it fetches.
+class ReadPlan {
+ public:
+  ReadPlan(std::unique_ptr<Plan> plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
+           Device& device, StepAccount& account);
+  Executor& executor() { return executor_; }
+  /// Runs a step; the views are valid until the next one.
+  std::span<const TensorView> run(const StepRequest& request);
+
+ private:
+  std::unique_ptr<Plan> plan_;
+  Executor executor_;
+  std::vector<TensorView> fetched_;
+};
+
+/// Plans are made when they are first asked for. Store, device and accounts must outlive the set.
+class PlanSet {
+ public:
+  struct Parts {
+    ParameterStore& store;
+    Device& device;
+    VariableSnapshot& snapshot;
+    StepAccount& step_account;        // of train and fetch steps
+    StepAccount& evaluation_account;  // of evaluations
+  };
+  explicit PlanSet(const Parts& parts) : parts_(parts) {}
+
+  /// The train step's plan.
+  struct TrainPlan {
+    std::unique_ptr<Plan> plan;
+    std::unique_ptr<Executor> executor;
+  };
+  TrainPlan make_train_plan(const Training& training, std::span<const Value> watch);
+
+  /// kEvaluate: on the snapshot; kFetch: on the store. `keep_locals`: local variables do not
+  /// change.
+  ReadPlan& read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches,
+                      bool keep_locals);
+  LocalMemory& locals(const Graph& graph);
+
+ private:
+  struct Entry {
+    StepKind kind;
+    const Graph* graph;
+    std::vector<Value> fetches;
+    std::unique_ptr<ReadPlan> plan;
+  };
+  std::unique_ptr<ReadPlan> make_read_plan(StepKind kind, const PlanRequest& request);
+
+  Parts parts_;
+  std::map<const Graph*, std::unique_ptr<LocalMemory>> locals_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,112 @@
+#include "paceline/session.h"
+
+#include <cstring>
+#include <utility>
+
+#include "paceline/error.h"
+#include "train/session_impl.h"
+
+namespace paceline {
+namespace {
+
+std::pair<const Graph*, Value> find_in(std::span<const Graph* const> graphs,
+                                       std::string_view name) {
+  for (const Graph* graph : graphs.subspan(0, graphs.size() - 1)) {
+    try {
+      return {graph, graph->find(name)};
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotFound) throw;
+    }
+  }
+  return {graphs.back(), graphs.back()->find(name)};
+}
+
+Tensor copy_of(const TensorView& view) {
+  Tensor tensor(view.dtype, view.shape);
+  if (view.bytes() > 0) std::memcpy(tensor.raw(), view.data, view.bytes());
+  return tensor;
+}
+
+}  // namespace
+
+Session::Session(Training training, const Cluster& cluster, const RunOptions& run,
+                 const SessionOptions& options) {
+  const Graph& graph = training.graph();
+  impl_ = std::make_unique<Impl>(std::move(training), graph, cluster, run, options);
+}
+
+Session::Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
+                 const SessionOptions& options)
+    : impl_(std::make_unique<Impl>(std::nullopt, graph, cluster, run, options)) {}
+
+Session::~Session() = default;
+
+Session& Session::add(std::unique_ptr<Hook> hook) {
+  impl_->hooks.push_back(std::move(hook));
+  return *this;
+}
+
+Session& Session::share(const Graph& graph) {
+  impl_->guarded([&] { impl_->share(graph); });
+  return *this;
+}
+
+bool Session::run(const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] { return impl_->run(*this, feed); });
+}
+
+std::span<const TensorView> Session::evaluate_in_place(const Graph& graph,
+                                                       std::span<const Value> fetches,
+                                                       const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] { return impl_->evaluate(graph, fetches, feed); });
+}
+
+std::vector<Tensor> Session::evaluate(const Graph& graph, std::span<const Value> fetches,
+                                      const std::function<void(Feed&)>& feed) {
+  std::vector<Tensor> values;
+  for (const TensorView& view : evaluate_in_place(graph, fetches, feed)) {
+    values.push_back(copy_of(view));
+  }
+  return values;
+}
+
+Tensor Session::evaluate(std::string_view name, const std::function<void(Feed&)>& feed) {
+  const auto [graph, value] = find_in(impl_->graphs, name);
+  return evaluate(*graph, {&value, 1}, feed)[0];
+}
+
+void Session::begin_evaluation() {
+  impl_->guarded([&] { impl_->begin_evaluation(); });
+}
+
+std::span<const TensorView> Session::fetch(const Graph& graph, std::span<const Value> fetches,
+                                           const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] { return impl_->fetch(graph, fetches, feed); });
+}
+
+const Tensor& Session::value(Value watched) const { return impl_->watched(watched); }
+
+void Session::reset_locals(const Graph& graph) { impl_->plans->locals(graph).reset(); }
+
+void Session::set_learning_rate_factor(double factor) { impl_->rates->set_factor(factor); }
+
+const StepResult& Session::last_step() const {
+  static constexpr StepResult kNone{};
+  return impl_->loop != nullptr ? impl_->loop->last() : kNone;
+}
+
+const RunOptions& Session::run_options() const { return impl_->run_options; }
+bool Session::is_chief() const { return impl_->cluster.is_chief(); }
+int Session::worker_index() const { return impl_->cluster.task.index; }
+int Session::workers() const { return impl_->cluster.workers(); }
+
+void Session::finish_training() {
+  impl_->guarded([&] { impl_->job->finish_training(); });
+}
+
+void Session::report(const std::string& section, const std::string& key,
+                     std::optional<double> value) {
+  impl_->report.set(section, key, value);
+}
+
+}  // namespace paceline

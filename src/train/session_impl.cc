@@ -1,0 +1,225 @@
+#include "train/session_impl.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "base/check.h"
+#include "paceline/error.h"
+#include "train/initial_values.h"
+
+namespace paceline {
+namespace {
+
+int threads_of(const Cluster& cluster) {
+  return cluster.threads > 0 ? cluster.threads
+                             : std::max(1, int(std::thread::hardware_concurrency()));
+}
+
+// Rules are applied by this process only when there is no ps.
+int rule_threads(const Cluster& cluster) { return cluster.distributed() ? 1 : threads_of(cluster); }
+
+std::int64_t first_dimension_of_inputs(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->op().name != "input") continue;
+    const Shape& shape = node->outputs()[0].shape;
+    return shape.rank() > 0 ? shape[0] : 1;
+  }
+  return 1;
+}
+
+void mark_rewritten(std::vector<VariableSpec>& specs, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto spec = std::ranges::find(specs, name, &VariableSpec::name);
+    if (spec == specs.end()) {
+      throw Error(ErrorCode::kNotFound, "[session] no variable '" + name + "' to be rewritten");
+    }
+    spec->rewritten_after_reply = true;
+  }
+}
+
+}  // namespace
+
+Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Cluster& on,
+                    const RunOptions& run_with, const SessionOptions& session_options)
+    : training(std::move(with)),
+      graphs{&graph},
+      cluster(on),
+      run_options(run_with),
+      options(session_options),
+      pool(rule_threads(on)),
+      exceptions_(std::uncaught_exceptions()) {
+  report.model = options.model;
+  report.strategy = cluster.strategy;
+  try {
+    guarded([&] { make_parts(); });
+  } catch (...) {
+    write_report();
+    throw;
+  }
+}
+
+Session::Impl::~Impl() {
+  if (std::uncaught_exceptions() > exceptions_) fail("the program ended with an exception");
+  if (report.error.empty() && !run_options.quiet) print_summary();
+  write_report();
+}
+
+std::vector<VariableSpec> Session::Impl::specs() const {
+  std::vector<VariableSpec> variables =
+      variable_specs(graphs, training.has_value() ? &*training : nullptr);
+  mark_rewritten(variables, options.rewritten_variables);
+  return variables;
+}
+
+void Session::Impl::make_parts() {
+  DeviceOptions device_options{.kind = cluster.device.kind,
+                               .index = cluster.device.index,
+                               .threads = threads_of(cluster),
+                               .sim_step_ms = cluster.device.sim_step_ms,
+                               .sim_gflops = cluster.device.sim_gflops};
+  device = make_device(device_options, clock);
+  const std::vector<VariableSpec> variables = specs();
+  job = std::make_unique<Job>(Job::Options{.cluster = cluster,
+                                           .run = run_options,
+                                           .spin = options.spin,
+                                           .pool = &pool,
+                                           .account = &account},
+                              variables);
+  job->initialise([&] { return initial_values(*graphs[0], variables, run_options.seed); });
+  snapshot = std::make_unique<VariableSnapshot>(job->store());
+  plans = std::make_unique<PlanSet>(
+      PlanSet::Parts{job->store(), *device, *snapshot, account, evaluation_account});
+  if (options.examples_per_step == 0) {
+    options.examples_per_step = first_dimension_of_inputs(*graphs[0]);
+  }
+  meter = std::make_unique<StepMeter>(account, options.examples_per_step, options.unit);
+  limit = std::make_unique<TrainLimit>(run_options, *meter, job->control());
+  rates = std::make_unique<LearningRates>(job->store().variables(),
+                                          training.has_value() ? &*training : nullptr);
+  if (training.has_value()) make_loop();
+}
+
+void Session::Impl::make_loop() {
+  train_plan = plans->make_train_plan(*training, options.watch);
+  for (const Value& value : options.watch) watched_.emplace_back(value.dtype(), value.shape());
+  loop = std::make_unique<TrainLoop>(TrainLoop::Parts{.executor = *train_plan.executor,
+                                                      .store = job->store(),
+                                                      .account = account,
+                                                      .meter = *meter,
+                                                      .rates = *rates,
+                                                      .normals = normals_,
+                                                      .seed = run_options.seed,
+                                                      .task = cluster.task.index,
+                                                      .examples = options.examples_per_step});
+}
+
+bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed) {
+  if (loop == nullptr) {
+    throw Error(ErrorCode::kFailedPrecondition, "[session] made without a training, cannot run");
+  }
+  if (left_run_) meter->exclude(clock.now() - *left_run_);
+  left_run_.reset();
+  for (const auto& hook : hooks) hook->begin(session);
+  const bool more = run_steps(session, feed);
+  for (const auto& hook : hooks) hook->end(session);
+  left_run_ = clock.now();
+  return more;
+}
+
+bool Session::Impl::run_steps(Session& session, const std::function<void(Feed&)>& feed) {
+  while (limit->go_on(loop->last().global_step)) {
+    job->check_interrupt();
+    if (!loop->step(feed)) return true;
+    read_watched();
+    const bool go_on = call_hooks(session);
+    loop->end_step();
+    if (!go_on) return true;
+  }
+  return false;
+}
+
+bool Session::Impl::call_hooks(Session& session) {
+  bool go_on = true;
+  for (const auto& hook : hooks) go_on = hook->after_step(session, loop->last()) && go_on;
+  return go_on;
+}
+
+void Session::Impl::read_watched() {
+  for (std::size_t i = 0; i < watched_.size(); ++i) {
+    std::memcpy(watched_[i].raw(), train_plan.executor->fetched(i).data, watched_[i].bytes());
+  }
+}
+
+const Tensor& Session::Impl::watched(Value value) const {
+  const auto at = std::ranges::find(options.watch, value);
+  if (at == options.watch.end()) {
+    throw Error(ErrorCode::kNotFound, "[session] '" + value.name() +
+                                          "' is not among the values to watch (SessionOptions)");
+  }
+  return watched_[std::size_t(at - options.watch.begin())];
+}
+
+void Session::Impl::share(const Graph& graph) {
+  const std::size_t before = job->store().variables().size();
+  graphs.push_back(&graph);
+  const std::vector<VariableSpec> all = specs();
+  if (all.size() == before) return;
+  graphs.pop_back();
+  for (const VariableSpec& spec : all) {
+    if (std::ranges::find(job->store().variables(), spec.name, &VariableSpec::name) ==
+        job->store().variables().end()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "[session] variable '" + spec.name + "' is not in the session's first graph");
+    }
+  }
+}
+
+void Session::Impl::begin_evaluation() {
+  const TimePoint begun = clock.now();
+  snapshot->refresh();
+  if (!left_run_) meter->exclude(clock.now() - begun);
+}
+
+std::span<const TensorView> Session::Impl::evaluate(const Graph& graph,
+                                                    std::span<const Value> fetches,
+                                                    const std::function<void(Feed&)>& feed) {
+  const TimePoint begun = clock.now();
+  if (snapshot->empty()) snapshot->refresh();
+  const auto values = run_read_plan(StepKind::kEvaluate, graph, fetches, feed);
+  if (!left_run_) meter->exclude(clock.now() - begun);
+  return values;
+}
+
+std::span<const TensorView> Session::Impl::fetch(const Graph& graph, std::span<const Value> fetches,
+                                                 const std::function<void(Feed&)>& feed) {
+  limit->start_when_warm();
+  const TimePoint begun = clock.now();
+  const Duration transferred = job->store().account().transfer;
+  const auto values = run_read_plan(StepKind::kFetch, graph, fetches, feed);
+  meter->add_step(clock.now() - begun, job->store().account().transfer - transferred);
+  return values;
+}
+
+std::span<const TensorView> Session::Impl::run_read_plan(StepKind kind, const Graph& graph,
+                                                         std::span<const Value> fetches,
+                                                         const std::function<void(Feed&)>& feed) {
+  job->check_interrupt();
+  const bool keep_locals = training.has_value() && &graph == graphs[0];
+  ReadPlan& plan = plans->read_plan(kind, graph, fetches, keep_locals);
+  const StepIdentity identity{run_options.seed, cluster.task.index, read_steps_++};
+  StepFeed step_feed(plan.executor(), normals_, identity);
+  StepAccount& time = kind == StepKind::kFetch ? account : evaluation_account;
+  if (feed) {
+    AccountScope input(time, Activity::kInput);
+    feed(step_feed);
+  }
+  StepRequest request;
+  request.kind = kind;
+  request.learning_rates = rates->at(0);
+  request.examples = options.examples_per_step;
+  request.identity = identity;
+  return plan.run(request);
+}
+
+}  // namespace paceline

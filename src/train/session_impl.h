@@ -1,0 +1,94 @@
+// The parts of a session, in the order in which they need one another.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cluster/report.h"
+#include "paceline/hooks.h"
+#include "paceline/session.h"
+#include "train/job.h"
+#include "train/learning_rates.h"
+#include "train/normal_table.h"
+#include "train/plan_set.h"
+#include "train/step_feed.h"
+#include "train/step_meter.h"
+#include "train/train_limit.h"
+#include "train/train_loop.h"
+
+namespace paceline {
+
+class Session::Impl {
+ public:
+  Impl(std::optional<Training> training, const Graph& graph, const Cluster& cluster,
+       const RunOptions& run, const SessionOptions& options);
+  ~Impl();
+
+  bool run(Session& session, const std::function<void(Feed&)>& feed);
+  std::span<const TensorView> evaluate(const Graph& graph, std::span<const Value> fetches,
+                                       const std::function<void(Feed&)>& feed);
+  std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,
+                                    const std::function<void(Feed&)>& feed);
+  void begin_evaluation();
+  void share(const Graph& graph);
+  const Tensor& watched(Value value) const;
+  /// Calls `part`; what it throws is the session's error, in the report.
+  template <typename F>
+  auto guarded(F&& part);
+
+  // Declared in the order in which they are made; the later ones borrow the earlier ones.
+  std::optional<Training> training;
+  std::vector<const Graph*> graphs;  // the first is the train graph
+  Cluster cluster;
+  RunOptions run_options;
+  SessionOptions options;
+  RealClock clock;
+  Report report;
+  ThreadPool pool;
+  std::unique_ptr<Device> device;
+  StepAccount account{clock}, evaluation_account{clock};
+  std::unique_ptr<Job> job;
+  std::unique_ptr<VariableSnapshot> snapshot;
+  std::unique_ptr<PlanSet> plans;
+  PlanSet::TrainPlan train_plan;
+  std::unique_ptr<LearningRates> rates;
+  std::unique_ptr<StepMeter> meter;
+  std::unique_ptr<TrainLimit> limit;
+  std::unique_ptr<TrainLoop> loop;
+  std::vector<std::unique_ptr<Hook>> hooks;
+
+ private:
+  void make_parts();
+  void make_loop();
+  std::vector<VariableSpec> specs() const;
+  void fail(const std::string& message);
+  bool run_steps(Session& session, const std::function<void(Feed&)>& feed);
+  bool call_hooks(Session& session);
+  void read_watched();
+  std::span<const TensorView> run_read_plan(StepKind kind, const Graph& graph,
+                                            std::span<const Value> fetches,
+                                            const std::function<void(Feed&)>& feed);
+  void write_report();
+  void print_summary() const;
+
+  NormalTable normals_;
+  std::vector<Tensor> watched_;
+  std::optional<TimePoint> left_run_;  // since when no run is under way
+  std::int64_t read_steps_ = 0;
+  int exceptions_;  // under way when the session was made
+};
+
+template <typename F>
+auto Session::Impl::guarded(F&& part) {
+  try {
+    return part();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    throw;
+  }
+}
+
+}  // namespace paceline

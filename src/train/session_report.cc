@@ -1,0 +1,65 @@
+// What a session leaves behind: the report file, and the lines at the end.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "train/session_impl.h"
+
+namespace paceline {
+namespace {
+
+// 1234567 → "1,234,567".
+std::string grouped(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = std::ptrdiff_t(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(std::size_t(at), ",");
+  }
+  return digits;
+}
+
+std::string shares_text(const TaskReport& task) {
+  std::string text;
+  for (const auto& [name, share] : task.share) {
+    text += fmt::format(" {} {:.1f}%", name, 100 * share);
+  }
+  return text;
+}
+
+}  // namespace
+
+void Session::Impl::fail(const std::string& message) {
+  if (report.error.empty()) report.error = message;
+  if (job != nullptr) job->fail();
+}
+
+void Session::Impl::write_report() {
+  if (run_options.report.empty()) return;
+  if (meter != nullptr) report.tasks = {meter->report(cluster.task.str())};
+  if (loop != nullptr && loop->last().step > 0) {
+    report.first_loss = loop->first_loss();
+    report.last_loss = loop->last().loss;
+  }
+  try {
+    paceline::write_report(run_options.report, report);
+  } catch (const std::exception& error) {
+    // The run itself went as it went: a destructor has nobody to throw this to.
+    fmt::print(stderr, "{}\n", error.what());
+  }
+}
+
+void Session::Impl::print_summary() const {
+  const TaskReport task = meter->report(cluster.task.str());
+  if (task.steps == 0) return;
+  if (!cluster.distributed() && loop != nullptr) {
+    fmt::print("{} global steps\n", grouped(loop->last().global_step));
+  }
+  if (!task.steps_per_s) {
+    fmt::print("no step was timed: the first {} steps never are\n", kUntimedSteps);
+    return;
+  }
+  fmt::print("{:.2f} steps/s, {:.0f} {}/s:{}\n", *task.steps_per_s, *task.examples_per_s, task.unit,
+             shares_text(task));
+  std::fflush(stdout);
+}
+
+}  // namespace paceline

@@ -1,0 +1,65 @@
+#include "train/step_meter.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace paceline {
+namespace {
+
+double seconds_of(Duration duration) { return double(duration.count()) * 1e-9; }
+
+}  // namespace
+
+StepMeter::StepMeter(StepAccount& account, std::int64_t examples_per_step, std::string unit)
+    : account_(account), examples_per_step_(examples_per_step), unit_(std::move(unit)) {}
+
+void StepMeter::start() {
+  account_.reset();
+  started_ = account_.clock().now();
+  excluded_ = waited_before_ = hidden_ = Duration(0);
+  running_ = true;
+}
+
+void StepMeter::stop() {
+  running_ = false;
+  stopped_ = true;
+}
+
+void StepMeter::add_step(Duration step, Duration transfer) {
+  ++steps_;
+  if (!running_) return;
+  times_.add(step);
+  const Duration waited = waited_before_;
+  waited_before_ = this->waited();
+  hidden_ += std::max(Duration(0), transfer - (waited_before_ - waited));
+  measure();
+}
+
+void StepMeter::measure() {
+  // Brings the account up to this moment.
+  account_.change_to(account_.change_to(Activity::kOther));
+  for (int i = 0; i < kActivityCount; ++i) spent_[std::size_t(i)] = account_.spent(Activity(i));
+  spent_[std::size_t(Activity::kOther)] -= excluded_;
+}
+
+TaskReport StepMeter::report(const std::string& task) const {
+  TaskReport report;
+  report.task = task;
+  report.steps = steps_;
+  report.unit = unit_;
+  const double seconds = seconds_of(std::accumulate(spent_.begin(), spent_.end(), Duration(0)));
+  if (times_.count() == 0 || seconds <= 0) return report;
+  report.seconds = seconds;
+  report.steps_per_s = double(times_.count()) / seconds;
+  report.examples_per_s = *report.steps_per_s * double(examples_per_step_);
+  report.step_ms_p50 = times_.quantile_ms(0.5);
+  report.step_ms_p99 = times_.quantile_ms(0.99);
+  for (int i = 0; i < kActivityCount; ++i) {
+    report.share.emplace_back(name_of(Activity(i)), seconds_of(spent_[std::size_t(i)]) / seconds);
+  }
+  report.hidden_ms = seconds_of(hidden_) * 1e3 / double(times_.count());
+  return report;
+}
+
+}  // namespace paceline

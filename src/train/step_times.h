@@ -1,0 +1,26 @@
+// How long steps took: a histogram that is laid out once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace paceline {
+
+/// Buckets grow by half a per cent, from a microsecond to three hours; adding allocates nothing.
+class StepTimes {
+ public:
+  void add(Duration step);
+  std::int64_t count() const { return count_; }
+  /// The time that `share` of the steps did not exceed, to half a per cent; none without steps.
+  std::optional<double> quantile_ms(double share) const;
+
+ private:
+  static constexpr int kBuckets = 4608;
+  std::array<std::int64_t, kBuckets> counts_{};
+  std::int64_t count_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,25 @@
+#include "train/train_limit.h"
+
+namespace paceline {
+
+bool TrainLimit::go_on(std::int64_t global_step) {
+  if (steps_ && global_step >= *steps_) return false;
+  start_when_warm();
+  if (seconds_ && meter_.running() && time_is_over()) {
+    meter_.stop();
+    if (control_ != nullptr) control_->set_done();
+  }
+  return !(seconds_ && meter_.stopped()) || others_go_on();
+}
+
+void TrainLimit::start_when_warm() {
+  if (meter_.running() || meter_.stopped() || meter_.steps() < kUntimedSteps) return;
+  if (seconds_ && control_ != nullptr && !control_->all_warm()) return;
+  meter_.start();
+}
+
+bool TrainLimit::time_is_over() const {
+  return double(meter_.since_start().count()) * 1e-9 >= *seconds_;
+}
+
+}  // namespace paceline

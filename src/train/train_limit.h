@@ -1,0 +1,37 @@
+// When training ends for good: at a global step, or after some time.
+#pragma once
+
+#include <cstdint>
+
+#include "paceline/cluster.h"
+#include "params/server_store.h"
+#include "train/step_meter.h"
+
+namespace paceline {
+
+/// Decides, before each step, whether it is timed and whether it is made at all.
+class TrainLimit {
+ public:
+  /// `control` is null in one process. Meter and control must outlive the limit.
+  TrainLimit(const RunOptions& run, StepMeter& meter, JobControl* control)
+      : steps_(run.steps), seconds_(run.seconds), meter_(meter), control_(control) {}
+
+  /// Whether another step is to be made, when the last one known to this task made `global_step`.
+  /// One worker so makes exactly --steps; each of n may have one more under way. Begins and ends
+  /// the timing: after kUntimedSteps own steps; with --seconds, when every worker has made them. A
+  /// worker whose time is over goes on untimed until every worker's is.
+  bool go_on(std::int64_t global_step);
+  /// Begins the timing if it is time: for steps that train nothing.
+  void start_when_warm();
+
+ private:
+  bool time_is_over() const;
+  bool others_go_on() const { return control_ != nullptr && !control_->all_done(); }
+
+  std::optional<std::int64_t> steps_;
+  std::optional<double> seconds_;
+  StepMeter& meter_;
+  JobControl* control_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+#include "train/train_loop.h"
+
+#include "train/step_feed.h"
+
+namespace paceline {
+
+TrainLoop::TrainLoop(const Parts& parts) : parts_(parts) {
+  last_.global_step = parts_.store.global_step();
+}
+
+bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
+  begun_ = parts_.account.clock().now();
+  excluded_ = parts_.meter.excluded();
+  const StepIdentity identity{parts_.seed, parts_.task, last_.step};
+  StepFeed step_feed(parts_.executor, parts_.normals, identity);
+  {
+    AccountScope input(parts_.account, Activity::kInput);
+    feed(step_feed);
+  }
+  if (step_feed.stopped()) return false;
+
+  StepRequest request;
+  request.learning_rates = parts_.rates.at(last_.global_step);
+  request.examples = parts_.examples;
+  request.identity = identity;
+  StepHandle& handle = parts_.executor.run(request);
+  {
+    AccountScope pull(parts_.account, Activity::kPull);
+    last_.global_step = handle.global_step();
+  }
+  last_.loss = parts_.executor.loss();
+  if (++last_.step == 1) first_loss_ = last_.loss;
+  last_.seconds = double((parts_.account.clock().now() - begun_).count()) * 1e-9;
+  return true;
+}
+
+void TrainLoop::end_step() {
+  const Duration before = transferred_;
+  transferred_ = parts_.store.account().transfer;
+  const Duration evaluated = parts_.meter.excluded() - excluded_;
+  parts_.meter.add_step(parts_.account.clock().now() - begun_ - evaluated, transferred_ - before);
+}
+
+}  // namespace paceline

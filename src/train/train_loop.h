@@ -1,0 +1,48 @@
+// The inner loop of training: feed, step, account.
+#pragma once
+
+#include <functional>
+
+#include "exec/executor.h"
+#include "paceline/session.h"
+#include "train/learning_rates.h"
+#include "train/normal_table.h"
+#include "train/step_meter.h"
+
+namespace paceline {
+
+/// Everything must outlive the loop. One thread. A step allocates nothing.
+class TrainLoop {
+ public:
+  struct Parts {
+    Executor& executor;
+    ParameterStore& store;
+    StepAccount& account;
+    StepMeter& meter;
+    LearningRates& rates;
+    const NormalTable& normals;
+    std::uint64_t seed = 0;
+    std::int64_t task = 0;
+    std::int64_t examples = 0;
+  };
+  explicit TrainLoop(const Parts& parts);
+
+  /// One step: the feed's time counts as input, the step's as the executor says, and the wait for
+  /// the global step that it made as pull. False when the feed stopped: no step was made.
+  bool step(const std::function<void(Feed&)>& feed);
+  /// The step's time ends: after hooks have seen it, so that they count as other.
+  void end_step();
+
+  const StepResult& last() const { return last_; }
+  double first_loss() const { return first_loss_; }
+
+ private:
+  Parts parts_;
+  StepResult last_;
+  double first_loss_ = 0;
+  TimePoint begun_{};
+  Duration excluded_{0};  // by the meter, when the step began
+  Duration transferred_{0};
+};
+
+}  // namespace paceline
