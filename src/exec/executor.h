@@ -49,7 +49,7 @@ class Executor {
  private:
   /// An instruction with its memory; views into the store's memory are renewed in each step.
   struct Command {
-    Instruction::Kind kind;
+    Instruction::Kind kind = Instruction::Kind::kRun;
     VariableId variable = -1;
     int storage = -1;  // kNeed, kPlace
     Kernel* kernel = nullptr;
@@ -57,6 +57,7 @@ class Executor {
     std::span<std::byte> scratch;
   };
 
+  RowCollector collector() const;
   Command prepare(const Instruction& instruction);
   void note_store_views();
   void* address_of(const Storage& storage) const;

@@ -24,8 +24,8 @@ struct VariableSpec {
   Shape shape;
   Rule rule = Sgd{};
   float weight_decay = 0;
-  bool trained = true;   // false: frozen or only read
-  bool sparse = false;   // read and updated by rows of dimension 0
+  bool trained = true;  // false: frozen or only read
+  bool sparse = false;  // read and updated by rows of dimension 0
   /// fetch's ps writes all elements anew after each reply.
   bool rewritten_after_reply = false;
   bool operator==(const VariableSpec&) const = default;

@@ -20,9 +20,9 @@ namespace paceline {
 /// What a plan computes: fetched values, and for a train step the updates.
 struct PlanRequest {
   const Graph* graph = nullptr;
-  std::vector<Value> fetches;           // to be read after each step
-  const Training* training = nullptr;   // null: nothing is updated
-  bool run_assignments = true;          // local variables change
+  std::vector<Value> fetches;          // to be read after each step
+  const Training* training = nullptr;  // null: nothing is updated
+  bool run_assignments = true;         // local variables change
   RewriteOptions rewrite;
 };
 
@@ -38,7 +38,7 @@ struct Storage {
   };
   Kind kind = Kind::kArena;
   std::size_t bytes = 0;
-  std::size_t offset = 0;  // kArena, kInput
+  std::size_t offset = 0;    // kArena, kInput
   VariableId variable = -1;  // kVariable, kPlace
   std::string name;          // kLocal
   Tensor constant;           // kConstant
@@ -54,11 +54,11 @@ using SlotIndex = int;
 /// One step of the schedule.
 struct Instruction {
   enum class Kind : std::uint8_t {
-    kNeed,    // outputs[0] ← store.need(variable)
-    kPlace,   // outputs[0] ← store.place(variable)
-    kRun,     // kernel
-    kReady,   // store.ready(variable): after the last read of the variable and the contribution
-    kCopy,    // outputs[0] ← inputs[0] (locals; contributions that no kernel can write in place)
+    kNeed,   // outputs[0] ← store.need(variable)
+    kPlace,  // outputs[0] ← store.place(variable)
+    kRun,    // kernel
+    kReady,  // store.ready(variable): after the last read of the variable and the contribution
+    kCopy,   // outputs[0] ← inputs[0] (locals; contributions that no kernel can write in place)
   };
   Kind kind = Kind::kRun;
   VariableId variable = -1;

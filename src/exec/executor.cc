@@ -1,0 +1,204 @@
+#include "exec/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+double scalar_of(const TensorView& view) {
+  return view.dtype == DType::kFloat64 ? *view.as<double>() : double(*view.as<float>());
+}
+
+Activity activity_of(Instruction::Kind kind) {
+  switch (kind) {
+    case Instruction::Kind::kNeed:
+      return Activity::kPull;
+    case Instruction::Kind::kPlace:
+    case Instruction::Kind::kReady:
+      return Activity::kPush;
+    default:
+      return Activity::kCompute;
+  }
+}
+
+}  // namespace
+
+Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
+                   Device& device, StepAccount& account)
+    : plan_(plan),
+      steps_(std::move(steps)),
+      locals_(locals),
+      device_(device),
+      account_(account),
+      arena_(device.allocate(plan.arena_bytes)),
+      inputs_(device.allocate(plan.input_bytes)),
+      store_views_(plan.storages.size()),
+      rows_(collector()) {
+  for (const Instruction& instruction : plan.instructions) {
+    commands_.push_back(prepare(instruction));
+  }
+  note_store_views();
+}
+
+RowCollector Executor::collector() const {
+  std::vector<std::vector<TensorView>> ids;
+  for (const RowReads& reads : plan_.row_reads) {
+    std::vector<TensorView>& views = ids.emplace_back();
+    for (const SlotIndex slot : reads.ids) views.push_back(view_of(slot));
+  }
+  return {plan_.row_reads, ids};
+}
+
+void* Executor::address_of(const Storage& storage) const {
+  switch (storage.kind) {
+    case Storage::Kind::kArena:
+      return arena_.data() + storage.offset;
+    case Storage::Kind::kInput:
+      return inputs_.data() + storage.offset;
+    case Storage::Kind::kLocal:
+      return locals_.view(storage.name).data;
+    case Storage::Kind::kConstant:
+      return storage.constant.raw();
+    default:
+      return nullptr;  // the store says in each step
+  }
+}
+
+TensorView Executor::view_of(SlotIndex index) const {
+  const Slot& slot = plan_.slots[std::size_t(index)];
+  return {address_of(plan_.storages[std::size_t(slot.storage)]), slot.type.dtype, slot.type.shape};
+}
+
+TensorView Executor::view(std::string_view name) const {
+  if (const auto input = plan_.inputs.find(name); input != plan_.inputs.end()) {
+    return view_of(input->second);
+  }
+  if (locals_.contains(name)) return locals_.view(name);
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("[feed] {} is no input or local variable of this graph", name));
+}
+
+Executor::Command Executor::prepare(const Instruction& instruction) {
+  Command command;
+  command.kind = instruction.kind;
+  command.variable = instruction.variable;
+  for (const SlotIndex slot : instruction.inputs) command.inputs.push_back(view_of(slot));
+  for (const SlotIndex slot : instruction.outputs) command.outputs.push_back(view_of(slot));
+  if (!instruction.outputs.empty()) {
+    command.storage = plan_.slots[std::size_t(instruction.outputs[0])].storage;
+  }
+  if (instruction.kernel >= 0) {
+    const Plan::KernelUse& use = plan_.kernels[std::size_t(instruction.kernel)];
+    command.kernel = use.kernel.get();
+    command.scratch = arena_.span().subspan(use.scratch_offset, use.scratch_bytes);
+  }
+  return command;
+}
+
+// Once commands_ moves no more.
+void Executor::note_store_views() {
+  const auto note = [&](SlotIndex index, TensorView& view) {
+    const int storage = plan_.slots[std::size_t(index)].storage;
+    const Storage::Kind kind = plan_.storages[std::size_t(storage)].kind;
+    if (kind == Storage::Kind::kVariable || kind == Storage::Kind::kPlace) {
+      store_views_[std::size_t(storage)].push_back(&view);
+    }
+  };
+  for (std::size_t i = 0; i < commands_.size(); ++i) {
+    const Instruction& instruction = plan_.instructions[i];
+    for (std::size_t k = 0; k < instruction.inputs.size(); ++k) {
+      note(instruction.inputs[k], commands_[i].inputs[k]);
+    }
+    for (std::size_t k = 0; k < instruction.outputs.size(); ++k) {
+      note(instruction.outputs[k], commands_[i].outputs[k]);
+    }
+  }
+}
+
+StepHandle& Executor::run(const StepRequest& request) {
+  const AccountScope scope(account_, Activity::kCompute);
+  run_commands(0, plan_.prologue, request.identity);
+  begin(request);
+  run_commands(plan_.prologue, commands_.size(), request.identity);
+  device_.synchronize();
+  const AccountScope push(account_, Activity::kPush);
+  return steps_->end_step(clip_scale(), {});
+}
+
+void Executor::begin(const StepRequest& request) {
+  if (!plan_.row_reads.empty()) device_.synchronize();
+  const std::span<const RowSet> rows = rows_.collect();
+  const AccountScope pull(account_, Activity::kPull);
+  steps_->begin_step(request.kind, rows,
+                     {request.learning_rates, request.examples, request.identity.step});
+}
+
+void Executor::run_commands(std::size_t begin, std::size_t end, const StepIdentity& identity) {
+  Activity activity = Activity::kCompute;
+  const auto change_to = [&](Activity wanted) {
+    if (wanted != activity) account_.change_to(activity = wanted);
+  };
+  for (std::size_t i = begin; i < end; ++i) {
+    if (commands_[i].kind == Instruction::Kind::kReady && activity != Activity::kPush) {
+      // Waiting for the device is computing, not pushing.
+      change_to(Activity::kCompute);
+      device_.synchronize();
+    }
+    change_to(activity_of(commands_[i].kind));
+    run_command(commands_[i], identity);
+  }
+  change_to(Activity::kCompute);
+}
+
+void Executor::run_command(Command& command, const StepIdentity& identity) {
+  switch (command.kind) {
+    case Instruction::Kind::kNeed:
+      return give_address(command.storage, steps_->need(command.variable).data);
+    case Instruction::Kind::kPlace:
+      return give_address(command.storage, steps_->place(command.variable).data);
+    case Instruction::Kind::kRun:
+      return command.kernel->run({command.inputs, command.outputs, command.scratch, identity});
+    case Instruction::Kind::kReady:
+      return hand_over(command);
+    case Instruction::Kind::kCopy:
+      if (command.outputs[0].bytes() == 0) return;
+      std::memcpy(command.outputs[0].data, command.inputs[0].data, command.outputs[0].bytes());
+  }
+}
+
+void Executor::give_address(int storage, void* address) {
+  for (TensorView* view : store_views_[std::size_t(storage)]) view->data = address;
+}
+
+void Executor::hand_over(const Command& command) {
+  device_.synchronize();
+  if (command.inputs.empty()) return steps_->ready(command.variable, {});
+  const TensorView& ids = command.inputs[0];
+  const std::int64_t count = *command.inputs[1].as<std::int32_t>();
+  PACELINE_CHECK(count >= 0 && count <= ids.shape.elements());
+  steps_->ready(command.variable, {true, {ids.as<std::int32_t>(), std::size_t(count)}});
+}
+
+float Executor::clip_scale() const {
+  if (!plan_.clipped()) return 1;
+  const double norm = global_norm();
+  return norm > plan_.clip_norm ? float(plan_.clip_norm / norm) : 1.0f;
+}
+
+double Executor::loss() const {
+  PACELINE_CHECK(plan_.loss >= 0);
+  return scalar_of(view_of(plan_.loss));
+}
+
+double Executor::global_norm() const {
+  PACELINE_CHECK(plan_.global_norm >= 0);
+  return scalar_of(view_of(plan_.global_norm));
+}
+
+}  // namespace paceline

@@ -1,0 +1,116 @@
+#include "exec/node_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <tuple>
+
+#include "paceline/op.h"
+
+namespace paceline {
+namespace {
+
+// What a node's value ends in: nothing, one contribution at a distance, or anything else.
+struct End {
+  static constexpr int kNone = -1, kMany = -2;
+  int contribution = kNone;
+  int distance = 0;
+
+  void join(int other, int other_distance) {
+    if (other == kNone) return;
+    if (contribution == kNone) {
+      contribution = other;
+      distance = other_distance;
+    } else if (contribution != other) {
+      contribution = kMany;
+    } else {
+      distance = std::min(distance, other_distance);
+    }
+  }
+};
+
+// Backwards over the graph. The norm reads every contribution and says nothing about where a value
+// goes.
+std::vector<End> ends_of(const Graph& graph, const PlanRoots& roots) {
+  std::vector<End> ends(graph.nodes().size());
+  const auto join = [&](const Value& value, int contribution, int distance) {
+    if (value) ends[std::size_t(value.node().id())].join(contribution, distance);
+  };
+  for (const Value& value : roots.fetches) join(value, End::kMany, 0);
+  join(roots.loss, End::kMany, 0);
+  for (const Graph::Assignment& assignment : graph.assignments()) {
+    join(assignment.value, End::kMany, 0);
+  }
+  for (std::size_t i = 0; i < roots.updates.size(); ++i) {
+    for (const Value& value :
+         {roots.updates[i].written(), roots.updates[i].ids, roots.updates[i].count}) {
+      join(value, int(i), 0);
+    }
+  }
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    const End& end = ends[std::size_t((*node)->id())];
+    for (const Value& input : (*node)->inputs()) join(input, end.contribution, end.distance + 1);
+  }
+  return ends;
+}
+
+std::vector<bool> needed_by(const Graph& graph, std::span<const Value> values) {
+  std::vector<bool> needed(graph.nodes().size());
+  for (const Value& value : values) needed[std::size_t(value.node().id())] = true;
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (!needed[std::size_t((*node)->id())]) continue;
+    for (const Value& input : (*node)->inputs()) needed[std::size_t(input.node().id())] = true;
+  }
+  return needed;
+}
+
+}  // namespace
+
+bool is_source(const Node& node) {
+  const std::string& op = node.op().name;
+  return op == "input" || op == "variable" || op == "local" || op == "constant";
+}
+
+bool has_kernel(const Node& node) { return !is_source(node) && !node.op().view; }
+
+NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots, std::span<const Value> early) {
+  const std::vector<End> ends = ends_of(graph, roots);
+  const std::vector<bool> first = needed_by(graph, early);
+  const std::size_t count = graph.nodes().size();
+
+  // Smaller runs first: prologue, then distance to the only contribution, then age.
+  using Key = std::tuple<bool, int, int>;
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> runnable;
+  const auto add = [&](std::size_t id) {
+    const End& end = ends[id];
+    runnable.push({!first[id],
+                   end.contribution >= 0 ? end.distance : std::numeric_limits<int>::max(),
+                   int(id)});
+  };
+
+  std::vector<int> missing(count);
+  std::vector<std::vector<std::size_t>> users(count);
+  for (std::size_t id = 0; id < count; ++id) {
+    const auto inputs = graph.nodes()[id]->inputs();
+    missing[id] = int(inputs.size());
+    for (const Value& input : inputs) users[std::size_t(input.node().id())].push_back(id);
+    if (inputs.empty()) add(id);
+  }
+
+  NodeOrder order;
+  while (!runnable.empty()) {
+    const std::size_t id = std::size_t(std::get<2>(runnable.top()));
+    runnable.pop();
+    const Node& node = *graph.nodes()[id];
+    if (has_kernel(node)) {
+      order.nodes.push_back(&node);
+      if (first[id]) ++order.prologue;
+    }
+    for (const std::size_t user : users[id]) {
+      if (--missing[user] == 0) add(user);
+    }
+  }
+  return order;
+}
+
+}  // namespace paceline

@@ -1,0 +1,25 @@
+// The order in which a plan runs its nodes.
+#pragma once
+
+#include <vector>
+
+#include "exec/plan_roots.h"
+
+namespace paceline {
+
+struct NodeOrder {
+  std::vector<const Node*> nodes;  // those with kernels, inputs before users
+  std::size_t prologue = 0;        // so many of them compute `early`
+};
+
+/// A node whose value comes from outside: input, variable, local, constant.
+bool is_source(const Node& node);
+/// A node that needs no kernel of its own: a source, or a view of its input.
+bool has_kernel(const Node& node);
+
+/// First what `early` needs. Then the order in which nodes were made, except that a node which only
+/// one contribution waits for runs as soon as it can, nearest to its contribution first, so that
+/// contributions are ready early.
+NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots, std::span<const Value> early);
+
+}  // namespace paceline

@@ -1,0 +1,318 @@
+#include "exec/plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/clock.h"
+#include "exec/node_order.h"
+#include "exec/plan_roots.h"
+#include "exec/value_memory.h"
+#include "exec/variable_reads.h"
+#include "kernels/evaluate.h"
+#include "paceline/op.h"
+
+namespace paceline {
+namespace {
+
+using Kind = Instruction::Kind;
+
+// Turns a scheduled graph into instructions. A contribution is *settled* before the node at its
+// position runs: by then the last kernel that reads the variable or the contribution has run. What
+// is settled at the end waits for the copies there, which may still read variables.
+class PlanMaker {
+ public:
+  PlanMaker(const PlanRequest& request, std::span<const VariableSpec> specs, Device& device)
+      : request_(request), specs_(specs), device_(device), plan_(std::make_unique<Plan>()) {}
+
+  std::unique_ptr<Plan> make() {
+    rewrite_graph();
+    reads_ = variable_reads(*plan_->graph, roots_.values(), specs_);
+    const std::vector<Value> early = sparse_ids(reads_, specs_);
+    order_ = order_nodes(*plan_->graph, roots_, early);
+    memory_ = std::make_unique<ValueMemory>(*plan_->graph, order_, specs_);
+    keep_roots();
+    plan_assignments();
+    settle_updates();
+    bind_variables();
+    find_inputs();
+    memory_->share_in_place();
+    make_kernels();
+    emit();
+    memory_->lay_out(*plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  struct Copy {
+    SlotIndex from, to;
+  };
+  struct Update {
+    PlannedUpdate root;
+    SlotIndex place = -1;
+    int written_by = -1;  // position; −1: it is copied when it is settled
+    int settled = 0;
+  };
+
+  void rewrite_graph() {
+    const PlanRoots roots = PlanRoots::of(request_, specs_);
+    // Folded with naive kernels: a device that only takes time would fold to nothing.
+    RealClock clock;
+    const std::unique_ptr<Device> folder = make_device({.kind = "naive"}, clock);
+    KernelConstantEvaluator evaluator(*folder);
+    const std::vector<Value> values = roots.values();
+    RewrittenGraph rewritten =
+        rewrite(*request_.graph, values, request_.run_assignments, request_.rewrite, &evaluator);
+    plan_->graph = std::move(rewritten.graph);
+    roots_ = roots.with_values(rewritten.roots);
+  }
+
+  // A value that is read after the step. What the store or an assignment may change by then is
+  // copied.
+  SlotIndex kept(const Value& value) {
+    const int storage = memory_->storage_of(value);
+    const Storage::Kind kind = memory_->storage(storage).kind;
+    if (kind == Storage::Kind::kVariable || kind == Storage::Kind::kLocal) {
+      const SlotIndex copy = memory_->add_kept(value.type(), memory_->end());
+      last_copies_.push_back({memory_->slot(value), copy});
+      memory_->read_at(storage, memory_->end());
+      return copy;
+    }
+    keep(storage);
+    return memory_->slot(value);
+  }
+
+  void keep(int storage) {
+    memory_->read_at(storage, memory_->end());
+    kept_.push_back(storage);
+  }
+  bool is_kept(int storage) const { return std::ranges::count(kept_, storage) > 0; }
+
+  void keep_roots() {
+    for (const Value& fetch : roots_.fetches) plan_->fetches.push_back(kept(fetch));
+    if (roots_.loss) plan_->loss = kept(roots_.loss);
+    if (roots_.global_norm) {
+      plan_->global_norm = kept(roots_.global_norm);
+      plan_->clip_norm = request_.training->clip_norm;
+    }
+  }
+
+  // All at once at the end: a local that another assignment reads is copied aside first.
+  void plan_assignments() {
+    for (const Graph::Assignment& assignment : plan_->graph->assignments()) {
+      const int storage = memory_->storage_of(assignment.value);
+      SlotIndex from = memory_->slot(assignment.value);
+      if (memory_->storage(storage).kind == Storage::Kind::kLocal) {
+        const SlotIndex aside = memory_->add_kept(assignment.value.type(), memory_->end());
+        last_copies_.push_back({from, aside});
+        from = aside;
+      }
+      keep(storage);
+      assignments_.push_back({from, memory_->slot(assignment.local)});
+    }
+  }
+
+  void settle_updates() {
+    for (const PlannedUpdate& root : roots_.updates) updates_.push_back(planned(root));
+    for (Update& update : updates_) settle(update);
+  }
+
+  // A kernel can write straight into the place when its output is memory of the step, wanted by
+  // nobody after the contribution is handed over.
+  Update planned(const PlannedUpdate& root) {
+    Update update{root};
+    const Value value = root.written();
+    const int storage = memory_->storage_of(value);
+    const int written_by = memory_->life(storage).defined;
+    if (memory_->storage(storage).kind == Storage::Kind::kArena && !is_kept(storage) &&
+        written_by >= int(order_.prologue)) {
+      memory_->give_place(storage, root.variable);
+      update.place = memory_->slot(value);
+      update.written_by = written_by;
+      return update;
+    }
+    Storage place;
+    place.kind = Storage::Kind::kPlace;
+    place.variable = root.variable;
+    update.place = memory_->add(value.type(), place, -1);
+    // The other variable, or the other contribution, is handed over after this copy.
+    const Storage::Kind kind = memory_->storage(storage).kind;
+    if (kind == Storage::Kind::kVariable || kind == Storage::Kind::kPlace) {
+      memory_->read_at(storage, memory_->end());
+    }
+    return update;
+  }
+
+  void settle(Update& update) {
+    int last = memory_->life(memory_->storage_of(update.root.written())).last();
+    for (const VariableReads& read : reads_) {
+      if (read.variable != update.root.variable) continue;
+      last = std::max(last, memory_->life(memory_->storage_of(read.node->output(0))).last());
+    }
+    for (const Value& value : {update.root.ids, update.root.count}) {
+      if (!value) continue;
+      last = std::max(last, memory_->life(memory_->storage_of(value)).defined);
+      // The store may look at the ids until the step ends.
+      memory_->read_at(memory_->storage_of(value), memory_->end());
+    }
+    update.settled = std::clamp(last + 1, int(order_.prologue), memory_->end());
+    if (update.written_by < 0) {
+      memory_->read_at(memory_->storage_of(update.root.written()), update.settled);
+    }
+  }
+
+  void bind_variables() {
+    std::vector<const VariableReads*> by_need;
+    for (const VariableReads& read : reads_) by_need.push_back(&read);
+    const auto first_read = [&](const VariableReads* read) {
+      return memory_->life(memory_->storage_of(read->node->output(0))).first_read;
+    };
+    std::ranges::stable_sort(by_need, {}, first_read);
+    for (const VariableReads* read : by_need) {
+      if (memory_->life(memory_->storage_of(read->node->output(0))).is_read()) bind(*read);
+    }
+    for (const Update& update : updates_) {
+      auto use =
+          std::ranges::find(plan_->binding.uses, update.root.variable, &PlanBinding::Use::variable);
+      if (use == plan_->binding.uses.end()) {
+        use = plan_->binding.uses.insert(use, {update.root.variable, false, 0});
+      }
+      use->updated = true;
+      if (update.root.sparse()) {
+        use->most_rows = std::max(use->most_rows, update.root.rows.shape()[0]);
+      }
+    }
+  }
+
+  void bind(const VariableReads& read) {
+    PlanBinding::Use use{read.variable, false, 0};
+    const VariableSpec& spec = specs_[std::size_t(read.variable)];
+    if (spec.sparse) {
+      RowReads rows{read.variable, spec.shape[0], read.as_a_whole, {}};
+      for (const Value& ids : read.ids) {
+        use.most_rows += ids.shape().elements();
+        if (read.as_a_whole) continue;
+        rows.ids.push_back(memory_->slot(ids));
+      }
+      use.most_rows = read.as_a_whole ? rows.rows : std::min(use.most_rows, rows.rows);
+      plan_->row_reads.push_back(std::move(rows));
+    }
+    plan_->binding.uses.push_back(use);
+  }
+
+  // Inputs that the rewritten graph does without can be fed all the same.
+  void find_inputs() {
+    std::map<std::string_view, const Node*> left;
+    for (const auto& node : plan_->graph->nodes()) left[node->name()] = node.get();
+    for (const auto& node : request_.graph->nodes()) {
+      if (node->op().name != "input") continue;
+      const auto found = left.find(node->name());
+      Storage unread;
+      unread.kind = Storage::Kind::kInput;
+      plan_->inputs[node->name()] = found != left.end()
+                                        ? memory_->slot(found->second->output(0))
+                                        : memory_->add(node->outputs()[0], unread, -1);
+    }
+  }
+
+  void make_kernels() {
+    const auto add_flops = [](double sum, const Node* node) {
+      return sum + node->op().cost(*node).flops;
+    };
+    device_.begin_plan(std::accumulate(order_.nodes.begin(), order_.nodes.end(), 0.0, add_flops));
+    for (const Node* node : order_.nodes) {
+      std::unique_ptr<Kernel> kernel = device_.make_kernel(*node);
+      const std::size_t scratch = kernel->scratch_bytes();
+      plan_->kernels.push_back({std::move(kernel), node, 0, scratch});
+    }
+  }
+
+  void emit() {
+    for (int position = 0; position < memory_->end(); ++position) {
+      if (position == int(order_.prologue)) plan_->prologue = plan_->instructions.size();
+      emit_settled(position);
+      emit_needs(position);
+      emit_node(position);
+    }
+    if (memory_->end() == int(order_.prologue)) plan_->prologue = plan_->instructions.size();
+    emit_needs(memory_->end());
+    for (const Copy& copy : last_copies_) emit_copy(copy);
+    emit_contribution_copies(memory_->end());
+    for (const Copy& copy : assignments_) emit_copy(copy);
+    emit_ready(memory_->end());
+  }
+
+  void emit_settled(int position) {
+    emit_contribution_copies(position);
+    emit_ready(position);
+  }
+
+  void emit_contribution_copies(int position) {
+    for (const Update& update : updates_) {
+      if (update.settled != position || update.written_by >= 0) continue;
+      emit_place(update);
+      emit_copy({memory_->slot(update.root.written()), update.place});
+    }
+  }
+
+  void emit_ready(int position) {
+    for (const Update& update : updates_) {
+      if (update.settled != position) continue;
+      Instruction ready{Kind::kReady, update.root.variable, -1, {}, {}};
+      if (update.root.sparse()) {
+        ready.inputs = {memory_->slot(update.root.ids), memory_->slot(update.root.count)};
+      }
+      plan_->instructions.push_back(std::move(ready));
+    }
+  }
+
+  void emit_needs(int position) {
+    for (const VariableReads& read : reads_) {
+      const SlotIndex slot = memory_->slot(read.node->output(0));
+      const auto& life = memory_->life(memory_->storage_of(read.node->output(0)));
+      if (life.first_read != position) continue;
+      plan_->instructions.push_back({Kind::kNeed, read.variable, -1, {}, {slot}});
+    }
+  }
+
+  void emit_place(const Update& update) {
+    plan_->instructions.push_back({Kind::kPlace, update.root.variable, -1, {}, {update.place}});
+  }
+
+  void emit_copy(const Copy& copy) {
+    plan_->instructions.push_back({Kind::kCopy, -1, -1, {copy.from}, {copy.to}});
+  }
+
+  void emit_node(int position) {
+    for (const Update& update : updates_) {
+      if (update.written_by == position) emit_place(update);
+    }
+    const Node& node = *order_.nodes[std::size_t(position)];
+    Instruction run{Kind::kRun, -1, position, {}, {}};
+    for (const Value& input : node.inputs()) run.inputs.push_back(memory_->slot(input));
+    for (int i = 0; i < int(node.outputs().size()); ++i) {
+      run.outputs.push_back(memory_->slot(node.output(i)));
+    }
+    plan_->instructions.push_back(std::move(run));
+  }
+
+  const PlanRequest& request_;
+  std::span<const VariableSpec> specs_;
+  Device& device_;
+  std::unique_ptr<Plan> plan_;
+  PlanRoots roots_;
+  std::vector<VariableReads> reads_;
+  NodeOrder order_;
+  std::unique_ptr<ValueMemory> memory_;
+  std::vector<int> kept_;  // storages that are read after the step
+  std::vector<Copy> last_copies_, assignments_;
+  std::vector<Update> updates_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_plan(const PlanRequest& request, std::span<const VariableSpec> specs,
+                                Device& device) {
+  return PlanMaker(request, specs, device).make();
+}
+
+}  // namespace paceline

@@ -1,0 +1,178 @@
+#include "exec/value_memory.h"
+
+#include <algorithm>
+
+#include "base/buffer.h"
+#include "base/check.h"
+#include "exec/plan_roots.h"
+#include "paceline/op.h"
+
+namespace paceline {
+namespace {
+
+std::size_t bytes_of(const ValueType& type) {
+  return std::size_t(type.shape.elements()) * size_of(type.dtype);
+}
+
+}  // namespace
+
+ValueMemory::ValueMemory(const Graph& graph, const NodeOrder& order,
+                         std::span<const VariableSpec> specs)
+    : order_(order), slots_of_nodes_(graph.nodes().size()), positions_(graph.nodes().size(), -1) {
+  for (std::size_t i = 0; i < order.nodes.size(); ++i) {
+    positions_[std::size_t(order.nodes[i]->id())] = int(i);
+  }
+  add_values(graph, specs);
+  count_reads();
+}
+
+SlotIndex ValueMemory::slot(const Value& value) const {
+  return slots_of_nodes_[std::size_t(value.node().id())][std::size_t(value.output())];
+}
+
+SlotIndex ValueMemory::add(const ValueType& type, Storage storage, int defined) {
+  storage.bytes = bytes_of(type);
+  storages_.push_back(std::move(storage));
+  lives_.push_back({.defined = defined});
+  taken_from_.push_back(-1);
+  slots_.push_back({type, int(storages_.size()) - 1});
+  return SlotIndex(slots_.size()) - 1;
+}
+
+SlotIndex ValueMemory::add_kept(const ValueType& type, int position) {
+  const SlotIndex slot = add(type, {}, position);
+  read_at(slots_[std::size_t(slot)].storage, end());
+  return slot;
+}
+
+void ValueMemory::add_source(const Node& node, std::span<const VariableSpec> specs) {
+  Storage storage;
+  const std::string& op = node.op().name;
+  if (op == "variable") {
+    storage.kind = Storage::Kind::kVariable;
+    storage.variable = variable_id(node, specs);
+  } else if (op == "local") {
+    storage.kind = Storage::Kind::kLocal;
+    storage.name = node.name();
+  } else if (op == "constant") {
+    storage.kind = Storage::Kind::kConstant;
+    storage.constant = node.attributes().get<Tensor>("value");
+  } else {
+    storage.kind = Storage::Kind::kInput;
+  }
+  slots_of_nodes_[std::size_t(node.id())] = {add(node.outputs()[0], std::move(storage), -1)};
+}
+
+void ValueMemory::add_values(const Graph& graph, std::span<const VariableSpec> specs) {
+  for (const auto& node : graph.nodes()) {
+    std::vector<SlotIndex>& slots = slots_of_nodes_[std::size_t(node->id())];
+    if (is_source(*node)) {
+      add_source(*node, specs);
+    } else if (node->op().view) {
+      slots_.push_back({node->outputs()[0], storage_of(node->input(0))});
+      slots = {SlotIndex(slots_.size()) - 1};
+    } else {
+      for (const ValueType& type : node->outputs()) {
+        slots.push_back(add(type, {}, positions_[std::size_t(node->id())]));
+      }
+    }
+  }
+}
+
+void ValueMemory::count_reads() {
+  for (std::size_t i = 0; i < order_.nodes.size(); ++i) {
+    for (const Value& input : order_.nodes[i]->inputs()) read_at(storage_of(input), int(i));
+  }
+}
+
+void ValueMemory::read_at(int storage, int position) {
+  Life& life = lives_[std::size_t(storage)];
+  life.first_read = std::min(life.first_read, position);
+  life.last_read = std::max(life.last_read, position);
+}
+
+void ValueMemory::give_place(int storage, VariableId variable) {
+  Storage& place = storages_[std::size_t(storage)];
+  PACELINE_CHECK(place.kind == Storage::Kind::kArena);
+  place.kind = Storage::Kind::kPlace;
+  place.variable = variable;
+}
+
+// The op says for which inputs element i of the output depends on element i only. The same memory
+// under another input would be read at other elements after they were overwritten.
+bool ValueMemory::may_take(const Node& node, int position, int input) const {
+  const Value& value = node.input(input);
+  const int taken = storage_of(value);
+  if (storage(taken).kind != Storage::Kind::kArena || life(taken).last() != position) return false;
+  if (bytes_of(value.type()) != bytes_of(node.outputs()[0])) return false;
+  if (value.type().dtype != node.outputs()[0].dtype) return false;
+  const auto& allowed = node.op().in_place;
+  for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+    if (storage_of(node.input(int(i))) != taken) continue;
+    if (node.input(int(i)) != value || std::ranges::count(allowed, int(i)) == 0) return false;
+  }
+  return true;
+}
+
+void ValueMemory::share_in_place() {
+  for (std::size_t i = 0; i < order_.nodes.size(); ++i) {
+    const Node& node = *order_.nodes[i];
+    const int output = storage_of(node.output(0));
+    if (storage(output).kind != Storage::Kind::kArena) continue;
+    for (const int input : node.op().in_place) {
+      if (input >= int(node.inputs().size()) || !may_take(node, int(i), input)) continue;
+      taken_from_[std::size_t(output)] = storage_of(node.input(input));
+      break;
+    }
+  }
+}
+
+int ValueMemory::buffer_of(int storage) const {
+  while (taken_from_[std::size_t(storage)] >= 0) storage = taken_from_[std::size_t(storage)];
+  return storage;
+}
+
+void ValueMemory::lay_out(Plan& plan) {
+  std::vector<ArenaBuffer> buffers(storages_.size());
+  std::vector<bool> used(storages_.size());
+  for (std::size_t s = 0; s < storages_.size(); ++s) {
+    if (storages_[s].kind == Storage::Kind::kInput) {
+      storages_[s].offset = plan.input_bytes;
+      plan.input_bytes += round_up(std::max<std::size_t>(storages_[s].bytes, 1), kBufferAlignment);
+    }
+    if (storages_[s].kind != Storage::Kind::kArena) continue;
+    const std::size_t owner = std::size_t(buffer_of(int(s)));
+    const Life& life = lives_[s];
+    ArenaBuffer& buffer = buffers[owner];
+    buffer = used[owner] ? ArenaBuffer{buffer.bytes, std::min(buffer.first, life.defined),
+                                       std::max(buffer.last, life.last())}
+                         : ArenaBuffer{storages_[s].bytes, life.defined, life.last()};
+    used[owner] = true;
+  }
+
+  std::vector<ArenaBuffer> alive;
+  std::vector<std::size_t> index(storages_.size());
+  for (std::size_t s = 0; s < storages_.size(); ++s) {
+    if (!used[s]) continue;
+    index[s] = alive.size();
+    alive.push_back(buffers[s]);
+  }
+  const std::size_t scratch = alive.size();
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    alive.push_back({plan.kernels[k].scratch_bytes, int(k), int(k)});
+  }
+
+  const ArenaLayout layout = lay_out_arena(alive);
+  for (std::size_t s = 0; s < storages_.size(); ++s) {
+    if (storages_[s].kind != Storage::Kind::kArena) continue;
+    storages_[s].offset = layout.offsets[index[std::size_t(buffer_of(int(s)))]];
+  }
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    plan.kernels[k].scratch_offset = layout.offsets[scratch + k];
+  }
+  plan.arena_bytes = layout.bytes;
+  plan.storages = std::move(storages_);
+  plan.slots = std::move(slots_);
+}
+
+}  // namespace paceline

@@ -1,0 +1,62 @@
+// Which memory each value of a scheduled graph lives in, and how long it needs it.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "exec/arena.h"
+#include "exec/node_order.h"
+#include "exec/plan.h"
+
+namespace paceline {
+
+/// Positions count the nodes of the order; position end() is after the last of them.
+class ValueMemory {
+ public:
+  struct Life {
+    int defined = -1;  // the node that writes it; −1: it is there before the step
+    int first_read = std::numeric_limits<int>::max();
+    int last_read = -1;
+    bool is_read() const { return last_read >= 0; }
+    int last() const { return std::max(defined, last_read); }
+  };
+
+  ValueMemory(const Graph& graph, const NodeOrder& order, std::span<const VariableSpec> specs);
+
+  int end() const { return int(order_.nodes.size()); }
+  SlotIndex slot(const Value& value) const;
+  int storage_of(const Value& value) const { return slots_[std::size_t(slot(value))].storage; }
+  const Storage& storage(int index) const { return storages_[std::size_t(index)]; }
+  const Life& life(int index) const { return lives_[std::size_t(index)]; }
+  std::span<const Storage> storages() const { return storages_; }
+
+  /// Something other than a node reads the storage before `position` runs.
+  void read_at(int storage, int position);
+  /// The storage is the place of a contribution.
+  void give_place(int storage, VariableId variable);
+  SlotIndex add(const ValueType& type, Storage storage, int defined);
+  /// An arena value that is written at `position` and read until the end.
+  SlotIndex add_kept(const ValueType& type, int position);
+
+  /// When all reads are known: outputs take over the memory of inputs that are read no more.
+  void share_in_place();
+  /// Offsets in the arena, and of inputs; `scratch` is moved to where it lies, one a node.
+  void lay_out(Plan& plan);
+
+ private:
+  void add_source(const Node& node, std::span<const VariableSpec> specs);
+  void add_values(const Graph& graph, std::span<const VariableSpec> specs);
+  void count_reads();
+  bool may_take(const Node& node, int position, int input) const;
+  int buffer_of(int storage) const;
+
+  const NodeOrder& order_;
+  std::vector<std::vector<SlotIndex>> slots_of_nodes_;  // by node id, output
+  std::vector<int> positions_;                          // by node id
+  std::vector<Slot> slots_;
+  std::vector<Storage> storages_;
+  std::vector<Life> lives_;
+  std::vector<int> taken_from_;  // by storage: whose memory it takes over, or −1
+};
+
+}  // namespace paceline
