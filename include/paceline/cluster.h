@@ -32,7 +32,7 @@ struct TaskId {
 
 struct DeviceChoice {
   std::string kind = "cpu";  // "cpu" or "sim"
-  int index = 0;
+  int index = 0;  // the launcher's is −1 when each worker gets the device of its own index
   double sim_step_ms = 0;
   double sim_gflops = 0;
 };

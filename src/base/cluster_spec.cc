@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/nearest.h"
+#include "paceline/cluster.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = text.find(separator, begin);
+    parts.emplace_back(text.substr(begin, end - begin));
+    if (end == std::string_view::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+TaskId::Job job_of(const std::string& name) {
+  if (name == "ps") return TaskId::Job::kPs;
+  if (name == "worker") return TaskId::Job::kWorker;
+  refuse(
+      fmt::format("unknown job '{}'{} (ps, worker)", name, did_you_mean(name, {"ps", "worker"})));
+}
+
+void check_address(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  const bool bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  if (colon == std::string::npos || colon + 1 == address.size() || bare_ipv6) {
+    refuse(fmt::format("address '{}' has no port: write host:port, [host]:port for IPv6", address));
+  }
+  if (host.empty()) refuse(fmt::format("address '{}' has no host: write host:port", address));
+  const std::string_view digits = std::string_view(address).substr(colon + 1);
+  int port = 0;
+  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (status != std::errc() || end != digits.data() + digits.size() || port < 1 || port > 65535) {
+    refuse(fmt::format("address '{}': a port is a number from 1 to 65535", address));
+  }
+}
+
+// Two tasks at one address would each take the other's messages, or fail to listen much later.
+void check_duplicates(const ClusterSpec& spec) {
+  std::map<std::string, std::string> taken;
+  const auto take = [&](const std::vector<std::string>& addresses, const std::string& job) {
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      const std::string task = fmt::format("{}:{}", job, i);
+      const auto [other, fresh] = taken.emplace(addresses[i], task);
+      if (!fresh) {
+        refuse(
+            fmt::format("{} is the address of both {} and {}", addresses[i], other->second, task));
+      }
+    }
+  };
+  take(spec.ps, "ps");
+  take(spec.workers, "worker");
+}
+
+}  // namespace
+
+ClusterSpec ClusterSpec::parse(const std::string& text) {
+  ClusterSpec spec;
+  for (const std::string& part : split(text, ';')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      refuse(fmt::format("'{}' is no job: write ps=host:port,…;worker=host:port,…", part));
+    }
+    const std::string name = part.substr(0, equals);
+    std::vector<std::string>& addresses = job_of(name) == TaskId::Job::kPs ? spec.ps : spec.workers;
+    if (!addresses.empty()) refuse(fmt::format("job '{}' is given twice", name));
+    addresses = split(std::string_view(part).substr(equals + 1), ',');
+    for (const std::string& address : addresses) check_address(address);
+  }
+  check_duplicates(spec);
+  return spec;
+}
+
+std::string ClusterSpec::str() const {
+  std::string text;
+  if (!ps.empty()) text += fmt::format("ps={}", fmt::join(ps, ","));
+  if (!ps.empty() && !workers.empty()) text += ';';
+  if (!workers.empty()) text += fmt::format("worker={}", fmt::join(workers, ","));
+  return text;
+}
+
+TaskId TaskId::parse(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) {
+    refuse(fmt::format("'{}' is no task: write ps:INDEX or worker:INDEX", text));
+  }
+  TaskId task{job_of(text.substr(0, colon)), 0};
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, task.index);
+  if (status != std::errc() || stop != end || task.index < 0) {
+    refuse(fmt::format("'{}': a task's index is a number from 0", text));
+  }
+  return task;
+}
+
+std::string TaskId::str() const {
+  return fmt::format("{}:{}", job == Job::kPs ? "ps" : "worker", index);
+}
+
+}  // namespace paceline

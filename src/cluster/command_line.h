@@ -1,0 +1,58 @@
+// A command line: which flags there are, and what was given.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+struct Flag {
+  std::string name;         // "--ps"
+  std::string placeholder;  // "M"; empty: a switch without a value
+  std::string help;
+  std::string group;     // heading in --help; empty: not shown
+  bool repeats = false;  // every value counts; else the last one
+};
+
+/// What was given, as text; the readers refuse what cannot be. All throw kUsage that names the flag
+/// and what is allowed.
+class FlagValues {
+ public:
+  bool given(const std::string& flag) const { return values_.contains(flag); }
+  /// The value, the last where it was given twice; empty when it was not given.
+  std::string text(const std::string& flag) const;
+  std::vector<std::string> all(const std::string& flag) const;
+
+  std::optional<std::int64_t> whole_number(const std::string& flag, std::int64_t least,
+                                           std::int64_t most) const;
+  /// Above zero, at most 1e9.
+  std::optional<double> positive_number(const std::string& flag) const;
+  std::optional<std::string> choice(const std::string& flag,
+                                    const std::vector<std::string>& allowed) const;
+
+  void add(const std::string& flag, const std::string& value) { values_[flag].push_back(value); }
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+struct CommandLine {
+  std::string name;      // "paceline train mlp", as --help shows it
+  std::string about;     // a few lines
+  std::string examples;  // the end of --help
+  std::vector<Flag> flags;
+};
+
+/// Reads the arguments after the command's name. "--job_name" is "--job-name". Prints the help and
+/// gives nothing when --help was asked for. Throws kUsage on an unknown flag (with the nearest), a
+/// flag without its value and a stray argument.
+std::optional<FlagValues> parse(const CommandLine& line, std::vector<std::string> arguments);
+
+/// "--threads 0: must be a whole number from 1 to 1024".
+[[noreturn]] void refuse_flag(const std::string& flag, const std::string& value,
+                              const std::string& why);
+
+}  // namespace paceline

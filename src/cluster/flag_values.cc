@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/nearest.h"
+#include "cluster/command_line.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+template <typename Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number number{};
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, number);
+  if (status != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+void refuse_flag(const std::string& flag, const std::string& value, const std::string& why) {
+  throw Error(ErrorCode::kUsage, fmt::format("{} {}: {}", flag, value, why));
+}
+
+std::string FlagValues::text(const std::string& flag) const {
+  const auto at = values_.find(flag);
+  return at == values_.end() ? std::string() : at->second.back();
+}
+
+std::vector<std::string> FlagValues::all(const std::string& flag) const {
+  const auto at = values_.find(flag);
+  return at == values_.end() ? std::vector<std::string>() : at->second;
+}
+
+std::optional<std::int64_t> FlagValues::whole_number(const std::string& flag, std::int64_t least,
+                                                     std::int64_t most) const {
+  if (!given(flag)) return std::nullopt;
+  const std::optional<std::int64_t> number = number_of<std::int64_t>(text(flag));
+  if (!number || *number < least || *number > most) {
+    const std::string range = most == INT64_MAX ? fmt::format("from {} on", least)
+                                                : fmt::format("from {} to {}", least, most);
+    refuse_flag(flag, text(flag), fmt::format("must be a whole number {}", range));
+  }
+  return number;
+}
+
+std::optional<double> FlagValues::positive_number(const std::string& flag) const {
+  if (!given(flag)) return std::nullopt;
+  const std::optional<double> number = number_of<double>(text(flag));
+  if (!number || !(*number > 0 && *number <= 1e9)) {
+    refuse_flag(flag, text(flag), "must be a number above 0, at most 1e9");
+  }
+  return number;
+}
+
+std::optional<std::string> FlagValues::choice(const std::string& flag,
+                                              const std::vector<std::string>& allowed) const {
+  if (!given(flag)) return std::nullopt;
+  const std::string value = text(flag);
+  if (std::ranges::find(allowed, value) == allowed.end()) {
+    refuse_flag(
+        flag, value,
+        fmt::format("must be one of {}{}", fmt::join(allowed, ", "), did_you_mean(value, allowed)));
+  }
+  return value;
+}
+
+}  // namespace paceline

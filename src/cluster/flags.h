@@ -1,0 +1,23 @@
+// The flags of every program that trains: which tasks there are, which one this is, and how long
+// the run goes on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/command_line.h"
+#include "paceline/cluster.h"
+
+namespace paceline {
+
+std::vector<Flag> cluster_flags();
+std::vector<Flag> run_flags();
+/// The end of --help: what to type, by example; `command` is the program with its model.
+std::string cluster_examples(const std::string& command);
+
+/// The job as the flags say it, complete with defaults. Throws kUsage that names the flag and what
+/// is allowed.
+Cluster read_cluster(const FlagValues& values);
+RunOptions read_run_options(const FlagValues& values);
+
+}  // namespace paceline

@@ -1,0 +1,173 @@
+#include "cluster/launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "cluster/held_ports.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kInterruptedStatus = 130;
+
+// Where the tasks leave their reports until they are merged.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "paceline-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorCode::kUnavailable, fmt::format("{} cannot be made", name));
+    }
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string report_of(const std::string& task) const { return path_ / (task + ".json"); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// ps first: they are what the others wait for.
+std::vector<TaskId> all_tasks(const Cluster& cluster) {
+  std::vector<TaskId> tasks;
+  for (int i = 0; i < cluster.local_ps; ++i) tasks.push_back({TaskId::Job::kPs, i});
+  for (int i = 0; i < cluster.local_workers; ++i) tasks.push_back({TaskId::Job::kWorker, i});
+  return tasks;
+}
+
+ClusterSpec local_spec(const Cluster& cluster, const std::vector<std::string>& addresses) {
+  const auto first_worker = addresses.begin() + cluster.local_ps;
+  return {{addresses.begin(), first_worker}, {first_worker, addresses.end()}};
+}
+
+std::string padded_prefix(const std::vector<TaskId>& tasks, const TaskId& task) {
+  std::size_t width = 0;
+  for (const TaskId& other : tasks) width = std::max(width, other.str().size());
+  return fmt::format("{:<{}} | ", task.str(), width);
+}
+
+std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TemporaryFolder& folder) {
+  std::vector<Report> reports;
+  for (const TaskId& task : tasks) {
+    try {
+      reports.push_back(read_report(folder.report_of(task.str())));
+    } catch (const Error&) {
+      // A task that was killed leaves none.
+    }
+  }
+  return reports;
+}
+
+std::string cause_of(const TaskFailure& failure, const TemporaryFolder& folder) {
+  std::string cause = failure.status.str();
+  try {
+    const Report report = read_report(folder.report_of(failure.task));
+    if (!report.error.empty()) cause = report.error;
+  } catch (const Error&) {
+    // It died before it could say why.
+  }
+  return fmt::format("{} failed first: {}", failure.task, cause);
+}
+
+void write_merged(const RunOptions& run, const std::vector<Report>& reports,
+                  const std::string& error) {
+  if (run.report.empty()) return;
+  Report merged = merge(reports);
+  merged.error = error;
+  write_report(run.report, merged);
+}
+
+}  // namespace
+
+std::string device_of(const Cluster& cluster, const TaskId& task) {
+  if (task.job == TaskId::Job::kPs) return "";
+  if (cluster.device.kind == "cpu") return "cpu:0";
+  if (cluster.device.index >= 0)
+    return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);
+  return fmt::format("{}:{}", cluster.device.kind, task.index);
+}
+
+int threads_of_worker(const Cluster& cluster, int cores) {
+  if (cluster.threads > 0) return cluster.threads;
+  return std::max(1, cores / std::max(1, cluster.local_workers));
+}
+
+std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
+                                        const std::string& report) {
+  std::vector<std::string> arguments = {
+      "--launched",   "--cluster",        cluster.spec.str(), "--task", task.str(),
+      "--cluster-id", cluster.cluster_id, "--report",         report,
+  };
+  if (task.job == TaskId::Job::kPs) return arguments;
+  arguments.insert(arguments.end(), {"--device", device_of(cluster, task), "--threads",
+                                     std::to_string(threads_of_worker(cluster, cores))});
+  return arguments;
+}
+
+std::string announcement(const Cluster& cluster, int cores) {
+  std::string text = fmt::format("{} ps + {} worker{} on this machine\n", cluster.local_ps,
+                                 cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
+  const int threads = threads_of_worker(cluster, cores);
+  for (const TaskId& task : all_tasks(cluster)) {
+    const bool ps = task.job == TaskId::Job::kPs;
+    const std::string& address =
+        (ps ? cluster.spec.ps : cluster.spec.workers)[std::size_t(task.index)];
+    const std::string device = ps ? "no device"
+                                  : fmt::format("device {}, {} thread{}", device_of(cluster, task),
+                                                threads, threads == 1 ? "" : "s");
+    text += fmt::format("  {:<10}{:<17}  {}\n", task.str(), address, device);
+  }
+  if (cluster.device.kind == "cpu") {
+    text += fmt::format("  The tasks share {} core{}.\n", cores, cores == 1 ? "" : "s");
+  } else if (cluster.device.index >= 0 && cluster.local_workers > 1) {
+    text +=
+        fmt::format("  Warning: all {} workers share device {}; --device {} gives each its own.\n",
+                    cluster.local_workers, device_of(cluster, {}), cluster.device.kind);
+  }
+  return text;
+}
+
+int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& program,
+           const TaskGroupOptions& options) {
+  const std::vector<TaskId> tasks = all_tasks(asked);
+  const HeldPorts ports(int(tasks.size()));
+  const TemporaryFolder folder;
+  Cluster cluster = asked;
+  cluster.spec = local_spec(cluster, ports.addresses());
+  const int cores = int(std::max(1U, std::thread::hardware_concurrency()));
+  if (!run.quiet) fmt::print("{}", announcement(cluster, cores));
+  std::fflush(stdout);
+
+  TaskGroup group(options);
+  for (const TaskId& task : tasks) {
+    TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs};
+    const auto more = task_arguments(cluster, task, cores, folder.report_of(task.str()));
+    command.arguments.insert(command.arguments.end(), more.begin(), more.end());
+    group.start(command, padded_prefix(tasks, task));
+  }
+  const TaskGroupResult result = group.run();
+
+  std::string error;
+  if (result.first_failure) error = cause_of(*result.first_failure, folder);
+  if (error.empty() && result.interrupted) error = "interrupted";
+  write_merged(run, read_reports(tasks, folder), error);
+  if (!error.empty()) fmt::print(stderr, "paceline: error: {}\n", error);
+  if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
+  return result.interrupted ? kInterruptedStatus : 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,125 @@
+#include "cluster/program.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "cluster/flags.h"
+#include "cluster/interrupt.h"
+#include "cluster/launcher.h"
+#include "cluster/ps_task.h"
+#include "cluster/report.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+int exit_status(ErrorCode code) {
+  if (code == ErrorCode::kUsage) return 2;
+  if (code == ErrorCode::kCancelled) return 130;
+  return 1;
+}
+
+// A session may have left a report of what it had done so far; it gets the error, if it has none.
+void report_failure(const Program& program, const std::string& error) {
+  if (program.run.report.empty()) return;
+  Report report;
+  try {
+    report = read_report(program.run.report);
+  } catch (const Error&) {
+    report.model = program.model;
+    report.strategy = program.cluster.strategy;
+    report.tasks.emplace_back().task = program.cluster.task.str();
+  }
+  if (report.error.empty()) report.error = error;
+  write_report(program.run.report, report);
+}
+
+void run_task(const Program& program, const RunOptions& run) {
+  const bool ps =
+      program.cluster.role == Cluster::Role::kTask && program.cluster.task.job == TaskId::Job::kPs;
+  if (ps) {
+    run_ps(program.cluster, run, program.model);
+  } else {
+    program.work(program.cluster, run);
+  }
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("localhost:") ||
+         address.starts_with("[::1]:");
+}
+
+void warn_off_loopback(const Cluster& cluster) {
+  std::vector<std::string> addresses = cluster.spec.ps;
+  addresses.insert(addresses.end(), cluster.spec.workers.begin(), cluster.spec.workers.end());
+  if (!cluster.bind.empty()) addresses.push_back(cluster.bind);
+  for (const std::string& address : addresses) {
+    if (is_loopback(address)) continue;
+    fmt::print(stderr,
+               "paceline: warning: {} is not on this machine alone: messages are not encrypted and "
+               "peers not authenticated, so use a network that you trust\n",
+               address);
+    return;
+  }
+}
+
+}  // namespace
+
+int run_role(const Program& program) {
+  if (program.cluster.role == Cluster::Role::kLauncher) {
+    TaskGroupOptions options;
+    options.stop_on_failure = program.cluster.stop_on_failure;
+    return launch(program.cluster, program.run, {"/proc/self/exe", program.arguments}, options);
+  }
+  warn_off_loopback(program.cluster);
+  Interrupt interrupt;
+  RunOptions run = program.run;
+  run.interrupt = &interrupt;
+  // What an earlier run left must not pass for this one's.
+  if (!run.report.empty()) std::filesystem::remove(run.report);
+  try {
+    run_task(program, run);
+  } catch (const std::exception& error) {
+    report_failure(program, error.what());
+    throw;
+  }
+  return 0;
+}
+
+int report_errors(const std::function<int()>& main) {
+  int status = 1;
+  std::string message;
+  try {
+    return main();
+  } catch (const Error& error) {
+    status = exit_status(error.code());
+    message = error.what();
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  std::fflush(stdout);
+  fmt::print(stderr, "paceline: error: {}\n", message);
+  return status;
+}
+
+int run_program(int argc, char** argv,
+                const std::function<void(const Cluster&, const RunOptions&)>& work) {
+  // Lines of a task must reach the launcher when they are written, not when a buffer is full.
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  return report_errors([&] {
+    const std::string name = std::filesystem::path(argv[0]).filename();
+    CommandLine line{name, "Trains, alone or as a cluster.", cluster_examples(name), run_flags()};
+    const std::vector<Flag> cluster = cluster_flags();
+    line.flags.insert(line.flags.end(), cluster.begin(), cluster.end());
+    const std::vector<std::string> arguments(argv + 1, argv + argc);
+    const std::optional<FlagValues> values = parse(line, arguments);
+    if (!values) return 0;
+    return run_role({read_cluster(*values), read_run_options(*values), "", arguments, work});
+  });
+}
+
+}  // namespace paceline

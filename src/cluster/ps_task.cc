@@ -1,0 +1,64 @@
+#include "cluster/ps_task.h"
+
+#include <fmt/format.h>
+
+#include "cluster/interrupt.h"
+#include "cluster/report.h"
+#include "paceline/error.h"
+#include "params/server.h"
+
+namespace paceline {
+
+namespace {
+
+ServerOptions server_options(const Cluster& cluster, const RunOptions& run) {
+  ServerOptions options;
+  options.spec = cluster.spec;
+  options.task = cluster.task;
+  options.cluster_id = cluster.cluster_id;
+  options.bind = cluster.bind;
+  options.link = cluster.link;
+  options.join_timeout =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));
+  options.threads = cluster.threads;
+  options.last_step = run.steps.value_or(0);
+  if (run.interrupt != nullptr) options.stop_fd = run.interrupt->fd();
+  if (!run.quiet) {
+    // One call of the C library: lines of several threads do not mix.
+    options.say = [](const std::string& text) { fmt::print("{}\n", text); };
+  }
+  return options;
+}
+
+Report report_of(const ServerSummary& summary, const Cluster& cluster, const std::string& model) {
+  TaskReport task;
+  task.task = cluster.task.str();
+  task.steps = summary.applied;
+  task.seconds = summary.seconds;
+  task.share = {
+      {"apply", summary.apply_share}, {"queue", summary.queue_share}, {"idle", summary.idle_share}};
+  Report report;
+  report.model = model;
+  report.strategy = cluster.strategy;
+  report.tasks = {task};
+  report.error = summary.error;
+  return report;
+}
+
+}  // namespace
+
+void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model) {
+  ServerSummary summary;
+  const auto leave_report = [&] {
+    if (!run.report.empty()) write_report(run.report, report_of(summary, cluster, model));
+  };
+  try {
+    serve(server_options(cluster, run), &summary);
+  } catch (const Error&) {
+    leave_report();
+    throw;
+  }
+  leave_report();
+}
+
+}  // namespace paceline

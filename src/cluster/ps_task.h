@@ -1,0 +1,13 @@
+// A ps task from start to report.
+#pragma once
+
+#include <string>
+
+#include "paceline/cluster.h"
+
+namespace paceline {
+
+/// Serves, prints what it did, writes the report. Throws what serve throws.
+void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model);
+
+}  // namespace paceline

@@ -1,0 +1,132 @@
+#include "cluster/task_group.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace paceline {
+
+namespace {
+
+sigset_t ending_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+int milliseconds_until(const std::optional<TimePoint>& moment) {
+  if (!moment) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*moment - now());
+  return int(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
+}
+
+}  // namespace
+
+TaskGroup::TaskGroup(const TaskGroupOptions& options) : options_(options) {
+  const sigset_t set = ending_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+TaskGroup::~TaskGroup() {
+  children_.clear();
+  close(signals_);
+  const sigset_t set = ending_signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+void TaskGroup::start(const TaskCommand& command, const std::string& prefix) {
+  children_.push_back(std::make_unique<ChildProcess>(command, prefix, options_.out, options_.err));
+}
+
+TaskGroupResult TaskGroup::run() {
+  while (any_running(false)) {
+    wait_for_events();
+    for (const auto& child : children_) child->forward_output();
+    take_signal();
+    take_exits();
+    end_idle_ps();
+    if (next_ && now() >= *next_) {
+      next_.reset();
+      asked_ ? kill_all() : ask_all(SIGTERM, options_.stop_within);
+    }
+  }
+  return result_;
+}
+
+bool TaskGroup::any_running(bool workers_only) const {
+  return std::ranges::any_of(children_, [&](const auto& child) {
+    return child->running() && !(workers_only && child->is_ps());
+  });
+}
+
+void TaskGroup::wait_for_events() {
+  std::vector<pollfd> watched = {{signals_, POLLIN, 0}};
+  for (const auto& child : children_) {
+    if (!child->running()) continue;
+    for (const int fd : {child->exit_fd(), child->out_fd(), child->err_fd()}) {
+      watched.push_back({fd, POLLIN, 0});  // poll passes over −1
+    }
+  }
+  poll(watched.data(), watched.size(), milliseconds_until(next_));
+}
+
+void TaskGroup::take_signal() {
+  signalfd_siginfo info;
+  while (read(signals_, &info, sizeof info) == sizeof info) {
+    if (result_.interrupted) {
+      kill_all();
+    } else {
+      result_.interrupted = true;
+      ask_all(int(info.ssi_signo), options_.interrupt_within);
+    }
+  }
+}
+
+void TaskGroup::take_exits() {
+  std::vector<ChildProcess*> ended;
+  for (const auto& child : children_) {
+    pollfd exit{child->exit_fd(), POLLIN, 0};
+    if (!child->running() || poll(&exit, 1, 0) != 1) continue;
+    child->reap();
+    ended.push_back(child.get());
+  }
+  // A task that was killed is the cause of those that ended because of it, if both are seen at
+  // once.
+  std::ranges::stable_partition(ended, [](auto* child) { return child->status().signal != 0; });
+  for (const ChildProcess* child : ended) judge(*child);
+}
+
+void TaskGroup::judge(const ChildProcess& child) {
+  if (asked_ || child.status().good()) return;
+  if (!result_.first_failure) result_.first_failure = TaskFailure{child.name(), child.status()};
+  if (options_.stop_on_failure) ask_all(SIGTERM, options_.stop_within);
+}
+
+// A ps may wait for a worker that failed and comes no more: nobody else can know.
+void TaskGroup::end_idle_ps() {
+  if (workers_over_ || asked_ || any_running(true)) return;
+  workers_over_ = true;
+  next_ = now() + options_.ps_outlives_workers;
+}
+
+void TaskGroup::ask_all(int signal, Duration within) {
+  asked_ = true;
+  for (const auto& child : children_) child->send_signal(signal);
+  next_ = now() + within;
+}
+
+void TaskGroup::kill_all() {
+  asked_ = true;
+  for (const auto& child : children_) child->send_signal(SIGKILL);
+}
+
+}  // namespace paceline

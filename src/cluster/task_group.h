@@ -1,0 +1,71 @@
+// The processes of one job on this machine: started together, watched, and ended together.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/child_process.h"
+
+namespace paceline {
+
+struct TaskGroupOptions {
+  bool stop_on_failure = true;  // else the others go on
+  /// How long a task may take to end after it was asked to, before it is killed.
+  Duration stop_within = std::chrono::seconds(5);
+  /// The same after Ctrl-C, when tasks write their reports.
+  Duration interrupt_within = std::chrono::seconds(12);
+  /// How long a ps may go on when every worker has ended.
+  Duration ps_outlives_workers = std::chrono::seconds(5);
+  int out = 1, err = 2;  // descriptors for the tasks' lines
+};
+
+/// A task that failed by itself, before anybody asked it to end.
+struct TaskFailure {
+  std::string task;
+  ExitStatus status;
+};
+
+struct TaskGroupResult {
+  std::optional<TaskFailure> first_failure;
+  bool interrupted = false;
+};
+
+/// Takes SIGINT and SIGTERM for itself while it runs: the first is passed on to every task, the
+/// second kills them. Single-threaded.
+class TaskGroup {
+ public:
+  explicit TaskGroup(const TaskGroupOptions& options);
+  ~TaskGroup();
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  /// Throws kUnavailable.
+  void start(const TaskCommand& command, const std::string& prefix);
+  /// Returns when every task has ended.
+  TaskGroupResult run();
+
+ private:
+  void wait_for_events();
+  void take_signal();
+  void take_exits();
+  void judge(const ChildProcess& child);
+  void end_idle_ps();
+  /// Asks all to end, and kills them when they have not in time.
+  void ask_all(int signal, Duration within);
+  void kill_all();
+  bool any_running(bool workers_only) const;
+
+  TaskGroupOptions options_;
+  int signals_;
+  std::vector<std::unique_ptr<ChildProcess>> children_;
+  TaskGroupResult result_;
+  bool asked_ = false;             // tasks were told to end: their failures are ours
+  bool workers_over_ = false;      // only ps are left
+  std::optional<TimePoint> next_;  // when patience ends
+};
+
+}  // namespace paceline
