@@ -10,6 +10,7 @@ namespace paceline {
 KernelTable cpu_kernels();
 
 void add_cpu_elementwise_kernels(KernelTable& table);
+void add_cpu_cast_kernels(KernelTable& table);
 void add_cpu_fused_kernels(KernelTable& table);
 void add_cpu_layout_kernels(KernelTable& table);
 void add_cpu_reduce_kernels(KernelTable& table);

@@ -1,4 +1,7 @@
 // y (…) of one element type = x (…) of another.
+#include "kernels/naive/cast.h"
+
+#include "base/check.h"
 #include "kernels/naive/naive_kernels.h"
 
 namespace paceline {
@@ -22,14 +25,14 @@ To convert(From value) {
 }
 
 template <typename From, typename To>
-void run_cast(const Node&, const KernelCall& call) {
-  const From* x = call.inputs[0].as<From>();
-  To* y = call.outputs[0].as<To>();
-  for (std::int64_t i = 0; i < call.outputs[0].shape.elements(); ++i) y[i] = convert<To>(x[i]);
+void run_cast(const void* x, void* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    static_cast<To*>(y)[i] = convert<To>(static_cast<const From*>(x)[i]);
+  }
 }
 
 template <typename From>
-PlainKernel::Function cast_from(DType to) {
+CastFunction cast_from(DType to) {
   switch (to) {
     case DType::kFloat32:
       return &run_cast<From, float>;
@@ -51,7 +54,9 @@ PlainKernel::Function cast_from(DType to) {
   return nullptr;
 }
 
-PlainKernel::Function cast_function(DType from, DType to) {
+}  // namespace
+
+CastFunction cast_function(DType from, DType to) {
   switch (from) {
     case DType::kFloat32:
       return cast_from<float>(to);
@@ -73,10 +78,24 @@ PlainKernel::Function cast_function(DType from, DType to) {
   return nullptr;
 }
 
+namespace {
+
+class CastKernel : public Kernel {
+ public:
+  explicit CastKernel(const Node& node)
+      : cast_(cast_function(node.input(0).dtype(), node.outputs()[0].dtype)) {
+    PACELINE_CHECK(cast_ != nullptr);
+  }
+  void run(const KernelCall& call) override {
+    cast_(call.inputs[0].data, call.outputs[0].data, call.outputs[0].shape.elements());
+  }
+
+ private:
+  const CastFunction cast_;
+};
+
 std::unique_ptr<Kernel> make_cast(const Node& node, ThreadPool&) {
-  const PlainKernel::Function function =
-      cast_function(node.input(0).dtype(), node.outputs()[0].dtype);
-  return std::make_unique<PlainKernel>(node, function);
+  return std::make_unique<CastKernel>(node);
 }
 
 }  // namespace

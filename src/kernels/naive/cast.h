@@ -1,0 +1,14 @@
+// Conversions between all element types, by plain loops.
+#pragma once
+
+#include <cstdint>
+
+#include "paceline/dtype.h"
+
+namespace paceline {
+
+/// y[i] = x[i] in another type, for i in [0, n).
+using CastFunction = void (*)(const void* x, void* y, std::int64_t n);
+CastFunction cast_function(DType from, DType to);
+
+}  // namespace paceline
