@@ -28,8 +28,8 @@ struct OpCase {
   std::string op;     // the op that is tested
   std::string label;  // "3x5", letters, digits and underscores: part of the test's name
   std::vector<CaseInput> inputs;
-  /// Adds the op (once, and no other op) to the graph of `inputs`.
-  std::function<std::vector<Value>(std::span<const Value> inputs)> build;
+  /// Adds the op (once, and no other op) and returns what is compared.
+  std::function<std::vector<Value>(Graph& graph, std::span<const Value> inputs)> build;
   double tolerance = 1e-6;     // of ‖fast − naive‖ ÷ ‖naive‖ per output
   bool check_gradient = true;  // false where a case is too large for central differences
 };
@@ -52,5 +52,8 @@ void add_metric_cases(OpCases& cases);
 
 /// All of them.
 OpCases all_op_cases();
+
+/// A tensor of the input's type (float64 for float32 when `in_double`) with its values.
+Tensor fill(const CaseInput& input, bool in_double, std::uint64_t stream);
 
 }  // namespace paceline
