@@ -4,7 +4,6 @@
 
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <string>
 
 #include "models/settings.h"
@@ -22,13 +21,12 @@ constexpr std::int64_t kDefaultSteps = 100'000;
 class StepsPerSecond : public Hook {
  public:
   void begin(Session&) override { since_ = std::chrono::steady_clock::now(); }
-  bool after_step(Session&, const StepResult& result) override {
+  bool after_step(Session& session, const StepResult& result) override {
     if (result.step % kEvery != 0) return true;
     const auto now = std::chrono::steady_clock::now();
     const double seconds = std::chrono::duration<double>(now - since_).count();
     since_ = now;
-    fmt::print("Step: {} {:.2f} steps/sec\n", result.step, double(kEvery) / seconds);
-    std::fflush(stdout);
+    session.print(fmt::format("Step: {} {:.2f} steps/sec", result.step, double(kEvery) / seconds));
     return true;
   }
 
@@ -98,9 +96,8 @@ void MlpModel::run(const Cluster& cluster, const RunOptions& run,
   Graph graph;
   const MlpGraph mlp = build_mlp(graph, config);
   Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
-  if (!run.quiet) session.add(StepsPerSecond()).add(Progress());
+  session.add(StepsPerSecond()).add(Progress());
   session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
-  session.finish_training();
 }
 
 }  // namespace paceline::models

@@ -41,7 +41,6 @@ class Progress : public Hook {
   Progress(Progress&&) noexcept;
   void begin(Session&) override;
   bool after_step(Session& session, const StepResult& result) override;
-  void end(Session&) override;
 
  private:
   struct State;

@@ -60,7 +60,6 @@ struct SessionOptions {
   std::vector<std::string> rewritten_variables = {};
 };
 
-
 /// Used by one thread. Its steps throw the earliest error of the store: kUnavailable when a ps is
 /// lost, kDeadlineExceeded. The report (RunOptions::report) is written when the session ends, with
 /// "error" when a call threw.
@@ -125,6 +124,11 @@ class Session {
   /// Adds to the report, e.g. report("perplexity", "train", 40.1); nullopt is null. A section
   /// "fetch/SHAPE" is the entry {"shape": SHAPE, …} of the list "fetch".
   void report(const std::string& section, const std::string& key, std::optional<double> value);
+
+  /// A line for the user on standard output; none when RunOptions::quiet.
+  void print(const std::string& line);
+  /// On a terminal a line that the next one takes the place of, elsewhere as print.
+  void print_progress(const std::string& line);
 
  private:
   class Impl;

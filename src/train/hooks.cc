@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <utility>
 
 namespace paceline {
@@ -15,17 +14,15 @@ constexpr std::chrono::milliseconds kTerminalEvery{250};
 
 struct Progress::State {
   std::chrono::milliseconds every;
-  bool terminal = isatty(STDOUT_FILENO) == 1;
-  bool shown = false;
   SteadyClock::time_point begun, last;
   std::int64_t first_step = 0, first_global_step = 0;  // when the run began
 
-  void show(const Session& session, const StepResult& result);
+  std::string line(const RunOptions& run, const StepResult& result) const;
   std::string time_left(const RunOptions& run, const StepResult& result, double seconds) const;
 };
 
 Progress::Progress(std::chrono::milliseconds every) : state_(std::make_unique<State>()) {
-  state_->every = state_->terminal ? kTerminalEvery : every;
+  state_->every = isatty(STDOUT_FILENO) == 1 ? kTerminalEvery : every;
 }
 
 Progress::~Progress() = default;
@@ -39,28 +36,17 @@ void Progress::begin(Session& session) {
 
 bool Progress::after_step(Session& session, const StepResult& result) {
   const auto now = SteadyClock::now();
-  if (now - state_->last < state_->every || session.run_options().quiet) return true;
+  if (now - state_->last < state_->every) return true;
   state_->last = now;
-  state_->show(session, result);
+  session.print_progress(state_->line(session.run_options(), result));
   return true;
 }
 
-void Progress::end(Session&) {
-  if (state_->terminal && state_->shown) fmt::print("\n");
-  state_->shown = false;
-  std::fflush(stdout);
-}
-
-void Progress::State::show(const Session& session, const StepResult& result) {
+std::string Progress::State::line(const RunOptions& run, const StepResult& result) const {
   const double seconds = std::chrono::duration<double>(last - begun).count();
   const double speed = double(result.step - first_step) / seconds;
-  const std::string line =
-      fmt::format("step {} loss {:.4f} {:.2f} steps/s{}", result.global_step, result.loss, speed,
-                  time_left(session.run_options(), result, seconds));
-  // Wide enough to cover what the line showed before.
-  terminal ? fmt::print("\r{:<78}", line) : fmt::print("{}\n", line);
-  std::fflush(stdout);
-  shown = true;
+  return fmt::format("step {} loss {:.4f} {:.2f} steps/s{}", result.global_step, result.loss, speed,
+                     time_left(run, result, seconds));
 }
 
 std::string Progress::State::time_left(const RunOptions& run, const StepResult& result,

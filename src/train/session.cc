@@ -109,4 +109,7 @@ void Session::report(const std::string& section, const std::string& key,
   impl_->report.set(section, key, value);
 }
 
+void Session::print(const std::string& line) { impl_->print(line, false); }
+void Session::print_progress(const std::string& line) { impl_->print(line, true); }
+
 }  // namespace paceline

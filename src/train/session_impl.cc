@@ -1,5 +1,7 @@
 #include "train/session_impl.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -48,6 +50,7 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
       run_options(run_with),
       options(session_options),
       pool(rule_threads(on)),
+      terminal_(isatty(STDOUT_FILENO) == 1),
       exceptions_(std::uncaught_exceptions()) {
   report.model = options.model;
   report.strategy = cluster.strategy;
@@ -61,7 +64,7 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
 
 Session::Impl::~Impl() {
   if (std::uncaught_exceptions() > exceptions_) fail("the program ended with an exception");
-  if (report.error.empty() && !run_options.quiet) print_summary();
+  if (report.error.empty()) print_summary();
   write_report();
 }
 

@@ -35,6 +35,7 @@ class Session::Impl {
   void begin_evaluation();
   void share(const Graph& graph);
   const Tensor& watched(Value value) const;
+  void print(const std::string& line, bool progress);
   /// Calls `part`; what it throws is the session's error, in the report.
   template <typename F>
   auto guarded(F&& part);
@@ -72,9 +73,10 @@ class Session::Impl {
                                             std::span<const Value> fetches,
                                             const std::function<void(Feed&)>& feed);
   void write_report();
-  void print_summary() const;
+  void print_summary();
 
   NormalTable normals_;
+  bool terminal_;
   std::vector<Tensor> watched_;
   std::optional<TimePoint> left_run_;  // since when no run is under way
   std::int64_t read_steps_ = 0;

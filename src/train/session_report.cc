@@ -47,19 +47,27 @@ void Session::Impl::write_report() {
   }
 }
 
-void Session::Impl::print_summary() const {
+void Session::Impl::print(const std::string& line, bool progress) {
+  if (run_options.quiet) return;
+  // Erases what a progress line left there.
+  constexpr const char* kClearLine = "\r\x1b[K";
+  fmt::print("{}{}{}", terminal_ ? kClearLine : "", line, terminal_ && progress ? "" : "\n");
+  std::fflush(stdout);
+}
+
+void Session::Impl::print_summary() {
   const TaskReport task = meter->report(cluster.task.str());
   if (task.steps == 0) return;
   if (!cluster.distributed() && loop != nullptr) {
-    fmt::print("{} global steps\n", grouped(loop->last().global_step));
+    print(grouped(loop->last().global_step) + " global steps", false);
   }
   if (!task.steps_per_s) {
-    fmt::print("no step was timed: the first {} steps never are\n", kUntimedSteps);
+    print(fmt::format("no step was timed: the first {} never are", kUntimedSteps), false);
     return;
   }
-  fmt::print("{:.2f} steps/s, {:.0f} {}/s:{}\n", *task.steps_per_s, *task.examples_per_s, task.unit,
-             shares_text(task));
-  std::fflush(stdout);
+  print(fmt::format("{:.2f} steps/s, {:.0f} {}/s:{}", *task.steps_per_s, *task.examples_per_s,
+                    task.unit, shares_text(task)),
+        false);
 }
 
 }  // namespace paceline

@@ -1,0 +1,145 @@
+#include "models/fetch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <functional>
+#include <numeric>
+#include <optional>
+
+#include "models/settings.h"
+#include "paceline/error.h"
+#include "paceline/ops.h"
+#include "paceline/session.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::int64_t kUntimed = 10;
+
+using Seconds = std::vector<double>;
+
+double mean(const Seconds& times) {
+  return std::accumulate(times.begin(), times.end(), 0.0) / double(times.size());
+}
+
+double median_us(Seconds times) {
+  const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle * 1e6;
+}
+
+Seconds time_steps(std::int64_t steps, const std::function<void()>& step) {
+  Seconds times;
+  times.reserve(std::size_t(steps));
+  for (std::int64_t i = 0; i < kUntimed + steps; ++i) {
+    const auto begun = std::chrono::steady_clock::now();
+    step();
+    const auto ended = std::chrono::steady_clock::now();
+    if (i >= kUntimed) times.push_back(std::chrono::duration<double>(ended - begun).count());
+  }
+  return times;
+}
+
+void measure(Session& session, const Graph& graph, const FetchShape& shape, const FetchGraph& fetch,
+             std::int64_t steps) {
+  // X and the own W stay as they are.
+  session.evaluate_in_place(graph, {&fetch.own, 1},
+                            [&](Feed& feed) { feed.normal(fetch.x).normal(fetch.own_w); });
+  const Seconds own = time_steps(steps, [&] {
+    session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr);
+  });
+  const Seconds remote = time_steps(steps, [&] {
+    session.fetch(graph, {&fetch.remote, 1}, nullptr);
+  });
+  session.print(fmt::format("Local GEMM Time: {:.7f}  Network Fetch GEMM Time: {:.7f}", mean(own),
+                            mean(remote)));
+  const double local_us = median_us(own), remote_us = median_us(remote);
+  const std::string section = "fetch/" + shape.str();
+  session.report(section, "local_us", local_us);
+  session.report(section, "remote_us", remote_us);
+  session.report(section, "added_us", remote_us - local_us);
+}
+
+std::int64_t steps_of(const ModelOptions& options) {
+  const FetchModel model;
+  return Settings(model.name(), model.hyper_parameters(), options.set).whole("steps", 1);
+}
+
+std::int64_t at_least_one(const char* flag, std::optional<std::int64_t> given,
+                          std::int64_t otherwise) {
+  if (given.value_or(1) >= 1) return given.value_or(otherwise);
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--{} {}: allowed are whole numbers from 1 on", flag, *given));
+}
+
+}  // namespace
+
+std::string FetchShape::str() const { return fmt::format("{},{},{}", features, batch, hidden); }
+
+std::vector<FetchShape> fetch_shapes(const ModelOptions& options) {
+  if (!options.features && !options.batch && !options.hidden) {
+    return {{128, 32, 256}, {256, 128, 128}, {256, 128, 64}};
+  }
+  return {{at_least_one("features", options.features, 128),
+           at_least_one("batch", options.batch, 32), at_least_one("hidden", options.hidden, 256)}};
+}
+
+FetchGraph build_fetch(Graph& graph, const FetchShape& shape) {
+  const auto scope = graph.scope(shape.str());
+  const Shape w{shape.features, shape.hidden};
+  FetchGraph fetch;
+  fetch.x = graph.local("x", {shape.batch, shape.features});
+  fetch.remote_w = graph.variable("w", w, Initializer::normal(0, 1));
+  fetch.own_w = graph.local("own_w", w);
+  fetch.remote = graph.named("remote", matmul(fetch.x, fetch.remote_w));
+  fetch.own = graph.named("own", matmul(fetch.x, fetch.own_w));
+  return fetch;
+}
+
+std::span<const std::string_view> FetchModel::flags() const {
+  static constexpr std::array<std::string_view, 4> flags = {"features", "batch", "hidden",
+                                                            "constant"};
+  return flags;
+}
+
+std::span<const HyperParameter> FetchModel::hyper_parameters() const {
+  static const std::array<HyperParameter, 1> parameters = {
+      {{"steps", "2000", "timed steps per shape, of either kind"}}};
+  return parameters;
+}
+
+void FetchModel::check(const Cluster&, const RunOptions& run, const ModelOptions& options) const {
+  fetch_shapes(options);
+  steps_of(options);
+  if (run.steps || run.seconds) {
+    throw Error(ErrorCode::kUsage,
+                "--steps and --seconds: fetch makes no global steps; --set steps=N sets the timed "
+                "steps per shape");
+  }
+}
+
+void FetchModel::run(const Cluster& cluster, const RunOptions& run,
+                     const ModelOptions& options) const {
+  Graph graph;
+  const std::vector<FetchShape> shapes = fetch_shapes(options);
+  std::vector<FetchGraph> parts;
+  SessionOptions session_options;
+  session_options.model = "fetch";
+  session_options.spin = true;
+  session_options.examples_per_step = 1;
+  session_options.unit = "steps";
+  for (const FetchShape& shape : shapes) {
+    parts.push_back(build_fetch(graph, shape));
+    if (options.constant) continue;
+    session_options.rewritten_variables.push_back(parts.back().remote_w.name());
+  }
+  Session session(graph, cluster, run, session_options);
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    measure(session, graph, shapes[i], parts[i], steps_of(options));
+  }
+}
+
+}  // namespace paceline::models

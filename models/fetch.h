@@ -1,0 +1,45 @@
+// fetch: what it costs to read one small variable from a ps in each step (TensorFlow issue 11411).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "paceline/graph.h"
+
+namespace paceline::models {
+
+struct FetchShape {
+  std::int64_t features, batch, hidden;
+  std::string str() const;  // "128,32,256"
+  bool operator==(const FetchShape&) const = default;
+};
+
+/// X (batch,features) · W (features,hidden), twice.
+struct FetchGraph {
+  Value x;
+  Value remote_w, own_w;  // a variable, and a local one
+  Value remote, own;      // the products
+};
+
+/// The three shapes of the report; one shape of them all with --features, --batch or --hidden.
+/// Throws kUsage.
+std::vector<FetchShape> fetch_shapes(const ModelOptions& options);
+FetchGraph build_fetch(Graph& graph, const FetchShape& shape);
+
+class FetchModel : public Model {
+ public:
+  std::string_view name() const override { return "fetch"; }
+  std::string_view summary() const override {
+    return "the price of reading one small variable from a ps in each step";
+  }
+  std::span<const std::string_view> flags() const override;
+  std::span<const HyperParameter> hyper_parameters() const override;
+  void check(const Cluster& cluster, const RunOptions& run,
+             const ModelOptions& options) const override;
+  void run(const Cluster& cluster, const RunOptions& run,
+           const ModelOptions& options) const override;
+};
+
+}  // namespace paceline::models

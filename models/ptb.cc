@@ -1,0 +1,37 @@
+#include "models/ptb.h"
+
+#include <array>
+#include <filesystem>
+
+#include "models/ptb_training.h"
+#include "paceline/error.h"
+
+namespace paceline::models {
+
+std::span<const std::string_view> PtbModel::flags() const {
+  static constexpr std::array<std::string_view, 4> flags = {"batch", "epochs", "data", "size"};
+  return flags;
+}
+
+std::span<const HyperParameter> PtbModel::hyper_parameters() const { return ptb_parameters(); }
+
+void PtbModel::check(const Cluster&, const RunOptions&, const ModelOptions& options) const {
+  ptb_config(options);
+  if (options.data.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "--data is missing: a folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt "
+                "(`paceline data corpus --out DIR --words N` makes one)");
+  }
+  for (const char* file : {"ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"}) {
+    if (std::filesystem::exists(std::filesystem::path(options.data) / file)) continue;
+    throw Error(ErrorCode::kUsage, "--data " + options.data + ": it holds no " + file);
+  }
+}
+
+void PtbModel::run(const Cluster& cluster, const RunOptions& run,
+                   const ModelOptions& options) const {
+  check(cluster, run, options);
+  PtbTraining(ptb_config(options), options.data, cluster, run).run();
+}
+
+}  // namespace paceline::models

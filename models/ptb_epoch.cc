@@ -1,0 +1,24 @@
+#include "models/ptb_epoch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace paceline::models {
+
+void PtbEpoch::add_step(Session& session, double cost) {
+  perplexity_.add(cost, unroll_);
+  // As the report's program: at steps 10, 10 + a tenth, …, counted from 0.
+  const std::int64_t step = made_++;
+  const std::int64_t tenth = std::max<std::int64_t>(steps_ / 10, 1);
+  const std::int64_t offset = std::min<std::int64_t>(10, tenth - 1);
+  if (step % tenth == offset) session.print(line(step));
+}
+
+std::string PtbEpoch::line(std::int64_t step) const {
+  const double words = double(perplexity_.time_steps() * batch_);
+  return fmt::format("{:.3f} perplexity: {:.1f} speed: {:.0f} wps", double(step) / double(steps_),
+                     perplexity_.value(), words / seconds());
+}
+
+}  // namespace paceline::models

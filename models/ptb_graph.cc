@@ -1,0 +1,60 @@
+#include "models/ptb_graph.h"
+
+#include <fmt/format.h>
+
+#include "paceline/ops.h"
+
+namespace paceline::models {
+namespace {
+
+Initializer uniform_of(const PtbConfig& config) {
+  return Initializer::uniform(-float(config.init_scale), float(config.init_scale));
+}
+
+Value drop(Value x, const PtbConfig& config, bool training) {
+  return training && config.keep_prob < 1 ? dropout(x, config.keep_prob) : x;
+}
+
+// x (T,N,H) → (T,N,H).
+Value lstm_layer(Value x, const PtbConfig& config) {
+  Graph& graph = x.graph();
+  const std::int64_t hidden = config.hidden;
+  const Shape state{x.shape()[1], hidden};
+  const Value weights = graph.variable("w", {2 * hidden, 4 * hidden}, uniform_of(config));
+  const Value biases = graph.variable("b", {4 * hidden});
+  const Value h = graph.local("h", state), c = graph.local("c", state);
+  const LstmOutput out = lstm(x, h, c, weights, biases);
+  graph.assign(h, out.h);
+  graph.assign(c, out.c);
+  return out.outputs;
+}
+
+// x (T·N,H) → (T·N,V).
+Value softmax_logits(Value x, const PtbConfig& config) {
+  Graph& graph = x.graph();
+  const auto scope = graph.scope("softmax");
+  const Value weights = graph.variable("w", {config.hidden, config.vocabulary}, uniform_of(config));
+  const Value biases = graph.variable("b", {config.vocabulary}, uniform_of(config));
+  return bias(matmul(x, weights), biases);
+}
+
+}  // namespace
+
+PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, std::int64_t unroll,
+                   bool training) {
+  PtbGraph ptb{.inputs = graph.input("inputs", {unroll, batch}, DType::kInt32),
+               .targets = graph.input("targets", {unroll, batch}, DType::kInt32)};
+  const Value words =
+      graph.variable("embedding", {config.vocabulary, config.hidden}, uniform_of(config));
+  Value x = drop(embedding_lookup(words, ptb.inputs), config, training);
+  for (std::int64_t layer = 1; layer <= config.layers; ++layer) {
+    const auto scope = graph.scope(fmt::format("lstm{}", layer));
+    x = drop(lstm_layer(x, config), config, training);
+  }
+  const Value logits = softmax_logits(reshape(x, {unroll * batch, config.hidden}), config);
+  const Value losses = softmax_cross_entropy(logits, reshape(ptb.targets, {unroll * batch}));
+  ptb.cost = graph.named("cost", scale(reduce_sum(losses), 1.0 / double(batch)));
+  return ptb;
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,25 @@
+// The ptb language model as a graph: embedding, LSTM layers, softmax.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/ptb_config.h"
+#include "paceline/graph.h"
+
+namespace paceline::models {
+
+/// T time steps, N rows.
+struct PtbGraph {
+  Value inputs, targets;  // word ids, int32 (T,N)
+  /// Cross-entropy summed over time, mean over the batch.
+  Value cost = {};
+};
+
+/// For batches of `batch` rows of `unroll` words. The states of the layers are local variables that
+/// go on from step to step. Dropout only when `training`. Variables have the same names in all
+/// graphs of one configuration.
+PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, std::int64_t unroll,
+                   bool training);
+
+}  // namespace paceline::models

@@ -1,0 +1,115 @@
+#include "models/ptb_training.h"
+
+#include <fmt/format.h>
+
+#include "paceline/hooks.h"
+#include "paceline/minimize.h"
+
+namespace paceline::models {
+namespace {
+
+Training sgd_of(const PtbGraph& ptb, const PtbConfig& config) {
+  MinimizeOptions options;
+  options.clip_norm = float(config.max_grad_norm);
+  return minimize(ptb.cost, Sgd{.learning_rate = float(config.learning_rate)}, options);
+}
+
+SessionOptions session_options(const PtbConfig& config) {
+  SessionOptions options;
+  options.model = "ptb";
+  options.unit = "words";
+  options.examples_per_step = config.batch * config.unroll;
+  return options;
+}
+
+/// Tells the epoch under way of each step.
+class EpochSteps : public Hook {
+ public:
+  explicit EpochSteps(PtbEpoch* const& epoch) : epoch_(epoch) {}
+  bool after_step(Session& session, const StepResult& result) override {
+    epoch_->add_step(session, result.loss);
+    return true;
+  }
+
+ private:
+  PtbEpoch* const& epoch_;
+};
+
+}  // namespace
+
+PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, const Cluster& cluster,
+                         const RunOptions& run)
+    : config_(config),
+      data_(read_ptb(folder, config, cluster.task.index, cluster.workers())),
+      by_epochs_(!run.steps && !run.seconds),
+      train_(build_ptb(train_graph_, config, config.batch, config.unroll, true)),
+      valid_(build_ptb(valid_graph_, config, config.batch, config.unroll, false)),
+      test_(build_ptb(test_graph_, config, 1, 1, false)),
+      session_(sgd_of(train_, config), cluster, run, session_options(config)) {
+  session_.share(valid_graph_).share(test_graph_);
+  session_.add(EpochSteps(epoch_)).add(Progress());
+}
+
+void PtbTraining::run() {
+  for (const char* key : {"train", "valid", "test"}) session_.report("perplexity", key, {});
+  std::int64_t epoch = 0;
+  while (run_epoch(epoch) && (!by_epochs_ || epoch + 1 < config_.epochs)) ++epoch;
+  session_.finish_training();
+  if (by_epochs_ && session_.is_chief()) test();
+}
+
+bool PtbTraining::run_epoch(std::int64_t epoch) {
+  const double factor = config_.rate_factor(epoch);
+  session_.set_learning_rate_factor(factor);
+  session_.print(
+      fmt::format("Epoch: {} Learning rate: {:.3f}", epoch + 1, config_.learning_rate * factor));
+  PtbEpoch progress(data_.train.size(), config_.batch, config_.unroll);
+  const bool whole = train(progress);
+  session_.report("perplexity", "train", progress.perplexity());
+  session_.report("perplexity", "valid", {});
+  if (!whole) return false;
+  session_.print(
+      fmt::format("Epoch: {} Train Perplexity: {:.3f}", epoch + 1, progress.perplexity()));
+  session_.print(fmt::format("Epoch: {} Time: {:.1f} s", epoch + 1, progress.seconds()));
+  validate(epoch);
+  return true;
+}
+
+bool PtbTraining::train(PtbEpoch& epoch) {
+  epoch_ = &epoch;
+  session_.reset_locals(train_graph_);
+  return session_.run([&](Feed& feed) {
+    if (epoch.at_end()) return feed.stop();
+    data_.train.fill(epoch.next_batch(), feed.data<std::int32_t>(train_.inputs).data(),
+                     feed.data<std::int32_t>(train_.targets).data());
+  });
+}
+
+void PtbTraining::validate(std::int64_t epoch) {
+  const double perplexity = evaluate(valid_graph_, valid_, data_.valid, config_.unroll);
+  session_.report("perplexity", "valid", perplexity);
+  session_.print(fmt::format("Epoch: {} Valid Perplexity: {:.3f}", epoch + 1, perplexity));
+}
+
+void PtbTraining::test() {
+  const double perplexity = evaluate(test_graph_, test_, data_.test, 1);
+  session_.report("perplexity", "test", perplexity);
+  session_.print(fmt::format("Test Perplexity: {:.3f}", perplexity));
+}
+
+double PtbTraining::evaluate(const Graph& graph, const PtbGraph& ptb, const TextBatches& batches,
+                             std::int64_t time_steps) {
+  session_.begin_evaluation();
+  session_.reset_locals(graph);
+  Perplexity perplexity;
+  for (std::int64_t batch = 0; batch < batches.size(); ++batch) {
+    const auto cost = session_.evaluate_in_place(graph, {&ptb.cost, 1}, [&](Feed& feed) {
+      batches.fill(batch, feed.data<std::int32_t>(ptb.inputs).data(),
+                   feed.data<std::int32_t>(ptb.targets).data());
+    });
+    perplexity.add(*cost[0].as<float>(), time_steps);
+  }
+  return perplexity.value();
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,40 @@
+// Training of ptb: epochs over this worker's part of the text, validation, test.
+#pragma once
+
+#include <string>
+
+#include "models/ptb_data.h"
+#include "models/ptb_epoch.h"
+#include "models/ptb_graph.h"
+#include "paceline/session.h"
+
+namespace paceline::models {
+
+class PtbTraining {
+ public:
+  PtbTraining(const PtbConfig& config, const std::string& folder, const Cluster& cluster,
+              const RunOptions& run);
+  /// Epochs until they, --steps or --seconds end. With --steps or --seconds an epoch that is not
+  /// over is neither validated nor tested.
+  void run();
+
+ private:
+  /// False when training has ended for good, within the epoch.
+  bool run_epoch(std::int64_t epoch);
+  bool train(PtbEpoch& epoch);
+  void validate(std::int64_t epoch);
+  void test();
+  /// The perplexity of a graph on the newest variables.
+  double evaluate(const Graph& graph, const PtbGraph& ptb, const TextBatches& batches,
+                  std::int64_t time_steps);
+
+  PtbConfig config_;
+  PtbData data_;
+  bool by_epochs_;
+  Graph train_graph_, valid_graph_, test_graph_;
+  PtbGraph train_, valid_, test_;
+  Session session_;
+  PtbEpoch* epoch_ = nullptr;  // under way
+};
+
+}  // namespace paceline::models
