@@ -9,6 +9,14 @@ KernelTable cpu_kernels() {
   add_cpu_fused_kernels(table);
   add_cpu_layout_kernels(table);
   add_cpu_reduce_kernels(table);
+  add_cpu_matmul_kernels(table);
+  add_cpu_loss_kernels(table);
+  add_cpu_lstm_kernels(table);
+  add_cpu_embedding_kernels(table);
+  add_cpu_norm_kernels(table);
+  add_cpu_dropout_kernels(table);
+  add_cpu_random_kernels(table);
+  add_cpu_metric_kernels(table);
   return table;
 }
 

@@ -1,7 +1,6 @@
-#include <algorithm>
-
 #include "kernels/index_check.h"
 #include "kernels/naive/naive_kernels.h"
+#include "kernels/ranking.h"
 
 namespace paceline {
 
@@ -12,7 +11,7 @@ void arg_max(const Node&, const KernelCall& call) {
   const std::int64_t rows = call.inputs[0].shape[0], columns = call.inputs[0].shape[1];
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* x = call.inputs[0].as<T>() + r * columns;
-    call.outputs[0].as<std::int32_t>()[r] = std::int32_t(std::max_element(x, x + columns) - x);
+    call.outputs[0].as<std::int32_t>()[r] = index_of_largest(x, columns);
   }
 }
 
@@ -24,15 +23,6 @@ std::unique_ptr<Kernel> make_arg_max(const Node& node, ThreadPool&) {
 
 template <typename T>
 struct NaiveTopKAccuracy {
-  // Of equals the first ranks higher, as in arg_max: with k = 1 both agree. NaN ranks nowhere.
-  static bool among_largest(const T* x, std::int64_t columns, std::int64_t label, std::int64_t k) {
-    std::int64_t before = 0;
-    for (std::int64_t j = 0; j < columns; ++j) {
-      before += x[j] > x[label] || (x[j] == x[label] && j < label) ? 1 : 0;
-    }
-    return before < k && x[label] == x[label];
-  }
-
   static void run(const Node& node, const KernelCall& call) {
     const std::int64_t rows = call.inputs[0].shape[0], columns = call.inputs[0].shape[1];
     const std::int64_t k = node.attributes().get<std::int64_t>("k");

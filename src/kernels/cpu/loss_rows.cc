@@ -1,0 +1,142 @@
+#include "kernels/cpu/loss_rows.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/loss_rows.cc"
+#include "hwy/foreach_target.h"
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paceline {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::size_t kBlock = 1024;
+
+// NaN must come through: a diverged run shows as NaN.
+template <class D, class V>
+HWY_INLINE V exp_of(D d, V x) {
+  const V y = hn::Exp(d, hn::Min(x, hn::Set(d, 88.0f)));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+// term(d, i) gives the terms from i on as a vector of D.
+template <class Term>
+HWY_INLINE double sum_terms(std::size_t n, const Term& term) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  double total = 0;
+  for (std::size_t begin = 0; begin < n; begin += kBlock) {
+    const std::size_t end = std::min(n, begin + kBlock);
+    auto sum = hn::Zero(d), other = hn::Zero(d);
+    std::size_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      sum = hn::Add(sum, term(d, i));
+      other = hn::Add(other, term(d, i + lanes));
+    }
+    total += double(hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, other))));
+    for (; i < end; ++i) total += double(hn::GetLane(term(one, i)));
+  }
+  return total;
+}
+
+template <class Values>
+HWY_INLINE void store_values(float* y, std::size_t n, const Values& values) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(values(d, i), d, y + i);
+  for (; i < n; ++i) hn::StoreU(values(one, i), one, y + i);
+}
+
+struct ExpTerm {
+  const float* x;
+  float shift, factor;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
+    const auto e = exp_of(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, shift)));
+    return hn::Mul(e, hn::Set(d, factor));
+  }
+};
+
+struct SquareTerm {
+  const float* x;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
+    const auto v = hn::LoadU(d, x + i);
+    return hn::Mul(v, v);
+  }
+};
+
+struct DifferenceTerm {
+  const float *a, *b;
+  float factor;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
+    const auto difference = hn::Sub(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
+    return hn::Mul(difference, hn::Set(d, factor));
+  }
+};
+
+struct SquaredDifferenceTerm {
+  const float *a, *b;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
+    const auto difference = hn::Sub(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
+    return hn::Mul(difference, difference);
+  }
+};
+
+double SumExp(const float* x, float shift, std::size_t n) {
+  return sum_terms(n, ExpTerm{x, shift, 1});
+}
+void ScaledExp(const float* x, float shift, float factor, float* y, std::size_t n) {
+  store_values(y, n, ExpTerm{x, shift, factor});
+}
+double SumSquares(const float* x, std::size_t n) { return sum_terms(n, SquareTerm{x}); }
+double SumSquaredDifferences(const float* a, const float* b, std::size_t n) {
+  return sum_terms(n, SquaredDifferenceTerm{a, b});
+}
+void ScaledDifference(const float* a, const float* b, float factor, float* y, std::size_t n) {
+  store_values(y, n, DifferenceTerm{a, b, factor});
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace paceline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paceline {
+
+HWY_EXPORT(SumExp);
+HWY_EXPORT(ScaledExp);
+HWY_EXPORT(SumSquares);
+HWY_EXPORT(SumSquaredDifferences);
+HWY_EXPORT(ScaledDifference);
+
+double sum_exp(const float* x, float shift, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(SumExp)(x, shift, std::size_t(n));
+}
+void scaled_exp(const float* x, float shift, float factor, float* y, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ScaledExp)(x, shift, factor, y, std::size_t(n));
+}
+double sum_squares(const float* x, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(SumSquares)(x, std::size_t(n));
+}
+double sum_squared_differences(const float* a, const float* b, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(SumSquaredDifferences)(a, b, std::size_t(n));
+}
+void scaled_difference(const float* a, const float* b, float factor, float* y, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ScaledDifference)(a, b, factor, y, std::size_t(n));
+}
+
+}  // namespace paceline
+#endif

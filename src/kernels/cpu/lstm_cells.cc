@@ -1,0 +1,105 @@
+#include "kernels/cpu/lstm_cells.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/lstm_cells.cc"
+#include "hwy/foreach_target.h"
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace paceline {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Highway's functions are silent beyond their range and about NaN, which must come through: a
+// diverged run shows as NaN.
+template <class D, class V>
+HWY_INLINE V sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V y = hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(one, hn::Add(one, y)));
+}
+
+template <class D, class V>
+HWY_INLINE V tanh_of(D d, V x) {
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
+}
+
+template <class D>
+HWY_INLINE void forward_at(D d, const LstmForwardRow& row, std::size_t u) {
+  const std::size_t h = std::size_t(row.hidden);
+  const auto product = [&](std::size_t gate) HWY_ATTR {
+    return hn::Add(hn::LoadU(d, row.gates + gate * h + u), hn::LoadU(d, row.biases + gate * h + u));
+  };
+  const auto i = sigmoid(d, product(0));
+  const auto j = tanh_of(d, product(1));
+  const auto f = sigmoid(d, hn::Add(product(2), hn::Set(d, row.forget_bias)));
+  const auto o = sigmoid(d, product(3));
+  const auto c = hn::MulAdd(hn::LoadU(d, row.cell_before + u), f, hn::Mul(i, j));
+  hn::StoreU(i, d, row.gates + u);
+  hn::StoreU(j, d, row.gates + h + u);
+  hn::StoreU(f, d, row.gates + 2 * h + u);
+  hn::StoreU(o, d, row.gates + 3 * h + u);
+  hn::StoreU(c, d, row.cell + u);
+  hn::StoreU(hn::Mul(tanh_of(d, c), o), d, row.output + u);
+}
+
+template <class D>
+HWY_INLINE void backward_at(D d, const LstmBackwardRow& row, std::size_t u) {
+  const std::size_t h = std::size_t(row.hidden);
+  const auto one = hn::Set(d, 1.0f);
+  const auto i = hn::LoadU(d, row.gates + u), j = hn::LoadU(d, row.gates + h + u);
+  const auto f = hn::LoadU(d, row.gates + 2 * h + u), o = hn::LoadU(d, row.gates + 3 * h + u);
+  const auto tc = tanh_of(d, hn::LoadU(d, row.cell + u));
+  auto dh = hn::LoadU(d, row.d_state_h + u);
+  if (row.d_output != nullptr) dh = hn::Add(dh, hn::LoadU(d, row.d_output + u));
+  const auto through_tanh = hn::Mul(hn::Mul(dh, o), hn::NegMulAdd(tc, tc, one));
+  const auto dc = hn::Add(hn::LoadU(d, row.d_state_c + u), through_tanh);
+  const auto di = hn::Mul(hn::Mul(dc, j), hn::Mul(i, hn::Sub(one, i)));
+  const auto dj = hn::Mul(hn::Mul(dc, i), hn::NegMulAdd(j, j, one));
+  const auto df =
+      hn::Mul(hn::Mul(dc, hn::LoadU(d, row.cell_before + u)), hn::Mul(f, hn::Sub(one, f)));
+  const auto d_o = hn::Mul(hn::Mul(dh, tc), hn::Mul(o, hn::Sub(one, o)));
+  hn::StoreU(di, d, row.d_products + u);
+  hn::StoreU(dj, d, row.d_products + h + u);
+  hn::StoreU(df, d, row.d_products + 2 * h + u);
+  hn::StoreU(d_o, d, row.d_products + 3 * h + u);
+  hn::StoreU(hn::Mul(dc, f), d, row.d_state_c + u);
+}
+
+// The rest of a row goes one by one through the same functions.
+void Forward(const LstmForwardRow& row) {
+  const hn::ScalableTag<float> d;
+  const std::size_t hidden = std::size_t(row.hidden), lanes = hn::Lanes(d);
+  std::size_t u = 0;
+  for (; u + lanes <= hidden; u += lanes) forward_at(d, row, u);
+  for (; u < hidden; ++u) forward_at(hn::CappedTag<float, 1>(), row, u);
+}
+
+void Backward(const LstmBackwardRow& row) {
+  const hn::ScalableTag<float> d;
+  const std::size_t hidden = std::size_t(row.hidden), lanes = hn::Lanes(d);
+  std::size_t u = 0;
+  for (; u + lanes <= hidden; u += lanes) backward_at(d, row, u);
+  for (; u < hidden; ++u) backward_at(hn::CappedTag<float, 1>(), row, u);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace paceline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paceline {
+
+HWY_EXPORT(Forward);
+HWY_EXPORT(Backward);
+
+void lstm_forward(const LstmForwardRow& row) { HWY_DYNAMIC_DISPATCH(Forward)(row); }
+void lstm_backward(const LstmBackwardRow& row) { HWY_DYNAMIC_DISPATCH(Backward)(row); }
+
+}  // namespace paceline
+#endif

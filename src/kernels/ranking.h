@@ -1,0 +1,26 @@
+// Which elements of a row are the largest: what arg_max and top_k_accuracy say on every device.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace paceline {
+
+/// The first of equals.
+template <typename T>
+std::int32_t index_of_largest(const T* x, std::int64_t columns) {
+  return std::int32_t(std::max_element(x, x + columns) - x);
+}
+
+/// Of equals the first ranks higher, so that with k = 1 it agrees with index_of_largest. NaN is
+/// never among them.
+template <typename T>
+bool among_largest(const T* x, std::int64_t columns, std::int64_t index, std::int64_t k) {
+  const T own = x[index];
+  std::int64_t before = 0;
+  for (std::int64_t j = 0; j < index; ++j) before += x[j] >= own ? 1 : 0;
+  for (std::int64_t j = index + 1; j < columns; ++j) before += x[j] > own ? 1 : 0;
+  return before < k && own == own;
+}
+
+}  // namespace paceline
