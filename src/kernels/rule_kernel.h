@@ -24,11 +24,13 @@ struct RuleRange {
   std::span<const float> gradient;
 };
 
-/// Applies the rule to the range. Element by element: splitting a range changes no bit.
+/// Applies the rule to the range. Element by element: splitting a range changes no bit. Clip scale
+/// and weight decay are for gradients: ema, add and assign take their contribution as it is.
 void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range);
 
 /// Applies the rule to rows ids[0 … rows) of a variable of `row_size` columns; ids are unique and
-/// within the variable (checked by the caller). Rows that are not named keep value and slots.
+/// within the variable (checked by the caller). Rows that are not named keep value and slots. Not
+/// for ema, where every row would have to decay.
 struct RuleRows {
   float* values;
   std::span<float* const> slots;

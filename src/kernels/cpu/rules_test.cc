@@ -1,0 +1,241 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/philox.h"
+#include "kernels/naive/rules.h"
+#include "kernels/rule_kernel.h"
+
+namespace paceline {
+namespace {
+
+// A variable with its slots, and how to update it.
+struct Held {
+  std::vector<float> values;
+  std::vector<std::vector<float>> slots;
+
+  Held(const Rule& rule, std::size_t size) : values(size) {
+    for (const SlotSpec& slot : rule.slots()) {
+      if (!slot.scalar) slots.emplace_back(size, slot.initial);
+    }
+  }
+  std::vector<float*> slots_at(std::size_t begin) {
+    std::vector<float*> pointers;
+    for (std::vector<float>& slot : slots) pointers.push_back(slot.data() + begin);
+    return pointers;
+  }
+  bool operator==(const Held& other) const {
+    const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
+      return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+    };
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (!same(slots[i], other.slots[i])) return false;
+    }
+    return same(values, other.values);
+  }
+};
+
+using Apply = void (*)(const Rule&, const RuleStep&, const RuleRange&);
+
+void update(Apply apply, const Rule& rule, const RuleStep& step, Held& held,
+            const std::vector<float>& gradient, std::size_t begin, std::size_t end) {
+  const std::vector<float*> slots = held.slots_at(begin);
+  apply(rule, step,
+        {{held.values.data() + begin, end - begin}, slots, {gradient.data() + begin, end - begin}});
+}
+
+void update(const Rule& rule, const RuleStep& step, Held& held,
+            const std::vector<float>& gradient) {
+  update(&apply_rule, rule, step, held, gradient, 0, gradient.size());
+}
+
+std::vector<float> random_values(std::size_t size, std::uint64_t key) {
+  std::vector<float> values(size);
+  for (std::size_t i = 0; i < size; ++i) values[i] = to_unit_float(philox(key, i, 0)[0]) * 2 - 1;
+  return values;
+}
+
+struct NamedRule {
+  std::string name;
+  Rule rule;
+};
+
+std::vector<NamedRule> all_rules() {
+  return {{"sgd", Sgd{0.1f}},
+          {"momentum", Momentum{0.1f, 0.9f, false}},
+          {"nesterov", Momentum{0.1f, 0.9f, true}},
+          {"adam", Adam{0.01f}},
+          {"adagrad", Adagrad{0.1f}},
+          {"rmsprop", Rmsprop{0.01f}},
+          {"rmsprop_momentum", Rmsprop{0.01f, 0.9f, 0.5f}},
+          {"ftrl", Ftrl{0.1f, 0.05f, 0.3f}},
+          {"ema", Ema{0.9f}},
+          {"add", Add{}},
+          {"assign", Assign{}}};
+}
+
+class EveryRule : public testing::TestWithParam<NamedRule> {};
+INSTANTIATE_TEST_SUITE_P(Rules, EveryRule, testing::ValuesIn(all_rules()),
+                         [](const auto& test) { return test.param.name; });
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, norm = 1e-30;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
+    norm += double(b[i]) * b[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST_P(EveryRule, EqualsTheNaiveLoop) {
+  const Rule& rule = GetParam().rule;
+  for (const std::size_t size : {0, 1, 3, 8, 16, 17, 33, 1000}) {
+    Held fast(rule, size), naive(rule, size);
+    fast.values = naive.values = random_values(size, 1);
+    for (int t = 1; t <= 4; ++t) {
+      const RuleStep step{rule.learning_rate(), 0.7f, 0.01f, t};
+      const std::vector<float> gradient = random_values(size, std::uint64_t(t) + 10);
+      update(rule, step, fast, gradient);
+      update(&apply_rule_naively, rule, step, naive, gradient, 0, size);
+    }
+    EXPECT_LT(distance(fast.values, naive.values), 2e-6) << size;
+    for (std::size_t i = 0; i < fast.slots.size(); ++i) {
+      EXPECT_LT(distance(fast.slots[i], naive.slots[i]), 2e-6) << size << " slot " << i;
+    }
+  }
+}
+
+TEST_P(EveryRule, SplittingARangeChangesNoBit) {
+  const Rule& rule = GetParam().rule;
+  const std::size_t size = 101;
+  Held whole(rule, size), split(rule, size);
+  whole.values = split.values = random_values(size, 1);
+  for (int t = 1; t <= 3; ++t) {
+    const RuleStep step{rule.learning_rate(), 0.9f, 0.02f, t};
+    const std::vector<float> gradient = random_values(size, std::uint64_t(t) + 10);
+    update(rule, step, whole, gradient);
+    const std::size_t cuts[] = {0, 1, 2, 9, 42, 58, 100, size};
+    for (std::size_t i = 1; i < std::size(cuts); ++i) {
+      update(&apply_rule, rule, step, split, gradient, cuts[i - 1], cuts[i]);
+    }
+  }
+  EXPECT_EQ(whole, split);
+}
+
+TEST_P(EveryRule, RowsAreUpdatedAsAWholeWouldAndOthersNotAtAll) {
+  const Rule& rule = GetParam().rule;
+  if (rule.kind() == RuleKind::kEma) return;  // refused where a variable is made
+  const std::int64_t rows = 7, row_size = 5;
+  Held dense(rule, std::size_t(rows * row_size)), sparse(rule, std::size_t(rows * row_size));
+  dense.values = sparse.values = random_values(std::size_t(rows * row_size), 1);
+  const Held before = sparse;
+
+  const std::vector<std::int32_t> ids = {5, 0, 3};
+  const std::vector<float> given = random_values(ids.size() * std::size_t(row_size), 2);
+  std::vector<float> gradient(std::size_t(rows * row_size));
+  for (std::size_t r = 0; r < ids.size(); ++r) {
+    std::memcpy(&gradient[std::size_t(ids[r]) * 5], &given[r * 5], 5 * sizeof(float));
+  }
+  const RuleStep step{rule.learning_rate(), 0.9f, 0.02f, 1};
+  update(rule, step, dense, gradient);
+  const std::vector<float*> slots = sparse.slots_at(0);
+  apply_rule_to_rows(rule, step, {sparse.values.data(), slots, ids, given.data(), row_size});
+
+  for (std::int32_t row = 0; row < rows; ++row) {
+    const bool named = row == 5 || row == 0 || row == 3;
+    const Held& expected = named ? dense : before;
+    for (std::size_t i = std::size_t(row) * 5; i < std::size_t(row) * 5 + 5; ++i) {
+      EXPECT_EQ(sparse.values[i], expected.values[i]) << i;
+      for (std::size_t s = 0; s < sparse.slots.size(); ++s) {
+        EXPECT_EQ(sparse.slots[s][i], expected.slots[s][i]) << i;
+      }
+    }
+  }
+}
+
+TEST_P(EveryRule, AppliesWithoutGradientTermsWhatComesAsAValue) {
+  const Rule& rule = GetParam().rule;
+  const bool value = rule.kind() == RuleKind::kEma || rule.kind() == RuleKind::kAdd ||
+                     rule.kind() == RuleKind::kAssign;
+  Held plain(rule, 3), scaled(rule, 3);
+  plain.values = scaled.values = {1, 2, 3};
+  update(rule, {rule.learning_rate(), 1, 0, 1}, plain, {0.5f, 0.25f, -1});
+  update(rule, {rule.learning_rate(), 0.5f, 0.1f, 1}, scaled, {0.5f, 0.25f, -1});
+  EXPECT_EQ(plain == scaled, value);
+}
+
+// The published equations, worked by hand (float64) for one element and a few contributions.
+struct Worked {
+  Rule rule;
+  std::vector<float> gradients;
+  float begin;
+  std::vector<double> values;  // after each contribution
+};
+
+void expect_worked(const Worked& worked) {
+  Held held(worked.rule, 1);
+  held.values[0] = worked.begin;
+  for (std::size_t t = 0; t < worked.gradients.size(); ++t) {
+    const RuleStep step{worked.rule.learning_rate(), 1, 0, std::int64_t(t) + 1};
+    update(worked.rule, step, held, {worked.gradients[t]});
+    EXPECT_NEAR(held.values[0], worked.values[t], 1e-6) << "contribution " << t + 1;
+  }
+}
+
+TEST(PublishedEquations, Sgd) { expect_worked({Sgd{0.1f}, {0.5f, -1}, 1, {0.95, 1.05}}); }
+
+// Polyak's momentum as in Sutskever et al., ICML 2013, with the rate outside the velocity:
+// m = 0.5, then 0.9·0.5 − 1 = −0.55.
+TEST(PublishedEquations, Momentum) {
+  expect_worked({Momentum{0.1f, 0.9f, false}, {0.5f, -1}, 1, {0.95, 1.005}});
+}
+
+// w − lr·(g + 0.9·m): 1 − 0.1·(0.5 + 0.45), then 0.905 − 0.1·(−1 + 0.9·(−0.55)).
+TEST(PublishedEquations, NesterovMomentum) {
+  expect_worked({Momentum{0.1f, 0.9f, true}, {0.5f, -1}, 1, {0.905, 1.0545}});
+}
+
+// Algorithm 1 of Kingma & Ba, arXiv 1412.6980, with its corrected moments m̂ and v̂:
+// w − 0.001·m̂/(√v̂ + ε); m̂ = 0.5, √v̂ = 0.5, then m̂ = −0.055/0.19, v̂ = 0.00124975/0.001999.
+TEST(PublishedEquations, Adam) {
+  expect_worked({Adam{0.001f}, {0.5f, -1}, 1, {0.99900000002, 0.9993661035}});
+}
+
+// Duchi et al., JMLR 12, 2011, diagonal form: 1 − 0.1·0.5/√0.35, then + 0.1·1/√1.35.
+TEST(PublishedEquations, Adagrad) {
+  expect_worked({Adagrad{0.1f, 0.1f, 1e-7f}, {0.5f, -1}, 1, {0.9154845888, 1.0015508780}});
+}
+
+// Tieleman & Hinton 2012, lecture 6.5, with momentum: s = 0.025, 0.1225; m = 0.1·0.5/√0.025, then
+// 0.5·m − 0.1/√0.1225.
+TEST(PublishedEquations, Rmsprop) {
+  expect_worked({Rmsprop{0.1f, 0.9f, 0.5f, 1e-10f}, {0.5f, -1}, 1, {0.6837722346, 0.8113726375}});
+}
+
+// Algorithm 1 of McMahan et al., KDD 2013, with α = 0.1, β = 0, λ1 = 0.2, λ2 = 0.3:
+// n = 0.35, 1.35, 1.36; z = 0.5, −0.2247685, −0.1248577; the last |z| is below λ1.
+TEST(PublishedEquations, Ftrl) {
+  expect_worked(
+      {Ftrl{0.1f, 0.2f, 0.3f, 0.1f}, {0.5f, -1, 0.1f}, 0, {-0.0482619288, 0.0020780758, 0}});
+}
+
+TEST(PublishedEquations, MovingAverageAddAndAssign) {
+  expect_worked({Ema{0.75f}, {3, 0}, 1, {1.5, 1.125}});
+  expect_worked({Add{}, {3, -1}, 1, {4, 3}});
+  expect_worked({Assign{}, {3, -1}, 1, {3, -1}});
+}
+
+TEST(Ftrl, LeavesTheVariableAloneWithoutARate) {
+  const Rule rule = Ftrl{0.0f};
+  Held held(rule, 2);
+  held.values = {1, 2};
+  const Held before = held;
+  update(rule, {0, 1, 0, 1}, held, {5, 6});
+  EXPECT_EQ(held, before);
+}
+
+}  // namespace
+}  // namespace paceline
