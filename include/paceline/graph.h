@@ -110,14 +110,17 @@ class Node {
 struct Initializer {
   enum class Kind : std::uint8_t { kConstant, kUniform, kNormal, kTruncatedNormal };
   Kind kind = Kind::kConstant;
-  float a = 0;  // constant: the value; uniform: low; normal: mean
-  float b = 0;  // uniform: high; normal: standard deviation
+  float a = 0;          // constant: the value; uniform: low; normal: mean
+  float b = 0;          // uniform: high; normal: standard deviation
   bool glorot = false;  // uniform ±√(6 / (fan_in + fan_out)) (Glorot & Bengio, AISTATS 2010)
+  bool operator==(const Initializer&) const = default;
 
   static Initializer constant(float value) { return {Kind::kConstant, value, 0, false}; }
   static Initializer zeros() { return constant(0); }
   static Initializer uniform(float low, float high) { return {Kind::kUniform, low, high, false}; }
-  static Initializer normal(float mean, float stddev) { return {Kind::kNormal, mean, stddev, false}; }
+  static Initializer normal(float mean, float stddev) {
+    return {Kind::kNormal, mean, stddev, false};
+  }
   /// Redrawn beyond two standard deviations.
   static Initializer truncated_normal(float mean, float stddev) {
     return {Kind::kTruncatedNormal, mean, stddev, false};
@@ -129,7 +132,7 @@ struct Initializer {
             std::string_view name) const;
 };
 
-/// Owns nodes. Not thread-safe; may be moved (values stay valid), not copied.
+/// Owns nodes. Not thread-safe; stays where it was made, for its values point into it.
 class Graph {
  public:
   /// With the ops of the library.
@@ -143,7 +146,8 @@ class Graph {
   /// A value that is fed before each step.
   Value input(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
   /// A shared variable: lives in the parameter store, matched between graphs by its scoped name.
-  /// Asking twice for a name gives the same value; with another type it throws kInvalidArgument.
+  /// Asking twice for a name gives the same value, which begins as it was first asked to; with
+  /// another type it throws kInvalidArgument.
   Value variable(const std::string& name, const Shape& shape,
                  Initializer initializer = Initializer::zeros(), DType dtype = DType::kFloat32);
   /// A local variable: lives in this task's memory, belongs to this graph alone, begins at zero.
@@ -195,11 +199,16 @@ class Graph {
  private:
   std::string scoped(std::string_view name) const { return scope_ + std::string(name); }
   std::string unique_name(std::string_view name);
+  Value declare(std::string_view op, const std::string& name, const Shape& shape, DType dtype,
+                Attributes attributes);
+  Node& append(const Op& op, std::span<const Value> inputs, Attributes attributes,
+               std::string name);
 
   const OpRegistry* ops_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Assignment> assignments_;
   std::map<std::string, Value, std::less<>> names_;
+  std::map<std::string, Node*, std::less<>> nodes_by_name_;
   std::map<std::string, int, std::less<>> name_counts_;
   std::string scope_;
 };

@@ -74,6 +74,7 @@ class OpRegistry {
   /// Throws kInvalidArgument when the name is taken, or infer or cost is missing, or neither
   /// gradient nor no_gradient is given.
   const Op& add(Op op);
+  bool contains(std::string_view name) const { return ops_.contains(name); }
   /// Throws kNotFound, with the nearest name.
   const Op& find(std::string_view name) const;
   std::vector<const Op*> all() const;

@@ -1,0 +1,87 @@
+#include "graph/copy.h"
+
+#include <algorithm>
+
+#include "paceline/op.h"
+
+namespace paceline {
+
+std::vector<Value> RewriteSource::wanted() const {
+  std::vector<Value> values(roots.begin(), roots.end());
+  if (!keep_assignments) return values;
+  for (const Graph::Assignment& assignment : graph.assignments()) {
+    values.push_back(assignment.local);
+    values.push_back(assignment.value);
+  }
+  return values;
+}
+
+std::vector<bool> RewriteSource::live() const {
+  std::vector<bool> live(graph.nodes().size(), false);
+  for (const Value& value : wanted()) live[std::size_t(value.node().id())] = true;
+  for (std::size_t id = live.size(); id-- > 0;) {
+    if (!live[id]) continue;
+    for (const Value& input : graph.nodes()[id]->inputs()) {
+      live[std::size_t(input.node().id())] = true;
+    }
+  }
+  return live;
+}
+
+Readers::Readers(const RewriteSource& source) {
+  const std::vector<bool> live = source.live();
+  const auto key = [](Value value) { return std::pair(value.node().id(), value.output()); };
+  for (const auto& node : source.graph.nodes()) {
+    if (!live[std::size_t(node->id())]) continue;
+    for (const Value& input : node->inputs()) readers_[key(input)].insert(node.get());
+  }
+  for (const Value& value : source.wanted()) readers_[key(value)].insert(nullptr);
+}
+
+const Node* Readers::only_reader(Value value) const {
+  const auto found = readers_.find({value.node().id(), value.output()});
+  if (found == readers_.end() || found->second.size() != 1) return nullptr;
+  return *found->second.begin();
+}
+
+GraphCopy::GraphCopy(const RewriteSource& source)
+    : graph_(std::make_unique<Graph>(source.graph.ops())) {}
+
+std::vector<Value> GraphCopy::copies_of(std::span<const Value> old) const {
+  std::vector<Value> copies;
+  for (const Value& value : old) copies.push_back(copy_of(value));
+  return copies;
+}
+
+void GraphCopy::copy(const Node& node) {
+  const std::vector<Value> inputs = copies_of(node.inputs());
+  const Node& copied = graph_->add(node.op().name, inputs, node.attributes(), node.name());
+  for (int k = 0; k < int(node.outputs().size()); ++k) replace(node.output(k), copied.output(k));
+}
+
+RewrittenGraph GraphCopy::run(const RewriteSource& source, const Visit& visit) {
+  GraphCopy copy(source);
+  const std::vector<bool> live = source.live();
+  for (const auto& node : source.graph.nodes()) {
+    if (live[std::size_t(node->id())]) visit(copy, *node);
+  }
+  if (source.keep_assignments) copy.copy_assignments(source);
+  copy.copy_names(source);
+  std::vector<Value> roots = copy.copies_of(source.roots);
+  return {std::move(copy.graph_), std::move(roots)};
+}
+
+void GraphCopy::copy_assignments(const RewriteSource& source) {
+  for (const Graph::Assignment& assignment : source.graph.assignments()) {
+    graph_->assign(copy_of(assignment.local), copy_of(assignment.value));
+  }
+}
+
+void GraphCopy::copy_names(const RewriteSource& source) {
+  for (const auto& [name, value] : source.graph.names()) {
+    const bool is_root = std::ranges::find(source.roots, value) != source.roots.end();
+    if (is_root) graph_->named(name, copy_of(value));
+  }
+}
+
+}  // namespace paceline

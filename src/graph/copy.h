@@ -1,0 +1,63 @@
+// Copies the live part of a graph; every rewriting pass is a copy that treats some nodes otherwise.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "graph/rewrite.h"
+
+namespace paceline {
+
+/// What a pass reads: a graph, and what is wanted of it.
+struct RewriteSource {
+  const Graph& graph;
+  std::span<const Value> roots;
+  bool keep_assignments = true;
+
+  /// All values that must be there afterwards: roots, assigned locals and what they become.
+  std::vector<Value> wanted() const;
+  /// By node id: whether a wanted value needs it.
+  std::vector<bool> live() const;
+};
+
+/// How often live nodes read a value, and whether it must stay a value.
+class Readers {
+ public:
+  explicit Readers(const RewriteSource& source);
+  /// The one node that reads the value, or null when there are none or several, or it is wanted.
+  const Node* only_reader(Value value) const;
+
+ private:
+  std::map<std::pair<int, int>, std::set<const Node*>> readers_;  // null: wanted from outside
+};
+
+/// A graph being copied. Nodes keep their names: random ops draw by them.
+class GraphCopy {
+ public:
+  explicit GraphCopy(const RewriteSource& source);
+
+  Graph& graph() { return *graph_; }
+  /// The copy of a value whose node was visited.
+  Value copy_of(Value old) const { return values_.at({old.node().id(), old.output()}); }
+  std::vector<Value> copies_of(std::span<const Value> old) const;
+  /// The node as it is.
+  void copy(const Node& node);
+  /// Readers of `old` are to read `value`.
+  void replace(Value old, Value value) { values_[{old.node().id(), old.output()}] = value; }
+
+  /// Visits live nodes in order; `visit` copies, replaces or leaves out each.
+  using Visit = std::function<void(GraphCopy&, const Node&)>;
+  static RewrittenGraph run(const RewriteSource& source, const Visit& visit);
+
+ private:
+  void copy_assignments(const RewriteSource& source);
+  void copy_names(const RewriteSource& source);
+
+  std::unique_ptr<Graph> graph_;
+  std::map<std::pair<int, int>, Value> values_;
+};
+
+}  // namespace paceline

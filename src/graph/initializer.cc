@@ -1,0 +1,79 @@
+// Element i of a variable draws from block i/4 of the stream of (seed, name): filling in parts, in
+// another order or on another machine gives the same values.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/philox.h"
+#include "paceline/error.h"
+#include "paceline/graph.h"
+
+namespace paceline {
+namespace {
+
+std::pair<float, float> uniform_bounds(const Initializer& initializer, const Shape& shape) {
+  if (!initializer.glorot) return {initializer.a, initializer.b};
+  if (shape.rank() == 0) return {-std::sqrt(3.0f), std::sqrt(3.0f)};
+  double rest = 1;
+  for (int i = 0; i < shape.rank() - 2; ++i) rest *= double(shape[i]);
+  const double fan_out = double(shape[-1]) * rest;
+  const double fan_in = shape.rank() > 1 ? double(shape[-2]) * rest : fan_out;
+  const float bound = float(std::sqrt(6.0 / std::max(1.0, fan_in + fan_out)));
+  return {-bound, bound};
+}
+
+void fill_uniform(std::span<float> values, float low, float high, std::uint64_t key) {
+  for (std::size_t i = 0; i < values.size(); i += 4) {
+    const PhiloxBlock block = philox(key, i / 4, 0);
+    for (std::size_t k = 0; k < std::min<std::size_t>(4, values.size() - i); ++k) {
+      const float value = low + (high - low) * to_unit_float(block[k]);
+      values[i + k] = value < high || low == high ? value : std::nextafter(high, low);
+    }
+  }
+}
+
+// Box & Muller, "A Note on the Generation of Random Normal Deviates", 1958: words 0 and 1 make the
+// first two of a block's four numbers, words 2 and 3 the others. `attempt` selects another stream.
+double normal_number(std::uint64_t key, std::size_t element, std::uint64_t attempt) {
+  const PhiloxBlock block = philox(key, element / 4, attempt);
+  const std::size_t pair = element % 4 / 2 * 2;
+  const double radius = std::sqrt(-2 * std::log(1 - double(to_unit_float(block[pair]))));
+  const double angle = 2 * std::numbers::pi * double(to_unit_float(block[pair + 1]));
+  return element % 2 == 0 ? radius * std::cos(angle) : radius * std::sin(angle);
+}
+
+void fill_normal(std::span<float> values, const Initializer& initializer, double bound,
+                 std::uint64_t key) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    double number = normal_number(key, i, 0);
+    for (std::uint64_t attempt = 1; std::abs(number) > bound; ++attempt) {
+      number = normal_number(key, i, attempt);
+    }
+    values[i] = float(initializer.a + initializer.b * number);
+  }
+}
+
+}  // namespace
+
+void Initializer::fill(std::span<float> values, const Shape& shape, std::uint64_t seed,
+                       std::string_view name) const {
+  check_element_count(shape, values.size());
+  const std::uint64_t key = random_key(seed, name);
+  switch (kind) {
+    case Kind::kConstant:
+      std::ranges::fill(values, a);
+      return;
+    case Kind::kUniform: {
+      const auto [low, high] = uniform_bounds(*this, shape);
+      return fill_uniform(values, low, high, key);
+    }
+    case Kind::kNormal:
+      return fill_normal(values, *this, HUGE_VAL, key);
+    case Kind::kTruncatedNormal:
+      return fill_normal(values, *this, 2, key);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+#include <bit>
+
+#include "graph/passes.h"
+#include "paceline/op.h"
+
+namespace paceline {
+namespace {
+
+// Written so that two items have one text only if they are equal bit for bit.
+struct ItemText {
+  std::string operator()(bool item) const { return item ? "true" : "false"; }
+  std::string operator()(std::int64_t item) const { return fmt::format("{}", item); }
+  std::string operator()(double item) const {
+    return fmt::format("{:x}", std::bit_cast<std::uint64_t>(item));
+  }
+  std::string operator()(const std::string& item) const {
+    return fmt::format("{}'{}'", item.size(), item);
+  }
+  std::string operator()(const std::vector<std::int64_t>& item) const {
+    return fmt::format("[{}]", fmt::join(item, ","));
+  }
+  std::string operator()(DType item) const { return std::string(name_of(item)); }
+  std::string operator()(const Tensor& item) const {
+    const std::string_view bytes(static_cast<const char*>(item.raw()), item.bytes());
+    return fmt::format("{}{}{}:{}", name_of(item.dtype()), item.shape().str(), bytes.size(), bytes);
+  }
+};
+
+// Equal for nodes that compute the same.
+std::string key_of(const Node& node, std::span<const Value> inputs) {
+  std::string key = node.op().name + "(";
+  for (const Value& input : inputs) {
+    key += fmt::format("{}:{},", input.node().id(), input.output());
+  }
+  for (const auto& [name, item] : node.attributes().items()) {
+    key += fmt::format(";{}={}#{}", name, item.index(), std::visit(ItemText{}, item));
+  }
+  return key;
+}
+
+}  // namespace
+
+RewrittenGraph with_merged_nodes(const RewriteSource& source) {
+  std::map<std::string, const Node*> first;
+  return GraphCopy::run(source, [&first](GraphCopy& copy, const Node& node) {
+    if (is_fed(node) || node.op().stateful) return copy.copy(node);
+    const std::vector<Value> inputs = copy.copies_of(node.inputs());
+    const auto [known, is_new] = first.try_emplace(key_of(node, inputs), &node);
+    if (is_new) return copy.copy(node);
+    for (int k = 0; k < int(node.outputs().size()); ++k) {
+      copy.replace(node.output(k), copy.copy_of(known->second->output(k)));
+    }
+  });
+}
+
+}  // namespace paceline

@@ -1,0 +1,150 @@
+#include "paceline/minimize.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/nearest.h"
+#include "graph/autodiff.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void invalid(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, "[minimize] " + message);
+}
+
+bool is_variable(const Node& node) { return node.op().name == "variable"; }
+
+// In the order in which they were made.
+std::vector<Value> variables_below(Value loss) {
+  const Graph& graph = loss.graph();
+  std::vector<bool> needed(graph.nodes().size(), false);
+  needed[std::size_t(loss.node().id())] = true;
+  for (int id = loss.node().id(); id >= 0; --id) {
+    if (!needed[std::size_t(id)]) continue;
+    for (const Value& input : graph.nodes()[std::size_t(id)]->inputs()) {
+      needed[std::size_t(input.node().id())] = true;
+    }
+  }
+  std::vector<Value> variables;
+  for (const auto& node : graph.nodes()) {
+    const bool trainable = is_variable(*node) && is_floating(node->outputs()[0].dtype);
+    if (needed[std::size_t(node->id())] && trainable) variables.push_back(node->output(0));
+  }
+  return variables;
+}
+
+// A misspelt prefix would train with the wrong rule and never be noticed.
+void check_groups(const Graph& graph, const std::vector<VariableGroup>& groups) {
+  std::vector<std::string_view> names;
+  for (const auto& node : graph.nodes()) {
+    if (is_variable(*node)) names.emplace_back(node->name());
+  }
+  for (const VariableGroup& group : groups) {
+    if (!std::isfinite(group.weight_decay) || group.weight_decay < 0) {
+      invalid(fmt::format("weight decay of group '{}' is {}", group.prefix, group.weight_decay));
+    }
+    const auto in_group = [&](std::string_view name) { return name.starts_with(group.prefix); };
+    if (std::ranges::none_of(names, in_group)) {
+      invalid(fmt::format("no variable's name begins with '{}'{}", group.prefix,
+                          did_you_mean(group.prefix, names)));
+    }
+  }
+}
+
+const VariableGroup* group_of(const Value& variable, const MinimizeOptions& options) {
+  const VariableGroup* longest = nullptr;
+  for (const VariableGroup& group : options.groups) {
+    if (!variable.node().name().starts_with(group.prefix)) continue;
+    if (longest == nullptr || group.prefix.size() > longest->prefix.size()) longest = &group;
+  }
+  return longest;
+}
+
+std::vector<VariableUpdate> planned_updates(Value loss, const Rule& rule,
+                                            const MinimizeOptions& options) {
+  const std::vector<Value> variables = variables_below(loss);
+  if (variables.empty()) invalid(fmt::format("'{}' depends on no variable", loss.name()));
+  std::vector<VariableUpdate> updates;
+  for (const Value& variable : variables) {
+    VariableUpdate update{variable, {}, {}, rule, 0, options.learning_rate};
+    if (const VariableGroup* group = group_of(variable, options)) {
+      if (group->frozen) continue;
+      update.rule = group->rule.value_or(rule);
+      update.weight_decay = group->weight_decay;
+      update.learning_rate = group->learning_rate.value_or(options.learning_rate);
+    }
+    updates.push_back(std::move(update));
+  }
+  if (updates.empty()) invalid(fmt::format("all variables of '{}' are frozen", loss.name()));
+  return updates;
+}
+
+// Rows of one id are summed before anything looks at them: the norm, the link and the rule.
+void sum_rows(VariableUpdate& update) {
+  Gradient& contribution = update.contribution;
+  if (!contribution.sparse()) return;
+  Graph& graph = update.variable.graph();
+  const Value inputs[] = {contribution.ids, contribution.rows};
+  Node& sums = graph.add("sum_rows", inputs, {{"table_rows", update.variable.shape()[0]}},
+                         update.variable.node().name() + "/sum_rows");
+  contribution = {{}, sums.output(0), sums.output(1)};
+  update.row_count = sums.output(2);
+}
+
+void differentiate(Value loss, std::vector<VariableUpdate>& updates) {
+  std::vector<Value> variables;
+  for (const VariableUpdate& update : updates) variables.push_back(update.variable);
+  const std::vector<Gradient> gradient = gradients(loss, variables);
+  const Graph::Scope scope(loss.graph(), "gradients");
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    updates[i].contribution = gradient[i];
+    sum_rows(updates[i]);
+  }
+  std::erase_if(updates, [](const VariableUpdate& update) { return !update.contribution; });
+  if (updates.empty()) invalid(fmt::format("'{}' has no gradient by any variable", loss.name()));
+}
+
+Value with_weight_decay(Value loss, std::span<const VariableUpdate> updates) {
+  Graph& graph = loss.graph();
+  const Graph::Scope scope(graph, "weight_decay");
+  for (const VariableUpdate& update : updates) {
+    if (update.weight_decay == 0) continue;
+    const Value squares = graph.apply("square", {update.variable});
+    Value sum = graph.apply("reduce_sum", {squares},
+                            {{"axes", std::vector<std::int64_t>{}}, {"keep", false}});
+    if (sum.dtype() != loss.dtype()) sum = graph.apply("cast", {sum}, {{"dtype", loss.dtype()}});
+    const Value term = graph.apply("scale", {sum}, {{"factor", 0.5 * double(update.weight_decay)}});
+    loss = graph.apply("add", {loss, term});
+  }
+  return loss;
+}
+
+Value norm_of(std::span<const VariableUpdate> updates) {
+  std::vector<Value> parts;
+  for (const VariableUpdate& update : updates) {
+    const Gradient& contribution = update.contribution;
+    parts.push_back(contribution.sparse() ? contribution.rows : contribution.dense);
+  }
+  return parts[0].graph().add("global_norm", parts).output(0);
+}
+
+}  // namespace
+
+Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) {
+  if (!loss) invalid("the loss is no value");
+  if (!(options.clip_norm >= 0)) invalid(fmt::format("clip_norm is {}", options.clip_norm));
+  check_groups(loss.graph(), options.groups);
+  Training training;
+  training.updates = planned_updates(loss, rule, options);
+  differentiate(loss, training.updates);
+  training.clip_norm = options.clip_norm;
+  if (options.clip_norm > 0) training.global_norm = norm_of(training.updates);
+  training.loss = with_weight_decay(loss, training.updates);
+  return training;
+}
+
+}  // namespace paceline

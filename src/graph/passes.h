@@ -1,0 +1,22 @@
+// The rewriting passes, one a file. Each gives a new graph in which the roots have the same values.
+#pragma once
+
+#include "graph/copy.h"
+
+namespace paceline {
+
+/// Nothing but the live nodes.
+RewrittenGraph without_dead_nodes(const RewriteSource& source);
+/// Nodes of constants become constants. Those that they were computed from may be left dead.
+RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);
+/// Of several nodes with the same op, inputs and attributes one is left.
+RewrittenGraph with_merged_nodes(const RewriteSource& source);
+/// bias, then an activation that alone reads it, become bias_activation.
+RewrittenGraph with_fused_bias(const RewriteSource& source);
+/// Trees of element-wise ops become fused_elementwise; see fused_program.h.
+RewrittenGraph with_fused_elementwise(const RewriteSource& source);
+
+/// input, variable or local: a value from outside that is never another one's equal.
+bool is_fed(const Node& node);
+
+}  // namespace paceline
