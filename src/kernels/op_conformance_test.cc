@@ -1,0 +1,235 @@
+// Every op of the library: the fast kernel against the naive one, and the gradient against central
+// differences in float64. Generated from the op list and the cases.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "base/philox.h"
+#include "graph/autodiff.h"
+#include "kernels/evaluate.h"
+#include "kernels/op_cases.h"
+#include "paceline/op.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+namespace {
+
+/// The graph of a case, its inputs' values and its outputs.
+struct Built {
+  Graph graph;
+  std::vector<Value> inputs, outputs;
+  Feeds feeds;
+};
+
+std::unique_ptr<Built> build(const OpCase& c, bool in_double) {
+  auto built = std::make_unique<Built>();
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const std::string name = "input_" + std::to_string(i);
+    const Tensor tensor = fill(c.inputs[i], in_double, random_key(i, c.op + c.label));
+    // Variables: their gradient may be sparse, as it is in a training step.
+    const bool floating = is_floating(tensor.dtype());
+    built->inputs.push_back(
+        floating ? built->graph.variable(name, tensor.shape(), Initializer::zeros(), tensor.dtype())
+                 : built->graph.input(name, tensor.shape(), tensor.dtype()));
+    built->feeds[name] = tensor;
+  }
+  built->outputs = c.build(built->graph, built->inputs);
+  return built;
+}
+
+const Node& tested_node(const Built& built, const std::string& op) {
+  for (const auto& node : built.graph.nodes()) {
+    if (node->op().name == op) return *node;
+  }
+  throw std::logic_error("the case does not add " + op);
+}
+
+std::unique_ptr<Device> device(const std::string& kind, int threads, Clock& clock) {
+  DeviceOptions options;
+  options.kind = kind;
+  options.threads = threads;
+  return make_device(options, clock);
+}
+
+template <typename T>
+double distance(const Tensor& a, const Tensor& b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.data<T>().size(); ++i) {
+    const double x = double(a.data<T>()[i]), y = double(b.data<T>()[i]);
+    difference += (x - y) * (x - y);
+    size += y * y;
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / size);
+}
+
+/// ‖a − b‖ ÷ ‖b‖; of other than float32 and float64: 0 when equal, else infinite.
+double relative_distance(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == DType::kFloat32) return distance<float>(a, b);
+  if (a.dtype() == DType::kFloat64) return distance<double>(a, b);
+  const bool equal = a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+  return equal ? 0 : INFINITY;
+}
+
+class OpCaseTest : public testing::TestWithParam<OpCase> {
+ protected:
+  RealClock clock_;
+};
+
+TEST_P(OpCaseTest, FastEqualsNaive) {
+  const OpCase& c = GetParam();
+  const auto built = build(c, false);
+  tested_node(*built, c.op);
+  const auto naive = evaluate_graph(built->outputs, built->feeds, *device("naive", 1, clock_));
+  for (int threads : {1, 3}) {
+    const auto fast = evaluate_graph(built->outputs, built->feeds, *device("cpu", threads, clock_));
+    for (std::size_t i = 0; i < fast.size(); ++i) {
+      EXPECT_LE(relative_distance(fast[i], naive[i]), c.tolerance)
+          << "output " << i << " with " << threads << " threads";
+    }
+  }
+}
+
+/// What `node` gives when output 0 lies where input `i` was.
+Tensor run_in_place(const Node& node, std::vector<Tensor> inputs, int i, Device& device) {
+  std::vector<TensorView> in, out;
+  std::vector<Tensor> outputs;
+  inputs[std::size_t(i)] = inputs[std::size_t(i)].clone();
+  for (const Tensor& tensor : inputs) in.push_back(tensor.view());
+  for (const ValueType& type : node.outputs()) outputs.emplace_back(type.dtype, type.shape);
+  outputs[0] = inputs[std::size_t(i)];
+  for (const Tensor& tensor : outputs) out.push_back(tensor.view());
+  const auto kernel = device.make_kernel(node);
+  const Buffer scratch(kernel->scratch_bytes());
+  kernel->run({in, out, scratch.span(), {}});
+  return outputs[0];
+}
+
+TEST_P(OpCaseTest, InPlaceEqualsOutOfPlace) {
+  const OpCase& c = GetParam();
+  const auto built = build(c, false);
+  const Node& node = tested_node(*built, c.op);
+  const auto cpu = device("cpu", 3, clock_);
+  const std::vector<Value> values(node.inputs().begin(), node.inputs().end());
+  const auto inputs = evaluate_graph(values, built->feeds, *cpu);
+  for (const int i : node.op().in_place) {
+    if (std::size_t(i) >= inputs.size() || node.input(i).type() != node.outputs()[0]) continue;
+    const Tensor expected = evaluate_node(node, inputs, *cpu)[0];
+    const Tensor result = run_in_place(node, inputs, i, *cpu);
+    EXPECT_EQ(relative_distance(result, expected), 0) << "in the place of input " << i;
+  }
+}
+
+/// A scalar that depends on every element of every output.
+Value projection(Graph& graph, std::span<const Value> outputs) {
+  Value loss;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].dtype() != DType::kFloat64 && outputs[i].dtype() != DType::kFloat32) continue;
+    const Value y = cast(outputs[i], DType::kFloat64);
+    const Tensor weights = fill(floats(y.shape(), 0.5, 1.5), true, random_key(i, "projection"));
+    const Value term = reduce_sum(mul(y, graph.constant(weights)));
+    loss = loss ? add(loss, term) : term;
+  }
+  return loss;
+}
+
+/// The gradient of a variable as a dense tensor.
+Tensor dense_gradient(const Gradient& gradient, const Value& of, const Feeds& feeds,
+                      Device& device) {
+  if (gradient.dense) return evaluate_graph({&gradient.dense, 1}, feeds, device)[0];
+  Tensor dense(of.dtype(), of.shape());
+  if (!gradient) return dense;
+  const Value parts[] = {gradient.ids, gradient.rows};
+  const auto values = evaluate_graph(parts, feeds, device);
+  const std::span<double> rows = values[1].data<double>();
+  const auto ids = values[0].data<std::int32_t>();
+  const std::size_t row = ids.empty() ? 0 : rows.size() / ids.size();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    dense.data<double>()[std::size_t(ids[i / row]) * row + i % row] += rows[i];
+  }
+  return dense;
+}
+
+Tensor central_differences(Value loss, const std::string& input, Feeds feeds, Device& device) {
+  constexpr double kStep = 1e-5;
+  Tensor x = feeds[input].clone();
+  feeds[input] = x;
+  Tensor gradient(x.dtype(), x.shape());
+  for (std::size_t i = 0; i < x.data<double>().size(); ++i) {
+    double& element = x.data<double>()[i];
+    const double value = element;
+    element = value + kStep;
+    const double above = evaluate_graph({&loss, 1}, feeds, device)[0].item<double>();
+    element = value - kStep;
+    const double below = evaluate_graph({&loss, 1}, feeds, device)[0].item<double>();
+    element = value;
+    gradient.data<double>()[i] = (above - below) / (2 * kStep);
+  }
+  return gradient;
+}
+
+bool has_gradient_check(const OpCase& c) {
+  if (!c.check_gradient || !builtin_ops().find(c.op).gradient) return false;
+  for (const CaseInput& input : c.inputs) {
+    if (input.differentiable && input.type.dtype == DType::kFloat32) return true;
+  }
+  return false;
+}
+
+class GradientTest : public OpCaseTest {};
+
+TEST_P(GradientTest, EqualsCentralDifferences) {
+  const OpCase& c = GetParam();
+  const auto built = build(c, true);
+  const auto naive = device("naive", 1, clock_);
+  const Value loss = projection(built->graph, built->outputs);
+  std::vector<Value> wrt;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    const bool checked = c.inputs[i].differentiable && built->inputs[i].dtype() == DType::kFloat64;
+    if (checked) wrt.push_back(built->inputs[i]);
+  }
+  const std::vector<Gradient> gradient = gradients(loss, wrt);
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    const Tensor expected = central_differences(loss, wrt[i].name(), built->feeds, *naive);
+    const Tensor result = dense_gradient(gradient[i], wrt[i], built->feeds, *naive);
+    EXPECT_LE(relative_distance(expected, result), 1e-6) << "by " << wrt[i].name();
+  }
+}
+
+OpCases cases_with_gradient() {
+  OpCases cases;
+  for (OpCase& c : all_op_cases()) {
+    if (has_gradient_check(c)) cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+std::string case_name(const testing::TestParamInfo<OpCase>& info) {
+  return info.param.op + "_" + info.param.label;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpCaseTest, testing::ValuesIn(all_op_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(cases_with_gradient()), case_name);
+
+// What is fed or held has no kernel.
+bool is_source(const std::string& op) {
+  return op == "input" || op == "variable" || op == "local" || op == "constant";
+}
+
+TEST(OpListTest, EveryOpHasCases) {
+  std::set<std::string> compared, differentiated;
+  for (const OpCase& c : all_op_cases()) {
+    compared.insert(c.op);
+    if (has_gradient_check(c)) differentiated.insert(c.op);
+  }
+  for (const Op* op : builtin_ops().all()) {
+    if (is_source(op->name)) continue;
+    EXPECT_TRUE(compared.contains(op->name)) << op->name << " has no case in op_cases_*.cc";
+    EXPECT_TRUE(!op->gradient || differentiated.contains(op->name))
+        << op->name << " has no case that checks its gradient";
+  }
+}
+
+}  // namespace
+}  // namespace paceline
