@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include "kernels/op_cases.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+
+namespace {
+
+struct LstmSizes {
+  std::int64_t steps, batch, inputs, hidden;
+  std::string str() const { return fmt::format("t{}_n{}_i{}_h{}", steps, batch, inputs, hidden); }
+};
+
+std::vector<CaseInput> lstm_inputs(const LstmSizes& s) {
+  const Shape state{s.batch, s.hidden};
+  return {floats(Shape{s.steps, s.batch, s.inputs}), floats(state), floats(state),
+          floats(Shape{s.inputs + s.hidden, 4 * s.hidden}, -0.5, 0.5), floats(Shape{4 * s.hidden})};
+}
+
+// `outputs`: those that are compared, and whose gradients exist.
+void add_forward(OpCases& cases, const LstmSizes& s, const std::vector<int>& outputs,
+                 double forget_bias) {
+  OpCase c;
+  c.op = "lstm";
+  c.label = s.str();
+  for (const int output : outputs) c.label += fmt::format("_{}", output);
+  c.inputs = lstm_inputs(s);
+  c.build = [outputs, forget_bias](Graph& graph, std::span<const Value> in) {
+    const Node& node = graph.add("lstm", in, {{"forget_bias", forget_bias}});
+    std::vector<Value> values;
+    for (const int output : outputs) values.push_back(node.output(output));
+    return values;
+  };
+  c.check_gradient = outputs.size() <= 3 && s.steps * s.batch * s.hidden <= 100;
+  cases.push_back(std::move(c));
+}
+
+void add_backward(OpCases& cases, const LstmSizes& s, bool outputs, bool h, bool c_state) {
+  const Shape state{s.batch, s.hidden}, sequence{s.steps, s.batch, s.hidden};
+  OpCase c;
+  c.op = "lstm_grad";
+  c.label = fmt::format("{}{}{}{}", s.str(), outputs ? "_outputs" : "", h ? "_h" : "",
+                        c_state ? "_c" : "");
+  c.inputs = lstm_inputs(s);
+  c.inputs.back() = floats(sequence);
+  c.inputs.push_back(floats(Shape{s.steps, s.batch, 4 * s.hidden}, 0, 1));
+  c.inputs.push_back(floats(sequence));
+  if (outputs) c.inputs.push_back(floats(sequence));
+  if (h) c.inputs.push_back(floats(state));
+  if (c_state) c.inputs.push_back(floats(state));
+  c.build = [=](Graph& graph, std::span<const Value> in) {
+    const Node& node =
+        graph.add("lstm_grad", in, {{"has_outputs", outputs}, {"has_h", h}, {"has_c", c_state}});
+    std::vector<Value> values;
+    for (int i = 0; i < 5; ++i) values.push_back(node.output(i));
+    return values;
+  };
+  cases.push_back(std::move(c));
+}
+
+}  // namespace
+
+void add_lstm_cases(OpCases& cases) {
+  add_forward(cases, {1, 1, 1, 1}, {0, 1, 2}, 0);
+  add_forward(cases, {3, 2, 3, 5}, {0, 1, 2}, 0);
+  add_forward(cases, {3, 2, 3, 5}, {0}, 1);
+  add_forward(cases, {2, 3, 4, 2}, {1}, 0);
+  add_forward(cases, {2, 3, 4, 2}, {2}, 0.5);
+  add_forward(cases, {2, 0, 3, 4}, {0, 1, 2}, 0);
+  add_forward(cases, {2, 2, 0, 3}, {0, 1, 2}, 0);
+  add_forward(cases, {5, 7, 21, 19}, {0, 1, 2, 3, 4}, 0);
+  add_forward(cases, {4, 20, 130, 130}, {0, 1, 2, 3, 4}, 0);
+  add_backward(cases, {1, 1, 1, 1}, true, true, true);
+  add_backward(cases, {5, 7, 21, 19}, true, false, false);
+  add_backward(cases, {5, 7, 21, 19}, false, true, false);
+  add_backward(cases, {5, 7, 21, 19}, false, false, true);
+  add_backward(cases, {2, 0, 3, 4}, true, true, true);
+  add_backward(cases, {4, 20, 130, 130}, true, true, true);
+}
+
+}  // namespace paceline

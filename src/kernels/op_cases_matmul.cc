@@ -1,0 +1,41 @@
+#include <fmt/format.h>
+
+#include "kernels/op_cases.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+
+namespace {
+
+void add_case(OpCases& cases, std::int64_t m, std::int64_t k, std::int64_t n, bool ta, bool tb) {
+  OpCase c;
+  c.op = "matmul";
+  c.label = fmt::format("{}x{}x{}{}{}", m, k, n, ta ? "_ta" : "", tb ? "_tb" : "");
+  c.inputs = {floats(ta ? Shape{k, m} : Shape{m, k}), floats(tb ? Shape{n, k} : Shape{k, n})};
+  c.build = [ta, tb](Graph&, std::span<const Value> in) {
+    return std::vector<Value>{matmul(in[0], in[1], ta, tb)};
+  };
+  c.check_gradient = m * n * k <= 1000;
+  cases.push_back(std::move(c));
+}
+
+}  // namespace
+
+void add_matmul_cases(OpCases& cases) {
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      add_case(cases, 1, 1, 1, ta, tb);
+      add_case(cases, 3, 5, 7, ta, tb);
+      add_case(cases, 1, 9, 1, ta, tb);
+      add_case(cases, 4, 1, 6, ta, tb);
+      add_case(cases, 0, 3, 2, ta, tb);
+      add_case(cases, 3, 0, 2, ta, tb);
+      add_case(cases, 2, 3, 0, ta, tb);
+      add_case(cases, 33, 65, 17, ta, tb);
+      // Large enough to be cut into tiles, of unequal sizes.
+      add_case(cases, 147, 61, 301, ta, tb);
+    }
+  }
+}
+
+}  // namespace paceline
