@@ -1,9 +1,168 @@
 #include "params/server.h"
 
-namespace paceline {
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-ServerSummary serve(const ServerOptions&, ServerSummary*) {
-  throw Error(ErrorCode::kInternal, "[serve] not here yet");
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "params/server_job.h"
+
+namespace paceline {
+namespace {
+
+// While it polls for a worker, the main thread looks at everything else this often.
+constexpr Duration kSpinTurn = std::chrono::milliseconds(1);
+// poll() takes at most so long; then the loop only goes round.
+constexpr Duration kLongestWait = std::chrono::seconds(60);
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+class EventFd {
+ public:
+  EventFd() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (fd_ < 0) throw Error(ErrorCode::kUnavailable, "[ps] no descriptor left for an eventfd");
+  }
+  ~EventFd() { close(fd_); }
+  EventFd(const EventFd&) = delete;
+  EventFd& operator=(const EventFd&) = delete;
+
+  int fd() const { return fd_; }
+  void raise() const { [[maybe_unused]] const auto done = eventfd_write(fd_, 1); }
+  void clear() const {
+    eventfd_t count = 0;
+    [[maybe_unused]] const auto done = eventfd_read(fd_, &count);
+  }
+
+ private:
+  int fd_;
+};
+
+int thread_count(const ServerOptions& options) {
+  const int most = std::max(1, int(options.spec.workers.size()));
+  const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+  return std::clamp(options.threads > 0 ? options.threads : cores, 1, most);
+}
+
+std::string address_of(const ServerOptions& options) {
+  if (!options.bind.empty()) return options.bind;
+  if (std::size_t(options.task.index) >= options.spec.ps.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                options.task.str() + " is not in the cluster spec " + options.spec.str());
+  }
+  return options.spec.ps[std::size_t(options.task.index)];
+}
+
+bool on_loopback(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("localhost:") ||
+         address.starts_with("[::1]:");
+}
+
+class Server {
+ public:
+  explicit Server(const ServerOptions& options)
+      : options_(options),
+        threads_(thread_count(options)),
+        job_(options, [this] { wake_.raise(); }),
+        link_(make()) {}
+
+  void run() {
+    listen();
+    while (true) {
+      const TimePoint next = job_.turn(now());
+      switch (job_.end(now())) {
+        case Membership::End::kFinished:
+          return;
+        case Membership::End::kAbandoned:
+          abandoned();
+        case Membership::End::kNotYet:
+          break;
+      }
+      if (wait(next)) throw Error(ErrorCode::kCancelled, options_.task.str() + " was told to stop");
+    }
+  }
+
+  ServerSummary summary() {
+    const ServerAccount::Shares shares = job_.account().shares(threads_);
+    return {.applied = job_.applied(),
+            .seconds = shares.seconds,
+            .apply_share = shares.apply,
+            .queue_share = shares.queue,
+            .idle_share = shares.idle,
+            .error = {}};
+  }
+
+ private:
+  std::unique_ptr<Link> make() {
+    LinkOptions link;
+    link.threads = threads_;
+    if (options_.link_factory) return options_.link_factory(link);
+    return make_link(options_.link == "auto" ? "tcp" : options_.link, link);
+  }
+
+  void listen() {
+    const std::string address = link_->listen(
+        address_of(options_),
+        [this](std::shared_ptr<Connection> peer) { return job_.accept(std::move(peer)); });
+    if (!on_loopback(address) && link_->kind() != "inproc") {
+      job_.say(
+          fmt::format("warning: {} listens on {}: not encrypted, not authenticated; use it "
+                      "only in a network that you trust",
+                      options_.task.str(), address));
+    }
+    if (options_.listening) options_.listening(address);
+  }
+
+  [[noreturn]] void abandoned() {
+    throw Error(
+        ErrorCode::kUnavailable,
+        fmt::format("{} had no worker for {:.0f} s (--join-timeout): {}", options_.task.str(),
+                    std::chrono::duration<double>(options_.join_timeout).count(), job_.members()));
+  }
+
+  /// Until something happens or `next`. True when told to stop.
+  bool wait(TimePoint next) {
+    if (job_.spins()) {
+      next = std::min(next, now() + kSpinTurn);
+      while (now() < next) link_->help();
+      next = now();
+    }
+    const Duration left = std::clamp<Duration>(next - now(), Duration(0), kLongestWait);
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left);
+    pollfd fds[] = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
+                    {.fd = options_.stop_fd, .events = POLLIN, .revents = 0}};
+    const int ready = poll(fds, 2, int(ms.count()));
+    if (ready > 0 && fds[0].revents != 0) wake_.clear();
+    return ready > 0 && fds[1].revents != 0;
+  }
+
+  const ServerOptions& options_;
+  const int threads_;
+  EventFd wake_;
+  ServerJob job_;
+  std::unique_ptr<Link> link_;  // last: its threads call the job
+};
+
+}  // namespace
+
+ServerSummary serve(const ServerOptions& options, ServerSummary* summary) {
+  Server server(options);
+  try {
+    server.run();
+  } catch (const std::exception& error) {
+    if (summary != nullptr) {
+      *summary = server.summary();
+      summary->error = error.what();
+    }
+    throw;
+  }
+  ServerSummary done = server.summary();
+  if (summary != nullptr) *summary = done;
+  return done;
 }
 
 }  // namespace paceline

@@ -1,10 +1,279 @@
 #include "params/server_store.h"
 
-namespace paceline {
+#include <fmt/format.h>
 
-std::unique_ptr<ServerStore> ServerStore::join(const ServerStoreOptions&,
-                                               std::vector<VariableSpec>) {
-  throw Error(ErrorCode::kInternal, "[server_store] not here yet");
+#include <algorithm>
+#include <cstring>
+
+#include "params/joining.h"
+#include "params/ps_connection.h"
+#include "params/store_core.h"
+#include "params/store_steps.h"
+#include "params/wire.h"
+
+namespace paceline {
+namespace {
+
+// For the last frames of a worker that leaves.
+constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
+
+class ServerStoreImpl : public ServerStore {
+ public:
+  ServerStoreImpl(const ServerStoreOptions& options, std::vector<VariableSpec> variables)
+      : options_(options),
+        core_(std::move(variables), int(options.spec.ps.size()), options.spin,
+              options.reply_timeout),
+        steps_{.core = core_,
+               .connections = connections_,
+               .held = std::vector<Held>(core_.variables().size(), Held::kNothing),
+               .wait_initialised = [this] { wait_initialised(); }},
+        link_(make()) {
+    core_.set_link(link_.get());
+    join_all();
+  }
+
+  std::span<const VariableSpec> variables() const override { return core_.variables(); }
+  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) override {
+    return std::make_unique<ServerSteps>(steps_, plan, clipped);
+  }
+  void write(std::span<const VariableState> states, std::int64_t global_step) override;
+  bool initialised() const override {
+    return std::all_of(connections_.begin(), connections_.end(),
+                       [](const auto& ps) { return ps->initialised(); });
+  }
+  std::vector<VariableState> read(std::span<const VariableId> variables) override;
+  std::int64_t global_step() const override { return core_.global_step; }
+  StoreAccount account() const override;
+
+  void wait_initialised() override;
+  std::string placement_text() const override {
+    return paceline::placement_text(core_.variables(), core_.pieces());
+  }
+
+  bool all_warm() const override { return core_.all_warm; }
+  bool all_done() const override { return core_.all_done; }
+  void set_done() override {
+    for (const auto& ps : connections_) ps->send_small(MessageType::kDone, {});
+  }
+  bool wait_all_done(Deadline deadline) override {
+    return core_.wait(deadline, [&] { return core_.all_done.load(); });
+  }
+  void goodbye() override;
+
+ private:
+  std::unique_ptr<Link> make() const {
+    const LinkOptions link;
+    if (options_.link_factory) return options_.link_factory(link);
+    return make_link(options_.link == "auto" ? "tcp" : options_.link, link);
+  }
+  void join_all();
+  void write_piece(const Piece& piece, const VariableState& state);
+  void write_array(const Piece& piece, std::size_t array, std::span<const std::byte> bytes);
+  void check_state(const VariableState& state) const;
+  std::unique_ptr<ReadTarget> read_target(std::span<const VariableId> variables) const;
+  VariableState empty_state(VariableId variable) const;
+  void send_reads(std::span<const VariableId> variables);
+  const PsConnection& slowest(int written) const;
+
+  const ServerStoreOptions options_;
+  StoreCore core_;
+  std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps
+  StoreState steps_;
+  std::vector<VariableState> writing_;  // borrowed by frames until they are sent
+  SendSpace written_;                   // counts those frames
+  std::unique_ptr<Link> link_;          // last: its threads call what is above
+};
+
+void ServerStoreImpl::join_all() {
+  if (options_.spec.ps.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "[store] the cluster spec has no ps");
+  }
+  Joining joining(options_, core_, *link_);
+  for (std::size_t i = 0; i < options_.spec.ps.size(); ++i) {
+    connections_.push_back(std::make_unique<PsConnection>(core_, int(i), options_.spec.ps[i]));
+    joining.connect(*connections_.back());
+  }
+  for (const auto& ps : connections_) joining.agree(*ps);
+}
+
+void ServerStoreImpl::wait_initialised() {
+  if (initialised()) return;
+  Joining joining(options_, core_, *link_);
+  if (!joining.wait("the chief to initialise the variables", Deadline::after(options_.join_timeout),
+                    [this] { return initialised(); })) {
+    throw Error(ErrorCode::kUnavailable,
+                "the chief has not initialised the variables within --join-timeout");
+  }
+}
+
+void ServerStoreImpl::check_state(const VariableState& state) const {
+  const VariableSpec& variable = core_.variables()[std::size_t(state.variable)];
+  const std::vector<SlotSpec> slots = variable.rule.slots();
+  bool fits = state.value.dtype() == variable.dtype && state.value.shape() == variable.shape &&
+              (state.slots.empty() || state.slots.size() == slots.size());
+  for (std::size_t i = 0; fits && i < state.slots.size(); ++i) {
+    fits = state.slots[i].elements() == (slots[i].scalar ? 1 : variable.shape.elements());
+  }
+  if (!fits) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[store] what is written to {} is not {} {} with {} slots", variable.name,
+                    name_of(variable.dtype), variable.shape.str(), slots.size()));
+  }
+}
+
+void ServerStoreImpl::write_array(const Piece& piece, std::size_t array,
+                                  std::span<const std::byte> bytes) {
+  for (std::size_t offset = 0; offset < bytes.size(); offset += kChunkBytes) {
+    ++written_.in_flight;
+    connections_[std::size_t(piece.ps)]->send(
+        MessageType::kWrite, {.flags = std::uint16_t(array), .id = piece.id, .offset = offset},
+        bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset)), &SendSpace::sent,
+        &written_);
+  }
+}
+
+void ServerStoreImpl::write_piece(const Piece& piece, const VariableState& state) {
+  const std::vector<SlotSpec> slots = core_.variables()[std::size_t(piece.variable)].rule.slots();
+  const std::size_t begin = std::size_t(piece.first_row) * core_.row_bytes(piece.variable);
+  const auto rows = [&](const Tensor& tensor) {
+    return std::span(static_cast<const std::byte*>(tensor.raw()) + begin, core_.bytes_of(piece));
+  };
+  write_array(piece, 0, rows(state.value));
+  for (std::size_t i = 0; i < state.slots.size(); ++i) {
+    const Tensor& slot = state.slots[i];
+    write_array(piece, i + 1, slots[i].scalar ? std::as_bytes(slot.data<float>()) : rows(slot));
+  }
+}
+
+const PsConnection& ServerStoreImpl::slowest(int written) const {
+  for (const auto& ps : connections_) {
+    if (ps->written() <= written) return *ps;
+  }
+  return *connections_.front();
+}
+
+void ServerStoreImpl::write(std::span<const VariableState> states, std::int64_t global_step) {
+  core_.check();
+  for (const VariableState& state : states) check_state(state);
+  const int before = connections_.front()->written();
+  writing_.assign(states.begin(), states.end());
+  written_.wakeup = &core_.wakeup();
+  for (const VariableState& state : writing_) {
+    for (const Piece& piece : core_.pieces_of(state.variable)) write_piece(piece, state);
+  }
+  for (const auto& ps : connections_) {
+    ps->send_small(MessageType::kWriteEnd, encode_number(global_step));
+  }
+  const auto done = [&] {
+    return written_.in_flight == 0 &&
+           std::all_of(connections_.begin(), connections_.end(),
+                       [&](const auto& ps) { return ps->written() > before; });
+  };
+  if (!core_.wait(core_.reply_deadline(), done)) {
+    throw Error(ErrorCode::kDeadlineExceeded,
+                "values were written and not confirmed by " + slowest(before).text());
+  }
+  writing_.clear();
+  std::fill(steps_.held.begin(), steps_.held.end(), Held::kNothing);
+  wait_initialised();
+}
+
+VariableState ServerStoreImpl::empty_state(VariableId variable) const {
+  const VariableSpec& spec = core_.variables()[std::size_t(variable)];
+  VariableState state{.variable = variable, .value = Tensor(spec.dtype, spec.shape), .slots = {}};
+  for (const SlotSpec& slot : spec.rule.slots()) {
+    state.slots.emplace_back(DType::kFloat32, slot.scalar ? Shape{1} : spec.shape);
+  }
+  return state;
+}
+
+std::unique_ptr<ReadTarget> ServerStoreImpl::read_target(
+    std::span<const VariableId> variables) const {
+  auto target = std::make_unique<ReadTarget>();
+  target->index.assign(core_.variables().size(), -1);
+  target->other_scalars.resize(core_.pieces().size());
+  for (const VariableId variable : variables) {
+    target->index.at(std::size_t(variable)) = int(target->states.size());
+    target->states.push_back(empty_state(variable));
+    const std::vector<SlotSpec> slots = core_.variables()[std::size_t(variable)].rule.slots();
+    for (const Piece& piece : core_.pieces_of(variable)) {
+      target->missing += std::int64_t(core_.bytes_of(piece));
+      for (const SlotSpec& slot : slots) {
+        target->missing += std::int64_t(slot.scalar ? sizeof(float) : core_.bytes_of(piece));
+      }
+    }
+  }
+  return target;
+}
+
+void ServerStoreImpl::send_reads(std::span<const VariableId> variables) {
+  std::vector<std::vector<std::uint32_t>> ids(connections_.size());
+  for (const VariableId variable : variables) {
+    for (const Piece& piece : core_.pieces_of(variable)) {
+      ids[std::size_t(piece.ps)].push_back(piece.id);
+    }
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i].empty()) continue;
+    connections_[i]->send_small(MessageType::kRead, std::as_bytes(std::span(ids[i])));
+  }
+}
+
+// The values become what evaluate steps see too.
+std::vector<VariableState> ServerStoreImpl::read(std::span<const VariableId> variables) {
+  core_.check();
+  wait_initialised();
+  core_.start_read(read_target(variables));
+  send_reads(variables);
+  ReadTarget& target = core_.last_read();
+  if (!core_.wait(core_.reply_deadline(), [&] { return target.missing <= 0; })) {
+    core_.fail(
+        Error(ErrorCode::kDeadlineExceeded,
+              "variables were not sent within --reply-timeout by " + connections_.front()->text()));
+    core_.check();
+  }
+  for (const VariableState& state : target.states) {
+    const Tensor& held = core_.value(state.variable);
+    if (held.bytes() > 0) std::memcpy(held.raw(), state.value.raw(), held.bytes());
+    steps_.held[std::size_t(state.variable)] = Held::kWhole;
+  }
+  return std::move(target.states);
+}
+
+StoreAccount ServerStoreImpl::account() const {
+  StoreAccount account;
+  for (const auto& ps : connections_) {
+    const Traffic& traffic = ps->traffic();
+    account.bytes_sent += traffic.bytes_sent;
+    account.bytes_received += traffic.bytes_received;
+    account.transfer += Duration(traffic.busy_ns);
+  }
+  return account;
+}
+
+void ServerStoreImpl::goodbye() {
+  const Deadline deadline = Deadline::after(kGoodbyeTimeout);
+  for (const auto& ps : connections_) {
+    ps->leave();
+    ps->send_small(MessageType::kGoodbye, {});
+    ps->close(deadline);
+  }
+  try {
+    core_.wait(deadline, [&] {
+      return std::all_of(connections_.begin(), connections_.end(),
+                         [](const auto& ps) { return ps->closed(); });
+    });
+  } catch (const Error&) {
+    // A ps that was lost before needs no goodbye.
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ServerStore> ServerStore::join(const ServerStoreOptions& options,
+                                               std::vector<VariableSpec> variables) {
+  return std::make_unique<ServerStoreImpl>(options, std::move(variables));
 }
 
 }  // namespace paceline

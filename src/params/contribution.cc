@@ -1,0 +1,122 @@
+#include "params/contribution.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void fail(const std::string& why) { throw Error(ErrorCode::kDataLoss, "[ps] " + why); }
+
+}  // namespace
+
+void IncomingStep::begin(std::int64_t step, StepBegin begin, bool counts) {
+  if (open_) fail(fmt::format("step {} begins before step {} has ended", step, step_));
+  if (begin.learning_rates.size() != shard_.variables().size()) {
+    fail(fmt::format("{} learning rates for {} variables", begin.learning_rates.size(),
+                     shard_.variables().size()));
+  }
+  step_ = step;
+  begin_ = std::move(begin);
+  counts_ = counts;
+  open_ = true;
+}
+
+void IncomingStep::check_step(std::int64_t step, MessageType type) const {
+  if (!open_ || step != step_) {
+    fail(fmt::format("{} of step {} outside of it", name_of(type), step));
+  }
+}
+
+RuleStep IncomingStep::rule_step(std::size_t position, float clip_scale) const {
+  const ShardPiece& piece = shard_.at(position);
+  return {.learning_rate = begin_.learning_rates[std::size_t(piece.where().variable)],
+          .clip_scale = clip_scale,
+          .weight_decay = piece.variable().weight_decay,
+          .count = pieces_[position].count};
+}
+
+void IncomingStep::start(std::size_t position, IncomingPiece& piece) {
+  ShardPiece& target = shard_.at(position);
+  if (!target.variable().trained) fail("a contribution to frozen " + target.variable().name);
+  piece.started = true;
+  piece.received = 0;
+  const bool sparse = target.variable().sparse;
+  piece.expected = sparse ? piece.rows.size() * target.row_bytes() : target.bytes();
+  if (counts_) piece.count = target.begin_contribution();
+  const bool all = sparse || begin_.clipped;
+  const std::size_t bytes = all ? piece.expected : std::min(piece.expected, kChunkBytes);
+  if (piece.memory.size() < bytes) piece.memory = Buffer(bytes);
+}
+
+void IncomingStep::set_rows(std::size_t position, std::int64_t step,
+                            std::vector<std::int32_t> rows) {
+  check_step(step, MessageType::kRowIds);
+  const ShardPiece& target = shard_.at(position);
+  IncomingPiece& piece = pieces_[position];
+  if (!target.variable().sparse || piece.started) {
+    fail("unexpected rows of " + target.variable().name);
+  }
+  // Unique, so that the rule meets each row once; ascending makes that cheap to see.
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!target.has_row(rows[i]) || (i > 0 && rows[i] <= rows[i - 1])) {
+      fail(fmt::format("row {} of {} is not in piece {}, or not in ascending order", rows[i],
+                       target.variable().name, target.where().id));
+    }
+  }
+  piece.rows = std::move(rows);
+  start(position, piece);
+}
+
+IncomingPiece& IncomingStep::find(const FrameHeader& header) {
+  check_step(std::int64_t(header.step), MessageType::kChunk);
+  const std::size_t position = shard_.position(header.id);
+  IncomingPiece& piece = pieces_[position];
+  if (!piece.started) {
+    if (shard_.at(position).variable().sparse) fail("a contribution of rows without their ids");
+    start(position, piece);
+  }
+  if (header.offset != piece.received || header.payload_bytes > piece.expected - piece.received ||
+      header.payload_bytes % sizeof(float) != 0) {
+    fail(fmt::format("chunk of {} bytes at {} of piece {}, which has {} of {} bytes",
+                     header.payload_bytes, header.offset, header.id, piece.received,
+                     piece.expected));
+  }
+  return piece;
+}
+
+std::span<std::byte> IncomingStep::place(const FrameHeader& header) {
+  IncomingPiece& piece = find(header);
+  const bool whole = begin_.clipped || shard_.at(shard_.position(header.id)).variable().sparse;
+  if (!whole && header.payload_bytes > kChunkBytes) {
+    fail(fmt::format("a chunk of {} bytes, at most {} are allowed", header.payload_bytes,
+                     kChunkBytes));
+  }
+  return piece.memory.span().subspan(whole ? header.offset : 0, header.payload_bytes);
+}
+
+IncomingPiece& IncomingStep::arrived(const FrameHeader& header) {
+  IncomingPiece& piece = find(header);
+  piece.received += header.payload_bytes;
+  return piece;
+}
+
+IncomingPiece& IncomingStep::whole(std::size_t position) {
+  IncomingPiece& piece = pieces_[position];
+  if (!piece.started && shard_.at(position).bytes() == 0) start(position, piece);
+  if (!piece.started || piece.received != piece.expected) {
+    fail(fmt::format("step {} ends with {} of {} bytes for piece {}", step_, piece.received,
+                     piece.expected, shard_.at(position).where().id));
+  }
+  return piece;
+}
+
+void IncomingStep::end() {
+  for (IncomingPiece& piece : pieces_) piece.started = false;
+  open_ = false;
+}
+
+}  // namespace paceline

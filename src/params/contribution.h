@@ -1,0 +1,63 @@
+// What one worker contributes in one step, as its frames come in, piece by piece.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/buffer.h"
+#include "net/frame.h"
+#include "params/message.h"
+#include "params/shard.h"
+
+namespace paceline {
+
+/// A contribution to one piece, while it comes. Frames come in order, so it has arrived up to
+/// `received` bytes.
+struct IncomingPiece {
+  std::vector<std::int32_t> rows;  // sparse: which
+  bool started = false;
+  std::size_t received = 0;
+  std::size_t expected = 0;
+  std::int64_t count = 0;  // what Adam's t is for it
+  Buffer memory;           // clipped or sparse: all of it; else one chunk
+};
+
+/// The contributions of one connection. Checks every frame against the step that it belongs to and
+/// the piece that it is for; throws kDataLoss on one that cannot be. One thread at a time.
+class IncomingStep {
+ public:
+  explicit IncomingStep(Shard& shard) : shard_(shard), pieces_(shard.size()) {}
+
+  /// `counts`: false when this step was applied before and must not be again.
+  void begin(std::int64_t step, StepBegin begin, bool counts);
+  bool open() const { return open_; }
+  bool counts() const { return counts_; }
+  bool clipped() const { return begin_.clipped; }
+  std::int64_t step() const { return step_; }
+  /// Of the piece's variable, as the rule wants it.
+  RuleStep rule_step(std::size_t position, float clip_scale) const;
+
+  /// kRowIds: the rows that the chunks which follow are.
+  void set_rows(std::size_t position, std::int64_t step, std::vector<std::int32_t> rows);
+  /// kChunk: where its payload goes.
+  std::span<std::byte> place(const FrameHeader& header);
+  /// kChunk: it has come.
+  IncomingPiece& arrived(const FrameHeader& header);
+  /// At the end of the step. Throws unless all of it has come.
+  IncomingPiece& whole(std::size_t position);
+  void end();
+
+ private:
+  IncomingPiece& find(const FrameHeader& header);
+  void start(std::size_t position, IncomingPiece& piece);
+  void check_step(std::int64_t step, MessageType type) const;
+
+  Shard& shard_;
+  std::vector<IncomingPiece> pieces_;  // by position in the shard
+  StepBegin begin_;
+  std::int64_t step_ = -1;
+  bool open_ = false, counts_ = false;
+};
+
+}  // namespace paceline

@@ -1,0 +1,99 @@
+#include "params/joining.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "params/variable_wire.h"
+
+namespace paceline {
+namespace {
+
+constexpr Duration kFirstSay = std::chrono::seconds(1);
+constexpr Duration kSayEvery = std::chrono::seconds(10);
+constexpr Duration kFirstBackOff = std::chrono::milliseconds(20);
+// A worker is to be there within a second of its ps.
+constexpr Duration kLongestBackOff = std::chrono::milliseconds(500);
+constexpr Duration kOneTry = std::chrono::seconds(5);
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+Joining::Joining(const ServerStoreOptions& options, StoreCore& core, Link& link)
+    : options_(options),
+      core_(core),
+      link_(link),
+      deadline_(Deadline::after(options.join_timeout)),
+      incarnation_(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count())),
+      next_say_(now() + kFirstSay) {}
+
+void Joining::say_waiting(const std::string& what) {
+  if (now() < next_say_) return;
+  next_say_ = now() + kSayEvery;
+  if (options_.say) options_.say("waiting for " + what);
+}
+
+bool Joining::wait(const std::string& what, Deadline deadline, const std::function<bool()>& come) {
+  next_say_ = now() + kFirstSay;
+  while (!deadline.passed()) {
+    if (core_.wait(Deadline::at(std::min(deadline.time(), next_say_)), come)) return true;
+    say_waiting(what);
+  }
+  return false;
+}
+
+void Joining::too_late(const PsConnection& ps, const std::string& what) const {
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("{} {} within {:.0f} s (--join-timeout)", ps.name(), what,
+                          std::chrono::duration<double>(options_.join_timeout).count()));
+}
+
+bool Joining::try_once(PsConnection& ps, std::string& reason) {
+  try {
+    ps.connect(link_, Deadline::at(std::min(deadline_.time(), now() + kOneTry)));
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInvalidArgument) throw;
+    reason = error.what();
+    return false;
+  }
+}
+
+void Joining::connect(PsConnection& ps) {
+  std::string reason = "was not there";
+  next_say_ = now() + kFirstSay;
+  for (Duration back_off = kFirstBackOff; !try_once(ps, reason);
+       back_off = std::min(back_off * 3 / 2, kLongestBackOff)) {
+    if (deadline_.passed()) too_late(ps, "could not be reached: " + reason);
+    say_waiting(ps.name());
+    core_.wait(Deadline::at(std::min(deadline_.time(), now() + back_off)), [] { return false; });
+  }
+  say_hello(ps);
+}
+
+void Joining::say_hello(PsConnection& ps) {
+  ps.send_small(MessageType::kHello, encode(Hello{.version = kProtocolVersion,
+                                                  .job = "worker",
+                                                  .index = options_.task.index,
+                                                  .cluster_id = options_.cluster_id,
+                                                  .incarnation = incarnation_,
+                                                  .epoch = 0,
+                                                  .fingerprint = fingerprint_of(core_.variables()),
+                                                  .spin = options_.spin,
+                                                  .credentials = {}}));
+  if (!wait(ps.name(), deadline_, [&] { return ps.welcomed(); })) too_late(ps, "said nothing");
+  const Declare declare{.last_step = options_.last_step,
+                        .variables = {core_.variables().begin(), core_.variables().end()},
+                        .pieces = {core_.pieces().begin(), core_.pieces().end()}};
+  ps.send_small(MessageType::kDeclare, encode(declare));
+}
+
+void Joining::agree(PsConnection& ps) {
+  if (!wait("the chief to declare the variables to " + ps.name(), deadline_,
+            [&] { return ps.declared(); })) {
+    too_late(ps, "was told no variables by the chief");
+  }
+}
+
+}  // namespace paceline

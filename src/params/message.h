@@ -1,0 +1,121 @@
+// What tasks say to each other, and how it is laid out in a frame's payload. Format: docs/wire.md.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "net/frame.h"
+#include "params/placement.h"
+
+namespace paceline {
+
+constexpr std::uint32_t kProtocolVersion = 1;
+/// No frame with values or contributions is longer, unless one row is.
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+/// No other payload is longer.
+constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
+
+enum class MessageType : std::uint16_t {
+  kHello = 1,        // worker → ps: who I am
+  kWelcome = 2,      // ps → worker
+  kRefuse = 3,       // ps → worker: why not; the ps then closes
+  kDeclare = 4,      // worker → ps: the variables; the chief's count, the others' are compared
+  kDeclared = 5,     // ps → worker: agreed
+  kWrite = 6,        // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kWriteEnd = 7,     // chief → ps: all is written; the variables are initialised
+  kWritten = 8,      // ps → chief
+  kInitialised = 9,  // ps → all workers
+  kPull = 10,        // worker → ps: send these pieces
+  kPullRows = 11,    // worker → ps: send these rows of a piece
+  kValues = 12,      // ps → worker: bytes of a piece
+  kRowValues = 13,   // ps → worker: rows of a piece
+  kStepBegin = 14,   // worker → ps: what holds for all contributions of the step
+  kChunk = 15,       // worker → ps: bytes of a contribution
+  kRowIds = 16,      // worker → ps: which rows the chunks that follow are
+  kStepEnd = 17,     // worker → ps: the clip scale; what to send next
+  kStepDone = 18,    // ps 0 → worker: the global step it made
+  kJobState = 19,    // ps 0 → all workers, when it changes
+  kRead = 20,        // worker → ps: send pieces with their slots
+  kState = 21,       // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kDone = 22,        // worker → ps: my training is over
+  kGoodbye = 23,     // worker → ps: I leave in good order
+};
+
+/// "step_begin"; "unknown (77)".
+std::string name_of(MessageType type);
+
+/// Identity of a worker.
+struct Hello {
+  std::uint32_t version = kProtocolVersion;
+  std::string job;  // "worker"
+  std::int32_t index = 0;
+  std::string cluster_id;
+  std::uint64_t incarnation = 0;  // of one task, a newer process has a larger one
+  std::uint64_t epoch = 0;        // membership epoch last seen; 0: none
+  std::uint64_t fingerprint = 0;  // of the variables
+  bool spin = false;              // asks the ps to poll while it is connected
+  std::string credentials;        // room for authentication; empty in this version
+  bool operator==(const Hello&) const = default;
+};
+
+struct Welcome {
+  std::uint64_t incarnation = 0;  // of the ps
+  std::uint64_t epoch = 0;
+  bool operator==(const Welcome&) const = default;
+};
+
+struct Declare {
+  std::int64_t last_step = 0;
+  std::vector<VariableSpec> variables;
+  std::vector<Piece> pieces;
+  bool operator==(const Declare&) const = default;
+};
+
+struct StepBegin {
+  bool clipped = false;
+  std::int64_t examples = 0;
+  std::vector<float> learning_rates;  // by variable
+};
+
+/// What a step ends with: for each piece, in the order in which the next step first needs it.
+struct StepEnd {
+  struct Entry {
+    std::uint32_t piece = 0;
+    bool contributed = false;
+    std::vector<std::int32_t> next_rows;  // of the variable; sent after the contribution is applied
+  };
+  float clip_scale = 1;
+  std::vector<Entry> entries;
+};
+
+struct JobState {
+  bool all_warm = false, all_done = false;
+  bool operator==(const JobState&) const = default;
+};
+
+std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const Welcome& welcome);
+std::vector<std::byte> encode(const Declare& declare);
+std::vector<std::byte> encode(const JobState& state);
+std::vector<std::byte> encode_number(std::int64_t number);
+std::vector<std::byte> encode_text(std::string_view text);
+
+/// All throw kDataLoss naming the message.
+Hello decode_hello(std::span<const std::byte> payload);
+Welcome decode_welcome(std::span<const std::byte> payload);
+Declare decode_declare(std::span<const std::byte> payload);
+JobState decode_job_state(std::span<const std::byte> payload);
+StepBegin decode_step_begin(std::span<const std::byte> payload);
+StepEnd decode_step_end(std::span<const std::byte> payload);
+std::int64_t decode_number(std::span<const std::byte> payload, MessageType type);
+std::string decode_text(std::span<const std::byte> payload, MessageType type);
+/// Piece ids (kPull, kRead).
+std::vector<std::uint32_t> decode_pieces(std::span<const std::byte> payload, MessageType type);
+/// Row ids (kPullRows, kRowIds).
+std::vector<std::int32_t> decode_rows(std::span<const std::byte> payload, MessageType type);
+
+}  // namespace paceline

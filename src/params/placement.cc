@@ -1,0 +1,92 @@
+#include "params/placement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace paceline {
+namespace {
+
+std::size_t variable_bytes(const VariableSpec& variable) {
+  return std::size_t(variable.shape.elements()) * size_of(variable.dtype);
+}
+
+// Into how many pieces a variable is cut so that none is larger than the fair share, as far as its
+// rows allow.
+std::int64_t cuts(const VariableSpec& variable, std::size_t total, int num_ps) {
+  const std::size_t bytes = variable_bytes(variable);
+  if (bytes * std::size_t(num_ps) <= total) return 1;
+  const std::int64_t wanted = std::int64_t((bytes * std::size_t(num_ps) + total - 1) / total);
+  return std::clamp<std::int64_t>(row_count(variable), 1, std::min<std::int64_t>(wanted, num_ps));
+}
+
+std::vector<Piece> cut_variables(std::span<const VariableSpec> variables, int num_ps) {
+  std::size_t total = 0;
+  for (const VariableSpec& variable : variables) total += variable_bytes(variable);
+  std::vector<Piece> pieces;
+  for (std::size_t v = 0; v < variables.size(); ++v) {
+    const std::int64_t count = cuts(variables[v], total, num_ps);
+    const std::int64_t rows = row_count(variables[v]);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t first = rows * i / count;
+      pieces.push_back(
+          {std::uint32_t(pieces.size()), VariableId(v), first, rows * (i + 1) / count - first, 0});
+    }
+  }
+  return pieces;
+}
+
+}  // namespace
+
+std::int64_t row_count(const VariableSpec& variable) {
+  return variable.shape.rank() == 0 ? 1 : variable.shape[0];
+}
+
+std::int64_t row_elements(const VariableSpec& variable) {
+  std::int64_t elements = 1;
+  for (int i = 1; i < variable.shape.rank(); ++i) elements *= variable.shape[i];
+  return elements;
+}
+
+std::size_t row_bytes(const VariableSpec& variable) {
+  return std::size_t(row_elements(variable)) * size_of(variable.dtype);
+}
+
+std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece) {
+  return std::size_t(piece.rows) * row_bytes(variable);
+}
+
+std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps) {
+  PACELINE_CHECK(num_ps > 0);
+  std::vector<Piece> pieces = cut_variables(variables, num_ps);
+  const auto bytes = [&](std::size_t i) {
+    return piece_bytes(variables[std::size_t(pieces[i].variable)], pieces[i]);
+  };
+  std::vector<std::size_t> order(pieces.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return bytes(a) > bytes(b); });
+  std::vector<std::size_t> load(std::size_t(num_ps), 0);
+  for (const std::size_t i : order) {
+    const auto least = std::min_element(load.begin(), load.end());
+    *least += bytes(i);
+    pieces[i].ps = int(least - load.begin());
+  }
+  return pieces;
+}
+
+std::string placement_text(std::span<const VariableSpec> variables, std::span<const Piece> pieces) {
+  std::string text;
+  for (const Piece& piece : pieces) {
+    const VariableSpec& variable = variables[std::size_t(piece.variable)];
+    text += fmt::format("{} rows {}-{} of {}: {} bytes on ps:{}\n", variable.name, piece.first_row,
+                        piece.first_row + piece.rows, row_count(variable),
+                        piece_bytes(variable, piece), piece.ps);
+  }
+  return text;
+}
+
+}  // namespace paceline

@@ -1,0 +1,37 @@
+// Which rows of which variable live on which ps.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/parameter_store.h"
+
+namespace paceline {
+
+/// Rows [first_row, first_row + rows) of a variable, on one ps. A scalar has one row.
+struct Piece {
+  std::uint32_t id = 0;  // position in the list of all pieces
+  VariableId variable = 0;
+  std::int64_t first_row = 0;
+  std::int64_t rows = 0;
+  int ps = 0;
+  bool operator==(const Piece&) const = default;
+};
+
+std::int64_t row_count(const VariableSpec& variable);
+std::int64_t row_elements(const VariableSpec& variable);
+std::size_t row_bytes(const VariableSpec& variable);
+std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
+
+/// Places variables by bytes, the largest first onto the least loaded ps (Graham's longest
+/// processing time first, SIAM J. Appl. Math. 1969); equal ones by position in the list. A variable
+/// larger than total/num_ps is split by rows first. Depends on the arguments only; the pieces are
+/// in order of variable, then row.
+std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
+
+/// One line a piece: variable, rows, bytes, ps.
+std::string placement_text(std::span<const VariableSpec> variables, std::span<const Piece> pieces);
+
+}  // namespace paceline

@@ -1,0 +1,175 @@
+#include "params/ps_connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void fail(const std::string& why) {
+  throw Error(ErrorCode::kDataLoss, "[store] " + why);
+}
+
+}  // namespace
+
+PsConnection::PsConnection(StoreCore& core, int ps, std::string address)
+    : core_(core), ps_(ps), address_(std::move(address)) {}
+
+void PsConnection::connect(Link& link, Deadline deadline) {
+  connection_ = link.connect(address_, *this, deadline);
+}
+
+std::string PsConnection::name() const { return fmt::format("ps:{} at {}", ps_, address_); }
+
+std::string PsConnection::text() const {
+  const std::int64_t steps = core_.steps_sent;
+  const std::string step =
+      steps == 0 ? "before the first step" : fmt::format("in step {}", steps - 1);
+  const MessageType last = last_type_;
+  return fmt::format("{} {}, last message {}", name(), step, name_of(last));
+}
+
+void PsConnection::send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
+                        void (*sent)(void*), void* context) {
+  header.type = std::uint16_t(type);
+  header.payload_bytes = std::uint32_t(payload.size());
+  connection_->send(header, payload, sent, context);
+}
+
+void PsConnection::send_control(MessageType type, FrameHeader header,
+                                ControlBuffers::Buffer& payload) {
+  send(type, header, payload.bytes, &ControlBuffers::sent, &payload);
+}
+
+void PsConnection::send_small(MessageType type, std::span<const std::byte> payload) {
+  ControlBuffers::Buffer& buffer = control_.take();
+  buffer.bytes.assign(payload.begin(), payload.end());
+  send_control(type, {}, buffer);
+}
+
+void PsConnection::leave() { leaving_ = true; }
+
+void PsConnection::close(Deadline deadline) { connection_->close(deadline); }
+
+const Piece& PsConnection::piece(std::uint32_t id) const {
+  if (id >= core_.pieces().size() || core_.pieces()[id].ps != ps_) {
+    fail(fmt::format("piece {} is not on ps:{}", id, ps_));
+  }
+  return core_.pieces()[id];
+}
+
+std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
+  const MessageType type{header.type};
+  if (type == MessageType::kValues) {
+    const std::span<std::byte> all = core_.value_of(piece(header.id));
+    if (header.offset > all.size() || header.payload_bytes > all.size() - header.offset) {
+      fail(fmt::format("values of {} bytes at {} of piece {}, which has {}", header.payload_bytes,
+                       header.offset, header.id, all.size()));
+    }
+    return all.subspan(header.offset, header.payload_bytes);
+  }
+  if (type == MessageType::kState) {
+    piece(header.id);
+    return core_.place_state(header);
+  }
+  const bool rows = type == MessageType::kRowValues;
+  if (header.payload_bytes > (rows ? kMaxPayloadBytes : kMaxControlBytes)) {
+    fail(fmt::format("{} of {} bytes is too long", name_of(type), header.payload_bytes));
+  }
+  if (received_.size() < header.payload_bytes) received_.resize(header.payload_bytes);
+  return std::span(received_).first(header.payload_bytes);
+}
+
+void PsConnection::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+  const MessageType type{header.type};
+  last_type_ = type;
+  handle(type, header, payload);
+}
+
+void PsConnection::handle(MessageType type, const FrameHeader& header,
+                          std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kValues:
+      return core_.arrive(piece(header.id), payload.size());
+    case MessageType::kRowValues:
+      return on_row_values(header, payload);
+    case MessageType::kState:
+      return on_state(payload.size());
+    case MessageType::kStepDone:
+      set_global_step(payload, type);
+      ++core_.steps_done;
+      break;
+    case MessageType::kInitialised:
+      if (ps_ == 0) set_global_step(payload, type);
+      initialised_ = true;
+      break;
+    case MessageType::kJobState:
+      on_job_state(payload);
+      break;
+    case MessageType::kWelcome:
+      decode_welcome(payload);
+      welcomed_ = true;
+      break;
+    case MessageType::kDeclared:
+      declared_ = true;
+      break;
+    case MessageType::kWritten:
+      ++written_;
+      break;
+    case MessageType::kRefuse:
+      return core_.fail(Error(ErrorCode::kFailedPrecondition,
+                              fmt::format("{}: {}", name(), decode_text(payload, type))));
+    default:
+      fail("unexpected message " + name_of(type));
+  }
+  core_.notify();
+}
+
+void PsConnection::set_global_step(std::span<const std::byte> payload, MessageType type) {
+  core_.global_step = decode_number(payload, type);
+}
+
+void PsConnection::on_job_state(std::span<const std::byte> payload) {
+  const JobState state = decode_job_state(payload);
+  core_.all_warm = state.all_warm;
+  core_.all_done = state.all_done;
+}
+
+// The rows come with their ids, because they lie apart in the variable.
+void PsConnection::on_row_values(const FrameHeader& header, std::span<const std::byte> payload) {
+  const Piece& target = piece(header.id);
+  const std::size_t row = core_.row_bytes(target.variable);
+  std::uint32_t count = 0;
+  if (payload.size() >= sizeof(count)) std::memcpy(&count, payload.data(), sizeof(count));
+  if (payload.size() < sizeof(count) ||
+      payload.size() - sizeof(count) != std::size_t(count) * (sizeof(std::int32_t) + row)) {
+    fail(fmt::format("{} rows in {} bytes", count, payload.size()));
+  }
+  const std::byte* ids = payload.data() + sizeof(count);
+  const std::byte* values = ids + std::size_t(count) * sizeof(std::int32_t);
+  const std::span<std::byte> place = core_.value_of(target);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::int32_t id = 0;
+    std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
+    const std::int64_t at = id - target.first_row;
+    if (at < 0 || at >= target.rows) fail(fmt::format("row {} is not in piece {}", id, header.id));
+    if (row > 0) std::memcpy(place.data() + std::size_t(at) * row, values + i * row, row);
+  }
+  core_.arrive(target, std::size_t(count) * row);
+}
+
+void PsConnection::on_state(std::size_t bytes) {
+  ReadTarget* const target = core_.reading();
+  if (target == nullptr) fail("a state that nobody asked for");
+  if ((target->missing -= std::int64_t(bytes)) <= 0) core_.notify();
+}
+
+void PsConnection::on_closed(const Error& error) {
+  closed_ = true;
+  if (leaving_) return core_.notify();
+  core_.fail(Error(ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())));
+}
+
+}  // namespace paceline

@@ -1,0 +1,73 @@
+// One ps as a worker sees it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "net/link.h"
+#include "params/control_buffers.h"
+#include "params/message.h"
+#include "params/store_core.h"
+
+namespace paceline {
+
+/// Sends requests; writes what comes into the core. The core and the connection's link: the core
+/// outlives this, the link does not.
+class PsConnection : public Receiver {
+ public:
+  PsConnection(StoreCore& core, int ps, std::string address);
+
+  /// One try; throws what Link::connect throws.
+  void connect(Link& link, Deadline deadline);
+  int ps() const { return ps_; }
+  /// "ps:0 at host:2222".
+  std::string name() const;
+  /// With the last step and the last message.
+  std::string text() const;
+
+  /// A small message whose payload lies in a buffer of control().take().
+  void send_control(MessageType type, FrameHeader header, ControlBuffers::Buffer& payload);
+  void send_small(MessageType type, std::span<const std::byte> payload);
+  /// The payload is borrowed until `sent` is called.
+  void send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
+            void (*sent)(void*), void* context);
+  ControlBuffers& control() { return control_; }
+  const Traffic& traffic() const { return connection_->traffic(); }
+  /// From now on its end is no error.
+  void leave();
+  void close(Deadline deadline);
+
+  bool welcomed() const { return welcomed_; }
+  bool declared() const { return declared_; }
+  bool initialised() const { return initialised_; }
+  int written() const { return written_; }
+  bool closed() const { return closed_; }
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_closed(const Error& error) override;
+
+ private:
+  const Piece& piece(std::uint32_t id) const;
+  void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_row_values(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_state(std::size_t bytes);
+  void on_job_state(std::span<const std::byte> payload);
+  void set_global_step(std::span<const std::byte> payload, MessageType type);
+
+  StoreCore& core_;
+  const int ps_;
+  const std::string address_;
+  std::shared_ptr<Connection> connection_;
+  ControlBuffers control_;
+  std::vector<std::byte> received_;
+  std::atomic<bool> welcomed_{false}, declared_{false}, initialised_{false}, closed_{false};
+  std::atomic<bool> leaving_{false};
+  std::atomic<int> written_{0};
+  std::atomic<MessageType> last_type_{};
+};
+
+}  // namespace paceline

@@ -1,0 +1,100 @@
+#include "params/replies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kMostBeforeHandshake = std::size_t{1} << 20;
+constexpr std::size_t kMostBesideValues = std::size_t{64} << 20;
+
+}  // namespace
+
+Replies::Replies(std::shared_ptr<Connection> connection)
+    : connection_(std::move(connection)),
+      blocks_(std::make_shared<ReplyBlocks>(kMostBeforeHandshake)) {}
+
+void Replies::allow(const Shard& shard) { blocks_->allow(2 * shard.bytes() + kMostBesideValues); }
+
+std::shared_ptr<Connection> Replies::connection() {
+  const std::lock_guard lock(mutex_);
+  return connection_;
+}
+
+void Replies::send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block) {
+  const std::shared_ptr<Connection> to = connection();
+  if (!to) return;
+  FrameHeader typed = header;
+  typed.type = std::uint16_t(type);
+  ReplyBlocks::send(*to, typed, std::move(block));
+}
+
+void Replies::send(MessageType type, std::span<const std::byte> payload, std::uint64_t step) {
+  ReplyBlocks::Lent block = take(payload.size());
+  std::copy(payload.begin(), payload.end(), block->span().begin());
+  send_block(type, {.step = step}, std::move(block));
+}
+
+void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
+  for (std::size_t offset = 0; offset < piece.bytes(); offset += kChunkBytes) {
+    ReplyBlocks::Lent block = take(std::min(kChunkBytes, piece.bytes() - offset));
+    piece.copy(offset, block->span());
+    send_block(MessageType::kValues, {.id = piece.where().id, .offset = offset, .step = step},
+               std::move(block));
+  }
+  if (piece.variable().rewritten_after_reply) piece.rewrite();
+}
+
+void Replies::send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step) {
+  if (!std::all_of(rows.begin(), rows.end(),
+                   [&](std::int32_t row) { return piece.has_row(row); })) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[ps] rows of {} are asked for that are not in piece {}",
+                            piece.variable().name, piece.where().id));
+  }
+  const std::size_t row = piece.row_bytes() + sizeof(std::int32_t);
+  const std::size_t most = std::max<std::size_t>(1, kChunkBytes / row);
+  for (std::size_t done = 0; done < rows.size(); done += most) {
+    const std::span<const std::int32_t> some =
+        rows.subspan(done, std::min(most, rows.size() - done));
+    ReplyBlocks::Lent block = take(sizeof(std::uint32_t) + some.size() * row);
+    const std::uint32_t count = std::uint32_t(some.size());
+    std::byte* at = block->span().data();
+    std::memcpy(at, &count, sizeof(count));
+    std::memcpy(at + sizeof(count), some.data(), some.size_bytes());
+    piece.copy_rows(some, block->span().subspan(sizeof(count) + some.size_bytes()));
+    send_block(MessageType::kRowValues, {.id = piece.where().id, .step = step}, std::move(block));
+  }
+}
+
+void Replies::send_state(ShardPiece& piece) {
+  const Buffer moment(piece.all_bytes());
+  piece.copy_all(moment.span());
+  std::size_t begin = 0;
+  for (std::size_t array = 0; array < piece.arrays(); ++array) {
+    const std::size_t bytes = piece.array_bytes(array);
+    for (std::size_t offset = 0; offset < bytes; offset += kChunkBytes) {
+      ReplyBlocks::Lent block = take(std::min(kChunkBytes, bytes - offset));
+      std::memcpy(block->span().data(), moment.data() + begin + offset, block->bytes);
+      const FrameHeader header{
+          .flags = std::uint16_t(array), .id = piece.where().id, .offset = offset};
+      send_block(MessageType::kState, header, std::move(block));
+    }
+    begin += bytes;
+  }
+}
+
+void Replies::close(Deadline deadline) {
+  if (const std::shared_ptr<Connection> open = connection()) open->close(deadline);
+}
+
+void Replies::drop() {
+  std::shared_ptr<Connection> ended;
+  const std::lock_guard lock(mutex_);
+  ended.swap(connection_);
+}
+
+}  // namespace paceline

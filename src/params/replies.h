@@ -1,0 +1,45 @@
+// What a ps sends to one worker.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "net/link.h"
+#include "params/message.h"
+#include "params/reply_blocks.h"
+#include "params/shard.h"
+
+namespace paceline {
+
+/// Cuts values into frames of at most kChunkBytes, each a copy made under the piece's lock. Safe
+/// from any thread; after drop() it sends nothing.
+class Replies {
+ public:
+  explicit Replies(std::shared_ptr<Connection> connection);
+
+  /// Before the handshake little may pile up, after it as much as all values need.
+  void allow(const Shard& shard);
+  void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
+  /// All of a piece (kValues), then rewrites it if that is asked for.
+  void send_values(ShardPiece& piece, std::uint64_t step);
+  /// Rows, named as in the variable (kRowValues). Throws kDataLoss unless they are in the piece.
+  void send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step);
+  /// Value and slots of one moment (kState).
+  void send_state(ShardPiece& piece);
+
+  ReplyBlocks::Lent take(std::size_t bytes) { return blocks_->take(bytes); }
+  void send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block);
+
+  void close(Deadline deadline);
+  /// The connection has ended.
+  void drop();
+
+ private:
+  std::shared_ptr<Connection> connection();
+
+  std::mutex mutex_;
+  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<ReplyBlocks> blocks_;
+};
+
+}  // namespace paceline

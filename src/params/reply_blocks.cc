@@ -1,0 +1,48 @@
+#include "params/reply_blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "params/message.h"
+
+namespace paceline {
+
+ReplyBlocks::~ReplyBlocks() = default;
+
+ReplyBlocks::Lent ReplyBlocks::take(std::size_t bytes) {
+  std::unique_ptr<Block> block;
+  {
+    const std::lock_guard lock(mutex_);
+    if (lent_bytes_ + bytes > most_bytes_) {
+      throw Error(ErrorCode::kUnavailable,
+                  fmt::format("it reads too slowly: {} bytes of replies wait", lent_bytes_));
+    }
+    lent_bytes_ += bytes;
+    if (!free_.empty()) {
+      block = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (!block) block = std::make_unique<Block>();
+  if (block->memory.size() < bytes) block->memory = Buffer(std::max(bytes, std::size_t{4096}));
+  block->bytes = bytes;
+  block->owner = shared_from_this();
+  return Lent(block.release());
+}
+
+void ReplyBlocks::give_back(Block* block) {
+  const std::shared_ptr<ReplyBlocks> owner = std::move(block->owner);
+  const std::lock_guard lock(owner->mutex_);
+  owner->lent_bytes_ -= block->bytes;
+  owner->free_.emplace_back(block);
+}
+
+void ReplyBlocks::send(Connection& connection, FrameHeader header, Lent block) {
+  header.payload_bytes = std::uint32_t(block->bytes);
+  const std::span<const std::byte> payload = block->span();
+  connection.send(
+      header, payload, [](void* lent) { give_back(static_cast<Block*>(lent)); }, block.release());
+}
+
+}  // namespace paceline

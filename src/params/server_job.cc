@@ -1,0 +1,251 @@
+#include "params/server_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "params/server_peer.h"
+#include "params/server_store.h"
+#include "params/variable_wire.h"
+
+namespace paceline {
+namespace {
+
+// Who connects and says nothing is closed after this.
+constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
+constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
+    : options_(options),
+      wake_(std::move(wake)),
+      incarnation_(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count())),
+      membership_({.workers = int(options.spec.workers.size()),
+                   .join_timeout = options.join_timeout,
+                   .warm_steps = kUntimedSteps},
+                  now()) {
+  membership_.set_last_step(options.last_step);
+}
+
+ServerJob::~ServerJob() = default;
+
+void ServerJob::say(const std::string& line) const {
+  if (options_.say) options_.say(line);
+}
+
+Receiver* ServerJob::accept(std::shared_ptr<Connection> connection) {
+  const std::lock_guard lock(mutex_);
+  peers_.push_back(std::make_unique<ServerPeer>(*this, std::move(connection), now()));
+  wake_();
+  return peers_.back().get();
+}
+
+std::string ServerJob::why_not(const Hello& hello) const {
+  if (hello.version != kProtocolVersion) {
+    return fmt::format("protocol version {} here, {} there", kProtocolVersion, hello.version);
+  }
+  if (hello.job != "worker") {
+    return fmt::format("a ps serves workers; the other is {}:{}", hello.job, hello.index);
+  }
+  if (hello.cluster_id != options_.cluster_id) {
+    return fmt::format("cluster id '{}' here, '{}' there", options_.cluster_id, hello.cluster_id);
+  }
+  return {};
+}
+
+std::string ServerJob::greet(ServerPeer& peer, const Hello& hello) {
+  if (std::string why = why_not(hello); !why.empty()) return why;
+  const std::lock_guard lock(mutex_);
+  bool replaced = false;
+  std::string why = membership_.join(hello.index, hello.incarnation, now(), replaced);
+  if (!why.empty()) return why;
+  for (const auto& other : peers_) {
+    if (replaced && other->standing.worker == hello.index && !other->standing.closed) {
+      closing_.push_back(other.get());
+    }
+  }
+  peer.standing.worker = hello.index;
+  peer.standing.incarnation = hello.incarnation;
+  peer.standing.spin = hello.spin;
+  if (hello.spin) ++spinning_;
+  peer.replies().send(MessageType::kWelcome,
+                      encode(Welcome{.incarnation = incarnation_, .epoch = membership_.epoch()}));
+  wake_();
+  return {};
+}
+
+void ServerJob::refuse(ServerPeer& peer, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  refuse_locked(peer, why);
+}
+
+void ServerJob::refuse_locked(ServerPeer& peer, const std::string& why) {
+  peer.standing.refused = true;
+  peer.replies().send(MessageType::kRefuse,
+                      encode_text(fmt::format("{} refuses: {}", name(), why)));
+  closing_.push_back(&peer);
+  say(fmt::format("refused {}: {}", peer.text(), why));
+  wake_();
+}
+
+// The chief's list counts. Another worker's may come first, and is then compared when that comes.
+void ServerJob::declare(ServerPeer& peer, Declare declare) {
+  const std::lock_guard lock(mutex_);
+  const bool chief = peer.standing.worker == 0;
+  peer.standing.declared = std::move(declare);
+  if (chief && !declared_) take_declaration(*peer.standing.declared);
+  if (!declared_) return;
+  for (const auto& other : peers_) {
+    if (other->standing.declared && !other->standing.closed) check_variables(*other);
+  }
+  wake_();
+}
+
+void ServerJob::take_declaration(Declare declare) {
+  shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, options_.task.index);
+  if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
+  declared_ = std::move(declare);
+}
+
+void ServerJob::check_variables(ServerPeer& peer) {
+  const Declare theirs = std::move(*peer.standing.declared);
+  peer.standing.declared.reset();
+  const std::string task = fmt::format("worker:{}", peer.standing.worker);
+  const std::string difference =
+      first_difference(declared_->variables, "the chief", theirs.variables, task);
+  if (!difference.empty()) return refuse_locked(peer, "other variables: " + difference);
+  if (theirs.pieces != declared_->pieces) {
+    return refuse_locked(peer, fmt::format("the chief places {} pieces, {} places {} otherwise",
+                                           declared_->pieces.size(), task, theirs.pieces.size()));
+  }
+  agree(peer);
+}
+
+void ServerJob::agree(ServerPeer& peer) {
+  peer.standing.agreed = true;
+  peer.replies().send(MessageType::kDeclared, {});
+  if (initialised_) {
+    peer.replies().send(MessageType::kInitialised, encode_number(membership_.global_step()));
+  }
+  if (counts_steps()) peer.replies().send(MessageType::kJobState, encode(told_));
+}
+
+Shard& ServerJob::shard_for(ServerPeer& peer, bool initialised) {
+  const std::lock_guard lock(mutex_);
+  if (!peer.standing.agreed) {
+    throw Error(ErrorCode::kFailedPrecondition, "[ps] the variables are not agreed on yet");
+  }
+  if (initialised && !initialised_) {
+    throw Error(ErrorCode::kFailedPrecondition, "[ps] the variables are not initialised yet");
+  }
+  return *shard_;
+}
+
+void ServerJob::initialise(ServerPeer& peer, std::int64_t global_step) {
+  shard_for(peer, false);
+  const std::lock_guard lock(mutex_);
+  if (peer.standing.worker != 0) {
+    throw Error(ErrorCode::kFailedPrecondition, "[ps] only the chief initialises");
+  }
+  initialised_ = true;
+  membership_.set_global_step(global_step);
+  peer.replies().send(MessageType::kWritten, {});
+  for (const auto& other : peers_) {
+    if (!other->standing.agreed || other->standing.closed) continue;
+    other->replies().send(MessageType::kInitialised, encode_number(global_step));
+  }
+}
+
+bool ServerJob::begin_step(ServerPeer& peer, std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  return membership_.begin_step(peer.standing.worker, peer.standing.incarnation, step);
+}
+
+std::int64_t ServerJob::end_step(ServerPeer& peer, bool counts) {
+  const std::lock_guard lock(mutex_);
+  if (counts) ++applied_;
+  const std::int64_t global_step =
+      membership_.end_step(peer.standing.worker, peer.standing.incarnation, counts);
+  tell_job_state(now());
+  return global_step;
+}
+
+void ServerJob::set_done(ServerPeer& peer) {
+  const std::lock_guard lock(mutex_);
+  membership_.set_done(peer.standing.worker, peer.standing.incarnation);
+  tell_job_state(now());
+}
+
+void ServerJob::say_goodbye(ServerPeer& peer) {
+  const std::lock_guard lock(mutex_);
+  peer.standing.left = true;
+  membership_.say_goodbye(peer.standing.worker, peer.standing.incarnation, now());
+  tell_job_state(now());
+  wake_();
+}
+
+void ServerJob::closed(ServerPeer& peer, const Error& error) {
+  const std::lock_guard lock(mutex_);
+  ServerPeer::Standing& standing = peer.standing;
+  standing.closed = true;
+  if (standing.spin) --spinning_;
+  if (standing.worker >= 0) {
+    membership_.lose(standing.worker, standing.incarnation, now());
+    tell_job_state(now());
+  }
+  const bool expected = standing.left || standing.refused;
+  if (!expected) say(fmt::format("lost {}: {}", peer.text(), error.what()));
+  wake_();
+}
+
+void ServerJob::tell_job_state(TimePoint time) {
+  const JobState state = membership_.job_state(time);
+  if (!counts_steps() || state == told_) return;
+  told_ = state;
+  for (const auto& peer : peers_) {
+    const ServerPeer::Standing& standing = peer->standing;
+    if (!standing.agreed || standing.left || standing.closed) continue;
+    try {
+      peer->replies().send(MessageType::kJobState, encode(state));
+    } catch (const Error&) {
+      closing_.push_back(peer.get());
+      wake_();
+    }
+  }
+}
+
+TimePoint ServerJob::turn(TimePoint time) {
+  std::vector<ServerPeer*> closing;
+  TimePoint next;
+  {
+    const std::lock_guard lock(mutex_);
+    tell_job_state(time);
+    next = membership_.next_change(time);
+    for (const auto& peer : peers_) {
+      const ServerPeer::Standing& standing = peer->standing;
+      if (standing.worker >= 0 || standing.closed || standing.refused) continue;
+      const TimePoint timeout = standing.accepted + kHandshakeTimeout;
+      if (time >= timeout) closing_.push_back(peer.get());
+      if (time < timeout) next = std::min(next, timeout);
+    }
+    closing.swap(closing_);
+  }
+  // Outside the lock: closing ends in on_closed, which takes it.
+  for (ServerPeer* peer : closing) peer->replies().close(Deadline::after(kCloseTimeout));
+  return next;
+}
+
+Membership::End ServerJob::end(TimePoint time) const {
+  const std::lock_guard lock(mutex_);
+  return membership_.end(time);
+}
+
+std::string ServerJob::members() const {
+  const std::lock_guard lock(mutex_);
+  return membership_.text();
+}
+
+}  // namespace paceline

@@ -1,0 +1,85 @@
+// What all connections of one ps share: who takes part, the shard, and who is told what.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/link.h"
+#include "params/membership.h"
+#include "params/message.h"
+#include "params/server.h"
+#include "params/server_account.h"
+#include "params/shard.h"
+
+namespace paceline {
+
+class ServerPeer;
+
+/// Calls may come from any thread. Its lock is held for small messages only, never while a rule is
+/// applied.
+class ServerJob {
+ public:
+  /// `wake` is called when `turn` has something to do; it must not block.
+  ServerJob(const ServerOptions& options, std::function<void()> wake);
+  ~ServerJob();
+
+  Receiver* accept(std::shared_ptr<Connection> connection);
+
+  // Calls of a connection; those that return a text say why it is refused.
+  std::string greet(ServerPeer& peer, const Hello& hello);
+  void declare(ServerPeer& peer, Declare declare);
+  /// What the peer works on. Throws kFailedPrecondition unless it has agreed on the variables, or,
+  /// when `initialised` is asked for, while they are not.
+  Shard& shard_for(ServerPeer& peer, bool initialised);
+  void refuse(ServerPeer& peer, const std::string& why);
+  void initialise(ServerPeer& peer, std::int64_t global_step);
+  bool begin_step(ServerPeer& peer, std::int64_t step);
+  std::int64_t end_step(ServerPeer& peer, bool counts);
+  void set_done(ServerPeer& peer);
+  void say_goodbye(ServerPeer& peer);
+  void closed(ServerPeer& peer, const Error& error);
+
+  /// One turn of the main thread: closes who was refused or says nothing, tells workers what has
+  /// changed. Returns when to call again at the latest.
+  TimePoint turn(TimePoint now);
+  Membership::End end(TimePoint now) const;
+  std::string members() const;
+  std::int64_t applied() const { return applied_; }
+  /// Some worker has asked that this ps polls.
+  bool spins() const { return spinning_ > 0; }
+  bool counts_steps() const { return options_.task.index == 0; }
+  ServerAccount& account() { return account_; }
+  void say(const std::string& line) const;
+
+ private:
+  std::string why_not(const Hello& hello) const;
+  void check_variables(ServerPeer& peer);
+  void agree(ServerPeer& peer);
+  void refuse_locked(ServerPeer& peer, const std::string& why);
+  void tell_job_state(TimePoint now);
+  void take_declaration(Declare declare);
+  std::string name() const { return options_.task.str(); }
+
+  const ServerOptions options_;
+  const std::function<void()> wake_;
+  const std::uint64_t incarnation_;
+  ServerAccount account_;
+  std::atomic<std::int64_t> applied_{0};
+  std::atomic<int> spinning_{0};
+
+  mutable std::mutex mutex_;
+  Membership membership_;
+  std::vector<std::unique_ptr<ServerPeer>> peers_;
+  std::vector<ServerPeer*> closing_;
+  std::optional<Declare> declared_;
+  std::unique_ptr<Shard> shard_;
+  bool initialised_ = false;
+  JobState told_;
+};
+
+}  // namespace paceline

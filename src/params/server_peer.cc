@@ -1,0 +1,223 @@
+#include "params/server_peer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "params/server_job.h"
+
+namespace paceline {
+namespace {
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+[[noreturn]] void fail(const std::string& why) { throw Error(ErrorCode::kDataLoss, "[ps] " + why); }
+
+}  // namespace
+
+ServerPeer::ServerPeer(ServerJob& job, std::shared_ptr<Connection> connection, TimePoint accepted)
+    : job_(job), address_(connection->peer()), replies_(std::move(connection)) {
+  standing.accepted = accepted;
+}
+
+std::string ServerPeer::text() const {
+  const std::string task = task_.empty() ? "somebody" : task_;
+  const std::string step =
+      last_step_ < 0 ? "before its first step" : fmt::format("in step {}", last_step_);
+  return fmt::format("{} at {} {}, last message {}", task, address_, step, name_of(last_type_));
+}
+
+std::size_t ServerPeer::most_payload(MessageType type) const {
+  if (!greeted_) return type == MessageType::kHello ? kMaxHelloBytes : 0;
+  return type == MessageType::kWrite ? kChunkBytes : kMaxControlBytes;
+}
+
+std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
+  frame_began_ = now();
+  const MessageType type{header.type};
+  if (greeted_ && type == MessageType::kChunk) return incoming().place(header);
+  if (header.payload_bytes > most_payload(type)) {
+    fail(fmt::format("{} of {} bytes {}", name_of(type), header.payload_bytes,
+                     greeted_ ? "is too long" : "before a hello"));
+  }
+  if (control_.size() < header.payload_bytes) control_.resize(header.payload_bytes);
+  return std::span(control_).first(header.payload_bytes);
+}
+
+void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+  if (payload.empty()) frame_began_ = now();
+  const MessageType type{header.type};
+  if (!greeted_ && type != MessageType::kHello) fail(name_of(type) + " before a hello");
+  last_type_ = type;
+  handle(type, header, payload);
+  job_.account().add_handling(now() - frame_began_);
+}
+
+void ServerPeer::handle(MessageType type, const FrameHeader& header,
+                        std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kHello:
+      return on_hello(payload);
+    case MessageType::kDeclare:
+      return job_.declare(*this, decode_declare(payload));
+    case MessageType::kWrite:
+      return on_write(header, payload);
+    case MessageType::kWriteEnd:
+      return job_.initialise(*this, decode_number(payload, type));
+    case MessageType::kPull:
+    case MessageType::kPullRows:
+    case MessageType::kRead:
+      return on_pull(header, payload);
+    case MessageType::kStepBegin:
+      return on_step_begin(header, payload);
+    case MessageType::kRowIds:
+      return incoming().set_rows(shard().position(header.id), std::int64_t(header.step),
+                                 decode_rows(payload, type));
+    case MessageType::kChunk:
+      return on_chunk(header, payload);
+    case MessageType::kStepEnd:
+      return on_step_end(header, payload);
+    case MessageType::kDone:
+      return job_.set_done(*this);
+    case MessageType::kGoodbye:
+      return job_.say_goodbye(*this);
+    default:
+      fail("unexpected message " + name_of(type));
+  }
+}
+
+void ServerPeer::on_hello(std::span<const std::byte> payload) {
+  if (greeted_) fail("a second hello");
+  const Hello hello = decode_hello(payload);
+  if (const std::string why = job_.greet(*this, hello); !why.empty()) {
+    return job_.refuse(*this, why);
+  }
+  task_ = fmt::format("worker:{}", hello.index);
+  greeted_ = true;
+  job_.say(fmt::format("{} joined from {}", task_, address_));
+}
+
+Shard& ServerPeer::shard(bool initialised) {
+  if (working_ != nullptr) return *working_;
+  Shard& shard = job_.shard_for(*this, initialised);
+  if (!incoming_) {
+    replies_.allow(shard);
+    incoming_.emplace(shard);
+  }
+  if (initialised) working_ = &shard;
+  return shard;
+}
+
+IncomingStep& ServerPeer::incoming() {
+  if (!incoming_) shard();
+  return *incoming_;
+}
+
+void ServerPeer::on_write(const FrameHeader& header, std::span<const std::byte> payload) {
+  Shard& all = shard(false);
+  if (standing.worker != 0) fail("only the chief writes");
+  ShardPiece& piece = all.at(all.position(header.id));
+  const std::size_t bytes = header.flags < piece.arrays() ? piece.array_bytes(header.flags) : 0;
+  if (header.offset > bytes || payload.size() > bytes - header.offset) {
+    fail(fmt::format("write of {} bytes at {} of array {} of piece {}, which has {}",
+                     payload.size(), header.offset, header.flags, header.id, bytes));
+  }
+  piece.write(header.flags, header.offset, payload);
+}
+
+void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> payload) {
+  Shard& all = shard();
+  const MessageType type{header.type};
+  if (type == MessageType::kPullRows) {
+    ShardPiece& piece = all.at(all.position(header.id));
+    return replies_.send_rows(piece, decode_rows(payload, type), header.step);
+  }
+  for (const std::uint32_t id : decode_pieces(payload, type)) {
+    ShardPiece& piece = all.at(all.position(id));
+    if (type == MessageType::kPull) {
+      replies_.send_values(piece, header.step);
+    } else {
+      replies_.send_state(piece);
+    }
+  }
+}
+
+void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::byte> payload) {
+  shard();
+  StepBegin begin = decode_step_begin(payload);
+  job_.account().contribution_at(frame_began_);
+  const std::int64_t step = std::int64_t(header.step);
+  const bool counts = job_.begin_step(*this, step);
+  incoming().begin(step, std::move(begin), counts);
+  last_step_ = step;
+}
+
+void ServerPeer::on_chunk(const FrameHeader& header, std::span<const std::byte> payload) {
+  incoming().arrived(header);
+  const std::size_t position = shard().position(header.id);
+  if (incoming_->clipped() || shard().at(position).variable().sparse) return;
+  apply_and_reply(position, 1, header.offset, payload);
+}
+
+void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
+                                 std::span<const std::byte> gradient) {
+  ShardPiece& piece = shard().at(position);
+  ReplyBlocks::Lent block = replies_.take(gradient.size());
+  if (incoming_->counts()) {
+    const TimePoint began = now();
+    piece.apply(incoming_->rule_step(position, clip_scale), offset, gradient, block->span());
+    job_.account().add_apply(now() - began);
+  } else {
+    piece.copy(offset, block->span());
+  }
+  const FrameHeader header{
+      .id = piece.where().id, .offset = offset, .step = std::uint64_t(incoming_->step())};
+  replies_.send_block(MessageType::kValues, header, std::move(block));
+}
+
+// Without clipping dense chunks were applied when they came.
+void ServerPeer::end_contribution(std::size_t position, float clip_scale) {
+  IncomingPiece& come = incoming_->whole(position);
+  come.started = false;
+  ShardPiece& piece = shard().at(position);
+  const std::span<const std::byte> gradient =
+      come.memory.span().first(piece.variable().sparse || incoming_->clipped() ? come.expected : 0);
+  if (piece.variable().sparse) {
+    if (!incoming_->counts() || come.rows.empty()) return;
+    const TimePoint began = now();
+    piece.apply_rows(incoming_->rule_step(position, clip_scale), come.rows,
+                     reinterpret_cast<const float*>(gradient.data()));
+    return job_.account().add_apply(now() - began);
+  }
+  for (std::size_t offset = 0; offset < gradient.size(); offset += kChunkBytes) {
+    apply_and_reply(position, clip_scale, offset,
+                    gradient.subspan(offset, std::min(kChunkBytes, gradient.size() - offset)));
+  }
+}
+
+void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byte> payload) {
+  if (!incoming().open() || std::int64_t(header.step) != incoming_->step()) {
+    fail(fmt::format("the end of step {}, which has not begun", header.step));
+  }
+  const StepEnd end = decode_step_end(payload);
+  for (const StepEnd::Entry& entry : end.entries) {
+    const std::size_t position = shard().position(entry.piece);
+    if (entry.contributed) end_contribution(position, end.clip_scale);
+    replies_.send_rows(shard().at(position), entry.next_rows, header.step);
+  }
+  incoming_->end();
+  const std::int64_t global_step = job_.end_step(*this, incoming_->counts());
+  job_.account().contribution_at(now());
+  if (job_.counts_steps()) {
+    replies_.send(MessageType::kStepDone, encode_number(global_step), header.step);
+  }
+}
+
+void ServerPeer::on_closed(const Error& error) {
+  job_.closed(*this, error);
+  replies_.drop();
+  incoming_.reset();
+  control_ = {};
+}
+
+}  // namespace paceline

@@ -1,0 +1,71 @@
+// One connection of a ps: a worker, from its hello to its end.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/link.h"
+#include "params/contribution.h"
+#include "params/message.h"
+#include "params/replies.h"
+
+namespace paceline {
+
+class ServerJob;
+
+class ServerPeer : public Receiver {
+ public:
+  ServerPeer(ServerJob& job, std::shared_ptr<Connection> connection, TimePoint now);
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_closed(const Error& error) override;
+
+  Replies& replies() { return replies_; }
+  /// "worker:1 at 10.0.0.2:50312 in step 41, last message chunk".
+  std::string text() const;
+
+  /// Kept under the job's lock.
+  struct Standing {
+    TimePoint accepted{};
+    int worker = -1;  // −1: has not said hello
+    std::uint64_t incarnation = 0;
+    bool spin = false;
+    bool agreed = false;  // on the variables
+    bool refused = false, left = false, closed = false;
+    std::optional<Declare> declared;  // waits for the chief's
+  };
+  Standing standing;
+
+ private:
+  void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_hello(std::span<const std::byte> payload);
+  void on_write(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_pull(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_step_begin(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_chunk(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_step_end(const FrameHeader& header, std::span<const std::byte> payload);
+  void end_contribution(std::size_t position, float clip_scale);
+  void apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
+                       std::span<const std::byte> gradient);
+  std::size_t most_payload(MessageType type) const;
+  Shard& shard(bool initialised = true);
+  IncomingStep& incoming();
+
+  ServerJob& job_;
+  const std::string address_;
+  Replies replies_;
+  std::vector<std::byte> control_;
+  Shard* working_ = nullptr;  // once it is initialised
+  std::optional<IncomingStep> incoming_;
+  TimePoint frame_began_{};
+  bool greeted_ = false;
+  std::string task_;  // "worker:1", once it has said so
+  std::int64_t last_step_ = -1;
+  MessageType last_type_{};
+};
+
+}  // namespace paceline

@@ -1,0 +1,94 @@
+// The pieces of variables that live on one ps, with their slots, and what is done to them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/buffer.h"
+#include "exec/parameter_store.h"
+#include "kernels/rule_kernel.h"
+#include "params/placement.h"
+
+namespace paceline {
+
+/// One piece. Its calls may come from any thread; each holds the piece's own lock, for one chunk.
+/// Offsets are bytes into the piece; offsets and lengths are checked by the caller.
+class ShardPiece {
+ public:
+  ShardPiece(const VariableSpec& variable, const Piece& where);
+
+  const VariableSpec& variable() const { return variable_; }
+  const Piece& where() const { return where_; }
+  std::size_t bytes() const { return value_.size(); }
+  std::size_t row_bytes() const { return row_bytes_; }
+  bool has_row(std::int64_t row) const {
+    return row >= where_.first_row && row < where_.first_row + where_.rows;
+  }
+
+  /// Counts a contribution: Adam's t for all of its chunks.
+  std::int64_t begin_contribution();
+  /// Applies the rule to a range and copies the new values of it to `updated`.
+  void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
+             std::span<std::byte> updated);
+  /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
+  void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
+
+  void copy(std::size_t offset, std::span<std::byte> values);
+  /// The rows, named as in the variable, one after the other.
+  void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
+  /// After a reply: writes every element anew, alternately a little more and a little less.
+  void rewrite();
+
+  /// Arrays: 0 the value, 1 + s slot s.
+  std::size_t arrays() const { return 1 + slots_.size(); }
+  std::size_t array_bytes(std::size_t array) const;
+  void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
+  /// All arrays of one moment, one after the other.
+  void copy_all(std::span<std::byte> bytes);
+  std::size_t all_bytes() const;
+
+ private:
+  std::span<std::byte> array(std::size_t array);
+  void point_slots_at(std::int64_t element);
+
+  const VariableSpec variable_;
+  const Piece where_;
+  const std::size_t row_bytes_;
+  std::mutex mutex_;
+  Buffer value_;
+  std::vector<Buffer> slots_;
+  std::vector<float*> slot_pointers_;  // of the slots that are as large as the piece
+  std::vector<std::size_t> large_slots_;
+  int count_slot_ = -1;  // the scalar slot, if the rule counts
+  std::int64_t count_ = 0;
+  bool raised_ = false;
+};
+
+/// All pieces of one ps; made once, when the variables are declared.
+class Shard {
+ public:
+  /// Throws kInvalidArgument when a variable cannot be held: a rule on another type than float32,
+  /// or more memory than this machine has.
+  Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps);
+
+  std::span<const VariableSpec> variables() const { return variables_; }
+  std::span<const Piece> all_pieces() const { return pieces_; }
+  /// Here, by position.
+  std::size_t size() const { return local_.size(); }
+  ShardPiece& at(std::size_t position) { return *local_[position]; }
+  /// The position of a piece by its id. Throws kDataLoss when it is not here.
+  std::size_t position(std::uint32_t id) const;
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<VariableSpec> variables_;
+  std::vector<Piece> pieces_;
+  std::vector<int> positions_;  // by piece id; −1: elsewhere
+  std::vector<std::unique_ptr<ShardPiece>> local_;
+  std::size_t bytes_ = 0;  // values and slots
+};
+
+}  // namespace paceline

@@ -1,0 +1,112 @@
+#include "params/store_core.h"
+
+#include <fmt/format.h>
+
+namespace paceline {
+
+void SendSpace::sent(void* context) {
+  SendSpace& space = *static_cast<SendSpace*>(context);
+  if (--space.in_flight == 0) space.wakeup->notify();
+}
+
+StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, bool spin,
+                     Duration reply_timeout)
+    : variables_(std::move(variables)),
+      pieces_(place_variables(variables_, num_ps)),
+      spin_(spin),
+      reply_timeout_(reply_timeout),
+      spaces_(variables_.size()),
+      arrivals_(pieces_.size()) {
+  for (const VariableSpec& variable : variables_) {
+    values_.emplace_back(variable.dtype, variable.shape);
+    row_bytes_.push_back(paceline::row_bytes(variable));
+  }
+  for (SendSpace& space : spaces_) space.wakeup = &wakeup_;
+  for (const Piece& piece : pieces_) {
+    if (piece.first_row == 0 && first_piece_.size() == std::size_t(piece.variable)) {
+      first_piece_.push_back(piece.id);
+    }
+  }
+  first_piece_.push_back(pieces_.size());
+}
+
+std::span<const Piece> StoreCore::pieces_of(VariableId variable) const {
+  const std::size_t first = first_piece_[std::size_t(variable)];
+  return std::span(pieces_).subspan(first, first_piece_[std::size_t(variable) + 1] - first);
+}
+
+std::span<std::byte> StoreCore::value_of(const Piece& piece) const {
+  const std::size_t row = row_bytes(piece.variable);
+  return {static_cast<std::byte*>(value(piece.variable).raw()) + std::size_t(piece.first_row) * row,
+          std::size_t(piece.rows) * row};
+}
+
+void StoreCore::expect(const Piece& piece, std::size_t bytes) {
+  arrivals_[piece.id].expected += std::int64_t(bytes);
+}
+
+void StoreCore::arrive(const Piece& piece, std::size_t bytes) {
+  Arrival& arrival = arrivals_[piece.id];
+  const std::int64_t arrived = arrival.arrived += std::int64_t(bytes);
+  if (arrived >= arrival.expected) wakeup_.notify();
+}
+
+const Piece* StoreCore::missing(VariableId variable) const {
+  for (const Piece& piece : pieces_of(variable)) {
+    const Arrival& arrival = arrivals_[piece.id];
+    if (arrival.arrived < arrival.expected) return &piece;
+  }
+  return nullptr;
+}
+
+void StoreCore::fail(const Error& error) {
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = error;
+  }
+  failed_ = true;
+  wakeup_.notify();
+}
+
+void StoreCore::check() const {
+  if (!failed_) return;
+  const std::lock_guard lock(error_mutex_);
+  throw Error(*error_);
+}
+
+void StoreCore::start_read(std::unique_ptr<ReadTarget> target) {
+  reading_ = target.get();
+  read_ = std::move(target);
+}
+
+std::span<std::byte> StoreCore::place_state(const FrameHeader& header) const {
+  ReadTarget* const target = reading_;
+  const Piece* const piece = header.id < pieces_.size() ? &pieces_[header.id] : nullptr;
+  const int index =
+      target != nullptr && piece != nullptr ? target->index[std::size_t(piece->variable)] : -1;
+  if (index < 0) throw Error(ErrorCode::kDataLoss, "[store] a state that nobody asked for");
+  const VariableState& state = target->states[std::size_t(index)];
+  std::span<std::byte> place;
+  if (header.flags <= state.slots.size()) {
+    const Tensor& array = header.flags == 0 ? state.value : state.slots[header.flags - 1];
+    std::byte* const raw = static_cast<std::byte*>(array.raw());
+    const bool scalar =
+        header.flags > 0 &&
+        variables_[std::size_t(piece->variable)].rule.slots()[header.flags - 1].scalar;
+    const std::size_t row = row_bytes(piece->variable);
+    if (!scalar) {
+      place = {raw + std::size_t(piece->first_row) * row, bytes_of(*piece)};
+    } else if (piece->first_row == 0) {
+      place = {raw, sizeof(float)};
+    } else {
+      place = std::as_writable_bytes(std::span(target->other_scalars).subspan(piece->id, 1));
+    }
+  }
+  if (header.offset > place.size() || header.payload_bytes > place.size() - header.offset) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] state of {} bytes at {} of piece {}",
+                                                  header.payload_bytes, header.offset, header.id));
+  }
+  return place.subspan(header.offset, header.payload_bytes);
+}
+
+}  // namespace paceline

@@ -1,0 +1,130 @@
+// What the connections of a worker's store write into and its steps wait on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "net/link.h"
+#include "params/message.h"
+#include "params/placement.h"
+#include "params/wakeup.h"
+
+namespace paceline {
+
+/// Where a variable's contribution waits to be sent; free again when every frame of it was taken.
+struct SendSpace {
+  Tensor values;
+  std::vector<std::int32_t> ids;
+  std::atomic<int> in_flight{0};
+  Wakeup* wakeup = nullptr;
+  /// For Connection::send; the context is the space.
+  static void sent(void* context);
+};
+
+/// Where the answers to a read go.
+struct ReadTarget {
+  std::vector<VariableState> states;
+  std::vector<int> index;  // by variable; −1: not asked for
+  std::vector<float>
+      other_scalars;  // by piece: scalar slots are taken from a variable's first piece
+  std::atomic<std::int64_t> missing{0};  // bytes
+};
+
+/// Values of all variables, and how much of what was asked for has arrived. One step thread asks
+/// and waits; threads of the link fill.
+class StoreCore {
+ public:
+  StoreCore(std::vector<VariableSpec> variables, int num_ps, bool spin, Duration reply_timeout);
+
+  std::span<const VariableSpec> variables() const { return variables_; }
+  std::span<const Piece> pieces() const { return pieces_; }
+  std::span<const Piece> pieces_of(VariableId variable) const;
+  std::size_t row_bytes(VariableId variable) const { return row_bytes_[std::size_t(variable)]; }
+  std::size_t bytes_of(const Piece& piece) const {
+    return std::size_t(piece.rows) * row_bytes(piece.variable);
+  }
+  const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)]; }
+  /// The piece's rows in the variable's full shape.
+  std::span<std::byte> value_of(const Piece& piece) const;
+  SendSpace& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
+
+  /// More bytes of the piece were asked for, or have come.
+  void expect(const Piece& piece, std::size_t bytes);
+  void arrive(const Piece& piece, std::size_t bytes);
+  /// The first piece of the variable that has not wholly come; null: all have.
+  const Piece* missing(VariableId variable) const;
+
+  /// The first error is kept; every waiter wakes.
+  void fail(const Error& error);
+  bool failed() const { return failed_; }
+  void check() const;
+
+  void set_link(Link* link) { link_ = link; }
+  Deadline reply_deadline() const { return Deadline::after(reply_timeout_); }
+  Duration reply_timeout() const { return reply_timeout_; }
+  void notify() { wakeup_.notify(); }
+  Wakeup& wakeup() { return wakeup_; }
+  /// Returns when the predicate holds; false at the deadline. Throws the store's error.
+  template <typename Predicate>
+  bool wait(Deadline deadline, Predicate&& predicate) {
+    const auto come = [&] { return failed() || predicate(); };
+    if (!poll_for(come, deadline) && !wakeup_.wait(deadline, come)) return false;
+    check();
+    return true;
+  }
+
+  void start_read(std::unique_ptr<ReadTarget> target);
+  ReadTarget* reading() const { return reading_; }
+  ReadTarget& last_read() { return *read_; }
+  /// Where bytes of a kState frame go. Throws kDataLoss when nothing asked for them.
+  std::span<std::byte> place_state(const FrameHeader& header) const;
+
+  std::atomic<std::int64_t> global_step{0};
+  std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
+  std::atomic<bool> all_warm{false}, all_done{false};
+
+ private:
+  struct Arrival {
+    std::atomic<std::int64_t> expected{0}, arrived{0};
+  };
+  // Spins for a little before the caller sleeps: a reply is often on its way.
+  template <typename Predicate>
+  bool poll_for(Predicate&& come, Deadline deadline) {
+    if (come()) return true;
+    const TimePoint end =
+        spin_ ? deadline.time() : std::chrono::steady_clock::now() + LinkOptions{}.spin;
+    while (std::chrono::steady_clock::now() < end) {
+      link_->help();
+      if (come()) return true;
+    }
+    return false;
+  }
+
+  const std::vector<VariableSpec> variables_;
+  const std::vector<Piece> pieces_;
+  const bool spin_;
+  const Duration reply_timeout_;
+  std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
+  std::vector<Tensor> values_;
+  std::deque<SendSpace> spaces_;
+  std::deque<Arrival> arrivals_;  // by piece
+  Wakeup wakeup_;
+  Link* link_ = nullptr;
+
+  std::atomic<ReadTarget*> reading_{nullptr};
+  std::unique_ptr<ReadTarget> read_;
+
+  std::atomic<bool> failed_{false};
+  mutable std::mutex error_mutex_;
+  std::optional<Error> error_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,264 @@
+#include "params/store_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "params/wire.h"
+
+namespace paceline {
+namespace {
+
+// The part of ascending ids that is in the piece.
+std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids) {
+  const auto first = std::lower_bound(ids.begin(), ids.end(), piece.first_row);
+  const auto last = std::lower_bound(first, ids.end(), piece.first_row + piece.rows);
+  return {first, last};
+}
+
+std::span<const std::int32_t> ids_of(std::span<const RowSet> sets, VariableId variable) {
+  for (const RowSet& set : sets) {
+    if (set.variable == variable) return set.ids;
+  }
+  return {};
+}
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clipped)
+    : state_(state),
+      core_(state.core),
+      uses_(plan.uses),
+      clipped_(clipped),
+      used_(core_.variables().size(), false),
+      contributed_(core_.variables().size(), false),
+      handle_(state) {
+  for (const PlanBinding::Use& use : uses_) prepare(use);
+}
+
+void ServerSteps::prepare(const PlanBinding::Use& use) {
+  PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < used_.size());
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  used_[std::size_t(use.variable)] = true;
+  if (!use.updated) return;
+  if (!variable.trained) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "[store] a plan updates the frozen variable " + variable.name);
+  }
+  const std::int64_t rows = variable.sparse ? use.most_rows : row_count(variable);
+  SendSpace& space = core_.space(use.variable);
+  if (space.values.defined() && space.values.elements() >= rows * row_elements(variable)) return;
+  // A larger plan: what the smaller one sent last must have gone out of the old space.
+  core_.wait(core_.reply_deadline(), [&] { return space.in_flight == 0; });
+  std::vector<std::int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
+  if (variable.sparse) dims.at(0) = rows;
+  space.values = Tensor(variable.dtype, Shape(std::span<const std::int64_t>(dims)));
+  space.ids.reserve(std::size_t(rows));
+}
+
+void ServerSteps::check_use(VariableId variable, const char* call) const {
+  if (variable < 0 || std::size_t(variable) >= used_.size() || !used_[std::size_t(variable)]) {
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("[store] {} of variable {}, which the plan does not use", call, variable));
+  }
+}
+
+void ServerSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
+                             const StepScalars& scalars) {
+  core_.check();
+  state_.wait_initialised();
+  kind_ = kind;
+  if (kind == StepKind::kTrain) send_step_begin(scalars);
+  pull_stale(kind);
+  if (kind != StepKind::kEvaluate) pull_rows(rows);
+}
+
+void ServerSteps::send_step_begin(const StepScalars& scalars) {
+  PACELINE_CHECK(scalars.learning_rates.size() == core_.variables().size());
+  step_ = std::uint64_t(core_.steps_sent++);
+  std::fill(contributed_.begin(), contributed_.end(), false);
+  for (const auto& ps : state_.connections) {
+    ControlBuffers::Buffer& buffer = ps->control().take();
+    WireWriter writer(buffer.bytes);
+    writer.put(std::uint8_t(clipped_));
+    writer.put(scalars.examples);
+    writer.put(std::uint32_t(scalars.learning_rates.size()));
+    writer.put_all(scalars.learning_rates);
+    ps->send_control(MessageType::kStepBegin, {.step = step_}, buffer);
+  }
+}
+
+// A train step's contribution brings the new value, so that training asks for what it held by
+// training only where it does not contribute but others may.
+bool ServerSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  const Held held = state_.held[std::size_t(use.variable)];
+  if (kind == StepKind::kEvaluate) return held != Held::kWhole;
+  if (variable.sparse) return false;
+  if (kind == StepKind::kFetch) return true;
+  return held != Held::kByTraining || (variable.trained && !use.updated);
+}
+
+void ServerSteps::pull_stale(StepKind kind) {
+  constexpr Held kAfter[] = {Held::kByTraining, Held::kWhole, Held::kByFetch};
+  const auto asks = [&](const PlanBinding::Use& use, const Piece& piece, const PsConnection& ps) {
+    return piece.ps == ps.ps() && must_pull(use, kind);
+  };
+  for (const auto& ps : state_.connections) {
+    ControlBuffers::Buffer* buffer = nullptr;
+    for (const PlanBinding::Use& use : uses_) {
+      for (const Piece& piece : core_.pieces_of(use.variable)) {
+        if (!asks(use, piece, *ps)) continue;
+        if (buffer == nullptr) WireWriter((buffer = &ps->control().take())->bytes);
+        WireWriter(buffer->bytes, WireWriter::kAppend).put(piece.id);
+        core_.expect(piece, core_.bytes_of(piece));
+      }
+    }
+    if (buffer != nullptr) ps->send_control(MessageType::kPull, {.step = step_}, *buffer);
+  }
+  for (const PlanBinding::Use& use : uses_) {
+    state_.held[std::size_t(use.variable)] = kAfter[std::size_t(kind)];
+  }
+}
+
+void ServerSteps::pull_rows(std::span<const RowSet> rows) {
+  for (const RowSet& set : rows) {
+    check_use(set.variable, "rows");
+    for (const Piece& piece : core_.pieces_of(set.variable)) {
+      const std::span<const std::int32_t> ids = rows_in(piece, set.ids);
+      if (ids.empty()) continue;
+      PsConnection& ps = *state_.connections[std::size_t(piece.ps)];
+      ControlBuffers::Buffer& buffer = ps.control().take();
+      WireWriter(buffer.bytes).put_all(ids);
+      core_.expect(piece, ids.size() * core_.row_bytes(set.variable));
+      ps.send_control(MessageType::kPullRows, {.id = piece.id, .step = step_}, buffer);
+    }
+  }
+}
+
+TensorView ServerSteps::need(VariableId variable) {
+  check_use(variable, "need");
+  const auto come = [&] { return core_.missing(variable) == nullptr; };
+  if (!core_.wait(core_.reply_deadline(), come)) {
+    const Piece* const piece = core_.missing(variable);
+    const int ps = piece == nullptr ? 0 : piece->ps;
+    core_.fail(Error(
+        ErrorCode::kDeadlineExceeded,
+        fmt::format("no values of {} within {:.0f} s from {}",
+                    core_.variables()[std::size_t(variable)].name, seconds(core_.reply_timeout()),
+                    state_.connections[std::size_t(ps)]->text())));
+    core_.check();
+  }
+  return core_.value(variable).view();
+}
+
+TensorView ServerSteps::place(VariableId variable) {
+  check_use(variable, "place");
+  SendSpace& space = core_.space(variable);
+  if (!core_.wait(core_.reply_deadline(), [&] { return space.in_flight == 0; })) {
+    core_.fail(
+        Error(ErrorCode::kDeadlineExceeded,
+              fmt::format(
+                  "the contribution to {} was not taken within {:.0f} s by {}",
+                  core_.variables()[std::size_t(variable)].name, seconds(core_.reply_timeout()),
+                  state_.connections[std::size_t(core_.pieces_of(variable).front().ps)]->text())));
+    core_.check();
+  }
+  return space.values.view();
+}
+
+void ServerSteps::ready(VariableId variable, const Contribution& contribution) {
+  check_use(variable, "ready");
+  SendSpace& space = core_.space(variable);
+  contributed_[std::size_t(variable)] = true;
+  if (core_.variables()[std::size_t(variable)].sparse) {
+    space.ids.assign(contribution.ids.begin(), contribution.ids.end());
+    if (!std::is_sorted(space.ids.begin(), space.ids.end())) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("[store] rows of {} are not in ascending order",
+                              core_.variables()[std::size_t(variable)].name));
+    }
+    for (const Piece& piece : core_.pieces_of(variable)) send_rows(piece, space);
+    return;
+  }
+  for (const Piece& piece : core_.pieces_of(variable)) {
+    const std::size_t begin = std::size_t(piece.first_row) * core_.row_bytes(variable);
+    const std::size_t bytes = core_.bytes_of(piece);
+    core_.expect(piece, bytes);
+    send_bytes(piece, space, {static_cast<const std::byte*>(space.values.raw()) + begin, bytes});
+  }
+}
+
+void ServerSteps::send_bytes(const Piece& piece, SendSpace& space,
+                             std::span<const std::byte> bytes) {
+  PsConnection& ps = *state_.connections[std::size_t(piece.ps)];
+  for (std::size_t offset = 0; offset < bytes.size(); offset += kChunkBytes) {
+    ++space.in_flight;
+    ps.send(MessageType::kChunk, {.id = piece.id, .offset = offset, .step = step_},
+            bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset)), &SendSpace::sent,
+            &space);
+  }
+}
+
+// Also when none of the rows is in the piece: the rule counts contributions to every piece alike.
+void ServerSteps::send_rows(const Piece& piece, SendSpace& space) {
+  const std::span<const std::int32_t> ids = rows_in(piece, space.ids);
+  const std::size_t row = core_.row_bytes(piece.variable);
+  const std::size_t before = std::size_t(ids.data() - space.ids.data());
+  ++space.in_flight;
+  state_.connections[std::size_t(piece.ps)]->send(MessageType::kRowIds,
+                                                  {.id = piece.id, .step = step_},
+                                                  std::as_bytes(ids), &SendSpace::sent, &space);
+  send_bytes(piece, space,
+             {static_cast<const std::byte*>(space.values.raw()) + before * row, ids.size() * row});
+}
+
+StepHandle& ServerSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
+  core_.check();
+  if (kind_ == StepKind::kTrain) {
+    for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
+    handle_.wait_for(core_.steps_sent);
+  }
+  return handle_;
+}
+
+void ServerSteps::send_step_end(PsConnection& ps, float clip_scale,
+                                std::span<const RowSet> next_rows) {
+  ControlBuffers::Buffer& buffer = ps.control().take();
+  WireWriter writer(buffer.bytes);
+  writer.put(clipped_ ? clip_scale : 1.0f);
+  const auto on_this = [&](const Piece& piece) { return piece.ps == ps.ps(); };
+  std::uint32_t count = 0;
+  for (const PlanBinding::Use& use : uses_) {
+    const std::span<const Piece> pieces = core_.pieces_of(use.variable);
+    count += std::uint32_t(std::count_if(pieces.begin(), pieces.end(), on_this));
+  }
+  writer.put(count);
+  for (const PlanBinding::Use& use : uses_) {
+    for (const Piece& piece : core_.pieces_of(use.variable)) {
+      if (!on_this(piece)) continue;
+      const std::span<const std::int32_t> ids = rows_in(piece, ids_of(next_rows, use.variable));
+      writer.put(piece.id);
+      writer.put(std::uint8_t(contributed_[std::size_t(use.variable)]));
+      writer.put(std::uint32_t(ids.size()));
+      writer.put_all(ids);
+      core_.expect(piece, ids.size() * core_.row_bytes(use.variable));
+    }
+  }
+  ps.send_control(MessageType::kStepEnd, {.step = step_}, buffer);
+}
+
+std::int64_t ServerSteps::Handle::global_step() {
+  StoreCore& core = state_.core;
+  if (!core.wait(core.reply_deadline(), [&] { return core.steps_done >= steps_; })) {
+    throw Error(ErrorCode::kDeadlineExceeded,
+                "no global step from " + state_.connections.front()->text());
+  }
+  return core.global_step;
+}
+
+}  // namespace paceline

@@ -1,0 +1,71 @@
+// The steps of one plan on a worker's store.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "params/ps_connection.h"
+#include "params/store_core.h"
+
+namespace paceline {
+
+/// How each variable's value in this worker came, by variable: what else must be asked for.
+enum class Held : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
+
+/// What all plans of one store share. One step thread.
+struct StoreState {
+  StoreCore& core;
+  std::vector<std::unique_ptr<PsConnection>>& connections;
+  std::vector<Held> held;  // by variable
+  /// Returns at once when the variables are initialised.
+  std::function<void()> wait_initialised;
+};
+
+class ServerSteps : public StoreSteps {
+ public:
+  /// Throws kInvalidArgument when the plan uses a variable in a way that it cannot be.
+  ServerSteps(StoreState& state, const PlanBinding& plan, bool clipped);
+
+  void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
+  TensorView need(VariableId variable) override;
+  TensorView place(VariableId variable) override;
+  void ready(VariableId variable, const Contribution& contribution) override;
+  StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
+
+ private:
+  class Handle : public StepHandle {
+   public:
+    explicit Handle(StoreState& state) : state_(state) {}
+    void wait_for(std::int64_t steps) { steps_ = steps; }
+    std::int64_t global_step() override;
+
+   private:
+    StoreState& state_;
+    std::int64_t steps_ = 0;
+  };
+
+  void prepare(const PlanBinding::Use& use);
+  bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
+  void pull_stale(StepKind kind);
+  void pull_rows(std::span<const RowSet> rows);
+  void send_step_begin(const StepScalars& scalars);
+  void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
+  void send_bytes(const Piece& piece, SendSpace& space, std::span<const std::byte> bytes);
+  void send_rows(const Piece& piece, SendSpace& space);
+  void check_use(VariableId variable, const char* call) const;
+
+  StoreState& state_;
+  StoreCore& core_;
+  const std::vector<PlanBinding::Use> uses_;
+  const bool clipped_;
+  std::vector<bool> used_, contributed_;  // by variable
+  StepKind kind_ = StepKind::kTrain;
+  std::uint64_t step_ = 0;  // on the wire: counts this store's train steps
+  Handle handle_;
+};
+
+}  // namespace paceline

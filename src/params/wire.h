@@ -1,0 +1,81 @@
+// Small payloads on the wire: a writer that appends, and a reader that never trusts a length.
+// Everything is little-endian; format: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace paceline {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+
+/// Appends to a caller's buffer, which keeps its capacity when it is used again.
+class WireWriter {
+ public:
+  enum Mode : std::uint8_t { kFresh, kAppend };
+  explicit WireWriter(std::vector<std::byte>& out, Mode mode = kFresh) : out_(out) {
+    if (mode == kFresh) out_.clear();
+  }
+
+  template <typename T>
+  void put(T value) {
+    static_assert(std::is_arithmetic_v<T>);
+    put_bytes(std::as_bytes(std::span(&value, 1)));
+  }
+  /// Elements without their count.
+  template <typename T>
+  void put_all(std::span<const T> values) {
+    put_bytes(std::as_bytes(values));
+  }
+  /// Its length as 16 bits, then the bytes. Throws kInvalidArgument when it is longer than that.
+  void put_text(std::string_view text);
+
+ private:
+  void put_bytes(std::span<const std::byte> bytes) {
+    out_.insert(out_.end(), bytes.begin(), bytes.end());
+  }
+  std::vector<std::byte>& out_;
+};
+
+/// Reads a payload; throws kDataLoss naming the message when it is shorter, or longer, than it
+/// claims to be.
+class WireReader {
+ public:
+  WireReader(std::span<const std::byte> bytes, std::string_view message)
+      : bytes_(bytes), message_(message) {}
+
+  template <typename T>
+  T get() {
+    static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>);
+    T value;
+    std::memcpy(&value, take(1, sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  template <typename T>
+  std::vector<T> get_all(std::size_t count) {
+    const std::span<const std::byte> bytes = take(count, sizeof(T));
+    std::vector<T> values(count);
+    if (count > 0) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  /// A count of items that take at least `least_bytes` each.
+  std::size_t get_count(std::size_t least_bytes);
+  std::string get_text();
+  std::span<const std::byte> rest() const { return bytes_; }
+  /// Nothing may be left.
+  void end() const;
+  [[noreturn]] void fail(std::string_view why) const;
+
+ private:
+  std::span<const std::byte> take(std::size_t count, std::size_t size);
+  std::span<const std::byte> bytes_;
+  std::string_view message_;
+};
+
+}  // namespace paceline
