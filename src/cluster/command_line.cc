@@ -28,9 +28,11 @@ CLI::Option* add(CLI::App& app, const Flag& flag) {
     return app.add_flag(flag.name, flag.help)->disable_flag_override()->group(flag.group);
   }
   CLI::Option* option = app.add_option(flag.name, flag.help);
-  option->type_name(flag.placeholder)->group(flag.group)->expected(1)->allow_extra_args(false);
-  option->multi_option_policy(flag.repeats ? CLI::MultiOptionPolicy::TakeAll
-                                           : CLI::MultiOptionPolicy::TakeLast);
+  option->type_name(flag.placeholder)->group(flag.group)->expected(flag.values);
+  option->required(!flag.name.starts_with('-'))->allow_extra_args(false);
+  const bool take_all = flag.repeats || flag.values > 1;
+  option->multi_option_policy(take_all ? CLI::MultiOptionPolicy::TakeAll
+                                       : CLI::MultiOptionPolicy::TakeLast);
   return option;
 }
 
@@ -78,7 +80,7 @@ std::optional<FlagValues> parse(const CommandLine& line, std::vector<std::string
     return std::nullopt;
   } catch (const CLI::ExtrasError&) {
     refuse_stray(line, app.remaining().front());
-  } catch (const CLI::ArgumentMismatch& error) {
+  } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::kUsage, error.what());
   }
   return values_of(options);

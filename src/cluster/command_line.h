@@ -10,11 +10,12 @@
 namespace paceline {
 
 struct Flag {
-  std::string name;         // "--ps"
+  std::string name;         // "--ps"; without dashes: an argument that must be given
   std::string placeholder;  // "M"; empty: a switch without a value
   std::string help;
   std::string group;     // heading in --help; empty: not shown
   bool repeats = false;  // every value counts; else the last one
+  int values = 1;        // how many it takes at once
 };
 
 /// What was given, as text; the readers refuse what cannot be. All throw kUsage that names the flag

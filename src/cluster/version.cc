@@ -1,0 +1,71 @@
+#include "paceline/version.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "generated/commit.h"
+#include "kernels/cpu/onednn_version.h"
+
+namespace paceline {
+
+namespace {
+
+// Those that change which kernels run or how fast.
+constexpr std::string_view kInstructionSets[] = {
+    "sse4_2",   "avx",      "f16c",     "fma",         "avx2",        "avx_vnni",
+    "avx512f",  "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+    "amx_tile", "amx_bf16", "asimd",    "sve"};
+
+// "key : value" of the first processor; empty where the machine does not say.
+std::string cpu_info(std::string_view key) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (line.starts_with(key) && colon != std::string::npos && colon + 2 <= line.size()) {
+      return line.substr(colon + 2);
+    }
+  }
+  return "";
+}
+
+std::string instruction_sets() {
+  const std::string flags = " " + cpu_info("flags") + cpu_info("Features") + " ";
+  std::vector<std::string_view> present;
+  for (const std::string_view name : kInstructionSets) {
+    if (flags.find(fmt::format(" {} ", name)) != std::string::npos) present.push_back(name);
+  }
+  return fmt::format("{}", fmt::join(present, " "));
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#else
+  return "g++ " __VERSION__;
+#endif
+}
+
+}  // namespace
+
+std::string version_text() {
+  const unsigned cores = std::thread::hardware_concurrency();
+  std::string text;
+  const auto add = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("{}: {}\n", name, value);
+  };
+  add("paceline", kVersion);
+  add("commit", kCommit);
+  add("compiler", compiler());
+  add("oneDNN", onednn_version());
+  add("CPU", cpu_info("model name"));
+  add("cores", std::to_string(cores));
+  add("instruction sets", instruction_sets());
+  add("devices", "cpu:0 sim");
+  add("links", "inproc tcp");
+  return text;
+}
+
+}  // namespace paceline

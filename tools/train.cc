@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cluster/flags.h"
+#include "cluster/program.h"
+#include "models/model.h"
+#include "paceline/error.h"
+#include "tools/subcommand.h"
+
+namespace paceline {
+namespace {
+
+using models::Model;
+using models::ModelOptions;
+
+const char* const kModel = "Model";
+
+// Every flag that some model takes; a model is offered the ones it names.
+const Flag kModelFlags[] = {
+    {"--batch", "B", "Examples in a step of one worker", kModel},
+    {"--epochs", "N", "End after so many passes of each worker over its part of the data", kModel},
+    {"--data", "DIR", "Where the data is", kModel},
+    {"--size", "small|medium|large|test", "Which of the published sizes (default small)", kModel},
+    {"--hidden", "H", "Width of the hidden layers", kModel},
+    {"--features", "F", "Rows of the variable", kModel},
+    {"--constant", "", "The parameter server leaves the variable as it is", kModel},
+};
+
+bool takes(const Model& model, const Flag& flag) {
+  return std::ranges::find(model.flags(), std::string_view(flag.name).substr(2)) !=
+         model.flags().end();
+}
+
+std::string hyper_parameters_text(const Model& model) {
+  std::string text = "Hyper-parameters (--set name=value):\n";
+  for (const models::HyperParameter& parameter : model.hyper_parameters()) {
+    text += fmt::format("  {:<32}{} (default {})\n", parameter.name, parameter.help,
+                        parameter.default_text);
+  }
+  return text;
+}
+
+CommandLine command_line(const Model& model) {
+  CommandLine line;
+  line.name = fmt::format("paceline train {}", model.name());
+  line.about = std::string(model.summary());
+  for (const Flag& flag : kModelFlags) {
+    if (takes(model, flag)) line.flags.push_back(flag);
+  }
+  line.flags.push_back(
+      {"--set", "NAME=VALUE", "Change a hyper-parameter (listed below)", kModel, true});
+  for (const auto& flags : {run_flags(), cluster_flags()}) {
+    line.flags.insert(line.flags.end(), flags.begin(), flags.end());
+  }
+  line.examples = hyper_parameters_text(model) + "\n" + cluster_examples(line.name);
+  return line;
+}
+
+std::map<std::string, std::string> read_settings(const FlagValues& values) {
+  std::map<std::string, std::string> settings;
+  for (const std::string& text : values.all("--set")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      refuse_flag("--set", text, "must be name=value");
+    }
+    settings[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return settings;
+}
+
+ModelOptions read_model_options(const FlagValues& values) {
+  ModelOptions options;
+  options.batch = values.whole_number("--batch", 1, INT32_MAX);
+  options.epochs = values.whole_number("--epochs", 1, INT32_MAX);
+  options.data = values.text("--data");
+  options.size =
+      values.choice("--size", {"small", "medium", "large", "test"}).value_or(options.size);
+  options.hidden = values.whole_number("--hidden", 1, INT32_MAX);
+  options.features = values.whole_number("--features", 1, INT32_MAX);
+  options.constant = values.given("--constant");
+  options.set = read_settings(values);
+  return options;
+}
+
+void check_end(const FlagValues& values) {
+  for (const char* other : {"--steps", "--seconds"}) {
+    if (values.given("--epochs") && values.given(other)) {
+      throw Error(ErrorCode::kUsage, fmt::format("--epochs and {} cannot both be given: each says "
+                                                 "when the run ends",
+                                                 other));
+    }
+  }
+}
+
+std::string models_text() {
+  std::string text;
+  for (const Model* model : models::all_models()) {
+    text += fmt::format("  {:<10}{}\n", model->name(), model->summary());
+  }
+  return text;
+}
+
+int train(const Model& model, const Arguments& arguments) {
+  const std::optional<FlagValues> values =
+      parse(command_line(model), {arguments.begin() + 1, arguments.end()});
+  if (!values) return 0;
+  check_end(*values);
+  const ModelOptions options = read_model_options(*values);
+  Program program{
+      read_cluster(*values),
+      read_run_options(*values),
+      std::string(model.name()),
+      {"train"},
+      [&](const Cluster& cluster, const RunOptions& run) { model.run(cluster, run, options); }};
+  program.arguments.insert(program.arguments.end(), arguments.begin(), arguments.end());
+  model.check(program.cluster, program.run, options);
+  return run_role(program);
+}
+
+}  // namespace
+
+int train_command(const Arguments& arguments) {
+  const std::string usage = "paceline train MODEL …, where MODEL is one of\n" + models_text() +
+                            "paceline train MODEL --help lists the flags of a model.\n";
+  if (arguments.empty()) throw Error(ErrorCode::kUsage, "which model? " + usage);
+  if (arguments.front() == "--help" || arguments.front() == "-h") {
+    fmt::print("Usage: {}", usage);
+    return 0;
+  }
+  if (arguments.front().starts_with('-')) {
+    throw Error(ErrorCode::kUsage, "the model comes before the flags: " + usage);
+  }
+  return train(models::find_model(arguments.front()), arguments);
+}
+
+}  // namespace paceline
