@@ -30,7 +30,7 @@ TEST(ClusterSpec, ReadsJobsInEitherOrder) {
 
 TEST(ClusterSpec, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal("ps=a:1;wrker=b:1"), HasSubstr("unknown job 'wrker'"));
-  EXPECT_THAT(refusal("ps=a:1;wrker=b:1"), HasSubstr("worker?"));
+  EXPECT_THAT(refusal("ps=a:1;wrker=b:1"), HasSubstr("did you mean 'worker'?"));
   EXPECT_THAT(refusal("ps=a;worker=b:1"), HasSubstr("address 'a' has no port"));
   EXPECT_THAT(refusal("ps=a:;worker=b:1"), HasSubstr("'a:' has no port"));
   EXPECT_THAT(refusal("ps=::1"), HasSubstr("has no port"));

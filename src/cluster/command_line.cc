@@ -50,6 +50,20 @@ CLI::Option* add(CLI::App& app, const Flag& flag) {
                                              did_you_mean(name, names), line.name));
 }
 
+// A value too many or too few. CLI11 names the flag without its dashes, or in words of its own.
+[[noreturn]] void refuse_values(const Options& options, const CLI::ParseError& error) {
+  for (const auto& [flag, option] : options) {
+    const std::string text = error.what();
+    const std::string bare = flag->name.substr(flag->name.find_first_not_of('-'));
+    if (!text.starts_with(flag->name + ":") && !text.starts_with(bare + " ")) continue;
+    const bool value = !flag->placeholder.empty();
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("{} {}", flag->name, value ? "needs " + flag->placeholder : "takes no value"));
+  }
+  throw Error(ErrorCode::kUsage, error.what());
+}
+
 FlagValues values_of(const Options& options) {
   FlagValues values;
   for (const auto& [flag, option] : options) {
@@ -81,7 +95,7 @@ std::optional<FlagValues> parse(const CommandLine& line, std::vector<std::string
   } catch (const CLI::ExtrasError&) {
     refuse_stray(line, app.remaining().front());
   } catch (const CLI::ParseError& error) {
-    throw Error(ErrorCode::kUsage, error.what());
+    refuse_values(options, error);
   }
   return values_of(options);
 }

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <filesystem>
 
 #include "base/philox.h"
@@ -160,21 +161,30 @@ void read_task(const FlagValues& values, Cluster& cluster) {
   cluster.role = Cluster::Role::kTask;
 }
 
-DeviceChoice read_device(const FlagValues& values) {
+// "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
+std::optional<DeviceChoice> device_named(const std::string& text) {
   DeviceChoice device;
-  const std::string text = values.given("--device") ? values.text("--device") : "cpu";
-  device.kind = text.substr(0, text.find(':'));
-  FlagValues index;
-  if (device.kind.size() < text.size()) index.add("--device", text.substr(device.kind.size() + 1));
-  const bool sim = device.kind == "sim";
-  try {
-    device.index = int(index.whole_number("--device", 0, sim ? kMostTasks : 0).value_or(0));
-  } catch (const Error&) {
-    device.kind.clear();
+  const std::size_t colon = text.find(':');
+  device.kind = text.substr(0, colon);
+  if (device.kind != "cpu" && device.kind != "sim") return std::nullopt;
+  if (colon == std::string::npos) return device;
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, device.index);
+  const int most = device.kind == "sim" ? kMostTasks : 0;
+  if (status != std::errc() || stop != end || device.index < 0 || device.index > most) {
+    return std::nullopt;
   }
-  if (!sim && device.kind != "cpu") {
+  return device;
+}
+
+DeviceChoice read_device(const FlagValues& values) {
+  const std::string text = values.given("--device") ? values.text("--device") : "cpu";
+  const std::optional<DeviceChoice> named = device_named(text);
+  if (!named) {
     refuse_flag("--device", text, "must be cpu, sim or sim:N (a simulated device, N from 0)");
   }
+  DeviceChoice device = *named;
+  const bool sim = device.kind == "sim";
   for (const char* flag : {"--sim-step-ms", "--sim-gflops"}) {
     if (values.given(flag) && !sim) refuse(fmt::format("{} needs --device sim", flag));
   }
