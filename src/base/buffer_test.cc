@@ -1,0 +1,48 @@
+#include "base/buffer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace paceline {
+namespace {
+
+bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kBufferAlignment == 0; }
+
+TEST(Buffer, IsZeroFilledAndAligned) {
+  for (std::size_t bytes : {1, 63, 64, 65, 100000}) {
+    const Buffer buffer(bytes);
+    EXPECT_EQ(buffer.size(), bytes);
+    EXPECT_TRUE(aligned(buffer.data()));
+    EXPECT_TRUE(std::ranges::all_of(buffer.span(), [](std::byte b) { return b == std::byte(0); }));
+  }
+}
+
+TEST(Buffer, EmptyOnesAreFine) {
+  EXPECT_EQ(Buffer().size(), 0U);
+  EXPECT_TRUE(Buffer(0).span().empty());
+}
+
+TEST(Buffer, MovesItsMemory) {
+  Buffer buffer(8);
+  std::byte* memory = buffer.data();
+  const Buffer moved = std::move(buffer);
+  EXPECT_EQ(moved.data(), memory);
+}
+
+TEST(Buffer, SharedMemoryIsNeverNull) {
+  EXPECT_NE(allocate_shared_aligned(0), nullptr);
+  EXPECT_TRUE(aligned(allocate_shared_aligned(10).get()));
+}
+
+TEST(Buffer, RoundsUpToAMultiple) {
+  EXPECT_EQ(round_up(0, 64), 0U);
+  EXPECT_EQ(round_up(1, 64), 64U);
+  EXPECT_EQ(round_up(64, 64), 64U);
+  EXPECT_EQ(round_up(65, 64), 128U);
+}
+
+}  // namespace
+}  // namespace paceline

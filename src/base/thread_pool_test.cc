@@ -1,0 +1,117 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "base/allocation_scope.h"
+
+namespace paceline {
+namespace {
+
+class ThreadPoolTest : public testing::TestWithParam<int> {};
+
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 3, 8));
+
+TEST_P(ThreadPoolTest, RunsEveryTileOnce) {
+  ThreadPool pool(GetParam());
+  for (std::int64_t tiles : {0, 1, 2, 3, 7, 64, 1000}) {
+    std::vector<std::atomic<int>> runs(std::size_t(tiles) + 1);
+    auto tile = [&](std::int64_t i) { ++runs[std::size_t(i)]; };
+    pool.run_tiles(tiles, TileFunction(tile));
+    for (std::int64_t i = 0; i < tiles; ++i) ASSERT_EQ(runs[std::size_t(i)], 1) << i;
+    EXPECT_EQ(runs.back(), 0);
+  }
+}
+
+TEST_P(ThreadPoolTest, TilesHaveEndedWhenTheCallReturns) {
+  ThreadPool pool(GetParam());
+  std::vector<int> values(16);
+  for (int round = 1; round <= 5000; ++round) {
+    auto tile = [&](std::int64_t i) { values[std::size_t(i)] += 1; };
+    pool.run_tiles(16, TileFunction(tile));
+    ASSERT_TRUE(std::ranges::all_of(values, [&](int value) { return value == round; })) << round;
+  }
+}
+
+TEST_P(ThreadPoolTest, ThrowsWhatATileThrowsAndGoesOn) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 200; ++round) {
+    auto bad = [](std::int64_t i) {
+      if (i == 5) throw std::runtime_error("tile 5");
+    };
+    try {
+      pool.run_tiles(20, TileFunction(bad));
+      FAIL();
+    } catch (const std::runtime_error& error) {
+      ASSERT_STREQ(error.what(), "tile 5");
+    }
+    std::atomic<int> runs = 0;
+    auto good = [&](std::int64_t) { ++runs; };
+    pool.run_tiles(20, TileFunction(good));
+    ASSERT_EQ(runs, 20);
+  }
+}
+
+TEST_P(ThreadPoolTest, ParallelForCoversTheRangeOnce) {
+  ThreadPool pool(GetParam());
+  for (std::int64_t n : {0, 1, 2, 99, 100, 101, 4096, 10007}) {
+    for (std::int64_t grain : {1, 7, 100, 100000}) {
+      std::vector<std::atomic<int>> seen((std::size_t(n)));
+      pool.parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+        EXPECT_LE(begin, end);
+        for (std::int64_t i = begin; i < end; ++i) ++seen[std::size_t(i)];
+      });
+      ASSERT_TRUE(std::ranges::all_of(seen, [](const auto& count) { return count == 1; }))
+          << n << " by " << grain;
+    }
+  }
+}
+
+TEST(ThreadPool, OneThreadRunsInTheCallerAndInOrder) {
+  ThreadPool pool(1);
+  std::vector<std::int64_t> order;
+  const std::thread::id caller = std::this_thread::get_id();
+  auto tile = [&](std::int64_t i) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    order.push_back(i);
+  };
+  pool.run_tiles(4, TileFunction(tile));
+  EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3}));
+}
+
+TEST(ThreadPool, OtherThreadsTakePart) {
+  ThreadPool pool(2);
+  // Tile 0 ends only when tile 1 has begun, so two threads must run at once.
+  std::atomic<bool> begun{false};
+  auto tile = [&](std::int64_t i) {
+    if (i == 0) begun.wait(false);
+    if (i == 1) {
+      begun = true;
+      begun.notify_all();
+    }
+  };
+  pool.run_tiles(2, TileFunction(tile));
+  EXPECT_TRUE(begun);
+}
+
+TEST(ThreadPool, LessThanOneThreadIsOne) { EXPECT_EQ(ThreadPool(0).threads(), 1); }
+
+TEST(ThreadPool, RunningAllocatesNothing) {
+  if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
+  ThreadPool pool(3);
+  std::atomic<int> runs = 0;
+  auto tile = [&](std::int64_t) { ++runs; };
+  pool.run_tiles(100, TileFunction(tile));
+  const std::int64_t before = allocation_counts().ours;
+  for (int i = 0; i < 100; ++i) pool.run_tiles(100, TileFunction(tile));
+  EXPECT_EQ(allocation_counts().ours, before);
+  EXPECT_EQ(runs, 10100);
+}
+
+}  // namespace
+}  // namespace paceline
