@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/grouped_digits.h"
 #include "cluster/held_ports.h"
 #include "paceline/error.h"
 
@@ -83,12 +84,19 @@ std::string cause_of(const TaskFailure& failure, const TemporaryFolder& folder) 
   return fmt::format("{} failed first: {}", failure.task, cause);
 }
 
-void write_merged(const RunOptions& run, const std::vector<Report>& reports,
-                  const std::string& error) {
-  if (run.report.empty()) return;
-  Report merged = merge(reports);
-  merged.error = error;
-  write_report(run.report, merged);
+// "3,000 global steps (1,500 + 1,500)"; empty when no step was counted.
+std::string steps_text(const Report& merged) {
+  std::int64_t sum = 0;
+  std::vector<std::string> parts;
+  for (const TaskReport& task : merged.tasks) {
+    if (!task.task.starts_with("worker:")) continue;
+    sum += task.steps;
+    parts.push_back(grouped_digits(task.steps));
+  }
+  if (sum == 0) return "";
+  const std::string by_worker =
+      parts.size() > 1 ? fmt::format(" ({})", fmt::join(parts, " + ")) : std::string();
+  return fmt::format("{} global steps{}\n", grouped_digits(sum), by_worker);
 }
 
 }  // namespace
@@ -164,7 +172,10 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   std::string error;
   if (result.first_failure) error = cause_of(*result.first_failure, folder);
   if (error.empty() && result.interrupted) error = "interrupted";
-  write_merged(run, read_reports(tasks, folder), error);
+  Report merged = merge(read_reports(tasks, folder));
+  merged.error = error;
+  if (!run.quiet) fmt::print("{}", steps_text(merged));
+  if (!run.report.empty()) write_report(run.report, merged);
   if (!error.empty()) fmt::print(stderr, "paceline: error: {}\n", error);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;

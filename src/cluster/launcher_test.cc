@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 write_report() {
-  printf '{"model":"m","strategy":"async","tasks":[{"task":"%s","steps":5,"seconds":1,"steps_per_s":2,
+  printf '{"model":"m","strategy":"async","tasks":[{"task":"%s","steps":1500,"seconds":1,"steps_per_s":2,
 "examples_per_s":4,"unit":"x","step_ms":{"p50":1,"p99":2},"share":{},"hidden_ms":0}],
 "loss":{"first":3,"last":2},"error":"%s"}' "$task" "$1" > "$report"
 }
@@ -101,6 +101,7 @@ TEST_F(Launcher, PrefixesLinesAndMergesReports) {
       launch_shells("echo hello $threads $device; echo oops >&2; write_report ''");
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(outcome.out, HasSubstr("ps:0     | hello\n"));
+  EXPECT_THAT(outcome.out, testing::EndsWith("\n3,000 global steps (1,500 + 1,500)\n"));
   EXPECT_THAT(outcome.out, HasSubstr("worker:1 | hello"));
   EXPECT_THAT(outcome.err, HasSubstr("worker:0 | oops\n"));
   const Report report = read_report(report_);

@@ -48,39 +48,19 @@ void run_task(const Program& program, const RunOptions& run) {
   }
 }
 
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:");
-}
-
-void warn_off_loopback(const Cluster& cluster) {
-  std::vector<std::string> addresses = cluster.spec.ps;
-  addresses.insert(addresses.end(), cluster.spec.workers.begin(), cluster.spec.workers.end());
-  if (!cluster.bind.empty()) addresses.push_back(cluster.bind);
-  for (const std::string& address : addresses) {
-    if (is_loopback(address)) continue;
-    fmt::print(stderr,
-               "paceline: warning: {} is not on this machine alone: messages are not encrypted and "
-               "peers not authenticated, so use a network that you trust\n",
-               address);
-    return;
-  }
-}
-
 }  // namespace
 
 int run_role(const Program& program) {
+  // What an earlier run left must not pass for this one's.
+  if (!program.run.report.empty()) std::filesystem::remove(program.run.report);
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.stop_on_failure = program.cluster.stop_on_failure;
     return launch(program.cluster, program.run, {"/proc/self/exe", program.arguments}, options);
   }
-  warn_off_loopback(program.cluster);
   Interrupt interrupt;
   RunOptions run = program.run;
   run.interrupt = &interrupt;
-  // What an earlier run left must not pass for this one's.
-  if (!run.report.empty()) std::filesystem::remove(run.report);
   try {
     run_task(program, run);
   } catch (const std::exception& error) {

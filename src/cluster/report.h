@@ -1,4 +1,5 @@
-// What a run did, as `--report FILE` writes it: one task's own report, and those of all merged.
+// What a run did, as `--report FILE` writes it (docs/report.md): one task's own report, and those
+// of all merged.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "cluster/command_line.h"
+#include "cluster/report.h"
+#include "paceline/error.h"
+#include "tools/comparison.h"
+#include "tools/subcommand.h"
+
+namespace paceline {
+namespace {
+
+CommandLine command_line() {
+  return {"paceline compare",
+          "Puts two reports of the same job side by side: one process, and a cluster on the same "
+          "machine.",
+          R"(Example:
+  paceline train ptb --data text --steps 300 --report alone.json
+  paceline train ptb --data text --steps 300 --ps 1 --workers 2 --report cluster.json
+  paceline compare alone.json cluster.json)",
+          {{"alone", "FILE", "Report of one process", "Reports"},
+           {"cluster", "FILE", "Report of the cluster", "Reports"},
+           {"--simulated", "FILE FILE", "The same two with a simulated device for each worker",
+            "Flags", false, 2},
+           {"--title", "TEXT", "What was run (default: the model)", "Flags"},
+           {"--reported", "TEXT", "What others measured, to stand beside the simulated line",
+            "Flags"}}};
+}
+
+}  // namespace
+
+int compare_command(const Arguments& arguments) {
+  const std::optional<FlagValues> values = parse(command_line(), arguments);
+  if (!values) return 0;
+  Comparison comparison;
+  comparison.alone = read_report(values->text("alone"));
+  comparison.cluster = read_report(values->text("cluster"));
+  comparison.title = values->given("--title") ? values->text("--title") : comparison.alone.model;
+  comparison.reported = values->text("--reported");
+  comparison.cores = int(std::thread::hardware_concurrency());
+  if (const std::vector<std::string> simulated = values->all("--simulated"); !simulated.empty()) {
+    if (simulated.size() != 2) throw Error(ErrorCode::kUsage, "--simulated needs two reports");
+    comparison.simulated_alone = read_report(simulated[0]);
+    comparison.simulated_cluster = read_report(simulated[1]);
+  }
+  fmt::print("{}", comparison_text(comparison));
+  return 0;
+}
+
+}  // namespace paceline
