@@ -63,8 +63,10 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
 }
 
 Session::Impl::~Impl() {
-  if (std::uncaught_exceptions() > exceptions_) fail("the program ended with an exception");
-  if (report.error.empty()) print_summary();
+  // An exception of the program itself: whoever catches it knows what it says.
+  const bool unwinding = std::uncaught_exceptions() > exceptions_;
+  if (unwinding && job != nullptr) job->fail();
+  if (!unwinding && report.error.empty()) print_summary();
   write_report();
 }
 

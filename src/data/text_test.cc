@@ -1,0 +1,102 @@
+#include "paceline/text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string write_file(const std::string& name, const std::string& text) {
+  const std::string path = ::testing::TempDir() + "/" + name;
+  std::ofstream(path, std::ios::binary) << text;
+  return path;
+}
+
+TEST(Vocabulary, OrdersTypesByCountThenWord) {
+  const auto path = write_file("order.txt", " b a c \n a c \n c <unk> \n");
+  const Vocabulary words = Vocabulary::from_file(path);
+  ASSERT_EQ(words.size(), 5u);
+  // c and <eos> three times, "<" before "c"; a twice; then the rest.
+  EXPECT_EQ(words.word(0), "<eos>");
+  EXPECT_EQ(words.word(1), "c");
+  EXPECT_EQ(words.word(2), "a");
+  EXPECT_EQ(words.word(3), "<unk>");
+  EXPECT_EQ(words.word(4), "b");
+}
+
+TEST(Vocabulary, ReadsNewlinesAsEosAndUnknownWordsAsUnk) {
+  const auto train = write_file("train.txt", "b b b a a <unk>\nb\n");
+  const auto other = write_file("other.txt", "a new b\n\nb");
+  const Vocabulary words = Vocabulary::from_file(train);
+  const auto id = [&](const char* word) { return words.id(word); };
+  EXPECT_THAT(words.read(other),
+              ElementsAre(id("a"), id("<unk>"), id("b"), id("<eos>"), id("<eos>"), id("b")));
+}
+
+TEST(Vocabulary, KeepsTheMostFrequentOnly) {
+  const Vocabulary words = Vocabulary::from_file(write_file("most.txt", "a a a b b c\n"), 2);
+  EXPECT_EQ(words.size(), 2u);
+  EXPECT_THROW(words.id("c"), Error);  // there is no <unk>
+}
+
+TEST(Vocabulary, NamesWhatIsWrong) {
+  try {
+    Vocabulary::from_file("/nowhere/train.txt");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_THAT(error.what(), HasSubstr("/nowhere/train.txt"));
+  }
+  EXPECT_THROW(Vocabulary::from_file(write_file("empty.txt", "")), Error);
+  EXPECT_THROW(Vocabulary::from_file(write_file("zero.txt", std::string("a\0b", 3))), Error);
+}
+
+TEST(TextBatches, LaysTheStreamOutAsRowsTimeFirst) {
+  // Two rows of 5: 0 1 2 3 4 and 5 6 7 8 9; the last word is dropped.
+  const TextBatches batches({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 2, 2);
+  ASSERT_EQ(batches.size(), 2);
+  std::vector<std::int32_t> inputs(4), targets(4);
+  batches.fill(1, inputs.data(), targets.data());
+  EXPECT_THAT(inputs, ElementsAre(2, 7, 3, 8));
+  EXPECT_THAT(targets, ElementsAre(3, 8, 4, 9));
+}
+
+TEST(TextBatches, RefusesLessThanOneBatch) {
+  EXPECT_NO_THROW(TextBatches({1, 2, 3, 1, 2, 3}, 2, 2));
+  EXPECT_THROW(TextBatches({1, 2, 3, 1, 2}, 2, 2), Error);
+  EXPECT_THROW(TextBatches({}, 20, 20), Error);
+}
+
+TEST(PartOf, GivesEqualContiguousParts) {
+  const std::vector<std::int32_t> stream = {0, 1, 2, 3, 4, 5, 6};
+  EXPECT_THAT(part_of(stream, 0, 3), ElementsAre(0, 1));
+  EXPECT_THAT(part_of(stream, 2, 3), ElementsAre(4, 5));
+  EXPECT_EQ(part_of(stream, 0, 1), stream);
+  EXPECT_THROW(part_of(stream, 3, 3), Error);
+}
+
+TEST(PennTreebank, HasTheReportedSizes) {
+  const char* data = std::getenv("PACELINE_DATA");
+  if (data == nullptr) GTEST_SKIP() << "PACELINE_DATA is not set";
+  const std::string folder = std::string(data) + "/ptb/";
+  const Vocabulary words = Vocabulary::from_file(folder + "ptb.train.txt");
+  EXPECT_EQ(words.size(), 10000u);
+  EXPECT_EQ(words.word(0), "the");
+  const auto train = words.read(folder + "ptb.train.txt");
+  EXPECT_EQ(train.size(), 929589u);
+  EXPECT_EQ(words.read(folder + "ptb.valid.txt").size(), 73760u);
+  EXPECT_EQ(words.read(folder + "ptb.test.txt").size(), 82430u);
+  EXPECT_EQ(TextBatches(train, 20, 20).size(), 2323);
+}
+
+}  // namespace
+}  // namespace paceline
