@@ -75,6 +75,14 @@ OpCases all_op_cases() {
   add_elementwise_cases(cases);
   add_layout_cases(cases);
   add_reduce_cases(cases);
+  add_matmul_cases(cases);
+  add_loss_cases(cases);
+  add_lstm_cases(cases);
+  add_embedding_cases(cases);
+  add_norm_cases(cases);
+  add_dropout_cases(cases);
+  add_random_cases(cases);
+  add_metric_cases(cases);
   return cases;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <ostream>
 #include <set>
 
 #include "base/philox.h"
@@ -14,6 +15,10 @@
 #include "paceline/ops.h"
 
 namespace paceline {
+
+// What GoogleTest prints of a case that fails.
+void PrintTo(const OpCase& c, std::ostream* out) { *out << c.op << " " << c.label; }
+
 namespace {
 
 /// The graph of a case, its inputs' values and its outputs.
