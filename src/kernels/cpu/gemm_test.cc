@@ -1,0 +1,74 @@
+#include "kernels/cpu/gemm.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <vector>
+
+#include "base/buffer.h"
+
+namespace paceline {
+namespace {
+
+std::vector<float> numbers(std::int64_t n, float seed) {
+  std::vector<float> values(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = float((i * 7 + std::size_t(seed)) % 11) - 5;
+  }
+  return values;
+}
+
+// Small whole numbers: products are exact in any order.
+void expect_product(const GemmShape& s, ThreadPool& pool) {
+  const auto a = numbers((s.transpose_a ? s.k : s.m) * s.lda, 1);
+  const auto b = numbers((s.transpose_b ? s.n : s.k) * s.ldb, 2);
+  const auto before = numbers(s.m * s.ldc, 3);
+  auto c = before;
+  Gemm gemm(s, pool);
+  const Buffer scratch(gemm.scratch_bytes());
+  gemm.run(a.data(), b.data(), c.data(), scratch.span());
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    for (std::int64_t j = 0; j < s.ldc; ++j) {
+      const std::size_t at = std::size_t(i * s.ldc + j);
+      float sum = s.accumulate || j >= s.n ? before[at] : 0;
+      for (std::int64_t l = 0; l < s.k && j < s.n; ++l) {
+        sum += a[std::size_t(s.transpose_a ? l * s.lda + i : i * s.lda + l)] *
+               b[std::size_t(s.transpose_b ? j * s.ldb + l : l * s.ldb + j)];
+      }
+      ASSERT_EQ(c[at], sum) << "at " << i << "," << j;
+    }
+  }
+}
+
+TEST(Gemm, TransposesAccumulatesAndCutsIntoTiles) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (int variant = 0; variant < 8; ++variant) {
+      const bool ta = variant & 1, tb = variant & 2, accumulate = variant & 4;
+      expect_product(GemmShape::packed(150, 310, 61, ta, tb, accumulate), pool);
+      expect_product(GemmShape::packed(7, 5, 3, ta, tb, accumulate), pool);
+      expect_product(GemmShape::packed(3, 4, 0, ta, tb, accumulate), pool);
+    }
+  }
+}
+
+TEST(Gemm, RowsMayLieApart) {
+  ThreadPool pool(3);
+  GemmShape shape = GemmShape::packed(150, 310, 61);
+  shape.lda = 70;
+  shape.ldb = 320;
+  shape.ldc = 313;
+  expect_product(shape, pool);
+}
+
+TEST(Gemm, LeavesTheCallersOpenMpThreadsAlone) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(5);
+  ThreadPool pool(1);
+  expect_product(GemmShape::packed(9, 9, 9), pool);
+  EXPECT_EQ(omp_get_max_threads(), 5);
+  omp_set_num_threads(before);
+}
+
+}  // namespace
+}  // namespace paceline

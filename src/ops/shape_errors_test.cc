@@ -1,0 +1,111 @@
+// What is said when inputs do not fit: the op and the shapes, when the node is added.
+#include <gmock/gmock.h>
+
+#include "paceline/error.h"
+#include "paceline/op.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+namespace {
+
+using testing::HasSubstr;
+
+template <typename F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+class ShapeErrors : public testing::Test {
+ protected:
+  Value x(const Shape& shape, DType dtype = DType::kFloat32) {
+    return graph_.input("x" + std::to_string(count_++), shape, dtype);
+  }
+  Graph graph_;
+  int count_ = 0;
+};
+
+TEST_F(ShapeErrors, Matmul) {
+  EXPECT_EQ(message_of([&] {
+              matmul(x({3, 4}), x({5, 6}));
+            }),
+            "[matmul] cannot multiply (3,4) by (5,6)");
+  EXPECT_EQ(message_of([&] {
+              matmul(x({3, 4}), x({3, 6}), false, true);
+            }),
+            "[matmul] cannot multiply (3,4) by (3,6)ᵀ");
+  EXPECT_EQ(message_of([&] {
+              matmul(x({3}), x({3, 6}));
+            }),
+            "[matmul] cannot multiply (3) by (3,6)");
+  EXPECT_THAT(message_of([&] {
+                matmul(x({3, 4}), x({4, 6}, DType::kFloat64));
+              }),
+              HasSubstr("float32 (3,4) and float64 (4,6)"));
+  EXPECT_THAT(message_of([&] {
+                matmul(x({3, 4}, DType::kInt32), x({4, 6}, DType::kInt32));
+              }),
+              HasSubstr("[matmul] input 0 is int32 (3,4)"));
+}
+
+TEST_F(ShapeErrors, Losses) {
+  EXPECT_EQ(message_of([&] {
+              softmax_cross_entropy(x({3, 4}), x({4}, DType::kInt32));
+            }),
+            "[softmax_cross_entropy] labels is (4), not (3)");
+  EXPECT_THAT(message_of([&] {
+                softmax_cross_entropy(x({3, 4}), x({3}));
+              }),
+              HasSubstr("int32 is needed"));
+  EXPECT_EQ(message_of([&] {
+              mean_squared_error(x({3, 4}), x({4, 3}));
+            }),
+            "[mean_squared_error] cannot compare (3,4) with (4,3)");
+}
+
+TEST_F(ShapeErrors, Lstm) {
+  const auto build = [&](const Shape& state, const Shape& weights) {
+    return message_of([&] { lstm(x({2, 3, 4}), x(state), x(state), x(weights), x({20})); });
+  };
+  EXPECT_EQ(build({3, 5}, {9, 20}), "nothing was thrown");
+  EXPECT_EQ(build({2, 5}, {9, 20}), "[lstm] state h is (2,5), not (3,5)");
+  EXPECT_EQ(build({3, 5}, {8, 20}), "[lstm] weights is (8,20), not (9,20)");
+}
+
+TEST_F(ShapeErrors, OutOfRangeParameters) {
+  EXPECT_EQ(message_of([&] { dropout(x({3}), 0); }), "[dropout] keep is 0; it must be in (0,1]");
+  EXPECT_THAT(message_of([&] {
+                top_k_accuracy(x({3, 4}), x({3}, DType::kInt32), 5);
+              }),
+              HasSubstr("k is 5; logits are (3,4)"));
+  EXPECT_THAT(message_of([&] { random_integers(graph_, {2}, 3, 3); }), HasSubstr("[3,3) is empty"));
+  EXPECT_THAT(message_of([&] { random_uniform(graph_, {2}, 1, 0); }), HasSubstr("[1,0) is empty"));
+  EXPECT_THAT(message_of([&] { arg_max(x({3, 0})); }), HasSubstr("(3,0)"));
+}
+
+TEST_F(ShapeErrors, DropoutThatKeepsAllAddsNothing) {
+  const Value value = x({3});
+  EXPECT_EQ(dropout(value, 1), value);
+}
+
+TEST_F(ShapeErrors, DenseNamesItsVariables) {
+  const Value y = dense(x({8, 3}), 5, "layer1");
+  EXPECT_EQ(y.shape(), (Shape{8, 5}));
+  EXPECT_EQ(graph_.find("layer1/w").shape(), (Shape{3, 5}));
+  EXPECT_EQ(graph_.find("layer1/b").shape(), (Shape{5}));
+}
+
+TEST_F(ShapeErrors, MatmulCountsItsFlops) {
+  const Value y = matmul(x({4, 3}), x({4, 6}), true);
+  const Cost cost = y.node().op().cost(y.node());
+  EXPECT_EQ(cost.flops, 2 * 3 * 4 * 6);
+  EXPECT_EQ(cost.bytes, 4 * (12 + 24 + 18));
+}
+
+}  // namespace
+}  // namespace paceline
