@@ -15,6 +15,8 @@ class Ring {
   std::size_t size() const { return size_; }
   const T& operator[](std::size_t i) const { return slots_[(first_ + i) % slots_.size()]; }
 
+  const T& front() const { return slots_[first_]; }
+
   void push(T item) {
     if (size_ == slots_.size()) grow();
     slots_[(first_ + size_++) % slots_.size()] = std::move(item);

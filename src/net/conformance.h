@@ -1,0 +1,199 @@
+// What every link must do is tested once, over the list of links below (conformance_test.cc). A new
+// link adds one line.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include "base/buffer.h"
+#include "net/inproc/inproc_hub.h"
+#include "net/link.h"
+
+namespace paceline {
+
+struct LinkCase {
+  std::string kind;
+  std::string any_address;  // to listen at; one that is free is chosen
+  std::string nobody;       // an address where nobody listens
+};
+
+inline const std::vector<LinkCase>& links_to_test() {
+  static const std::vector<LinkCase> cases = {
+      {"inproc", "task:0", "task:9"},
+      {"tcp", "127.0.0.1:0", "127.0.0.1:1"},
+  };
+  return cases;
+}
+
+inline std::ostream& operator<<(std::ostream& out, const LinkCase& one) { return out << one.kind; }
+
+/// No test waits longer; none depends on how long it takes.
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+/// Keeps what it hears. Thread-safe.
+class TestReceiver : public Receiver {
+ public:
+  struct Frame {
+    FrameHeader header;
+    std::vector<std::byte> payload;
+  };
+
+  /// Payloads are kept up to this size; of longer ones only the header.
+  explicit TestReceiver(std::size_t most_kept = 1 << 16) : most_kept_(most_kept) {}
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override {
+    if (place_.size() < header.payload_bytes) place_ = Buffer(header.payload_bytes);
+    return place_.span().first(header.payload_bytes);
+  }
+
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
+    std::unique_lock lock(mutex_);
+    held_.wait_for(lock, kPatience, [&] { return !hold_; });
+    const auto kept = payload.first(std::min(payload.size(), most_kept_));
+    frames_.push_back({header, {kept.begin(), kept.end()}});
+    changed_.notify_all();
+    if (refuses_) throw Error(ErrorCode::kFailedPrecondition, "the test refuses this frame");
+    if (reply_ != nullptr) reply_->send(header, {});
+  }
+
+  void on_closed(const Error& error) override {
+    std::lock_guard lock(mutex_);
+    ++times_closed_;
+    closed_ = error;
+    reply_.reset();
+    changed_.notify_all();
+  }
+
+  bool wait_frames(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return frames_.size() >= count; });
+  }
+  /// The error; kInternal when none came in time.
+  Error wait_closed() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [&] { return closed_.has_value(); });
+    return closed_.value_or(Error(ErrorCode::kInternal, "on_closed was not called in time"));
+  }
+  std::vector<Frame> frames() const {
+    std::lock_guard lock(mutex_);
+    return frames_;
+  }
+  std::size_t count() const {
+    std::lock_guard lock(mutex_);
+    return frames_.size();
+  }
+  int times_closed() const {
+    std::lock_guard lock(mutex_);
+    return times_closed_;
+  }
+
+  /// on_frame does not return until hold(false).
+  void hold(bool hold) {
+    std::lock_guard lock(mutex_);
+    hold_ = hold;
+    held_.notify_all();
+  }
+  void refuse_frames() { refuses_ = true; }
+  /// Answers each frame with its header alone.
+  void reply_to(std::shared_ptr<Connection> connection) {
+    std::lock_guard lock(mutex_);
+    reply_ = std::move(connection);
+  }
+
+ private:
+  const std::size_t most_kept_;
+  Buffer place_;
+  std::atomic<bool> refuses_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_, held_;
+  bool hold_ = false;
+  std::vector<Frame> frames_;
+  std::optional<Error> closed_;
+  int times_closed_ = 0;
+  std::shared_ptr<Connection> reply_;
+};
+
+/// Counts the calls of `sent`.
+class SentCounter {
+ public:
+  static void add(void* counter) {
+    auto* self = static_cast<SentCounter*>(counter);
+    std::lock_guard lock(self->mutex_);
+    ++self->count_;
+    self->changed_.notify_all();
+  }
+  int count() const {
+    std::lock_guard lock(mutex_);
+    return count_;
+  }
+  bool wait(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return count_ >= count; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+
+/// A listening link with receivers for what it accepts.
+class Listener {
+ public:
+  Listener(std::unique_ptr<Link> link, const std::string& address) : link_(std::move(link)) {
+    address_ = link_->listen(address, [this](std::shared_ptr<Connection> connection) {
+      return accept(std::move(connection));
+    });
+  }
+  ~Listener() { link_.reset(); }
+
+  const std::string& address() const { return address_; }
+  Link& link() { return *link_; }
+  void destroy_link() { link_.reset(); }
+  void reply() { reply_ = true; }
+  /// The receiver and connection of the i-th peer; null when it did not come in time.
+  TestReceiver* receiver(std::size_t i) {
+    std::unique_lock lock(mutex_);
+    accepted_.wait_for(lock, kPatience, [&] { return receivers_.size() > i; });
+    return receivers_.size() > i ? receivers_[i].get() : nullptr;
+  }
+  std::shared_ptr<Connection> connection(std::size_t i) {
+    return receiver(i) == nullptr ? nullptr : connections_[i];
+  }
+  std::size_t count() const {
+    std::lock_guard lock(mutex_);
+    return receivers_.size();
+  }
+
+ private:
+  Receiver* accept(std::shared_ptr<Connection> connection) {
+    std::lock_guard lock(mutex_);
+    receivers_.push_back(std::make_unique<TestReceiver>());
+    if (reply_) receivers_.back()->reply_to(connection);
+    connections_.push_back(std::move(connection));
+    accepted_.notify_all();
+    return receivers_.back().get();
+  }
+
+  std::atomic<bool> reply_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable accepted_;
+  std::vector<std::unique_ptr<TestReceiver>> receivers_;
+  std::vector<std::shared_ptr<Connection>> connections_;
+  std::unique_ptr<Link> link_;
+  std::string address_;
+};
+
+inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = std::byte((i * 31 + std::size_t(seed)) & 255);
+  return data;
+}
+
+}  // namespace paceline

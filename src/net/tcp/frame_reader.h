@@ -1,0 +1,49 @@
+// Cuts what comes out of a socket into frames. Payloads are received where they belong; only
+// headers, and what came behind them in the same read, pass through a small buffer.
+#pragma once
+
+#include <string>
+
+#include "base/buffer.h"
+#include "net/link.h"
+#include "net/traffic_meter.h"
+
+namespace paceline {
+
+/// Not thread-safe.
+class FrameReader {
+ public:
+  enum class Outcome { kNothing, kDrained, kMore, kClosed };
+
+  explicit FrameReader(TrafficMeter& meter);
+  ~FrameReader();
+
+  /// Reads what has come, but not for long, and tells the receiver. Throws what the receiver
+  /// throws, kDataLoss for bytes that are no frame, and SocketFailure.
+  Outcome turn(int fd, Receiver& receiver);
+  /// "in the middle of a message (10 of 100 bytes)"; empty between two frames.
+  std::string position() const;
+
+  struct SocketFailure {
+    int error_number;
+  };
+
+ private:
+  std::ptrdiff_t fill(int fd);
+  void take_in(std::size_t bytes);
+  void hand_out(Receiver& receiver);
+  bool begin_frame(Receiver& receiver);
+  void fill_place_from_buffer();
+  void end_frame(Receiver& receiver);
+  std::size_t room() const;
+
+  TrafficMeter& meter_;
+  Buffer buffer_;
+  std::size_t begin_ = 0, end_ = 0;  // what of the buffer is not handed out yet
+  bool in_payload_ = false;
+  FrameHeader header_;
+  std::span<std::byte> place_;
+  std::size_t placed_ = 0;
+};
+
+}  // namespace paceline

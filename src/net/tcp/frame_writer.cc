@@ -1,0 +1,35 @@
+#include "net/tcp/frame_writer.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace paceline {
+FrameBatch::FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes)
+    : most_bytes_(most_bytes) {
+  const std::size_t frames = std::min(queue.size(), kMostFrames);
+  for (std::size_t i = 0; i < frames && bytes_ < most_bytes_; ++i) {
+    headers_[i] = encode(queue[i].header);
+    add(headers_[i].data(), kFrameHeaderBytes, done);
+    add(queue[i].payload.data(), queue[i].payload.size(), done);
+  }
+}
+
+void FrameBatch::add(const void* data, std::size_t bytes, std::size_t& skip) {
+  const std::size_t skipped = std::min(skip, bytes);
+  skip -= skipped;
+  if (skipped == bytes) return;
+  const char* begin = static_cast<const char*>(data) + skipped;
+  const std::size_t taken = std::min(bytes - skipped, most_bytes_ - bytes_);
+  parts_[count_++] = {const_cast<char*>(begin), taken};
+  bytes_ += taken;
+}
+
+std::ptrdiff_t FrameBatch::send(int fd) {
+  msghdr message{};
+  message.msg_iov = parts_.data();
+  message.msg_iovlen = count_;
+  return ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace paceline

@@ -1,0 +1,34 @@
+// Sends the frames at the front of a queue with one system call.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+
+#include "net/queued_frame.h"
+
+namespace paceline {
+
+/// A gathered piece of a queue. Headers are copied, so that the queue may grow meanwhile; payloads
+/// are not.
+class FrameBatch {
+ public:
+  /// Of the first frame, `done` bytes were sent before. At most `most_bytes`.
+  FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes);
+  /// As sendmsg: bytes sent, or -1 and errno.
+  std::ptrdiff_t send(int fd);
+  std::size_t bytes() const { return bytes_; }
+
+  static constexpr std::size_t kMostFrames = 32;
+
+ private:
+  void add(const void* data, std::size_t bytes, std::size_t& skip);
+
+  std::array<std::array<std::byte, kFrameHeaderBytes>, kMostFrames> headers_;
+  std::array<iovec, 2 * kMostFrames> parts_;
+  const std::size_t most_bytes_;
+  std::size_t count_ = 0, bytes_ = 0;
+};
+
+}  // namespace paceline

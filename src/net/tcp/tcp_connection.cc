@@ -1,0 +1,261 @@
+#include "net/tcp/tcp_connection.h"
+
+#include <sys/socket.h>
+
+#include <array>
+
+#include "base/check.h"
+#include "net/tcp/frame_writer.h"
+#include "net/tcp/tcp_socket.h"
+
+namespace paceline {
+namespace {
+
+// What send copies into the socket on the caller's thread; the rest is the poller's.
+constexpr std::size_t kDirectBytes = 256 << 10;
+// A poller's thread turns to other connections after this much.
+constexpr std::size_t kTurnBytes = 8 << 20;
+
+std::string seconds_text(Duration duration) {
+  std::string text = std::to_string(std::chrono::duration<double>(duration).count());
+  return text.substr(0, text.find('.') + 2) + " s";
+}
+
+}  // namespace
+
+TcpConnection::TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
+                             FileDescriptor control, std::string peer)
+    : connections_(std::move(connections)),
+      peer_(std::move(peer)),
+      reader_(meter_),
+      data_(std::in_place, connections_->poller(), std::move(data)),
+      heartbeat_(std::move(control)) {}
+
+void TcpConnection::start(Receiver& receiver) {
+  std::lock_guard reading(reading_mutex_);
+  receiver_ = &receiver;
+  if (!connections_->add(shared_from_this()))
+    throw Error(ErrorCode::kCancelled, "the link is being destroyed");
+  wait_readable_locked();
+}
+
+void TcpConnection::refuse() {
+  std::lock_guard reading(reading_mutex_);
+  fail({ErrorCode::kCancelled, "refused"});
+  finish();
+}
+
+// Reading.
+
+void TcpConnection::on_readable() {
+  std::lock_guard reading(reading_mutex_);
+  read_waits_ = false;
+  read_turn();
+  if (!connections_->spinning()) wait_readable_locked();
+}
+
+bool TcpConnection::help() {
+  std::unique_lock reading(reading_mutex_, std::try_to_lock);
+  return reading.owns_lock() && read_turn();
+}
+
+void TcpConnection::wait_readable() {
+  std::lock_guard reading(reading_mutex_);
+  wait_readable_locked();
+}
+
+void TcpConnection::wait_readable_locked() {
+  if (finished_ || read_waits_) return;
+  read_waits_ = true;
+  std::lock_guard lock(socket_mutex_);
+  data_->wait_readable(shared_from_this());
+}
+
+bool TcpConnection::read_turn() {
+  if (finished_ || in_turn_) return false;  // in_turn_: a receiver has called help
+  in_turn_ = true;
+  const FrameReader::Outcome outcome = guarded_turn();
+  in_turn_ = false;
+  if (outcome == FrameReader::Outcome::kClosed) finish();
+  return outcome != FrameReader::Outcome::kNothing;
+}
+
+FrameReader::Outcome TcpConnection::guarded_turn() {
+  try {
+    return reader_.turn(data_->fd(), *receiver_);
+  } catch (const FrameReader::SocketFailure& failure) {
+    fail(error_of_socket(peer_, failure.error_number));
+  } catch (const Error& error) {
+    fail({error.code(), peer_ + ": " + error.what()});
+  } catch (const std::exception& error) {
+    fail({ErrorCode::kInternal, "the receiver of " + peer_ + " threw: " + error.what()});
+  }
+  return FrameReader::Outcome::kClosed;
+}
+
+Error TcpConnection::verdict() {
+  std::lock_guard lock(socket_mutex_);
+  if (cause_) return *cause_;
+  const std::string position = reader_.position();
+  if (position.empty()) return {ErrorCode::kUnavailable, peer_ + " closed the connection or died"};
+  return {ErrorCode::kUnavailable, peer_ + " closed the connection or died " + position};
+}
+
+void TcpConnection::finish() {
+  finished_ = true;
+  const Error error = verdict();
+  {
+    std::scoped_lock lock(writing_mutex_, socket_mutex_);
+    data_.reset();
+  }
+  Ring<QueuedFrame> unsent;
+  {
+    std::lock_guard lock(queue_mutex_);
+    ended_ = true;
+    std::swap(unsent, queue_);
+  }
+  if (!unsent.empty()) meter_.end();
+  give_back_all(unsent);
+  connections_->forget(this);
+  if (receiver_ != nullptr) receiver_->on_closed(error);
+}
+
+void TcpConnection::end(const Error& error) {
+  std::lock_guard reading(reading_mutex_);
+  if (finished_) return;
+  fail(error);
+  finish();
+}
+
+// Writing.
+
+void TcpConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
+                         void (*sent)(void* context), void* context) {
+  PACELINE_CHECK(payload.size() <= kMaxPayloadBytes);
+  QueuedFrame frame{header, payload, sent, context};
+  frame.header.payload_bytes = std::uint32_t(payload.size());
+  std::unique_lock lock(queue_mutex_);
+  if (closing_ || ended_) {
+    lock.unlock();
+    return frame.give_back();
+  }
+  if (queue_.empty()) meter_.begin();
+  queue_.push(frame);
+  if (flushing_) return;
+  flushing_ = true;
+  flush(lock, kDirectBytes);
+}
+
+void TcpConnection::on_writable() {
+  std::unique_lock lock(queue_mutex_);
+  flush(lock, kTurnBytes);
+}
+
+/// The caller has set flushing_, and is the only one here. Returns with or without the lock.
+void TcpConnection::flush(std::unique_lock<std::mutex>& lock, std::size_t most_bytes) {
+  std::size_t total = 0;
+  while (!ended_ && !queue_.empty()) {
+    if (total >= most_bytes) return wait_writable();
+    FrameBatch batch(queue_, front_done_, most_bytes - total);
+    lock.unlock();
+    const std::ptrdiff_t written = write(batch);
+    if (written < 0 && errno != EAGAIN && errno != EINTR)
+      return fail(error_of_socket(peer_, errno));
+    lock.lock();
+    if (ended_) return;
+    if (written > 0) take_sent(std::size_t(written), lock);
+    if (ended_) return;
+    if (written < std::ptrdiff_t(batch.bytes())) return wait_writable();
+    total += batch.bytes();
+  }
+  flushing_ = false;
+  const bool close_now = closing_ && !ended_;
+  lock.unlock();
+  if (close_now) shut_writing();
+}
+
+std::ptrdiff_t TcpConnection::write(FrameBatch& batch) {
+  std::lock_guard lock(writing_mutex_);
+  errno = EPIPE;
+  return data_ ? batch.send(data_->fd()) : -1;
+}
+
+void TcpConnection::take_sent(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
+  std::array<QueuedFrame, FrameBatch::kMostFrames> done;
+  std::size_t count = 0;
+  front_done_ += bytes;
+  while (!queue_.empty() && front_done_ >= queue_.front().bytes()) {
+    front_done_ -= queue_.front().bytes();
+    done[count++] = queue_.pop();
+  }
+  meter_.count_sent(bytes);
+  if (count > 0 && queue_.empty()) meter_.end();
+  lock.unlock();
+  for (std::size_t i = 0; i < count; ++i) done[i].give_back();
+  lock.lock();
+}
+
+void TcpConnection::wait_writable() {
+  std::lock_guard lock(socket_mutex_);
+  if (data_) data_->wait_writable(shared_from_this());
+}
+
+bool TcpConnection::idle() const {
+  std::lock_guard lock(queue_mutex_);
+  return queue_.empty();
+}
+
+// Ending.
+
+void TcpConnection::close(Deadline deadline) {
+  std::unique_lock lock(queue_mutex_);
+  if (closing_ || ended_) return;
+  closing_ = true;
+  const bool at_rest = !flushing_;
+  lock.unlock();
+  if (at_rest) shut_writing();
+  connections_->poller()->call_at(deadline.time(), [weak = weak_from_this()] {
+    if (const auto self = weak.lock())
+      self->fail({ErrorCode::kCancelled, "the connection to " + self->peer_ +
+                                             " was closed on this side; what was queued was not "
+                                             "taken in time"});
+  });
+}
+
+/// The peer reads to the end, and closes; that is what ends this side.
+void TcpConnection::shut_writing() {
+  std::lock_guard lock(socket_mutex_);
+  if (!cause_)
+    cause_ =
+        Error(ErrorCode::kCancelled, "the connection to " + peer_ + " was closed on this side");
+  if (data_) ::shutdown(data_->fd(), SHUT_WR);
+}
+
+/// The earliest cause stays.
+void TcpConnection::fail(const Error& error) {
+  std::lock_guard lock(socket_mutex_);
+  if (!cause_) cause_ = error;
+  if (data_) ::shutdown(data_->fd(), SHUT_RDWR);
+}
+
+bool TcpConnection::failed() const {
+  std::lock_guard lock(socket_mutex_);
+  return cause_.has_value();
+}
+
+void TcpConnection::tick() {
+  Heartbeat::Pulse pulse;
+  {
+    std::lock_guard lock(socket_mutex_);
+    pulse = heartbeat_.tick();
+  }
+  if (pulse == Heartbeat::Pulse::kSilent)
+    fail({ErrorCode::kUnavailable,
+          peer_ + " has stopped: no heartbeat for " + seconds_text(connections_->dead_after())});
+  if (pulse == Heartbeat::Pulse::kGarbage)
+    fail({ErrorCode::kDataLoss, peer_ + " sent garbage instead of heartbeats"});
+  // While somebody is said to spin no thread waits for the end.
+  if (failed()) help();
+}
+
+}  // namespace paceline

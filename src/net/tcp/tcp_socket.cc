@@ -1,0 +1,150 @@
+#include "net/tcp/tcp_socket.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <system_error>
+
+namespace paceline {
+namespace {
+
+constexpr int kUserTimeoutMs = 5000;
+constexpr Duration kLookUpToListen = std::chrono::seconds(5);
+
+std::string words_of(int error_number) { return std::generic_category().message(error_number); }
+
+void set(int fd, int level, int option, int value) {
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+SocketAddress near_end_of(int fd) {
+  SocketAddress address;
+  address.bytes = sizeof address.storage;
+  ::getsockname(fd, address.get(), &address.bytes);
+  return address;
+}
+
+FileDescriptor new_socket(int family) {
+  FileDescriptor fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) throw Error(ErrorCode::kUnavailable, "no socket: " + words_of(errno));
+  return fd;
+}
+
+/// The error number of connecting, 0 when connected, ETIME when the deadline passed.
+int finish_connecting(int fd, Deadline deadline) {
+  pollfd waiting{fd, POLLOUT, 0};
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
+    const int ready = ::poll(&waiting, 1, int(std::clamp<long>(left, 0, 1 << 30)));
+    if (ready > 0) break;
+    if (ready == 0) return ETIME;
+    if (errno != EINTR) return errno;
+  }
+  int error_number = 0;
+  socklen_t bytes = sizeof error_number;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &bytes);
+  return error_number;
+}
+
+/// A socket that connects to a free port of its own host may get that port as its own, and reach
+/// itself.
+bool reached_itself(int fd) { return text_of(near_end_of(fd)) == text_of(peer_of(fd)); }
+
+int try_one(const SocketAddress& target, Deadline deadline, FileDescriptor& connected) {
+  FileDescriptor fd = new_socket(target.storage.ss_family);
+  int error_number = ::connect(fd.get(), target.get(), target.bytes) == 0 ? 0 : errno;
+  if (error_number == EINPROGRESS) error_number = finish_connecting(fd.get(), deadline);
+  if (error_number == 0 && reached_itself(fd.get())) error_number = ECONNREFUSED;
+  if (error_number == 0) connected = std::move(fd);
+  return error_number;
+}
+
+Error error_of_dialling(const std::string& address, int error_number) {
+  if (error_number == ECONNREFUSED)
+    return {ErrorCode::kUnavailable, "nobody listens at " + address};
+  if (error_number == ETIME)
+    return {ErrorCode::kDeadlineExceeded, "connecting to " + address + " took too long"};
+  return {ErrorCode::kUnavailable, "cannot connect to " + address + ": " + words_of(error_number)};
+}
+
+Error error_of_binding(const Address& address, int error_number) {
+  const std::string place = "port " + std::to_string(address.port) + " of " + address.host;
+  if (error_number == EADDRINUSE)
+    return {ErrorCode::kUnavailable, place + " is in use (another task or another job?)"};
+  if (error_number == EADDRNOTAVAIL)
+    return {ErrorCode::kUnavailable,
+            "cannot listen at " + text_of(address) + ": this machine has no such address"};
+  return {ErrorCode::kUnavailable, "cannot listen at " + place + ": " + words_of(error_number)};
+}
+
+std::string own_host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::uint16_t port_of(int fd) {
+  const std::string text = text_of(near_end_of(fd));
+  return parse_address(text).port;
+}
+
+}  // namespace
+
+void set_up_socket(int fd) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+}
+
+FileDescriptor dial(const std::vector<SocketAddress>& targets, const std::string& address,
+                    Deadline deadline) {
+  int error_number = ECONNREFUSED;
+  FileDescriptor connected;
+  for (const SocketAddress& target : targets) {
+    error_number = try_one(target, deadline, connected);
+    if (connected) {
+      set_up_socket(connected.get());
+      return connected;
+    }
+  }
+  throw error_of_dialling(address, error_number);
+}
+
+ListeningSocket listen_at(const Address& address) {
+  const SocketAddress place = look_up(address, Deadline::after(kLookUpToListen)).front();
+  FileDescriptor fd = new_socket(place.storage.ss_family);
+  set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (::bind(fd.get(), place.get(), place.bytes) != 0 || ::listen(fd.get(), SOMAXCONN) != 0)
+    throw error_of_binding(address, errno);
+  const bool any = address.host == "0.0.0.0" || address.host == "::";
+  const Address bound{any ? own_host_name() : address.host, port_of(fd.get())};
+  return {std::move(fd), text_of(bound)};
+}
+
+SocketAddress peer_of(int fd) {
+  SocketAddress address;
+  address.bytes = sizeof address.storage;
+  ::getpeername(fd, address.get(), &address.bytes);
+  return address;
+}
+
+Error error_of_socket(const std::string& peer, int error_number) {
+  if (error_number == ECONNRESET || error_number == EPIPE)
+    return {ErrorCode::kUnavailable,
+            peer + " closed the connection or died (" + words_of(error_number) + ")"};
+  if (error_number == ETIMEDOUT)
+    return {ErrorCode::kUnavailable,
+            peer + " answers no more: its host is down or the network is cut"};
+  return {ErrorCode::kUnavailable, "the connection to " + peer + ": " + words_of(error_number)};
+}
+
+}  // namespace paceline
