@@ -14,17 +14,17 @@ namespace paceline {
 /// Variables whose scoped name begins with `prefix` (the longest matching group counts).
 struct VariableGroup {
   std::string prefix;
-  std::optional<Rule> rule;      // default: the rule given to minimize
-  float weight_decay = 0;        // adds weight_decay·w to the gradient, ½·weight_decay·Σw² to the loss
-  bool frozen = false;           // read, never updated
-  std::optional<Schedule> learning_rate;  // default: MinimizeOptions::learning_rate
+  std::optional<Rule> rule = {};  // default: the rule given to minimize
+  float weight_decay = 0;  // adds weight_decay·w to the gradient, ½·weight_decay·Σw² to the loss
+  bool frozen = false;     // read, never updated
+  std::optional<Schedule> learning_rate = {};  // default: MinimizeOptions::learning_rate
 };
 
 struct MinimizeOptions {
   /// Gradients are scaled by min(1, clip_norm / global norm); 0: no clipping.
   float clip_norm = 0;
-  Schedule learning_rate;
-  std::vector<VariableGroup> groups;
+  Schedule learning_rate = {};
+  std::vector<VariableGroup> groups = {};
 };
 
 /// One variable's part in a train step.
@@ -39,15 +39,16 @@ struct VariableUpdate {
 
 /// What a train step computes and changes.
 struct Training {
-  Value loss;                            // with the weight-decay terms
-  std::vector<VariableUpdate> updates;   // in the order in which variables were made
-  Value global_norm;                     // of all contributions; only with clipping
+  Value loss;                           // with the weight-decay terms
+  std::vector<VariableUpdate> updates;  // in the order in which variables were made
+  Value global_norm;                    // of all contributions; only with clipping
   float clip_norm = 0;
   Graph& graph() const { return loss.graph(); }
 };
 
-/// Adds the gradients of `loss` (a scalar) by all variables that it depends on. Throws
-/// kInvalidArgument when it depends on none, or through an op without gradient.
+/// Adds the gradients of `loss` (a scalar) by all variables that it depends on and that are not
+/// frozen. Throws kInvalidArgument when there are none, on an op without gradient between, and on a
+/// group that no variable of the graph belongs to.
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options = {});
 
 }  // namespace paceline

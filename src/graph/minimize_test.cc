@@ -1,0 +1,145 @@
+#include "paceline/minimize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/small_ops.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using small_ops::evaluate;
+using small_ops::floats;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class MinimizeTest : public testing::Test {
+ protected:
+  MinimizeTest() {
+    const Value rows = graph_.apply("embedding_lookup", {table_, ids_});
+    const Value used = graph_.apply("mul", {rows, weights_});
+    loss_ = graph_.apply("reduce_sum", {graph_.apply("add", {used, biases_})});
+  }
+
+  std::vector<std::string> updated(const Training& training) {
+    std::vector<std::string> names;
+    for (const VariableUpdate& update : training.updates) names.push_back(update.variable.name());
+    return names;
+  }
+  void expect_error(const MinimizeOptions& options, const std::string& message) {
+    try {
+      minimize(loss_, Sgd{}, options);
+      ADD_FAILURE() << "nothing thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error.what(), HasSubstr(message));
+    }
+  }
+
+  OpRegistry ops_ = small_ops::all();
+  Graph graph_{ops_};
+  Value biases_ = graph_.variable("layer1/b", {2, 2});
+  Value weights_ = graph_.variable("layer1/w", {2, 2});
+  Value table_ = graph_.variable("embedding", {5, 2});
+  Value unused_ = graph_.variable("unused", {2});
+  Value ids_ = graph_.input("ids", {2}, DType::kInt32);
+  Value loss_;
+  small_ops::Feeds feeds_ = {{"layer1/b", Tensor::of<float>({2, 2}, {1, 2, 3, 4})},
+                             {"layer1/w", Tensor::of<float>({2, 2}, {1, 1, 2, 2})},
+                             {"embedding", Tensor(DType::kFloat32, {5, 2})},
+                             {"ids", Tensor::of<std::int32_t>({2}, {1, 1})}};
+};
+
+TEST_F(MinimizeTest, UpdatesWhatTheLossDependsOnInTheOrderInWhichItWasMade) {
+  const Training training = minimize(loss_, Adam{.learning_rate = 0.5f});
+  EXPECT_THAT(updated(training), ElementsAre("layer1/b", "layer1/w", "embedding"));
+  EXPECT_EQ(training.loss, loss_);
+  EXPECT_EQ(&training.graph(), &graph_);
+  EXPECT_FALSE(training.global_norm);
+  EXPECT_EQ(training.clip_norm, 0);
+  for (const VariableUpdate& update : training.updates) {
+    EXPECT_EQ(update.rule, Rule(Adam{.learning_rate = 0.5f}));
+    EXPECT_EQ(update.weight_decay, 0);
+  }
+  EXPECT_THAT(floats(evaluate(training.updates[0].contribution.dense, feeds_)),
+              ElementsAre(1, 1, 1, 1));
+}
+
+TEST_F(MinimizeTest, RowsAreSummedBeforeTheyLeave) {
+  const VariableUpdate update = minimize(loss_, Sgd{}).updates[2];
+  ASSERT_TRUE(update.contribution.sparse());
+  const Node& sums = update.contribution.rows.node();
+  EXPECT_EQ(sums.op().name, "sum_rows");
+  EXPECT_EQ(sums.attributes().get<std::int64_t>("table_rows"), 5);
+  EXPECT_EQ(update.contribution.ids, sums.output(0));
+  EXPECT_EQ(update.contribution.rows, sums.output(1));
+  EXPECT_EQ(update.row_count, sums.output(2));
+}
+
+TEST_F(MinimizeTest, TheLongestPrefixDecides) {
+  MinimizeOptions options;
+  options.learning_rate = Schedule::constant(0.5);
+  options.groups = {{.prefix = "", .rule = Momentum{}},
+                    {.prefix = "layer1/w", .learning_rate = Schedule::constant(0.25)},
+                    {.prefix = "layer1/", .rule = Adagrad{}}};
+  const Training training = minimize(loss_, Sgd{}, options);
+  EXPECT_EQ(training.updates[0].rule, Rule(Adagrad{}));
+  EXPECT_EQ(training.updates[0].learning_rate.at(0), 0.5);
+  EXPECT_EQ(training.updates[1].rule, Rule(Sgd{}));
+  EXPECT_EQ(training.updates[1].learning_rate.at(0), 0.25);
+  EXPECT_EQ(training.updates[2].rule, Rule(Momentum{}));
+}
+
+TEST_F(MinimizeTest, FrozenVariablesGetNoUpdate) {
+  MinimizeOptions options;
+  options.groups = {{.prefix = "layer1/", .frozen = true}};
+  EXPECT_THAT(updated(minimize(loss_, Sgd{}, options)), ElementsAre("embedding"));
+  options.groups = {{.prefix = "", .frozen = true}};
+  expect_error(options, "all variables of 'reduce_sum' are frozen");
+}
+
+TEST_F(MinimizeTest, WeightDecayIsReportedButNotDifferentiated) {
+  MinimizeOptions options;
+  options.groups = {{.prefix = "layer1/w", .weight_decay = 0.5f}};
+  const Training training = minimize(loss_, Sgd{}, options);
+  EXPECT_EQ(training.updates[1].weight_decay, 0.5f);
+  EXPECT_EQ(training.updates[0].weight_decay, 0);
+  const float plain = evaluate(loss_, feeds_).item<float>();
+  EXPECT_FLOAT_EQ(evaluate(training.loss, feeds_).item<float>(), plain + 0.5f * 0.5f * 10);
+  // The table is all zeros, so that of the loss alone is zero too.
+  EXPECT_THAT(floats(evaluate(training.updates[1].contribution.dense, feeds_)),
+              ElementsAre(0, 0, 0, 0));
+}
+
+TEST_F(MinimizeTest, ClippingAsksForTheNormOfAllContributions) {
+  MinimizeOptions options;
+  options.clip_norm = 5;
+  const Training training = minimize(loss_, Sgd{}, options);
+  EXPECT_EQ(training.clip_norm, 5);
+  const Node& norm = training.global_norm.node();
+  EXPECT_EQ(norm.op().name, "global_norm");
+  EXPECT_THAT(norm.inputs(), ElementsAre(training.updates[0].contribution.dense,
+                                         training.updates[1].contribution.dense,
+                                         training.updates[2].contribution.rows));
+}
+
+TEST_F(MinimizeTest, RefusesWhatCannotBe) {
+  MinimizeOptions options;
+  options.clip_norm = -1;
+  expect_error(options, "[minimize] clip_norm is -1");
+  options = {};
+  options.groups = {{.prefix = "layer2/w"}};
+  expect_error(options, "begins with 'layer2/w'; did you mean 'layer1/w'?");
+  options.groups = {{.prefix = "layer1", .weight_decay = -1}};
+  expect_error(options, "weight decay of group 'layer1' is -1");
+}
+
+TEST_F(MinimizeTest, ALossWithoutVariablesIsRefused) {
+  const Value x = graph_.input("x", {});
+  EXPECT_THROW(minimize(x, Sgd{}), Error);
+  EXPECT_THROW(minimize(Value(), Sgd{}), Error);
+}
+
+}  // namespace
+}  // namespace paceline

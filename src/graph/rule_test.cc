@@ -1,0 +1,60 @@
+#include "paceline/rule.h"
+
+#include <gtest/gtest.h>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using Numbers = std::array<float, Rule::kNumbers>;
+
+std::vector<std::string> slot_names(const Rule& rule) {
+  std::vector<std::string> names;
+  for (const SlotSpec& slot : rule.slots()) names.push_back(slot.name);
+  return names;
+}
+
+TEST(Rule, KeepsItsNumbersInTheOrderOfItsFields) {
+  const Rule momentum = Momentum{0.1f, 0.8f, true};
+  EXPECT_EQ(momentum.kind(), RuleKind::kMomentum);
+  EXPECT_EQ(momentum.learning_rate(), 0.1f);
+  EXPECT_EQ(momentum.numbers(), (Numbers{0.8f, 1, 0, 0}));
+  EXPECT_EQ(Rule(Adam{1, 2, 3, 4}).numbers(), (Numbers{2, 3, 4, 0}));
+  EXPECT_EQ(Rule(Adagrad{1, 2, 3}).numbers(), (Numbers{2, 3, 0, 0}));
+  EXPECT_EQ(Rule(Rmsprop{1, 2, 3, 4}).numbers(), (Numbers{2, 3, 4, 0}));
+  EXPECT_EQ(Rule(Ftrl{1, 2, 3, 4}).numbers(), (Numbers{2, 3, 4, 0}));
+  EXPECT_EQ(Rule(Ema{0.5f}).numbers(), (Numbers{0.5f, 0, 0, 0}));
+  EXPECT_EQ(Rule(Sgd{2}).learning_rate(), 2);
+}
+
+TEST(Rule, SlotsBeginAsTheRuleSays) {
+  EXPECT_TRUE(Rule(Sgd{}).slots().empty());
+  EXPECT_TRUE(Rule(Ema{}).slots().empty());
+  EXPECT_TRUE(Rule(Add{}).slots().empty());
+  EXPECT_TRUE(Rule(Assign{}).slots().empty());
+  EXPECT_EQ(slot_names(Momentum{}), std::vector<std::string>{"m"});
+  EXPECT_EQ(slot_names(Adam{}), (std::vector<std::string>{"m", "v", "t"}));
+  EXPECT_EQ(slot_names(Rmsprop{}), (std::vector<std::string>{"s", "m"}));
+  EXPECT_EQ(slot_names(Ftrl{}), (std::vector<std::string>{"n", "z"}));
+  EXPECT_TRUE(Rule(Adam{}).slots()[2].scalar);
+  EXPECT_FALSE(Rule(Adam{}).slots()[0].scalar);
+  EXPECT_EQ(Rule(Adagrad{.initial_accumulator = 0.3f}).slots()[0].initial, 0.3f);
+  EXPECT_EQ(Rule(Ftrl{.initial_accumulator = 0.2f}).slots()[0].initial, 0.2f);
+}
+
+TEST(Rule, ComesBackFromItsParts) {
+  for (const Rule& rule :
+       {Rule(Sgd{}), Rule(Momentum{.nesterov = true}), Rule(Adam{}), Rule(Adagrad{}),
+        Rule(Rmsprop{}), Rule(Ftrl{}), Rule(Ema{}), Rule(Add{}), Rule(Assign{})}) {
+    const Rule back(std::uint8_t(rule.kind()), rule.learning_rate(), rule.numbers());
+    EXPECT_EQ(back, rule) << rule.name();
+  }
+  EXPECT_NE(Rule(Sgd{0.1f}), Rule(Sgd{0.2f}));
+  EXPECT_EQ(Rule(Adam{}).name(), "adam");
+  EXPECT_EQ(Rule(Assign{}).name(), "assign");
+  EXPECT_THROW(Rule(9, 0, {}), Error);
+}
+
+}  // namespace
+}  // namespace paceline
