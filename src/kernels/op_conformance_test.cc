@@ -7,6 +7,7 @@
 #include <ostream>
 #include <set>
 
+#include "base/allocation_hook.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
 #include "kernels/evaluate.h"
@@ -96,18 +97,21 @@ TEST_P(OpCaseTest, FastEqualsNaive) {
   }
 }
 
+std::vector<TensorView> views_of(std::span<const Tensor> tensors) {
+  std::vector<TensorView> views;
+  for (const Tensor& tensor : tensors) views.push_back(tensor.view());
+  return views;
+}
+
 /// What `node` gives when output 0 lies where input `i` was.
 Tensor run_in_place(const Node& node, std::vector<Tensor> inputs, int i, Device& device) {
-  std::vector<TensorView> in, out;
   std::vector<Tensor> outputs;
   inputs[std::size_t(i)] = inputs[std::size_t(i)].clone();
-  for (const Tensor& tensor : inputs) in.push_back(tensor.view());
   for (const ValueType& type : node.outputs()) outputs.emplace_back(type.dtype, type.shape);
   outputs[0] = inputs[std::size_t(i)];
-  for (const Tensor& tensor : outputs) out.push_back(tensor.view());
   const auto kernel = device.make_kernel(node);
   const Buffer scratch(kernel->scratch_bytes());
-  kernel->run({in, out, scratch.span(), {}});
+  kernel->run({views_of(inputs), views_of(outputs), scratch.span(), {}});
   return outputs[0];
 }
 
@@ -124,6 +128,27 @@ TEST_P(OpCaseTest, InPlaceEqualsOutOfPlace) {
     const Tensor result = run_in_place(node, inputs, i, *cpu);
     EXPECT_EQ(relative_distance(result, expected), 0) << "in the place of input " << i;
   }
+}
+
+TEST_P(OpCaseTest, RunningAllocatesNothing) {
+  if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
+  const OpCase& c = GetParam();
+  const auto built = build(c, false);
+  const Node& node = tested_node(*built, c.op);
+  if (node.op().view) return;
+  const std::vector<Value> values(node.inputs().begin(), node.inputs().end());
+  const auto cpu = device("cpu", 3, clock_);
+  const auto inputs = evaluate_graph(values, built->feeds, *cpu);
+  std::vector<Tensor> outputs;
+  for (const ValueType& type : node.outputs()) outputs.emplace_back(type.dtype, type.shape);
+  const auto in = views_of(inputs), out = views_of(outputs);
+  const auto kernel = cpu->make_kernel(node);
+  const Buffer scratch(kernel->scratch_bytes());
+  const KernelCall call{in, out, scratch.span(), {}};
+  kernel->run(call);  // a library may keep something from its first call
+  const std::int64_t before = allocation_counts().ours;
+  kernel->run(call);
+  EXPECT_EQ(allocation_counts().ours - before, 0);
 }
 
 /// A scalar that depends on every element of every output.

@@ -63,6 +63,7 @@ void add_fused_ops(OpRegistry& ops) {
   op.infer = infer_fused;
   op.no_gradient = "it is made by fusion, after differentiation";
   op.cost = cost_of_fused;
+  op.in_place = {0, 1, 2, 3, 4, 5, 6, 7};
   ops.add(std::move(op));
 }
 

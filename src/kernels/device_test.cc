@@ -1,0 +1,210 @@
+#include "kernels/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/evaluate.h"
+#include "paceline/error.h"
+#include "paceline/op.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DeviceTest, AnUnknownKindIsRefused) {
+  ManualClock clock;
+  DeviceOptions options;
+  options.kind = "gpu";
+  const std::string message = error_of([&] { make_device(options, clock); });
+  EXPECT_THAT(message, HasSubstr("--device"));
+  EXPECT_THAT(message, HasSubstr("cpu, sim or naive"));
+  EXPECT_THAT(message, HasSubstr("gpu"));
+}
+
+TEST(DeviceTest, NoThreadsAreRefused) {
+  ManualClock clock;
+  DeviceOptions options;
+  options.threads = 0;
+  EXPECT_THAT(error_of([&] { make_device(options, clock); }), HasSubstr("--threads"));
+}
+
+TEST(DeviceTest, ASimulatedDeviceThatTakesNoTimeIsRefused) {
+  ManualClock clock;
+  DeviceOptions options;
+  options.kind = "sim";
+  EXPECT_THAT(error_of([&] { make_device(options, clock); }), HasSubstr("--sim-step-ms"));
+}
+
+TEST(DeviceTest, NamesCarryTheIndex) {
+  ManualClock clock;
+  DeviceOptions options;
+  options.index = 3;
+  EXPECT_EQ(make_device(options, clock)->name(), "cpu:3");
+  options.kind = "sim";
+  options.sim_gflops = 1;
+  EXPECT_EQ(make_device(options, clock)->name(), "sim:3");
+}
+
+Op doubled(bool with_kernel) {
+  Op op;
+  op.name = "doubled";
+  op.infer = [](const OpInputs& in) -> std::vector<ValueType> { return {in.types[0]}; };
+  op.no_gradient = "it is made for a test";
+  op.cost = [](const Node&) { return Cost{5e6, 0}; };
+  if (with_kernel) {
+    op.kernel = [](const Node&, const KernelCall& call) {
+      for (std::int64_t i = 0; i < call.outputs[0].shape.elements(); ++i) {
+        call.outputs[0].as<float>()[i] = 2 * call.inputs[0].as<float>()[i];
+      }
+    };
+  }
+  return op;
+}
+
+TEST(DeviceTest, AnOpWithoutAKernelIsRefused) {
+  OpRegistry ops = copy_of_builtin_ops();
+  ops.add(doubled(false));
+  Graph graph(ops);
+  const Value y = graph.apply("doubled", {graph.input("x", {2}, DType::kFloat16)});
+  RealClock clock;
+  const auto cpu = make_device({}, clock);
+  EXPECT_EQ(error_of([&] { cpu->make_kernel(y.node()); }),
+            "[doubled] has no kernel on cpu for float16");
+}
+
+TEST(DeviceTest, AnOpFromOutsideRunsItsOwnKernel) {
+  OpRegistry ops = copy_of_builtin_ops();
+  register_op(ops, doubled(true));
+  Graph graph(ops);
+  const Value y = graph.apply("doubled", {graph.input("x", {2})});
+  RealClock clock;
+  for (const char* kind : {"cpu", "naive"}) {
+    DeviceOptions options;
+    options.kind = kind;
+    const auto device = make_device(options, clock);
+    const auto result =
+        evaluate_graph({&y, 1}, {{"x", Tensor::of<float>({2}, {1.5f, -3})}}, *device);
+    EXPECT_THAT(result[0].data<float>(), testing::ElementsAre(3, -6)) << kind;
+  }
+}
+
+/// A simulated device and the kernels of four ops: a reshape of no FLOPs, the others of 1000.
+class SimTest : public testing::Test {
+ protected:
+  void make(const DeviceOptions& options, double total_flops) {
+    device_ = make_device(options, clock_);
+    const Value x = graph_.input("x", {1000});
+    const Value y = square(x);
+    device_->begin_plan(total_flops);
+    for (const Value& value : {reshape(x, {10, 100}), y, add(y, y), relu(x)}) {
+      nodes_.push_back(&value.node());
+      kernels_.push_back(device_->make_kernel(value.node()));
+    }
+  }
+  void run(std::size_t kernel) {
+    Tensor out(DType::kFloat32, nodes_[kernel]->outputs()[0].shape);
+    const TensorView view = out.view();
+    kernels_[kernel]->run({{}, {&view, 1}, {}, {}});
+  }
+
+  ManualClock clock_;
+  Graph graph_;
+  std::unique_ptr<Device> device_;
+  std::vector<const Node*> nodes_;
+  std::vector<std::unique_ptr<Kernel>> kernels_;
+};
+
+DeviceOptions sim_options(double step_ms, double gflops) {
+  DeviceOptions options;
+  options.kind = "sim";
+  options.sim_step_ms = step_ms;
+  options.sim_gflops = gflops;
+  return options;
+}
+
+TEST_F(SimTest, AStepTakesItsTimeSpreadByFlops) {
+  make(sim_options(40, 0), 4000);
+  run(0);
+  EXPECT_EQ(clock_.now(), TimePoint());
+  run(1);
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(10)));
+  run(3);
+  device_->synchronize();
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(20)));
+}
+
+TEST_F(SimTest, AStepWithoutFlopsIsSpreadEvenly) {
+  make(sim_options(40, 0), 0);
+  for (std::size_t i = 0; i < kernels_.size(); ++i) run(i);
+  device_->synchronize();
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(40)));
+}
+
+TEST_F(SimTest, FlopsTakeTimeAtTheRate) {
+  make(sim_options(0, 0.0005), 4000);  // 500 FLOPs a ms
+  run(1);
+  device_->synchronize();
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(2)));
+}
+
+TEST_F(SimTest, ShortWorkIsGathered) {
+  make(sim_options(2, 0), 4000);
+  run(1);
+  EXPECT_EQ(clock_.now(), TimePoint()) << "half a millisecond is not worth a sleep";
+  device_->synchronize();
+  EXPECT_EQ(clock_.now(), TimePoint(Duration(std::chrono::microseconds(500))));
+}
+
+TEST_F(SimTest, WorkOfTheHostBetweenStepsIsNotHidden) {
+  make(sim_options(40, 0), 4000);
+  run(1);
+  clock_.advance(milliseconds(5));
+  run(1);
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(25)));
+}
+
+/// Sleeps a millisecond longer than asked.
+class LateClock : public ManualClock {
+ public:
+  void sleep_until(TimePoint time) override { ManualClock::sleep_until(time + milliseconds(1)); }
+};
+
+TEST(SimLateTest, ASleepThatEndsLateDoesNotAddUp) {
+  LateClock clock;
+  const auto device = make_device(sim_options(40, 0), clock);
+  Graph graph;
+  const Value y = square(graph.input("x", {4}));
+  device->begin_plan(4);
+  const auto kernel = device->make_kernel(y.node());
+  Tensor out(DType::kFloat32, {4});
+  const TensorView view = out.view();
+  for (int i = 0; i < 100; ++i) kernel->run({{}, {&view, 1}, {}, {}});
+  EXPECT_EQ(clock.now(), TimePoint(milliseconds(4001)));
+}
+
+TEST(SimOutputTest, IndicesAndScalarsAreZeroed) {
+  ManualClock clock;
+  const auto device = make_device(sim_options(0, 1), clock);
+  Graph graph;
+  const Value y = cast(graph.input("x", {3}), DType::kInt32);
+  const auto kernel = device->make_kernel(y.node());
+  const Tensor out = Tensor::of<std::int32_t>({3}, {7, 8, 9});
+  const TensorView view = out.view();
+  kernel->run({{}, {&view, 1}, {}, {}});
+  EXPECT_THAT(out.data<std::int32_t>(), testing::ElementsAre(0, 0, 0));
+}
+
+}  // namespace
+}  // namespace paceline
