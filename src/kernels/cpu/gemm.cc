@@ -8,6 +8,7 @@
 #include <dnnl.hpp>
 #include <vector>
 
+#include "base/allocation_scope.h"
 #include "base/buffer.h"
 #include "kernels/cpu/tile_grid.h"
 #include "paceline/error.h"
@@ -130,6 +131,12 @@ struct Gemm::State {
     return primitives.size() - 1;
   }
 
+  static dnnl_status_t execute(const dnnl::matmul& primitive, const Tile& tile) {
+    const ForeignAllocations scope;
+    return dnnl_primitive_execute(primitive.get(), tile.stream.get(), int(tile.arguments.size()),
+                                  tile.arguments.data());
+  }
+
   // Through oneDNN's C interface: the C++ one would build a map and a vector in each call.
   void run_tile(Tile& tile, const float* a, const float* b, float* c, std::byte* scratch) {
     const OneThread guard;
@@ -138,9 +145,7 @@ struct Gemm::State {
     for (std::size_t i = 0; i < 4; ++i) {
       dnnl_memory_set_data_handle(tile.memories[i].get(), handles[i]);
     }
-    const dnnl_status_t status =
-        dnnl_primitive_execute(primitives[tile.primitive].primitive.get(), tile.stream.get(),
-                               int(tile.arguments.size()), tile.arguments.data());
+    const dnnl_status_t status = execute(primitives[tile.primitive].primitive, tile);
     if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
   }
 

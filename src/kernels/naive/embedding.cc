@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 
 #include "kernels/index_check.h"
 #include "kernels/naive/naive_kernels.h"
@@ -46,25 +45,33 @@ struct NaiveScatterRows {
   }
 };
 
+constexpr std::int64_t kNone = std::int64_t{1} << 32;
+
+// The smallest id above `before`, or kNone.
+std::int64_t next_id(std::span<const std::int32_t> ids, std::int64_t before) {
+  std::int64_t next = kNone;
+  for (const std::int32_t id : ids) {
+    if (id > before) next = std::min<std::int64_t>(next, id);
+  }
+  return next;
+}
+
 template <typename T>
 struct NaiveSumRows {
   static void run(const Node& node, const KernelCall& call) {
     const auto ids = ids_of(call.inputs[0]);
     check_indices(node, "id", ids, node.attributes().get<std::int64_t>("table_rows"));
     const std::int64_t size = row_size(call.inputs[1].shape);
-    std::map<std::int32_t, std::int64_t> place;
-    for (std::int32_t id : ids) place[id] = 0;
     std::fill_n(call.outputs[0].as<std::int32_t>(), ids.size(), 0);
     std::fill_n(call.outputs[1].as<T>(), call.outputs[1].shape.elements(), T(0));
     std::int64_t count = 0;
-    for (auto& [id, index] : place) {
-      call.outputs[0].as<std::int32_t>()[count] = id;
-      index = count++;
-    }
-    const T* row = call.inputs[1].as<T>();
-    for (std::int32_t id : ids) {
-      T* sum = call.outputs[1].as<T>() + place[id] * size;
-      for (std::int64_t j = 0; j < size; ++j) sum[j] += *row++;
+    for (std::int64_t id = next_id(ids, -1); id < kNone; id = next_id(ids, id)) {
+      call.outputs[0].as<std::int32_t>()[count] = std::int32_t(id);
+      T* sum = call.outputs[1].as<T>() + count++ * size;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        const T* row = call.inputs[1].as<T>() + std::int64_t(i) * size;
+        for (std::int64_t j = 0; j < size && ids[i] == id; ++j) sum[j] += row[j];
+      }
     }
     *call.outputs[2].as<std::int32_t>() = std::int32_t(count);
   }

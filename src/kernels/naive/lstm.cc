@@ -14,9 +14,9 @@ struct Sizes {
   std::int64_t steps, batch, inputs, hidden;
 };
 
-Sizes sizes_of(const KernelCall& call) {
-  const Shape& x = call.inputs[0].shape;
-  return {x[0], x[1], x[2], call.inputs[1].shape[1]};
+Sizes sizes_of(const Node& node) {
+  const Shape& x = node.input(0).shape();
+  return {x[0], x[1], x[2], node.input(1).shape()[1]};
 }
 
 template <typename T>
@@ -50,7 +50,7 @@ struct NaiveLstm {
   }
 
   static void run(const Node& node, const KernelCall& call) {
-    const Sizes s = sizes_of(call);
+    const Sizes s = sizes_of(node);
     const double forget_bias = node.attributes().get<double>("forget_bias");
     const T *weights = call.inputs[3].as<T>(), *biases = call.inputs[4].as<T>();
     for (std::int64_t t = 0; t < s.steps; ++t) {
@@ -80,36 +80,50 @@ struct NaiveLstm {
 };
 
 template <typename T>
-class LstmGradient {
+class NaiveLstmGrad : public Kernel {
  public:
-  LstmGradient(const Node& node, const KernelCall& call) : call_(call), s_(sizes_of(call)) {
-    int next = 7;
-    if (node.attributes().get<bool>("has_outputs")) d_outputs_ = in(next++);
-    dh_ = state(node.attributes().get<bool>("has_h") ? in(next++) : nullptr);
-    dc_ = state(node.attributes().get<bool>("has_c") ? in(next++) : nullptr);
-    dz_.resize(std::size_t(s_.batch * 4 * s_.hidden));
-    dw_.resize(std::size_t(call.outputs[3].shape.elements()));
-    db_.resize(std::size_t(4 * s_.hidden));
-  }
+  explicit NaiveLstmGrad(const Node& node)
+      : s_(sizes_of(node)),
+        has_outputs_(node.attributes().get<bool>("has_outputs")),
+        has_h_(node.attributes().get<bool>("has_h")),
+        has_c_(node.attributes().get<bool>("has_c")),
+        dh_(std::size_t(s_.batch * s_.hidden)),
+        dc_(dh_.size()),
+        dz_(4 * dh_.size()),
+        dw_(std::size_t((s_.inputs + s_.hidden) * 4 * s_.hidden)),
+        db_(std::size_t(4 * s_.hidden)) {}
 
-  void run() {
+  void run(const KernelCall& call) override {
+    inputs_ = call.inputs;
+    begin();
     for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
       through_cells(t);
-      through_weights(t);
+      through_weights(t, call.outputs[0].as<T>());
     }
-    std::copy(dh_.begin(), dh_.end(), call_.outputs[1].as<T>());
-    std::copy(dc_.begin(), dc_.end(), call_.outputs[2].as<T>());
-    std::copy(dw_.begin(), dw_.end(), call_.outputs[3].as<T>());
-    std::copy(db_.begin(), db_.end(), call_.outputs[4].as<T>());
+    std::copy(dh_.begin(), dh_.end(), call.outputs[1].as<T>());
+    std::copy(dc_.begin(), dc_.end(), call.outputs[2].as<T>());
+    std::copy(dw_.begin(), dw_.end(), call.outputs[3].as<T>());
+    std::copy(db_.begin(), db_.end(), call.outputs[4].as<T>());
   }
 
  private:
-  const T* in(int i) const { return call_.inputs[std::size_t(i)].as<T>(); }
+  const T* in(int i) const { return inputs_[std::size_t(i)].as<T>(); }
 
-  std::vector<double> state(const T* values) const {
-    const std::size_t size = std::size_t(s_.batch * s_.hidden);
-    return values == nullptr ? std::vector<double>(size)
-                             : std::vector<double>(values, values + size);
+  void begin() {
+    int next = 7;
+    d_outputs_ = has_outputs_ ? in(next++) : nullptr;
+    begin_state(has_h_ ? in(next++) : nullptr, dh_);
+    begin_state(has_c_ ? in(next++) : nullptr, dc_);
+    std::fill(dw_.begin(), dw_.end(), 0);
+    std::fill(db_.begin(), db_.end(), 0);
+  }
+
+  static void begin_state(const T* given, std::vector<double>& state) {
+    if (given == nullptr) {
+      std::fill(state.begin(), state.end(), 0);
+    } else {
+      std::copy_n(given, state.size(), state.begin());
+    }
   }
 
   const T* before(int sequence, int initial, std::int64_t t) const {
@@ -135,7 +149,7 @@ class LstmGradient {
     }
   }
 
-  void through_weights(std::int64_t t) {
+  void through_weights(std::int64_t t, T* dx) {
     const std::int64_t columns = 4 * s_.hidden;
     for (std::int64_t b = 0; b < s_.batch; ++b) {
       const double* dz = dz_.data() + b * columns;
@@ -150,7 +164,7 @@ class LstmGradient {
           dw_[std::size_t(r * columns + q)] += value * dz[q];
         }
         if (from_x) {
-          call_.outputs[0].as<T>()[(t * s_.batch + b) * s_.inputs + r] = T(sum);
+          dx[(t * s_.batch + b) * s_.inputs + r] = T(sum);
         } else {
           dh_[std::size_t(b * s_.hidden + r - s_.inputs)] = sum;
         }
@@ -158,22 +172,25 @@ class LstmGradient {
     }
   }
 
-  const KernelCall& call_;
-  Sizes s_;
+  const Sizes s_;
+  const bool has_outputs_, has_h_, has_c_;
+  std::span<const TensorView> inputs_;  // of this call
   const T* d_outputs_ = nullptr;
   std::vector<double> dh_, dc_, dz_, dw_, db_;
 };
 
-template <typename T>
-struct NaiveLstmGrad {
-  static void run(const Node& node, const KernelCall& call) { LstmGradient<T>(node, call).run(); }
-};
+std::unique_ptr<Kernel> make_lstm_grad(const Node& node, ThreadPool&) {
+  if (node.outputs()[0].dtype == DType::kFloat32) {
+    return std::make_unique<NaiveLstmGrad<float>>(node);
+  }
+  return std::make_unique<NaiveLstmGrad<double>>(node);
+}
 
 }  // namespace
 
 void add_naive_lstm_kernels(KernelTable& table) {
   table.add("lstm", make_naive_kernel_of<NaiveLstm>);
-  table.add("lstm_grad", make_naive_kernel_of<NaiveLstmGrad>);
+  table.add("lstm_grad", make_lstm_grad);
 }
 
 }  // namespace paceline
