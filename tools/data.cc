@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
-
 #include "base/nearest.h"
 #include "cluster/command_line.h"
 #include "paceline/error.h"
@@ -35,14 +32,14 @@ int make_corpus(const Arguments& arguments) {
     throw Error(ErrorCode::kUsage, "--out DIR is missing: the folder for the text");
   const std::int64_t words = values->whole_number("--words", 1, INT64_MAX).value_or(kDefaultWords);
   const std::int64_t seed = values->whole_number("--seed", 0, INT64_MAX).value_or(1);
-  std::error_code failure;
-  std::filesystem::create_directories(folder, failure);
-  if (failure) refuse_flag("--out", folder, "cannot be made: " + failure.message());
   try {
     generate_corpus(folder, words, std::uint64_t(seed));
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInvalidArgument) throw;
-    refuse_flag("--words", std::to_string(words), error.what());
+    if (error.code() == ErrorCode::kInvalidArgument) {
+      refuse_flag("--words", std::to_string(words), error.what());
+    }
+    if (error.code() == ErrorCode::kNotFound) refuse_flag("--out", folder, error.what());
+    throw;
   }
   fmt::print("{} words in {}/ptb.train.txt, ptb.valid.txt and ptb.test.txt\n", words, folder);
   return 0;
