@@ -133,46 +133,55 @@ int ValueMemory::buffer_of(int storage) const {
 }
 
 void ValueMemory::lay_out(Plan& plan) {
-  std::vector<ArenaBuffer> buffers(storages_.size());
-  std::vector<bool> used(storages_.size());
-  for (std::size_t s = 0; s < storages_.size(); ++s) {
-    if (storages_[s].kind == Storage::Kind::kInput) {
-      storages_[s].offset = plan.input_bytes;
-      plan.input_bytes += round_up(std::max<std::size_t>(storages_[s].bytes, 1), kBufferAlignment);
-    }
-    if (storages_[s].kind != Storage::Kind::kArena) continue;
-    const std::size_t owner = std::size_t(buffer_of(int(s)));
-    const Life& life = lives_[s];
-    ArenaBuffer& buffer = buffers[owner];
-    buffer = used[owner] ? ArenaBuffer{buffer.bytes, std::min(buffer.first, life.defined),
-                                       std::max(buffer.last, life.last())}
-                         : ArenaBuffer{storages_[s].bytes, life.defined, life.last()};
-    used[owner] = true;
-  }
-
-  std::vector<ArenaBuffer> alive;
-  std::vector<std::size_t> index(storages_.size());
-  for (std::size_t s = 0; s < storages_.size(); ++s) {
-    if (!used[s]) continue;
-    index[s] = alive.size();
-    alive.push_back(buffers[s]);
-  }
-  const std::size_t scratch = alive.size();
-  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
-    alive.push_back({plan.kernels[k].scratch_bytes, int(k), int(k)});
-  }
-
-  const ArenaLayout layout = lay_out_arena(alive);
-  for (std::size_t s = 0; s < storages_.size(); ++s) {
-    if (storages_[s].kind != Storage::Kind::kArena) continue;
-    storages_[s].offset = layout.offsets[index[std::size_t(buffer_of(int(s)))]];
-  }
-  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
-    plan.kernels[k].scratch_offset = layout.offsets[scratch + k];
-  }
-  plan.arena_bytes = layout.bytes;
+  lay_out_inputs(plan);
+  lay_out_arena_of(plan);
   plan.storages = std::move(storages_);
   plan.slots = std::move(slots_);
+}
+
+void ValueMemory::lay_out_inputs(Plan& plan) {
+  for (Storage& storage : storages_) {
+    if (storage.kind != Storage::Kind::kInput) continue;
+    storage.offset = plan.input_bytes;
+    plan.input_bytes += round_up(std::max<std::size_t>(storage.bytes, 1), kBufferAlignment);
+  }
+}
+
+// Storages that took over one another's memory are one buffer, alive from the first to the last.
+std::vector<ArenaBuffer> ValueMemory::shared_buffers(std::vector<std::size_t>& index) const {
+  std::vector<ArenaBuffer> buffers;
+  index.assign(storages_.size(), storages_.size());
+  for (std::size_t s = 0; s < storages_.size(); ++s) {
+    if (storages_[s].kind != Storage::Kind::kArena) continue;
+    std::size_t& buffer = index[std::size_t(buffer_of(int(s)))];
+    if (buffer == storages_.size()) {
+      buffer = buffers.size();
+      buffers.push_back({storages_[s].bytes, lives_[s].defined, lives_[s].last()});
+    }
+    index[s] = buffer;
+    buffers[buffer].first = std::min(buffers[buffer].first, lives_[s].defined);
+    buffers[buffer].last = std::max(buffers[buffer].last, lives_[s].last());
+  }
+  return buffers;
+}
+
+void ValueMemory::lay_out_arena_of(Plan& plan) {
+  std::vector<std::size_t> index;
+  std::vector<ArenaBuffer> buffers = shared_buffers(index);
+  const std::size_t values = buffers.size();
+  for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
+    if (plan.kernels[k].scratch_bytes == 0) continue;
+    buffers.push_back({plan.kernels[k].scratch_bytes, int(k), int(k)});
+  }
+  const ArenaLayout layout = lay_out_arena(buffers);
+  for (std::size_t s = 0; s < storages_.size(); ++s) {
+    if (storages_[s].kind == Storage::Kind::kArena) storages_[s].offset = layout.offsets[index[s]];
+  }
+  std::size_t next = values;
+  for (Plan::KernelUse& use : plan.kernels) {
+    if (use.scratch_bytes > 0) use.scratch_offset = layout.offsets[next++];
+  }
+  plan.arena_bytes = layout.bytes;
 }
 
 }  // namespace paceline

@@ -40,7 +40,8 @@ class ValueMemory {
 
   /// When all reads are known: outputs take over the memory of inputs that are read no more.
   void share_in_place();
-  /// Offsets in the arena, and of inputs; `scratch` is moved to where it lies, one a node.
+  /// Offsets in the arena (scratch of plan.kernels included) and of inputs. Storages and slots move
+  /// into the plan.
   void lay_out(Plan& plan);
 
  private:
@@ -49,6 +50,9 @@ class ValueMemory {
   void count_reads();
   bool may_take(const Node& node, int position, int input) const;
   int buffer_of(int storage) const;
+  void lay_out_inputs(Plan& plan);
+  void lay_out_arena_of(Plan& plan);
+  std::vector<ArenaBuffer> shared_buffers(std::vector<std::size_t>& index) const;
 
   const NodeOrder& order_;
   std::vector<std::vector<SlotIndex>> slots_of_nodes_;  // by node id, output

@@ -1,0 +1,333 @@
+#include "exec/executor.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/philox.h"
+#include "exec/fake_store.h"
+#include "kernels/evaluate.h"
+#include "paceline/error.h"
+#include "paceline/op.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<float> floats(const TensorView& view) {
+  const float* data = view.as<float>();
+  return {data, data + view.shape.elements()};
+}
+
+// A plan with all it needs to run over `values`.
+struct Runner {
+  Runner(const PlanRequest& request, std::map<std::string, Tensor>& values, Device& device,
+         const Clock& clock)
+      : account(clock), locals(*request.graph, device) {
+    const Graph* graphs[] = {request.graph};
+    specs = variable_specs(graphs, request.training);
+    plan = make_plan(request, specs, device);
+    auto made = std::make_unique<FakeSteps>(specs, values, &calls);
+    steps = made.get();
+    executor = std::make_unique<Executor>(*plan, std::move(made), locals, device, account);
+    rates.resize(specs.size(), 1.0f);
+    account.reset();
+  }
+  void run(std::int64_t step = 0) {
+    executor->run({StepKind::kTrain, rates, 1, {.seed = 1, .task = 0, .step = step}});
+  }
+
+  StepAccount account;
+  LocalMemory locals;
+  std::vector<VariableSpec> specs;
+  std::unique_ptr<Plan> plan;
+  std::vector<std::string> calls;
+  FakeSteps* steps = nullptr;
+  std::vector<float> rates;
+  std::unique_ptr<Executor> executor;
+};
+
+class ExecutorTest : public testing::Test {
+ protected:
+  std::unique_ptr<Runner> train(const Training& training, std::vector<Value> fetches = {}) {
+    const PlanRequest request = {&training.graph(), std::move(fetches), &training, true, {}};
+    return std::make_unique<Runner>(request, values_, *device_, clock_);
+  }
+  std::unique_ptr<Runner> fetch(std::vector<Value> fetches, bool run_assignments = true) {
+    const Graph* graph = &fetches[0].graph();
+    const PlanRequest request = {graph, std::move(fetches), nullptr, run_assignments, {}};
+    return std::make_unique<Runner>(request, values_, *device_, clock_);
+  }
+  static void fill(const TensorView& view, const std::vector<float>& values) {
+    std::copy(values.begin(), values.end(), view.as<float>());
+  }
+
+  ManualClock clock_;
+  std::unique_ptr<Device> device_ = make_device({.kind = "naive"}, clock_);
+  Graph graph_;
+  std::map<std::string, Tensor> values_;
+};
+
+TEST_F(ExecutorTest, CallsTheStoreInTheOrderOfTheInterface) {
+  values_["w"] = Tensor::of<float>({2}, {1, 2});
+  const Value x = graph_.input("x", {2});
+  const Value w = graph_.variable("w", {2});
+  // Gradient: 2·x²·w.
+  const Training training = minimize(reduce_sum(square(mul(x, w))), Sgd{});
+  const auto runner = train(training);
+  fill(runner->executor->view(x), {1, 2});
+  runner->run();
+  EXPECT_THAT(runner->calls, ElementsAre("begin", "need w", "place w", "ready w", "end"));
+  EXPECT_EQ(runner->executor->loss(), 17);
+  EXPECT_EQ(floats(values_["w"].view()), (std::vector<float>{-1, -14}));
+  runner->run();
+  EXPECT_EQ(runner->executor->loss(), 1 + 28 * 28);
+}
+
+TEST_F(ExecutorTest, PassesTheClipScaleOfTheGlobalNorm) {
+  values_["w"] = Tensor(DType::kFloat32, {2});
+  const Value x = graph_.input("x", {2});
+  const Training training = minimize(reduce_sum(mul(x, graph_.variable("w", {2}))), Sgd{},
+                                     {.clip_norm = 2, .learning_rate = {}, .groups = {}});
+  const auto runner = train(training);
+  fill(runner->executor->view(x), {3, 4});
+  runner->run();
+  EXPECT_EQ(runner->executor->global_norm(), 5);
+  EXPECT_FLOAT_EQ(runner->steps->last_clip_scale, 0.4f);
+  fill(runner->executor->view(x), {0.3f, 0.4f});
+  runner->run();
+  EXPECT_EQ(runner->steps->last_clip_scale, 1);
+}
+
+TEST_F(ExecutorTest, FetchedValuesAreThoseThatTheStepRead) {
+  values_["w"] = Tensor::of<float>({1}, {10});
+  const Value x = graph_.input("x", {1});
+  const Value w = graph_.variable("w", {1});
+  const Value h = graph_.local("h", {1});
+  graph_.assign(h, add(h, x));
+  const Value y = mul(x, w);
+  const Training training = minimize(reduce_sum(y), Sgd{});
+  const auto runner = train(training, {w, y, h, x, graph_.constant(Tensor::scalar(7.0f))});
+  fill(runner->executor->view(x), {2});
+  for (const float before : {10.0f, 8.0f}) {
+    runner->run();
+    EXPECT_EQ(*runner->executor->fetched(0).as<float>(), before);
+    EXPECT_EQ(*runner->executor->fetched(1).as<float>(), 2 * before);
+    EXPECT_EQ(*runner->executor->fetched(2).as<float>(), 10 - before);
+    EXPECT_EQ(*runner->executor->fetched(3).as<float>(), 2);
+    EXPECT_EQ(*runner->executor->fetched(4).as<float>(), 7);
+  }
+}
+
+TEST_F(ExecutorTest, LocalsCarryFromStepToStepAndSwapAtOnce) {
+  const Value a = graph_.local("a", {1}), b = graph_.local("b", {1});
+  graph_.assign(a, b);
+  graph_.assign(b, a);
+  const auto runner = fetch({sub(a, b)});
+  *runner->executor->view("a").as<float>() = 1;
+  *runner->executor->view("b").as<float>() = 4;
+  for (const float difference : {-3.0f, 3.0f, -3.0f}) {
+    runner->run();
+    EXPECT_EQ(*runner->executor->fetched(0).as<float>(), difference);
+  }
+  runner->locals.reset();
+  runner->run();
+  EXPECT_EQ(*runner->executor->fetched(0).as<float>(), 0);
+}
+
+TEST_F(ExecutorTest, AsksForTheRowsOfTheBatchAndContributesThem) {
+  values_["table"] = Tensor::of<float>({5, 1}, {0, 10, 20, 30, 40});
+  const Value ids = graph_.input("ids", {4}, DType::kInt32);
+  const Value rows = embedding_lookup(graph_.variable("table", {5, 1}), ids);
+  const Training training = minimize(reduce_sum(rows), Sgd{});
+  const auto runner = train(training);
+  const std::int32_t batch[] = {3, 1, 3, 4};
+  std::copy(std::begin(batch), std::end(batch), runner->executor->view(ids).as<std::int32_t>());
+  runner->run();
+  EXPECT_THAT(runner->steps->rows_asked["table"], ElementsAre(1, 3, 4));
+  EXPECT_EQ(runner->executor->loss(), 110);
+  // Row 3 was looked up twice.
+  EXPECT_EQ(floats(values_["table"].view()), (std::vector<float>{0, 9, 20, 28, 39}));
+
+  runner->executor->view(ids).as<std::int32_t>()[0] = 5;
+  EXPECT_THROW(runner->run(), Error);
+}
+
+TEST_F(ExecutorTest, AVariableCanContributeToAnother) {
+  values_["v"] = Tensor::of<float>({1}, {1});
+  values_["w"] = Tensor::of<float>({1}, {10});
+  const Value v = graph_.variable("v", {1}), w = graph_.variable("w", {1});
+  Training training;
+  training.loss = reduce_sum(v);
+  for (const auto& [variable, other] : {std::pair{v, w}, std::pair{w, v}}) {
+    Gradient gradient;
+    gradient.dense = other;
+    training.updates.push_back({variable, gradient, Value(), Sgd{}, 0, {}});
+  }
+  train(training)->run();
+  EXPECT_EQ(values_["v"].item<float>(), -9);
+  EXPECT_EQ(values_["w"].item<float>(), 9);
+}
+
+TEST_F(ExecutorTest, SeveralPlansShareTheVariables) {
+  values_["w"] = Tensor::of<float>({1}, {1});
+  const Value x = graph_.input("x", {1});
+  const Training training = minimize(reduce_sum(mul(x, graph_.variable("w", {1}))), Sgd{});
+  Graph other;
+  const Value doubled = scale(other.variable("w", {1}), 2);
+  const auto trainer = train(training);
+  const auto reader = fetch({doubled});
+  *trainer->executor->view(x).as<float>() = 0.25f;
+  trainer->run();
+  reader->run();
+  EXPECT_EQ(*reader->executor->fetched(0).as<float>(), 1.5f);
+}
+
+TEST_F(ExecutorTest, NamesWhatIsNoInput) {
+  const Value x = graph_.input("x", {1});
+  const auto runner = fetch({exp(x)});
+  EXPECT_THROW(runner->executor->view("y"), Error);
+}
+
+// A kernel, an input to a store call: each takes a time of its own on a manual clock.
+class SlowSteps : public FakeSteps {
+ public:
+  SlowSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,
+            ManualClock& clock)
+      : FakeSteps(specs, values), clock_(clock) {}
+  void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& s) override {
+    clock_.advance(std::chrono::milliseconds(1));
+    FakeSteps::begin_step(kind, rows, s);
+  }
+  TensorView need(VariableId v) override {
+    clock_.advance(std::chrono::milliseconds(10));
+    return FakeSteps::need(v);
+  }
+  TensorView place(VariableId v) override {
+    clock_.advance(std::chrono::milliseconds(100));
+    return FakeSteps::place(v);
+  }
+  void ready(VariableId v, const Contribution& c) override {
+    clock_.advance(std::chrono::milliseconds(1000));
+    FakeSteps::ready(v, c);
+  }
+  StepHandle& end_step(float scale, std::span<const RowSet> rows) override {
+    clock_.advance(std::chrono::milliseconds(10000));
+    return FakeSteps::end_step(scale, rows);
+  }
+
+ private:
+  ManualClock& clock_;
+};
+
+TEST_F(ExecutorTest, TimeCountsWhereItWasSpent) {
+  using std::chrono::milliseconds;
+  const auto sim = make_device({.kind = "sim", .sim_step_ms = 700}, clock_);
+  for (const char* name : {"v", "w"}) values_[name] = Tensor(DType::kFloat32, {2});
+  const Value x = graph_.input("x", {2});
+  const Value y = mul(mul(x, graph_.variable("v", {2})), graph_.variable("w", {2}));
+  const Training training = minimize(reduce_sum(y), Sgd{});
+  const Graph* graphs[] = {&graph_};
+  const std::vector<VariableSpec> specs = variable_specs(graphs, &training);
+  const auto plan = make_plan({&graph_, {}, &training, true, {}}, specs, *sim);
+  LocalMemory locals(graph_, *sim);
+  StepAccount account(clock_);
+  Executor executor(*plan, std::make_unique<SlowSteps>(specs, values_, clock_), locals, *sim,
+                    account);
+  account.reset();
+  const float rates[] = {1, 1};
+  executor.run({StepKind::kTrain, rates, 1, {}});
+  account.change_to(Activity::kOther);
+
+  EXPECT_EQ(account.spent(Activity::kPull), milliseconds(1 + 2 * 10));
+  EXPECT_EQ(account.spent(Activity::kPush), milliseconds(2 * 100 + 2 * 1000 + 10000));
+  // Kernels queue on a device, so some of their time hides behind the store's calls.
+  EXPECT_LE(account.spent(Activity::kCompute), milliseconds(700));
+  EXPECT_EQ(account.spent(Activity::kOther), Duration(0));
+}
+
+// Random graphs: what a plan computes in reused memory is what node by node evaluation computes in
+// memory of its own, bit for bit.
+class RandomGraph : public testing::TestWithParam<int> {
+ protected:
+  std::uint32_t pick(std::uint32_t below) {
+    return philox(std::uint64_t(GetParam()), draws_++, 0)[0] % below;
+  }
+  Tensor random_tensor(const Shape& shape) {
+    Tensor tensor(DType::kFloat32, shape);
+    for (float& x : tensor.data<float>()) x = to_unit_float(philox(9, draws_++, 0)[0]) - 0.5f;
+    return tensor;
+  }
+  // A node over values made before; squares of one size, so that any two fit.
+  Value next(const std::vector<Value>& values) {
+    const Value a = values[pick(std::uint32_t(values.size()))];
+    const Value b = values[pick(std::uint32_t(values.size()))];
+    switch (pick(9)) {
+      case 0:
+        return add(a, b);
+      case 1:
+        return mul(a, b);
+      case 2:
+        return sub(a, reshape(b, {kSize, kSize}));
+      case 3:
+        return relu(a);
+      case 4:
+        return sigmoid(a);
+      case 5:
+        return transpose(a);
+      case 6:
+        return reshape(tanh(reshape(a, {kSize * kSize})), {kSize, kSize});
+      case 7:
+        return matmul(a, b);
+      default:
+        return split(concat(std::vector<Value>{a, b}, 0), 2, 0)[1];
+    }
+  }
+  static constexpr std::int64_t kSize = 5;
+  std::uint64_t draws_ = 0;
+};
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraph, testing::Range(0, 30));
+
+TEST_P(RandomGraph, EqualsNodeByNodeEvaluation) {
+  RealClock clock;
+  const auto device = make_device({.kind = "naive"}, clock);
+  Graph graph;
+  Feeds feeds;
+  std::map<std::string, Tensor> variables;
+  std::vector<Value> values;
+  for (const char* name : {"x", "y"}) {
+    values.push_back(graph.input(name, {kSize, kSize}));
+    feeds[name] = random_tensor({kSize, kSize});
+  }
+  values.push_back(graph.variable("w", {kSize, kSize}));
+  variables["w"] = feeds["w"] = random_tensor({kSize, kSize});
+  for (int i = 0; i < 25; ++i) values.push_back(next(values));
+  std::vector<Value> fetches = {values.back()};
+  for (int i = 0; i < 3; ++i) fetches.push_back(values[pick(std::uint32_t(values.size()))]);
+  const std::vector<Tensor> expected = evaluate_graph(fetches, feeds, *device);
+
+  for (const bool rewritten : {false, true}) {
+    const PlanRequest request = {&graph, fetches, nullptr, true, {rewritten, rewritten, rewritten}};
+    Runner runner(request, variables, *device, clock);
+    for (const char* name : {"x", "y"}) {
+      const TensorView view = runner.executor->view(name);
+      std::memcpy(view.data, feeds[name].raw(), view.bytes());
+    }
+    for (int step = 0; step < 2; ++step) {
+      runner.run(step);
+      for (std::size_t i = 0; i < fetches.size(); ++i) {
+        const TensorView got = runner.executor->fetched(i);
+        ASSERT_EQ(got.shape, expected[i].shape());
+        EXPECT_EQ(std::memcmp(got.data, expected[i].raw(), got.bytes()), 0)
+            << "fetch " << i << ", rewritten " << rewritten << "\n"
+            << graph.text();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,86 @@
+// For tests of this room: a store that writes down how it is called, and applies plain SGD with
+// rate 1 when a contribution is ready.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "paceline/tensor.h"
+
+namespace paceline {
+
+class FakeSteps : public StoreSteps {
+ public:
+  FakeSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,
+            std::vector<std::string>* calls = nullptr)
+      : specs_(specs), values_(values), calls_(calls) {
+    for (const VariableSpec& spec : specs) {
+      const auto dims = spec.shape.dims();
+      std::vector<std::int64_t> most(dims.begin(), dims.end());
+      if (spec.sparse) most[0] = 1000;
+      places_.emplace_back(spec.dtype, Shape(most));
+    }
+  }
+
+  void begin_step(StepKind, std::span<const RowSet> rows, const StepScalars&) override {
+    note("begin");
+    if (calls_ == nullptr) return;
+    rows_asked.clear();
+    for (const RowSet& set : rows) {
+      rows_asked[specs_[std::size_t(set.variable)].name].assign(set.ids.begin(), set.ids.end());
+    }
+  }
+  TensorView need(VariableId variable) override {
+    note("need", variable);
+    return values_.at(name(variable)).view();
+  }
+  TensorView place(VariableId variable) override {
+    note("place", variable);
+    return places_[std::size_t(variable)].view();
+  }
+  void ready(VariableId variable, const Contribution& contribution) override {
+    note("ready", variable);
+    const std::span<float> values = values_.at(name(variable)).data<float>();
+    const float* gradient = places_[std::size_t(variable)].view().as<float>();
+    if (!contribution.sparse) {
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] -= gradient[i];
+      return;
+    }
+    const std::size_t row = values.size() / std::size_t(specs_[std::size_t(variable)].shape[0]);
+    for (std::size_t r = 0; r < contribution.ids.size(); ++r) {
+      for (std::size_t i = 0; i < row; ++i) {
+        values[std::size_t(contribution.ids[r]) * row + i] -= gradient[r * row + i];
+      }
+    }
+  }
+  StepHandle& end_step(float clip_scale, std::span<const RowSet>) override {
+    note("end");
+    last_clip_scale = clip_scale;
+    return handle_;
+  }
+
+  float last_clip_scale = -1;
+  std::map<std::string, std::vector<std::int32_t>> rows_asked;
+
+ private:
+  struct Handle : StepHandle {
+    std::int64_t global_step() override { return 1; }
+  };
+  const std::string& name(VariableId variable) const { return specs_[std::size_t(variable)].name; }
+  void note(const char* call) {
+    if (calls_ != nullptr) calls_->push_back(call);
+  }
+  void note(const char* call, VariableId variable) {
+    if (calls_ != nullptr) calls_->push_back(std::string(call) + " " + name(variable));
+  }
+
+  std::span<const VariableSpec> specs_;
+  std::map<std::string, Tensor>& values_;
+  std::vector<std::string>* calls_;
+  std::vector<Tensor> places_;
+  Handle handle_;
+};
+
+}  // namespace paceline
