@@ -28,8 +28,8 @@ INSTANTIATE_TEST_SUITE_P(Links, Conformance, testing::ValuesIn(links_to_test()),
 
 TEST_P(Conformance, FramesArriveWholeAndInOrder) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   constexpr std::size_t kFrames = 2000;
   std::vector<std::vector<std::byte>> payloads;
@@ -50,8 +50,8 @@ TEST_P(Conformance, FramesArriveWholeAndInOrder) {
 
 TEST_P(Conformance, EmptyAndLargestMessagesArrive) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   TestReceiver* far = listener->receiver(0);
   ASSERT_NE(far, nullptr);
@@ -74,8 +74,8 @@ TEST_P(Conformance, EmptyAndLargestMessagesArrive) {
 
 TEST_P(Conformance, ManyThreadsMaySend) {
   auto listener = make_listener(2);
-  auto link = make(2);
   TestReceiver receiver;
+  auto link = make(2);
   const auto connection = link->connect(listener->address(), receiver, soon());
   constexpr int kThreads = 4, kEach = 500;
   std::vector<std::thread> threads;
@@ -99,9 +99,9 @@ TEST_P(Conformance, ManyThreadsMaySend) {
 TEST_P(Conformance, ManyPeersAreServed) {
   auto listener = make_listener(2);
   listener->reply();
-  auto link = make();
   constexpr std::size_t kPeers = 32, kFrames = 50;
   std::vector<std::unique_ptr<TestReceiver>> receivers;
+  auto link = make();
   std::vector<std::shared_ptr<Connection>> connections;
   for (std::size_t i = 0; i < kPeers; ++i) {
     receivers.push_back(std::make_unique<TestReceiver>());
@@ -123,8 +123,8 @@ TEST_P(Conformance, ManyPeersAreServed) {
 
 TEST_P(Conformance, FramesForASlowReaderStayBorrowed) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   TestReceiver* far = listener->receiver(0);
   ASSERT_NE(far, nullptr);
@@ -144,8 +144,8 @@ TEST_P(Conformance, FramesForASlowReaderStayBorrowed) {
 
 TEST_P(Conformance, BothEndsSendLargeMessagesAtOnce) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   const auto far = listener->connection(0);
   ASSERT_NE(far, nullptr);
@@ -162,8 +162,8 @@ TEST_P(Conformance, BothEndsSendLargeMessagesAtOnce) {
 
 TEST_P(Conformance, CloseSendsWhatIsQueued) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   const auto payload = pattern(4 << 20, 1);
   SentCounter sent;
@@ -184,8 +184,8 @@ TEST_P(Conformance, CloseSendsWhatIsQueued) {
 
 TEST_P(Conformance, CloseGivesUpAtItsDeadline) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   TestReceiver* far = listener->receiver(0);
   ASSERT_NE(far, nullptr);
@@ -203,8 +203,8 @@ TEST_P(Conformance, CloseGivesUpAtItsDeadline) {
 
 TEST_P(Conformance, DestroyingALinkEndsItsConnections) {
   auto listener = make_listener();
-  auto link = make(2);
   TestReceiver receiver;
+  auto link = make(2);
   const auto connection = link->connect(listener->address(), receiver, soon());
   TestReceiver* far = listener->receiver(0);
   ASSERT_NE(far, nullptr);
@@ -232,8 +232,8 @@ TEST_P(Conformance, DestroyingALinkEndsItsConnections) {
 
 TEST_P(Conformance, DestroyingTheListeningLinkEndsItsPeers) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   ASSERT_NE(listener->receiver(0), nullptr);
   listener->destroy_link();
@@ -241,14 +241,13 @@ TEST_P(Conformance, DestroyingTheListeningLinkEndsItsPeers) {
   const Error error = receiver.wait_closed();
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.what(), HasSubstr(listener->address()));
-  TestReceiver again;
-  EXPECT_THROW(link->connect(listener->address(), again, soon()), Error);
+  EXPECT_THROW(link->connect(listener->address(), receiver, soon()), Error);
 }
 
 TEST_P(Conformance, AReceiverThatThrowsEndsTheConnection) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   TestReceiver* far = listener->receiver(0);
   ASSERT_NE(far, nullptr);
@@ -261,20 +260,20 @@ TEST_P(Conformance, AReceiverThatThrowsEndsTheConnection) {
 }
 
 TEST_P(Conformance, AnAcceptorMayRefuse) {
+  TestReceiver receiver;
   auto link = make();
   auto far = make();
   const std::string address =
       far->listen(GetParam().any_address, [](std::shared_ptr<Connection>) -> Receiver* {
         throw Error(ErrorCode::kUnavailable, "no room");
       });
-  TestReceiver receiver;
   const auto connection = link->connect(address, receiver, soon());
   EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kUnavailable);
 }
 
 TEST_P(Conformance, NobodyListensIsSaid) {
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   try {
     link->connect(GetParam().nobody, receiver, soon());
     FAIL();
@@ -299,8 +298,8 @@ TEST_P(Conformance, AnAddressInUseIsSaid) {
 TEST_P(Conformance, ASpinningCallerHandlesWhatComes) {
   auto listener = make_listener();
   listener->reply();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   link->set_spinning(true);
   const Deadline deadline = soon();
@@ -316,8 +315,8 @@ TEST_P(Conformance, ASpinningCallerHandlesWhatComes) {
 
 TEST_P(Conformance, TrafficIsCounted) {
   auto listener = make_listener();
-  auto link = make();
   TestReceiver receiver;
+  auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
   const auto payload = pattern(3 << 20, 1);
   SentCounter sent;
