@@ -1,0 +1,242 @@
+#include "paceline/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "cluster/report.h"
+#include "paceline/error.h"
+#include "paceline/hooks.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// y = 2x − 1, learned by one dense layer.
+class SessionTest : public ::testing::Test {
+ protected:
+  SessionTest() {
+    x_ = graph_.input("x", {16, 1});
+    y_ = graph_.input("y", {16, 1});
+    prediction_ = graph_.named("prediction", dense(x_, 1, "layer"));
+    loss_ = graph_.named("loss", mean_squared_error(prediction_, y_));
+    run_.quiet = true;
+    cluster_.threads = 1;
+  }
+
+  void feed(Feed& feed) const {
+    feed.normal(x_);
+    const auto x = feed.data<float>(x_);
+    const auto y = feed.data<float>(y_);
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i] - 1;
+  }
+  std::function<void(Feed&)> feeding() const {
+    return [this](Feed& f) { feed(f); };
+  }
+  Training training() { return minimize(loss_, Sgd{.learning_rate = 0.1f}); }
+
+  Graph graph_;
+  Value x_, y_, prediction_, loss_;
+  Cluster cluster_;
+  RunOptions run_;
+};
+
+TEST_F(SessionTest, TrainsToTheStepAskedFor) {
+  run_.steps = 200;
+  Session session(training(), cluster_, run_);
+  EXPECT_FALSE(session.run(feeding()));
+  EXPECT_EQ(session.last_step().step, 200);
+  EXPECT_EQ(session.last_step().global_step, 200);
+  EXPECT_LT(session.last_step().loss, 1e-3);
+}
+
+TEST_F(SessionTest, RunsInPartsThatTheFeedEnds) {
+  Session session(training(), cluster_, run_);
+  for (int epoch = 1; epoch <= 3; ++epoch) {
+    int left = 5;
+    EXPECT_TRUE(session.run([&](Feed& f) { left-- > 0 ? feed(f) : f.stop(); }));
+    EXPECT_EQ(session.last_step().step, 5 * epoch);
+  }
+}
+
+TEST_F(SessionTest, AHookEndsTheRun) {
+  Session session(training(), cluster_, run_);
+  session.add(StopAtStep(7));
+  EXPECT_TRUE(session.run(feeding()));
+  EXPECT_EQ(session.last_step().global_step, 7);
+}
+
+TEST_F(SessionTest, RepeatsBitForBit) {
+  run_.steps = 20;
+  const auto last_loss = [&](std::uint64_t seed) {
+    run_.seed = seed;
+    Session session(training(), cluster_, run_);
+    session.run(feeding());
+    return session.last_step().loss;
+  };
+  EXPECT_EQ(last_loss(1), last_loss(1));
+  EXPECT_NE(last_loss(1), last_loss(2));
+}
+
+TEST_F(SessionTest, AsksForAnyNamedValueWithoutTraining) {
+  run_.steps = 5;
+  Session session(training(), cluster_, run_);
+  session.run(feeding());
+  const auto zero = [&](Feed& f) { f.set(x_, Tensor(DType::kFloat32, {16, 1})); };
+  const float bias = session.evaluate("layer/b", zero).data<float>()[0];
+  EXPECT_EQ(session.evaluate("prediction", zero).data<float>()[3], bias);
+  EXPECT_NE(bias, 0);
+  EXPECT_THROW(session.evaluate("nothing", zero), Error);
+}
+
+TEST_F(SessionTest, EvaluationsSeeTheVariablesOfTheirBeginning) {
+  Session session(training(), cluster_, run_);
+  session.begin_evaluation();
+  const auto weight = [&] { return session.evaluate("layer/w", feeding()).data<float>()[0]; };
+  const float before = weight();
+  int left = 3;
+  session.run([&](Feed& f) { left-- > 0 ? feed(f) : f.stop(); });
+  EXPECT_EQ(weight(), before);
+  session.begin_evaluation();
+  EXPECT_NE(weight(), before);
+}
+
+TEST_F(SessionTest, FetchSeesTheNewestVariables) {
+  Session session(training(), cluster_, run_);
+  const Value weight = graph_.find("layer/w");
+  const auto fetch = [&] { return *session.fetch(graph_, {&weight, 1}, nullptr)[0].as<float>(); };
+  const float before = fetch();
+  int left = 3;
+  session.run([&](Feed& f) { left-- > 0 ? feed(f) : f.stop(); });
+  EXPECT_NE(fetch(), before);
+}
+
+TEST_F(SessionTest, SharesVariablesWithAnotherGraph) {
+  Graph one;
+  const Value x = one.input("x", {1, 1});
+  const Value prediction = dense(x, 1, "layer");
+  Graph stranger;
+  dense(stranger.input("x", {1, 1}), 1, "other");
+  run_.steps = 300;
+  Session session(training(), cluster_, run_);
+  session.share(one);
+  EXPECT_THROW(session.share(stranger), Error);
+  session.run(feeding());
+  const auto three = [&](Feed& f) { f.data<float>(x)[0] = 3; };
+  const auto values = session.evaluate(one, {&prediction, 1}, three);
+  EXPECT_NEAR(values[0].item<float>(), 5, 0.05);
+}
+
+TEST_F(SessionTest, WatchesValues) {
+  run_.steps = 3;
+  SessionOptions options;
+  options.watch = {prediction_};
+  Session session(training(), cluster_, run_, options);
+  session.run(feeding());
+  double squares = 0;
+  // The last step's batch is drawn again.
+  session.evaluate("loss", feeding());
+  for (const float p : session.value(prediction_).data<float>()) squares += double(p) * p;
+  EXPECT_GT(squares, 0);
+  EXPECT_THROW(session.value(loss_), Error);
+}
+
+TEST_F(SessionTest, TheLearningRateFactorCounts) {
+  Session session(training(), cluster_, run_);
+  session.set_learning_rate_factor(0);
+  session.begin_evaluation();
+  const float before = session.evaluate("layer/w", feeding()).data<float>()[0];
+  int left = 3;
+  session.run([&](Feed& f) { left-- > 0 ? feed(f) : f.stop(); });
+  session.begin_evaluation();
+  EXPECT_EQ(session.evaluate("layer/w", feeding()).data<float>()[0], before);
+}
+
+TEST_F(SessionTest, LocalsGoOnAndAreReset) {
+  const Value count = graph_.local("count", {1});
+  graph_.assign(count, add(count, graph_.constant(Tensor::of<float>({1}, {1.0f}))));
+  SessionOptions options;
+  options.watch = {count};
+  Session session(training(), cluster_, run_, options);
+  const auto run_steps = [&](int steps) {
+    session.run([&](Feed& f) { steps-- > 0 ? feed(f) : f.stop(); });
+    return session.value(count).data<float>()[0];
+  };
+  EXPECT_EQ(run_steps(3), 2);  // read before it changes
+  EXPECT_EQ(run_steps(2), 4);
+  session.evaluate("loss", feeding());
+  EXPECT_EQ(run_steps(1), 5);  // an evaluation of the train graph leaves its locals alone
+  session.reset_locals(graph_);
+  EXPECT_EQ(run_steps(1), 0);
+}
+
+class SessionReport : public SessionTest {
+ protected:
+  SessionReport() {
+    run_.report = ::testing::TempDir() + "/session_report.json";
+    std::filesystem::remove(run_.report);
+  }
+};
+
+TEST_F(SessionReport, TellsWhatWasMeasured) {
+  run_.steps = 30;
+  {
+    SessionOptions options;
+    options.model = "line";
+    Session session(training(), cluster_, run_, options);
+    session.report("perplexity", "train", 40.5);
+    session.run(feeding());
+  }
+  const Report report = read_report(run_.report);
+  EXPECT_EQ(report.model, "line");
+  EXPECT_EQ(report.error, "");
+  ASSERT_EQ(report.tasks.size(), 1u);
+  EXPECT_EQ(report.tasks[0].task, "worker:0");
+  EXPECT_EQ(report.tasks[0].steps, 30);
+  EXPECT_EQ(report.tasks[0].unit, "examples");
+  EXPECT_NEAR(*report.tasks[0].examples_per_s, 16 * *report.tasks[0].steps_per_s, 1e-6);
+  double sum = 0;
+  for (const auto& [name, share] : report.tasks[0].share) sum += share;
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_GT(*report.first_loss, *report.last_loss);
+}
+
+TEST_F(SessionReport, MeasuresNothingInTenSteps) {
+  run_.steps = 10;
+  { Session(training(), cluster_, run_).run(feeding()); }
+  const Report report = read_report(run_.report);
+  EXPECT_EQ(report.tasks[0].steps, 10);
+  EXPECT_FALSE(report.tasks[0].steps_per_s.has_value());
+}
+
+TEST_F(SessionReport, KeepsTheError) {
+  {
+    Session session(training(), cluster_, run_);
+    EXPECT_THROW(session.run([](Feed&) { throw Error(ErrorCode::kDataLoss, "torn batch"); }),
+                 Error);
+  }
+  EXPECT_THAT(read_report(run_.report).error, HasSubstr("torn batch"));
+}
+
+TEST_F(SessionReport, LeavesEvaluationsOutOfTheStepTime) {
+  struct Evaluate : Hook {
+    bool after_step(Session& session, const StepResult&) override {
+      session.begin_evaluation();
+      return true;
+    }
+  };
+  run_.steps = 20;
+  {
+    Session session(training(), cluster_, run_);
+    session.add(Evaluate());
+    session.run(feeding());
+  }
+  const TaskReport task = read_report(run_.report).tasks[0];
+  for (const auto& [name, share] : task.share) EXPECT_GE(share, 0) << name;
+}
+
+}  // namespace
+}  // namespace paceline

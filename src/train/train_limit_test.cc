@@ -1,0 +1,89 @@
+#include "train/train_limit.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+using std::chrono::milliseconds;
+
+class FakeControl : public JobControl {
+ public:
+  bool all_warm() const override { return warm; }
+  void set_done() override { done = true; }
+  bool wait_all_done(Deadline) override { return others_done; }
+  bool all_done() const override { return done && others_done; }
+  void goodbye() override {}
+  bool warm = false, done = false, others_done = false;
+};
+
+class TrainLimitTest : public ::testing::Test {
+ protected:
+  /// Steps of 100 ms until the limit ends them, at most `most`.
+  int steps(TrainLimit& limit, int most) {
+    int made = 0;
+    while (made < most && limit.go_on(global_step_)) {
+      clock.advance(milliseconds(100));
+      meter.add_step(milliseconds(100), Duration(0));
+      ++global_step_;
+      ++made;
+    }
+    return made;
+  }
+
+  ManualClock clock;
+  StepAccount account{clock};
+  StepMeter meter{account, 1, "examples"};
+  FakeControl control;
+  RunOptions run;
+  std::int64_t global_step_ = 0;
+};
+
+TEST_F(TrainLimitTest, MakesExactlyTheStepsAskedFor) {
+  run.steps = 25;
+  TrainLimit limit(run, meter, nullptr);
+  EXPECT_EQ(steps(limit, 1000), 25);
+  EXPECT_DOUBLE_EQ(*meter.report("worker:0").seconds, 1.5);  // without the first ten
+}
+
+TEST_F(TrainLimitTest, IsAbsolute) {
+  run.steps = 25;
+  global_step_ = 25;
+  TrainLimit limit(run, meter, nullptr);
+  EXPECT_EQ(steps(limit, 1000), 0);
+}
+
+TEST_F(TrainLimitTest, TimesSecondsAfterTheUntimedSteps) {
+  run.seconds = 2;
+  TrainLimit limit(run, meter, nullptr);
+  EXPECT_EQ(steps(limit, 1000), 10 + 20);
+  EXPECT_DOUBLE_EQ(*meter.report("worker:0").seconds, 2);
+}
+
+TEST_F(TrainLimitTest, WaitsUntilEveryWorkerIsWarm) {
+  run.seconds = 2;
+  TrainLimit limit(run, meter, &control);
+  EXPECT_EQ(steps(limit, 50), 50);
+  EXPECT_FALSE(meter.running());
+  control.warm = control.others_done = true;
+  EXPECT_EQ(steps(limit, 1000), 20);
+}
+
+TEST_F(TrainLimitTest, GoesOnUntimedUntilAllAreDone) {
+  run.seconds = 2;
+  control.warm = true;
+  TrainLimit limit(run, meter, &control);
+  EXPECT_EQ(steps(limit, 100), 100);
+  EXPECT_TRUE(control.done);
+  EXPECT_DOUBLE_EQ(*meter.report("worker:0").seconds, 2);
+  control.others_done = true;
+  EXPECT_EQ(steps(limit, 100), 0);
+}
+
+TEST_F(TrainLimitTest, WithoutALimitGoesOn) {
+  TrainLimit limit(run, meter, nullptr);
+  EXPECT_EQ(steps(limit, 500), 500);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,267 @@
+#include "train/train_loop.h"
+
+#include <gtest/gtest.h>
+
+#include "paceline/ops.h"
+#include "train/learning_rates.h"
+
+namespace paceline {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// What each part of a step takes, on the clock that is turned by hand.
+struct Delays {
+  Duration input{0}, kernel{0}, pull{0}, push{0}, rule{0}, global_step{0}, transfer{0};
+};
+
+/// One variable; its link and its rule take what the delays say.
+class SlowStore : public ParameterStore, public StoreSteps, public StepHandle {
+ public:
+  SlowStore(std::vector<VariableSpec> specs, ManualClock& clock, StepAccount& account,
+            const Delays& delays)
+      : specs_(std::move(specs)),
+        value_(DType::kFloat32, specs_[0].shape),
+        gradient_(DType::kFloat32, specs_[0].shape),
+        clock_(clock),
+        account_(account),
+        delays_(delays) {}
+
+  std::span<const VariableSpec> variables() const override { return specs_; }
+  std::unique_ptr<StoreSteps> bind(const PlanBinding&, bool) override {
+    return std::make_unique<Forward>(*this);
+  }
+  void write(std::span<const VariableState>, std::int64_t) override {}
+  bool initialised() const override { return true; }
+  std::vector<VariableState> read(std::span<const VariableId>) override { return {}; }
+  std::int64_t global_step() const override { return steps_; }
+  StoreAccount account() const override { return {.transfer = steps_ * delays_.transfer}; }
+
+  void begin_step(StepKind, std::span<const RowSet>, const StepScalars& scalars) override {
+    learning_rate = scalars.learning_rates[0];
+  }
+  TensorView need(VariableId) override {
+    clock_.advance(delays_.pull);
+    return value_.view();
+  }
+  TensorView place(VariableId) override { return gradient_.view(); }
+  void ready(VariableId, const Contribution&) override {
+    clock_.advance(delays_.push);
+    AccountScope apply(account_, Activity::kApply);
+    clock_.advance(delays_.rule);
+  }
+  StepHandle& end_step(float, std::span<const RowSet>) override {
+    ++steps_;
+    return *this;
+  }
+  std::int64_t global_step() override {
+    clock_.advance(delays_.global_step);
+    return steps_;
+  }
+
+  float learning_rate = 0;
+
+ private:
+  /// An executor owns its steps; these are the store itself.
+  class Forward : public StoreSteps {
+   public:
+    explicit Forward(SlowStore& store) : store_(store) {}
+    void begin_step(StepKind kind, std::span<const RowSet> rows,
+                    const StepScalars& scalars) override {
+      store_.begin_step(kind, rows, scalars);
+    }
+    TensorView need(VariableId v) override { return store_.need(v); }
+    TensorView place(VariableId v) override { return store_.place(v); }
+    void ready(VariableId v, const Contribution& c) override { store_.ready(v, c); }
+    StepHandle& end_step(float scale, std::span<const RowSet> next) override {
+      return store_.end_step(scale, next);
+    }
+
+   private:
+    SlowStore& store_;
+  };
+
+  std::vector<VariableSpec> specs_;
+  Tensor value_, gradient_;
+  ManualClock& clock_;
+  StepAccount& account_;
+  const Delays& delays_;
+  std::int64_t steps_ = 0;
+};
+
+class TrainLoopTest : public ::testing::Test {
+ protected:
+  TrainLoopTest() : ops_(copy_of_builtin_ops()), graph_(with_slow_op(ops_)) {
+    x_ = graph_.input("x", {4});
+    const Value w = graph_.variable("w", {4}, Initializer::constant(1));
+    const Value slow = graph_.apply("slow", {x_});
+    training_ = minimize(mean_squared_error(mul(slow, w), x_), Sgd{.learning_rate = 0.5f},
+                         {.learning_rate = Schedule::staircase(0.1, 2)});
+    const Graph* graphs[] = {&graph_};
+    const auto specs = variable_specs(graphs, &training_);
+    device_ = make_device({.kind = "cpu"}, clock_);
+    PlanRequest request;
+    request.graph = &graph_;
+    request.training = &training_;
+    plan_ = make_plan(request, specs, *device_);
+    store_ = std::make_unique<SlowStore>(specs, clock_, account_, delays_);
+    locals_ = std::make_unique<LocalMemory>(graph_, *device_);
+    executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clipped()),
+                                           *locals_, *device_, account_);
+    rates_ = std::make_unique<LearningRates>(store_->variables(), &training_);
+    loop_ = std::make_unique<TrainLoop>(TrainLoop::Parts{.executor = *executor_,
+                                                         .store = *store_,
+                                                         .account = account_,
+                                                         .meter = meter_,
+                                                         .rates = *rates_,
+                                                         .normals = normals_});
+  }
+
+  OpRegistry& with_slow_op(OpRegistry& ops) {
+    Op op;
+    op.name = "slow";
+    op.infer = [](const OpInputs& in) { return std::vector<ValueType>{in.types[0]}; };
+    op.no_gradient = "it is for tests";
+    op.cost = [](const Node&) { return Cost{}; };
+    op.kernel = [this](const Node&, const KernelCall& call) {
+      clock_.advance(delays_.kernel);
+      std::fill_n(call.outputs[0].as<float>(), 4, 2.0f);
+    };
+    op.stateful = true;
+    register_op(ops, std::move(op));
+    return ops;
+  }
+
+  void run(int steps) {
+    meter_.start();
+    for (int i = 0; i < steps; ++i) {
+      EXPECT_TRUE(loop_->step([&](Feed& feed) {
+        clock_.advance(delays_.input);
+        feed.normal(x_);
+      }));
+      loop_->end_step();
+    }
+  }
+
+  /// Seconds of all steps that the report gives to an activity.
+  std::map<std::string, double> seconds() const {
+    const TaskReport report = meter_.report("worker:0");
+    std::map<std::string, double> seconds;
+    for (const auto& [name, share] : report.share) {
+      if (share > 0) seconds[name] = share * *report.seconds;
+    }
+    return seconds;
+  }
+
+  /// All of the time is that of one activity.
+  void expect_only(const std::string& activity, double expected) const {
+    const auto found = seconds();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found.begin()->first, activity);
+    EXPECT_DOUBLE_EQ(found.begin()->second, expected);
+  }
+
+  Delays delays_;
+  ManualClock clock_;
+  StepAccount account_{clock_};
+  StepMeter meter_{account_, 1, "examples"};
+  NormalTable normals_;
+  OpRegistry ops_;
+  Graph graph_;
+  Value x_;
+  Training training_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<SlowStore> store_;
+  std::unique_ptr<LocalMemory> locals_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<LearningRates> rates_;
+  std::unique_ptr<TrainLoop> loop_;
+};
+
+TEST_F(TrainLoopTest, ASlowInputIsInput) {
+  delays_.input = milliseconds(7);
+  run(5);
+  expect_only("input", 0.035);
+}
+
+TEST_F(TrainLoopTest, ASlowKernelIsCompute) {
+  delays_.kernel = milliseconds(7);
+  run(5);
+  expect_only("compute", 0.035);
+}
+
+TEST_F(TrainLoopTest, ASlowLinkIsPullOnTheWayIn) {
+  delays_.pull = milliseconds(7);
+  run(5);
+  expect_only("pull", 0.035);
+}
+
+TEST_F(TrainLoopTest, ASlowLinkIsPushOnTheWayOut) {
+  delays_.push = milliseconds(7);
+  run(5);
+  expect_only("push", 0.035);
+}
+
+TEST_F(TrainLoopTest, ASlowRuleIsApply) {
+  delays_.rule = milliseconds(7);
+  run(5);
+  expect_only("apply", 0.035);
+}
+
+TEST_F(TrainLoopTest, WaitingForTheGlobalStepIsPull) {
+  delays_.global_step = milliseconds(7);
+  run(5);
+  expect_only("pull", 0.035);
+}
+
+TEST_F(TrainLoopTest, AllAtOnceAddUp) {
+  delays_ = {.input = milliseconds(1),
+             .kernel = milliseconds(2),
+             .pull = milliseconds(3),
+             .push = milliseconds(4),
+             .rule = milliseconds(5),
+             .global_step = milliseconds(0),
+             .transfer = milliseconds(10)};
+  run(4);
+  const auto found = seconds();
+  EXPECT_DOUBLE_EQ(found.at("input"), 0.004);
+  EXPECT_DOUBLE_EQ(found.at("compute"), 0.008);
+  EXPECT_DOUBLE_EQ(found.at("pull"), 0.012);
+  EXPECT_DOUBLE_EQ(found.at("push"), 0.016);
+  EXPECT_DOUBLE_EQ(found.at("apply"), 0.020);
+  // Of 10 ms of transfers a step, 7 were waited for.
+  EXPECT_DOUBLE_EQ(*meter_.report("worker:0").hidden_ms, 3);
+}
+
+TEST_F(TrainLoopTest, TheScheduleFollowsTheGlobalStepAndTheFactor) {
+  run(1);
+  EXPECT_FLOAT_EQ(store_->learning_rate, 0.5f);
+  run(2);  // global step 2 when the last one begins
+  EXPECT_FLOAT_EQ(store_->learning_rate, 0.05f);
+  rates_->set_factor(0.5);
+  run(1);
+  EXPECT_FLOAT_EQ(store_->learning_rate, 0.025f);
+}
+
+TEST_F(TrainLoopTest, AFeedThatStopsMakesNoStep) {
+  EXPECT_FALSE(loop_->step([](Feed& feed) { feed.stop(); }));
+  EXPECT_EQ(loop_->last().step, 0);
+  EXPECT_EQ(store_->global_step(), 0);
+}
+
+TEST_F(TrainLoopTest, FeedsDependOnTheStep) {
+  std::vector<float> first, second;
+  const auto feed_into = [&](std::vector<float>& values) {
+    loop_->step([&](Feed& feed) {
+      const auto data = feed.normal(x_).data<float>(x_);
+      values.assign(data.begin(), data.end());
+    });
+  };
+  feed_into(first);
+  feed_into(second);
+  EXPECT_NE(first, second);
+}
+
+}  // namespace
+}  // namespace paceline
