@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
 #include "cluster/program.h"
 #include "models/model.h"

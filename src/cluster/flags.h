@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cluster/command_line.h"
-#include "paceline/cluster.h"
 
 namespace paceline {
 
@@ -14,10 +13,5 @@ std::vector<Flag> cluster_flags();
 std::vector<Flag> run_flags();
 /// The end of --help: what to type, by example; `command` is the program with its model.
 std::string cluster_examples(const std::string& command);
-
-/// The job as the flags say it, complete with defaults. Throws kUsage that names the flag and what
-/// is allowed.
-Cluster read_cluster(const FlagValues& values);
-RunOptions read_run_options(const FlagValues& values);
 
 }  // namespace paceline

@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 
-#include "base/deadline.h"
+#include "cluster/ending_signals.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -19,14 +20,6 @@ namespace {
 
 constexpr int kInterruptedStatus = 130;
 constexpr auto kHeededWithin = std::chrono::seconds(10);
-
-sigset_t ending_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
 
 int checked(int fd, const char* what) {
   if (fd < 0) throw Error(ErrorCode::kInternal, std::string(what) + ": " + std::strerror(errno));
@@ -75,10 +68,7 @@ void Interrupt::watch() {
   raise_event(asked_);
 
   const int patience_ms = int(std::chrono::milliseconds(kHeededWithin).count());
-  pollfd both[] = {{signals_, POLLIN, 0}, {ended_, POLLIN, 0}};
-  while (poll(both, 2, patience_ms) < 0 && errno == EINTR) {
-  }
-  if ((both[1].revents & POLLIN) == 0) _exit(kInterruptedStatus);
+  if (!wait_for(ended_, signals_, patience_ms)) _exit(kInterruptedStatus);
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
 #include "cluster/interrupt.h"
 #include "cluster/launcher.h"

@@ -8,17 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "cluster/ending_signals.h"
+
 namespace paceline {
 
 namespace {
-
-sigset_t ending_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 

@@ -1,12 +1,12 @@
 #include "paceline/version.h"
 
 #include <fmt/format.h>
+#include <generated/commit.h>
 
 #include <fstream>
 #include <thread>
 #include <vector>
 
-#include "generated/commit.h"
 #include "kernels/cpu/onednn_version.h"
 
 namespace paceline {

@@ -1,10 +1,11 @@
-#include "cluster/flags.h"
+#include "cluster/cluster_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
+#include "cluster/flags.h"
 #include "paceline/error.h"
 
 namespace paceline {

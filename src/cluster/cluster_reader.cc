@@ -1,0 +1,270 @@
+#include "cluster/cluster_reader.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "base/philox.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kMostTasks = 1024;
+constexpr int kMostThreads = 1024;
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }
+
+// What is wrong with the text of a flag is found by who reads it; the flag's name is added here.
+template <typename Read>
+auto read_flag(const std::string& flag, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    refuse(fmt::format("{}: {}", flag, error.what()));
+  }
+}
+
+void check_together(const FlagValues& values, const std::string& flag, const std::string& other,
+                    const std::string& why) {
+  if (values.given(flag) && !values.given(other)) {
+    refuse(fmt::format("{} needs {}: {}", flag, other, why));
+  }
+}
+
+void check_apart(const FlagValues& values, const std::string& flag, const std::string& other,
+                 const std::string& why) {
+  if (values.given(flag) && values.given(other)) {
+    refuse(fmt::format("{} and {} cannot both be given: {}", flag, other, why));
+  }
+}
+
+void read_launcher(const FlagValues& values, Cluster& cluster) {
+  cluster.local_ps = int(values.whole_number("--ps", 1, kMostTasks).value_or(0));
+  cluster.local_workers = int(values.whole_number("--workers", 1, kMostTasks).value_or(0));
+  if (cluster.local_ps == 0 && cluster.local_workers == 0) return;
+  if (cluster.local_ps == 0) {
+    refuse(
+        fmt::format("--workers {} needs --ps M: workers without a parameter server would need "
+                    "all-reduce, which does not exist yet (for example --ps 1 --workers {})",
+                    cluster.local_workers, cluster.local_workers));
+  }
+  if (cluster.local_workers == 0) {
+    refuse(
+        fmt::format("--ps {} needs --workers N: a parameter server only keeps the variables, "
+                    "workers train them (for example --ps {} --workers 2)",
+                    cluster.local_ps, cluster.local_ps));
+  }
+  for (const char* other : {"--cluster", "--ps-hosts", "--worker-hosts", "--task", "--job-name",
+                            "--task-index", "--bind"}) {
+    check_apart(
+        values, "--ps", other,
+        "--ps and --workers start all tasks on this machine, the other flags start one task "
+        "of a cluster");
+  }
+  cluster.role = Cluster::Role::kLauncher;
+}
+
+ClusterSpec read_hosts(const FlagValues& values) {
+  const std::string ps = "ps=" + values.text("--ps-hosts");
+  const std::string workers = "worker=" + values.text("--worker-hosts");
+  read_flag("--ps-hosts", [&] { return ClusterSpec::parse(ps); });
+  read_flag("--worker-hosts", [&] { return ClusterSpec::parse(workers); });
+  return read_flag("--ps-hosts, --worker-hosts",
+                   [&] { return ClusterSpec::parse(ps + ";" + workers); });
+}
+
+ClusterSpec read_spec(const FlagValues& values) {
+  check_apart(values, "--cluster", "--ps-hosts", "both give the addresses");
+  check_apart(values, "--cluster", "--worker-hosts", "both give the addresses");
+  check_together(values, "--ps-hosts", "--worker-hosts", "the addresses of the workers");
+  check_together(values, "--worker-hosts", "--ps-hosts", "the addresses of the parameter servers");
+  if (!values.given("--cluster")) return read_hosts(values);
+  const ClusterSpec spec =
+      read_flag("--cluster", [&] { return ClusterSpec::parse(values.text("--cluster")); });
+  if (spec.ps.empty() || spec.workers.empty()) {
+    refuse_flag("--cluster", values.text("--cluster"),
+                "needs at least one ps and one worker: 'ps=host:port,…;worker=host:port,…'");
+  }
+  return spec;
+}
+
+TaskId read_named_task(const FlagValues& values) {
+  check_apart(values, "--task", "--job-name", "both say which task this process is");
+  check_apart(values, "--task", "--task-index", "both say which task this process is");
+  check_together(values, "--job-name", "--task-index", "which one of the job this process is");
+  check_together(values, "--task-index", "--job-name", "ps or worker");
+  if (values.given("--task")) {
+    return read_flag("--task", [&] { return TaskId::parse(values.text("--task")); });
+  }
+  const std::string job = *values.choice("--job-name", {"ps", "worker"});
+  return {job == "ps" ? TaskId::Job::kPs : TaskId::Job::kWorker,
+          int(*values.whole_number("--task-index", 0, kMostTasks))};
+}
+
+const std::vector<std::string>& addresses_of(const Cluster& cluster) {
+  return cluster.task.job == TaskId::Job::kPs ? cluster.spec.ps : cluster.spec.workers;
+}
+
+void check_task_exists(const Cluster& cluster) {
+  const std::size_t count = addresses_of(cluster).size();
+  if (std::size_t(cluster.task.index) < count) return;
+  const char* job = cluster.task.job == TaskId::Job::kPs ? "ps" : "worker";
+  refuse(fmt::format("task {}: the cluster has {} {} task{}, so the index is from 0 to {}",
+                     cluster.task.str(), count, job, count == 1 ? "" : "s", count - 1));
+}
+
+// A host alone takes the port that the others were told.
+std::string read_bind(const FlagValues& values, const Cluster& cluster) {
+  if (!values.given("--bind")) return "";
+  const std::string& address = addresses_of(cluster)[std::size_t(cluster.task.index)];
+  std::string bind = values.text("--bind");
+  const bool bracketed = bind.ends_with(']');
+  if (bracketed || bind.find(':') == std::string::npos) bind += address.substr(address.rfind(':'));
+  read_flag("--bind", [&] { return ClusterSpec::parse("ps=" + bind); });
+  return bind;
+}
+
+void read_task(const FlagValues& values, Cluster& cluster) {
+  const bool spec =
+      values.given("--cluster") || values.given("--ps-hosts") || values.given("--worker-hosts");
+  const bool task =
+      values.given("--task") || values.given("--job-name") || values.given("--task-index");
+  if (!spec && !task) {
+    check_together(values, "--bind", "--cluster", "alone no task listens");
+    check_together(values, "--cluster-id", "--cluster", "alone there is no cluster");
+    return;
+  }
+  if (!spec) {
+    refuse(
+        "which task this process is was given, but not the cluster: add --cluster "
+        "'ps=host:port,…;worker=host:port,…' (or --ps-hosts and --worker-hosts)");
+  }
+  if (!task) {
+    refuse(
+        "the cluster was given, but not which task of it this process is: add --task worker:0 "
+        "(or --job-name and --task-index); --ps M --workers N start all tasks on this machine");
+  }
+  cluster.spec = read_spec(values);
+  cluster.task = read_named_task(values);
+  check_task_exists(cluster);
+  cluster.bind = read_bind(values, cluster);
+  cluster.role = Cluster::Role::kTask;
+}
+
+// "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
+std::optional<DeviceChoice> device_named(const std::string& text) {
+  DeviceChoice device;
+  const std::size_t colon = text.find(':');
+  device.kind = text.substr(0, colon);
+  if (device.kind != "cpu" && device.kind != "sim") return std::nullopt;
+  if (colon == std::string::npos) return device;
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, device.index);
+  const int most = device.kind == "sim" ? kMostTasks : 0;
+  if (status != std::errc() || stop != end || device.index < 0 || device.index > most) {
+    return std::nullopt;
+  }
+  return device;
+}
+
+DeviceChoice read_device(const FlagValues& values) {
+  const std::string text = values.given("--device") ? values.text("--device") : "cpu";
+  const std::optional<DeviceChoice> named = device_named(text);
+  if (!named) {
+    refuse_flag("--device", text, "must be cpu, sim or sim:N (a simulated device, N from 0)");
+  }
+  DeviceChoice device = *named;
+  const bool sim = device.kind == "sim";
+  for (const char* flag : {"--sim-step-ms", "--sim-gflops"}) {
+    if (values.given(flag) && !sim) refuse(fmt::format("{} needs --device sim", flag));
+  }
+  check_apart(values, "--sim-step-ms", "--sim-gflops", "each says how long a step takes");
+  device.sim_step_ms = values.positive_number("--sim-step-ms").value_or(0);
+  device.sim_gflops = values.positive_number("--sim-gflops").value_or(0);
+  if (sim && device.sim_step_ms == 0 && device.sim_gflops == 0) {
+    refuse_flag("--device", text, "needs --sim-step-ms MS or --sim-gflops G: how fast it is");
+  }
+  return device;
+}
+
+void read_strategy(const FlagValues& values, Cluster& cluster) {
+  const std::optional<std::string> strategy = values.choice("--strategy", {"async"});
+  if (strategy && !cluster.distributed()) {
+    refuse("--strategy async needs a cluster: add --ps 1 --workers 2");
+  }
+  cluster.strategy = cluster.distributed() ? "async" : "local";
+}
+
+void read_link(const FlagValues& values, Cluster& cluster) {
+  cluster.link = values.choice("--link", {"auto", "inproc", "tcp"}).value_or("auto");
+  if (!cluster.distributed()) return;
+  if (cluster.link == "inproc") {
+    refuse_flag("--link", "inproc",
+                "joins tasks within one process, but each task of this cluster is a process of its "
+                "own: auto or tcp");
+  }
+  if (cluster.link == "auto") cluster.link = "tcp";
+}
+
+std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
+  if (values.given("--cluster-id")) return values.text("--cluster-id");
+  if (cluster.role != Cluster::Role::kLauncher) {
+    // Tasks that are started one by one have only the spec in common.
+    return fmt::format("{:016x}", random_key(0, cluster.spec.str()));
+  }
+  std::uint64_t fresh = 0;
+  if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh) fresh = std::uint64_t(getpid());
+  return fmt::format("{:016x}", fresh);
+}
+
+// Found now, not after hours of training.
+void check_report_path(const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!std::filesystem::is_directory(folder)) {
+    refuse_flag("--report", path, fmt::format("there is no folder {}", folder.string()));
+  }
+  if (std::filesystem::is_directory(path)) refuse_flag("--report", path, "is a folder, not a file");
+  if (access(folder.c_str(), W_OK) != 0) {
+    refuse_flag("--report", path, fmt::format("folder {} cannot be written to", folder.string()));
+  }
+}
+
+}  // namespace
+
+Cluster read_cluster(const FlagValues& values) {
+  Cluster cluster;
+  // What the launcher starts has the launcher's own flags too.
+  if (!values.given("--launched")) read_launcher(values, cluster);
+  if (cluster.role == Cluster::Role::kAlone) read_task(values, cluster);
+  read_strategy(values, cluster);
+  read_link(values, cluster);
+  cluster.device = read_device(values);
+  const bool own_device = values.text("--device").find(':') == std::string::npos;
+  if (cluster.role == Cluster::Role::kLauncher && own_device) cluster.device.index = -1;
+  if (cluster.distributed()) cluster.cluster_id = read_cluster_id(values, cluster);
+  cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
+  cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
+  cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";
+  cluster.show_placement = values.given("--show-placement");
+  return cluster;
+}
+
+RunOptions read_run_options(const FlagValues& values) {
+  RunOptions run;
+  check_apart(values, "--steps", "--seconds", "each says when the run ends");
+  run.steps = values.whole_number("--steps", 1, INT64_MAX);
+  run.seconds = values.positive_number("--seconds");
+  run.seed = std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1));
+  run.report = values.text("--report");
+  if (values.given("--report")) check_report_path(run.report);
+  run.quiet = values.given("--quiet");
+  return run;
+}
+
+}  // namespace paceline
