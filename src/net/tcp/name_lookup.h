@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,18 @@ struct SocketAddress {
 /// "10.0.0.7:2222", "[::1]:2222".
 std::string text_of(const SocketAddress& address);
 
-/// At least one. Throws kNotFound naming the host, kDeadlineExceeded.
-std::vector<SocketAddress> look_up(const Address& address, Deadline deadline);
+/// What a name service answers: a status of getaddrinfo, and addresses when that is 0.
+struct NameAnswer {
+  int status = 0;
+  std::vector<SocketAddress> addresses;
+};
+/// May block for as long as it likes; `flags` as of addrinfo.
+using NameService = std::function<NameAnswer(const Address& address, int flags)>;
+NameAnswer ask_system(const Address& address, int flags);
+
+/// At least one. Throws kNotFound naming the host, kDeadlineExceeded. Numeric addresses need no
+/// waiting.
+std::vector<SocketAddress> look_up(const Address& address, Deadline deadline,
+                                   const NameService& service = ask_system);
 
 }  // namespace paceline

@@ -1,0 +1,313 @@
+// What only TCP can get wrong: strangers, torn messages, peers that die or stop, names of hosts.
+#include <arpa/inet.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <cstring>
+#include <future>
+
+#include "net/address.h"
+#include "net/conformance.h"
+#include "net/tcp/file_descriptor.h"
+#include "net/tcp/name_lookup.h"
+#include "net/tcp/preamble.h"
+
+namespace paceline {
+namespace {
+
+using testing::HasSubstr;
+
+Deadline soon() { return Deadline::after(kPatience); }
+
+std::unique_ptr<Link> make_tcp(Duration dead_after = std::chrono::seconds(4)) {
+  LinkOptions options;
+  options.dead_after = dead_after;
+  return make_link("tcp", options);
+}
+
+/// A socket of a stranger. Reads give up after kPatience.
+class RawSocket {
+ public:
+  explicit RawSocket(const std::string& address)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const Address parsed = parse_address(address);
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(parsed.port);
+    ::inet_pton(AF_INET, parsed.host.c_str(), &to.sin_addr);
+    const timeval patience{60, 0};
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  void write(std::span<const std::byte> bytes) {
+    EXPECT_EQ(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
+  }
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Whether the other side closes, having said nothing.
+  bool is_closed_by_peer() {
+    char byte;
+    const ssize_t got = ::recv(fd_.get(), &byte, 1, 0);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+  }
+  void close() { fd_ = FileDescriptor(); }
+
+ private:
+  FileDescriptor fd_;
+};
+
+/// A peer that greets as it should, and then does as it likes.
+struct RawPeer {
+  explicit RawPeer(const std::string& address) : data(address), control(address) {
+    const Preamble::Token token = random_token();
+    data.write(encode(Preamble{SocketRole::kData, token}));
+    control.write(encode(Preamble{SocketRole::kControl, token}));
+  }
+  RawSocket data, control;
+};
+
+/// This test program again, as another process that connects here and waits.
+class ChildPeer {
+ public:
+  explicit ChildPeer(const std::string& address) {
+    const std::string variable = "PACELINE_TEST_CONNECT=" + address;
+    std::vector<std::string> words = {"/proc/self/exe", "--gtest_filter=*IsAPeerInAProcessOfItsOwn",
+                                      "--gtest_also_run_disabled_tests", "--gtest_brief=1"};
+    std::vector<char*> arguments, environment = {const_cast<char*>(variable.c_str())};
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    for (char** one = ::environ; *one != nullptr; ++one) environment.push_back(*one);
+    environment.push_back(nullptr);
+    EXPECT_EQ(::posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr, arguments.data(),
+                            environment.data()),
+              0);
+  }
+  ~ChildPeer() {
+    signal(SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  void signal(int number) { ::kill(pid_, number); }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST(TcpPeer, DISABLED_IsAPeerInAProcessOfItsOwn) {
+  const char* address = std::getenv("PACELINE_TEST_CONNECT");
+  if (address == nullptr) GTEST_SKIP() << "run by the other tests of this suite";
+  TestReceiver receiver;
+  const auto link = make_tcp();
+  const auto connection = link->connect(address, receiver, soon());
+  connection->send({.step = 1}, {});
+  receiver.wait_closed();
+}
+
+TEST(TcpPeer, ThatIsKilledIsNoticed) {
+  Listener listener(make_tcp(), "127.0.0.1:0");
+  ChildPeer child(listener.address());
+  ASSERT_NE(listener.receiver(0), nullptr);
+  ASSERT_TRUE(listener.receiver(0)->wait_frames(1));
+  child.signal(SIGKILL);
+  const Error error = listener.receiver(0)->wait_closed();
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.what(), HasSubstr(listener.connection(0)->peer()));
+  EXPECT_THAT(error.what(), HasSubstr("died"));
+}
+
+TEST(TcpPeer, ThatStopsIsNoticedWithinFiveSeconds) {
+  Listener listener(make_tcp(), "127.0.0.1:0");
+  ChildPeer child(listener.address());
+  ASSERT_NE(listener.receiver(0), nullptr);
+  ASSERT_TRUE(listener.receiver(0)->wait_frames(1));
+  const auto start = std::chrono::steady_clock::now();
+  child.signal(SIGSTOP);
+  const Error error = listener.receiver(0)->wait_closed();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.what(), HasSubstr(listener.connection(0)->peer() + " has stopped"));
+}
+
+TEST(TcpPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
+  Listener listener(make_tcp(), "127.0.0.1:0");
+  RawPeer peer(listener.address());
+  peer.data.write(encode(FrameHeader{.payload_bytes = 1000}));
+  peer.data.write(std::string(10, 'x'));
+  ASSERT_NE(listener.receiver(0), nullptr);
+  peer.data.close();
+  const Error error = listener.receiver(0)->wait_closed();
+  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(error.what(), HasSubstr("in the middle of a message (10 of 1000 bytes)"));
+  EXPECT_EQ(listener.receiver(0)->count(), 0u);
+  EXPECT_EQ(listener.receiver(0)->times_closed(), 1);
+}
+
+TEST(TcpPeer, ThatSendsGarbageIsCutOff) {
+  Listener listener(make_tcp(), "127.0.0.1:0");
+  RawPeer peer(listener.address());
+  peer.data.write("GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n");
+  const Error error = listener.receiver(0)->wait_closed();
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  EXPECT_THAT(error.what(), HasSubstr(listener.connection(0)->peer()));
+  EXPECT_THAT(error.what(), HasSubstr("GET / HTTP"));
+  EXPECT_TRUE(peer.data.is_closed_by_peer());
+}
+
+TEST(TcpPeer, ThatSendsGarbageForHeartbeatsIsCutOff) {
+  Listener listener(make_tcp(), "127.0.0.1:0");
+  RawPeer peer(listener.address());
+  peer.control.write("HHHx");
+  EXPECT_EQ(listener.receiver(0)->wait_closed().code(), ErrorCode::kDataLoss);
+}
+
+TEST(TcpPeer, ThatLiesAboutALengthIsCutOff) {
+  Listener listener(make_tcp(), "127.0.0.1:0");
+  RawPeer peer(listener.address());
+  peer.data.write(encode(FrameHeader{.payload_bytes = kMaxPayloadBytes + 1}));
+  const Error error = listener.receiver(0)->wait_closed();
+  EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  EXPECT_THAT(error.what(), HasSubstr(std::to_string(kMaxPayloadBytes + 1)));
+}
+
+TEST(TcpPeer, ThatSendsNoHeartbeatIsDead) {
+  Listener listener(make_tcp(std::chrono::milliseconds(100)), "127.0.0.1:0");
+  RawPeer peer(listener.address());
+  EXPECT_THAT(listener.receiver(0)->wait_closed().what(), HasSubstr("no heartbeat for 0.1 s"));
+}
+
+TEST(TcpAcceptor, DropsStrangersAndServesOthers) {
+  Listener listener(make_tcp(std::chrono::milliseconds(500)), "127.0.0.1:0");
+  RawSocket silent(listener.address()), rude(listener.address()), alone(listener.address()),
+      other_version(listener.address());
+  rude.write("GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n");
+  alone.write(encode(Preamble{SocketRole::kData, random_token()}));
+  auto version_9 = encode(Preamble{SocketRole::kData, random_token()});
+  version_9[4] = std::byte{9};
+  other_version.write(version_9);
+  for (RawSocket* socket : {&rude, &other_version, &silent, &alone})
+    EXPECT_TRUE(socket->is_closed_by_peer());
+  EXPECT_EQ(listener.count(), 0u);
+
+  TestReceiver receiver;
+  const auto link = make_tcp();
+  const auto connection = link->connect(listener.address(), receiver, soon());
+  connection->send({}, {});
+  ASSERT_NE(listener.receiver(0), nullptr);
+  EXPECT_TRUE(listener.receiver(0)->wait_frames(1));
+}
+
+TEST(TcpAcceptor, WaitsWhenOutOfDescriptors) {
+  Listener listener(make_tcp(), "127.0.0.1:0");
+  TestReceiver receiver;
+  const auto link = make_tcp();
+  const auto first = link->connect(listener.address(), receiver, soon());
+  ASSERT_NE(listener.receiver(0), nullptr);
+
+  RawSocket waiting(listener.address());  // made before, accepted after the limit
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  FileDescriptor data(::socket(AF_INET, SOCK_STREAM, 0)),
+      control(::socket(AF_INET, SOCK_STREAM, 0));
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(parse_address(listener.address()).port);
+  ::inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+  const Preamble::Token token = random_token();
+  for (const auto* fd : {&data, &control}) {
+    EXPECT_EQ(::connect(fd->get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    const auto preamble =
+        encode(Preamble{fd == &data ? SocketRole::kData : SocketRole::kControl, token});
+    EXPECT_EQ(::send(fd->get(), preamble.data(), preamble.size(), MSG_NOSIGNAL),
+              ssize_t(preamble.size()));
+  }
+  first->send({}, {});
+  EXPECT_TRUE(listener.receiver(0)->wait_frames(1));  // what is open goes on
+  EXPECT_EQ(listener.count(), 1u);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_NE(listener.receiver(1), nullptr);
+}
+
+TEST(TcpLink, NamesAnUnknownHost) {
+  TestReceiver receiver;
+  const auto link = make_tcp();
+  try {
+    link->connect("no-such-host.invalid:1", receiver, soon());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_THAT(error.what(), HasSubstr("unknown host 'no-such-host.invalid'"));
+  }
+}
+
+TEST(TcpLink, LooksUpNamesWithinTheDeadline) {
+  std::promise<void> test_is_over;
+  const auto never_answers = [over = test_is_over.get_future().share()](const Address&, int) {
+    over.wait_for(kPatience);
+    return NameAnswer{};
+  };
+  try {
+    look_up({"far.example", 1}, Deadline::after(std::chrono::milliseconds(20)), never_answers);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+    EXPECT_THAT(error.what(), HasSubstr("'far.example'"));
+  }
+  test_is_over.set_value();
+}
+
+TEST(TcpLink, ConnectsWithinTheDeadline) {
+  FileDescriptor full(::socket(AF_INET, SOCK_STREAM, 0));  // never accepts
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof here;
+  ASSERT_EQ(::bind(full.get(), reinterpret_cast<sockaddr*>(&here), bytes), 0);
+  ASSERT_EQ(::listen(full.get(), 0), 0);
+  ::getsockname(full.get(), reinterpret_cast<sockaddr*>(&here), &bytes);
+  const std::string address = "127.0.0.1:" + std::to_string(ntohs(here.sin_port));
+  RawSocket fills_the_queue(address);
+
+  TestReceiver receiver;
+  const auto link = make_tcp();
+  try {
+    link->connect(address, receiver, Deadline::after(std::chrono::milliseconds(100)));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+    EXPECT_THAT(error.what(), HasSubstr(address));
+  }
+}
+
+TEST(TcpLink, SaysWhichPortIsInUse) {
+  Listener listener(make_tcp(), "127.0.0.1:0");
+  const std::string port = std::to_string(parse_address(listener.address()).port);
+  const auto link = make_tcp();
+  try {
+    link->listen(listener.address(), [](std::shared_ptr<Connection>) { return nullptr; });
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "port " + port + " of 127.0.0.1 is in use (another task or another job?)");
+  }
+}
+
+TEST(TcpLink, SpeaksIpv6) {
+  std::unique_ptr<Listener> listener;
+  try {
+    listener = std::make_unique<Listener>(make_tcp(), "[::1]:0");
+  } catch (const Error& error) {
+    GTEST_SKIP() << "no IPv6 here: " << error.what();
+  }
+  EXPECT_THAT(listener->address(), testing::StartsWith("[::1]:"));
+  TestReceiver receiver;
+  const auto link = make_tcp();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  connection->send({}, {});
+  EXPECT_TRUE(listener->receiver(0)->wait_frames(1));
+}
+
+}  // namespace
+}  // namespace paceline
