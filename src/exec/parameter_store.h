@@ -59,7 +59,9 @@ struct StepScalars {
 /// A contribution: dense (the variable's shape, in the place given), or the first `rows` rows.
 struct Contribution {
   bool sparse = false;
-  std::span<const std::int32_t> ids;  // sparse: unique; ids.size() rows are valid in place()
+  /// Sparse: unique; ids.size() rows are valid in place(). The ids themselves are valid until
+  /// end_step returns.
+  std::span<const std::int32_t> ids;
 };
 
 /// A variable and its slots at one moment.
