@@ -2,6 +2,7 @@
 // differences in float64. Generated from the op list and the cases.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <ostream>
@@ -174,9 +175,10 @@ Tensor dense_gradient(const Gradient& gradient, const Value& of, const Feeds& fe
   const auto values = evaluate_graph(parts, feeds, device);
   const std::span<double> rows = values[1].data<double>();
   const auto ids = values[0].data<std::int32_t>();
-  const std::size_t row = ids.empty() ? 0 : rows.size() / ids.size();
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    dense.data<double>()[std::size_t(ids[i / row]) * row + i % row] += rows[i];
+  const std::size_t row = rows.size() / std::max<std::size_t>(1, ids.size());
+  for (std::size_t r = 0; r < ids.size(); ++r) {
+    double* to = dense.data<double>().data() + std::size_t(ids[r]) * row;
+    for (std::size_t k = 0; k < row; ++k) to[k] += rows[r * row + k];
   }
   return dense;
 }

@@ -97,6 +97,7 @@ std::vector<Value> split(Value x, int parts, int axis) {
   Node& node = x.graph().add("split", {&x, 1},
                              {{"parts", std::int64_t{parts}}, {"axis", std::int64_t{axis}}});
   std::vector<Value> outputs;
+  outputs.reserve(node.outputs().size());
   for (int i = 0; i < parts; ++i) outputs.push_back(node.output(i));
   return outputs;
 }

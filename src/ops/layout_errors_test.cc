@@ -113,7 +113,10 @@ TEST_F(LayoutErrorsTest, Reductions) {
   EXPECT_EQ(reduce_max(x({2, 3, 4}), {1}, true).shape(), Shape({2, 1, 4}));
   EXPECT_EQ(reduce_mean(x({2, 3})).shape(), Shape());
   EXPECT_EQ(message_of([&] { reduce_sum(x({2, 3}), {2}); }), "[reduce_sum] has no axis 2 in (2,3)");
-  EXPECT_EQ(message_of([&] { reduce_sum(x({2, 3}), {1, -1}); }), "[reduce_sum] names axis -1 twice");
+  EXPECT_EQ(message_of([&] {
+              reduce_sum(x({2, 3}), {1, -1});
+            }),
+            "[reduce_sum] names axis -1 twice");
   EXPECT_EQ(message_of([&] {
               reduce_mean(x({0, 3}));
             }),

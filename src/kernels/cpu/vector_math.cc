@@ -6,9 +6,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_math.cc"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-#include "hwy/contrib/math/math-inl.h"
+#include <hwy/foreach_target.h>  // before what it compiles once for each target
+
+#include <hwy/highway.h>
+
+#include <hwy/contrib/math/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
@@ -158,15 +160,24 @@ HWY_INLINE void map_operands(F f, VectorOperand a, VectorOperand b, float* z, st
 void Unary(UnaryFunction f, float parameter, const float* x, float* y, std::size_t n) {
   const Tag d;
   switch (f) {
-    case UnaryFunction::kScale: return map(Scale{hn::Set(d, parameter)}, x, y, n);
-    case UnaryFunction::kRelu: return map(Relu{}, x, y, n);
-    case UnaryFunction::kLeakyRelu: return map(LeakyRelu{hn::Set(d, parameter)}, x, y, n);
-    case UnaryFunction::kSigmoid: return map(Sigmoid{}, x, y, n);
-    case UnaryFunction::kTanh: return map(Tanh{}, x, y, n);
-    case UnaryFunction::kExp: return map(Exp{}, x, y, n);
-    case UnaryFunction::kLog: return map(Log{}, x, y, n);
-    case UnaryFunction::kSqrt: return map(Sqrt{}, x, y, n);
-    case UnaryFunction::kSquare: return map(Square{}, x, y, n);
+    case UnaryFunction::kScale:
+      return map(Scale{hn::Set(d, parameter)}, x, y, n);
+    case UnaryFunction::kRelu:
+      return map(Relu{}, x, y, n);
+    case UnaryFunction::kLeakyRelu:
+      return map(LeakyRelu{hn::Set(d, parameter)}, x, y, n);
+    case UnaryFunction::kSigmoid:
+      return map(Sigmoid{}, x, y, n);
+    case UnaryFunction::kTanh:
+      return map(Tanh{}, x, y, n);
+    case UnaryFunction::kExp:
+      return map(Exp{}, x, y, n);
+    case UnaryFunction::kLog:
+      return map(Log{}, x, y, n);
+    case UnaryFunction::kSqrt:
+      return map(Sqrt{}, x, y, n);
+    case UnaryFunction::kSquare:
+      return map(Square{}, x, y, n);
   }
 }
 
@@ -174,15 +185,22 @@ void Binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b,
             std::size_t n) {
   const Tag d;
   switch (f) {
-    case BinaryFunction::kAdd: return map_operands(AddOf{}, a, b, z, n);
-    case BinaryFunction::kSub: return map_operands(SubOf{}, a, b, z, n);
-    case BinaryFunction::kMul: return map_operands(MulOf{}, a, b, z, n);
-    case BinaryFunction::kDiv: return map_operands(DivOf{}, a, b, z, n);
-    case BinaryFunction::kReluGrad: return map_operands(ReluGrad{}, a, b, z, n);
+    case BinaryFunction::kAdd:
+      return map_operands(AddOf{}, a, b, z, n);
+    case BinaryFunction::kSub:
+      return map_operands(SubOf{}, a, b, z, n);
+    case BinaryFunction::kMul:
+      return map_operands(MulOf{}, a, b, z, n);
+    case BinaryFunction::kDiv:
+      return map_operands(DivOf{}, a, b, z, n);
+    case BinaryFunction::kReluGrad:
+      return map_operands(ReluGrad{}, a, b, z, n);
     case BinaryFunction::kLeakyReluGrad:
       return map_operands(LeakyRelu{hn::Set(d, parameter)}, a, b, z, n);
-    case BinaryFunction::kSigmoidGrad: return map_operands(SigmoidGrad{}, a, b, z, n);
-    case BinaryFunction::kTanhGrad: return map_operands(TanhGrad{}, a, b, z, n);
+    case BinaryFunction::kSigmoidGrad:
+      return map_operands(SigmoidGrad{}, a, b, z, n);
+    case BinaryFunction::kTanhGrad:
+      return map_operands(TanhGrad{}, a, b, z, n);
   }
 }
 
