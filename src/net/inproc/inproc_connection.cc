@@ -126,7 +126,6 @@ void InprocConnection::take_turn() {
     lock.unlock();
     deliver(frame);
     lock.lock();
-    near().in_delivery = false;
   }
   if (far().closing && near().inbox.empty()) agree_on_end(lock);
   const bool more = !near().inbox.empty();
@@ -171,6 +170,10 @@ void InprocConnection::deliver(const QueuedFrame& frame) {
     near().meter.end();
   });
   const FrameHeader header = frame.header;
+  {
+    std::lock_guard lock(pair_->mutex);
+    near().in_delivery = false;
+  }
   give_back(frame, far());
   if (copied) guarded([&] { receiver_->on_frame(header, place); });
 }
