@@ -1,0 +1,135 @@
+#include "params/message.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/philox.h"
+#include "paceline/error.h"
+#include "params/variable_wire.h"
+
+namespace paceline {
+namespace {
+
+std::vector<VariableSpec> some_variables() {
+  return {{.name = "w", .shape = {6, 3}, .rule = Adam{.learning_rate = 0.5f}, .weight_decay = 0.1f},
+          {.name = "embedding", .shape = {100, 8}, .sparse = true},
+          {.name = "steps", .dtype = DType::kInt64, .shape = {}, .trained = false}};
+}
+
+TEST(Message, HelloComesBack) {
+  const Hello hello{.job = "worker",
+                    .index = 3,
+                    .cluster_id = "run-7",
+                    .incarnation = 12345678901234,
+                    .epoch = 2,
+                    .fingerprint = 0xdeadbeef,
+                    .spin = true,
+                    .credentials = "none yet"};
+  EXPECT_EQ(decode_hello(encode(hello)), hello);
+}
+
+TEST(Message, AnotherVersionIsReadAsFarAsItsNumber) {
+  std::vector<std::byte> bytes = encode(Hello{});
+  bytes[0] = std::byte{9};
+  bytes.resize(6);
+  EXPECT_EQ(decode_hello(bytes).version, 9u);
+}
+
+TEST(Message, DeclareComesBack) {
+  Declare declare{.last_step = 300, .variables = some_variables(), .pieces = {}};
+  declare.pieces = place_variables(declare.variables, 2);
+  EXPECT_EQ(decode_declare(encode(declare)), declare);
+}
+
+TEST(Message, PiecesThatDoNotCoverTheVariablesAreRefused) {
+  Declare declare{.variables = some_variables(), .pieces = {}};
+  declare.pieces = place_variables(declare.variables, 1);
+  declare.pieces[0].rows = 1000;
+  EXPECT_THROW(decode_declare(encode(declare)), Error);
+  declare.pieces[0].rows = 5;
+  EXPECT_THROW(decode_declare(encode(declare)), Error);
+}
+
+TEST(Message, TruncatedOrFollowedByMoreIsRefused) {
+  Declare declare{.variables = some_variables(), .pieces = {}};
+  declare.pieces = place_variables(declare.variables, 1);
+  std::vector<std::byte> bytes = encode(declare);
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_THROW(decode_declare(std::span(bytes).first(length)), Error) << length;
+  }
+  bytes.push_back(std::byte{0});
+  EXPECT_THROW(decode_declare(bytes), Error);
+}
+
+// Whatever bytes come, a decoder gives a message or throws Error.
+TEST(Message, RandomBytesNeverDoMoreThanThrow) {
+  const std::vector<std::function<void(std::span<const std::byte>)>> decoders = {
+      [](auto bytes) { decode_hello(bytes); },
+      [](auto bytes) { decode_welcome(bytes); },
+      [](auto bytes) { decode_declare(bytes); },
+      [](auto bytes) { decode_job_state(bytes); },
+      [](auto bytes) { decode_step_begin(bytes); },
+      [](auto bytes) { decode_step_end(bytes); },
+      [](auto bytes) { decode_number(bytes, MessageType::kStepDone); },
+      [](auto bytes) { decode_text(bytes, MessageType::kRefuse); },
+      [](auto bytes) { decode_pieces(bytes, MessageType::kPull); },
+      [](auto bytes) { decode_rows(bytes, MessageType::kRowIds); }};
+  Declare declare{.variables = some_variables(), .pieces = {}};
+  declare.pieces = place_variables(declare.variables, 2);
+  const std::vector<std::byte> good = encode(declare);
+  for (std::uint64_t i = 0; i < 3000; ++i) {
+    const PhiloxBlock random = philox(7, i, 0);
+    std::vector<std::byte> bytes = good;
+    bytes.resize(random[0] % (good.size() + 20));
+    const std::size_t changes = i % 2 == 0 ? bytes.size() : 3;
+    for (std::size_t j = 0; j < changes && !bytes.empty(); ++j) {
+      const PhiloxBlock word = philox(8, i, j);
+      bytes[i % 2 == 0 ? j : word[0] % bytes.size()] = std::byte(word[1]);
+    }
+    for (const auto& decode : decoders) {
+      try {
+        decode(bytes);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+      }
+    }
+  }
+}
+
+TEST(Message, TypesHaveNames) {
+  EXPECT_EQ(name_of(MessageType::kStepBegin), "step_begin");
+  EXPECT_EQ(name_of(MessageType{99}), "unknown (99)");
+}
+
+TEST(VariableWire, TheFingerprintSeesEveryPartOfAVariable) {
+  const auto variables = some_variables();
+  const std::uint64_t fingerprint = fingerprint_of(variables);
+  const auto changed = [&](auto change) {
+    auto other = variables;
+    change(other[0]);
+    return fingerprint_of(other) != fingerprint;
+  };
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.name = "x"; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.shape = {3, 6}; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.dtype = DType::kInt32; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.rule = Adam{.learning_rate = 0.4f}; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.weight_decay = 0; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.trained = false; }));
+  EXPECT_FALSE(changed([](VariableSpec&) {}));
+}
+
+TEST(VariableWire, TheFirstDifferenceNamesBothSides) {
+  auto ours = some_variables(), theirs = some_variables();
+  EXPECT_EQ(first_difference(ours, "the chief", theirs, "worker:1"), "");
+  theirs[1].shape = {100, 9};
+  const std::string text = first_difference(ours, "the chief", theirs, "worker:1");
+  EXPECT_NE(text.find("variable 1: the chief has 'embedding float32 (100,8)"), std::string::npos);
+  EXPECT_NE(text.find("worker:1 has 'embedding float32 (100,9)"), std::string::npos);
+  theirs = {ours[0]};
+  EXPECT_NE(first_difference(ours, "a", theirs, "b").find("b has 'only 1 variables'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline
