@@ -1,0 +1,40 @@
+// An op of one's own, outside the library: swish(x) = x · σ(x) (Ramachandran et al.,
+// arXiv 1710.05941). Its gradient is made of the library's ops; its kernel is a loop.
+#pragma once
+
+#include <paceline/paceline.h>
+
+#include <cmath>
+
+// The library's ops and swish.
+inline paceline::OpRegistry ops_with_swish() {
+  using namespace paceline;
+  Op op;
+  op.name = "swish";
+  op.infer = [](const OpInputs& in) {
+    in.expect_count(1);
+    if (in.dtype(0) != DType::kFloat32) in.fail("needs float32, not " + in.types[0].str());
+    return std::vector<ValueType>{in.types[0]};
+  };
+  op.gradient = [](const Node& node, std::span<const Value> dy) {
+    // d swish = σ + swish · (1 − σ) = σ + swish − swish · σ.
+    const Value s = sigmoid(node.input(0)), y = node.output(0);
+    return std::vector<Gradient>{{.dense = mul(dy[0], sub(add(s, y), mul(y, s)))}};
+  };
+  op.cost = [](const Node& node) {
+    const double elements = double(node.outputs()[0].shape.elements());
+    return Cost{.flops = 4 * elements, .bytes = 8 * elements};
+  };
+  op.kernel = [](const Node&, const KernelCall& call) {
+    const TensorView &x = call.inputs[0], &y = call.outputs[0];
+    for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
+      y.as<float>()[i] = x.as<float>()[i] / (1 + std::exp(-x.as<float>()[i]));
+    }
+  };
+  op.in_place = {0};
+  OpRegistry ops = copy_of_builtin_ops();
+  register_op(ops, std::move(op));
+  return ops;
+}
+
+inline paceline::Value swish(paceline::Value x) { return x.graph().apply("swish", {x}); }
