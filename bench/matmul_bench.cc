@@ -1,0 +1,70 @@
+// Matrix products of the workloads: our tiles on 1 and 2 threads beside one plain dnnl_sgemm on
+// one. Not part of the test build:
+//   g++ -O2 -std=c++20 -fopenmp -Iinclude -Isrc bench/matmul_bench.cc -Lbuild/release
+//       -lpaceline -ldnnl -lfmt -lbenchmark -o /tmp/matmul_bench
+#include <benchmark/benchmark.h>
+#include <dnnl.h>
+#include <omp.h>
+
+#include <vector>
+
+#include "base/buffer.h"
+#include "kernels/cpu/gemm.h"
+
+namespace {
+
+using paceline::GemmShape;
+
+struct Operands {
+  explicit Operands(const GemmShape& s)
+      : a(std::size_t(s.m * s.k), 0.5f),
+        b(std::size_t(s.k * s.n), 0.25f),
+        c(std::size_t(s.m * s.n)) {}
+  std::vector<float> a, b, c;
+};
+
+void count_flops(benchmark::State& state, const GemmShape& s) {
+  const double flops = 2.0 * double(s.m) * double(s.n) * double(s.k);
+  state.counters["GFLOP/s"] =
+      benchmark::Counter(flops * double(state.iterations()) * 1e-9, benchmark::Counter::kIsRate);
+}
+
+void tiles(benchmark::State& state, const GemmShape& s) {
+  paceline::ThreadPool pool(int(state.range(0)));
+  paceline::Gemm gemm(s, pool);
+  Operands x(s);
+  const paceline::Buffer scratch(gemm.scratch_bytes());
+  for (auto _ : state) gemm.run(x.a.data(), x.b.data(), x.c.data(), scratch.span());
+  count_flops(state, s);
+}
+
+void plain(benchmark::State& state, const GemmShape& s) {
+  omp_set_num_threads(1);
+  Operands x(s);
+  for (auto _ : state) {
+    dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1, x.a.data(),
+               s.lda, x.b.data(), s.ldb, 0, x.c.data(), s.ldc);
+  }
+  count_flops(state, s);
+}
+
+void add(const char* name, const GemmShape& shape) {
+  const auto label = [&](const char* how) { return std::string(name) + "/" + how; };
+  benchmark::RegisterBenchmark(label("sgemm").c_str(), plain, shape)->UseRealTime();
+  benchmark::RegisterBenchmark(label("tiles").c_str(), tiles, shape)->Arg(1)->Arg(2)->UseRealTime();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  add("mlp_forward", GemmShape::packed(128, 4096, 4096));
+  add("mlp_by_x", GemmShape::packed(128, 4096, 4096, false, true));
+  add("mlp_by_w", GemmShape::packed(4096, 4096, 128, true));
+  add("ptb_softmax", GemmShape::packed(400, 10000, 200));
+  add("ptb_softmax_by_x", GemmShape::packed(400, 200, 10000, false, true));
+  add("ptb_softmax_by_w", GemmShape::packed(200, 10000, 400, true));
+  add("ptb_recurrent", GemmShape::packed(20, 800, 200));
+  add("ptb_recurrent_by_h", GemmShape::packed(20, 200, 800, false, true));
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
