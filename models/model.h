@@ -22,14 +22,14 @@ struct HyperParameter {
 /// Flags of `paceline train MODEL` that are the model's business. A flag that a model does not know
 /// must be unset; see Model::flags.
 struct ModelOptions {
-  std::optional<std::int64_t> batch;       // --batch
-  std::optional<std::int64_t> epochs;      // --epochs
-  std::string data;                        // --data DIR
-  std::string size = "small";              // ptb --size
-  std::optional<std::int64_t> hidden;      // mlp, fetch --hidden
-  std::optional<std::int64_t> features;    // fetch --features
-  bool constant = false;                   // fetch --constant
-  std::map<std::string, std::string> set;  // --set name=value, in any order
+  std::optional<std::int64_t> batch = {};       // --batch
+  std::optional<std::int64_t> epochs = {};      // --epochs
+  std::string data = {};                        // --data DIR
+  std::string size = "small";                   // ptb --size
+  std::optional<std::int64_t> hidden = {};      // mlp, fetch --hidden
+  std::optional<std::int64_t> features = {};    // fetch --features
+  bool constant = false;                        // fetch --constant
+  std::map<std::string, std::string> set = {};  // --set name=value, in any order
 };
 
 class Model {

@@ -1,0 +1,174 @@
+#include "models/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "models/fetch.h"
+#include "models/mlp.h"
+#include "models/ptb_config.h"
+#include "models/ptb_data.h"
+#include "models/ptb_graph.h"
+#include "paceline/error.h"
+#include "paceline/op.h"
+
+namespace paceline::models {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Variables {
+  std::int64_t tensors = 0, parameters = 0;
+};
+
+Variables variables_of(const Graph& graph) {
+  Variables found;
+  for (const auto& node : graph.nodes()) {
+    if (node->op().name != "variable") continue;
+    ++found.tensors;
+    found.parameters += node->outputs()[0].shape.elements();
+  }
+  return found;
+}
+
+void expect_usage(const std::function<void()>& call, const std::string& part) {
+  try {
+    call();
+    FAIL() << "nothing was refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_THAT(error.what(), HasSubstr(part));
+  }
+}
+
+TEST(Mlp, HasTheReportedSizes) {
+  Graph graph;
+  const MlpGraph mlp = build_mlp(graph, mlp_config({}));
+  EXPECT_EQ(variables_of(graph).parameters, 18'882'816);
+  EXPECT_EQ(variables_of(graph).tensors, 6);
+  EXPECT_EQ(mlp.predictions.shape(), (Shape{128, 256}));
+  EXPECT_EQ(mlp.loss.shape(), Shape{});
+  EXPECT_EQ(graph.find("predictions"), mlp.predictions);
+}
+
+TEST(Mlp, HasTheLaterReportsLayers) {
+  Graph graph;
+  build_mlp(graph, mlp_config({.hidden = 2048, .set = {{"layers", "4"}}}));
+  EXPECT_EQ(variables_of(graph).tensors, 10);
+  EXPECT_NEAR(double(variables_of(graph).parameters) * 4e-6, 54.6, 0.05);
+}
+
+TEST(Mlp, TakesItsRuleFromSet) {
+  EXPECT_FLOAT_EQ(mlp_config({}).rule.learning_rate, 1e-4f);
+  EXPECT_FLOAT_EQ(mlp_config({.set = {{"learning_rate", "0.5"}}}).rule.learning_rate, 0.5f);
+}
+
+TEST(Set, RefusesUnknownNamesWithTheNearest) {
+  expect_usage([] { mlp_config({.set = {{"lerning_rate", "1"}}}); }, "did you mean learning_rate");
+  expect_usage([] { ptb_config({.set = {{"keep_probe", "1"}}}); }, "did you mean keep_prob");
+}
+
+TEST(Set, RefusesValuesThatCannotBe) {
+  expect_usage([] { mlp_config({.set = {{"hidden", "many"}}}); }, "--set hidden=many");
+  expect_usage([] { mlp_config({.set = {{"hidden", "0"}}}); }, "from 1 on");
+  expect_usage([] { ptb_config({.set = {{"keep_prob", "1.5"}}}); }, "to 1");
+  expect_usage([] { ptb_config({.set = {{"learning_rate", "nan"}}}); }, "learning_rate");
+  expect_usage([] { ptb_config({.size = "tiny"}); }, "small, medium, large");
+  expect_usage([] { fetch_shapes({.batch = 0}); }, "--batch 0");
+}
+
+TEST(Models, AreFoundByName) {
+  EXPECT_EQ(all_models().size(), 3u);
+  EXPECT_EQ(find_model("ptb").name(), "ptb");
+  expect_usage([] { find_model("ptp"); }, "did you mean ptb");
+}
+
+TEST(Ptb, SmallHasTheReportedSizes) {
+  Graph graph;
+  const PtbGraph ptb = build_ptb(graph, ptb_config({}), 20, 20, true);
+  EXPECT_EQ(variables_of(graph).parameters, 4'651'600);
+  EXPECT_EQ(variables_of(graph).tensors, 7);
+  EXPECT_EQ(ptb.inputs.shape(), (Shape{20, 20}));
+  EXPECT_EQ(graph.assignments().size(), 4u);  // h and c of two layers
+  EXPECT_EQ(graph.find("lstm1/w").shape(), (Shape{400, 800}));
+  EXPECT_EQ(graph.find("softmax/w").shape(), (Shape{200, 10000}));
+}
+
+TEST(Ptb, TheTestGraphIsOneWordAtATime) {
+  Graph graph;
+  EXPECT_EQ(build_ptb(graph, ptb_config({}), 1, 1, false).inputs.shape(), (Shape{1, 1}));
+  EXPECT_EQ(variables_of(graph).parameters, 4'651'600);
+}
+
+bool has_dropout(const std::string& size, bool training) {
+  Graph graph;
+  build_ptb(graph, ptb_config({.size = size}), 2, 2, training);
+  for (const auto& node : graph.nodes()) {
+    if (node->op().name == "dropout") return true;
+  }
+  return false;
+}
+
+TEST(Ptb, DropsOutWhenTrainingOnly) {
+  EXPECT_TRUE(has_dropout("medium", true));
+  EXPECT_FALSE(has_dropout("medium", false));
+  EXPECT_FALSE(has_dropout("small", true));
+}
+
+TEST(Ptb, SizesAndFlagsGiveDefaultsThatSetChanges) {
+  EXPECT_EQ(ptb_config({.size = "large"}).hidden, 1500);
+  EXPECT_EQ(ptb_config({.size = "medium"}).unroll, 35);
+  EXPECT_EQ(ptb_config({.size = "test"}).layers, 1);
+  EXPECT_EQ(ptb_config({.size = "large", .set = {{"hidden", "7"}}}).hidden, 7);
+  EXPECT_EQ(ptb_config({.epochs = 2}).epochs, 2);
+  EXPECT_EQ(ptb_config({.batch = 5}).batch, 5);
+}
+
+TEST(Ptb, TheRateDecaysAfterTheFullEpochs) {
+  const PtbConfig small = ptb_config({});
+  EXPECT_EQ(small.rate_factor(0), 1);
+  EXPECT_EQ(small.rate_factor(3), 1);
+  EXPECT_EQ(small.rate_factor(4), 0.5);
+  EXPECT_EQ(small.rate_factor(12), 1.0 / 512);
+  EXPECT_NEAR(ptb_config({.size = "large"}).rate_factor(15), 1 / 1.15 / 1.15, 1e-12);
+}
+
+TEST(Ptb, PerplexityIsOfTheMeanCostOfAWord) {
+  Perplexity perplexity;
+  // Two batches of 20 time steps, at 100 and at 400 on average.
+  perplexity.add(20 * std::log(100.0), 20);
+  perplexity.add(20 * std::log(400.0), 20);
+  EXPECT_NEAR(perplexity.value(), 200, 1e-9);
+}
+
+TEST(Ptb, AsksForItsData) {
+  expect_usage([] { find_model("ptb").check({}, {}, {}); }, "--data");
+  expect_usage([] { find_model("ptb").check({}, {}, {.data = "/nowhere"}); }, "ptb.train.txt");
+}
+
+TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
+  const std::string folder = ::testing::TempDir() + "/ptb_parts";
+  generate_corpus(folder, 40000, 1);
+  const PtbConfig config = ptb_config({.batch = 4, .set = {{"unroll", "5"}}});
+  const PtbData alone = read_ptb(folder, config, 0, 1), second = read_ptb(folder, config, 1, 2);
+  EXPECT_NEAR(double(second.train.size()), double(alone.train.size()) / 2, 1);
+  EXPECT_NEAR(double(second.valid.size()), double(alone.valid.size()) / 2, 1);
+  EXPECT_EQ(second.test.size(), alone.test.size());
+}
+
+TEST(Fetch, HasTheReportedShapes) {
+  const auto shapes = fetch_shapes({});
+  ASSERT_EQ(shapes.size(), 3u);
+  EXPECT_EQ(shapes[0].str(), "128,32,256");
+  EXPECT_EQ(fetch_shapes({.hidden = 64}), (std::vector<FetchShape>{{128, 32, 64}}));
+  Graph graph;
+  const FetchGraph fetch = build_fetch(graph, shapes[1]);
+  EXPECT_EQ(fetch.remote.shape(), (Shape{128, 128}));
+  EXPECT_EQ(fetch.remote_w.shape(), (Shape{256, 128}));
+  EXPECT_EQ(variables_of(graph).tensors, 1);
+}
+
+}  // namespace
+}  // namespace paceline::models
