@@ -13,7 +13,7 @@ using Dims = std::vector<std::int64_t>;
 Dims dims_of(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
 
 void add_case(OpCases& cases, const char* op, const char* label, std::vector<CaseInput> inputs,
-              std::function<Outputs(Inputs)> build, bool check_gradient = true) {
+              const std::function<Outputs(Inputs)>& build, bool check_gradient = true) {
   cases.push_back({op, label, std::move(inputs), [build](Graph&, Inputs in) { return build(in); },
                    0, check_gradient});
 }
@@ -105,7 +105,7 @@ void add_concat_cases(OpCases& cases) {
 }
 
 void add_slice_cases(OpCases& cases) {
-  auto take = [](Dims begin, Dims size) {
+  auto take = [](const Dims& begin, const Dims& size) {
     return [begin, size](Inputs in) -> Outputs { return {slice(in[0], begin, size)}; };
   };
   add_case(cases, "slice", "inner", {floats({5, 7})}, take({1, 2}, {3, 4}));
@@ -115,7 +115,7 @@ void add_slice_cases(OpCases& cases) {
   add_case(cases, "slice", "scalar", {floats({})}, take({}, {}));
   add_case(cases, "slice", "tiles", {floats({301, 301})}, take({1, 3}, {299, 257}), false);
 
-  auto around = [](Dims before, Dims after) {
+  auto around = [](const Dims& before, const Dims& after) {
     return [before, after](Inputs in) -> Outputs { return {pad(in[0], before, after)}; };
   };
   add_case(cases, "pad", "both", {floats({2, 3})}, around({1, 2}, {3, 1}));
