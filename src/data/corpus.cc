@@ -183,38 +183,57 @@ class Writer {
   bool ended_ = false;
 };
 
-// A rare word that did not come up takes the place of one that came up more than once: of the same
-// state while there is one, so that the grammar holds.
-void complete(std::vector<int>& words, const Grammar& grammar) {
-  std::vector<int> counts(kWords, 0);
-  for (const int word : words) {
-    if (word != kEos) ++counts[std::size_t(word)];
-  }
-  std::array<std::vector<int>, kStates> missing;
-  for (int word = 0; word < kWords; ++word) {
-    if (counts[std::size_t(word)] == 0) {
-      missing[std::size_t(grammar.state_of[std::size_t(word)])].push_back(word);
+// Every index below n once, neighbours in time far apart.
+std::vector<std::size_t> scattered(std::size_t n) {
+  auto stride = std::size_t(double(n) * 0.618);
+  while (std::gcd(stride, n) != 1) ++stride;
+  std::vector<std::size_t> order(n);
+  for (std::size_t i = 1; i < n; ++i) order[i] = (order[i - 1] + stride) % n;
+  return order;
+}
+
+// Rare words that did not come up take the places of words that came up more than once.
+class Completion {
+ public:
+  Completion(std::vector<int>& words, const Grammar& grammar) : words_(words), grammar_(grammar) {
+    for (const int word : words) {
+      if (word != kEos) ++counts_[std::size_t(word)];
+    }
+    for (int word = 0; word < kWords; ++word) {
+      if (counts_[std::size_t(word)] == 0) missing_[state_of(word)].push_back(word);
     }
   }
-  const auto replace = [&](int& place, std::vector<int>& by) {
-    --counts[std::size_t(place)];
+
+  // All over the text, in places of the same state while there are any, so that the grammar holds.
+  void run() {
+    const std::vector<std::size_t> order = scattered(words_.size());
+    for (const std::size_t at : order) {
+      if (is_spare(words_[at])) replace(words_[at], missing_[state_of(words_[at])]);
+    }
+    for (const std::size_t at : order) {
+      const auto wanted = std::ranges::find_if(missing_, [](const auto& m) { return !m.empty(); });
+      if (wanted == missing_.end()) return;
+      if (is_spare(words_[at])) replace(words_[at], *wanted);
+    }
+  }
+
+ private:
+  std::size_t state_of(int word) const { return std::size_t(grammar_.state_of[std::size_t(word)]); }
+  bool is_spare(int word) const { return word != kEos && counts_[std::size_t(word)] > 1; }
+
+  void replace(int& place, std::vector<int>& by) {
+    if (by.empty()) return;
+    --counts_[std::size_t(place)];
     place = by.back();
-    ++counts[std::size_t(place)];
+    ++counts_[std::size_t(place)];
     by.pop_back();
-  };
-  for (int& word : words) {
-    if (word == kEos || counts[std::size_t(word)] < 2) continue;
-    auto& wanted = missing[std::size_t(grammar.state_of[std::size_t(word)])];
-    if (!wanted.empty()) replace(word, wanted);
   }
-  for (int& word : words) {
-    if (word == kEos || counts[std::size_t(word)] < 2) continue;
-    const auto wanted = std::find_if(missing.begin(), missing.end(),
-                                     [](const std::vector<int>& m) { return !m.empty(); });
-    if (wanted == missing.end()) return;
-    replace(word, *wanted);
-  }
-}
+
+  std::vector<int>& words_;
+  const Grammar& grammar_;
+  std::vector<int> counts_ = std::vector<int>(kWords, 0);
+  std::array<std::vector<int>, kStates> missing_;
+};
 
 // Pronounceable, one syllable for the first hundred, all different.
 std::string spelling(int word) {
@@ -267,7 +286,7 @@ void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_
   const std::int64_t valid = words * kValidShare / kAllShares;
   const std::int64_t test = words * kTestShare / kAllShares;
   std::vector<int> train = writer.words(words - valid - test);
-  complete(train, grammar);
+  Completion(train, grammar).run();
   const std::filesystem::path out(folder);
   write_text(out / "ptb.train.txt", train);
   write_text(out / "ptb.valid.txt", writer.words(valid));

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -82,6 +83,17 @@ TEST_F(Corpus, RefusesTooFewWordsNamingTheLeast) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(error.what(), HasSubstr("20000"));
   }
+}
+
+TEST_F(Corpus, HasItsRareWordsAllOverTheText) {
+  const std::string out = folder("halves");
+  generate_corpus(out, 20000, 1);
+  const auto stream = Vocabulary::from_file(out + "/ptb.train.txt").read(out + "/ptb.train.txt");
+  const auto rare = [&](int half) {
+    const auto part = part_of(stream, half, 2);
+    return double(std::ranges::count_if(part, [](std::int32_t id) { return id > 2000; }));
+  };
+  EXPECT_NEAR(rare(0) / rare(1), 1, 0.1);
 }
 
 // Bits per word of the training text under a model of its own counts.
