@@ -84,19 +84,32 @@ std::string cause_of(const TaskFailure& failure, const TemporaryFolder& folder) 
   return fmt::format("{} failed first: {}", failure.task, cause);
 }
 
-// "3,000 global steps (1,500 + 1,500)"; empty when no step was counted.
-std::string steps_text(const Report& merged) {
-  std::int64_t sum = 0;
+// "3,000 global steps (1,500 + 1,500)"; empty when nothing was trained. What a worker without a
+// report did is known to the ps that counts steps.
+std::string steps_text(const Report& merged, int workers) {
+  std::int64_t sum = 0, counted = 0;
   std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {
+    if (task.task == "ps:0") counted = task.steps;
     if (!task.task.starts_with("worker:")) continue;
     sum += task.steps;
     parts.push_back(grouped_digits(task.steps));
   }
-  if (sum == 0) return "";
-  const std::string by_worker =
-      parts.size() > 1 ? fmt::format(" ({})", fmt::join(parts, " + ")) : std::string();
-  return fmt::format("{} global steps{}\n", grouped_digits(sum), by_worker);
+  if (!merged.first_loss) return "";
+  const bool complete = int(parts.size()) == workers;
+  std::string text = grouped_digits(complete ? sum : std::max(sum, counted)) + " global steps";
+  if (complete && workers > 1) text += fmt::format(" ({})", fmt::join(parts, " + "));
+  return text + "\n";
+}
+
+void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error) {
+  fmt::print("{}", steps);
+  std::fflush(stdout);
+  if (result.first_failure) {
+    fmt::print(stderr, "paceline: error: {}\n", error);
+  } else if (result.interrupted) {
+    fmt::print(stderr, "paceline: {}\n", error);
+  }
 }
 
 }  // namespace
@@ -171,12 +184,11 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
 
   std::string error;
   if (result.first_failure) error = cause_of(*result.first_failure, folder);
-  if (error.empty() && result.interrupted) error = "interrupted";
+  if (!result.first_failure && result.interrupted) error = "interrupted";
   Report merged = merge(read_reports(tasks, folder));
   merged.error = error;
-  if (!run.quiet) fmt::print("{}", steps_text(merged));
   if (!run.report.empty()) write_report(run.report, merged);
-  if (!error.empty()) fmt::print(stderr, "paceline: error: {}\n", error);
+  print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;
 }

@@ -166,6 +166,17 @@ TEST_F(Launcher, PassesOnASignalAndEndsWith130) {
   EXPECT_THAT(outcome.err, HasSubstr("interrupted"));
 }
 
+TEST_F(Launcher, AsksAPsToEndAfterTheWorkers) {
+  const std::string workers_end = "trap 'sleep 0.3; echo over; exit 0' TERM";
+  const Outcome outcome = launch_shells(
+      "if [ $task = ps:0 ]; then trap 'echo ps over; exit 0' TERM; elif [ $task = worker:0 ]; "
+      "then " +
+      workers_end + "; else sleep 0.5; exit 1; fi; while :; do sleep 0.05; done");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_LT(outcome.out.find("worker:0 | over"), outcome.out.find("ps:0     | ps over"));
+  EXPECT_THAT(outcome.out, HasSubstr("ps:0     | ps over"));
+}
+
 TEST_F(Launcher, TasksDieWithIt) {
   const std::string fifo = report_ + ".alive";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);

@@ -72,19 +72,19 @@ int run_role(const Program& program) {
 }
 
 int report_errors(const std::function<int()>& main) {
-  int status = 1;
+  ErrorCode code = ErrorCode::kInternal;
   std::string message;
   try {
     return main();
   } catch (const Error& error) {
-    status = exit_status(error.code());
+    code = error.code();
     message = error.what();
   } catch (const std::exception& error) {
     message = error.what();
   }
   std::fflush(stdout);
-  fmt::print(stderr, "paceline: error: {}\n", message);
-  return status;
+  fmt::print(stderr, "paceline: {}{}\n", code == ErrorCode::kCancelled ? "" : "error: ", message);
+  return exit_status(code);
 }
 
 int run_program(int argc, char** argv,

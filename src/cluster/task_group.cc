@@ -47,7 +47,7 @@ TaskGroupResult TaskGroup::run() {
     for (const auto& child : children_) child->forward_output();
     take_signal();
     take_exits();
-    end_idle_ps();
+    after_workers();
     if (next_ && now() >= *next_) {
       next_.reset();
       asked_ ? kill_all() : ask_all(SIGTERM, options_.stop_within);
@@ -105,17 +105,34 @@ void TaskGroup::judge(const ChildProcess& child) {
   if (options_.stop_on_failure) ask_all(SIGTERM, options_.stop_within);
 }
 
-// A ps may wait for a worker that failed and comes no more: nobody else can know.
-void TaskGroup::end_idle_ps() {
-  if (workers_over_ || asked_ || any_running(true)) return;
+void TaskGroup::after_workers() {
+  if (workers_over_ || any_running(true)) return;
   workers_over_ = true;
-  next_ = now() + options_.ps_outlives_workers;
+  if (asked_) {
+    ask_ps();
+  } else {
+    // A ps may wait for a worker that failed and comes no more: nobody else can know.
+    next_ = now() + options_.ps_outlives_workers;
+  }
 }
 
+// A worker whose ps ended before it would report a lost ps instead of what it was asked to do.
 void TaskGroup::ask_all(int signal, Duration within) {
   asked_ = true;
-  for (const auto& child : children_) child->send_signal(signal);
+  signal_ = signal;
+  within_ = within;
   next_ = now() + within;
+  for (const auto& child : children_) {
+    if (!child->is_ps()) child->send_signal(signal);
+  }
+  if (workers_over_) ask_ps();
+}
+
+void TaskGroup::ask_ps() {
+  next_ = now() + within_;
+  for (const auto& child : children_) {
+    if (child->is_ps()) child->send_signal(signal_);
+  }
 }
 
 void TaskGroup::kill_all() {

@@ -53,9 +53,11 @@ class TaskGroup {
   void take_signal();
   void take_exits();
   void judge(const ChildProcess& child);
-  void end_idle_ps();
-  /// Asks all to end, and kills them when they have not in time.
+  /// When the last worker has ended: a ps is asked too, or soon will be.
+  void after_workers();
+  /// Asks all to end, workers first, and kills them when they have not in time.
   void ask_all(int signal, Duration within);
+  void ask_ps();
   void kill_all();
   bool any_running(bool workers_only) const;
 
@@ -63,7 +65,9 @@ class TaskGroup {
   int signals_;
   std::vector<std::unique_ptr<ChildProcess>> children_;
   TaskGroupResult result_;
-  bool asked_ = false;             // tasks were told to end: their failures are ours
+  bool asked_ = false;  // tasks were told to end: their failures are ours
+  int signal_ = 0;      // with which, and how long they may take
+  Duration within_{};
   bool workers_over_ = false;      // only ps are left
   std::optional<TimePoint> next_;  // when patience ends
 };
