@@ -1,0 +1,137 @@
+// Rewriting with the library's own ops and kernels: every root keeps its value.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/clock.h"
+#include "kernels/device.h"
+#include "kernels/evaluate.h"
+#include "paceline/minimize.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+namespace {
+
+class RewriteValuesTest : public testing::Test {
+ protected:
+  Tensor normal(const Shape& shape, std::string_view name) {
+    Tensor tensor(DType::kFloat32, shape);
+    Initializer::normal(0, 1).fill(tensor.data<float>(), shape, 1, name);
+    return tensor;
+  }
+  /// Values for all inputs, variables and locals; integers are 0, 1, 2, 0, …
+  Feeds feeds() {
+    Feeds feeds;
+    for (const auto& node : graph_.nodes()) {
+      const std::string& op = node->op().name;
+      if (op != "input" && op != "variable" && op != "local") continue;
+      const ValueType& type = node->outputs()[0];
+      if (type.dtype == DType::kFloat32) feeds[node->name()] = normal(type.shape, node->name());
+      if (type.dtype != DType::kInt32) continue;
+      const Tensor ids(type.dtype, type.shape);
+      std::int32_t next = 0;
+      for (std::int32_t& id : ids.data<std::int32_t>()) id = next++ % 3;
+      feeds[node->name()] = ids;
+    }
+    return feeds;
+  }
+  static std::vector<Value> roots_of(const Training& training) {
+    std::vector<Value> roots = {training.loss};
+    if (training.global_norm) roots.push_back(training.global_norm);
+    for (const VariableUpdate& update : training.updates) {
+      const Gradient& gradient = update.contribution;
+      roots.push_back(gradient.sparse() ? gradient.rows : gradient.dense);
+      if (gradient.sparse()) roots.push_back(gradient.ids);
+    }
+    return roots;
+  }
+  /// Rewrites; the roots keep their values to `tolerance` of their largest element.
+  RewrittenGraph rewritten(const std::vector<Value>& roots, double tolerance) {
+    const std::unique_ptr<Device> device = make_device({}, clock_);
+    KernelConstantEvaluator evaluator(*device);
+    RewrittenGraph result = rewrite(graph_, roots, true, {}, &evaluator);
+    const std::vector<Tensor> before = evaluate_graph(roots, feeds(), *device);
+    const std::vector<Tensor> after = evaluate_graph(result.roots, feeds(), *device);
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      expect_near(before[i], after[i], tolerance, roots[i].name());
+    }
+    return result;
+  }
+  static void expect_near(const Tensor& a, const Tensor& b, double tolerance,
+                          const std::string& name) {
+    ASSERT_EQ(a.shape(), b.shape());
+    if (a.dtype() != DType::kFloat32) {
+      EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0) << name;
+      return;
+    }
+    double largest = 0, difference = 0;
+    for (std::size_t i = 0; i < a.data<float>().size(); ++i) {
+      const double x = a.data<float>()[i], y = b.data<float>()[i];
+      largest = std::max(largest, std::abs(x));
+      difference = std::max(difference, std::abs(x - y));
+    }
+    EXPECT_GT(largest, 0) << name;
+    EXPECT_LE(difference, tolerance * largest) << name;
+  }
+  static std::size_t count(const Graph& graph, std::string_view op) {
+    std::size_t found = 0;
+    for (const auto& node : graph.nodes()) found += node->op().name == op ? 1 : 0;
+    return found;
+  }
+
+  RealClock clock_;
+  Graph graph_;
+};
+
+TEST_F(RewriteValuesTest, OfAMultiLayerPerceptronWithItsGradients) {
+  const Value x = graph_.input("x", {5, 7}), y = graph_.input("y", {5, 3});
+  const Value h = relu(dense(x, 11, "layer1"));
+  const Value loss = mean_squared_error(tanh(dense(h, 3, "layer2")), y);
+  const RewrittenGraph result = rewritten(roots_of(minimize(loss, Adam{}, {.clip_norm = 1})), 1e-6);
+  EXPECT_EQ(count(*result.graph, "bias_activation"), 2U);
+  EXPECT_EQ(count(*result.graph, "bias"), 0U);
+  EXPECT_LT(result.graph->nodes().size(), graph_.nodes().size());
+}
+
+TEST_F(RewriteValuesTest, OfALanguageModelWithItsGradients) {
+  constexpr std::int64_t kSteps = 3, kBatch = 2, kHidden = 4, kWords = 5;
+  const Value ids = graph_.input("ids", {kSteps, kBatch}, DType::kInt32);
+  const Value labels = graph_.input("labels", {kSteps * kBatch}, DType::kInt32);
+  const Value table = graph_.variable("embedding", {kWords, kHidden});
+  const Value h = graph_.local("h", {kBatch, kHidden}), c = graph_.local("c", {kBatch, kHidden});
+  const LstmOutput cells =
+      lstm(dropout(embedding_lookup(table, ids), 0.5), h, c,
+           graph_.variable("w", {2 * kHidden, 4 * kHidden}), graph_.variable("b", {4 * kHidden}));
+  graph_.assign(h, cells.h);
+  graph_.assign(c, cells.c);
+  const Value rows = reshape(cells.outputs, {kSteps * kBatch, kHidden});
+  const Value costs = softmax_cross_entropy(dense(rows, kWords, "softmax"), labels);
+  const Value loss = scale(reduce_sum(costs), 1.0 / double(kBatch));
+  const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1}, {.clip_norm = 5})), 1e-6);
+  EXPECT_EQ(result.graph->assignments().size(), 2U);
+  EXPECT_EQ(count(*result.graph, "dropout"), 2U);
+}
+
+TEST_F(RewriteValuesTest, OfChainsOfEveryElementwiseOp) {
+  const Value x = graph_.input("x", {3, 5}), y = graph_.input("y", {3, 5});
+  const Value s = graph_.input("s", {1});
+  const Value positive = exp(scale(x, 0.5));
+  const Value chain = sqrt(positive + square(y)) - log(square(x) * s * s + exp(y));
+  const Value activations = sigmoid(leaky_relu(x, 0.1)) * tanh(y) / relu(square(y) + exp(x));
+  const RewrittenGraph result = rewritten({chain, activations}, 1e-6);
+  EXPECT_GE(count(*result.graph, "fused_elementwise"), 2U);
+  EXPECT_EQ(count(*result.graph, "tanh"), 0U);
+}
+
+TEST_F(RewriteValuesTest, OfFoldedConstants) {
+  const Value x = graph_.input("x", {2, 2});
+  const Value one = graph_.constant(Tensor::of<float>({2, 2}, {1, 2, 3, 4}));
+  const Value folded = reshape(transpose(exp(one) + one), {2, 2});
+  const RewrittenGraph result = rewritten({matmul(x, folded)}, 0);
+  EXPECT_EQ(result.graph->nodes().size(), 3U);
+}
+
+}  // namespace
+}  // namespace paceline
