@@ -41,17 +41,17 @@ struct DeviceChoice {
 struct Cluster {
   enum class Role : std::uint8_t { kAlone, kLauncher, kTask };
   Role role = Role::kAlone;
-  ClusterSpec spec;       // empty when alone
-  TaskId task;            // worker:0 when alone
+  ClusterSpec spec;                // empty when alone
+  TaskId task;                     // worker:0 when alone
   std::string strategy = "local";  // "async" with parameter servers
-  std::string cluster_id; // the same for all tasks of a run
-  std::string bind;       // listen here instead of the address in the spec
+  std::string cluster_id;          // the same for all tasks of a run
+  std::string bind;                // listen here instead of the address in the spec
   std::string link = "auto";
   int local_ps = 0, local_workers = 0;  // the launcher's
   DeviceChoice device;
-  int threads = 0;        // 0: all cores
+  int threads = 0;  // 0: all cores
   double join_timeout_s = 300;
-  bool stop_on_failure = true;   // --on-failure stop|continue
+  bool stop_on_failure = true;  // --on-failure stop|continue
   bool show_placement = false;
 
   bool distributed() const { return role != Role::kAlone; }
@@ -63,7 +63,7 @@ struct Cluster {
 struct RunOptions {
   std::optional<std::int64_t> steps;  // global steps, absolute
   std::optional<double> seconds;
-  std::string report;                 // JSON file; empty: none
+  std::string report;  // JSON file; empty: none
   bool quiet = false;
   std::uint64_t seed = 1;
   /// Tells of SIGINT and SIGTERM; borrowed, outlives the run. Null: nobody watches.

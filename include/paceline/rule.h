@@ -14,26 +14,61 @@
 namespace paceline {
 
 enum class RuleKind : std::uint8_t {
-  kSgd = 0, kMomentum = 1, kAdam = 2, kAdagrad = 3, kRmsprop = 4, kFtrl = 5, kEma = 6, kAdd = 7,
+  kSgd = 0,
+  kMomentum = 1,
+  kAdam = 2,
+  kAdagrad = 3,
+  kRmsprop = 4,
+  kFtrl = 5,
+  kEma = 6,
+  kAdd = 7,
   kAssign = 8,
 };
 
 /// w ← w − lr·g.
-struct Sgd { float learning_rate = 0.01f; };
+struct Sgd {
+  float learning_rate = 0.01f;
+};
 /// m ← momentum·m + g; w ← w − lr·m, with Nesterov w ← w − lr·(g + momentum·m)
 /// (Sutskever et al., ICML 2013, in TensorFlow's form).
-struct Momentum { float learning_rate = 0.01f; float momentum = 0.9f; bool nesterov = false; };
+struct Momentum {
+  float learning_rate = 0.01f;
+  float momentum = 0.9f;
+  bool nesterov = false;
+};
 /// Kingma & Ba, arXiv 1412.6980, in the efficient form at the end of its section 2:
 /// lr_t = lr·√(1 − β2ᵗ) / (1 − β1ᵗ), w ← w − lr_t·m / (√v + ε).
-struct Adam { float learning_rate = 1e-3f; float beta1 = 0.9f; float beta2 = 0.999f; float epsilon = 1e-8f; };
+struct Adam {
+  float learning_rate = 1e-3f;
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+};
 /// a ← a + g²; w ← w − lr·g/(√a + ε) (Duchi et al., JMLR 12, 2011).
-struct Adagrad { float learning_rate = 0.01f; float initial_accumulator = 0.1f; float epsilon = 1e-7f; };
-/// s ← decay·s + (1 − decay)·g²; m ← momentum·m + lr·g/√(s + ε); w ← w − m (Tieleman & Hinton 2012).
-struct Rmsprop { float learning_rate = 1e-3f; float decay = 0.9f; float momentum = 0.0f; float epsilon = 1e-10f; };
+struct Adagrad {
+  float learning_rate = 0.01f;
+  float initial_accumulator = 0.1f;
+  float epsilon = 1e-7f;
+};
+/// s ← decay·s + (1 − decay)·g²; m ← momentum·m + lr·g/√(s + ε); w ← w − m (Tieleman & Hinton
+/// 2012).
+struct Rmsprop {
+  float learning_rate = 1e-3f;
+  float decay = 0.9f;
+  float momentum = 0.0f;
+  float epsilon = 1e-10f;
+};
 /// FTRL-proximal (McMahan et al., KDD 2013, algorithm 1), learning-rate power −1/2.
-struct Ftrl { float learning_rate = 0.01f; float l1 = 0.0f; float l2 = 0.0f; float initial_accumulator = 0.1f; };
+struct Ftrl {
+  float learning_rate = 0.01f;
+  float l1 = 0.0f;
+  float l2 = 0.0f;
+  float initial_accumulator = 0.1f;
+};
 /// w ← decay·w + (1 − decay)·g.
-struct Ema { float decay = 0.99f; };
+struct Ema {
+  float decay = 0.99f;
+};
 /// w ← w + g.
 struct Add {};
 /// w ← g.

@@ -45,8 +45,8 @@ class TextBatches {
 /// Part `index` of `parts` equal contiguous parts of a stream.
 std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& stream, int index, int parts);
 
-/// Writes ptb.train.txt, ptb.valid.txt and ptb.test.txt, split as Penn Treebank is, into the folder:
-/// `words` words in all of exactly 10,000 types (with <eos> and <unk>, each in train), Zipf
+/// Writes ptb.train.txt, ptb.valid.txt and ptb.test.txt, split as Penn Treebank is, into the
+/// folder: `words` words in all of exactly 10,000 types (with <eos> and <unk>, each in train), Zipf
 /// frequencies, a hidden-state grammar that a model can learn; the same bytes for the same seed.
 /// Throws kInvalidArgument when `words` is too small, naming the least.
 void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_t seed);
