@@ -29,6 +29,7 @@ std::vector<ValueType> infer_transpose(const OpInputs& in) {
   const auto& permutation = in.attributes.get<Permutation>("permutation");
   expect_permutation(in, permutation);
   std::vector<std::int64_t> dims;
+  dims.reserve(permutation.size());
   for (std::int64_t axis : permutation) dims.push_back(in.shape(0)[int(axis)]);
   return {{in.dtype(0), Shape(dims)}};
 }
