@@ -1,5 +1,5 @@
 # add_room(NAME [LIBRARIES …]): the library of src/NAME, over all rooms added before it, and the
-# program NAME_tests of every *_test.cc in it. Sources and tests are found by folder.
+# program NAME_tests of every *_test.cc and testing/*.cc in it. Sources and tests are found by folder.
 set(PACELINE_WARNINGS -Wall -Wextra -Werror -Wpedantic)
 set(PACELINE_ROOMS "")
 
@@ -7,8 +7,8 @@ function(add_room name)
   cmake_parse_arguments(ROOM "" "" "LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
-  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "(_test\\.cc|/testing/[^/]*)$")
+  list(FILTER tests INCLUDE REGEX "(_test\\.cc|/testing/[^/]*)$")
 
   if(NOT sources)
     return()

@@ -12,7 +12,7 @@
 #include "base/philox.h"
 #include "graph/autodiff.h"
 #include "kernels/evaluate.h"
-#include "kernels/op_cases.h"
+#include "kernels/testing/op_cases.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
 

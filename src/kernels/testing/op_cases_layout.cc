@@ -1,5 +1,5 @@
 // Cases of the ops that only move elements.
-#include "kernels/op_cases.h"
+#include "kernels/testing/op_cases.h"
 #include "paceline/ops.h"
 
 namespace paceline {

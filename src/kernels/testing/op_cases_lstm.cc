@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "kernels/op_cases.h"
+#include "kernels/testing/op_cases.h"
 #include "paceline/ops.h"
 
 namespace paceline {

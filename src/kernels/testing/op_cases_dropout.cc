@@ -1,4 +1,4 @@
-#include "kernels/op_cases.h"
+#include "kernels/testing/op_cases.h"
 #include "paceline/ops.h"
 
 namespace paceline {

@@ -1,6 +1,6 @@
 // Cases of the element-wise ops, of bias and of fused chains.
 #include "graph/fused_program.h"
-#include "kernels/op_cases.h"
+#include "kernels/testing/op_cases.h"
 #include "paceline/ops.h"
 
 namespace paceline {
