@@ -54,11 +54,13 @@ TEST_P(Allocation, FramesNeedNone) {
   const auto link = make_link(GetParam().kind, options);
   const auto connection = link->connect(address, near, Deadline::after(kPatience));
   const auto payload = pattern(2 << 20, 1);
+  SentCounter sent;
   int rounds = 0;
   const auto make_rounds = [&](int count) {
     for (int i = 0; i < count; ++i) {
-      connection->send({}, std::span(payload).first(i % 2 == 0 ? 8 : payload.size()));
-      if (!near.wait_frames(++rounds)) return false;
+      connection->send({}, std::span(payload).first(i % 2 == 0 ? 8 : payload.size()),
+                       &SentCounter::add, &sent);
+      if (!near.wait_frames(++rounds) || !sent.wait(rounds)) return false;
     }
     return true;
   };

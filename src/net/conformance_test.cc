@@ -34,8 +34,11 @@ TEST_P(Conformance, FramesArriveWholeAndInOrder) {
   constexpr std::size_t kFrames = 2000;
   std::vector<std::vector<std::byte>> payloads;
   for (std::size_t i = 0; i < kFrames; ++i) payloads.push_back(pattern(i * 7 % 5000, int(i)));
+  SentCounter sent;
   for (std::size_t i = 0; i < kFrames; ++i)
-    connection->send({.type = std::uint16_t(i), .id = 7, .offset = i * 3, .step = i}, payloads[i]);
+    connection->send({.type = std::uint16_t(i), .id = 7, .offset = i * 3, .step = i}, payloads[i],
+                     &SentCounter::add, &sent);
+  ASSERT_TRUE(sent.wait(kFrames));
 
   ASSERT_TRUE(listener->receiver(0)->wait_frames(kFrames));
   const auto frames = listener->receiver(0)->frames();
@@ -78,6 +81,7 @@ TEST_P(Conformance, ManyThreadsMaySend) {
   auto link = make(2);
   const auto connection = link->connect(listener->address(), receiver, soon());
   constexpr int kThreads = 4, kEach = 500;
+  SentCounter sent;
   std::vector<std::thread> threads;
   std::vector<std::vector<std::byte>> payloads;
   for (int t = 0; t < kThreads; ++t) payloads.push_back(pattern(std::size_t(100 + 3000 * t), t));
@@ -85,9 +89,10 @@ TEST_P(Conformance, ManyThreadsMaySend) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kEach; ++i)
         connection->send({.id = std::uint32_t(t), .step = std::uint64_t(i)},
-                         payloads[std::size_t(t)]);
+                         payloads[std::size_t(t)], &SentCounter::add, &sent);
     });
   for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(sent.wait(kThreads * kEach));
   ASSERT_TRUE(listener->receiver(0)->wait_frames(kThreads * kEach));
   std::vector<std::uint64_t> next(kThreads, 0);
   for (const auto& frame : listener->receiver(0)->frames()) {
@@ -108,9 +113,11 @@ TEST_P(Conformance, ManyPeersAreServed) {
     connections.push_back(link->connect(listener->address(), *receivers[i], soon()));
   }
   const auto payload = pattern(1000, 1);
+  SentCounter sent;
   for (std::size_t f = 0; f < kFrames; ++f)
     for (std::size_t i = 0; i < kPeers; ++i)
-      connections[i]->send({.id = std::uint32_t(i), .step = f}, payload);
+      connections[i]->send({.id = std::uint32_t(i), .step = f}, payload, &SentCounter::add, &sent);
+  ASSERT_TRUE(sent.wait(kPeers * kFrames));
   for (std::size_t i = 0; i < kPeers; ++i) {
     ASSERT_TRUE(receivers[i]->wait_frames(kFrames));
     const auto frames = receivers[i]->frames();
