@@ -61,6 +61,9 @@ void Session::Impl::print_summary() {
   if (!cluster.distributed() && loop != nullptr) {
     print(grouped(loop->last().global_step) + " global steps", false);
   }
+  if (loop != nullptr) {
+    print(fmt::format("loss {:.6g} -> {:.6g}", loop->first_loss(), loop->last().loss), false);
+  }
   if (!task.steps_per_s) {
     print(fmt::format("no step was timed: the first {} never are", kUntimedSteps), false);
     return;

@@ -1,0 +1,116 @@
+// In a step our code allocates nothing: mlp and ptb, in one process and as a worker.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "base/allocation_hook.h"
+#include "models/mlp.h"
+#include "models/ptb_graph.h"
+#include "paceline/hooks.h"
+#include "paceline/minimize.h"
+#include "paceline/session.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+constexpr std::int64_t kWarmSteps = 20, kCountedSteps = 30;
+
+/// Reads the counts after the warm steps, in the middle, and at the end.
+class CountAllocations : public Hook {
+ public:
+  explicit CountAllocations(std::vector<AllocationCounts>& counts) : counts_(counts) {
+    counts_.reserve(3);
+  }
+  bool after_step(Session&, const StepResult& result) override {
+    const std::int64_t counted = result.step - kWarmSteps;
+    if (counted >= 0 && counted % kCountedSteps == 0) counts_.push_back(allocation_counts());
+    return counted < 2 * kCountedSteps;
+  }
+
+ private:
+  std::vector<AllocationCounts>& counts_;
+};
+
+void expect_none(Training training, const Cluster& cluster,
+                 const std::function<void(Feed&)>& feed) {
+  if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
+  RunOptions run;
+  run.quiet = true;
+  std::vector<AllocationCounts> counts;
+  {
+    Session session(std::move(training), cluster, run);
+    session.add(CountAllocations(counts));
+    session.run(feed);
+  }
+  ASSERT_EQ(counts.size(), 3u);
+  EXPECT_EQ(counts[2].ours - counts[0].ours, 0);
+  const std::int64_t foreign = counts[1].foreign - counts[0].foreign;
+  EXPECT_EQ(counts[2].foreign - counts[1].foreign, foreign);
+  ::testing::Test::RecordProperty("onednn_allocations_per_step", int(foreign / kCountedSteps));
+  std::printf("oneDNN's own allocations: %.1f a step\n", double(foreign) / kCountedSteps);
+}
+
+void expect_none_in_mlp(const Cluster& cluster) {
+  Graph graph;
+  models::MlpConfig config;
+  config.hidden = 128;
+  const models::MlpGraph mlp = models::build_mlp(graph, config);
+  expect_none(minimize(mlp.loss, config.rule), cluster,
+              [&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
+}
+
+void expect_none_in_ptb(const Cluster& cluster) {
+  Graph graph;
+  models::PtbConfig config;
+  config.hidden = 32;
+  config.vocabulary = 500;
+  const models::PtbGraph ptb = models::build_ptb(graph, config, config.batch, config.unroll, true);
+  MinimizeOptions options;
+  options.clip_norm = 5;
+  expect_none(minimize(ptb.cost, Sgd{}, options), cluster, [&](Feed& feed) {
+    const auto inputs = feed.data<std::int32_t>(ptb.inputs);
+    const auto targets = feed.data<std::int32_t>(ptb.targets);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i] = std::int32_t((std::size_t(feed.step()) * 31 + i * i) % 500);
+      targets[i] = std::int32_t((std::size_t(inputs[i]) * 7 + 3) % 500);
+    }
+  });
+}
+
+/// A ps, which is a process of its own, and this process as its only worker.
+class ServedWorker {
+ public:
+  ServedWorker()
+      : spec_{.ps = {free_address()}, .workers = {free_address()}},
+        server_(paceline_words({"train", "mlp", "--cluster", spec_.str(), "--task", "ps:0",
+                                "--cluster-id", "allocation"})) {}
+
+  Cluster cluster() const {
+    Cluster cluster;
+    cluster.role = Cluster::Role::kTask;
+    cluster.spec = spec_;
+    cluster.cluster_id = "allocation";
+    return cluster;
+  }
+
+ private:
+  ClusterSpec spec_;
+  Process server_;
+};
+
+TEST(Allocation, NoneInAStepOfMlpAlone) { expect_none_in_mlp({}); }
+TEST(Allocation, NoneInAStepOfPtbAlone) { expect_none_in_ptb({}); }
+TEST(Allocation, NoneInAStepOfMlpAsAWorker) {
+  if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
+  expect_none_in_mlp(ServedWorker().cluster());
+}
+TEST(Allocation, NoneInAStepOfPtbAsAWorker) {
+  if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
+  expect_none_in_ptb(ServedWorker().cluster());
+}
+
+}  // namespace
+}  // namespace paceline::testing
