@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -10,12 +11,13 @@
 #include <thread>
 #include <vector>
 
+#include "net/inproc/inproc_hub.h"
 #include "params/server.h"
 #include "params/server_store.h"
 
 namespace paceline {
 
-/// Tasks over inproc links. Addresses carry the test's name, so that jobs do not meet.
+/// Tasks over the inproc links of one hub.
 class JobFixture : public ::testing::Test {
  protected:
   void make_spec(int num_ps, int num_workers);
@@ -31,12 +33,16 @@ class JobFixture : public ::testing::Test {
   /// Waits until a line that contains `text` has been said; false after a generous while.
   bool wait_said(const std::string& text);
   void say(const std::string& line);
-  ~JobFixture() override;
+  JobFixture();
+  ~JobFixture() override;  // stops the ps tasks that still serve
 
   ClusterSpec spec_;
   std::vector<std::future<ServerSummary>> servers_;
 
  private:
+  std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory();
+  const std::shared_ptr<InprocHub> hub_;
+  int stop_fd_;
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -66,7 +72,7 @@ class StepDriver {
   const bool clipped_;
   std::unique_ptr<StoreSteps> steps_;
   std::vector<float> learning_rates_;
-  std::vector<std::vector<std::int32_t>> rows_;
+  std::vector<std::vector<std::int32_t>> rows_, contributed_;  // by variable
   std::int64_t step_ = 0;
   bool rows_come_ = false;
 };

@@ -55,6 +55,10 @@ std::size_t row_bytes(const VariableSpec& variable) {
   return std::size_t(row_elements(variable)) * size_of(variable.dtype);
 }
 
+std::vector<SlotSpec> slots_of(const VariableSpec& variable) {
+  return variable.trained ? variable.rule.slots() : std::vector<SlotSpec>{};
+}
+
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece) {
   return std::size_t(piece.rows) * row_bytes(variable);
 }

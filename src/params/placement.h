@@ -23,6 +23,9 @@ struct Piece {
 std::int64_t row_count(const VariableSpec& variable);
 std::int64_t row_elements(const VariableSpec& variable);
 std::size_t row_bytes(const VariableSpec& variable);
+/// Slots that are kept: none of a variable that is not trained. A scalar one is an int64.
+std::vector<SlotSpec> slots_of(const VariableSpec& variable);
+constexpr std::size_t kScalarSlotBytes = sizeof(std::int64_t);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 
 /// Places variables by bytes, the largest first onto the least loaded ps (Graham's longest

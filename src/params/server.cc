@@ -126,7 +126,8 @@ class Server {
 
   /// Until something happens or `next`. True when told to stop.
   bool wait(TimePoint next) {
-    if (job_.spins()) {
+    if (job_.spins() != spinning_) link_->set_spinning(spinning_ = !spinning_);
+    if (spinning_) {
       next = std::min(next, now() + kSpinTurn);
       while (now() < next) link_->help();
       next = now();
@@ -144,6 +145,7 @@ class Server {
   const int threads_;
   EventFd wake_;
   ServerJob job_;
+  bool spinning_ = false;
   std::unique_ptr<Link> link_;  // last: its threads call the job
 };
 

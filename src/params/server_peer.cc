@@ -49,7 +49,14 @@ void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> 
   const MessageType type{header.type};
   if (!greeted_ && type != MessageType::kHello) fail(name_of(type) + " before a hello");
   last_type_ = type;
-  handle(type, header, payload);
+  if (ended_) fail(name_of(type) + " after a refusal");
+  try {
+    handle(type, header, payload);
+  } catch (const Error& error) {
+    // The worker is told why before the connection is closed.
+    ended_ = true;
+    job_.refuse(*this, error.what());
+  }
   job_.account().add_handling(now() - frame_began_);
 }
 

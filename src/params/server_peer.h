@@ -62,7 +62,7 @@ class ServerPeer : public Receiver {
   Shard* working_ = nullptr;  // once it is initialised
   std::optional<IncomingStep> incoming_;
   TimePoint frame_began_{};
-  bool greeted_ = false;
+  bool greeted_ = false, ended_ = false;
   std::string task_;  // "worker:1", once it has said so
   std::int64_t last_step_ = -1;
   MessageType last_type_{};

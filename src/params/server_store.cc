@@ -108,7 +108,7 @@ void ServerStoreImpl::wait_initialised() {
 
 void ServerStoreImpl::check_state(const VariableState& state) const {
   const VariableSpec& variable = core_.variables()[std::size_t(state.variable)];
-  const std::vector<SlotSpec> slots = variable.rule.slots();
+  const std::vector<SlotSpec> slots = slots_of(variable);
   bool fits = state.value.dtype() == variable.dtype && state.value.shape() == variable.shape &&
               (state.slots.empty() || state.slots.size() == slots.size());
   for (std::size_t i = 0; fits && i < state.slots.size(); ++i) {
@@ -134,7 +134,7 @@ void ServerStoreImpl::write_array(const Piece& piece, std::size_t array,
 }
 
 void ServerStoreImpl::write_piece(const Piece& piece, const VariableState& state) {
-  const std::vector<SlotSpec> slots = core_.variables()[std::size_t(piece.variable)].rule.slots();
+  const std::vector<SlotSpec> slots = slots_of(core_.variables()[std::size_t(piece.variable)]);
   const std::size_t begin = std::size_t(piece.first_row) * core_.row_bytes(piece.variable);
   const auto rows = [&](const Tensor& tensor) {
     return std::span(static_cast<const std::byte*>(tensor.raw()) + begin, core_.bytes_of(piece));
@@ -142,7 +142,8 @@ void ServerStoreImpl::write_piece(const Piece& piece, const VariableState& state
   write_array(piece, 0, rows(state.value));
   for (std::size_t i = 0; i < state.slots.size(); ++i) {
     const Tensor& slot = state.slots[i];
-    write_array(piece, i + 1, slots[i].scalar ? std::as_bytes(slot.data<float>()) : rows(slot));
+    write_array(piece, i + 1,
+                slots[i].scalar ? std::as_bytes(slot.data<std::int64_t>()) : rows(slot));
   }
 }
 
@@ -182,8 +183,9 @@ void ServerStoreImpl::write(std::span<const VariableState> states, std::int64_t 
 VariableState ServerStoreImpl::empty_state(VariableId variable) const {
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
   VariableState state{.variable = variable, .value = Tensor(spec.dtype, spec.shape), .slots = {}};
-  for (const SlotSpec& slot : spec.rule.slots()) {
-    state.slots.emplace_back(DType::kFloat32, slot.scalar ? Shape{1} : spec.shape);
+  for (const SlotSpec& slot : slots_of(spec)) {
+    state.slots.emplace_back(slot.scalar ? DType::kInt64 : DType::kFloat32,
+                             slot.scalar ? Shape{1} : spec.shape);
   }
   return state;
 }
@@ -196,11 +198,11 @@ std::unique_ptr<ReadTarget> ServerStoreImpl::read_target(
   for (const VariableId variable : variables) {
     target->index.at(std::size_t(variable)) = int(target->states.size());
     target->states.push_back(empty_state(variable));
-    const std::vector<SlotSpec> slots = core_.variables()[std::size_t(variable)].rule.slots();
+    const std::vector<SlotSpec> slots = slots_of(core_.variables()[std::size_t(variable)]);
     for (const Piece& piece : core_.pieces_of(variable)) {
       target->missing += std::int64_t(core_.bytes_of(piece));
       for (const SlotSpec& slot : slots) {
-        target->missing += std::int64_t(slot.scalar ? sizeof(float) : core_.bytes_of(piece));
+        target->missing += std::int64_t(slot.scalar ? kScalarSlotBytes : core_.bytes_of(piece));
       }
     }
   }

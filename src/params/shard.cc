@@ -37,7 +37,7 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
                               variable.name, row_bytes(variable), kMaxPayloadBytes / 2));
     }
     const double rows = double(piece.rows) * double(row_bytes(variable));
-    bytes += rows * double(1 + variable.rule.slots().size());
+    bytes += rows * double(1 + slots_of(variable).size());
   }
   if (bytes > double(machine_bytes())) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -52,18 +52,29 @@ ShardPiece::ShardPiece(const VariableSpec& variable, const Piece& where)
     : variable_(variable),
       where_(where),
       row_bytes_(paceline::row_bytes(variable)),
+      slot_specs_(slots_of(variable)),
       value_(piece_bytes(variable, where)) {
-  for (const SlotSpec& slot : variable.rule.slots()) {
+  for (const SlotSpec& slot : slot_specs_) {
     if (slot.scalar) {
       count_slot_ = int(slots_.size());
     } else {
       large_slots_.push_back(slots_.size());
     }
-    slots_.emplace_back(slot.scalar ? sizeof(float) : value_.size());
-    float* const values = reinterpret_cast<float*>(slots_.back().data());
-    std::fill_n(values, slots_.back().size() / sizeof(float), slot.initial);
+    slots_.emplace_back(slot.scalar ? kScalarSlotBytes : value_.size());
   }
   slot_pointers_.resize(large_slots_.size());
+  reset_slots();
+}
+
+void ShardPiece::reset_slots() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slot_specs_[i].scalar) {
+      count_ = std::int64_t(slot_specs_[i].initial);
+      continue;
+    }
+    float* const values = reinterpret_cast<float*>(slots_[i].data());
+    std::fill_n(values, slots_[i].size() / sizeof(float), slot_specs_[i].initial);
+  }
 }
 
 std::int64_t ShardPiece::begin_contribution() {
@@ -152,19 +163,18 @@ std::size_t ShardPiece::all_bytes() const {
 void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const std::byte> bytes) {
   const std::lock_guard lock(mutex_);
   if (bytes.empty()) return;
+  // The value comes first: slots that do not follow begin anew.
+  if (index == 0 && offset == 0) reset_slots();
   std::memcpy(array(index).data() + offset, bytes.data(), bytes.size());
-  if (int(index) - 1 == count_slot_ && index > 0) {
-    float count = 0;
-    std::memcpy(&count, slots_[index - 1].data(), sizeof(count));
-    count_ = std::int64_t(count);
+  if (index > 0 && int(index) - 1 == count_slot_) {
+    std::memcpy(&count_, slots_[index - 1].data(), sizeof(count_));
   }
 }
 
 void ShardPiece::copy_all(std::span<std::byte> bytes) {
   const std::lock_guard lock(mutex_);
   if (count_slot_ >= 0) {
-    const float count = float(count_);
-    std::memcpy(slots_[std::size_t(count_slot_)].data(), &count, sizeof(count));
+    std::memcpy(slots_[std::size_t(count_slot_)].data(), &count_, sizeof(count_));
   }
   for (std::size_t i = 0; i < arrays(); ++i) {
     const std::span<std::byte> from = array(i);

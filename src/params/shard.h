@@ -45,6 +45,7 @@ class ShardPiece {
   /// Arrays: 0 the value, 1 + s slot s.
   std::size_t arrays() const { return 1 + slots_.size(); }
   std::size_t array_bytes(std::size_t array) const;
+  /// A value's first bytes make the slots begin anew, so that slots are written after it.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
   /// All arrays of one moment, one after the other.
   void copy_all(std::span<std::byte> bytes);
@@ -52,11 +53,13 @@ class ShardPiece {
 
  private:
   std::span<std::byte> array(std::size_t array);
+  void reset_slots();
   void point_slots_at(std::int64_t element);
 
   const VariableSpec variable_;
   const Piece where_;
   const std::size_t row_bytes_;
+  const std::vector<SlotSpec> slot_specs_;
   std::mutex mutex_;
   Buffer value_;
   std::vector<Buffer> slots_;

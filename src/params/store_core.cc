@@ -90,14 +90,13 @@ std::span<std::byte> StoreCore::place_state(const FrameHeader& header) const {
   if (header.flags <= state.slots.size()) {
     const Tensor& array = header.flags == 0 ? state.value : state.slots[header.flags - 1];
     std::byte* const raw = static_cast<std::byte*>(array.raw());
-    const bool scalar =
-        header.flags > 0 &&
-        variables_[std::size_t(piece->variable)].rule.slots()[header.flags - 1].scalar;
+    const bool scalar = header.flags > 0 &&
+                        slots_of(variables_[std::size_t(piece->variable)])[header.flags - 1].scalar;
     const std::size_t row = row_bytes(piece->variable);
     if (!scalar) {
       place = {raw + std::size_t(piece->first_row) * row, bytes_of(*piece)};
     } else if (piece->first_row == 0) {
-      place = {raw, sizeof(float)};
+      place = {raw, kScalarSlotBytes};
     } else {
       place = std::as_writable_bytes(std::span(target->other_scalars).subspan(piece->id, 1));
     }

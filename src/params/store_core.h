@@ -33,7 +33,7 @@ struct SendSpace {
 struct ReadTarget {
   std::vector<VariableState> states;
   std::vector<int> index;  // by variable; −1: not asked for
-  std::vector<float>
+  std::vector<std::int64_t>
       other_scalars;  // by piece: scalar slots are taken from a variable's first piece
   std::atomic<std::int64_t> missing{0};  // bytes
 };
@@ -95,12 +95,28 @@ class StoreCore {
   struct Arrival {
     std::atomic<std::int64_t> expected{0}, arrived{0};
   };
+  // Where a wait never sleeps, the link leaves all that comes to it.
+  class SpinScope {
+   public:
+    SpinScope(Link& link, bool spin) : link_(spin ? &link : nullptr) {
+      if (link_ != nullptr) link_->set_spinning(true);
+    }
+    ~SpinScope() {
+      if (link_ != nullptr) link_->set_spinning(false);
+    }
+    SpinScope(const SpinScope&) = delete;
+    SpinScope& operator=(const SpinScope&) = delete;
+
+   private:
+    Link* link_;
+  };
   // Spins for a little before the caller sleeps: a reply is often on its way.
   template <typename Predicate>
   bool poll_for(Predicate&& come, Deadline deadline) {
     if (come()) return true;
     const TimePoint end =
         spin_ ? deadline.time() : std::chrono::steady_clock::now() + LinkOptions{}.spin;
+    const SpinScope scope(*link_, spin_);
     while (std::chrono::steady_clock::now() < end) {
       link_->help();
       if (come()) return true;
