@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <vector>
 
+#include "base/grouped_digits.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -89,15 +91,9 @@ std::int64_t worker_steps(const Report& report) {
   return steps;
 }
 
-std::string with_commas(double number) {
-  std::string digits = fmt::format("{:.0f}", number);
-  for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(std::size_t(at), 1, ',');
-  return digits;
-}
-
 std::string row(const Run& run, double of_alone) {
   std::string text =
-      fmt::format("{:<18} {:>8} {:>9.2f} ", run.name, with_commas(run.examples_per_s), of_alone);
+      fmt::format("{:<18} {:>8} {:>9.2f} ", run.name, grouped_digits(std::llround(run.examples_per_s)), of_alone);
   for (std::size_t i = 0; i < kActivities.size(); ++i) {
     text +=
         fmt::format(" {:>{}}", fmt::format("{:.0f}%", 100 * run.share[i]), kActivities[i].size());

@@ -3,19 +3,11 @@
 
 #include <cstdio>
 
+#include "base/grouped_digits.h"
 #include "train/session_impl.h"
 
 namespace paceline {
 namespace {
-
-// 1234567 → "1,234,567".
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto at = std::ptrdiff_t(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(std::size_t(at), ",");
-  }
-  return digits;
-}
 
 std::string shares_text(const TaskReport& task) {
   std::string text;
@@ -59,7 +51,7 @@ void Session::Impl::print_summary() {
   const TaskReport task = meter->report(cluster.task.str());
   if (task.steps == 0) return;
   if (!cluster.distributed() && loop != nullptr) {
-    print(grouped(loop->last().global_step) + " global steps", false);
+    print(grouped_digits(loop->last().global_step) + " global steps", false);
   }
   if (loop != nullptr) {
     print(fmt::format("loss {:.6g} -> {:.6g}", loop->first_loss(), loop->last().loss), false);
