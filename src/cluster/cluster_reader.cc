@@ -84,7 +84,7 @@ ClusterSpec read_spec(const FlagValues& values) {
   check_together(values, "--ps-hosts", "--worker-hosts", "the addresses of the workers");
   check_together(values, "--worker-hosts", "--ps-hosts", "the addresses of the parameter servers");
   if (!values.given("--cluster")) return read_hosts(values);
-  const ClusterSpec spec =
+  ClusterSpec spec =
       read_flag("--cluster", [&] { return ClusterSpec::parse(values.text("--cluster")); });
   if (spec.ps.empty() || spec.workers.empty()) {
     refuse_flag("--cluster", values.text("--cluster"),

@@ -11,7 +11,6 @@
 namespace paceline {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct Parsed {

@@ -50,7 +50,7 @@ class Launcher : public testing::Test {
     report_ = testing::TempDir() + "launcher_test_" + std::to_string(getpid()) + ".json";
     run_.report = report_;
     options_.stop_within = std::chrono::seconds(2);
-    options_.ps_outlives_workers = std::chrono::milliseconds(300);
+    options_.outlives_the_other_job = std::chrono::milliseconds(300);
   }
   ~Launcher() override { std::filesystem::remove(report_); }
 
@@ -175,6 +175,13 @@ TEST_F(Launcher, AsksAPsToEndAfterTheWorkers) {
   EXPECT_EQ(outcome.status, 1);
   EXPECT_LT(outcome.out.find("worker:0 | over"), outcome.out.find("ps:0     | ps over"));
   EXPECT_THAT(outcome.out, HasSubstr("ps:0     | ps over"));
+}
+
+TEST_F(Launcher, AWorkerThatCameTooLateIsNoFailure) {
+  const Outcome outcome =
+      launch_shells("write_report ''; if [ $task = worker:1 ]; then exec sleep 60; fi; exit 0");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_LT(outcome.seconds, 30);
 }
 
 TEST_F(Launcher, TasksDieWithIt) {

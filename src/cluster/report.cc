@@ -72,12 +72,12 @@ TaskReport to_task(const Json& object) {
   return task;
 }
 
-// A sum over some of the workers would look like a slow cluster: it is all of them or null.
+// A sum over some of the workers would look like a slow cluster: it is all that trained, or null.
 std::optional<double> total(const std::vector<TaskReport>& tasks,
                             std::optional<double> TaskReport::*rate) {
   std::optional<double> sum;
   for (const TaskReport& task : tasks) {
-    if (is_ps(task)) continue;
+    if (is_ps(task) || task.steps == 0) continue;
     if (!(task.*rate)) return std::nullopt;
     sum = sum.value_or(0) + *(task.*rate);
   }

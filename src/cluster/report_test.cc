@@ -126,6 +126,7 @@ TEST(MergedReport, PutsWorkersFirstAndAddsThemUp) {
 TEST(MergedReport, TotalIsUnknownWhenAWorkersSpeedIs) {
   TaskReport short_run;
   short_run.task = "worker:1";
+  short_run.steps = 5;
   const Report merged = merge(std::vector{report_of(worker(0, 4)), report_of(short_run)});
   EXPECT_TRUE(nlohmann::json::parse(merged.to_json())["total"]["steps_per_s"].is_null());
 }

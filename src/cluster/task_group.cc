@@ -42,12 +42,13 @@ void TaskGroup::start(const TaskCommand& command, const std::string& prefix) {
 }
 
 TaskGroupResult TaskGroup::run() {
-  while (any_running(false)) {
+  while (any_running()) {
     wait_for_events();
     for (const auto& child : children_) child->forward_output();
     take_signal();
     take_exits();
     after_workers();
+    after_ps();
     if (next_ && now() >= *next_) {
       next_.reset();
       asked_ ? kill_all() : ask_all(SIGTERM, options_.stop_within);
@@ -56,10 +57,11 @@ TaskGroupResult TaskGroup::run() {
   return result_;
 }
 
-bool TaskGroup::any_running(bool workers_only) const {
-  return std::ranges::any_of(children_, [&](const auto& child) {
-    return child->running() && !(workers_only && child->is_ps());
-  });
+bool TaskGroup::any_running() const { return any_running(true) || any_running(false); }
+
+bool TaskGroup::any_running(bool ps) const {
+  return std::ranges::any_of(
+      children_, [&](const auto& child) { return child->running() && child->is_ps() == ps; });
 }
 
 void TaskGroup::wait_for_events() {
@@ -95,7 +97,8 @@ void TaskGroup::take_exits() {
   }
   // A task that was killed is the cause of those that ended because of it, if both are seen at
   // once.
-  std::ranges::stable_partition(ended, [](auto* child) { return child->status().signal != 0; });
+  std::stable_partition(ended.begin(), ended.end(),
+                        [](const ChildProcess* child) { return child->status().signal != 0; });
   for (const ChildProcess* child : ended) judge(*child);
 }
 
@@ -106,14 +109,22 @@ void TaskGroup::judge(const ChildProcess& child) {
 }
 
 void TaskGroup::after_workers() {
-  if (workers_over_ || any_running(true)) return;
+  if (workers_over_ || any_running(false)) return;
   workers_over_ = true;
   if (asked_) {
     ask_ps();
   } else {
     // A ps may wait for a worker that failed and comes no more: nobody else can know.
-    next_ = now() + options_.ps_outlives_workers;
+    next_ = now() + options_.outlives_the_other_job;
   }
+}
+
+// They end only when training is over and nobody is connected: a worker that is still there came
+// too late, and waits for them in vain.
+void TaskGroup::after_ps() {
+  if (ps_over_ || asked_ || any_running(true)) return;
+  ps_over_ = true;
+  next_ = now() + options_.outlives_the_other_job;
 }
 
 // A worker whose ps ended before it would report a lost ps instead of what it was asked to do.

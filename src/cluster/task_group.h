@@ -18,8 +18,8 @@ struct TaskGroupOptions {
   Duration stop_within = std::chrono::seconds(5);
   /// The same after Ctrl-C, when tasks write their reports.
   Duration interrupt_within = std::chrono::seconds(12);
-  /// How long a ps may go on when every worker has ended.
-  Duration ps_outlives_workers = std::chrono::seconds(5);
+  /// How long a ps may go on when every worker has ended, and a worker when every ps has.
+  Duration outlives_the_other_job = std::chrono::seconds(5);
   int out = 1, err = 2;  // descriptors for the tasks' lines
 };
 
@@ -55,11 +55,13 @@ class TaskGroup {
   void judge(const ChildProcess& child);
   /// When the last worker has ended: a ps is asked too, or soon will be.
   void after_workers();
+  void after_ps();
   /// Asks all to end, workers first, and kills them when they have not in time.
   void ask_all(int signal, Duration within);
   void ask_ps();
   void kill_all();
-  bool any_running(bool workers_only) const;
+  bool any_running() const;
+  bool any_running(bool ps) const;
 
   TaskGroupOptions options_;
   int signals_;
@@ -69,6 +71,7 @@ class TaskGroup {
   int signal_ = 0;      // with which, and how long they may take
   Duration within_{};
   bool workers_over_ = false;      // only ps are left
+  bool ps_over_ = false;           // only workers are left
   std::optional<TimePoint> next_;  // when patience ends
 };
 
