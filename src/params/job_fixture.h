@@ -26,6 +26,7 @@ class JobFixture : public ::testing::Test {
   /// Serves in a thread; its summary, or its error, is in the future.
   std::future<ServerSummary> start_ps(const ServerOptions& options);
   void start_all_ps();
+  void stop_all_ps();
   /// Joins all workers, each in a thread of its own, and waits for them.
   std::vector<std::unique_ptr<ServerStore>> join_all(const std::vector<VariableSpec>& variables);
   /// Everything that was said, one line each.
@@ -33,6 +34,7 @@ class JobFixture : public ::testing::Test {
   /// Waits until a line that contains `text` has been said; false after a generous while.
   bool wait_said(const std::string& text);
   void say(const std::string& line);
+  std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory();
   JobFixture();
   ~JobFixture() override;  // stops the ps tasks that still serve
 
@@ -40,7 +42,6 @@ class JobFixture : public ::testing::Test {
   std::vector<std::future<ServerSummary>> servers_;
 
  private:
-  std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory();
   const std::shared_ptr<InprocHub> hub_;
   int stop_fd_;
   std::vector<std::thread> threads_;

@@ -66,6 +66,8 @@ std::future<ServerSummary> JobFixture::start_ps(const ServerOptions& options) {
   return future;
 }
 
+void JobFixture::stop_all_ps() { eventfd_write(stop_fd_, 1); }
+
 void JobFixture::start_all_ps() {
   for (std::size_t i = 0; i < spec_.ps.size(); ++i) {
     servers_.push_back(start_ps(server_options(int(i))));
@@ -95,7 +97,7 @@ std::function<std::unique_ptr<Link>(const LinkOptions&)> JobFixture::link_factor
 }
 
 JobFixture::~JobFixture() {
-  eventfd_write(stop_fd_, 1);
+  stop_all_ps();
   for (std::thread& thread : threads_) thread.join();
   close(stop_fd_);
 }
