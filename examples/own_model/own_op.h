@@ -19,7 +19,7 @@ inline paceline::OpRegistry ops_with_swish() {
   op.gradient = [](const Node& node, std::span<const Value> dy) {
     // d swish = σ + swish · (1 − σ) = σ + swish − swish · σ.
     const Value s = sigmoid(node.input(0)), y = node.output(0);
-    return std::vector<Gradient>{{.dense = mul(dy[0], sub(add(s, y), mul(y, s)))}};
+    return std::vector<Gradient>{{mul(dy[0], sub(add(s, y), mul(y, s))), {}, {}}};
   };
   op.cost = [](const Node& node) {
     const double elements = double(node.outputs()[0].shape.elements());

@@ -65,11 +65,12 @@ struct SessionOptions {
 /// "error" when a call threw.
 class Session {
  public:
+  /// The graphs of a session must outlive it.
   /// Alone: makes and initialises the variables. As a worker: connects to every ps; the chief
-  /// initialises the variables there, the others wait until it has. Nobody else may be asked to.
+  /// initialises the variables there, the others wait until it has.
   Session(Training training, const Cluster& cluster, const RunOptions& run,
           const SessionOptions& options = {});
-  /// Trains nothing: only evaluates and fetches. The graph must outlive the session.
+  /// Trains nothing: only evaluates and fetches.
   Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
           const SessionOptions& options = {});
   ~Session();
@@ -83,7 +84,7 @@ class Session {
     return add(std::unique_ptr<Hook>(std::make_unique<H>(std::move(hook))));
   }
   /// Another graph over the same variables (validation, test): all of its variables are in the
-  /// session's first graph, else kInvalidArgument. It must outlive the session.
+  /// session's first graph, else kInvalidArgument.
   Session& share(const Graph& graph);
 
   /// Steps until a hook, the feed or RunOptions end it; may be called again (the next epoch).

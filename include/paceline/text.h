@@ -1,7 +1,9 @@
 // Text for language models: vocabulary, streams of word ids, and generated corpora.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -24,7 +26,13 @@ class Vocabulary {
 
  private:
   std::vector<std::string> words_;
-  std::unordered_map<std::string, std::int32_t> ids_;
+  struct WordHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view word) const {
+      return std::hash<std::string_view>()(word);
+    }
+  };
+  std::unordered_map<std::string, std::int32_t, WordHash, std::equal_to<>> ids_;
 };
 
 /// A stream laid out as `batch` rows; batch i is columns [i·steps, (i+1)·steps), its targets the

@@ -74,7 +74,7 @@ Vocabulary Vocabulary::from_file(const std::string& path, std::size_t most) {
 }
 
 std::int32_t Vocabulary::id(std::string_view word) const {
-  auto found = ids_.find(std::string(word));
+  auto found = ids_.find(word);
   if (found == ids_.end()) found = ids_.find("<unk>");
   if (found == ids_.end()) {
     throw Error(ErrorCode::kNotFound,

@@ -46,7 +46,9 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.join_timeout = from_seconds(cluster_.join_timeout_s);
   server.spin = options.spin;
   server.last_step = options.run.steps.value_or(0);
-  server.say = say;
+  server.say = [quiet = options.run.quiet](const std::string& line) {
+    if (!quiet) say(line);
+  };
   std::unique_ptr<ServerStore> joined = ServerStore::join(server, std::move(variables));
   server_ = joined.get();
   store_ = std::move(joined);

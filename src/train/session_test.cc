@@ -173,6 +173,44 @@ TEST_F(SessionTest, LocalsGoOnAndAreReset) {
   EXPECT_EQ(run_steps(1), 0);
 }
 
+TEST_F(SessionTest, AFeedRefusesWhatDoesNotFit) {
+  Session session(training(), cluster_, run_);
+  const auto refused = [&](const std::function<void(Feed&)>& feed, const std::string& part) {
+    try {
+      session.evaluate("loss", feed);
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  };
+  refused([&](Feed& f) { f.set(x_, Tensor(DType::kFloat32, {16, 2})); }, "float32 (16,1)");
+  refused([&](Feed& f) { f.set(x_, Tensor(DType::kInt32, {16, 1})); }, "int32 (16,1)");
+}
+
+TEST_F(SessionTest, ProgressSaysStepLossSpeedAndTimeLeft) {
+  run_.quiet = false;
+  run_.steps = 3;
+  Session session(training(), cluster_, run_);
+  session.add(Progress(std::chrono::milliseconds(0)));
+  ::testing::internal::CaptureStdout();
+  session.run(feeding());
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  EXPECT_THAT(output, HasSubstr("step 2 loss "));
+  EXPECT_THAT(output, HasSubstr(" steps/s "));
+  EXPECT_THAT(output, HasSubstr(" s left"));
+}
+
+TEST_F(SessionTest, QuietPrintsNothing) {
+  run_.steps = 3;
+  ::testing::internal::CaptureStdout();
+  {
+    Session session(training(), cluster_, run_);
+    session.add(Progress(std::chrono::milliseconds(0)));
+    session.run(feeding());
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+}
+
 class SessionReport : public SessionTest {
  protected:
   SessionReport() {
