@@ -45,7 +45,7 @@ class TemporaryFolder {
 // ps first: they are what the others wait for.
 std::vector<TaskId> all_tasks(const Cluster& cluster) {
   std::vector<TaskId> tasks;
-  tasks.reserve(std::size_t(cluster.local_ps + cluster.local_workers));
+  tasks.reserve(std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers));
   for (int i = 0; i < cluster.local_ps; ++i) tasks.push_back({TaskId::Job::kPs, i});
   for (int i = 0; i < cluster.local_workers; ++i) tasks.push_back({TaskId::Job::kWorker, i});
   return tasks;
