@@ -1,0 +1,104 @@
+#include "params/shard.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+std::vector<std::byte> bytes_of(const std::vector<float>& values) {
+  const auto bytes = std::as_bytes(std::span(values));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<float> values_of(ShardPiece& piece) {
+  std::vector<float> values(piece.bytes() / sizeof(float));
+  piece.copy(0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+TEST(ShardPiece, RowsAreNamedAsInTheVariable) {
+  ShardPiece piece({.name = "e", .shape = {10, 2}, .rule = Add{}, .sparse = true},
+                   {.id = 1, .variable = 0, .first_row = 4, .rows = 3, .ps = 0});
+  EXPECT_FALSE(piece.has_row(3));
+  EXPECT_TRUE(piece.has_row(6));
+  EXPECT_FALSE(piece.has_row(7));
+  const std::vector<std::int32_t> rows = {4, 6};
+  const std::vector<float> gradient = {1, 2, 3, 4};
+  piece.apply_rows({.count = 1}, rows, gradient.data());
+  EXPECT_EQ(values_of(piece), (std::vector<float>{1, 2, 0, 0, 3, 4}));
+  std::vector<float> row(2);
+  piece.copy_rows(std::vector<std::int32_t>{6}, std::as_writable_bytes(std::span(row)));
+  EXPECT_EQ(row, (std::vector<float>{3, 4}));
+}
+
+TEST(ShardPiece, AChunkGivesBackItsNewValues) {
+  ShardPiece piece({.name = "w", .shape = {4}, .rule = Add{}},
+                   {.id = 0, .variable = 0, .first_row = 0, .rows = 4, .ps = 0});
+  std::vector<float> updated(2);
+  piece.apply({.count = 1}, 8, bytes_of({5, 6}), std::as_writable_bytes(std::span(updated)));
+  EXPECT_EQ(updated, (std::vector<float>{5, 6}));
+  EXPECT_EQ(values_of(piece), (std::vector<float>{0, 0, 5, 6}));
+}
+
+TEST(ShardPiece, WhatIsWrittenIsReadAndAValueAloneMakesSlotsBeginAnew) {
+  ShardPiece piece({.name = "w", .shape = {2}, .rule = Adam{}},
+                   {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
+  ASSERT_EQ(piece.arrays(), 4u);
+  for (int i = 0; i < 5; ++i) piece.begin_contribution();
+  std::vector<std::byte> all(piece.all_bytes());
+  piece.copy_all(all);
+  std::size_t before_count = 0, count_array = 0;
+  for (std::size_t array = 1; array < piece.arrays(); ++array) {
+    if (Rule(Adam{}).slots()[array - 1].scalar) count_array = array;
+  }
+  for (std::size_t array = 0; array < count_array; ++array) {
+    before_count += piece.array_bytes(array);
+  }
+  std::int64_t count = 0;
+  std::memcpy(&count, all.data() + before_count, sizeof(count));
+  EXPECT_EQ(count, 5);
+  piece.write(0, 0, bytes_of({1, 2}));
+  EXPECT_EQ(piece.begin_contribution(), 1) << "the value alone: t begins anew";
+  const std::int64_t restored = 41;
+  piece.write(count_array, 0, std::as_bytes(std::span(&restored, 1)));
+  EXPECT_EQ(piece.begin_contribution(), 42);
+}
+
+TEST(ShardPiece, RewritingChangesEveryElementAndComesBack) {
+  ShardPiece piece({.name = "w", .shape = {3}, .trained = false, .rewritten_after_reply = true},
+                   {.id = 0, .variable = 0, .first_row = 0, .rows = 3, .ps = 0});
+  piece.write(0, 0, bytes_of({1, 2, 3}));
+  piece.rewrite();
+  const auto changed = values_of(piece);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_NE(changed[i], float(i + 1));
+  piece.rewrite();
+  EXPECT_EQ(values_of(piece), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(Shard, RefusesWhatItCannotHold) {
+  const auto shard_of = [](const VariableSpec& variable) {
+    const std::vector<VariableSpec> variables = {variable};
+    Shard(variables, place_variables(variables, 1), 0);
+  };
+  EXPECT_THROW(shard_of({.name = "i", .dtype = DType::kInt64, .shape = {2}}), Error);
+  EXPECT_THROW(shard_of({.name = "huge", .shape = {1 << 30, 1 << 20}}), Error);
+  EXPECT_NO_THROW(shard_of({.name = "i", .dtype = DType::kInt64, .shape = {2}, .trained = false}));
+}
+
+TEST(Shard, KnowsOnlyItsOwnPieces) {
+  const std::vector<VariableSpec> variables = {{.name = "a", .shape = {8}},
+                                               {.name = "b", .shape = {8}}};
+  Shard shard(variables, place_variables(variables, 2), 1);
+  ASSERT_EQ(shard.size(), 1u);
+  EXPECT_EQ(shard.at(0).variable().name, "b");
+  EXPECT_EQ(shard.position(1), 0u);
+  EXPECT_THROW(shard.position(0), Error);
+  EXPECT_THROW(shard.position(9), Error);
+}
+
+}  // namespace
+}  // namespace paceline

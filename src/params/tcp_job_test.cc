@@ -1,0 +1,50 @@
+#include <gtest/gtest.h>
+
+#include "params/job_fixture.h"
+#include "params/local_store.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+
+class TcpJob : public JobFixture {
+ protected:
+  /// Serves at a free port of this host, in a thread; the spec then says which.
+  void start_tcp_ps() {
+    spec_ = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
+    std::promise<std::string> address;
+    ServerOptions options = server_options(0);
+    options.link_factory = nullptr;
+    options.listening = [&](const std::string& at) { address.set_value(at); };
+    servers_.push_back(start_ps(options));
+    spec_.ps = {address.get_future().get()};
+  }
+  std::unique_ptr<ServerStore> join_tcp(const std::vector<VariableSpec>& variables) {
+    ServerStoreOptions options = store_options(0);
+    options.link_factory = nullptr;
+    return ServerStore::join(options, variables);
+  }
+};
+
+TEST_F(TcpJob, GivesTheBitsOfTheLocalStore) {
+  const std::vector<VariableSpec> variables = {
+      {.name = "w", .shape = {601, 503}, .rule = Adam{.learning_rate = 0.01f}},
+      {.name = "embedding", .shape = {90, 7}, .rule = Sgd{}, .sparse = true}};
+  start_tcp_ps();
+  const auto remote = join_tcp(variables);
+  const auto local = make_local_store(variables, nullptr, nullptr);
+  remote->write(initial_states(variables), 0);
+  local->write(initial_states(variables), 0);
+  StepDriver far(*remote, true), near(*local, true);
+  for (int step = 0; step < 20; ++step) EXPECT_EQ(far.step(), near.step());
+  EXPECT_EQ(everything(*remote), everything(*local));
+  const StoreAccount account = remote->account();
+  EXPECT_GT(account.bytes_sent, std::int64_t{20} * 601 * 503 * 4);
+  EXPECT_GT(account.transfer.count(), 0);
+  remote->goodbye();
+  EXPECT_EQ(servers_.front().get().applied, 20);
+}
+
+}  // namespace
+}  // namespace paceline
