@@ -137,6 +137,7 @@ TEST_F(ServerStoreJob, ContributionsOfAllWorkersAddUp) {
       }
       steps->end_step(1, {}).global_step();
     }
+    everything(store);  // comes after this worker's last contribution to every ps
   };
   auto other = std::async(std::launch::async, [&] { work(*stores[1], true); });
   work(*stores[0], false);
