@@ -92,8 +92,8 @@ std::int64_t worker_steps(const Report& report) {
 }
 
 std::string row(const Run& run, double of_alone) {
-  std::string text =
-      fmt::format("{:<18} {:>8} {:>9.2f} ", run.name, grouped_digits(std::llround(run.examples_per_s)), of_alone);
+  std::string text = fmt::format("{:<18} {:>8} {:>9.2f} ", run.name,
+                                 grouped_digits(std::llround(run.examples_per_s)), of_alone);
   for (std::size_t i = 0; i < kActivities.size(); ++i) {
     text +=
         fmt::format(" {:>{}}", fmt::format("{:.0f}%", 100 * run.share[i]), kActivities[i].size());

@@ -7,7 +7,7 @@ namespace paceline::detail {
 [[noreturn]] void check_failed(const char* file, int line, std::string_view condition);
 }
 
-#define PACELINE_CHECK(condition)                                                  \
-  do {                                                                             \
+#define PACELINE_CHECK(condition)                                                       \
+  do {                                                                                  \
     if (!(condition)) ::paceline::detail::check_failed(__FILE__, __LINE__, #condition); \
   } while (false)

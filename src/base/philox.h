@@ -12,15 +12,16 @@ namespace paceline {
 using PhiloxBlock = std::array<std::uint32_t, 4>;
 
 /// Four random words for a 64-bit key and a 128-bit counter.
-inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high) {
+inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_low,
+                          std::uint64_t counter_high) {
   std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
   PhiloxBlock c = {std::uint32_t(counter_low), std::uint32_t(counter_low >> 32),
                    std::uint32_t(counter_high), std::uint32_t(counter_high >> 32)};
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0];
     const std::uint64_t p1 = std::uint64_t{0xCD9E8D57} * c[2];
-    c = {std::uint32_t(p1 >> 32) ^ c[1] ^ k0, std::uint32_t(p1), std::uint32_t(p0 >> 32) ^ c[3] ^ k1,
-         std::uint32_t(p0)};
+    c = {std::uint32_t(p1 >> 32) ^ c[1] ^ k0, std::uint32_t(p1),
+         std::uint32_t(p0 >> 32) ^ c[3] ^ k1, std::uint32_t(p0)};
     k0 += 0x9E3779B9;
     k1 += 0xBB67AE85;
   }

@@ -13,12 +13,14 @@ Shape::Shape(std::initializer_list<std::int64_t> dims)
 
 Shape::Shape(std::span<const std::int64_t> dims) : rank_(int(dims.size())) {
   if (dims.size() > kMaxRank) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[shape] {} dimensions, at most {} are possible", dims.size(), kMaxRank));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[shape] {} dimensions, at most {} are possible", dims.size(), kMaxRank));
   }
   std::int64_t product = 1;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0 || __builtin_mul_overflow(product, std::max<std::int64_t>(dims[i], 1), &product)) {
+    if (dims[i] < 0 ||
+        __builtin_mul_overflow(product, std::max<std::int64_t>(dims[i], 1), &product)) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("[shape] dimension {} is {}: negative or too large", i, dims[i]));
     }
@@ -29,7 +31,8 @@ Shape::Shape(std::span<const std::int64_t> dims) : rank_(int(dims.size())) {
 std::int64_t Shape::operator[](int i) const {
   const int index = i < 0 ? i + rank_ : i;
   if (index < 0 || index >= rank_) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("[shape] no dimension {} in {}", i, str()));
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[shape] no dimension {} in {}", i, str()));
   }
   return dims_[std::size_t(index)];
 }

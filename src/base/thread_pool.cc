@@ -49,7 +49,8 @@ struct ThreadPool::State {
   void worker() {
     std::uint64_t seen = 0;
     while (true) {
-      for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) pause();
+      for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i)
+        pause();
       std::unique_lock lock(mutex);
       ++sleeping;
       work.wait(lock, [&] { return stopping || generation.load() != seen; });

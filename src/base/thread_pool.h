@@ -12,9 +12,8 @@ class TileFunction {
  public:
   template <typename F>
   TileFunction(F& function)
-      : object_(&function), call_([](void* object, std::int64_t tile) {
-          (*static_cast<F*>(object))(tile);
-        }) {}
+      : object_(&function),
+        call_([](void* object, std::int64_t tile) { (*static_cast<F*>(object))(tile); }) {}
   void operator()(std::int64_t tile) const { call_(object_, tile); }
 
  private:

@@ -1,0 +1,116 @@
+// What is left of a job when a task is killed or stopped: named within seconds, and nothing hangs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+/// A cluster of 1 ps and 2 workers that trains without end, each task a process of its own.
+class Failure : public ::testing::Test {
+ protected:
+  Failure() {
+    spec_ = "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();
+    ps_ = start("ps:0");
+    chief_ = start("worker:0");
+    other_ = start("worker:1");
+  }
+  std::unique_ptr<Process> start(const std::string& task) {
+    return std::make_unique<Process>(
+        paceline_words({"train", "mlp", "--hidden", "32", "--batch", "8", "--threads", "1",
+                        "--cluster", spec_, "--task", task}));
+  }
+  void wait_until_training() {
+    ASSERT_TRUE(chief_->wait_for("Step: ", seconds(60))) << chief_->output();
+    ASSERT_TRUE(other_->wait_for("Step: ", seconds(60))) << other_->output();
+  }
+  /// Beyond the 5 s in which a loss is noticed: for starting and ending on a busy machine.
+  static constexpr seconds kNoticed{20};
+  std::string spec_;
+  std::unique_ptr<Process> ps_, chief_, other_;
+};
+
+TEST_F(Failure, AKilledPsEndsItsWorkersWhichNameIt) {
+  wait_until_training();
+  ps_->signal(SIGKILL);
+  EXPECT_EQ(chief_->wait_exit(kNoticed), 1) << chief_->output();
+  EXPECT_EQ(other_->wait_exit(kNoticed), 1) << other_->output();
+  EXPECT_THAT(chief_->output(), HasSubstr("ps:0"));
+  EXPECT_THAT(other_->output(), HasSubstr("ps:0"));
+}
+
+TEST_F(Failure, AStoppedPsEndsItsWorkersWhichNameIt) {
+  wait_until_training();
+  ps_->signal(SIGSTOP);
+  EXPECT_EQ(chief_->wait_exit(kNoticed), 1) << chief_->output();
+  EXPECT_EQ(other_->wait_exit(kNoticed), 1) << other_->output();
+  EXPECT_THAT(chief_->output(), HasSubstr("ps:0"));
+}
+
+TEST_F(Failure, AKilledWorkerIsNamedAndTheOthersGoOn) {
+  wait_until_training();
+  other_->signal(SIGKILL);
+  EXPECT_TRUE(ps_->wait_for("lost worker:1", kNoticed)) << ps_->output();
+  const std::size_t before = chief_->output().size();
+  EXPECT_TRUE(chief_->wait_for("Step: ", seconds(10))) << chief_->output();
+  EXPECT_TRUE(chief_->output().size() >= before);
+  chief_->signal(SIGINT);
+  EXPECT_EQ(chief_->wait_exit(kNoticed), 130) << chief_->output();
+}
+
+TEST_F(Failure, AStoppedWorkerIsNamedAndTheOthersGoOn) {
+  wait_until_training();
+  other_->signal(SIGSTOP);
+  EXPECT_TRUE(ps_->wait_for("lost worker:1", kNoticed)) << ps_->output();
+  chief_->signal(SIGINT);
+  EXPECT_EQ(chief_->wait_exit(kNoticed), 130) << chief_->output();
+}
+
+TEST(Launcher, NamesTheFirstTaskThatFailedOnceAtTheEnd) {
+  Process launcher(paceline_words({"train", "mlp", "--hidden", "32", "--batch", "8", "--threads",
+                                   "1", "--ps", "1", "--workers", "2"}));
+  ASSERT_TRUE(launcher.wait_for("Step: ", seconds(60))) << launcher.output();
+  Process killer({"pkill", "-KILL", "-P", std::to_string(launcher.pid()), "-f", "task ps:0"});
+  ASSERT_EQ(killer.wait_exit(seconds(10)), 0);
+  EXPECT_EQ(launcher.wait_exit(seconds(20)), 1) << launcher.output();
+  EXPECT_THAT(launcher.output(), HasSubstr("ps:0"));
+}
+
+TEST(Refusal, AWorkerWhosePsNeverComesSaysSoAtItsJoinTimeout) {
+  const Finished run = run_paceline({"train", "mlp", "--hidden", "32", "--cluster",
+                                     "ps=" + free_address() + ";worker=" + free_address(), "--task",
+                                     "worker:0", "--join-timeout", "1"},
+                                    seconds(20));
+  EXPECT_EQ(run.status, 1) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("ps:0"));
+}
+
+TEST(Refusal, APsThatNobodyJoinsEndsAtItsJoinTimeout) {
+  const Finished run = run_paceline(
+      {"train", "mlp", "--cluster", "ps=" + free_address() + ";worker=" + free_address(), "--task",
+       "ps:0", "--join-timeout", "1"},
+      seconds(20));
+  EXPECT_EQ(run.status, 1) << run.output;
+}
+
+TEST(Refusal, APortInUseIsNamed) {
+  const std::string address = free_address(), worker = free_address();
+  const std::vector<std::string> words = {
+      "train",  "mlp",  "--cluster",      "ps=" + address + ";worker=" + worker,
+      "--task", "ps:0", "--join-timeout", "30"};
+  Process first(paceline_words(words));
+  ASSERT_TRUE(first.wait_for(address, seconds(20))) << first.output();
+  const Finished second = run_paceline(words, seconds(20));
+  EXPECT_EQ(second.status, 1);
+  EXPECT_THAT(second.output, HasSubstr("in use"));
+}
+
+}  // namespace
+}  // namespace paceline::testing

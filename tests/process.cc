@@ -1,0 +1,129 @@
+#include "tests/process.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+extern char** environ;
+
+namespace paceline::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<char*> argument_pointers(const std::vector<std::string>& arguments) {
+  std::vector<char*> pointers;
+  for (const std::string& argument : arguments)
+    pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+Process::Process(const std::vector<std::string>& arguments) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+  std::vector<char*> pointers = argument_pointers(arguments);
+  const int failed = posix_spawnp(&pid_, pointers[0], &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  output_fd_ = ends[0];
+  if (failed != 0) throw std::runtime_error("cannot start " + arguments.front());
+}
+
+Process::~Process() {
+  if (!reaped_) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  close(output_fd_);
+}
+
+void Process::signal(int number) const {
+  if (kill(pid_, number) != 0) throw std::runtime_error("the process to be signalled is gone");
+}
+
+Process::Read Process::read_some(Clock::time_point until) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  pollfd waiting{output_fd_, POLLIN, 0};
+  if (left.count() <= 0 || poll(&waiting, 1, int(left.count())) <= 0) return Read::kLate;
+  std::array<char, 4096> piece;
+  const ssize_t count = read(output_fd_, piece.data(), piece.size());
+  if (count <= 0) return Read::kEnd;
+  output_.append(piece.data(), std::size_t(count));
+  return Read::kMore;
+}
+
+bool Process::wait_for(const std::string& text, std::chrono::seconds within) {
+  const auto until = Clock::now() + within;
+  while (output_.find(text) == std::string::npos) {
+    if (read_some(until) != Read::kMore) return false;
+  }
+  return true;
+}
+
+int Process::wait_exit(std::chrono::seconds within) {
+  const auto until = Clock::now() + within;
+  Read result = Read::kMore;
+  while (result == Read::kMore) result = read_some(until);
+  if (result == Read::kLate) return -1;
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  reaped_ = true;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::vector<std::string> paceline_words(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {PACELINE_COMMAND};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+Finished run_paceline(const std::vector<std::string>& arguments, std::chrono::seconds within) {
+  Process process(paceline_words(arguments));
+  const int status = process.wait_exit(within);
+  return {status, process.output()};
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = std::filesystem::temp_directory_path() / "paceline-test-XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string free_address() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  bind(fd, reinterpret_cast<sockaddr*>(&address), length);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  close(fd);
+  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+}
+
+}  // namespace paceline::testing

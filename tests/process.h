@@ -1,0 +1,67 @@
+// A child process of a test: its output as it comes, its end within a deadline.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace paceline::testing {
+
+/// Starts a program with stdout and stderr in one pipe. The destructor kills what still runs.
+class Process {
+ public:
+  explicit Process(const std::vector<std::string>& arguments);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void signal(int number) const;
+  /// Reads output until it contains `text`; false when the deadline passes or the process ends
+  /// before.
+  bool wait_for(const std::string& text, std::chrono::seconds within);
+  /// Reads output until the process ends. The exit status, 128 + n after signal n, or -1 when the
+  /// deadline passes.
+  int wait_exit(std::chrono::seconds within);
+  const std::string& output() const { return output_; }
+  pid_t pid() const { return pid_; }
+
+ private:
+  enum class Read { kMore, kEnd, kLate };
+  Read read_some(std::chrono::steady_clock::time_point until);
+
+  pid_t pid_ = -1;
+  int output_fd_ = -1;
+  std::string output_;
+  bool reaped_ = false;
+};
+
+struct Finished {
+  int status = 0;
+  std::string output;
+};
+
+/// Runs `paceline ARGUMENTS…` to its end.
+Finished run_paceline(const std::vector<std::string>& arguments,
+                      std::chrono::seconds within = std::chrono::seconds(120));
+/// The words of `paceline ARGUMENTS…`, for Process.
+std::vector<std::string> paceline_words(const std::vector<std::string>& arguments);
+
+/// A folder of the test's own, removed with it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// A loopback address with a port that was free a moment ago.
+std::string free_address();
+
+}  // namespace paceline::testing

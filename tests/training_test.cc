@@ -1,0 +1,163 @@
+// The command trains: alone, launched as a cluster, and task by task.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+json read_json(const std::string& path) {
+  std::ifstream file(path);
+  return json::parse(file);
+}
+
+const std::vector<std::string> kSmallMlp = {"train",   "mlp", "--hidden",  "48",
+                                            "--batch", "16",  "--threads", "1"};
+
+std::vector<std::string> with(std::vector<std::string> words,
+                              const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+class Training : public ::testing::Test {
+ protected:
+  json train(const std::string& name, const std::vector<std::string>& words) {
+    const Finished run = run_paceline(with(words, {"--report", folder_.path(name)}));
+    EXPECT_EQ(run.status, 0) << run.output;
+    output_ = run.output;
+    return read_json(folder_.path(name));
+  }
+  /// A corpus that is just large enough.
+  std::string corpus() {
+    const Finished made =
+        run_paceline({"data", "corpus", "--out", folder_.path("corpus"), "--words", "200000"});
+    EXPECT_EQ(made.status, 0) << made.output;
+    return folder_.path("corpus");
+  }
+  TemporaryFolder folder_;
+  std::string output_;
+};
+
+std::vector<const json*> tasks_of_job(const json& report, const std::string& job) {
+  std::vector<const json*> tasks;
+  for (const json& task : report["tasks"]) {
+    if (task["task"].get<std::string>().starts_with(job)) tasks.push_back(&task);
+  }
+  return tasks;
+}
+
+TEST_F(Training, OneWorkerOnAPsComputesTheLossesOfOneProcessBitForBitForMlp) {
+  const auto words = with(kSmallMlp, {"--steps", "200"});
+  const json alone = train("alone", words);
+  const json cluster = train("cluster", with(words, {"--ps", "1", "--workers", "1"}));
+  EXPECT_EQ(alone["loss"]["first"], cluster["loss"]["first"]);
+  EXPECT_EQ(alone["loss"]["last"], cluster["loss"]["last"]);
+  EXPECT_LT(alone["loss"]["last"], alone["loss"]["first"]);
+}
+
+TEST_F(Training, OneWorkerOnTwoPsComputesTheLossesOfOneProcessBitForBitForPtb) {
+  const std::vector<std::string> words = {"train",  "ptb",     "--size", "test",      "--data",
+                                          corpus(), "--steps", "200",    "--threads", "1"};
+  const json alone = train("alone", words);
+  for (const char* ps : {"1", "2"}) {
+    const json cluster = train("cluster", with(words, {"--ps", ps, "--workers", "1"}));
+    EXPECT_EQ(alone["loss"], cluster["loss"]);
+  }
+}
+
+TEST_F(Training, TwoRunsWithOneThreadAreTheSameAndAnotherSeedIsNot) {
+  const auto words = with(kSmallMlp, {"--steps", "30"});
+  const json first = train("a", words);
+  EXPECT_EQ(first["loss"], train("b", words)["loss"]);
+  EXPECT_NE(first["loss"], train("c", with(words, {"--seed", "2"}))["loss"]);
+}
+
+TEST_F(Training, OneWorkerMakesExactlyTheGlobalStepsAndManyOvershootByLessThanTheirNumber) {
+  const json one = train("one", with(kSmallMlp, {"--steps", "50", "--ps", "1", "--workers", "1"}));
+  EXPECT_EQ((*tasks_of_job(one, "worker")[0])["steps"], 50);
+  EXPECT_EQ((*tasks_of_job(one, "ps")[0])["steps"], 50);
+
+  const json three =
+      train("three", with(kSmallMlp, {"--steps", "60", "--ps", "2", "--workers", "3"}));
+  int steps = 0;
+  for (const json* worker : tasks_of_job(three, "worker")) steps += (*worker)["steps"].get<int>();
+  EXPECT_GE(steps, 60);
+  EXPECT_LE(steps, 62);
+  EXPECT_THAT(output_, HasSubstr(" global steps ("));
+  EXPECT_EQ(tasks_of_job(three, "ps").size(), 2u);
+}
+
+TEST_F(Training, AReportHasWorkersFirstAndSharesThatSumToOne) {
+  const json report =
+      train("report", with(kSmallMlp, {"--steps", "60", "--ps", "1", "--workers", "2"}));
+  EXPECT_EQ(report["model"], "mlp");
+  ASSERT_EQ(report["tasks"].size(), 3u);
+  EXPECT_EQ(report["tasks"][0]["task"], "worker:0");
+  EXPECT_EQ(report["tasks"][2]["task"], "ps:0");
+  for (const json& task : report["tasks"]) {
+    double sum = 0;
+    for (const auto& [name, share] : task["share"].items()) sum += share.get<double>();
+    EXPECT_NEAR(sum, 1, 1e-6) << task.dump();
+  }
+  EXPECT_GT(report["total"]["steps_per_s"].get<double>(), 0);
+}
+
+TEST_F(Training, FewerThanElevenStepsAreNotTimedAndTheReportSaysNull) {
+  const json report = train("short", with(kSmallMlp, {"--steps", "5"}));
+  EXPECT_TRUE(report["tasks"][0]["steps_per_s"].is_null());
+  EXPECT_EQ(report["tasks"][0]["steps"], 5);
+}
+
+TEST_F(Training, TasksStartInAnyOrder) {
+  const std::string ps = free_address(), first = free_address(), second = free_address();
+  const auto task = [&](const std::string& name) {
+    return paceline_words(
+        with(kSmallMlp, {"--steps", "40", "--cluster",
+                         "ps=" + ps + ";worker=" + first + "," + second, "--task", name}));
+  };
+  Process late_worker(task("worker:1"));
+  ASSERT_TRUE(late_worker.wait_for("ps:0", std::chrono::seconds(30))) << late_worker.output();
+  Process chief(task("worker:0"));
+  ASSERT_TRUE(chief.wait_for("ps:0", std::chrono::seconds(30))) << chief.output();
+  Process server(task("ps:0"));
+  EXPECT_EQ(chief.wait_exit(std::chrono::seconds(60)), 0) << chief.output();
+  EXPECT_EQ(late_worker.wait_exit(std::chrono::seconds(60)), 0) << late_worker.output();
+  EXPECT_EQ(server.wait_exit(std::chrono::seconds(60)), 0) << server.output();
+}
+
+TEST_F(Training, OneTaskPerProcessMayBeSaidWithHostListsAndUnderscores) {
+  const std::string ps = free_address(), worker = free_address();
+  const auto task = [&](const std::string& job) {
+    return paceline_words(with(kSmallMlp, {"--steps", "20", "--ps_hosts", ps, "--worker_hosts",
+                                           worker, "--job_name", job, "--task_index", "0"}));
+  };
+  Process server(task("ps"));
+  Process chief(task("worker"));
+  EXPECT_EQ(chief.wait_exit(std::chrono::seconds(60)), 0) << chief.output();
+  EXPECT_EQ(server.wait_exit(std::chrono::seconds(60)), 0) << server.output();
+}
+
+TEST_F(Training, ASimulatedDeviceTakesItsTime) {
+  const json report =
+      train("sim", with(kSmallMlp, {"--steps", "40", "--device", "sim", "--sim-step-ms", "5"}));
+  EXPECT_GE(report["tasks"][0]["step_ms"]["p50"].get<double>(), 5.0);
+}
+
+TEST_F(Training, AnInterruptEndsTheRunWith130) {
+  Process run(paceline_words(with(kSmallMlp, {"--ps", "1", "--workers", "2"})));
+  ASSERT_TRUE(run.wait_for("Step: ", std::chrono::seconds(60))) << run.output();
+  run.signal(SIGINT);
+  EXPECT_EQ(run.wait_exit(std::chrono::seconds(20)), 130) << run.output();
+}
+
+}  // namespace
+}  // namespace paceline::testing
