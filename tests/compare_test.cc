@@ -1,0 +1,87 @@
+// `paceline compare` puts two reports side by side.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cluster/report.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TaskReport worker(int index, double steps_per_s, double compute, double pull) {
+  TaskReport task;
+  task.task = "worker:" + std::to_string(index);
+  task.steps = 150;
+  task.seconds = 140 / steps_per_s;
+  task.steps_per_s = steps_per_s;
+  task.examples_per_s = 400 * steps_per_s;
+  task.unit = "words";
+  task.share = {{"input", 0.0}, {"compute", compute}, {"pull", pull}, {"push", 0.0},
+                {"apply", 0.0}, {"wait", 0.0},        {"other", 0.0}};
+  return task;
+}
+
+class Compare : public ::testing::Test {
+ protected:
+  Compare() {
+    alone_.model = cluster_.model = "ptb";
+    alone_.tasks = {worker(0, 50, 1.0, 0.0)};
+    alone_.first_loss = 184.2;
+    alone_.last_loss = 120.0;
+    TaskReport ps;
+    ps.task = "ps:0";
+    cluster_.tasks = {worker(0, 20, 0.75, 0.25), worker(1, 20, 0.75, 0.25), ps};
+  }
+  Finished compare(const std::vector<std::string>& more = {}) {
+    write_report(folder_.path("alone"), alone_);
+    write_report(folder_.path("cluster"), cluster_);
+    std::vector<std::string> words = {"compare", folder_.path("alone"), folder_.path("cluster")};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_paceline(words);
+  }
+  TemporaryFolder folder_;
+  Report alone_, cluster_;
+};
+
+TEST_F(Compare, SaysHowFastEachRunWasAndWhereTheRestWent) {
+  const Finished run = compare({"--title", "a title"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.output, HasSubstr("a title, "));
+  EXPECT_THAT(run.output, HasSubstr("150 steps: loss 184.2 -> 120\n"));
+  EXPECT_THAT(run.output, HasSubstr("                    words/s  of alone  input compute pull"));
+  EXPECT_THAT(run.output, HasSubstr("alone                20,000      1.00     0%    100%   0%"));
+  EXPECT_THAT(run.output, HasSubstr("1 ps + 2 workers     16,000      0.80     0%     75%  25%"));
+  EXPECT_THAT(run.output, HasSubstr("Lost: 20%, most of it in pull.\n"));
+}
+
+TEST_F(Compare, PutsTheSimulatedPairInALineOfItsOwn) {
+  Report alone = alone_, cluster = cluster_;
+  alone.tasks = {worker(0, 25, 1, 0)};
+  cluster.tasks = {worker(0, 24, 1, 0), worker(1, 24, 1, 0)};
+  write_report(folder_.path("sim-alone"), alone);
+  write_report(folder_.path("sim-cluster"), cluster);
+  const Finished run = compare({"--simulated", folder_.path("sim-alone"),
+                                folder_.path("sim-cluster"), "--reported", "them: 1.09x"});
+  EXPECT_THAT(run.output, HasSubstr("(simulated, 40 ms a step): 25.0 -> 48.0 steps/s, 1.92x   "
+                                    "(reported for them: 1.09x)\n"));
+}
+
+TEST_F(Compare, RefusesARunThatFailedOrWasTooShort) {
+  cluster_.error = "ps:0 died";
+  EXPECT_EQ(compare().status, 1);
+  EXPECT_THAT(compare().output, HasSubstr("ps:0 died"));
+  cluster_.error.clear();
+  cluster_.tasks[1].steps_per_s.reset();
+  EXPECT_THAT(compare().output, HasSubstr("worker:1 of 1 ps + 2 workers made no timed step"));
+}
+
+TEST_F(Compare, RefusesAFileThatIsNoReport) {
+  const Finished run = run_paceline({"compare", "/dev/null", "/dev/null"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.output, HasSubstr("/dev/null"));
+}
+
+}  // namespace
+}  // namespace paceline::testing
