@@ -14,7 +14,8 @@ class Hook {
   virtual ~Hook() = default;
   /// Before the first step of each Session::run.
   virtual void begin(Session&) {}
-  /// After a step; false ends the run.
+  /// After a step; false ends training: all hooks still see this step, then Session::run returns
+  /// false.
   virtual bool after_step(Session& session, const StepResult& result) = 0;
   /// When that run has ended, unless it threw.
   virtual void end(Session&) {}

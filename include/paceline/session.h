@@ -88,19 +88,22 @@ class Session {
   Session& share(const Graph& graph);
 
   /// Steps until a hook, the feed or RunOptions end it; may be called again (the next epoch).
-  /// False when training has ended for good (steps or seconds reached).
+  /// False when training has ended for good: a hook said so, or steps or seconds are reached.
   bool run(const std::function<void(Feed&)>& feed);
   /// One step of a graph without updates; returns copies of the fetched values. Local variables of
   /// a shared graph change as in a step, those of the train graph do not. The variables' values
-  /// are those that begin_evaluation read (the first evaluation calls it by itself).
+  /// are those that begin_evaluation read; the first evaluation calls it by itself, and so does the
+  /// first one after each train step of this session.
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
                                const std::function<void(Feed&)>& feed);
   /// As evaluate, without copies: the views are valid until the next step of the same graph.
   std::span<const TensorView> evaluate_in_place(const Graph& graph, std::span<const Value> fetches,
                                                 const std::function<void(Feed&)>& feed);
-  /// Any named value of any graph of the session; the train graph is searched first.
+  /// Any named value of any graph of the session; the train graph is searched first. Throws
+  /// kNotFound with the nearest name when none of them has it.
   Tensor evaluate(std::string_view name, const std::function<void(Feed&)>& feed);
-  /// Brings the newest variables from the store; the evaluations that follow use them.
+  /// Brings the newest variables from the store (other workers may have changed them); evaluations
+  /// use them until the next train step of this session.
   void begin_evaluation();
   /// As evaluate_in_place, but the variables are asked for in each step. Counts as a step in the
   /// report.

@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// One state a variable, in the order of `specs`: its initializer's values, drawn with `seed`;
-/// no slots: those begin as the rule says. Throws kInvalidArgument for other than float32.
+/// One state a variable, in the order of `specs`: its initializer's values, drawn with `seed` in
+/// float32 and then cast to its type; no slots: those begin as the rule says.
 std::vector<VariableState> initial_values(const Graph& graph, std::span<const VariableSpec> specs,
                                           std::uint64_t seed);
 

@@ -1,24 +1,38 @@
 #include "paceline/session.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <utility>
 
+#include "base/nearest.h"
 #include "paceline/error.h"
 #include "train/session_impl.h"
 
 namespace paceline {
 namespace {
 
+[[noreturn]] void throw_unknown(std::span<const Graph* const> graphs, std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const Graph* graph : graphs) {
+    for (const auto& [named, value] : graph->names()) known.emplace_back(named);
+    for (const auto& node : graph->nodes()) known.emplace_back(node->name());
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("[session] no graph of the session has a value '{}'{}", name,
+                          did_you_mean(name, known)));
+}
+
 std::pair<const Graph*, Value> find_in(std::span<const Graph* const> graphs,
                                        std::string_view name) {
-  for (const Graph* graph : graphs.subspan(0, graphs.size() - 1)) {
+  for (const Graph* graph : graphs) {
     try {
       return {graph, graph->find(name)};
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kNotFound) throw;
     }
   }
-  return {graphs.back(), graphs.back()->find(name)};
+  throw_unknown(graphs, name);
 }
 
 Tensor copy_of(const TensorView& view) {
@@ -71,7 +85,7 @@ std::vector<Tensor> Session::evaluate(const Graph& graph, std::span<const Value>
 }
 
 Tensor Session::evaluate(std::string_view name, const std::function<void(Feed&)>& feed) {
-  const auto [graph, value] = find_in(impl_->graphs, name);
+  const auto [graph, value] = impl_->guarded([&] { return find_in(impl_->graphs, name); });
   return evaluate(*graph, {&value, 1}, feed)[0];
 }
 

@@ -139,7 +139,7 @@ bool Session::Impl::run_steps(Session& session, const std::function<void(Feed&)>
     read_watched();
     const bool go_on = call_hooks(session);
     loop->end_step();
-    if (!go_on) return true;
+    if (!go_on) return false;
   }
   return false;
 }
@@ -166,23 +166,26 @@ const Tensor& Session::Impl::watched(Value value) const {
 }
 
 void Session::Impl::share(const Graph& graph) {
-  const std::size_t before = job->store().variables().size();
-  graphs.push_back(&graph);
-  const std::vector<VariableSpec> all = specs();
-  if (all.size() == before) return;
-  graphs.pop_back();
-  for (const VariableSpec& spec : all) {
+  std::vector<const Graph*> with_it = graphs;
+  with_it.push_back(&graph);
+  for (const VariableSpec& spec : variable_specs(with_it, nullptr)) {
     if (std::ranges::find(job->store().variables(), spec.name, &VariableSpec::name) ==
         job->store().variables().end()) {
       throw Error(ErrorCode::kInvalidArgument,
                   "[session] variable '" + spec.name + "' is not in the session's first graph");
     }
   }
+  graphs = std::move(with_it);
+}
+
+void Session::Impl::refresh_snapshot() {
+  snapshot->refresh();
+  snapshot_step_ = own_steps();
 }
 
 void Session::Impl::begin_evaluation() {
   const TimePoint begun = clock.now();
-  snapshot->refresh();
+  refresh_snapshot();
   if (!left_run_) meter->exclude(clock.now() - begun);
 }
 
@@ -190,7 +193,7 @@ std::span<const TensorView> Session::Impl::evaluate(const Graph& graph,
                                                     std::span<const Value> fetches,
                                                     const std::function<void(Feed&)>& feed) {
   const TimePoint begun = clock.now();
-  if (snapshot->empty()) snapshot->refresh();
+  if (snapshot->empty() || snapshot_step_ != own_steps()) refresh_snapshot();
   const auto values = run_read_plan(StepKind::kEvaluate, graph, fetches, feed);
   if (!left_run_) meter->exclude(clock.now() - begun);
   return values;

@@ -69,6 +69,8 @@ class Session::Impl {
   bool run_steps(Session& session, const std::function<void(Feed&)>& feed);
   bool call_hooks(Session& session);
   void read_watched();
+  std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
+  void refresh_snapshot();
   std::span<const TensorView> run_read_plan(StepKind kind, const Graph& graph,
                                             std::span<const Value> fetches,
                                             const std::function<void(Feed&)>& feed);
@@ -80,7 +82,8 @@ class Session::Impl {
   std::vector<Tensor> watched_;
   std::optional<TimePoint> left_run_;  // since when no run is under way
   std::int64_t read_steps_ = 0;
-  int exceptions_;  // under way when the session was made
+  std::int64_t snapshot_step_ = 0;  // own train steps made when the snapshot was read
+  int exceptions_;                  // under way when the session was made
 };
 
 template <typename F>

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
 #include "cluster/report.h"
 #include "paceline/error.h"
@@ -13,6 +14,7 @@
 namespace paceline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// y = 2x − 1, learned by one dense layer.
@@ -62,10 +64,10 @@ TEST_F(SessionTest, RunsInPartsThatTheFeedEnds) {
   }
 }
 
-TEST_F(SessionTest, AHookEndsTheRun) {
+TEST_F(SessionTest, AHookEndsTraining) {
   Session session(training(), cluster_, run_);
   session.add(StopAtStep(7));
-  EXPECT_TRUE(session.run(feeding()));
+  EXPECT_FALSE(session.run(feeding()));
   EXPECT_EQ(session.last_step().global_step, 7);
 }
 
@@ -89,19 +91,75 @@ TEST_F(SessionTest, AsksForAnyNamedValueWithoutTraining) {
   const float bias = session.evaluate("layer/b", zero).data<float>()[0];
   EXPECT_EQ(session.evaluate("prediction", zero).data<float>()[3], bias);
   EXPECT_NE(bias, 0);
-  EXPECT_THROW(session.evaluate("nothing", zero), Error);
 }
 
-TEST_F(SessionTest, EvaluationsSeeTheVariablesOfTheirBeginning) {
+TEST_F(SessionTest, ANameOfNoGraphGetsTheNearestOfAll) {
+  Graph valid;
+  valid.named("accuracy", dense(valid.input("x", {1, 1}), 1, "layer"));
   Session session(training(), cluster_, run_);
-  session.begin_evaluation();
-  const auto weight = [&] { return session.evaluate("layer/w", feeding()).data<float>()[0]; };
-  const float before = weight();
-  int left = 3;
-  session.run([&](Feed& f) { left-- > 0 ? feed(f) : f.stop(); });
-  EXPECT_EQ(weight(), before);
-  session.begin_evaluation();
-  EXPECT_NE(weight(), before);
+  session.share(valid);
+  const auto refused = [&](const char* name, const char* nearest) {
+    try {
+      session.evaluate(name, nullptr);
+      ADD_FAILURE() << name << " was found";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(name), HasSubstr(nearest)));
+    }
+  };
+  refused("predicton", "'prediction'");  // of the first graph
+  refused("acuracy", "'accuracy'");      // of the second
+}
+
+TEST_F(SessionTest, EvaluationsSeeWhatTheLastStepChanged) {
+  struct Weights : Hook {
+    std::set<float>* seen = nullptr;
+    bool after_step(Session& session, const StepResult&) override {
+      seen->insert(session.evaluate("layer/w", nullptr).data<float>()[0]);
+      return true;
+    }
+  };
+  std::set<float> seen;
+  Weights weights;
+  weights.seen = &seen;
+  run_.steps = 3;
+  Session session(training(), cluster_, run_);
+  seen.insert(session.evaluate("layer/w", nullptr).data<float>()[0]);
+  session.add(weights);
+  session.run(feeding());
+  EXPECT_EQ(seen.size(), 4u);
+}
+
+TEST_F(SessionTest, VariablesThatAreNotTrainedMayBeOfAnyType) {
+  const Value half =
+      graph_.variable("fixed/half", {2}, Initializer::constant(1.5f), DType::kBFloat16);
+  const Value count = graph_.variable("fixed/count", {}, Initializer::constant(7), DType::kInt64);
+  graph_.named("sum", cast(half, DType::kFloat32) + cast(count, DType::kFloat32));
+  run_.steps = 2;
+  Session session(training(), cluster_, run_);
+  session.run(feeding());
+  EXPECT_EQ(session.evaluate("sum", nullptr).data<float>()[1], 8.5f);
+  EXPECT_EQ(session.evaluate("fixed/count", nullptr).item<std::int64_t>(), 7);
+}
+
+TEST_F(SessionTest, ATrainedVariableOfAnotherTypeIsRefusedByName) {
+  const Value w = graph_.variable("w64", {}, Initializer::constant(1), DType::kFloat64);
+  const Training both = minimize(square(w), Sgd{});
+  try {
+    Session session(both, cluster_, run_);
+    ADD_FAILURE() << "a rule for float64";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("w64"), HasSubstr("float64")));
+  }
+}
+
+TEST_F(SessionTest, AGraphThatWasRefusedIsNotAskedForNames) {
+  Graph other;
+  other.named("stray", dense(other.input("x", {1, 1}), 2, "layer"));
+  Session session(training(), cluster_, run_);
+  EXPECT_THROW(session.share(other), Error);
+  EXPECT_THROW(session.evaluate("stray", nullptr), Error);
+  EXPECT_EQ(session.evaluate("layer/b", nullptr).elements(), 1);
 }
 
 TEST_F(SessionTest, FetchSeesTheNewestVariables) {
