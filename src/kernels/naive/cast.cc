@@ -1,6 +1,9 @@
 // y (…) of one element type = x (…) of another.
 #include "kernels/naive/cast.h"
 
+#include <cmath>
+#include <limits>
+
 #include "base/check.h"
 #include "kernels/naive/naive_kernels.h"
 
@@ -11,6 +14,17 @@ namespace {
 template <typename T>
 constexpr bool kIsHalf = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
+// What C++ leaves undefined is defined here: NaN is 0, and what To cannot hold its nearest value.
+template <typename To, typename From>
+To truncated(From value) {
+  using Limits = std::numeric_limits<To>;
+  // A power of two, so exact in every float type, which the largest integer itself is not.
+  constexpr From kEnd = 2 * From(Limits::max() / 2 + 1);
+  if (std::isnan(value)) return 0;
+  if (value >= kEnd) return Limits::max();
+  return value < From(Limits::min()) ? Limits::min() : static_cast<To>(value);
+}
+
 template <typename To, typename From>
 To convert(From value) {
   if constexpr (kIsHalf<From>) {
@@ -19,6 +33,8 @@ To convert(From value) {
     return To(float(value));
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return truncated<To>(value);
   } else {
     return static_cast<To>(value);
   }
