@@ -21,7 +21,8 @@ struct VariableGroup {
 };
 
 struct MinimizeOptions {
-  /// Gradients are scaled by min(1, clip_norm / global norm); 0: no clipping.
+  /// Gradients are scaled by min(1, clip_norm / global norm) (Pascanu et al., ICML 2013); 0: no
+  /// clipping.
   float clip_norm = 0;
   Schedule learning_rate = {};
   std::vector<VariableGroup> groups = {};
@@ -47,8 +48,8 @@ struct Training {
 };
 
 /// Adds the gradients of `loss` (a scalar) by all variables that it depends on and that are not
-/// frozen. Throws kInvalidArgument when there are none, on an op without gradient between, and on a
-/// group that no variable of the graph belongs to.
+/// frozen; a variable that is trained must be float32. Throws kInvalidArgument when there are none,
+/// on an op without gradient between, and on a group that no variable of the graph belongs to.
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options = {});
 
 }  // namespace paceline

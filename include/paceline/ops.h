@@ -31,10 +31,10 @@ inline Value operator+(Value a, Value b) { return add(a, b); }
 inline Value operator-(Value a, Value b) { return sub(a, b); }
 inline Value operator*(Value a, Value b) { return mul(a, b); }
 inline Value operator/(Value a, Value b) { return div(a, b); }
-/// x · factor.
+/// x (…) · factor → (…).
 Value scale(Value x, double factor);
 Value relu(Value x);
-/// max(x, 0) + slope · min(x, 0).
+/// max(x, 0) + slope · min(x, 0) (Maas, Hannun & Ng, ICML 2013).
 Value leaky_relu(Value x, double slope);
 Value sigmoid(Value x);
 Value tanh(Value x);
@@ -42,7 +42,8 @@ Value exp(Value x);
 Value log(Value x);
 Value sqrt(Value x);
 Value square(Value x);
-/// To another element type; float to integer truncates, anything to bool is "not zero".
+/// To another element type, any to any; anything to bool is "not zero". Float to integer truncates;
+/// what the integer cannot hold becomes its nearest value, NaN becomes 0.
 Value cast(Value x, DType dtype);
 
 // Shape.
@@ -59,11 +60,14 @@ Value slice(Value x, std::vector<std::int64_t> begin, std::vector<std::int64_t> 
 /// Zeros around: before[i] and after[i] in dimension i.
 Value pad(Value x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
 
-// Reductions over `axes` (all when empty); reduced dimensions are dropped unless kept as 1.
+// Reductions of x over `axes` (all when empty, negative ones counted from the end); reduced
+// dimensions are dropped unless kept as 1: (M,N) over {1} → (M), or (M,1). The sum of nothing is 0;
+// mean and maximum of nothing are refused.
 Value reduce_sum(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 Value reduce_mean(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
-/// √(Σ over all inputs of Σ x²), a scalar.
+/// √(Σ over all inputs of Σ x²), a scalar: what gradients are clipped by (Pascanu, Mikolov &
+/// Bengio, ICML 2013).
 Value global_norm(std::span<const Value> values);
 
 // Losses and metrics.
@@ -81,8 +85,10 @@ Value top_k_accuracy(Value logits, Value labels, int k);
 /// Row ids[i] of table (V,H): ids int32 of any shape (…) → (…,H). The gradient by the table is
 /// sparse. An id outside [0,V) throws kInvalidArgument when the step runs.
 Value embedding_lookup(Value table, Value ids);
-/// One LSTM layer over T steps. x (T,N,I), state_h and state_c (N,H), weights (I+H,4H) with gate
-/// blocks i, j, f, o (input rows first), biases (4H):
+/// One LSTM layer (Hochreiter & Schmidhuber, Neural Computation 9, 1997, with the forget gate of
+/// Gers et al. 2000; laid out as in Zaremba et al., arXiv 1409.2329) over T steps. x (T,N,I),
+/// state_h and state_c (N,H), weights (I+H,4H) with gate blocks i, j, f, o (input rows first),
+/// biases (4H):
 ///   c' = c · σ(f + forget_bias) + σ(i) · tanh(j),  h' = tanh(c') · σ(o).
 struct LstmOutput {
   Value outputs;  // (T,N,H)
@@ -90,10 +96,12 @@ struct LstmOutput {
 };
 LstmOutput lstm(Value x, Value state_h, Value state_c, Value weights, Value biases,
                 double forget_bias = 0.0);
-/// Each element kept with probability `keep` and divided by it, else 0; identity when keep is 1.
+/// Each element of x (…) kept with probability `keep` in (0,1] and divided by it, else 0; x itself
+/// when keep is 1 (Srivastava et al., JMLR 15, 2014).
 Value dropout(Value x, double keep);
 
-// Random values: new ones each step, a function of (seed, node name, task, step).
+// Random values of the given shape: new ones each step, a function of (seed, node name, task, step)
+// by Philox 4×32-10 (Salmon et al., SC 2011). Normal and uniform ones are float32.
 Value random_normal(Graph& graph, const Shape& shape, double mean = 0, double stddev = 1);
 Value random_uniform(Graph& graph, const Shape& shape, double low = 0, double high = 1);
 /// int32 in [low, high).
