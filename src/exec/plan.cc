@@ -4,21 +4,14 @@
 #include <numeric>
 
 #include "base/clock.h"
-#include "exec/node_order.h"
-#include "exec/plan_roots.h"
-#include "exec/value_memory.h"
-#include "exec/variable_reads.h"
+#include "exec/instruction_writer.h"
 #include "kernels/evaluate.h"
 #include "paceline/op.h"
 
 namespace paceline {
 namespace {
 
-using Kind = Instruction::Kind;
-
-// Turns a scheduled graph into instructions. A contribution is *settled* before the node at its
-// position runs: by then the last kernel that reads the variable or the contribution has run. What
-// is settled at the end waits for the copies there, which may still read variables.
+// Decides where every value lives and when every contribution is handed over.
 class PlanMaker {
  public:
   PlanMaker(const PlanRequest& request, std::span<const VariableSpec> specs, Device& device)
@@ -37,22 +30,12 @@ class PlanMaker {
     find_inputs();
     memory_->share_in_place();
     make_kernels();
-    emit();
+    write_instructions({order_, reads_, updates_, last_copies_, assignments_}, *memory_, *plan_);
     memory_->lay_out(*plan_);
     return std::move(plan_);
   }
 
  private:
-  struct Copy {
-    SlotIndex from, to;
-  };
-  struct Update {
-    PlannedUpdate root;
-    SlotIndex place = -1;
-    int written_by = -1;  // position; −1: it is copied when it is settled
-    int settled = 0;
-  };
-
   void rewrite_graph() {
     const PlanRoots roots = PlanRoots::of(request_, specs_);
     // Folded with naive kernels: a device that only takes time would fold to nothing.
@@ -113,13 +96,13 @@ class PlanMaker {
 
   void settle_updates() {
     for (const PlannedUpdate& root : roots_.updates) updates_.push_back(planned(root));
-    for (Update& update : updates_) settle(update);
+    for (PlacedUpdate& update : updates_) settle(update);
   }
 
   // A kernel can write straight into the place when its output is memory of the step, wanted by
   // nobody after the contribution is handed over.
-  Update planned(const PlannedUpdate& root) {
-    Update update{root};
+  PlacedUpdate planned(const PlannedUpdate& root) {
+    PlacedUpdate update{root};
     const Value value = root.written();
     const int storage = memory_->storage_of(value);
     const int written_by = memory_->life(storage).defined;
@@ -142,7 +125,7 @@ class PlanMaker {
     return update;
   }
 
-  void settle(Update& update) {
+  void settle(PlacedUpdate& update) {
     int last = memory_->life(memory_->storage_of(update.root.written())).last();
     for (const VariableReads& read : reads_) {
       if (read.variable != update.root.variable) continue;
@@ -170,7 +153,7 @@ class PlanMaker {
     for (const VariableReads* read : by_need) {
       if (memory_->life(memory_->storage_of(read->node->output(0))).is_read()) bind(*read);
     }
-    for (const Update& update : updates_) {
+    for (const PlacedUpdate& update : updates_) {
       auto use =
           std::ranges::find(plan_->binding.uses, update.root.variable, &PlanBinding::Use::variable);
       if (use == plan_->binding.uses.end()) {
@@ -226,75 +209,6 @@ class PlanMaker {
     }
   }
 
-  void emit() {
-    for (int position = 0; position < memory_->end(); ++position) {
-      if (position == int(order_.prologue)) plan_->prologue = plan_->instructions.size();
-      emit_settled(position);
-      emit_needs(position);
-      emit_node(position);
-    }
-    if (memory_->end() == int(order_.prologue)) plan_->prologue = plan_->instructions.size();
-    emit_needs(memory_->end());
-    for (const Copy& copy : last_copies_) emit_copy(copy);
-    emit_contribution_copies(memory_->end());
-    for (const Copy& copy : assignments_) emit_copy(copy);
-    emit_ready(memory_->end());
-  }
-
-  void emit_settled(int position) {
-    emit_contribution_copies(position);
-    emit_ready(position);
-  }
-
-  void emit_contribution_copies(int position) {
-    for (const Update& update : updates_) {
-      if (update.settled != position || update.written_by >= 0) continue;
-      emit_place(update);
-      emit_copy({memory_->slot(update.root.written()), update.place});
-    }
-  }
-
-  void emit_ready(int position) {
-    for (const Update& update : updates_) {
-      if (update.settled != position) continue;
-      Instruction ready{Kind::kReady, update.root.variable, -1, {}, {}};
-      if (update.root.sparse()) {
-        ready.inputs = {memory_->slot(update.root.ids), memory_->slot(update.root.count)};
-      }
-      plan_->instructions.push_back(std::move(ready));
-    }
-  }
-
-  void emit_needs(int position) {
-    for (const VariableReads& read : reads_) {
-      const SlotIndex slot = memory_->slot(read.node->output(0));
-      const auto& life = memory_->life(memory_->storage_of(read.node->output(0)));
-      if (life.first_read != position) continue;
-      plan_->instructions.push_back({Kind::kNeed, read.variable, -1, {}, {slot}});
-    }
-  }
-
-  void emit_place(const Update& update) {
-    plan_->instructions.push_back({Kind::kPlace, update.root.variable, -1, {}, {update.place}});
-  }
-
-  void emit_copy(const Copy& copy) {
-    plan_->instructions.push_back({Kind::kCopy, -1, -1, {copy.from}, {copy.to}});
-  }
-
-  void emit_node(int position) {
-    for (const Update& update : updates_) {
-      if (update.written_by == position) emit_place(update);
-    }
-    const Node& node = *order_.nodes[std::size_t(position)];
-    Instruction run{Kind::kRun, -1, position, {}, {}};
-    for (const Value& input : node.inputs()) run.inputs.push_back(memory_->slot(input));
-    for (int i = 0; i < int(node.outputs().size()); ++i) {
-      run.outputs.push_back(memory_->slot(node.output(i)));
-    }
-    plan_->instructions.push_back(std::move(run));
-  }
-
   const PlanRequest& request_;
   std::span<const VariableSpec> specs_;
   Device& device_;
@@ -304,8 +218,8 @@ class PlanMaker {
   NodeOrder order_;
   std::unique_ptr<ValueMemory> memory_;
   std::vector<int> kept_;  // storages that are read after the step
-  std::vector<Copy> last_copies_, assignments_;
-  std::vector<Update> updates_;
+  std::vector<PlannedCopy> last_copies_, assignments_;
+  std::vector<PlacedUpdate> updates_;
 };
 
 }  // namespace

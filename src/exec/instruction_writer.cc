@@ -1,0 +1,91 @@
+#include "exec/instruction_writer.h"
+
+namespace paceline {
+namespace {
+
+using Kind = Instruction::Kind;
+
+class InstructionWriter {
+ public:
+  InstructionWriter(const StepSchedule& step, const ValueMemory& memory, Plan& plan)
+      : step_(step), memory_(memory), plan_(plan) {}
+
+  // What is settled at the end waits for the copies there, which may still read variables.
+  void write() {
+    const int end = memory_.end(), prologue = int(step_.order.prologue);
+    for (int position = 0; position < end; ++position) {
+      if (position == prologue) plan_.prologue = plan_.instructions.size();
+      write_contribution_copies(position);
+      write_ready(position);
+      write_needs(position);
+      write_node(position);
+    }
+    if (end == prologue) plan_.prologue = plan_.instructions.size();
+    write_needs(end);
+    for (const PlannedCopy& copy : step_.last_copies) write_copy(copy);
+    write_contribution_copies(end);
+    for (const PlannedCopy& copy : step_.assignments) write_copy(copy);
+    write_ready(end);
+  }
+
+ private:
+  void write_contribution_copies(int position) {
+    for (const PlacedUpdate& update : step_.updates) {
+      if (update.settled != position || update.written_by >= 0) continue;
+      write_place(update);
+      write_copy({memory_.slot(update.root.written()), update.place});
+    }
+  }
+
+  void write_ready(int position) {
+    for (const PlacedUpdate& update : step_.updates) {
+      if (update.settled != position) continue;
+      Instruction ready{Kind::kReady, update.root.variable, -1, {}, {}};
+      if (update.root.sparse()) {
+        ready.inputs = {memory_.slot(update.root.ids), memory_.slot(update.root.count)};
+      }
+      plan_.instructions.push_back(std::move(ready));
+    }
+  }
+
+  void write_needs(int position) {
+    for (const VariableReads& read : step_.reads) {
+      const Value variable = read.node->output(0);
+      if (memory_.life(memory_.storage_of(variable)).first_read != position) continue;
+      plan_.instructions.push_back({Kind::kNeed, read.variable, -1, {}, {memory_.slot(variable)}});
+    }
+  }
+
+  void write_node(int position) {
+    for (const PlacedUpdate& update : step_.updates) {
+      if (update.written_by == position) write_place(update);
+    }
+    const Node& node = *step_.order.nodes[std::size_t(position)];
+    Instruction run{Kind::kRun, -1, position, {}, {}};
+    for (const Value& input : node.inputs()) run.inputs.push_back(memory_.slot(input));
+    for (int i = 0; i < int(node.outputs().size()); ++i) {
+      run.outputs.push_back(memory_.slot(node.output(i)));
+    }
+    plan_.instructions.push_back(std::move(run));
+  }
+
+  void write_place(const PlacedUpdate& update) {
+    plan_.instructions.push_back({Kind::kPlace, update.root.variable, -1, {}, {update.place}});
+  }
+
+  void write_copy(const PlannedCopy& copy) {
+    plan_.instructions.push_back({Kind::kCopy, -1, -1, {copy.from}, {copy.to}});
+  }
+
+  const StepSchedule& step_;
+  const ValueMemory& memory_;
+  Plan& plan_;
+};
+
+}  // namespace
+
+void write_instructions(const StepSchedule& step, const ValueMemory& memory, Plan& plan) {
+  InstructionWriter(step, memory, plan).write();
+}
+
+}  // namespace paceline
