@@ -65,6 +65,14 @@ TEST_F(GraphTest, InputsMustBeValuesOfThisGraph) {
                [&] { graph_.apply("relu", {Value()}); });
 }
 
+TEST_F(GraphTest, ADefaultMadeValueIsRefusedWhereverItIsUsed) {
+  const Value none;
+  for (const auto& use : std::vector<std::function<void()>>{
+           [&] { none.graph(); }, [&] { none.shape(); }, [&] { none.name(); }}) {
+    EXPECT_THROW(use(), Error);
+  }
+}
+
 TEST_F(GraphTest, NodesGetUniqueNamesInTheirScopes) {
   const Value x = graph_.input("x", {2});
   EXPECT_EQ(graph_.apply("relu", {x}).name(), "relu");
