@@ -16,11 +16,16 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options, Clock& clock) 
                 fmt::format("--threads: at least 1, not {}", options.threads));
   }
   std::vector<KernelTable> tables;
-  if (options.kind == "sim") return std::make_unique<SimDevice>(options, clock);
-  if (options.kind == "cpu") tables.push_back(cpu_kernels());
+  if (options.kind == "cpu" || options.kind == "sim") tables.push_back(cpu_kernels());
+  tables.push_back(naive_kernels());
   if (options.kind == "cpu" || options.kind == "naive") {
-    tables.push_back(naive_kernels());
     return std::make_unique<HostDevice>(options, std::move(tables));
+  }
+  if (options.kind == "sim") {
+    DeviceOptions one_thread = options;
+    one_thread.threads = 1;
+    return std::make_unique<SimDevice>(options, clock,
+                                       std::make_unique<HostDevice>(one_thread, std::move(tables)));
   }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("--device: cpu, sim or naive, not {}", options.kind));

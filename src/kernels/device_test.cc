@@ -194,7 +194,25 @@ TEST(SimLateTest, ASleepThatEndsLateDoesNotAddUp) {
   EXPECT_EQ(clock.now(), TimePoint(milliseconds(4001)));
 }
 
-TEST(SimOutputTest, IndicesAndScalarsAreZeroed) {
+// A simulated worker must push as many rows as a real one.
+TEST(SimOutputTest, IdsAreComputed) {
+  ManualClock clock;
+  const auto device = make_device(sim_options(0, 1), clock);
+  Graph graph;
+  const Value flat = reshape(graph.input("ids", {2, 3}, DType::kInt32), {6});
+  const Value rows = graph.input("rows", {6, 1});
+  const Node& sums =
+      graph.apply("sum_rows", {flat, rows}, {{"table_rows", std::int64_t{9}}}).node();
+  const Value all[] = {sums.output(0), sums.output(1), sums.output(2)};
+  const Tensor ids = Tensor::of<std::int32_t>({2, 3}, {4, 2, 4, 8, 2, 4});
+  const Tensor nothing = Tensor::of<float>({6, 1}, {1, 2, 3, 4, 5, 6});
+  const auto result = evaluate_graph(all, {{"ids", ids}, {"rows", nothing}}, *device);
+  EXPECT_EQ(*result[2].data<std::int32_t>().data(), 3);
+  EXPECT_THAT(result[0].data<std::int32_t>().first(3), testing::ElementsAre(2, 4, 8));
+  EXPECT_THAT(result[1].data<float>(), testing::Each(0)) << "no sums are computed";
+}
+
+TEST(SimOutputTest, OtherIndicesAndScalarsAreZeroed) {
   ManualClock clock;
   const auto device = make_device(sim_options(0, 1), clock);
   Graph graph;

@@ -1,4 +1,5 @@
-// A device that only takes time: shapes and memory are real, nothing is computed, no core is used.
+// A device that only takes time: shapes and memory are real, nothing is computed but row ids, no
+// core is used.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@ struct SimPlan {
 
 class SimDevice : public Device {
  public:
-  SimDevice(const DeviceOptions& options, Clock& clock);
+  /// `host` computes ids: which rows a step needs and pushes must be as many as on a real device.
+  SimDevice(const DeviceOptions& options, Clock& clock, std::unique_ptr<Device> host);
 
   std::string name() const override;
   std::unique_ptr<Kernel> make_kernel(const Node& node) override;
@@ -26,6 +28,7 @@ class SimDevice : public Device {
 
  private:
   const DeviceOptions options_;
+  const std::unique_ptr<Device> host_;
   SimTimeline timeline_;
   std::shared_ptr<SimPlan> plan_;
 };
