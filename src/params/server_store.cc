@@ -21,8 +21,7 @@ class ServerStoreImpl : public ServerStore {
  public:
   ServerStoreImpl(const ServerStoreOptions& options, std::vector<VariableSpec> variables)
       : options_(options),
-        core_(std::move(variables), int(options.spec.ps.size()), options.spin,
-              options.reply_timeout),
+        core_(std::move(variables), int(options.spec.ps.size()), options.reply_timeout),
         steps_{.core = core_,
                .connections = connections_,
                .held = std::vector<Held>(core_.variables().size(), Held::kNothing),
@@ -94,6 +93,7 @@ void ServerStoreImpl::join_all() {
     joining.connect(*connections_.back());
   }
   for (const auto& ps : connections_) joining.agree(*ps);
+  if (options_.spin) core_.start_spinning();
 }
 
 void ServerStoreImpl::wait_initialised() {

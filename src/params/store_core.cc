@@ -9,11 +9,9 @@ void SendSpace::sent(void* context) {
   if (--space.in_flight == 0) space.wakeup->notify();
 }
 
-StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, bool spin,
-                     Duration reply_timeout)
+StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout)
     : variables_(std::move(variables)),
       pieces_(place_variables(variables_, num_ps)),
-      spin_(spin),
       reply_timeout_(reply_timeout),
       spaces_(variables_.size()),
       arrivals_(pieces_.size()) {

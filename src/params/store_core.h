@@ -42,7 +42,7 @@ struct ReadTarget {
 /// and waits; threads of the link fill.
 class StoreCore {
  public:
-  StoreCore(std::vector<VariableSpec> variables, int num_ps, bool spin, Duration reply_timeout);
+  StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout);
 
   std::span<const VariableSpec> variables() const { return variables_; }
   std::span<const Piece> pieces() const { return pieces_; }
@@ -68,6 +68,12 @@ class StoreCore {
   void check() const;
 
   void set_link(Link* link) { link_ = link; }
+  /// From now on waits poll and never sleep. The link leaves all that comes to them, between waits
+  /// too: else every reply would wake a thread of the link as well.
+  void start_spinning() {
+    link_->set_spinning(true);
+    spinning_ = true;
+  }
   Deadline reply_deadline() const { return Deadline::after(reply_timeout_); }
   Duration reply_timeout() const { return reply_timeout_; }
   void notify() { wakeup_.notify(); }
@@ -95,28 +101,12 @@ class StoreCore {
   struct Arrival {
     std::atomic<std::int64_t> expected{0}, arrived{0};
   };
-  // Where a wait never sleeps, the link leaves all that comes to it.
-  class SpinScope {
-   public:
-    SpinScope(Link& link, bool spin) : link_(spin ? &link : nullptr) {
-      if (link_ != nullptr) link_->set_spinning(true);
-    }
-    ~SpinScope() {
-      if (link_ != nullptr) link_->set_spinning(false);
-    }
-    SpinScope(const SpinScope&) = delete;
-    SpinScope& operator=(const SpinScope&) = delete;
-
-   private:
-    Link* link_;
-  };
   // Spins for a little before the caller sleeps: a reply is often on its way.
   template <typename Predicate>
   bool poll_for(Predicate&& come, Deadline deadline) {
     if (come()) return true;
     const TimePoint end =
-        spin_ ? deadline.time() : std::chrono::steady_clock::now() + LinkOptions{}.spin;
-    const SpinScope scope(*link_, spin_);
+        spinning_ ? deadline.time() : std::chrono::steady_clock::now() + LinkOptions{}.spin;
     while (std::chrono::steady_clock::now() < end) {
       link_->help();
       if (come()) return true;
@@ -126,7 +116,6 @@ class StoreCore {
 
   const std::vector<VariableSpec> variables_;
   const std::vector<Piece> pieces_;
-  const bool spin_;
   const Duration reply_timeout_;
   std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
   std::vector<Tensor> values_;
@@ -134,6 +123,7 @@ class StoreCore {
   std::deque<Arrival> arrivals_;  // by piece
   Wakeup wakeup_;
   Link* link_ = nullptr;
+  bool spinning_ = false;
 
   std::atomic<ReadTarget*> reading_{nullptr};
   std::unique_ptr<ReadTarget> read_;
