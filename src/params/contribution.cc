@@ -13,14 +13,14 @@ namespace {
 
 }  // namespace
 
-void IncomingStep::begin(std::int64_t step, StepBegin begin, bool counts) {
+void IncomingStep::begin(std::int64_t step, const StepBegin& begin, bool counts) {
   if (open_) fail(fmt::format("step {} begins before step {} has ended", step, step_));
   if (begin.learning_rates.size() != shard_.variables().size()) {
     fail(fmt::format("{} learning rates for {} variables", begin.learning_rates.size(),
                      shard_.variables().size()));
   }
   step_ = step;
-  begin_ = std::move(begin);
+  begin_ = begin;
   counts_ = counts;
   open_ = true;
 }
@@ -53,7 +53,7 @@ void IncomingStep::start(std::size_t position, IncomingPiece& piece) {
 }
 
 void IncomingStep::set_rows(std::size_t position, std::int64_t step,
-                            std::vector<std::int32_t> rows) {
+                            std::span<const std::int32_t> rows) {
   check_step(step, MessageType::kRowIds);
   const ShardPiece& target = shard_.at(position);
   IncomingPiece& piece = pieces_[position];
@@ -67,7 +67,7 @@ void IncomingStep::set_rows(std::size_t position, std::int64_t step,
                        target.variable().name, target.where().id));
     }
   }
-  piece.rows = std::move(rows);
+  piece.rows.assign(rows.begin(), rows.end());
   start(position, piece);
 }
 

@@ -30,7 +30,7 @@ class IncomingStep {
   explicit IncomingStep(Shard& shard) : shard_(shard), pieces_(shard.size()) {}
 
   /// `counts`: false when this step was applied before and must not be again.
-  void begin(std::int64_t step, StepBegin begin, bool counts);
+  void begin(std::int64_t step, const StepBegin& begin, bool counts);
   bool open() const { return open_; }
   bool counts() const { return counts_; }
   bool clipped() const { return begin_.clipped; }
@@ -39,7 +39,7 @@ class IncomingStep {
   RuleStep rule_step(std::size_t position, float clip_scale) const;
 
   /// kRowIds: the rows that the chunks which follow are.
-  void set_rows(std::size_t position, std::int64_t step, std::vector<std::int32_t> rows);
+  void set_rows(std::size_t position, std::int64_t step, std::span<const std::int32_t> rows);
   /// kChunk: where its payload goes.
   std::span<std::byte> place(const FrameHeader& header);
   /// kChunk: it has come.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 
 #include "params/variable_wire.h"
 #include "params/wire.h"
@@ -105,20 +106,17 @@ JobState decode_job_state(std::span<const std::byte> payload) {
   return state;
 }
 
-StepBegin decode_step_begin(std::span<const std::byte> payload) {
+void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin) {
   WireReader reader(payload, "step_begin");
-  StepBegin begin;
   begin.clipped = reader.get<std::uint8_t>() != 0;
   begin.examples = reader.get<std::int64_t>();
   const std::size_t count = reader.get_count(sizeof(float));
-  begin.learning_rates = reader.get_all<float>(count);
+  reader.get_all(count, begin.learning_rates);
   reader.end();
-  return begin;
 }
 
-StepEnd decode_step_end(std::span<const std::byte> payload) {
+void decode_step_end(std::span<const std::byte> payload, StepEnd& end) {
   WireReader reader(payload, "step_end");
-  StepEnd end;
   end.clip_scale = reader.get<float>();
   const std::size_t count = reader.get_count(9);
   end.entries.resize(count);
@@ -126,16 +124,13 @@ StepEnd decode_step_end(std::span<const std::byte> payload) {
     entry.piece = reader.get<std::uint32_t>();
     entry.contributed = reader.get<std::uint8_t>() != 0;
     const std::size_t rows = reader.get_count(sizeof(std::int32_t));
-    entry.next_rows = reader.get_all<std::int32_t>(rows);
+    reader.get_all(rows, entry.next_rows);
   }
   reader.end();
-  return end;
 }
 
-std::vector<std::byte> encode_number(std::int64_t number) {
-  std::vector<std::byte> bytes;
-  WireWriter(bytes).put(number);
-  return bytes;
+std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number) {
+  return std::bit_cast<std::array<std::byte, sizeof(number)>>(number);
 }
 
 std::int64_t decode_number(std::span<const std::byte> payload, MessageType type) {
@@ -160,22 +155,20 @@ std::string decode_text(std::span<const std::byte> payload, MessageType type) {
   return text;
 }
 
-std::vector<std::uint32_t> decode_pieces(std::span<const std::byte> payload, MessageType type) {
+void decode_pieces(std::span<const std::byte> payload, MessageType type,
+                   std::vector<std::uint32_t>& pieces) {
   const std::string name = name_of(type);
   WireReader reader(payload, name);
-  std::vector<std::uint32_t> pieces =
-      reader.get_all<std::uint32_t>(payload.size() / sizeof(std::uint32_t));
+  reader.get_all(payload.size() / sizeof(std::uint32_t), pieces);
   reader.end();
-  return pieces;
 }
 
-std::vector<std::int32_t> decode_rows(std::span<const std::byte> payload, MessageType type) {
+void decode_rows(std::span<const std::byte> payload, MessageType type,
+                 std::vector<std::int32_t>& rows) {
   const std::string name = name_of(type);
   WireReader reader(payload, name);
-  std::vector<std::int32_t> rows =
-      reader.get_all<std::int32_t>(payload.size() / sizeof(std::int32_t));
+  reader.get_all(payload.size() / sizeof(std::int32_t), rows);
   reader.end();
-  return rows;
 }
 
 }  // namespace paceline

@@ -1,6 +1,8 @@
 // What tasks say to each other, and how it is laid out in a frame's payload. Format: docs/wire.md.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -101,7 +103,7 @@ std::vector<std::byte> encode(const Hello& hello);
 std::vector<std::byte> encode(const Welcome& welcome);
 std::vector<std::byte> encode(const Declare& declare);
 std::vector<std::byte> encode(const JobState& state);
-std::vector<std::byte> encode_number(std::int64_t number);
+std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number);
 std::vector<std::byte> encode_text(std::string_view text);
 
 /// All throw kDataLoss naming the message.
@@ -109,13 +111,18 @@ Hello decode_hello(std::span<const std::byte> payload);
 Welcome decode_welcome(std::span<const std::byte> payload);
 Declare decode_declare(std::span<const std::byte> payload);
 JobState decode_job_state(std::span<const std::byte> payload);
-StepBegin decode_step_begin(std::span<const std::byte> payload);
-StepEnd decode_step_end(std::span<const std::byte> payload);
 std::int64_t decode_number(std::span<const std::byte> payload, MessageType type);
 std::string decode_text(std::span<const std::byte> payload, MessageType type);
+
+/// Messages of every step: read into memory that is used again, so that they allocate nothing once
+/// it is large enough.
+void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin);
+void decode_step_end(std::span<const std::byte> payload, StepEnd& end);
 /// Piece ids (kPull, kRead).
-std::vector<std::uint32_t> decode_pieces(std::span<const std::byte> payload, MessageType type);
+void decode_pieces(std::span<const std::byte> payload, MessageType type,
+                   std::vector<std::uint32_t>& pieces);
 /// Row ids (kPullRows, kRowIds).
-std::vector<std::int32_t> decode_rows(std::span<const std::byte> payload, MessageType type);
+void decode_rows(std::span<const std::byte> payload, MessageType type,
+                 std::vector<std::int32_t>& rows);
 
 }  // namespace paceline

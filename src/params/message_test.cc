@@ -64,17 +64,21 @@ TEST(Message, TruncatedOrFollowedByMoreIsRefused) {
 
 // Whatever bytes come, a decoder gives a message or throws Error.
 TEST(Message, RandomBytesNeverDoMoreThanThrow) {
+  StepBegin step_begin;
+  StepEnd step_end;
+  std::vector<std::uint32_t> pieces;
+  std::vector<std::int32_t> rows;
   const std::vector<std::function<void(std::span<const std::byte>)>> decoders = {
       [](auto bytes) { decode_hello(bytes); },
       [](auto bytes) { decode_welcome(bytes); },
       [](auto bytes) { decode_declare(bytes); },
       [](auto bytes) { decode_job_state(bytes); },
-      [](auto bytes) { decode_step_begin(bytes); },
-      [](auto bytes) { decode_step_end(bytes); },
+      [&](auto bytes) { decode_step_begin(bytes, step_begin); },
+      [&](auto bytes) { decode_step_end(bytes, step_end); },
       [](auto bytes) { decode_number(bytes, MessageType::kStepDone); },
       [](auto bytes) { decode_text(bytes, MessageType::kRefuse); },
-      [](auto bytes) { decode_pieces(bytes, MessageType::kPull); },
-      [](auto bytes) { decode_rows(bytes, MessageType::kRowIds); }};
+      [&](auto bytes) { decode_pieces(bytes, MessageType::kPull, pieces); },
+      [&](auto bytes) { decode_rows(bytes, MessageType::kRowIds, rows); }};
   Declare declare{.variables = some_variables(), .pieces = {}};
   declare.pieces = place_variables(declare.variables, 2);
   const std::vector<std::byte> good = encode(declare);

@@ -40,8 +40,8 @@ std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
     fail(fmt::format("{} of {} bytes {}", name_of(type), header.payload_bytes,
                      greeted_ ? "is too long" : "before a hello"));
   }
-  if (control_.size() < header.payload_bytes) control_.resize(header.payload_bytes);
-  return std::span(control_).first(header.payload_bytes);
+  if (messages_.bytes.size() < header.payload_bytes) messages_.bytes.resize(header.payload_bytes);
+  return std::span(messages_.bytes).first(header.payload_bytes);
 }
 
 void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
@@ -78,8 +78,7 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
     case MessageType::kStepBegin:
       return on_step_begin(header, payload);
     case MessageType::kRowIds:
-      return incoming().set_rows(shard().position(header.id), std::int64_t(header.step),
-                                 decode_rows(payload, type));
+      return on_row_ids(header, payload);
     case MessageType::kChunk:
       return on_chunk(header, payload);
     case MessageType::kStepEnd:
@@ -137,9 +136,11 @@ void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> p
   const MessageType type{header.type};
   if (type == MessageType::kPullRows) {
     ShardPiece& piece = all.at(all.position(header.id));
-    return replies_.send_rows(piece, decode_rows(payload, type), header.step);
+    decode_rows(payload, type, messages_.rows);
+    return replies_.send_rows(piece, messages_.rows, header.step);
   }
-  for (const std::uint32_t id : decode_pieces(payload, type)) {
+  decode_pieces(payload, type, messages_.pieces);
+  for (const std::uint32_t id : messages_.pieces) {
     ShardPiece& piece = all.at(all.position(id));
     if (type == MessageType::kPull) {
       replies_.send_values(piece, header.step);
@@ -151,12 +152,17 @@ void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> p
 
 void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::byte> payload) {
   shard();
-  StepBegin begin = decode_step_begin(payload);
+  decode_step_begin(payload, messages_.step_begin);
   job_.account().contribution_at(frame_began_);
   const std::int64_t step = std::int64_t(header.step);
   const bool counts = job_.begin_step(*this, step);
-  incoming().begin(step, std::move(begin), counts);
+  incoming().begin(step, messages_.step_begin, counts);
   last_step_ = step;
+}
+
+void ServerPeer::on_row_ids(const FrameHeader& header, std::span<const std::byte> payload) {
+  decode_rows(payload, MessageType::kRowIds, messages_.rows);
+  incoming().set_rows(shard().position(header.id), std::int64_t(header.step), messages_.rows);
 }
 
 void ServerPeer::on_chunk(const FrameHeader& header, std::span<const std::byte> payload) {
@@ -206,7 +212,8 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   if (!incoming().open() || std::int64_t(header.step) != incoming_->step()) {
     fail(fmt::format("the end of step {}, which has not begun", header.step));
   }
-  const StepEnd end = decode_step_end(payload);
+  const StepEnd& end = messages_.step_end;
+  decode_step_end(payload, messages_.step_end);
   for (const StepEnd::Entry& entry : end.entries) {
     const std::size_t position = shard().position(entry.piece);
     if (entry.contributed) end_contribution(position, end.clip_scale);
@@ -224,7 +231,7 @@ void ServerPeer::on_closed(const Error& error) {
   job_.closed(*this, error);
   replies_.drop();
   incoming_.reset();
-  control_ = {};
+  messages_ = {};
 }
 
 }  // namespace paceline

@@ -44,6 +44,7 @@ class ServerPeer : public Receiver {
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
   void on_hello(std::span<const std::byte> payload);
   void on_write(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_row_ids(const FrameHeader& header, std::span<const std::byte> payload);
   void on_pull(const FrameHeader& header, std::span<const std::byte> payload);
   void on_step_begin(const FrameHeader& header, std::span<const std::byte> payload);
   void on_chunk(const FrameHeader& header, std::span<const std::byte> payload);
@@ -58,7 +59,15 @@ class ServerPeer : public Receiver {
   ServerJob& job_;
   const std::string address_;
   Replies replies_;
-  std::vector<std::byte> control_;
+  /// Small messages, as they came and decoded; every step uses this memory again.
+  struct Messages {
+    std::vector<std::byte> bytes;
+    StepBegin step_begin;
+    StepEnd step_end;
+    std::vector<std::uint32_t> pieces;
+    std::vector<std::int32_t> rows;
+  };
+  Messages messages_;
   Shard* working_ = nullptr;  // once it is initialised
   std::optional<IncomingStep> incoming_;
   TimePoint frame_began_{};

@@ -300,7 +300,7 @@ std::vector<Attack> attacks() {
       {"pull_of_an_unknown_piece", message(MessageType::kPull, words({7}))},
       {"pull_rows_out_of_range", message(MessageType::kPullRows, words({99}), {.id = 1})},
       {"write_by_another_than_the_chief", message(MessageType::kWrite, words({1}), {.id = 0})},
-      {"initialised_by_another_than_the_chief", message(MessageType::kWriteEnd, encode_number(9))},
+      {"initialised_by_another_than_the_chief", message(MessageType::kWriteEnd, words({9, 0}))},
       {"random_bytes",
        [](Stranger& peer) {
          for (std::uint64_t i = 0; i < 200; ++i) {

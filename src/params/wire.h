@@ -57,11 +57,17 @@ class WireReader {
     std::memcpy(&value, take(1, sizeof(T)).data(), sizeof(T));
     return value;
   }
+  /// Into a caller's vector, which keeps its capacity when it is used again.
+  template <typename T>
+  void get_all(std::size_t count, std::vector<T>& values) {
+    const std::span<const std::byte> bytes = take(count, sizeof(T));
+    values.resize(count);
+    if (count > 0) std::memcpy(values.data(), bytes.data(), bytes.size());
+  }
   template <typename T>
   std::vector<T> get_all(std::size_t count) {
-    const std::span<const std::byte> bytes = take(count, sizeof(T));
-    std::vector<T> values(count);
-    if (count > 0) std::memcpy(values.data(), bytes.data(), bytes.size());
+    std::vector<T> values;
+    get_all(count, values);
     return values;
   }
   /// A count of items that take at least `least_bytes` each.
