@@ -9,7 +9,6 @@
 namespace paceline {
 namespace {
 
-constexpr Duration kFirstSay = std::chrono::seconds(1);
 constexpr Duration kSayEvery = std::chrono::seconds(10);
 constexpr Duration kFirstBackOff = std::chrono::milliseconds(20);
 // A worker is to be there within a second of its ps.
@@ -26,7 +25,7 @@ Joining::Joining(const ServerStoreOptions& options, StoreCore& core, Link& link)
       link_(link),
       deadline_(Deadline::after(options.join_timeout)),
       incarnation_(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count())),
-      next_say_(now() + kFirstSay) {}
+      next_say_(now() + options.say_after) {}
 
 void Joining::say_waiting(const std::string& what) {
   if (now() < next_say_) return;
@@ -35,7 +34,7 @@ void Joining::say_waiting(const std::string& what) {
 }
 
 bool Joining::wait(const std::string& what, Deadline deadline, const std::function<bool()>& come) {
-  next_say_ = now() + kFirstSay;
+  next_say_ = now() + options_.say_after;
   while (!deadline.passed()) {
     if (core_.wait(Deadline::at(std::min(deadline.time(), next_say_)), come)) return true;
     say_waiting(what);
@@ -62,7 +61,7 @@ bool Joining::try_once(PsConnection& ps, std::string& reason) {
 
 void Joining::connect(PsConnection& ps) {
   std::string reason = "was not there";
-  next_say_ = now() + kFirstSay;
+  next_say_ = now() + options_.say_after;
   for (Duration back_off = kFirstBackOff; !try_once(ps, reason);
        back_off = std::min(back_off * 3 / 2, kLongestBackOff)) {
     if (deadline_.passed()) too_late(ps, "could not be reached: " + reason);

@@ -43,7 +43,8 @@ struct ServerStoreOptions {
   bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)
   /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
   std::int64_t last_step = 0;
-  std::function<void(const std::string&)> say;  // "waiting for ps:0 at …": a line for the user
+  std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user
+  Duration say_after = std::chrono::seconds(1);  // of waiting
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
 };

@@ -11,6 +11,8 @@
 namespace paceline {
 namespace {
 
+// What a quiet worker waits for is worth a line only when the user would wonder.
+constexpr Duration kQuietWait = std::chrono::seconds(5);
 // Long enough to cost nothing, short enough for Ctrl-C.
 constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
 
@@ -46,9 +48,8 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.join_timeout = from_seconds(cluster_.join_timeout_s);
   server.spin = options.spin;
   server.last_step = options.run.steps.value_or(0);
-  server.say = [quiet = options.run.quiet](const std::string& line) {
-    if (!quiet) say(line);
-  };
+  server.say = say;
+  if (options.run.quiet) server.say_after = kQuietWait;
   std::unique_ptr<ServerStore> joined = ServerStore::join(server, std::move(variables));
   server_ = joined.get();
   store_ = std::move(joined);
