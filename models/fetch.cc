@@ -43,14 +43,28 @@ Seconds time_steps(std::int64_t steps, const std::function<void()>& step) {
   return times;
 }
 
-void measure(Session& session, const Graph& graph, const FetchShape& shape, const FetchGraph& fetch,
-             std::int64_t steps) {
+Seconds time_own(Session& session, const Graph& graph, const FetchGraph& fetch,
+                 std::int64_t steps) {
   // X and the own W stay as they are.
   session.evaluate_in_place(graph, {&fetch.own, 1},
                             [&](Feed& feed) { feed.normal(fetch.x).normal(fetch.own_w); });
-  const Seconds own = time_steps(steps, [&] {
-    session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr);
-  });
+  return time_steps(steps, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); });
+}
+
+// Alone there is nothing to fetch from.
+void measure_alone(Session& session, const Graph& graph, const FetchShape& shape,
+                   const FetchGraph& fetch, std::int64_t steps) {
+  const Seconds own = time_own(session, graph, fetch, steps);
+  session.print(fmt::format("Local GEMM Time: {:.7f}", mean(own)));
+  const std::string section = "fetch/" + shape.str();
+  session.report(section, "local_us", median_us(own));
+  session.report(section, "remote_us", std::nullopt);
+  session.report(section, "added_us", std::nullopt);
+}
+
+void measure(Session& session, const Graph& graph, const FetchShape& shape, const FetchGraph& fetch,
+             std::int64_t steps) {
+  const Seconds own = time_own(session, graph, fetch, steps);
   const Seconds remote = time_steps(steps, [&] {
     session.fetch(graph, {&fetch.remote, 1}, nullptr);
   });
@@ -137,8 +151,13 @@ void FetchModel::run(const Cluster& cluster, const RunOptions& run,
     session_options.rewritten_variables.push_back(parts.back().remote_w.name());
   }
   Session session(graph, cluster, run, session_options);
+  const bool alone = !cluster.distributed();
+  if (alone) {
+    session.print("no ps: nothing is fetched; --ps 1 --workers 1 measures what that adds");
+  }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    measure(session, graph, shapes[i], parts[i], steps_of(options));
+    const auto part = alone ? measure_alone : measure;
+    part(session, graph, shapes[i], parts[i], steps_of(options));
   }
 }
 
