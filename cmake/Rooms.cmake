@@ -19,7 +19,8 @@ function(add_room name)
   target_compile_options(paceline_${name} PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(paceline_${name} PUBLIC ${ROOM_LIBRARIES})
   set_target_properties(paceline_${name} PROPERTIES LINKER_LANGUAGE CXX
-                                                    POSITION_INDEPENDENT_CODE ON)
+                                                    POSITION_INDEPENDENT_CODE ON
+                                                    UNITY_BUILD ${PACELINE_UNITY})
   if(PACELINE_ROOMS)
     list(GET PACELINE_ROOMS -1 below)
     target_link_libraries(paceline_${name} PUBLIC paceline_${below})
@@ -60,6 +61,7 @@ function(add_models)
     return()
   endif()
   add_library(paceline_models STATIC ${sources})
+  set_target_properties(paceline_models PROPERTIES UNITY_BUILD ${PACELINE_UNITY})
   target_include_directories(paceline_models PUBLIC ${PROJECT_SOURCE_DIR})
   target_compile_options(paceline_models PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(paceline_models PUBLIC paceline PRIVATE fmt::fmt)
@@ -78,8 +80,9 @@ function(add_tools)
     return()
   endif()
   add_executable(paceline_command ${sources})
-  set_target_properties(paceline_command PROPERTIES OUTPUT_NAME paceline RUNTIME_OUTPUT_DIRECTORY
-                                                                         ${PROJECT_BINARY_DIR})
+  set_target_properties(paceline_command PROPERTIES OUTPUT_NAME paceline
+                                                    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+                                                    UNITY_BUILD ${PACELINE_UNITY})
   target_include_directories(paceline_command PRIVATE ${PROJECT_SOURCE_DIR}
                                                       ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(paceline_command PRIVATE ${PACELINE_WARNINGS})

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-CommandLine command_line() {
+CommandLine compare_flags() {
   return {"paceline compare",
           "Puts two reports of the same job side by side: one process, and a cluster on the same "
           "machine.",
@@ -31,7 +31,7 @@ CommandLine command_line() {
 }  // namespace
 
 int compare_command(const Arguments& arguments) {
-  const std::optional<FlagValues> values = parse(command_line(), arguments);
+  const std::optional<FlagValues> values = parse(compare_flags(), arguments);
   if (!values) return 0;
   Comparison comparison;
   comparison.alone = read_report(values->text("alone"));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kDefaultWords = 1'000'000;
 
-CommandLine command_line() {
+CommandLine data_flags() {
   return {
       "paceline data corpus",
       "Generates text that a language model can learn from: 10,000 types, split as Penn Treebank "
@@ -25,7 +25,7 @@ CommandLine command_line() {
 }
 
 int make_corpus(const Arguments& arguments) {
-  const std::optional<FlagValues> values = parse(command_line(), arguments);
+  const std::optional<FlagValues> values = parse(data_flags(), arguments);
   if (!values) return 0;
   const std::string folder = values->text("--out");
   if (folder.empty())

@@ -42,7 +42,7 @@ std::string hyper_parameters_text(const Model& model) {
   return text;
 }
 
-CommandLine command_line(const Model& model) {
+CommandLine train_flags(const Model& model) {
   CommandLine line;
   line.name = fmt::format("paceline train {}", model.name());
   line.about = std::string(model.summary());
@@ -104,7 +104,7 @@ std::string models_text() {
 
 int train(const Model& model, const Arguments& arguments) {
   const std::optional<FlagValues> values =
-      parse(command_line(model), {arguments.begin() + 1, arguments.end()});
+      parse(train_flags(model), {arguments.begin() + 1, arguments.end()});
   if (!values) return 0;
   check_end(*values);
   const ModelOptions options = read_model_options(*values);

@@ -18,7 +18,6 @@ namespace paceline {
 
 namespace {
 
-constexpr int kInterruptedStatus = 130;
 constexpr auto kHeededWithin = std::chrono::seconds(10);
 
 int checked(int fd, const char* what) {

@@ -6,6 +6,8 @@
 
 namespace paceline {
 
+constexpr int kInterruptedStatus = 130;  // how a process ends that a signal ended
+
 /// While it lives, SIGINT and SIGTERM do not end the process: the first asks it to finish, the
 /// second ends it at once with status 130, as does a first that was not heeded within 10 s. One per
 /// process, made before any other thread is started.

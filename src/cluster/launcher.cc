@@ -11,13 +11,12 @@
 
 #include "base/grouped_digits.h"
 #include "cluster/held_ports.h"
+#include "cluster/interrupt.h"
 #include "paceline/error.h"
 
 namespace paceline {
 
 namespace {
-
-constexpr int kInterruptedStatus = 130;
 
 // Where the tasks leave their reports until they are merged.
 class TemporaryFolder {

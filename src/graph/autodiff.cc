@@ -40,7 +40,7 @@ class Differentiation {
   std::map<Key, Collected> collected_;
 };
 
-[[noreturn]] void invalid(const std::string& message) {
+[[noreturn]] void refuse_gradient(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, message);
 }
 
@@ -80,8 +80,8 @@ void Differentiation::visit(const Node& node) {
   }
   if (!reached) return;
   if (!node.op().gradient) {
-    invalid(fmt::format("[{}] '{}' has no gradient: {}", node.op().name, node.name(),
-                        node.op().no_gradient));
+    refuse_gradient(fmt::format("[{}] '{}' has no gradient: {}", node.op().name, node.name(),
+                                node.op().no_gradient));
   }
   const std::vector<Gradient> gradients = node.op().gradient(node, output_gradients);
   PACELINE_CHECK(gradients.size() == node.inputs().size());
@@ -100,9 +100,9 @@ void Differentiation::collect(const Node& reader, Value value, const Gradient& g
   }
   if (!gradient.dense) return;
   if (gradient.dense.type() != value.type()) {
-    invalid(fmt::format("[{}] the gradient of '{}' by '{}' is {}, not {}", reader.op().name,
-                        reader.name(), value.name(), gradient.dense.type().str(),
-                        value.type().str()));
+    refuse_gradient(fmt::format("[{}] the gradient of '{}' by '{}' is {}, not {}", reader.op().name,
+                                reader.name(), value.name(), gradient.dense.type().str(),
+                                value.type().str()));
   }
   sum.dense = sum.dense ? graph_.apply("add", {sum.dense, gradient.dense}) : gradient.dense;
 }
@@ -131,11 +131,11 @@ Value Differentiation::joined(const std::vector<Value>& parts) {
 }
 
 void check_loss(Value loss) {
-  if (!loss) invalid("[gradients] the loss is no value");
+  if (!loss) refuse_gradient("[gradients] the loss is no value");
   const bool floating = loss.dtype() == DType::kFloat32 || loss.dtype() == DType::kFloat64;
   if (!floating || loss.shape() != Shape{}) {
-    invalid(fmt::format("[gradients] the loss '{}' is {}; a float scalar is needed", loss.name(),
-                        loss.type().str()));
+    refuse_gradient(fmt::format("[gradients] the loss '{}' is {}; a float scalar is needed",
+                                loss.name(), loss.type().str()));
   }
 }
 
@@ -145,11 +145,11 @@ std::vector<Gradient> gradients(Value loss, std::span<const Value> wrt) {
   check_loss(loss);
   for (const Value& value : wrt) {
     if (!value || &value.graph() != &loss.graph()) {
-      invalid("[gradients] a value to differentiate by is not of the graph of the loss");
+      refuse_gradient("[gradients] a value to differentiate by is not of the graph of the loss");
     }
     if (!is_floating(value.dtype())) {
-      invalid(fmt::format("[gradients] '{}' is {}, which has no derivative", value.name(),
-                          value.type().str()));
+      refuse_gradient(fmt::format("[gradients] '{}' is {}, which has no derivative", value.name(),
+                                  value.type().str()));
     }
   }
   Differentiation differentiation(loss, wrt);

@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-[[noreturn]] void invalid(const std::string& message) {
+[[noreturn]] void refuse(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, "[minimize] " + message);
 }
 
@@ -45,12 +45,12 @@ void check_groups(const Graph& graph, const std::vector<VariableGroup>& groups) 
   }
   for (const VariableGroup& group : groups) {
     if (!std::isfinite(group.weight_decay) || group.weight_decay < 0) {
-      invalid(fmt::format("weight decay of group '{}' is {}", group.prefix, group.weight_decay));
+      refuse(fmt::format("weight decay of group '{}' is {}", group.prefix, group.weight_decay));
     }
     const auto in_group = [&](std::string_view name) { return name.starts_with(group.prefix); };
     if (std::ranges::none_of(names, in_group)) {
-      invalid(fmt::format("no variable's name begins with '{}'{}", group.prefix,
-                          did_you_mean(group.prefix, names)));
+      refuse(fmt::format("no variable's name begins with '{}'{}", group.prefix,
+                         did_you_mean(group.prefix, names)));
     }
   }
 }
@@ -67,7 +67,7 @@ const VariableGroup* group_of(const Value& variable, const MinimizeOptions& opti
 std::vector<VariableUpdate> planned_updates(Value loss, const Rule& rule,
                                             const MinimizeOptions& options) {
   const std::vector<Value> variables = variables_below(loss);
-  if (variables.empty()) invalid(fmt::format("'{}' depends on no variable", loss.name()));
+  if (variables.empty()) refuse(fmt::format("'{}' depends on no variable", loss.name()));
   std::vector<VariableUpdate> updates;
   for (const Value& variable : variables) {
     VariableUpdate update{variable, {}, {}, rule, 0, options.learning_rate};
@@ -79,7 +79,7 @@ std::vector<VariableUpdate> planned_updates(Value loss, const Rule& rule,
     }
     updates.push_back(std::move(update));
   }
-  if (updates.empty()) invalid(fmt::format("all variables of '{}' are frozen", loss.name()));
+  if (updates.empty()) refuse(fmt::format("all variables of '{}' are frozen", loss.name()));
   return updates;
 }
 
@@ -105,7 +105,7 @@ void differentiate(Value loss, std::vector<VariableUpdate>& updates) {
     sum_rows(updates[i]);
   }
   std::erase_if(updates, [](const VariableUpdate& update) { return !update.contribution; });
-  if (updates.empty()) invalid(fmt::format("'{}' has no gradient by any variable", loss.name()));
+  if (updates.empty()) refuse(fmt::format("'{}' has no gradient by any variable", loss.name()));
 }
 
 Value with_weight_decay(Value loss, std::span<const VariableUpdate> updates) {
@@ -135,8 +135,8 @@ Value norm_of(std::span<const VariableUpdate> updates) {
 }  // namespace
 
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) {
-  if (!loss) invalid("the loss is no value");
-  if (!(options.clip_norm >= 0)) invalid(fmt::format("clip_norm is {}", options.clip_norm));
+  if (!loss) refuse("the loss is no value");
+  if (!(options.clip_norm >= 0)) refuse(fmt::format("clip_norm is {}", options.clip_norm));
   check_groups(loss.graph(), options.groups);
   Training training;
   training.updates = planned_updates(loss, rule, options);

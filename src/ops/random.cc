@@ -58,7 +58,7 @@ Op random_op(const char* name, std::vector<ValueType> (*infer)(const OpInputs&),
   return op;
 }
 
-std::vector<std::int64_t> dims_of(const Shape& shape) {
+std::vector<std::int64_t> dims_attribute(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
 
@@ -72,17 +72,17 @@ void add_random_ops(OpRegistry& ops) {
 
 Value random_normal(Graph& graph, const Shape& shape, double mean, double stddev) {
   return graph.apply("random_normal", {},
-                     {{"shape", dims_of(shape)}, {"mean", mean}, {"stddev", stddev}});
+                     {{"shape", dims_attribute(shape)}, {"mean", mean}, {"stddev", stddev}});
 }
 
 Value random_uniform(Graph& graph, const Shape& shape, double low, double high) {
   return graph.apply("random_uniform", {},
-                     {{"shape", dims_of(shape)}, {"low", low}, {"high", high}});
+                     {{"shape", dims_attribute(shape)}, {"low", low}, {"high", high}});
 }
 
 Value random_integers(Graph& graph, const Shape& shape, std::int64_t low, std::int64_t high) {
   return graph.apply("random_integers", {},
-                     {{"shape", dims_of(shape)}, {"low", low}, {"high", high}});
+                     {{"shape", dims_attribute(shape)}, {"low", low}, {"high", high}});
 }
 
 }  // namespace paceline

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "params/steady_now.h"
 #include "params/variable_wire.h"
 
 namespace paceline {
@@ -15,8 +16,6 @@ constexpr Duration kFirstBackOff = std::chrono::milliseconds(20);
 constexpr Duration kLongestBackOff = std::chrono::milliseconds(500);
 constexpr Duration kOneTry = std::chrono::seconds(5);
 
-TimePoint now() { return std::chrono::steady_clock::now(); }
-
 }  // namespace
 
 Joining::Joining(const ServerStoreOptions& options, StoreCore& core, Link& link)
@@ -25,16 +24,16 @@ Joining::Joining(const ServerStoreOptions& options, StoreCore& core, Link& link)
       link_(link),
       deadline_(Deadline::after(options.join_timeout)),
       incarnation_(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count())),
-      next_say_(now() + options.say_after) {}
+      next_say_(steady_now() + options.say_after) {}
 
 void Joining::say_waiting(const std::string& what) {
-  if (now() < next_say_) return;
-  next_say_ = now() + kSayEvery;
+  if (steady_now() < next_say_) return;
+  next_say_ = steady_now() + kSayEvery;
   if (options_.say) options_.say("waiting for " + what);
 }
 
 bool Joining::wait(const std::string& what, Deadline deadline, const std::function<bool()>& come) {
-  next_say_ = now() + options_.say_after;
+  next_say_ = steady_now() + options_.say_after;
   while (!deadline.passed()) {
     if (core_.wait(Deadline::at(std::min(deadline.time(), next_say_)), come)) return true;
     say_waiting(what);
@@ -50,7 +49,7 @@ void Joining::too_late(const PsConnection& ps, const std::string& what) const {
 
 bool Joining::try_once(PsConnection& ps, std::string& reason) {
   try {
-    ps.connect(link_, Deadline::at(std::min(deadline_.time(), now() + kOneTry)));
+    ps.connect(link_, Deadline::at(std::min(deadline_.time(), steady_now() + kOneTry)));
     return true;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;
@@ -61,12 +60,13 @@ bool Joining::try_once(PsConnection& ps, std::string& reason) {
 
 void Joining::connect(PsConnection& ps) {
   std::string reason = "was not there";
-  next_say_ = now() + options_.say_after;
+  next_say_ = steady_now() + options_.say_after;
   for (Duration back_off = kFirstBackOff; !try_once(ps, reason);
        back_off = std::min(back_off * 3 / 2, kLongestBackOff)) {
     if (deadline_.passed()) too_late(ps, "could not be reached: " + reason);
     say_waiting(ps.name());
-    core_.wait(Deadline::at(std::min(deadline_.time(), now() + back_off)), [] { return false; });
+    core_.wait(Deadline::at(std::min(deadline_.time(), steady_now() + back_off)),
+               [] { return false; });
   }
   say_hello(ps);
 }

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-[[noreturn]] void fail(const std::string& why) {
+[[noreturn]] void refuse(const std::string& why) {
   throw Error(ErrorCode::kDataLoss, "[store] " + why);
 }
 
@@ -55,7 +55,7 @@ void PsConnection::close(Deadline deadline) { connection_->close(deadline); }
 
 const Piece& PsConnection::piece(std::uint32_t id) const {
   if (id >= core_.pieces().size() || core_.pieces()[id].ps != ps_) {
-    fail(fmt::format("piece {} is not on ps:{}", id, ps_));
+    refuse(fmt::format("piece {} is not on ps:{}", id, ps_));
   }
   return core_.pieces()[id];
 }
@@ -65,8 +65,8 @@ std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
   if (type == MessageType::kValues) {
     const std::span<std::byte> all = core_.value_of(piece(header.id));
     if (header.offset > all.size() || header.payload_bytes > all.size() - header.offset) {
-      fail(fmt::format("values of {} bytes at {} of piece {}, which has {}", header.payload_bytes,
-                       header.offset, header.id, all.size()));
+      refuse(fmt::format("values of {} bytes at {} of piece {}, which has {}", header.payload_bytes,
+                         header.offset, header.id, all.size()));
     }
     return all.subspan(header.offset, header.payload_bytes);
   }
@@ -76,7 +76,7 @@ std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
   }
   const bool rows = type == MessageType::kRowValues;
   if (header.payload_bytes > (rows ? kMaxPayloadBytes : kMaxControlBytes)) {
-    fail(fmt::format("{} of {} bytes is too long", name_of(type), header.payload_bytes));
+    refuse(fmt::format("{} of {} bytes is too long", name_of(type), header.payload_bytes));
   }
   if (received_.size() < header.payload_bytes) received_.resize(header.payload_bytes);
   return std::span(received_).first(header.payload_bytes);
@@ -122,7 +122,7 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       return core_.fail(Error(ErrorCode::kFailedPrecondition,
                               fmt::format("{}: {}", name(), decode_text(payload, type))));
     default:
-      fail("unexpected message " + name_of(type));
+      refuse("unexpected message " + name_of(type));
   }
   core_.notify();
 }
@@ -145,7 +145,7 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
   if (payload.size() >= sizeof(count)) std::memcpy(&count, payload.data(), sizeof(count));
   if (payload.size() < sizeof(count) ||
       payload.size() - sizeof(count) != std::size_t(count) * (sizeof(std::int32_t) + row)) {
-    fail(fmt::format("{} rows in {} bytes", count, payload.size()));
+    refuse(fmt::format("{} rows in {} bytes", count, payload.size()));
   }
   const std::byte* ids = payload.data() + sizeof(count);
   const std::byte* values = ids + std::size_t(count) * sizeof(std::int32_t);
@@ -154,7 +154,8 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
     std::int32_t id = 0;
     std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
     const std::int64_t at = id - target.first_row;
-    if (at < 0 || at >= target.rows) fail(fmt::format("row {} is not in piece {}", id, header.id));
+    if (at < 0 || at >= target.rows)
+      refuse(fmt::format("row {} is not in piece {}", id, header.id));
     if (row > 0) std::memcpy(place.data() + std::size_t(at) * row, values + i * row, row);
   }
   core_.arrive(target, std::size_t(count) * row);
@@ -162,7 +163,7 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
 
 void PsConnection::on_state(std::size_t bytes) {
   ReadTarget* const target = core_.reading();
-  if (target == nullptr) fail("a state that nobody asked for");
+  if (target == nullptr) refuse("a state that nobody asked for");
   if ((target->missing -= std::int64_t(bytes)) <= 0) core_.notify();
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "params/server_job.h"
+#include "params/steady_now.h"
 
 namespace paceline {
 namespace {
@@ -19,8 +20,6 @@ namespace {
 constexpr Duration kSpinTurn = std::chrono::milliseconds(1);
 // poll() takes at most so long; then the loop only goes round.
 constexpr Duration kLongestWait = std::chrono::seconds(60);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 class EventFd {
  public:
@@ -73,8 +72,8 @@ class Server {
   void run() {
     listen();
     while (true) {
-      const TimePoint next = job_.turn(now());
-      switch (job_.end(now())) {
+      const TimePoint next = job_.turn(steady_now());
+      switch (job_.end(steady_now())) {
         case Membership::End::kFinished:
           return;
         case Membership::End::kAbandoned:
@@ -128,11 +127,11 @@ class Server {
   bool wait(TimePoint next) {
     if (job_.spins() != spinning_) link_->set_spinning(spinning_ = !spinning_);
     if (spinning_) {
-      next = std::min(next, now() + kSpinTurn);
-      while (now() < next) link_->help();
-      next = now();
+      next = std::min(next, steady_now() + kSpinTurn);
+      while (steady_now() < next) link_->help();
+      next = steady_now();
     }
-    const Duration left = std::clamp<Duration>(next - now(), Duration(0), kLongestWait);
+    const Duration left = std::clamp<Duration>(next - steady_now(), Duration(0), kLongestWait);
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left);
     pollfd fds[] = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
                     {.fd = options_.stop_fd, .events = POLLIN, .revents = 0}};

@@ -6,6 +6,7 @@
 
 #include "params/server_peer.h"
 #include "params/server_store.h"
+#include "params/steady_now.h"
 #include "params/variable_wire.h"
 
 namespace paceline {
@@ -14,8 +15,6 @@ namespace {
 // Who connects and says nothing is closed after this.
 constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
@@ -26,7 +25,7 @@ ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
       membership_({.workers = int(options.spec.workers.size()),
                    .join_timeout = options.join_timeout,
                    .warm_steps = kUntimedSteps},
-                  now()) {
+                  steady_now()) {
   membership_.set_last_step(options.last_step);
 }
 
@@ -38,7 +37,7 @@ void ServerJob::say(const std::string& line) const {
 
 Receiver* ServerJob::accept(std::shared_ptr<Connection> connection) {
   const std::lock_guard lock(mutex_);
-  peers_.push_back(std::make_unique<ServerPeer>(*this, std::move(connection), now()));
+  peers_.push_back(std::make_unique<ServerPeer>(*this, std::move(connection), steady_now()));
   wake_();
   return peers_.back().get();
 }
@@ -60,7 +59,7 @@ std::string ServerJob::greet(ServerPeer& peer, const Hello& hello) {
   if (std::string why = why_not(hello); !why.empty()) return why;
   const std::lock_guard lock(mutex_);
   bool replaced = false;
-  std::string why = membership_.join(hello.index, hello.incarnation, now(), replaced);
+  std::string why = membership_.join(hello.index, hello.incarnation, steady_now(), replaced);
   if (!why.empty()) return why;
   for (const auto& other : peers_) {
     if (replaced && other->standing.worker == hello.index && !other->standing.closed) {
@@ -169,21 +168,21 @@ std::int64_t ServerJob::end_step(ServerPeer& peer, bool counts) {
   if (counts) ++applied_;
   const std::int64_t global_step =
       membership_.end_step(peer.standing.worker, peer.standing.incarnation, counts);
-  tell_job_state(now());
+  tell_job_state(steady_now());
   return global_step;
 }
 
 void ServerJob::set_done(ServerPeer& peer) {
   const std::lock_guard lock(mutex_);
   membership_.set_done(peer.standing.worker, peer.standing.incarnation);
-  tell_job_state(now());
+  tell_job_state(steady_now());
 }
 
 void ServerJob::say_goodbye(ServerPeer& peer) {
   const std::lock_guard lock(mutex_);
   peer.standing.left = true;
-  membership_.say_goodbye(peer.standing.worker, peer.standing.incarnation, now());
-  tell_job_state(now());
+  membership_.say_goodbye(peer.standing.worker, peer.standing.incarnation, steady_now());
+  tell_job_state(steady_now());
   wake_();
 }
 
@@ -193,8 +192,8 @@ void ServerJob::closed(ServerPeer& peer, const Error& error) {
   standing.closed = true;
   if (standing.spin) --spinning_;
   if (standing.worker >= 0) {
-    membership_.lose(standing.worker, standing.incarnation, now());
-    tell_job_state(now());
+    membership_.lose(standing.worker, standing.incarnation, steady_now());
+    tell_job_state(steady_now());
   }
   const bool expected = standing.left || standing.refused;
   if (!expected) say(fmt::format("lost {}: {}", peer.text(), error.what()));

@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "params/server_job.h"
+#include "params/steady_now.h"
 
 namespace paceline {
 namespace {
-
-TimePoint now() { return std::chrono::steady_clock::now(); }
 
 [[noreturn]] void fail(const std::string& why) { throw Error(ErrorCode::kDataLoss, "[ps] " + why); }
 
@@ -33,7 +32,7 @@ std::size_t ServerPeer::most_payload(MessageType type) const {
 }
 
 std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
-  frame_began_ = now();
+  frame_began_ = steady_now();
   const MessageType type{header.type};
   if (greeted_ && type == MessageType::kChunk) return incoming().place(header);
   if (header.payload_bytes > most_payload(type)) {
@@ -45,7 +44,7 @@ std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
 }
 
 void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
-  if (payload.empty()) frame_began_ = now();
+  if (payload.empty()) frame_began_ = steady_now();
   const MessageType type{header.type};
   if (!greeted_ && type != MessageType::kHello) fail(name_of(type) + " before a hello");
   last_type_ = type;
@@ -57,7 +56,7 @@ void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> 
     ended_ = true;
     job_.refuse(*this, error.what());
   }
-  job_.account().add_handling(now() - frame_began_);
+  job_.account().add_handling(steady_now() - frame_began_);
 }
 
 void ServerPeer::handle(MessageType type, const FrameHeader& header,
@@ -177,9 +176,9 @@ void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::si
   ShardPiece& piece = shard().at(position);
   ReplyBlocks::Lent block = replies_.take(gradient.size());
   if (incoming_->counts()) {
-    const TimePoint began = now();
+    const TimePoint began = steady_now();
     piece.apply(incoming_->rule_step(position, clip_scale), offset, gradient, block->span());
-    job_.account().add_apply(now() - began);
+    job_.account().add_apply(steady_now() - began);
   } else {
     piece.copy(offset, block->span());
   }
@@ -197,10 +196,10 @@ void ServerPeer::end_contribution(std::size_t position, float clip_scale) {
       come.memory.span().first(piece.variable().sparse || incoming_->clipped() ? come.expected : 0);
   if (piece.variable().sparse) {
     if (!incoming_->counts() || come.rows.empty()) return;
-    const TimePoint began = now();
+    const TimePoint began = steady_now();
     piece.apply_rows(incoming_->rule_step(position, clip_scale), come.rows,
                      reinterpret_cast<const float*>(gradient.data()));
-    return job_.account().add_apply(now() - began);
+    return job_.account().add_apply(steady_now() - began);
   }
   for (std::size_t offset = 0; offset < gradient.size(); offset += kChunkBytes) {
     apply_and_reply(position, clip_scale, offset,
@@ -221,7 +220,7 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   }
   incoming_->end();
   const std::int64_t global_step = job_.end_step(*this, incoming_->counts());
-  job_.account().contribution_at(now());
+  job_.account().contribution_at(steady_now());
   if (job_.counts_steps()) {
     replies_.send(MessageType::kStepDone, encode_number(global_step), header.step);
   }

@@ -38,7 +38,9 @@ class WireWriter {
 
  private:
   void put_bytes(std::span<const std::byte> bytes) {
-    out_.insert(out_.end(), bytes.begin(), bytes.end());
+    const std::size_t at = out_.size();  // insert() at the end trips a false warning of g++ 12
+    out_.resize(at + bytes.size());
+    if (!bytes.empty()) std::memcpy(out_.data() + at, bytes.data(), bytes.size());
   }
   std::vector<std::byte>& out_;
 };

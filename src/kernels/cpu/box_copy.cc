@@ -8,9 +8,9 @@
 namespace paceline {
 
 namespace {
-constexpr std::int64_t kGrain = 16 * 1024;
+constexpr std::int64_t kCopyGrain = 16 * 1024;
 // Columns of a transposed block: a cache line of floats.
-constexpr std::int64_t kBlock = 16;
+constexpr std::int64_t kCopyBlock = 16;
 }  // namespace
 
 Strides row_major_strides(const Shape& shape) {
@@ -81,7 +81,7 @@ void BoxCopy::run_as(T* to, const T* from, ThreadPool& pool) const {
   std::int64_t planes = 1;
   for (std::size_t d = 0; d < rank_; ++d) planes *= dims_[d].size;
   if (planes * row_.size * column_.size == 0) return;
-  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / column_.size);
+  const std::int64_t grain = std::max<std::int64_t>(1, kCopyGrain / column_.size);
   pool.parallel_for(planes * row_.size, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end;) {
       const std::int64_t plane = i / row_.size;
@@ -114,8 +114,8 @@ void BoxCopy::copy_rows(T* to, const T* from, std::int64_t begin, std::int64_t e
     }
     return;
   }
-  for (std::int64_t block = 0; block < n; block += kBlock) {
-    const std::int64_t block_end = std::min(n, block + kBlock);
+  for (std::int64_t block = 0; block < n; block += kCopyBlock) {
+    const std::int64_t block_end = std::min(n, block + kCopyBlock);
     for (std::int64_t r = begin; r < end; ++r) {
       for (std::int64_t c = block; c < block_end; ++c) {
         to[r * row_.to + c * column_.to] = from[r * row_.from + c * column_.from];

@@ -6,7 +6,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kGrain = 16 * 1024;
+constexpr std::int64_t kCastGrain = 16 * 1024;
 
 class CastKernel : public Kernel {
  public:
@@ -17,7 +17,7 @@ class CastKernel : public Kernel {
     const TensorView& x = call.inputs[0];
     const TensorView& y = call.outputs[0];
     const std::int64_t from = std::int64_t(size_of(x.dtype)), to = std::int64_t(size_of(y.dtype));
-    pool_.parallel_for(y.shape.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(y.shape.elements(), kCastGrain, [&](std::int64_t begin, std::int64_t end) {
       cast_(x.as<std::byte>() + begin * from, y.as<std::byte>() + begin * to, end - begin);
     });
   }

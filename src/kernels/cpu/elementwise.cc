@@ -10,7 +10,7 @@ namespace paceline {
 namespace {
 
 // A tile is worth handing to a thread from some 10 µs on.
-constexpr std::int64_t kGrain = 16 * 1024;
+constexpr std::int64_t kElementwiseGrain = 16 * 1024;
 
 class UnaryKernel : public Kernel {
  public:
@@ -22,7 +22,7 @@ class UnaryKernel : public Kernel {
   void run(const KernelCall& call) override {
     const float* x = call.inputs[0].as<float>();
     float* y = call.outputs[0].as<float>();
-    pool_.parallel_for(call.outputs[0].shape.elements(), kGrain,
+    pool_.parallel_for(call.outputs[0].shape.elements(), kElementwiseGrain,
                        [&](std::int64_t begin, std::int64_t end) {
                          vector_unary(function_, parameter_, x + begin, y + begin, end - begin);
                        });
@@ -44,7 +44,7 @@ class BinaryKernel : public Kernel {
         pool_(pool) {}
 
   void run(const KernelCall& call) override {
-    pool_.parallel_for(loop_.elements(), kGrain,
+    pool_.parallel_for(loop_.elements(), kElementwiseGrain,
                        [&](std::int64_t begin, std::int64_t end) { run_range(call, begin, end); });
   }
 
@@ -74,7 +74,7 @@ class BiasActivationKernel : public Kernel {
         pool_(pool) {}
 
   void run(const KernelCall& call) override {
-    pool_.parallel_for(loop_.elements(), kGrain,
+    pool_.parallel_for(loop_.elements(), kElementwiseGrain,
                        [&](std::int64_t begin, std::int64_t end) { run_range(call, begin, end); });
   }
 

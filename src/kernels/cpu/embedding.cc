@@ -9,15 +9,15 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kGrain = 8192;  // elements that are worth a thread
+constexpr std::int64_t kEmbeddingGrain = 8192;  // elements that are worth a thread
 
 // What all have: rows of some size, and ids that are checked first.
-class RowsKernel : public Kernel {
+class RowCopyKernel : public Kernel {
  public:
-  RowsKernel(const Node& node, ThreadPool& pool, const Shape& rows)
+  RowCopyKernel(const Node& node, ThreadPool& pool, const Shape& rows)
       : node_(node), pool_(pool), size_(1) {
     for (std::int64_t dim : rows.dims().subspan(1)) size_ *= dim;
-    grain_ = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(size_, 1));
+    grain_ = std::max<std::int64_t>(1, kEmbeddingGrain / std::max<std::int64_t>(size_, 1));
   }
 
  protected:
@@ -39,10 +39,10 @@ class RowsKernel : public Kernel {
   std::int64_t size_, grain_;
 };
 
-class EmbeddingLookupKernel : public RowsKernel {
+class EmbeddingLookupKernel : public RowCopyKernel {
  public:
   EmbeddingLookupKernel(const Node& node, ThreadPool& pool)
-      : RowsKernel(node, pool, node.input(0).shape()) {}
+      : RowCopyKernel(node, pool, node.input(0).shape()) {}
 
   void run(const KernelCall& call) override {
     const auto ids = checked_ids(call.inputs[1], call.inputs[0].shape[0]);
@@ -57,10 +57,10 @@ class EmbeddingLookupKernel : public RowsKernel {
   }
 };
 
-class ScatterRowsKernel : public RowsKernel {
+class ScatterRowsKernel : public RowCopyKernel {
  public:
   ScatterRowsKernel(const Node& node, ThreadPool& pool)
-      : RowsKernel(node, pool, node.input(1).shape()) {}
+      : RowCopyKernel(node, pool, node.input(1).shape()) {}
 
   // Each range of the table looks for its own ids: rows are added in their order on any number of
   // threads, and reading all ids is little beside writing the table.
@@ -79,10 +79,10 @@ class ScatterRowsKernel : public RowsKernel {
   }
 };
 
-class SumRowsKernel : public RowsKernel {
+class SumRowsKernel : public RowCopyKernel {
  public:
   SumRowsKernel(const Node& node, ThreadPool& pool)
-      : RowsKernel(node, pool, node.input(1).shape()),
+      : RowCopyKernel(node, pool, node.input(1).shape()),
         table_rows_(node.attributes().get<std::int64_t>("table_rows")) {}
 
   std::size_t scratch_bytes() const override {

@@ -10,8 +10,8 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kBlock = 1024;
-constexpr std::int64_t kGrain = 16 * 1024;
+constexpr std::int64_t kFusedBlock = 1024;
+constexpr std::int64_t kFusedGrain = 16 * 1024;
 
 /// Where a step reads: of the node's inputs, or a block of an earlier step's results.
 struct Source {
@@ -56,8 +56,8 @@ class FusedKernel : public Kernel {
       float* results =
           reinterpret_cast<float*>(call.scratch.data() + std::size_t(t) * tile_bytes());
       const std::int64_t end = elements_ * (t + 1) / tiles();
-      for (std::int64_t begin = elements_ * t / tiles(); begin < end; begin += kBlock) {
-        run_block(call, results, begin, std::min(kBlock, end - begin));
+      for (std::int64_t begin = elements_ * t / tiles(); begin < end; begin += kFusedBlock) {
+        run_block(call, results, begin, std::min(kFusedBlock, end - begin));
       }
     };
     pool_.run_tiles(tiles(), TileFunction(tile));
@@ -65,19 +65,19 @@ class FusedKernel : public Kernel {
 
  private:
   std::int64_t tiles() const {
-    return std::min(std::int64_t{pool_.threads()} * 4, (elements_ + kGrain - 1) / kGrain);
+    return std::min(std::int64_t{pool_.threads()} * 4, (elements_ + kFusedGrain - 1) / kFusedGrain);
   }
-  std::size_t tile_bytes() const { return (steps_.size() - 1) * kBlock * sizeof(float); }
+  std::size_t tile_bytes() const { return (steps_.size() - 1) * kFusedBlock * sizeof(float); }
 
   void run_block(const KernelCall& call, float* results, std::int64_t begin, std::int64_t n) const {
     auto read = [&](const Source& source) -> VectorOperand {
-      if (!source.is_input) return {results + source.index * kBlock, false};
+      if (!source.is_input) return {results + source.index * kFusedBlock, false};
       const float* input = call.inputs[source.index].as<float>();
       return {source.repeats ? input : input + begin, source.repeats};
     };
     for (std::size_t j = 0; j < steps_.size(); ++j) {
       const bool last = j + 1 == steps_.size();
-      float* y = last ? call.outputs[0].as<float>() + begin : results + j * kBlock;
+      float* y = last ? call.outputs[0].as<float>() + begin : results + j * kFusedBlock;
       run_step(steps_[j], read(steps_[j].a), read(steps_[j].b), y, n);
     }
   }

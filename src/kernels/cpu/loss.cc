@@ -10,12 +10,12 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kGrain = 8192;  // elements that are worth a thread
+constexpr std::int64_t kLossGrain = 8192;  // elements that are worth a thread
 
 // What the loss and its gradient share: rows of logits and their labels.
-class RowsKernel : public Kernel {
+class LossKernel : public Kernel {
  public:
-  RowsKernel(const Node& node, ThreadPool& pool)
+  LossKernel(const Node& node, ThreadPool& pool)
       : node_(node),
         pool_(pool),
         rows_(node.input(0).shape()[0]),
@@ -26,7 +26,7 @@ class RowsKernel : public Kernel {
   void for_rows(const KernelCall& call, F&& f) {
     const std::span labels(call.inputs[1].as<std::int32_t>(), std::size_t(rows_));
     check_indices(node_, "label", labels, classes_);
-    const std::int64_t grain = (kGrain + classes_ - 1) / classes_;
+    const std::int64_t grain = (kLossGrain + classes_ - 1) / classes_;
     pool_.parallel_for(rows_, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) f(r, labels[std::size_t(r)]);
     });
@@ -37,9 +37,9 @@ class RowsKernel : public Kernel {
   const std::int64_t rows_, classes_;
 };
 
-class SoftmaxCrossEntropyKernel : public RowsKernel {
+class SoftmaxCrossEntropyKernel : public LossKernel {
  public:
-  using RowsKernel::RowsKernel;
+  using LossKernel::LossKernel;
   void run(const KernelCall& call) override {
     for_rows(call, [&](std::int64_t r, std::int32_t label) {
       const float* x = call.inputs[0].as<float>() + r * classes_;
@@ -51,9 +51,9 @@ class SoftmaxCrossEntropyKernel : public RowsKernel {
   }
 };
 
-class SoftmaxCrossEntropyGradKernel : public RowsKernel {
+class SoftmaxCrossEntropyGradKernel : public LossKernel {
  public:
-  using RowsKernel::RowsKernel;
+  using LossKernel::LossKernel;
   void run(const KernelCall& call) override {
     for_rows(call, [&](std::int64_t r, std::int32_t label) {
       const float* x = call.inputs[0].as<float>() + r * classes_;
@@ -93,7 +93,7 @@ class MeanSquaredErrorGradKernel : public Kernel {
     const std::int64_t n = call.inputs[0].shape.elements();
     const float factor = *call.inputs[2].as<float>() * 2 / float(n);
     float* out = call.outputs[0].as<float>();
-    pool_.parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    pool_.parallel_for(n, kLossGrain, [&](std::int64_t begin, std::int64_t end) {
       scaled_difference(a + begin, b + begin, factor, out + begin, end - begin);
     });
   }

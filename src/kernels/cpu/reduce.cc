@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kGrain = 16 * 1024;
+constexpr std::int64_t kReduceGrain = 16 * 1024;
 
 struct Extents {
   std::int64_t outer = 1, reduced = 1, inner = 1;
@@ -64,7 +64,7 @@ class ReduceKernel : public Kernel {
 
  private:
   std::int64_t pieces() const {
-    return extents_.outer > 1 ? 0 : (extents_.reduced + kGrain - 1) / kGrain;
+    return extents_.outer > 1 ? 0 : (extents_.reduced + kReduceGrain - 1) / kReduceGrain;
   }
 
   double reduce(const float* x, std::int64_t n) const {
@@ -74,7 +74,8 @@ class ReduceKernel : public Kernel {
 
   void run_one_row(const float* x, float* y, double* results) {
     auto tile = [&](std::int64_t i) {
-      results[i] = reduce(x + i * kGrain, std::min(kGrain, extents_.reduced - i * kGrain));
+      results[i] =
+          reduce(x + i * kReduceGrain, std::min(kReduceGrain, extents_.reduced - i * kReduceGrain));
     };
     pool_.run_tiles(pieces(), TileFunction(tile));
     double result = max_ ? -std::numeric_limits<double>::infinity() : 0;
@@ -86,7 +87,8 @@ class ReduceKernel : public Kernel {
 
   void run_rows(const float* x, float* y) {
     const std::int64_t n = extents_.reduced;
-    const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, n));
+    const std::int64_t grain =
+        std::max<std::int64_t>(1, kReduceGrain / std::max<std::int64_t>(1, n));
     pool_.parallel_for(extents_.outer, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t k = begin; k < end; ++k) {
         y[k] = float(reduce(x + k * n, n) * double(factor_));
@@ -97,7 +99,7 @@ class ReduceKernel : public Kernel {
   // Tiles are ranges of columns, at least a few cache lines wide.
   void run_columns(const float* x, float* y) {
     const std::int64_t grain =
-        std::max<std::int64_t>(64, kGrain / std::max<std::int64_t>(1, extents_.reduced));
+        std::max<std::int64_t>(64, kReduceGrain / std::max<std::int64_t>(1, extents_.reduced));
     pool_.parallel_for(extents_.outer * extents_.inner, grain,
                        [&](std::int64_t begin, std::int64_t end) {
                          for (std::int64_t i = begin; i < end;) {

@@ -161,21 +161,25 @@ bool InprocConnection::guarded(Call call) {
 }
 
 void InprocConnection::deliver(const QueuedFrame& frame) {
-  std::span<std::byte> place;
-  const bool copied = guarded([&] {
-    place = checked_place(*receiver_, frame.header);
-    near().meter.begin();
-    if (!place.empty()) std::memcpy(place.data(), frame.payload.data(), place.size());
-    near().meter.count_received(frame.bytes());
-    near().meter.end();
-  });
+  std::optional<std::span<std::byte>> place;  // none: the receiver threw
+  guarded([&] { place = take_payload(frame); });
   const FrameHeader header = frame.header;
   {
     std::lock_guard lock(pair_->mutex);
     near().in_delivery = false;
   }
   give_back(frame, far());
-  if (copied) guarded([&] { receiver_->on_frame(header, place); });
+  if (place) guarded([&] { receiver_->on_frame(header, *place); });
+}
+
+/// Where the receiver wants the payload, which is there then.
+std::span<std::byte> InprocConnection::take_payload(const QueuedFrame& frame) {
+  const std::span<std::byte> place = checked_place(*receiver_, frame.header);
+  near().meter.begin();
+  if (!place.empty()) std::memcpy(place.data(), frame.payload.data(), place.size());
+  near().meter.count_received(frame.bytes());
+  near().meter.end();
+  return place;
 }
 
 void InprocConnection::report_end(const Error& verdict) {

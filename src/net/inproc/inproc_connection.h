@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "net/link.h"
@@ -65,6 +66,7 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
   template <typename Call>
   bool guarded(Call call);
   void deliver(const QueuedFrame& frame);
+  std::span<std::byte> take_payload(const QueuedFrame& frame);
   void agree_on_end(std::unique_lock<std::mutex>& lock);
   void set_verdicts(const Error& here);
   void report_end(const Error& verdict);

@@ -14,7 +14,7 @@ namespace {
 // What send copies into the socket on the caller's thread; the rest is the poller's.
 constexpr std::size_t kDirectBytes = 256 << 10;
 // A poller's thread turns to other connections after this much.
-constexpr std::size_t kTurnBytes = 8 << 20;
+constexpr std::size_t kFlushBytes = 8 << 20;
 
 std::string seconds_text(Duration duration) {
   std::string text = std::to_string(std::chrono::duration<double>(duration).count());
@@ -148,7 +148,7 @@ void TcpConnection::send(const FrameHeader& header, std::span<const std::byte> p
 
 void TcpConnection::on_writable() {
   std::unique_lock lock(queue_mutex_);
-  flush(lock, kTurnBytes);
+  flush(lock, kFlushBytes);
 }
 
 /// The caller has set flushing_, and is the only one here. Returns with or without the lock.
