@@ -26,6 +26,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run) {
   if (!run.quiet) {
     // One call of the C library: lines of several threads do not mix.
     options.say = [](const std::string& text) { fmt::print("{}\n", text); };
+    options.listening = [](const std::string& at) { fmt::print("listening on {}\n", at); };
   }
   return options;
 }

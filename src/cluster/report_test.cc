@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
@@ -99,7 +100,7 @@ TEST(Report, RefusesWhatIsNoReport) {
 }
 
 TEST(Report, IsWrittenWholeAndReplacesAnOldOne) {
-  const std::string path = testing::TempDir() + "report_test.json";
+  const std::string path = testing::TempDir() + "report_test_" + std::to_string(getpid()) + ".json";
   write_report(path, report_of(worker(0, 1)));
   write_report(path, report_of(worker(0, 2)));
   EXPECT_EQ(read_report(path), report_of(worker(0, 2)));

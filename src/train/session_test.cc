@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -272,7 +273,7 @@ TEST_F(SessionTest, QuietPrintsNothing) {
 class SessionReport : public SessionTest {
  protected:
   SessionReport() {
-    run_.report = ::testing::TempDir() + "/session_report.json";
+    run_.report = ::testing::TempDir() + "/session_report_" + std::to_string(getpid()) + ".json";
     std::filesystem::remove(run_.report);
   }
 };
