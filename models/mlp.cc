@@ -16,6 +16,8 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t kDefaultSteps = 100'000;
+// At 1 Adam divides by zero.
+constexpr double kMostBeta = 0.999999;
 
 /// `Step: 70 1.79 steps/sec`, every 10 own steps.
 class StepsPerSecond : public Hook {
@@ -47,8 +49,8 @@ MlpConfig mlp_config(const ModelOptions& options) {
           .hidden = settings.whole("hidden", 1),
           .layers = settings.whole("layers", 0),
           .rule = {.learning_rate = float(settings.number("learning_rate", 0, 1e6)),
-                   .beta1 = float(settings.number("beta1", 0, 1)),
-                   .beta2 = float(settings.number("beta2", 0, 1)),
+                   .beta1 = float(settings.number("beta1", 0, kMostBeta)),
+                   .beta2 = float(settings.number("beta2", 0, kMostBeta)),
                    .epsilon = float(settings.number("epsilon", 0, 1))}};
 }
 

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <functional>
 
 #include "models/fetch.h"
@@ -75,6 +74,7 @@ TEST(Set, RefusesValuesThatCannotBe) {
   expect_usage([] { mlp_config({.set = {{"hidden", "0"}}}); }, "from 1 on");
   expect_usage([] { ptb_config({.set = {{"keep_prob", "1.5"}}}); }, "to 1");
   expect_usage([] { ptb_config({.set = {{"learning_rate", "nan"}}}); }, "learning_rate");
+  expect_usage([] { mlp_config({.set = {{"beta1", "1"}}}); }, "--set beta1=1: allowed are numbers");
   expect_usage([] { ptb_config({.size = "tiny"}); }, "small, medium, large");
   expect_usage([] { fetch_shapes({.batch = 0}); }, "--batch 0");
 }
@@ -135,17 +135,18 @@ TEST(Ptb, TheRateDecaysAfterTheFullEpochs) {
   EXPECT_NEAR(ptb_config({.size = "large"}).rate_factor(15), 1 / 1.15 / 1.15, 1e-12);
 }
 
-TEST(Ptb, PerplexityIsOfTheMeanCostOfAWord) {
-  Perplexity perplexity;
-  // Two batches of 20 time steps, at 100 and at 400 on average.
-  perplexity.add(20 * std::log(100.0), 20);
-  perplexity.add(20 * std::log(400.0), 20);
-  EXPECT_NEAR(perplexity.value(), 200, 1e-9);
-}
-
 TEST(Ptb, AsksForItsData) {
   expect_usage([] { find_model("ptb").check({}, {}, {}); }, "--data");
   expect_usage([] { find_model("ptb").check({}, {}, {.data = "/nowhere"}); }, "ptb.train.txt");
+}
+
+TEST(Ptb, APsNeedsNoData) {
+  Cluster cluster;
+  cluster.role = Cluster::Role::kTask;
+  cluster.task = {TaskId::Job::kPs, 0};
+  find_model("ptb").check(cluster, {}, {});
+  cluster.task = {TaskId::Job::kWorker, 1};
+  expect_usage([&] { find_model("ptb").check(cluster, {}, {}); }, "--data");
 }
 
 TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {

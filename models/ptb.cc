@@ -15,8 +15,9 @@ std::span<const std::string_view> PtbModel::flags() const {
 
 std::span<const HyperParameter> PtbModel::hyper_parameters() const { return ptb_parameters(); }
 
-void PtbModel::check(const Cluster&, const RunOptions&, const ModelOptions& options) const {
+void PtbModel::check(const Cluster& cluster, const RunOptions&, const ModelOptions& options) const {
   ptb_config(options);
+  if (cluster.task.job == TaskId::Job::kPs) return;  // it reads no text
   if (options.data.empty()) {
     throw Error(ErrorCode::kUsage,
                 "--data is missing: a folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt "

@@ -1,7 +1,5 @@
 #include "models/ptb_data.h"
 
-#include <cmath>
-
 namespace paceline::models {
 
 PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers) {
@@ -15,10 +13,6 @@ PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker,
   return {.train = part("train.txt"),
           .valid = part("valid.txt"),
           .test = TextBatches(words.read(begin + "test.txt"), 1, 1)};
-}
-
-double Perplexity::value() const {
-  return time_steps_ > 0 ? std::exp(cost_ / double(time_steps_)) : std::nan("");
 }
 
 }  // namespace paceline::models

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "models/ptb_data.h"
+#include "models/perplexity.h"
 #include "paceline/session.h"
 
 namespace paceline::models {
@@ -18,6 +18,8 @@ class PtbEpoch {
 
   /// The next batch, or none at the end.
   bool at_end() const { return fed_ == steps_; }
+  /// Every step of it was made.
+  bool whole() const { return made_ == steps_; }
   std::int64_t next_batch() { return fed_++; }
 
   /// A step was made; prints `0.104 perplexity: 853.3 speed: 11000 wps` when it is time.

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "paceline/hooks.h"
 #include "paceline/minimize.h"
 
 namespace paceline::models {
 namespace {
+
+constexpr std::chrono::seconds kProgressEvery{5};
 
 Training sgd_of(const PtbGraph& ptb, const PtbConfig& config) {
   MinimizeOptions options;
@@ -22,17 +26,21 @@ SessionOptions session_options(const PtbConfig& config) {
   return options;
 }
 
-/// Tells the epoch under way of each step.
+/// Tells the epoch under way, and the ends of the training, of each step.
 class EpochSteps : public Hook {
  public:
-  explicit EpochSteps(PtbEpoch* const& epoch) : epoch_(epoch) {}
+  EpochSteps(PtbEpoch* const& epoch, PerplexityEnds& ends, std::int64_t unroll)
+      : epoch_(epoch), ends_(ends), unroll_(unroll) {}
   bool after_step(Session& session, const StepResult& result) override {
     epoch_->add_step(session, result.loss);
+    ends_.add(result.loss, unroll_);
     return true;
   }
 
  private:
   PtbEpoch* const& epoch_;
+  PerplexityEnds& ends_;
+  std::int64_t unroll_;
 };
 
 }  // namespace
@@ -47,15 +55,21 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
       test_(build_ptb(test_graph_, config, 1, 1, false)),
       session_(sgd_of(train_, config), cluster, run, session_options(config)) {
   session_.share(valid_graph_).share(test_graph_);
-  session_.add(EpochSteps(epoch_)).add(Progress());
+  session_.add(EpochSteps(epoch_, ends_, config.unroll))
+      .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * data_.train.size() : 0));
 }
 
 void PtbTraining::run() {
-  for (const char* key : {"train", "valid", "test"}) session_.report("perplexity", key, {});
+  for (const char* key : {"first", "last", "train", "valid", "test"}) {
+    session_.report("perplexity", key, {});
+  }
   std::int64_t epoch = 0;
   while (run_epoch(epoch) && (!by_epochs_ || epoch + 1 < config_.epochs)) ++epoch;
+  // Nobody else has a reason to wait for the others.
+  if (!by_epochs_ || !session_.is_chief()) return;
+  if (session_.workers() > 1) session_.print("waiting for the other workers to end");
   session_.finish_training();
-  if (by_epochs_ && session_.is_chief()) test();
+  test();
 }
 
 bool PtbTraining::run_epoch(std::int64_t epoch) {
@@ -64,15 +78,17 @@ bool PtbTraining::run_epoch(std::int64_t epoch) {
   session_.print(
       fmt::format("Epoch: {} Learning rate: {:.3f}", epoch + 1, config_.learning_rate * factor));
   PtbEpoch progress(data_.train.size(), config_.batch, config_.unroll);
-  const bool whole = train(progress);
+  const bool go_on = train(progress);
+  session_.report("perplexity", "first", ends_.first());
+  session_.report("perplexity", "last", ends_.last());
   session_.report("perplexity", "train", progress.perplexity());
   session_.report("perplexity", "valid", {});
-  if (!whole) return false;
+  if (!progress.whole()) return false;
   session_.print(
       fmt::format("Epoch: {} Train Perplexity: {:.3f}", epoch + 1, progress.perplexity()));
   session_.print(fmt::format("Epoch: {} Time: {:.1f} s", epoch + 1, progress.seconds()));
   validate(epoch);
-  return true;
+  return go_on;
 }
 
 bool PtbTraining::train(PtbEpoch& epoch) {

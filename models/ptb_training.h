@@ -14,8 +14,8 @@ class PtbTraining {
  public:
   PtbTraining(const PtbConfig& config, const std::string& folder, const Cluster& cluster,
               const RunOptions& run);
-  /// Epochs until they, --steps or --seconds end. With --steps or --seconds an epoch that is not
-  /// over is neither validated nor tested.
+  /// Epochs until they, --steps or --seconds end. An epoch that those cut short is not validated,
+  /// and only --epochs end in a test: the chief's, after all workers have ended.
   void run();
 
  private:
@@ -35,6 +35,7 @@ class PtbTraining {
   PtbGraph train_, valid_, test_;
   Session session_;
   PtbEpoch* epoch_ = nullptr;  // under way
+  PerplexityEnds ends_;
 };
 
 }  // namespace paceline::models

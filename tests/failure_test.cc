@@ -42,8 +42,11 @@ TEST_F(Failure, AKilledPsEndsItsWorkersWhichNameIt) {
   ps_->signal(SIGKILL);
   EXPECT_EQ(chief_->wait_exit(kNoticed), 1) << chief_->output();
   EXPECT_EQ(other_->wait_exit(kNoticed), 1) << other_->output();
-  EXPECT_THAT(chief_->output(), HasSubstr("ps:0"));
-  EXPECT_THAT(other_->output(), HasSubstr("ps:0"));
+  for (const auto* worker : {chief_.get(), other_.get()}) {
+    EXPECT_THAT(worker->output(), HasSubstr("lost ps:0 at 127.0.0.1:"));
+    EXPECT_THAT(worker->output(), HasSubstr(" in step "));
+    EXPECT_THAT(worker->output(), HasSubstr("last message "));
+  }
 }
 
 TEST_F(Failure, AStoppedPsEndsItsWorkersWhichNameIt) {
@@ -58,9 +61,9 @@ TEST_F(Failure, AKilledWorkerIsNamedAndTheOthersGoOn) {
   wait_until_training();
   other_->signal(SIGKILL);
   EXPECT_TRUE(ps_->wait_for("lost worker:1", kNoticed)) << ps_->output();
-  const std::size_t before = chief_->output().size();
-  EXPECT_TRUE(chief_->wait_for("Step: ", seconds(10))) << chief_->output();
-  EXPECT_TRUE(chief_->output().size() >= before);
+  EXPECT_THAT(ps_->output(), HasSubstr("lost worker:1 at 127.0.0.1:"));
+  EXPECT_THAT(ps_->output(), HasSubstr("last message "));
+  EXPECT_TRUE(chief_->wait_for_more("Step: ", seconds(10))) << chief_->output();
   chief_->signal(SIGINT);
   EXPECT_EQ(chief_->wait_exit(kNoticed), 130) << chief_->output();
 }
@@ -69,6 +72,7 @@ TEST_F(Failure, AStoppedWorkerIsNamedAndTheOthersGoOn) {
   wait_until_training();
   other_->signal(SIGSTOP);
   EXPECT_TRUE(ps_->wait_for("lost worker:1", kNoticed)) << ps_->output();
+  EXPECT_TRUE(chief_->wait_for_more("Step: ", seconds(10))) << chief_->output();
   chief_->signal(SIGINT);
   EXPECT_EQ(chief_->wait_exit(kNoticed), 130) << chief_->output();
 }
@@ -90,6 +94,32 @@ TEST(Refusal, AWorkerWhosePsNeverComesSaysSoAtItsJoinTimeout) {
                                     seconds(20));
   EXPECT_EQ(run.status, 1) << run.output;
   EXPECT_THAT(run.output, HasSubstr("ps:0"));
+}
+
+TEST(Refusal, AnInterruptEndsTheWaitForAPs) {
+  Process worker(
+      paceline_words({"train", "mlp", "--hidden", "32", "--cluster",
+                      "ps=" + free_address() + ";worker=" + free_address(), "--task", "worker:0"}));
+  ASSERT_TRUE(worker.wait_for("waiting for ps:0", seconds(20))) << worker.output();
+  worker.signal(SIGINT);
+  EXPECT_EQ(worker.wait_exit(seconds(20)), 130);
+  // It heeded the signal; it was not ended for not heeding it.
+  EXPECT_THAT(worker.output(), HasSubstr("worker:0 was interrupted"));
+}
+
+TEST(Absence, AWorkerEndsAtTheLastStepWithoutWaitingForOneThatNeverCame) {
+  const TemporaryFolder folder;
+  const std::string corpus = folder.path("corpus");
+  ASSERT_EQ(run_paceline({"data", "corpus", "--out", corpus, "--words", "200000"}).status, 0);
+  const std::string spec =
+      "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();
+  // A ps reads no text.
+  Process server(
+      paceline_words({"train", "ptb", "--steps", "30", "--cluster", spec, "--task", "ps:0"}));
+  Process chief(paceline_words({"train", "ptb", "--size", "test", "--data", corpus, "--steps", "30",
+                                "--cluster", spec, "--task", "worker:0"}));
+  EXPECT_EQ(chief.wait_exit(seconds(60)), 0) << chief.output();
+  EXPECT_EQ(server.wait_exit(seconds(20)), 0) << server.output();
 }
 
 TEST(Refusal, APsThatNobodyJoinsEndsAtItsJoinTimeout) {

@@ -80,6 +80,19 @@ bool Process::wait_for(const std::string& text, std::chrono::seconds within) {
   return true;
 }
 
+bool Process::wait_for_more(const std::string& text, std::chrono::seconds within) {
+  const auto until = Clock::now() + within;
+  pollfd waiting{output_fd_, POLLIN, 0};
+  while (poll(&waiting, 1, 0) > 0) {
+    if (read_some(until) != Read::kMore) return false;
+  }
+  const std::size_t before = output_.size();
+  while (output_.find(text, before) == std::string::npos) {
+    if (read_some(until) != Read::kMore) return false;
+  }
+  return true;
+}
+
 int Process::wait_exit(std::chrono::seconds within) {
   const auto until = Clock::now() + within;
   Read result = Read::kMore;

@@ -21,6 +21,8 @@ class Process {
   /// Reads output until it contains `text`; false when the deadline passes or the process ends
   /// before.
   bool wait_for(const std::string& text, std::chrono::seconds within);
+  /// The same, of what it writes from now on.
+  bool wait_for_more(const std::string& text, std::chrono::seconds within);
   /// Reads output until the process ends. The exit status, 128 + n after signal n, or -1 when the
   /// deadline passes.
   int wait_exit(std::chrono::seconds within);

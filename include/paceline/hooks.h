@@ -34,10 +34,12 @@ class StopAtStep : public Hook {
 };
 
 /// Step, loss, speed and time left: one line that renews itself on a terminal, a line every few
-/// seconds elsewhere.
+/// seconds elsewhere. The time left is that until the steps or seconds of RunOptions, or until this
+/// task has made `own_steps` steps; 0: not known.
 class Progress : public Hook {
  public:
-  explicit Progress(std::chrono::milliseconds every = std::chrono::seconds(5));
+  explicit Progress(std::chrono::milliseconds every = std::chrono::seconds(5),
+                    std::int64_t own_steps = 0);
   ~Progress() override;
   Progress(Progress&&) noexcept;
   void begin(Session&) override;

@@ -244,6 +244,9 @@ Cluster read_cluster(const FlagValues& values) {
   if (cluster.role == Cluster::Role::kAlone) read_task(values, cluster);
   read_strategy(values, cluster);
   read_link(values, cluster);
+  if (values.given("--show-placement") && !cluster.distributed()) {
+    refuse("--show-placement needs a cluster: alone all variables are in this process");
+  }
   cluster.device = read_device(values);
   const bool own_device = values.text("--device").find(':') == std::string::npos;
   if (cluster.role == Cluster::Role::kLauncher && own_device) cluster.device.index = -1;

@@ -171,6 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps-hosts a --worker-hosts b:1 --job-name ps --task-index 0",
                 "--ps-hosts: address 'a' has no port"},
         BadLine{"--bind 0.0.0.0", "--bind needs --cluster"},
+        BadLine{"--show-placement", "--show-placement needs a cluster"},
         BadLine{"--device cuda", "--device cuda: must be cpu, sim or sim:N"},
         BadLine{"--device cpu:1", "--device cpu:1: must be cpu, sim or sim:N"},
         BadLine{"--device sim:x", "--device sim:x: must be cpu, sim or sim:N"},

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <new>
 
 #include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
@@ -79,6 +80,8 @@ int report_errors(const std::function<int()>& main) {
   } catch (const Error& error) {
     code = error.code();
     message = error.what();
+  } catch (const std::bad_alloc&) {
+    message = "not enough memory for what was asked";
   } catch (const std::exception& error) {
     message = error.what();
   }

@@ -15,6 +15,8 @@ constexpr Duration kFirstBackOff = std::chrono::milliseconds(20);
 // A worker is to be there within a second of its ps.
 constexpr Duration kLongestBackOff = std::chrono::milliseconds(500);
 constexpr Duration kOneTry = std::chrono::seconds(5);
+// Long enough to cost nothing, short enough for Ctrl-C.
+constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
 
 }  // namespace
 
@@ -32,10 +34,16 @@ void Joining::say_waiting(const std::string& what) {
   if (options_.say) options_.say("waiting for " + what);
 }
 
+void Joining::check_interrupt() const {
+  if (options_.check_interrupt) options_.check_interrupt();
+}
+
 bool Joining::wait(const std::string& what, Deadline deadline, const std::function<bool()>& come) {
   next_say_ = steady_now() + options_.say_after;
   while (!deadline.passed()) {
-    if (core_.wait(Deadline::at(std::min(deadline.time(), next_say_)), come)) return true;
+    const TimePoint turn = std::min(next_say_, steady_now() + kInterruptCheck);
+    if (core_.wait(Deadline::at(std::min(deadline.time(), turn)), come)) return true;
+    check_interrupt();
     say_waiting(what);
   }
   return false;
@@ -64,6 +72,7 @@ void Joining::connect(PsConnection& ps) {
   for (Duration back_off = kFirstBackOff; !try_once(ps, reason);
        back_off = std::min(back_off * 3 / 2, kLongestBackOff)) {
     if (deadline_.passed()) too_late(ps, "could not be reached: " + reason);
+    check_interrupt();
     say_waiting(ps.name());
     core_.wait(Deadline::at(std::min(deadline_.time(), steady_now() + back_off)),
                [] { return false; });

@@ -29,6 +29,7 @@ class Joining {
   void say_hello(PsConnection& ps);
   [[noreturn]] void too_late(const PsConnection& ps, const std::string& what) const;
   void say_waiting(const std::string& what);
+  void check_interrupt() const;
 
   const ServerStoreOptions& options_;
   StoreCore& core_;

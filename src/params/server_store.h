@@ -45,6 +45,8 @@ struct ServerStoreOptions {
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user
   Duration say_after = std::chrono::seconds(1);  // of waiting
+  /// Called several times a second while the worker waits to join; what it throws ends the wait.
+  std::function<void()> check_interrupt;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
 };

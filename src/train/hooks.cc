@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <optional>
 #include <utility>
 
 namespace paceline {
@@ -14,15 +15,18 @@ constexpr std::chrono::milliseconds kTerminalEvery{250};
 
 struct Progress::State {
   std::chrono::milliseconds every;
-  SteadyClock::time_point begun, last;
+  std::int64_t own_steps;
+  std::optional<SteadyClock::time_point> begun_first = {};  // of all runs
+  SteadyClock::time_point begun = {}, last = {};
   std::int64_t first_step = 0, first_global_step = 0;  // when the run began
 
   std::string line(const RunOptions& run, const StepResult& result) const;
   std::string time_left(const RunOptions& run, const StepResult& result, double seconds) const;
 };
 
-Progress::Progress(std::chrono::milliseconds every) : state_(std::make_unique<State>()) {
-  state_->every = isatty(STDOUT_FILENO) == 1 ? kTerminalEvery : every;
+Progress::Progress(std::chrono::milliseconds every, std::int64_t own_steps) {
+  const auto shown_every = isatty(STDOUT_FILENO) == 1 ? kTerminalEvery : every;
+  state_ = std::make_unique<State>(State{.every = shown_every, .own_steps = own_steps});
 }
 
 Progress::~Progress() = default;
@@ -30,6 +34,7 @@ Progress::Progress(Progress&&) noexcept = default;
 
 void Progress::begin(Session& session) {
   state_->begun = state_->last = SteadyClock::now();
+  if (!state_->begun_first) state_->begun_first = state_->begun;
   state_->first_step = session.last_step().step;
   state_->first_global_step = session.last_step().global_step;
 }
@@ -53,7 +58,10 @@ std::string Progress::State::time_left(const RunOptions& run, const StepResult& 
                                        double seconds) const {
   double left = -1;
   const auto made = double(result.global_step - first_global_step);
-  if (run.seconds) left = *run.seconds - seconds;
+  if (own_steps > 0) {
+    left = double(own_steps - result.step) * seconds / double(result.step - first_step);
+  }
+  if (run.seconds) left = *run.seconds - std::chrono::duration<double>(last - *begun_first).count();
   if (run.steps && made > 0) left = double(*run.steps - result.global_step) * seconds / made;
   return left >= 0 ? fmt::format(" {:.0f} s left", left) : "";
 }

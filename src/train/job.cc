@@ -50,6 +50,7 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.last_step = options.run.steps.value_or(0);
   server.say = say;
   if (options.run.quiet) server.say_after = kQuietWait;
+  server.check_interrupt = [this] { check_interrupt(); };
   std::unique_ptr<ServerStore> joined = ServerStore::join(server, std::move(variables));
   server_ = joined.get();
   store_ = std::move(joined);

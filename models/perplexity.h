@@ -1,0 +1,48 @@
+// Perplexity: how many words a language model hesitates between.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace paceline::models {
+
+/// exp(costs ÷ time steps): costs are sums over time, means over the batch.
+class Perplexity {
+ public:
+  void add(double cost, std::int64_t time_steps) {
+    cost_ += cost;
+    time_steps_ += time_steps;
+  }
+  std::int64_t time_steps() const { return time_steps_; }
+  /// No number when nothing was added.
+  double value() const;
+
+ private:
+  double cost_ = 0;
+  std::int64_t time_steps_ = 0;
+};
+
+/// Over the first and over the last steps of a training, whatever epochs they are in. Adding
+/// allocates nothing.
+class PerplexityEnds {
+ public:
+  static constexpr std::size_t kSteps = 10;  // at either end; fewer when there are no more
+
+  void add(double cost, std::int64_t time_steps);
+  /// None before the first step.
+  std::optional<double> first() const;
+  std::optional<double> last() const;
+
+ private:
+  struct Step {
+    double cost = 0;
+    std::int64_t time_steps = 0;
+  };
+  Perplexity first_;
+  std::array<Step, kSteps> last_{};  // a ring
+  std::size_t added_ = 0;
+};
+
+}  // namespace paceline::models
