@@ -20,7 +20,13 @@ function(add_room name)
   target_link_libraries(paceline_${name} PUBLIC ${ROOM_LIBRARIES})
   set_target_properties(paceline_${name} PROPERTIES LINKER_LANGUAGE CXX
                                                     POSITION_INDEPENDENT_CODE ON
-                                                    UNITY_BUILD ${PACELINE_UNITY})
+                                                    UNITY_BUILD ${PACELINE_UNITY}
+                                                    UNITY_BUILD_MODE GROUP)
+  foreach(source ${sources})
+    get_filename_component(folder ${source} DIRECTORY)
+    get_filename_component(folder ${folder} NAME)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
+  endforeach()
   if(PACELINE_ROOMS)
     list(GET PACELINE_ROOMS -1 below)
     target_link_libraries(paceline_${name} PUBLIC paceline_${below})

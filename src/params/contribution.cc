@@ -9,15 +9,17 @@
 namespace paceline {
 namespace {
 
-[[noreturn]] void fail(const std::string& why) { throw Error(ErrorCode::kDataLoss, "[ps] " + why); }
+[[noreturn]] void reject(const std::string& why) {
+  throw Error(ErrorCode::kDataLoss, "[ps] " + why);
+}
 
 }  // namespace
 
 void IncomingStep::begin(std::int64_t step, const StepBegin& begin, bool counts) {
-  if (open_) fail(fmt::format("step {} begins before step {} has ended", step, step_));
+  if (open_) reject(fmt::format("step {} begins before step {} has ended", step, step_));
   if (begin.learning_rates.size() != shard_.variables().size()) {
-    fail(fmt::format("{} learning rates for {} variables", begin.learning_rates.size(),
-                     shard_.variables().size()));
+    reject(fmt::format("{} learning rates for {} variables", begin.learning_rates.size(),
+                       shard_.variables().size()));
   }
   step_ = step;
   begin_ = begin;
@@ -27,7 +29,7 @@ void IncomingStep::begin(std::int64_t step, const StepBegin& begin, bool counts)
 
 void IncomingStep::check_step(std::int64_t step, MessageType type) const {
   if (!open_ || step != step_) {
-    fail(fmt::format("{} of step {} outside of it", name_of(type), step));
+    reject(fmt::format("{} of step {} outside of it", name_of(type), step));
   }
 }
 
@@ -41,7 +43,7 @@ RuleStep IncomingStep::rule_step(std::size_t position, float clip_scale) const {
 
 void IncomingStep::start(std::size_t position, IncomingPiece& piece) {
   ShardPiece& target = shard_.at(position);
-  if (!target.variable().trained) fail("a contribution to frozen " + target.variable().name);
+  if (!target.variable().trained) reject("a contribution to frozen " + target.variable().name);
   piece.started = true;
   piece.received = 0;
   const bool sparse = target.variable().sparse;
@@ -58,13 +60,13 @@ void IncomingStep::set_rows(std::size_t position, std::int64_t step,
   const ShardPiece& target = shard_.at(position);
   IncomingPiece& piece = pieces_[position];
   if (!target.variable().sparse || piece.started) {
-    fail("unexpected rows of " + target.variable().name);
+    reject("unexpected rows of " + target.variable().name);
   }
   // Unique, so that the rule meets each row once; ascending makes that cheap to see.
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!target.has_row(rows[i]) || (i > 0 && rows[i] <= rows[i - 1])) {
-      fail(fmt::format("row {} of {} is not in piece {}, or not in ascending order", rows[i],
-                       target.variable().name, target.where().id));
+      reject(fmt::format("row {} of {} is not in piece {}, or not in ascending order", rows[i],
+                         target.variable().name, target.where().id));
     }
   }
   piece.rows.assign(rows.begin(), rows.end());
@@ -76,14 +78,14 @@ IncomingPiece& IncomingStep::find(const FrameHeader& header) {
   const std::size_t position = shard_.position(header.id);
   IncomingPiece& piece = pieces_[position];
   if (!piece.started) {
-    if (shard_.at(position).variable().sparse) fail("a contribution of rows without their ids");
+    if (shard_.at(position).variable().sparse) reject("a contribution of rows without their ids");
     start(position, piece);
   }
   if (header.offset != piece.received || header.payload_bytes > piece.expected - piece.received ||
       header.payload_bytes % sizeof(float) != 0) {
-    fail(fmt::format("chunk of {} bytes at {} of piece {}, which has {} of {} bytes",
-                     header.payload_bytes, header.offset, header.id, piece.received,
-                     piece.expected));
+    reject(fmt::format("chunk of {} bytes at {} of piece {}, which has {} of {} bytes",
+                       header.payload_bytes, header.offset, header.id, piece.received,
+                       piece.expected));
   }
   return piece;
 }
@@ -92,8 +94,8 @@ std::span<std::byte> IncomingStep::place(const FrameHeader& header) {
   IncomingPiece& piece = find(header);
   const bool whole = begin_.clipped || shard_.at(shard_.position(header.id)).variable().sparse;
   if (!whole && header.payload_bytes > kChunkBytes) {
-    fail(fmt::format("a chunk of {} bytes, at most {} are allowed", header.payload_bytes,
-                     kChunkBytes));
+    reject(fmt::format("a chunk of {} bytes, at most {} are allowed", header.payload_bytes,
+                       kChunkBytes));
   }
   return piece.memory.span().subspan(whole ? header.offset : 0, header.payload_bytes);
 }
@@ -108,8 +110,8 @@ IncomingPiece& IncomingStep::whole(std::size_t position) {
   IncomingPiece& piece = pieces_[position];
   if (!piece.started && shard_.at(position).bytes() == 0) start(position, piece);
   if (!piece.started || piece.received != piece.expected) {
-    fail(fmt::format("step {} ends with {} of {} bytes for piece {}", step_, piece.received,
-                     piece.expected, shard_.at(position).where().id));
+    reject(fmt::format("step {} ends with {} of {} bytes for piece {}", step_, piece.received,
+                       piece.expected, shard_.at(position).where().id));
   }
   return piece;
 }
