@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <sstream>
 
 #include "tests/process.h"
 
@@ -144,6 +145,48 @@ TEST_F(Training, OneTaskPerProcessMayBeSaidWithHostListsAndUnderscores) {
   Process chief(task("worker"));
   EXPECT_EQ(chief.wait_exit(std::chrono::seconds(60)), 0) << chief.output();
   EXPECT_EQ(server.wait_exit(std::chrono::seconds(60)), 0) << server.output();
+}
+
+TEST_F(Training, TheChiefShowsThePlacementOnce) {
+  const Finished run = run_paceline(with(
+      kSmallMlp, {"--steps", "3", "--ps", "2", "--workers", "2", "--show-placement", "--quiet"}));
+  EXPECT_EQ(run.status, 0) << run.output;
+  std::istringstream lines(run.output);
+  int pieces = 0;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_THAT(line, HasSubstr("worker:0 | layer")) << run.output;
+    EXPECT_THAT(line, HasSubstr(" bytes on ps:"));
+    ++pieces;
+  }
+  EXPECT_GE(pieces, 6);  // one for each variable at least
+}
+
+TEST_F(Training, PtbReportsItsPerplexityAtBothEndsOfARunThatEndsInAnEpoch) {
+  const json report =
+      train("ends", {"train", "ptb", "--size", "test", "--data", corpus(), "--steps", "40"});
+  const json& perplexity = report["perplexity"];
+  EXPECT_GT(perplexity["first"], perplexity["last"]);
+  EXPECT_GT(perplexity["first"], perplexity["train"]);
+  EXPECT_TRUE(perplexity["valid"].is_null());
+  EXPECT_TRUE(perplexity["test"].is_null());
+}
+
+TEST_F(Training, PtbPrintsTheReportsLinesAndTheChiefTests) {
+  const json report =
+      train("epochs", {"train", "ptb", "--size", "test", "--data", corpus(), "--epochs", "1",
+                       "--set", "unroll=10", "--batch", "100", "--ps", "1", "--workers", "2"});
+  for (const char* line : {"Epoch: 1 Learning rate: 1.000\n", "Epoch: 1 Train Perplexity: ",
+                           "Epoch: 1 Valid Perplexity: ", "Epoch: 1 Time: "}) {
+    EXPECT_THAT(output_, HasSubstr(std::string("worker:0 | ") + line));
+    EXPECT_THAT(output_, HasSubstr(std::string("worker:1 | ") + line));
+  }
+  EXPECT_THAT(output_, HasSubstr("worker:0 | Test Perplexity: "));
+  EXPECT_THAT(output_, ::testing::Not(HasSubstr("worker:1 | Test Perplexity: ")));
+  EXPECT_THAT(output_, ::testing::ContainsRegex("0\\.[0-9]{3} perplexity: [0-9]+\\.[0-9] speed: "
+                                                "[0-9]+ wps"));
+  for (const char* key : {"first", "last", "train", "valid", "test"}) {
+    EXPECT_TRUE(report["perplexity"][key].is_number()) << key;
+  }
 }
 
 TEST_F(Training, ASimulatedDeviceTakesItsTime) {
