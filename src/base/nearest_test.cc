@@ -32,6 +32,7 @@ TEST(Nearest, ProposesOnlyWhatResembles) {
   const std::vector<std::string> words = {"--workers", "--steps"};
   EXPECT_EQ(did_you_mean("--worker", words), "; did you mean '--workers'?");
   EXPECT_EQ(did_you_mean("banana", words), "");
+  EXPECT_EQ(did_you_mean("--epochs", std::vector<std::string>{"--batch", "--hidden"}), "");
   EXPECT_EQ(did_you_mean("banana", std::vector<std::string>{}), "");
 }
 
