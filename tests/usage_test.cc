@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -13,6 +15,10 @@ struct Refused {
   std::vector<std::string> words;
   std::vector<std::string> says;
 };
+
+void PrintTo(const Refused& refused, std::ostream* out) {
+  for (const std::string& word : refused.words) *out << word << ' ';
+}
 
 class Usage : public ::testing::TestWithParam<Refused> {};
 
