@@ -89,6 +89,9 @@ class Session {
 
   /// Steps until a hook, the feed or RunOptions end it; may be called again (the next epoch).
   /// False when training has ended for good: a hook said so, or steps or seconds are reached.
+  /// A worker whose variables are read by rows asks for the next rows with each step: `feed` is
+  /// then called for the next step before hooks see this one, and what it has filled in when a run
+  /// is ended by a hook is what the next run begins with.
   bool run(const std::function<void(Feed&)>& feed);
   /// One step of a graph without updates; returns copies of the fetched values. Local variables of
   /// a shared graph change as in a step, those of the train graph do not. The variables' values

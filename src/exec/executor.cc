@@ -39,7 +39,8 @@ Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& l
       arena_(device.allocate(plan.arena_bytes)),
       inputs_(device.allocate(plan.input_bytes)),
       store_views_(plan.storages.size()),
-      rows_(collector()) {
+      rows_(collector()),
+      wants_next_inputs_(steps_->wants_next_rows() && inputs_are_free_early()) {
   for (const Instruction& instruction : plan.instructions) {
     commands_.push_back(prepare(instruction));
   }
@@ -123,19 +124,46 @@ void Executor::note_store_views() {
 
 StepHandle& Executor::run(const StepRequest& request) {
   const AccountScope scope(account_, Activity::kCompute);
-  run_commands(0, plan_.prologue, request.identity);
+  if (!rows_known_) find_rows(request.identity);
   begin(request);
   run_commands(plan_.prologue, commands_.size(), request.identity);
   device_.synchronize();
+  rows_known_ = wants_next_inputs_ && request.fill_next != nullptr && (*request.fill_next)();
+  if (rows_known_) {
+    StepIdentity next = request.identity;
+    ++next.step;
+    find_rows(next);
+  }
   const AccountScope push(account_, Activity::kPush);
-  return steps_->end_step(clip_scale(), {});
+  return steps_->end_step(clip_scale(), rows_known_ ? rows_read_ : std::span<const RowSet>());
+}
+
+bool Executor::inputs_are_free_early() const {
+  const auto kind = [&](SlotIndex slot) {
+    return plan_.storages[std::size_t(plan_.slots[std::size_t(slot)].storage)].kind;
+  };
+  const auto is_input = [&](SlotIndex slot) {
+    return slot >= 0 && kind(slot) == Storage::Kind::kInput;
+  };
+  const auto is_local = [&](SlotIndex slot) { return kind(slot) == Storage::Kind::kLocal; };
+  if (std::ranges::any_of(plan_.fetches, is_input) || is_input(plan_.loss)) return false;
+  for (const RowReads& reads : plan_.row_reads) {
+    if (std::ranges::any_of(reads.ids, is_local)) return false;
+  }
+  return std::ranges::none_of(
+      std::span(plan_.instructions).first(plan_.prologue),
+      [&](const Instruction& early) { return std::ranges::any_of(early.inputs, is_local); });
+}
+
+void Executor::find_rows(const StepIdentity& identity) {
+  run_commands(0, plan_.prologue, identity);
+  if (!plan_.row_reads.empty()) device_.synchronize();
+  rows_read_ = rows_.collect();
 }
 
 void Executor::begin(const StepRequest& request) {
-  if (!plan_.row_reads.empty()) device_.synchronize();
-  const std::span<const RowSet> rows = rows_.collect();
   const AccountScope pull(account_, Activity::kPull);
-  steps_->begin_step(request.kind, rows,
+  steps_->begin_step(request.kind, rows_read_,
                      {request.learning_rates, request.examples, request.identity.step});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -20,6 +21,9 @@ struct StepRequest {
   std::span<const float> learning_rates;  // by VariableId, for every variable of the store
   std::int64_t examples = 0;
   StepIdentity identity;  // .step is the task's own step
+  /// If the executor wants_next_inputs: fills the inputs for the step after this one, if they are
+  /// known (else false). Called when nothing of this step reads its own any more, before end_step.
+  const std::function<bool()>* fill_next = nullptr;
 };
 
 /// One thread. Plan, locals, device and account must outlive it. A step allocates nothing.
@@ -37,6 +41,10 @@ class Executor {
   /// One step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
   /// end_step), then as what it counted before. The handle is valid until the next step.
   StepHandle& run(const StepRequest& request);
+  /// The store can bring the rows that the next inputs name with this step's answer, and they can
+  /// be filled so early: nothing that is read after a step lies in an input, and no local variable
+  /// says which rows they name.
+  bool wants_next_inputs() const { return wants_next_inputs_; }
 
   /// PlanRequest::fetches[i] of the last step; valid until the next one. A fetched variable has the
   /// value that the step read.
@@ -62,6 +70,8 @@ class Executor {
   void note_store_views();
   void* address_of(const Storage& storage) const;
   TensorView view_of(SlotIndex slot) const;
+  bool inputs_are_free_early() const;
+  void find_rows(const StepIdentity& identity);
   void begin(const StepRequest& request);
   void run_commands(std::size_t begin, std::size_t end, const StepIdentity& identity);
   void run_command(Command& command, const StepIdentity& identity);
@@ -78,6 +88,9 @@ class Executor {
   std::vector<Command> commands_;
   std::vector<std::vector<TensorView*>> store_views_;  // by storage
   RowCollector rows_;
+  std::span<const RowSet> rows_read_;  // by the inputs as they are
+  bool rows_known_ = false;
+  const bool wants_next_inputs_;
 };
 
 }  // namespace paceline

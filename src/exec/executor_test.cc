@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/philox.h"
@@ -32,6 +33,7 @@ struct Runner {
     plan = make_plan(request, specs, device);
     auto made = std::make_unique<FakeSteps>(specs, values, &calls);
     steps = made.get();
+    steps->next_rows_wanted = true;
     executor = std::make_unique<Executor>(*plan, std::move(made), locals, device, account);
     rates.resize(specs.size(), 1.0f);
     account.reset();
@@ -154,6 +156,60 @@ TEST_F(ExecutorTest, AsksForTheRowsOfTheBatchAndContributesThem) {
 
   runner->executor->view(ids).as<std::int32_t>()[0] = 5;
   EXPECT_THROW(runner->run(), Error);
+}
+
+// The ids are computed, and large enough to lie where loss, norm and fetch would like to.
+TEST_F(ExecutorTest, TellsTheStoreTheNextRowsAndKeepsWhatTheStepHasComputed) {
+  values_["table"] = Tensor::of<float>({5, 1}, {0, 10, 20, 30, 40});
+  const Value ids = graph_.input("ids", {2, 2}, DType::kInt32);
+  const Value rows = embedding_lookup(graph_.variable("table", {5, 1}), transpose(ids));
+  const Value doubled = scale(rows, 2);
+  const Training training =
+      minimize(reduce_sum(rows), Sgd{}, {.clip_norm = 100, .learning_rate = {}, .groups = {}});
+  const auto runner = train(training, {doubled});
+  ASSERT_GT(runner->plan->prologue, 0u);
+  ASSERT_TRUE(runner->executor->wants_next_inputs());
+  const auto set = [&](const std::vector<std::int32_t>& batch) {
+    std::ranges::copy(batch, runner->executor->view(ids).as<std::int32_t>());
+  };
+  set({3, 1, 3, 4});
+  bool known = true;
+  const std::function<bool()> fill_next = [&] {
+    EXPECT_EQ(runner->calls.back(), "ready table");
+    set({0, 2, 2, 2});
+    return known;
+  };
+  const auto step = [&](std::int64_t number) {
+    runner->executor->run({StepKind::kTrain, runner->rates, 1, {1, 0, number}, &fill_next});
+  };
+  step(0);
+  EXPECT_THAT(runner->steps->rows_asked["table"], ElementsAre(1, 3, 4));
+  EXPECT_THAT(runner->steps->next_rows_asked["table"], ElementsAre(0, 2));
+  EXPECT_EQ(runner->executor->loss(), 110);
+  EXPECT_FLOAT_EQ(float(runner->executor->global_norm()), std::sqrt(6.0f));
+  EXPECT_EQ(floats(runner->executor->fetched(0)), (std::vector<float>{60, 60, 20, 80}));
+  known = false;
+  step(1);
+  EXPECT_THAT(runner->steps->rows_asked["table"], ElementsAre(0, 2));
+  EXPECT_TRUE(runner->steps->next_rows_asked.empty());
+  EXPECT_EQ(runner->executor->loss(), 60);
+}
+
+TEST_F(ExecutorTest, WantsNoNextInputsWhereAnInputIsReadAfterTheStep) {
+  values_["table"] = Tensor::of<float>({5, 1}, {0, 10, 20, 30, 40});
+  const Value ids = graph_.input("ids", {4}, DType::kInt32);
+  const Training training =
+      minimize(reduce_sum(embedding_lookup(graph_.variable("table", {5, 1}), ids)), Sgd{});
+  EXPECT_TRUE(train(training)->executor->wants_next_inputs());
+  EXPECT_FALSE(train(training, {ids})->executor->wants_next_inputs());
+}
+
+TEST_F(ExecutorTest, WantsNoNextInputsWhereALocalVariableSaysTheRows) {
+  values_["table"] = Tensor::of<float>({5, 1}, {0, 10, 20, 30, 40});
+  const Value at = graph_.local("at", {4}, DType::kInt32);
+  const Training training =
+      minimize(reduce_sum(embedding_lookup(graph_.variable("table", {5, 1}), at)), Sgd{});
+  EXPECT_FALSE(train(training)->executor->wants_next_inputs());
 }
 
 TEST_F(ExecutorTest, AVariableCanContributeToAnother) {

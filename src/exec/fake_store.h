@@ -24,13 +24,10 @@ class FakeSteps : public StoreSteps {
     }
   }
 
+  bool wants_next_rows() const override { return next_rows_wanted; }
   void begin_step(StepKind, std::span<const RowSet> rows, const StepScalars&) override {
     note("begin");
-    if (calls_ == nullptr) return;
-    rows_asked.clear();
-    for (const RowSet& set : rows) {
-      rows_asked[specs_[std::size_t(set.variable)].name].assign(set.ids.begin(), set.ids.end());
-    }
+    note_rows(rows, rows_asked);
   }
   TensorView need(VariableId variable) override {
     note("need", variable);
@@ -55,19 +52,29 @@ class FakeSteps : public StoreSteps {
       }
     }
   }
-  StepHandle& end_step(float clip_scale, std::span<const RowSet>) override {
+  StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override {
     note("end");
+    note_rows(next_rows, next_rows_asked);
     last_clip_scale = clip_scale;
     return handle_;
   }
 
+  using Rows = std::map<std::string, std::vector<std::int32_t>>;
   float last_clip_scale = -1;
-  std::map<std::string, std::vector<std::int32_t>> rows_asked;
+  bool next_rows_wanted = false;
+  Rows rows_asked, next_rows_asked;
 
  private:
   struct Handle : StepHandle {
     std::int64_t global_step() override { return 1; }
   };
+  void note_rows(std::span<const RowSet> rows, Rows& asked) {
+    if (calls_ == nullptr) return;
+    asked.clear();
+    for (const RowSet& set : rows) {
+      asked[specs_[std::size_t(set.variable)].name].assign(set.ids.begin(), set.ids.end());
+    }
+  }
   const std::string& name(VariableId variable) const { return specs_[std::size_t(variable)].name; }
   void note(const char* call) {
     if (calls_ != nullptr) calls_->push_back(call);

@@ -85,8 +85,11 @@ class StoreSteps {
  public:
   virtual ~StoreSteps() = default;
 
+  /// Whether end_step has a use for the next batch's rows.
+  virtual bool wants_next_rows() const { return false; }
   /// Asks for whatever is stale: on the first step, and on the first train step after any other
-  /// use. `rows`: the rows that the batch reads, unless they came already with end_step.
+  /// use. `rows`: the rows that the batch reads; those that end_step was told are not asked for
+  /// again, and need not be said again.
   virtual void begin_step(StepKind kind, std::span<const RowSet> rows,
                           const StepScalars& scalars) = 0;
   /// The value that this step reads, of the variable's full shape; includes this worker's last

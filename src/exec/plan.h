@@ -89,6 +89,8 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<Instruction> instructions;
   /// So many instructions run before begin_step: they compute the ids of rows that the batch reads.
+  /// No other instruction writes the memory that they write, so that they can run for the next
+  /// batch while what this step has computed is still read.
   std::size_t prologue = 0;
   std::size_t arena_bytes = 0, input_bytes = 0;
   std::map<std::string, SlotIndex, std::less<>> inputs;  // all of the graph that was asked for

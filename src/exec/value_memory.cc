@@ -115,6 +115,10 @@ bool ValueMemory::may_take(const Node& node, int position, int input) const {
 }
 
 void ValueMemory::share_in_place() {
+  for (std::size_t i = 0; i < order_.prologue; ++i) {
+    const Node& node = *order_.nodes[i];
+    for (int k = 0; k < int(node.outputs().size()); ++k) read_at(storage_of(node.output(k)), end());
+  }
   for (std::size_t i = 0; i < order_.nodes.size(); ++i) {
     const Node& node = *order_.nodes[i];
     const int output = storage_of(node.output(0));
@@ -171,7 +175,8 @@ void ValueMemory::lay_out_arena_of(Plan& plan) {
   const std::size_t values = buffers.size();
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
     if (plan.kernels[k].scratch_bytes == 0) continue;
-    buffers.push_back({plan.kernels[k].scratch_bytes, int(k), int(k)});
+    const bool prologue = k < order_.prologue;
+    buffers.push_back({plan.kernels[k].scratch_bytes, int(k), prologue ? end() : int(k)});
   }
   const ArenaLayout layout = lay_out_arena(buffers);
   for (std::size_t s = 0; s < storages_.size(); ++s) {

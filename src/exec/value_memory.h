@@ -38,7 +38,8 @@ class ValueMemory {
   /// An arena value that is written at `position` and read until the end.
   SlotIndex add_kept(const ValueType& type, int position);
 
-  /// When all reads are known: outputs take over the memory of inputs that are read no more.
+  /// When all reads are known: outputs take over the memory of inputs that are read no more. What
+  /// the order's prologue writes is shared with nothing.
   void share_in_place();
   /// Offsets in the arena (scratch of plan.kernels included) and of inputs. Storages and slots move
   /// into the plan.

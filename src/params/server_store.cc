@@ -176,6 +176,7 @@ void ServerStoreImpl::write(std::span<const VariableState> states, std::int64_t 
                 "values were written and not confirmed by " + slowest(before).text());
   }
   writing_.clear();
+  ++steps_.uses;
   std::fill(steps_.held.begin(), steps_.held.end(), Held::kNothing);
   wait_initialised();
 }
@@ -235,6 +236,7 @@ std::vector<VariableState> ServerStoreImpl::read(std::span<const VariableId> var
               "variables were not sent within --reply-timeout by " + connections_.front()->text()));
     core_.check();
   }
+  ++steps_.uses;
   for (const VariableState& state : target.states) {
     const Tensor& held = core_.value(state.variable);
     if (held.bytes() > 0) std::memcpy(held.raw(), state.value.raw(), held.bytes());

@@ -195,6 +195,39 @@ TEST_F(ServerStoreJob, EvaluationSeesWhatWasReadAndTrainingGoesOn) {
   store->goodbye();
 }
 
+// The rows that end_step has asked for come with its answer; whatever else uses the store in
+// between makes them stale.
+TEST_F(ServerStoreJob, NextRowsAreAskedForOnce) {
+  const auto variables = sparse_variables(Sgd{.learning_rate = 0.5f});
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = std::move(join_all(variables).front());
+  store->write(initial_states(variables), 0);
+  const auto steps =
+      store->bind({.uses = {{.variable = 0, .updated = false, .most_rows = 3}}}, false);
+  const std::vector<float> rates(variables.size(), 0.0f);
+  const std::vector<std::int32_t> ids = {2, 50, 89}, others = {2, 50};
+  const RowSet rows{0, ids}, other_rows{0, others};
+  const auto sent_by_step = [&](const RowSet& now, const RowSet& next) {
+    const std::int64_t before = store->account().bytes_sent;
+    steps->begin_step(StepKind::kTrain, {&now, 1}, {.learning_rates = rates});
+    EXPECT_EQ(steps->need(0).as<float>()[50 * 7],
+              initial_state(variables[0], 0).value.data<float>()[50 * 7]);
+    steps->end_step(1, {&next, 1}).global_step();
+    return store->account().bytes_sent - before;
+  };
+  const std::int64_t asked = sent_by_step(rows, rows);
+  const std::int64_t come = sent_by_step(rows, rows);
+  EXPECT_EQ(asked - come, std::int64_t(kFrameHeaderBytes + ids.size() * sizeof(std::int32_t)));
+  EXPECT_EQ(sent_by_step(other_rows, rows), asked - std::int64_t(sizeof(std::int32_t)));
+  everything(*store);
+  EXPECT_EQ(sent_by_step(rows, rows), asked);
+  store->write(initial_states(variables), 0);
+  EXPECT_EQ(sent_by_step(rows, rows), asked);
+  EXPECT_EQ(sent_by_step(rows, rows), come);
+  store->goodbye();
+}
+
 TEST_F(ServerStoreJob, FetchAsksEveryStepAndThePsRewrites) {
   const std::vector<VariableSpec> variables = {
       {.name = "w", .shape = {128, 256}, .trained = false, .rewritten_after_reply = true}};

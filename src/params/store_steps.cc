@@ -43,6 +43,7 @@ void ServerSteps::prepare(const PlanBinding::Use& use) {
   PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < used_.size());
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   used_[std::size_t(use.variable)] = true;
+  if (variable.sparse) next_rows_.push_back({use.variable, {}});
   if (!use.updated) return;
   if (!variable.trained) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -75,6 +76,7 @@ void ServerSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
   if (kind == StepKind::kTrain) send_step_begin(scalars);
   pull_stale(kind);
   if (kind != StepKind::kEvaluate) pull_rows(rows);
+  ++state_.uses;
 }
 
 void ServerSteps::send_step_begin(const StepScalars& scalars) {
@@ -128,6 +130,7 @@ void ServerSteps::pull_stale(StepKind kind) {
 void ServerSteps::pull_rows(std::span<const RowSet> rows) {
   for (const RowSet& set : rows) {
     check_use(set.variable, "rows");
+    if (on_their_way(set)) continue;
     for (const Piece& piece : core_.pieces_of(set.variable)) {
       const std::span<const std::int32_t> ids = rows_in(piece, set.ids);
       if (ids.empty()) continue;
@@ -222,8 +225,24 @@ StepHandle& ServerSteps::end_step(float clip_scale, std::span<const RowSet> next
   if (kind_ == StepKind::kTrain) {
     for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
     handle_.wait_for(core_.steps_sent);
+    note_next_rows(next_rows);
   }
   return handle_;
+}
+
+void ServerSteps::note_next_rows(std::span<const RowSet> rows) {
+  next_rows_use_ = ++state_.uses;
+  for (NextRows& next : next_rows_) {
+    const std::span<const std::int32_t> ids = ids_of(rows, next.variable);
+    next.ids.assign(ids.begin(), ids.end());
+  }
+}
+
+// Whatever has used the store since may have changed them, or put other values in their place.
+bool ServerSteps::on_their_way(const RowSet& rows) const {
+  const auto next = std::ranges::find(next_rows_, rows.variable, &NextRows::variable);
+  return state_.uses == next_rows_use_ && next != next_rows_.end() &&
+         std::ranges::equal(next->ids, rows.ids);
 }
 
 void ServerSteps::send_step_end(PsConnection& ps, float clip_scale,

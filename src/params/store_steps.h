@@ -21,6 +21,7 @@ struct StoreState {
   StoreCore& core;
   std::vector<std::unique_ptr<PsConnection>>& connections;
   std::vector<Held> held;  // by variable
+  std::int64_t uses = 0;   // steps begun and ended, writes and reads
   /// Returns at once when the variables are initialised.
   std::function<void()> wait_initialised;
 };
@@ -30,6 +31,7 @@ class ServerSteps : public StoreSteps {
   /// Throws kInvalidArgument when the plan uses a variable in a way that it cannot be.
   ServerSteps(StoreState& state, const PlanBinding& plan, bool clipped);
 
+  bool wants_next_rows() const override { return !next_rows_.empty(); }
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
   TensorView need(VariableId variable) override;
   TensorView place(VariableId variable) override;
@@ -52,6 +54,8 @@ class ServerSteps : public StoreSteps {
   bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
   void pull_stale(StepKind kind);
   void pull_rows(std::span<const RowSet> rows);
+  void note_next_rows(std::span<const RowSet> rows);
+  bool on_their_way(const RowSet& rows) const;
   void send_step_begin(const StepScalars& scalars);
   void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
   void send_bytes(const Piece& piece, SendSpace& space, std::span<const std::byte> bytes);
@@ -63,6 +67,13 @@ class ServerSteps : public StoreSteps {
   const std::vector<PlanBinding::Use> uses_;
   const bool clipped_;
   std::vector<bool> used_, contributed_;  // by variable
+  /// What the last end_step asked for, of every sparse variable; and when that was.
+  struct NextRows {
+    VariableId variable;
+    std::vector<std::int32_t> ids;
+  };
+  std::vector<NextRows> next_rows_;
+  std::int64_t next_rows_use_ = -1;
   StepKind kind_ = StepKind::kTrain;
   std::uint64_t step_ = 0;  // on the wire: counts this store's train steps
   Handle handle_;

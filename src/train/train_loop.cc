@@ -1,28 +1,36 @@
 #include "train/train_loop.h"
 
+#include <utility>
+
 #include "train/step_feed.h"
 
 namespace paceline {
 
-TrainLoop::TrainLoop(const Parts& parts) : parts_(parts) {
+TrainLoop::TrainLoop(const Parts& parts)
+    : parts_(parts),
+      fill_next_([this] { return (inputs_ = fill(last_.step + 1)) == Inputs::kFilled; }) {
   last_.global_step = parts_.store.global_step();
+}
+
+TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
+  const AccountScope input(parts_.account, Activity::kInput);
+  StepFeed feed(parts_.executor, parts_.normals, {parts_.seed, parts_.task, step});
+  (*feed_)(feed);
+  return feed.stopped() ? Inputs::kOver : Inputs::kFilled;
 }
 
 bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
   begun_ = parts_.account.clock().now();
   excluded_ = parts_.meter.excluded();
-  const StepIdentity identity{parts_.seed, parts_.task, last_.step};
-  StepFeed step_feed(parts_.executor, parts_.normals, identity);
-  {
-    AccountScope input(parts_.account, Activity::kInput);
-    feed(step_feed);
-  }
-  if (step_feed.stopped()) return false;
+  feed_ = &feed;
+  if (inputs_ == Inputs::kUnknown) inputs_ = fill(last_.step);
+  if (std::exchange(inputs_, Inputs::kUnknown) == Inputs::kOver) return false;
 
   StepRequest request;
   request.learning_rates = parts_.rates.at(last_.global_step);
   request.examples = parts_.examples;
-  request.identity = identity;
+  request.identity = {parts_.seed, parts_.task, last_.step};
+  if (parts_.executor.wants_next_inputs()) request.fill_next = &fill_next_;
   StepHandle& handle = parts_.executor.run(request);
   {
     AccountScope pull(parts_.account, Activity::kPull);

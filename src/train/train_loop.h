@@ -26,9 +26,13 @@ class TrainLoop {
     std::int64_t examples = 0;
   };
   explicit TrainLoop(const Parts& parts);
+  TrainLoop(const TrainLoop&) = delete;
+  TrainLoop& operator=(const TrainLoop&) = delete;
 
   /// One step: the feed's time counts as input, the step's as the executor says, and the wait for
-  /// the global step that it made as pull. False when the feed stopped: no step was made.
+  /// the global step that it made as pull. False when the feed stopped: no step was made. When the
+  /// executor wants the next inputs, the feed is called for the next step before this one ends;
+  /// the next call of step then begins with them.
   bool step(const std::function<void(Feed&)>& feed);
   /// The step's time ends: after hooks have seen it, so that they count as other.
   void end_step();
@@ -37,7 +41,13 @@ class TrainLoop {
   double first_loss() const { return first_loss_; }
 
  private:
+  enum class Inputs : std::uint8_t { kUnknown, kFilled, kOver };
+  Inputs fill(std::int64_t step);
+
   Parts parts_;
+  const std::function<void(Feed&)>* feed_ = nullptr;  // during a step
+  Inputs inputs_ = Inputs::kUnknown;                  // of the next step
+  const std::function<bool()> fill_next_;
   StepResult last_;
   double first_loss_ = 0;
   TimePoint begun_{};

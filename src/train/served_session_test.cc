@@ -1,0 +1,134 @@
+// A session as the only worker of a ps: every loss is that of one process, however its runs end and
+// whatever happens between steps.
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+
+#include "paceline/hooks.h"
+#include "paceline/ops.h"
+#include "paceline/session.h"
+#include "params/server.h"
+
+namespace paceline {
+namespace {
+
+/// A ps in a thread.
+class Served {
+ public:
+  Served() : stop_(eventfd(0, EFD_CLOEXEC)) {
+    std::promise<std::string> address;
+    ServerOptions options;
+    options.spec = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
+    options.cluster_id = "served";
+    options.task = {TaskId::Job::kPs, 0};
+    options.stop_fd = stop_;
+    options.listening = [&](const std::string& at) { address.set_value(at); };
+    serving_ = std::async(std::launch::async, [options] { return serve(options); });
+    cluster_.role = Cluster::Role::kTask;
+    cluster_.spec = {.ps = {address.get_future().get()}, .workers = {"127.0.0.1:1"}};
+    cluster_.cluster_id = "served";
+    cluster_.threads = 1;
+  }
+  ~Served() {
+    eventfd_write(stop_, 1);
+    serving_.wait();
+    close(stop_);
+  }
+  const Cluster& cluster() const { return cluster_; }
+
+ private:
+  int stop_;
+  Cluster cluster_;
+  std::future<ServerSummary> serving_;
+};
+
+/// Words to words: a table, a state that is carried from step to step, a dense layer.
+class WordsSession {
+ public:
+  WordsSession(const Cluster& cluster, const RunOptions& run) {
+    ids_ = graph_.input("ids", {6}, DType::kInt32);
+    const Value state = graph_.local("state", {6, 4});
+    const Value words = embedding_lookup(graph_.variable("table", {20, 4}), ids_);
+    const Value h = tanh(add(words, scale(state, 0.5f)));
+    graph_.assign(state, h);
+    const Value loss = reduce_mean(square(sub(dense(h, 3, "out"), graph_.input("y", {6, 3}))));
+    loss_ = loss;
+    MinimizeOptions options;
+    options.clip_norm = 0.3f;
+    options.learning_rate = Schedule::staircase(0.9, 7);
+    session_ = std::make_unique<Session>(minimize(loss, Sgd{0.5f}, options), cluster, run);
+    session_->add(Forward(*this));
+  }
+
+  /// An epoch of `batches` that goes on where the last one has stopped.
+  bool run(int batches) {
+    session_->reset_locals(graph_);
+    int left = batches;
+    return session_->run([&, this](Feed& feed) {
+      if (left-- == 0) return feed.stop();
+      const auto ids = feed.data<std::int32_t>(ids_);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        ids[i] = std::int32_t((std::size_t(fed_) * 7 + i * i) % 20);
+      }
+      EXPECT_EQ(feed.step(), fed_);
+      ++fed_;
+    });
+  }
+  bool note_step(Session& session, const StepResult& result) {
+    losses_.push_back(result.loss);
+    if (result.step % 4 == 0) {
+      losses_.push_back(session
+                            .evaluate(graph_, {&loss_, 1},
+                                      [this](Feed& feed) {
+                                        std::ranges::fill(feed.data<std::int32_t>(ids_),
+                                                          std::int32_t{3});
+                                      })[0]
+                            .item<float>());
+    }
+    return result.step != end_at;
+  }
+  const std::vector<double>& losses() const { return losses_; }
+  std::int64_t steps() const { return session_->last_step().step; }
+  std::int64_t end_at = -1;
+
+ private:
+  struct Forward : Hook {
+    explicit Forward(WordsSession& to) : to(to) {}
+    bool after_step(Session& session, const StepResult& result) override {
+      return to.note_step(session, result);
+    }
+    WordsSession& to;
+  };
+
+  Graph graph_;
+  Value ids_, loss_;
+  std::unique_ptr<Session> session_;
+  std::int64_t fed_ = 0;
+  std::vector<double> losses_;
+};
+
+TEST(ServedSession, EveryLossIsThatOfOneProcess) {
+  RunOptions run;
+  run.quiet = true;
+  run.steps = 40;
+  Served served;
+  Cluster one;
+  one.threads = 1;
+  WordsSession near(one, run), far(served.cluster(), run);
+  for (WordsSession* session : {&near, &far}) {
+    EXPECT_TRUE(session->run(9));
+    session->end_at = 14;
+    EXPECT_FALSE(session->run(20)) << "a hook has ended it";
+    EXPECT_EQ(session->steps(), 14);
+    EXPECT_TRUE(session->run(session == &far ? 3 : 4)) << "far begins with what was fed";
+    EXPECT_FALSE(session->run(100)) << "40 steps are reached";
+    EXPECT_EQ(session->steps(), 40);
+  }
+  EXPECT_EQ(near.losses(), far.losses());
+}
+
+}  // namespace
+}  // namespace paceline
