@@ -41,6 +41,22 @@ function(add_room name)
   endif()
 endfunction()
 
+# The fast kernels against the naive ones with each instruction set below the best, as on a machine
+# that has no better one.
+function(add_lower_instruction_set_tests)
+  if(NOT TARGET kernels_tests)
+    return()
+  endif()
+  foreach(name AVX-512 AVX2 SSE4 SSSE3 scalar)
+    add_test(NAME kernels_with_${name}
+             COMMAND kernels_tests
+                     --gtest_filter=Ops/OpCaseTest.FastEqualsNaive/*:GemmTest.*:*Rule*)
+    set_tests_properties(kernels_with_${name} PROPERTIES
+                         ENVIRONMENT PACELINE_TEST_INSTRUCTION_SET=${name} TIMEOUT 300
+                         SKIP_REGULAR_EXPRESSION "this machine has no")
+  endforeach()
+endfunction()
+
 # The library that is installed: the objects of all rooms in one archive.
 function(add_paceline_library)
   set(objects "")

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cpu/onednn_version.h"
+#include "kernels/cpu/instruction_set.h"
 
 namespace paceline {
 
@@ -31,7 +31,7 @@ std::string cpu_info(std::string_view key) {
   return "";
 }
 
-std::string instruction_sets() {
+std::string processor_flags() {
   const std::string flags = " " + cpu_info("flags") + cpu_info("Features") + " ";
   std::vector<std::string_view> present;
   for (const std::string_view name : kInstructionSets) {
@@ -59,10 +59,11 @@ std::string version_text() {
   add("paceline", kVersion);
   add("commit", kCommit);
   add("compiler", compiler());
-  add("oneDNN", onednn_version());
+  add("oneDNN", fmt::format("{} ({})", onednn_version(), onednn_instruction_set()));
+  add("kernels", std::string(instruction_set()));
   add("CPU", cpu_info("model name"));
   add("cores", std::to_string(cores));
-  add("instruction sets", instruction_sets());
+  add("instruction sets", processor_flags());
   add("devices", "cpu:0 sim");
   add("links", "inproc tcp");
   return text;

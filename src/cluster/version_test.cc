@@ -23,8 +23,8 @@ std::vector<std::string> words_of(const std::string& name) {
 }
 
 TEST(Version, SaysWhatABugReportNeeds) {
-  for (const char* name : {"paceline", "commit", "compiler", "oneDNN", "CPU", "instruction sets",
-                           "devices", "links"}) {
+  for (const char* name : {"paceline", "commit", "compiler", "oneDNN", "kernels", "CPU",
+                           "instruction sets", "devices", "links"}) {
     EXPECT_FALSE(words_of(name).empty()) << name;
   }
 }

@@ -6,24 +6,16 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/loss_rows.cc"
 #include <hwy/foreach_target.h>
 
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
+
+#include "kernels/cpu/float_functions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
 constexpr std::size_t kBlock = 1024;
-
-// NaN must come through: a diverged run shows as NaN.
-template <class D, class V>
-HWY_INLINE V exp_of(D d, V x) {
-  const V y = hn::Exp(d, hn::Min(x, hn::Set(d, 88.0f)));
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
-}
 
 // term(d, i) gives the terms from i on as a vector of D.
 template <class Term>

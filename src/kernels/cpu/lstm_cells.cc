@@ -4,29 +4,14 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/lstm_cells.cc"
 #include <hwy/foreach_target.h>
 
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
+
+#include "kernels/cpu/float_functions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-// Highway's functions are silent beyond their range and about NaN, which must come through: a
-// diverged run shows as NaN.
-template <class D, class V>
-HWY_INLINE V sigmoid(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V y = hn::Exp(d, hn::Min(hn::Neg(x), hn::Set(d, 88.0f)));
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(one, hn::Add(one, y)));
-}
-
-template <class D, class V>
-HWY_INLINE V tanh_of(D d, V x) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
-}
 
 template <class D>
 HWY_INLINE void forward_at(D d, const LstmForwardRow& row, std::size_t u) {
@@ -34,10 +19,10 @@ HWY_INLINE void forward_at(D d, const LstmForwardRow& row, std::size_t u) {
   const auto product = [&](std::size_t gate) HWY_ATTR {
     return hn::Add(hn::LoadU(d, row.gates + gate * h + u), hn::LoadU(d, row.biases + gate * h + u));
   };
-  const auto i = sigmoid(d, product(0));
+  const auto i = sigmoid_of(d, product(0));
   const auto j = tanh_of(d, product(1));
-  const auto f = sigmoid(d, hn::Add(product(2), hn::Set(d, row.forget_bias)));
-  const auto o = sigmoid(d, product(3));
+  const auto f = sigmoid_of(d, hn::Add(product(2), hn::Set(d, row.forget_bias)));
+  const auto o = sigmoid_of(d, product(3));
   const auto c = hn::MulAdd(hn::LoadU(d, row.cell_before + u), f, hn::Mul(i, j));
   hn::StoreU(i, d, row.gates + u);
   hn::StoreU(j, d, row.gates + h + u);

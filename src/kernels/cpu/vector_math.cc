@@ -1,8 +1,6 @@
 #include "kernels/cpu/vector_math.h"
 
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_math.cc"
@@ -10,14 +8,13 @@
 
 #include <hwy/highway.h>
 
-#include <hwy/contrib/math/math-inl.h>
+#include "kernels/cpu/float_functions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using Vector = hn::Vec<Tag>;
 
@@ -32,14 +29,6 @@ HWY_INLINE void store_some(Tag d, Vector v, float* y, std::size_t n) {
   HWY_ALIGN float lanes[hn::MaxLanes(d)];
   hn::Store(v, d, lanes);
   std::memcpy(y, lanes, n * sizeof(float));
-}
-
-// Highway's functions are defined on a range and silent beyond it: what is outside, and NaN, is
-// given here what the standard functions give.
-HWY_INLINE Vector exp_of(Tag d, Vector x) {
-  const Vector most = hn::Set(d, 104.0f);
-  const Vector y = hn::Exp(d, hn::IfThenElse(hn::Gt(x, most), most, x));
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 struct Scale {
@@ -61,28 +50,16 @@ struct LeakyRelu {
   }
 };
 struct Sigmoid {
-  HWY_INLINE Vector operator()(Tag d, Vector x) const {
-    const Vector one = hn::Set(d, 1.0f);
-    return hn::Div(one, hn::Add(one, exp_of(d, hn::Neg(x))));
-  }
+  HWY_INLINE Vector operator()(Tag d, Vector x) const { return sigmoid_of(d, x); }
 };
 struct Tanh {
-  HWY_INLINE Vector operator()(Tag d, Vector x) const {
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, x));
-  }
+  HWY_INLINE Vector operator()(Tag d, Vector x) const { return tanh_of(d, x); }
 };
 struct Exp {
   HWY_INLINE Vector operator()(Tag d, Vector x) const { return exp_of(d, x); }
 };
 struct Log {
-  HWY_INLINE Vector operator()(Tag d, Vector x) const {
-    const Vector infinity = hn::Set(d, std::numeric_limits<float>::infinity());
-    const Vector zero = hn::Zero(d);
-    const auto special = hn::Or(hn::Or(hn::Le(x, zero), hn::Eq(x, infinity)), hn::IsNaN(x));
-    Vector y = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity), x);
-    y = hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::nanf("")), y);
-    return hn::IfThenElse(special, y, hn::Log(d, x));
-  }
+  HWY_INLINE Vector operator()(Tag d, Vector x) const { return log_of(d, x); }
 };
 struct Sqrt {
   HWY_INLINE Vector operator()(Tag, Vector x) const { return hn::Sqrt(x); }

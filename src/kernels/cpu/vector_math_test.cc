@@ -2,9 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <string_view>
 #include <vector>
+
+#include "kernels/cpu/instruction_set.h"
 
 namespace paceline {
 namespace {
@@ -50,6 +56,92 @@ TEST(VectorMathTest, AnElementDoesNotDependOnItsPlace) {
     for (int i = 0; i < kCount; ++i) vector_unary(UnaryFunction(f), 0.3f, x + i, part + i, 1);
     for (int i = 0; i < kCount; ++i)
       EXPECT_EQ(whole[i], part[i]) << "function " << f << " at " << i;
+  }
+}
+
+double exact_sigmoid(double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
+
+/// |y − exact| in units in the last place of a float32 of that size; infinity for a wrong one of
+/// NaN and infinity.
+double error_in_ulp(float y, double exact) {
+  const auto nearest = float(exact);
+  if (std::isnan(exact) || std::isnan(y)) return std::isnan(exact) == std::isnan(y) ? 0 : kInfinity;
+  if (std::isinf(nearest) || std::isinf(y)) return y == nearest ? 0 : kInfinity;
+  int exponent = 0;
+  std::frexp(exact, &exponent);
+  return std::abs(double(y) - exact) / std::ldexp(1.0, std::max(exponent - 24, -149));
+}
+
+struct ExactFunction {
+  UnaryFunction function;
+  double (*exact)(double);
+};
+constexpr ExactFunction kExactFunctions[] = {
+    {UnaryFunction::kExp, [](double x) { return std::exp(x); }},
+    {UnaryFunction::kSigmoid, &exact_sigmoid},
+    {UnaryFunction::kTanh, [](double x) { return std::tanh(x); }},
+    {UnaryFunction::kLog, [](double x) { return std::log(x); }}};
+
+/// Every `stride`-th of all 2^32 float32 values, from `first` on.
+std::vector<float> bit_patterns(std::uint64_t first, std::uint64_t stride) {
+  std::vector<float> values;
+  for (std::uint64_t word = first; word < std::uint64_t{1} << 32; word += stride) {
+    values.push_back(std::bit_cast<float>(std::uint32_t(word)));
+  }
+  return values;
+}
+
+/// What is special: the ends of the range, overflow, underflow, where one method takes over from
+/// another; each with its neighbours on both sides and both signs.
+std::vector<float> special_values() {
+  std::vector<float> values;
+  for (const float x : {0.0f, 0x1p-149f, 0x1p-126f, 0x1p-24f, 0.34657359f, 0.625f, 0.70710678f,
+                        1.0f, 9.0109f, 16.635532f, 87.33655f, 88.722839f, 89.0f, 103.27893f,
+                        103.97208f, 104.0f, 3.40282347e38f, kInfinity, kNan}) {
+    const std::uint32_t word = std::bit_cast<std::uint32_t>(x);
+    for (std::uint32_t next = word - std::min(word, 50u); next < word + 50; ++next) {
+      values.push_back(std::bit_cast<float>(next));
+      values.push_back(-values.back());
+    }
+  }
+  return values;
+}
+
+void expect_within_two_ulp(const ExactFunction& f, const std::vector<float>& x) {
+  std::vector<double> exact(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) exact[i] = f.exact(double(x[i]));
+  std::vector<float> y(x.size());
+  const std::vector<std::string_view> sets = instruction_sets();
+  for (const std::string_view set : sets) {
+    ASSERT_TRUE(limit_instruction_set(set));
+    vector_unary(f.function, 0, x.data(), y.data(), std::int64_t(x.size()));
+    std::size_t worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (error_in_ulp(y[i], exact[i]) > error_in_ulp(y[worst], exact[worst])) worst = i;
+    }
+    EXPECT_LE(error_in_ulp(y[worst], exact[worst]), 2)
+        << "function " << int(f.function) << " with " << set << " at " << x[worst] << " gives "
+        << y[worst] << " for " << exact[worst];
+  }
+  ASSERT_TRUE(limit_instruction_set(sets.front()));
+}
+
+TEST(VectorMathTest, WithinTwoUlpAllOverTheRange) {
+  for (const ExactFunction& f : kExactFunctions) {
+    expect_within_two_ulp(f, bit_patterns(0, 10007));
+    expect_within_two_ulp(f, special_values());
+  }
+}
+
+// Takes an hour: to be run by name after a change of a function.
+TEST(VectorMathTest, DISABLED_WithinTwoUlpForEveryFloat) {
+  constexpr std::uint64_t kParts = 4096;
+  for (const ExactFunction& f : kExactFunctions) {
+    for (std::uint64_t part = 0; part < kParts; ++part) {
+      expect_within_two_ulp(f, bit_patterns(part, kParts));
+    }
   }
 }
 

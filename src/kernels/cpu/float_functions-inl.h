@@ -1,0 +1,125 @@
+// exp, log, sigmoid and tanh of vectors of float32, compiled once for each instruction set by the
+// files that include this after <hwy/foreach_target.h>. Over all float32 values, on every
+// instruction set, the result is within 2 ulp of the exact one for exp, sigmoid and tanh, and for
+// log (vector_math_test.cc; measured maxima over all 2^32 values: exp 1.0, sigmoid 1.9, tanh 1.6,
+// log 0.9). Subnormals are kept, infinities and zeros give what the standard functions give, NaN
+// stays NaN: a diverged run shows as NaN.
+//
+// After Cody & Waite, "Software Manual for the Elementary Functions", 1980: the argument is reduced
+// to a short interval, where a polynomial (minimax for the error in ulp) is exact enough.
+#if defined(PACELINE_KERNELS_CPU_FLOAT_FUNCTIONS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PACELINE_KERNELS_CPU_FLOAT_FUNCTIONS_INL_H_
+#undef PACELINE_KERNELS_CPU_FLOAT_FUNCTIONS_INL_H_
+#else
+#define PACELINE_KERNELS_CPU_FLOAT_FUNCTIONS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace paceline {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// c0 + x (c1 + x (c2 + …)).
+template <class D, class V>
+HWY_INLINE V polynomial(D d, V, float last) {
+  return hn::Set(d, last);
+}
+template <class D, class V, typename... Floats>
+HWY_INLINE V polynomial(D d, V x, float first, Floats... others) {
+  return hn::MulAdd(polynomial(d, x, others...), x, hn::Set(d, first));
+}
+
+template <class D>
+using IntegersOf = hn::RebindToSigned<D>;
+
+/// 2^k for k of a normal float.
+template <class D, class K>
+HWY_INLINE hn::Vec<D> power_of_two(D d, K k) {
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(k, hn::Set(IntegersOf<D>(), 127))));
+}
+
+// ln 2 in two parts: a multiple of the first by a small integer is exact, also without FMA.
+constexpr float kLn2High = 0.693359375f;
+constexpr float kLn2Low = -2.12194440e-4f;
+
+/// e^x = 2^k · e^r, |r| ≤ ln 2 / 2.
+template <class D, class V>
+HWY_INLINE V exp_of(D d, V x) {
+  // Beyond these the result is 0 or infinity; NaN passes both comparisons.
+  const V most = hn::Set(d, 89.0f), least = hn::Set(d, -104.0f);
+  x = hn::IfThenElse(hn::Gt(x, most), most, x);
+  x = hn::IfThenElse(hn::Lt(x, least), least, x);
+  const auto k = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  const V whole = hn::ConvertTo(d, k);
+  V r = hn::NegMulAdd(whole, hn::Set(d, kLn2High), x);
+  r = hn::NegMulAdd(whole, hn::Set(d, kLn2Low), r);
+  const V above =
+      polynomial(d, r, 0.5f, 0.166665182f, 0.0416662022f, 0.00836902484f, 0.00139507256f);
+  const V y = hn::Add(hn::MulAdd(hn::Mul(r, r), above, r), hn::Set(d, 1.0f));
+  // In two steps, of which the last may round to a subnormal or overflow.
+  const auto half = hn::ShiftRight<1>(k);
+  return hn::Mul(hn::Mul(y, power_of_two(d, half)), power_of_two(d, hn::Sub(k, half)));
+}
+
+/// 1 / (1 + e^-x), from the exponential that cannot overflow.
+template <class D, class V>
+HWY_INLINE V sigmoid_of(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V e = exp_of(d, hn::Neg(hn::Abs(x))), sum = hn::Add(one, e);
+  const V lost = hn::Sub(e, hn::Sub(sum, one));  // what the sum was rounded by
+  const V y = hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), sum);
+  return hn::NegMulAdd(y, lost, y);
+}
+
+/// Near zero a polynomial, else 1 − 2 / (e^2|x| + 1) with the sign of x.
+template <class D, class V>
+HWY_INLINE V tanh_of(D d, V x) {
+  const V one = hn::Set(d, 1.0f), z = hn::Abs(x);
+  const V square = hn::Mul(x, x);
+  const V bend = polynomial(d, square, -0.333332717f, 0.133311525f, -0.0537141077f, 0.0205517188f,
+                            -0.00560391415f);
+  const V near = hn::MulAdd(hn::Mul(square, z), bend, z);
+  const V e = exp_of(d, hn::Add(z, z));
+  const V far = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
+  return hn::CopySignToAbs(hn::IfThenElse(hn::Lt(z, hn::Set(d, 0.625f)), near, far), x);
+}
+
+/// ln x = e ln 2 + ln m, √½ ≤ m < √2.
+template <class D, class V>
+HWY_INLINE V log_of(D d, V x) {
+  const IntegersOf<D> di;
+  const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  const auto tiny = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
+  const auto bits = hn::BitCast(di, hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 0x1p25f)), x));
+  // What is taken off the exponent so that the mantissa begins at √½.
+  const auto root = hn::Set(di, 0x3f3504f3);
+  const auto e = hn::ShiftRight<23>(hn::Sub(bits, root));
+  const V m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(e)));
+  const V exponent = hn::Sub(hn::ConvertTo(d, e), hn::IfThenElseZero(tiny, hn::Set(d, 25.0f)));
+  const V f = hn::Sub(m, hn::Set(d, 1.0f)), square = hn::Mul(f, f);
+  const V bend =
+      polynomial(d, f, 0.333333105f, -0.249999851f, 0.200022697f, -0.166693643f, 0.142177731f,
+                 -0.123817071f, 0.118774466f, -0.118082404f, 0.0692726895f);
+  V low = hn::MulAdd(exponent, hn::Set(d, kLn2Low), hn::Mul(hn::Mul(square, f), bend));
+  low = hn::NegMulAdd(hn::Set(d, 0.5f), square, low);
+  const V y = hn::MulAdd(exponent, hn::Set(d, kLn2High), hn::Add(f, low));
+  // Not greater than zero: −infinity at zero, NaN below it. NaN and infinity stay.
+  const V zero = hn::Zero(d);
+  const V beyond = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity),
+                                  hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
+  return hn::IfThenElse(hn::Gt(x, zero), hn::IfThenElse(hn::Eq(x, infinity), x, y), beyond);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace paceline
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,82 @@
+#include "kernels/cpu/instruction_set.h"
+
+#include <fmt/format.h>
+#include <hwy/highway.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
+
+#include <cstdint>
+
+namespace paceline {
+
+namespace {
+
+std::string_view name_of_target(std::int64_t target) {
+  switch (target) {
+    case HWY_AVX3_DL:
+      return "AVX-512-DL";
+    case HWY_AVX3:
+      return "AVX-512";
+    case HWY_SCALAR:
+    case HWY_EMU128:
+      return "scalar";
+    default:
+      return hwy::TargetName(target);
+  }
+}
+
+// Of Highway's targets the better ones have the lower bits.
+std::vector<std::int64_t> usable_targets() {
+  std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  if (targets.empty() || targets.back() != HWY_STATIC_TARGET) targets.push_back(HWY_STATIC_TARGET);
+  return targets;
+}
+
+dnnl_cpu_isa_t onednn_limit(std::string_view name) {
+  if (name == "AVX-512-DL") return dnnl_cpu_isa_all;
+  if (name == "AVX-512") return dnnl_cpu_isa_avx512_core;
+  return name == "AVX2" ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41;
+}
+
+}  // namespace
+
+std::string_view instruction_set() { return instruction_sets().front(); }
+
+std::vector<std::string_view> instruction_sets() {
+  std::vector<std::string_view> names;
+  for (const std::int64_t target : usable_targets()) names.push_back(name_of_target(target));
+  return names;
+}
+
+bool limit_instruction_set(std::string_view name) {
+  hwy::SetSupportedTargetsForTest(0);
+  const std::vector<std::int64_t> targets = usable_targets();
+  std::int64_t allowed = 0;
+  for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
+    allowed |= *target;
+    if (name_of_target(*target) == name) {
+      hwy::SetSupportedTargetsForTest(allowed);
+      break;
+    }
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return instruction_set() == name;
+}
+
+std::string onednn_version() {
+  const dnnl_version_t* version = ::dnnl_version();
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
+
+std::string_view onednn_instruction_set() {
+  constexpr std::string_view kPrefix = "cpu_isa_";
+  std::string_view name = dnnl_cpu_isa2str(dnnl_get_effective_cpu_isa());
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  return name;
+}
+
+bool limit_onednn_instruction_set(std::string_view name) {
+  return dnnl_set_max_cpu_isa(onednn_limit(name)) == dnnl_success;
+}
+
+}  // namespace paceline
