@@ -2,7 +2,7 @@
 // process looks alive to TCP.
 #pragma once
 
-#include "net/tcp/file_descriptor.h"
+#include "net/file_descriptor.h"
 
 namespace paceline {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/deadline.h"
-#include "net/tcp/file_descriptor.h"
+#include "net/file_descriptor.h"
 
 namespace paceline {
 

@@ -11,7 +11,7 @@
 
 #include "net/address.h"
 #include "net/conformance.h"
-#include "net/tcp/file_descriptor.h"
+#include "net/file_descriptor.h"
 #include "net/tcp/name_lookup.h"
 #include "net/tcp/preamble.h"
 
