@@ -21,11 +21,12 @@ struct LinkCase {
   std::string kind;
   std::string any_address;  // to listen at; one that is free is chosen
   std::string nobody;       // an address where nobody listens
+  bool shares = false;      // memory, between tasks of one host
 };
 
 inline const std::vector<LinkCase>& links_to_test() {
   static const std::vector<LinkCase> cases = {
-      {"inproc", "task:0", "task:9"},
+      {"inproc", "task:0", "task:9", true},
       {"tcp", "127.0.0.1:0", "127.0.0.1:1"},
   };
   return cases;
@@ -62,6 +63,12 @@ class TestReceiver : public Receiver {
     if (reply_ != nullptr) reply_->send(header, {});
   }
 
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override {
+    std::lock_guard lock(mutex_);
+    shared_.push_back({id, frames_.size(), std::move(memory)});
+    changed_.notify_all();
+  }
+
   void on_closed(const Error& error) override {
     std::lock_guard lock(mutex_);
     ++times_closed_;
@@ -73,6 +80,17 @@ class TestReceiver : public Receiver {
   bool wait_frames(std::size_t count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, kPatience, [&] { return frames_.size() >= count; });
+  }
+  struct Shared {
+    std::uint32_t id;
+    std::size_t frames_before;
+    std::shared_ptr<const SharedMemory> memory;
+  };
+  /// The first `count` memories that were shared; fewer when they did not come in time.
+  std::vector<Shared> wait_shared(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [&] { return shared_.size() >= count; });
+    return shared_;
   }
   /// The error; kInternal when none came in time.
   Error wait_closed() {
@@ -114,6 +132,7 @@ class TestReceiver : public Receiver {
   std::condition_variable changed_, held_;
   bool hold_ = false;
   std::vector<Frame> frames_;
+  std::vector<Shared> shared_;
   std::optional<Error> closed_;
   int times_closed_ = 0;
   std::shared_ptr<Connection> reply_;

@@ -341,5 +341,55 @@ TEST_P(Conformance, TrafficIsCounted) {
   EXPECT_TRUE(connection->idle());
 }
 
+TEST_P(Conformance, MemoryIsSharedInOrderWithTheFrames) {
+  auto listener = make_listener();
+  TestReceiver receiver;
+  auto link = make();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  ASSERT_EQ(connection->can_share(), GetParam().shares);
+  const auto memory = SharedMemory::create(3 << 20);
+  if (!GetParam().shares) {
+    EXPECT_THROW(connection->share(1, memory), Error);
+    return;
+  }
+  const auto payload = pattern(100'000, 1);
+  connection->send({.step = 1}, {});
+  connection->send({.step = 2}, payload);
+  connection->share(77, memory);
+  connection->send({.step = 3}, {});
+  connection->share(78, SharedMemory::create(1));
+  memory->bytes()[1 << 20] = std::byte{9};
+  TestReceiver* const far = listener->receiver(0);
+  ASSERT_NE(far, nullptr);
+  const auto shared = far->wait_shared(2);
+  ASSERT_EQ(shared.size(), 2u);
+  EXPECT_EQ(shared[0].id, 77u);
+  EXPECT_EQ(shared[0].frames_before, 2u);
+  EXPECT_EQ(shared[1].id, 78u);
+  EXPECT_EQ(shared[1].frames_before, 3u);
+  ASSERT_EQ(shared[0].memory->size(), std::size_t(3 << 20));
+  EXPECT_EQ(shared[0].memory->bytes()[1 << 20], std::byte{9});
+  EXPECT_EQ(connection->traffic().bytes_sent, 3 * std::int64_t(kFrameHeaderBytes) + 100'000);
+}
+
+TEST_P(Conformance, SharedMemoryOutlivesTheConnection) {
+  if (!GetParam().shares) GTEST_SKIP() << GetParam() << " shares no memory";
+  auto listener = make_listener();
+  TestReceiver receiver;
+  auto link = make();
+  link->connect(listener->address(), receiver, soon());
+  const auto far = listener->connection(0);
+  ASSERT_NE(far, nullptr);
+  auto memory = SharedMemory::create(100);
+  memory->bytes()[99] = std::byte{4};
+  far->share(5, memory);
+  memory.reset();
+  const auto shared = receiver.wait_shared(1);
+  ASSERT_EQ(shared.size(), 1u);
+  listener->destroy_link();
+  receiver.wait_closed();
+  EXPECT_EQ(shared[0].memory->bytes()[99], std::byte{4});
+}
+
 }  // namespace
 }  // namespace paceline

@@ -5,6 +5,14 @@
 
 namespace paceline {
 
+void Receiver::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory>) {
+  throw Error(ErrorCode::kDataLoss, "memory " + std::to_string(id) + " is shared, unasked");
+}
+
+void Connection::share(std::uint32_t, std::shared_ptr<const SharedMemory>) {
+  throw Error(ErrorCode::kFailedPrecondition, "no memory can be shared with " + peer());
+}
+
 std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options) {
   if (kind == "inproc") return make_inproc_link(options);
   if (kind == "tcp") return make_tcp_link(options);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/deadline.h"
 #include "net/frame.h"
+#include "net/shared_memory.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -25,6 +26,9 @@ class Receiver {
   virtual std::span<std::byte> place_payload(const FrameHeader& header) = 0;
   /// The whole frame came.
   virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload) = 0;
+  /// The peer shares memory, which it may change at any time: what lies there is copied first, then
+  /// checked. The mapping lives as long as somebody holds it. By default refuses (kDataLoss).
+  virtual void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
   /// The last call, exactly once. The error names the peer and says what happened: kUnavailable
   /// (the peer closed, died or stopped), kDataLoss (garbage, a length that lies), kCancelled (this
   /// side closed, or the link was destroyed), or what the receiver has thrown.
@@ -51,6 +55,11 @@ class Connection {
   /// Sends what is queued, then closes (gives up at the deadline). The receiver's on_closed
   /// follows.
   virtual void close(Deadline deadline) = 0;
+  /// Whether memory can be shared with the peer: both are on one host, and the link can.
+  virtual bool can_share() const { return false; }
+  /// The peer's receiver gets on_shared with `id`, in order with the frames; it reads, and cannot
+  /// write. Never blocks. Throws kFailedPrecondition unless can_share().
+  virtual void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
   virtual bool idle() const = 0;         // nothing queued or on its way out
   virtual std::string peer() const = 0;  // address, for messages
   virtual const Traffic& traffic() const = 0;

@@ -14,6 +14,9 @@ class SlowLink::SlowReceiver : public Receiver {
     clock_.sleep_until(clock_.now() + added_);
     receiver_.on_frame(header, payload);
   }
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override {
+    receiver_.on_shared(id, std::move(memory));
+  }
   void on_closed(const Error& error) override { receiver_.on_closed(error); }
 
  private:

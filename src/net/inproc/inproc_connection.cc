@@ -45,14 +45,22 @@ void InprocConnection::send(const FrameHeader& header, std::span<const std::byte
   PACELINE_CHECK(payload.size() <= kMaxPayloadBytes);
   QueuedFrame frame{header, payload, sent, context};
   frame.header.payload_bytes = std::uint32_t(payload.size());
+  queue(std::move(frame));
+}
+
+void InprocConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
+  queue({.header = {.id = id}, .payload = {}, .shared = std::move(memory)});
+}
+
+void InprocConnection::queue(QueuedFrame frame) {
   std::unique_lock lock(pair_->mutex);
   if (near().closing || near().verdict) {
     lock.unlock();
     return frame.give_back();
   }
   near().meter.begin();
-  near().meter.count_sent(frame.bytes());
-  far().inbox.push(frame);
+  if (!frame.shared) near().meter.count_sent(frame.bytes());
+  far().inbox.push(std::move(frame));
   lock.unlock();
   wake_far();
 }
@@ -162,7 +170,7 @@ bool InprocConnection::guarded(Call call) {
 
 void InprocConnection::deliver(const QueuedFrame& frame) {
   std::optional<std::span<std::byte>> place;  // none: the receiver threw
-  guarded([&] { place = take_payload(frame); });
+  if (!frame.shared) guarded([&] { place = take_payload(frame); });
   const FrameHeader header = frame.header;
   {
     std::lock_guard lock(pair_->mutex);
@@ -170,6 +178,7 @@ void InprocConnection::deliver(const QueuedFrame& frame) {
   }
   give_back(frame, far());
   if (place) guarded([&] { receiver_->on_frame(header, *place); });
+  if (frame.shared) guarded([&] { receiver_->on_shared(header.id, frame.shared); });
 }
 
 /// Where the receiver wants the payload, which is there then.

@@ -43,6 +43,9 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
 
   void send(const FrameHeader& header, std::span<const std::byte> payload,
             void (*sent)(void* context), void* context) override;
+  bool can_share() const override { return true; }
+  /// Both ends are in one process: the receiver gets the memory itself.
+  void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
   void close(Deadline deadline) override;
   bool idle() const override;
   std::string peer() const override { return near().peer; }
@@ -62,6 +65,7 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
  private:
   InprocPair::End& near() const { return pair_->ends[std::size_t(side_)]; }
   InprocPair::End& far() const { return pair_->ends[std::size_t(1 - side_)]; }
+  void queue(QueuedFrame frame);
   void wake_far();
   template <typename Call>
   bool guarded(Call call);
