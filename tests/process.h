@@ -46,7 +46,7 @@ struct Finished {
 
 /// Runs `paceline ARGUMENTS…` to its end.
 Finished run_paceline(const std::vector<std::string>& arguments,
-                      std::chrono::seconds within = std::chrono::seconds(120));
+                      std::chrono::seconds within = std::chrono::seconds(600));
 /// The words of `paceline ARGUMENTS…`, for Process.
 std::vector<std::string> paceline_words(const std::vector<std::string>& arguments);
 
