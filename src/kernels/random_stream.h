@@ -21,6 +21,10 @@ class RandomStream {
   /// Words of the elements [4·block, 4·block + 4).
   PhiloxBlock block(std::int64_t block) const { return philox(key_, std::uint64_t(block), high_); }
 
+  /// Philox's key, and the high half of its counter; the low half is the block.
+  std::uint64_t key() const { return key_; }
+  std::uint64_t high() const { return high_; }
+
  private:
   std::uint64_t key_, high_;
 };

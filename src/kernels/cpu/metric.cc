@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/vector_math.h"
 #include "kernels/index_check.h"
 #include "kernels/ranking.h"
 
@@ -19,7 +20,8 @@ class ArgMaxKernel : public Kernel {
     const float* x = call.inputs[0].as<float>();
     pool_.parallel_for(rows, grain_of(columns), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
-        call.outputs[0].as<std::int32_t>()[r] = index_of_largest(x + r * columns, columns);
+        call.outputs[0].as<std::int32_t>()[r] =
+            std::int32_t(vector_arg_max(x + r * columns, columns));
       }
     });
   }

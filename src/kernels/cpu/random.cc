@@ -29,11 +29,12 @@ class RandomNormalKernel : public RandomKernel {
 
   void run(const KernelCall& call) override {
     float* out = call.outputs[0].as<float>();
-    fill(call, [&](const PhiloxBlock& words, std::int64_t first, std::int64_t count) {
-      const auto a = to_normal_pair<float>(words[0], words[1]);
-      const auto b = to_normal_pair<float>(words[2], words[3]);
-      const float normal[] = {a.first, a.second, b.first, b.second};
-      for (std::int64_t i = 0; i < count; ++i) out[first + i] = mean_ + stddev_ * normal[i];
+    fill(call, [&](const std::uint32_t* words, std::int64_t first, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; i += 2) {
+        const auto pair = to_normal_pair<float>(words[i], words[i + 1]);
+        out[first + i] = mean_ + stddev_ * pair.first;
+        if (i + 1 < count) out[first + i + 1] = mean_ + stddev_ * pair.second;
+      }
     });
   }
 
@@ -50,9 +51,9 @@ class RandomUniformKernel : public RandomKernel {
 
   void run(const KernelCall& call) override {
     float* out = call.outputs[0].as<float>();
-    fill(call, [&](const PhiloxBlock& words, std::int64_t first, std::int64_t count) {
+    fill(call, [&](const std::uint32_t* words, std::int64_t first, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
-        out[first + i] = to_uniform<float>(words[std::size_t(i)], low_, high_);
+        out[first + i] = to_uniform<float>(words[i], low_, high_);
       }
     });
   }
@@ -70,9 +71,9 @@ class RandomIntegersKernel : public RandomKernel {
 
   void run(const KernelCall& call) override {
     auto* out = call.outputs[0].as<std::int32_t>();
-    fill(call, [&](const PhiloxBlock& words, std::int64_t first, std::int64_t count) {
+    fill(call, [&](const std::uint32_t* words, std::int64_t first, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
-        out[first + i] = to_integer(words[std::size_t(i)], low_, range_);
+        out[first + i] = to_integer(words[i], low_, range_);
       }
     });
   }

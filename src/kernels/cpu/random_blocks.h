@@ -2,20 +2,28 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "base/thread_pool.h"
+#include "kernels/cpu/vector_random.h"
 #include "kernels/random_stream.h"
 
 namespace paceline {
 
-/// Calls f(words, first element, elements in the block: 1 to 4) for all of n elements.
+/// Calls f(words, first element, elements) for runs of up to 256 elements, whose first is a
+/// multiple of 4, that make up all of n.
 template <typename F>
 void for_random_blocks(ThreadPool& pool, const RandomStream& stream, std::int64_t n, const F& f) {
-  constexpr std::int64_t kGrain = 512;  // blocks, some ten microseconds
+  constexpr std::int64_t kGrain = 2048;  // blocks, some ten microseconds
+  constexpr std::int64_t kRun = 64;
+  static_assert(kRun % kRandomBlocksAtOnce == 0);
   pool.parallel_for((n + 3) / 4, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin; block < end; ++block) {
-      f(stream.block(block), block * 4, std::min<std::int64_t>(4, n - block * 4));
+    alignas(64) std::array<std::uint32_t, std::size_t(kRun * 4)> words;
+    for (std::int64_t block = begin; block < end; block += kRun) {
+      const std::int64_t blocks = std::min(kRun, end - block);
+      vector_random_words(stream, block, blocks, words.data());
+      f(words.data(), block * 4, std::min(blocks * 4, n - block * 4));
     }
   });
 }

@@ -210,6 +210,28 @@ float Max(const float* x, std::size_t n) {
   return result;
 }
 
+// NaN is greater than nothing; as the first element it stays, for nothing is greater than it.
+std::size_t ArgMax(const float* x, std::size_t n) {
+  const Tag d;
+  const std::size_t lanes = hn::Lanes(d);
+  if (x[0] != x[0]) return 0;
+  Vector most = hn::Set(d, x[0]);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const Vector v = hn::LoadU(d, x + i);
+    most = hn::IfThenElse(hn::Gt(v, most), v, most);
+  }
+  float largest = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
+  const Vector wanted = hn::Set(d, largest);
+  for (i = 0; i + lanes <= n; i += lanes) {
+    const auto equal = hn::Eq(hn::LoadU(d, x + i), wanted);
+    if (!hn::AllFalse(d, equal)) break;
+  }
+  while (x[i] != largest) ++i;
+  return i;
+}
+
 void MaxInto(const float* x, float* y, std::size_t n) {
   map_operands(MaxOf{}, {y, false}, {x, false}, y, n);
 }
@@ -227,6 +249,7 @@ HWY_EXPORT(Unary);
 HWY_EXPORT(Binary);
 HWY_EXPORT(Sum);
 HWY_EXPORT(Max);
+HWY_EXPORT(ArgMax);
 HWY_EXPORT(MaxInto);
 }  // namespace
 
@@ -245,6 +268,10 @@ double vector_sum(const float* x, std::int64_t n) {
 
 float vector_max(const float* x, std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(Max)(x, std::size_t(n));
+}
+
+std::int64_t vector_arg_max(const float* x, std::int64_t n) {
+  return std::int64_t(HWY_DYNAMIC_DISPATCH(ArgMax)(x, std::size_t(n)));
 }
 
 void vector_max_into(const float* x, float* y, std::int64_t n) {

@@ -52,6 +52,9 @@ void vector_binary(BinaryFunction f, float parameter, VectorOperand a, VectorOpe
 double vector_sum(const float* x, std::int64_t n);
 /// n > 0.
 float vector_max(const float* x, std::int64_t n);
+/// Position of the largest of n > 0 elements, the first of equals; 0 when x[0] is NaN, and no other
+/// NaN is it.
+std::int64_t vector_arg_max(const float* x, std::int64_t n);
 /// y[i] = max(y[i], x[i]).
 void vector_max_into(const float* x, float* y, std::int64_t n);
 

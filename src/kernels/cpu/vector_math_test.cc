@@ -145,6 +145,25 @@ TEST(VectorMathTest, DISABLED_WithinTwoUlpForEveryFloat) {
   }
 }
 
+TEST(VectorMathTest, TheFirstOfTheLargestAndNanIsIgnored) {
+  const std::vector<std::string_view> sets = instruction_sets();
+  for (const std::string_view set : sets) {
+    SCOPED_TRACE(set);
+    ASSERT_TRUE(limit_instruction_set(set));
+    for (std::size_t n = 1; n < 40; ++n) {
+      for (std::size_t at = 0; at < n; ++at) {
+        std::vector<float> x(n, -1.0f);
+        for (std::size_t i = at; i < n; i += 3) x[i] = 5;
+        if (at > 0) x[at - 1] = at > 1 ? kNan : -kInfinity;
+        EXPECT_EQ(vector_arg_max(x.data(), std::int64_t(n)), std::int64_t(at));
+      }
+    }
+    const float x[] = {kNan, 1, 2};
+    EXPECT_EQ(vector_arg_max(x, 3), 0);
+  }
+  ASSERT_TRUE(limit_instruction_set(sets.front()));
+}
+
 TEST(VectorMathTest, ALongSumKeepsItsDigits) {
   const std::vector<float> ones(20'000'001, 1.0f);
   EXPECT_EQ(vector_sum(ones.data(), std::int64_t(ones.size())), 20'000'001.0);

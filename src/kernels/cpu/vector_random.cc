@@ -1,0 +1,86 @@
+#include "kernels/cpu/vector_random.h"
+
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/vector_random.cc"
+#include <hwy/foreach_target.h>  // before what it compiles once for each target
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace paceline {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A block lies across four vectors, a word in each lane of 64 bits: products need them all.
+template <class D>
+struct PhiloxLanes {
+  using V = hn::Vec<D>;
+  V c0, c1, c2, c3;
+};
+
+template <class D, class V>
+HWY_INLINE V times(D d, V word, std::uint32_t factor) {
+  const hn::Repartition<std::uint32_t, D> words;
+  return hn::MulEven(hn::BitCast(words, word), hn::BitCast(words, hn::Set(d, factor)));
+}
+
+template <class D>
+HWY_INLINE PhiloxLanes<D> philox_at(D d, std::uint64_t key, std::uint64_t counter_low,
+                                    std::uint64_t counter_high) {
+  const auto low = hn::Set(d, 0xffffffffu);
+  auto counter = hn::Add(hn::Iota(d, 0), hn::Set(d, counter_low));
+  PhiloxLanes<D> c{hn::And(counter, low), hn::ShiftRight<32>(counter),
+                   hn::Set(d, counter_high & 0xffffffffu), hn::Set(d, counter_high >> 32)};
+  std::uint32_t k0 = std::uint32_t(key), k1 = std::uint32_t(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const auto p0 = times(d, c.c0, 0xD2511F53u), p1 = times(d, c.c2, 0xCD9E8D57u);
+    c = {hn::Xor(hn::ShiftRight<32>(p1), hn::Xor(c.c1, hn::Set(d, k0))), hn::And(p1, low),
+         hn::Xor(hn::ShiftRight<32>(p0), hn::Xor(c.c3, hn::Set(d, k1))), hn::And(p0, low)};
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return c;
+}
+
+void Words(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high,
+           std::size_t blocks, std::uint64_t* words) {
+#if HWY_TARGET == HWY_SCALAR  // has no lanes of half the size
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const PhiloxBlock block = philox(key, counter_low + i, counter_high);
+    std::memcpy(words + 2 * i, block.data(), sizeof block);
+  }
+#else
+  const hn::ScalableTag<std::uint64_t> d;
+  for (std::size_t i = 0; i < blocks; i += hn::Lanes(d)) {
+    const auto c = philox_at(d, key, counter_low + i, counter_high);
+    hn::StoreInterleaved2(hn::Or(c.c0, hn::ShiftLeft<32>(c.c1)),
+                          hn::Or(c.c2, hn::ShiftLeft<32>(c.c3)), d, words + 2 * i);
+  }
+#endif
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace paceline
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace paceline {
+
+namespace {
+HWY_EXPORT(Words);
+}  // namespace
+
+void vector_random_words(const RandomStream& stream, std::int64_t first, std::int64_t blocks,
+                         std::uint32_t* words) {
+  HWY_DYNAMIC_DISPATCH(Words)
+  (stream.key(), std::uint64_t(first), stream.high(), std::size_t(blocks),
+   reinterpret_cast<std::uint64_t*>(words));
+}
+
+}  // namespace paceline
+#endif  // HWY_ONCE
