@@ -50,8 +50,11 @@ dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::engine& en
     sum.append_sum(1.0f);
     attributes.set_post_ops(sum);
   }
-  const dnnl::matmul::desc desc(matrix(s.m, s.k, s.transpose_a, s.lda),
-                                matrix(s.k, s.n, s.transpose_b, s.ldb),
+  const dnnl::memory::desc b = s.packed_b
+                                   ? dnnl::memory::desc({s.k, s.n}, dnnl::memory::data_type::f32,
+                                                        dnnl::memory::format_tag::any)
+                                   : matrix(s.k, s.n, s.transpose_b, s.ldb);
+  const dnnl::matmul::desc desc(matrix(s.m, s.k, s.transpose_a, s.lda), b,
                                 matrix(s.m, s.n, false, s.ldc));
   return {desc, attributes, engine};
 }
@@ -85,33 +88,71 @@ struct Gemm::State {
     std::array<dnnl_exec_arg_t, 4> arguments;
   };
 
+  // Columns of B that tiles share, on their way into the layout of the primitives.
+  struct Panel {
+    std::int64_t from;  // elements before it in B
+    std::size_t to;     // bytes before it in the packed B
+    dnnl::reorder primitive;
+    dnnl::stream stream;
+    std::array<dnnl::memory, 2> memories;
+    std::array<dnnl_exec_arg_t, 2> arguments;
+  };
+
   State(const GemmShape& shape, ThreadPool& pool) : shape(shape), pool(pool) {}
 
   void make_tiles() {
     const OneThread guard;
     const TileGrid grid = choose_tiles(shape, pool.threads());
     tiles.reserve(std::size_t(grid.tiles()));
-    for (std::int64_t i = 0; i < grid.rows; ++i) {
-      for (std::int64_t j = 0; j < grid.columns; ++j) {
-        make_tile(tile_range(shape.m, grid.rows, i), tile_range(shape.n, grid.columns, j));
+    for (std::int64_t j = 0; j < grid.columns; ++j) {
+      const TileRange columns = tile_range(shape.n, grid.columns, j);
+      const std::int64_t b = first_of_b(columns.begin);
+      std::int64_t panel = b;
+      if (shape.packed_b) panel = make_panel(b, columns.size());
+      for (std::int64_t i = 0; i < grid.rows; ++i) {
+        make_tile(tile_range(shape.m, grid.rows, i), columns, panel);
       }
     }
   }
 
-  void make_tile(TileRange rows, TileRange columns) {
+  std::int64_t first_of_b(std::int64_t column) const {
+    return column * (shape.transpose_b ? shape.ldb : 1);
+  }
+
+  dnnl::memory memory_of(const dnnl::memory::desc& desc) const {
+    return {desc, engine, DNNL_MEMORY_NONE};
+  }
+
+  // Where it lies in the packed B, in elements. How B is laid out depends on its own sides only,
+  // so that one panel serves tiles of all heights.
+  std::int64_t make_panel(std::int64_t from, std::int64_t columns) {
+    const dnnl::memory::desc plain = matrix(shape.k, columns, shape.transpose_b, shape.ldb);
+    const dnnl::memory::desc packed =
+        primitives[primitive_for(shape.m, columns)].desc.weights_desc();
+    Panel panel{from,
+                packed_bytes,
+                dnnl::reorder({engine, plain, engine, packed}),
+                dnnl::stream(engine),
+                {memory_of(plain), memory_of(packed)},
+                {}};
+    panel.arguments = {
+        {{DNNL_ARG_FROM, panel.memories[0].get()}, {DNNL_ARG_TO, panel.memories[1].get()}}};
+    packed_bytes += round_up(packed.get_size(), kBufferAlignment);
+    panels.push_back(std::move(panel));
+    return std::int64_t(panels.back().to / sizeof(float));
+  }
+
+  void make_tile(TileRange rows, TileRange columns, std::int64_t b) {
     const std::size_t index = primitive_for(rows.size(), columns.size());
     const dnnl::matmul::primitive_desc& desc = primitives[index].desc;
-    const auto memory = [&](const dnnl::memory::desc& of) {
-      return dnnl::memory(of, engine, DNNL_MEMORY_NONE);
-    };
     Tile tile{rows.begin * (shape.transpose_a ? 1 : shape.lda),
-              columns.begin * (shape.transpose_b ? shape.ldb : 1),
+              b,
               rows.begin * shape.ldc + columns.begin,
               scratch_bytes,
               index,
               dnnl::stream(engine),
-              {memory(desc.src_desc()), memory(desc.weights_desc()), memory(desc.dst_desc()),
-               memory(desc.scratchpad_desc())},
+              {memory_of(desc.src_desc()), memory_of(desc.weights_desc()),
+               memory_of(desc.dst_desc()), memory_of(desc.scratchpad_desc())},
               {}};
     const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
     for (std::size_t i = 0; i < 4; ++i) tile.arguments[i] = {names[i], tile.memories[i].get()};
@@ -131,22 +172,28 @@ struct Gemm::State {
     return primitives.size() - 1;
   }
 
-  static dnnl_status_t execute(const dnnl::matmul& primitive, const Tile& tile) {
+  // Through oneDNN's C interface: the C++ one would build a map and a vector in each call. `part`
+  // is a tile or a panel, with one address per memory.
+  template <typename Part, std::size_t N>
+  void execute(const dnnl::primitive& primitive, Part& part, void* const (&addresses)[N]) {
+    const OneThread guard;
     const ForeignAllocations scope;
-    return dnnl_primitive_execute(primitive.get(), tile.stream.get(), int(tile.arguments.size()),
-                                  tile.arguments.data());
+    for (std::size_t i = 0; i < N; ++i) {
+      dnnl_memory_set_data_handle(part.memories[i].get(), addresses[i]);
+    }
+    const dnnl_status_t status =
+        dnnl_primitive_execute(primitive.get(), part.stream.get(), N, part.arguments.data());
+    if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
   }
 
-  // Through oneDNN's C interface: the C++ one would build a map and a vector in each call.
   void run_tile(Tile& tile, const float* a, const float* b, float* c, std::byte* scratch) {
-    const OneThread guard;
-    void* handles[] = {const_cast<float*>(a + tile.a), const_cast<float*>(b + tile.b), c + tile.c,
-                       scratch + tile.scratch};
-    for (std::size_t i = 0; i < 4; ++i) {
-      dnnl_memory_set_data_handle(tile.memories[i].get(), handles[i]);
-    }
-    const dnnl_status_t status = execute(primitives[tile.primitive].primitive, tile);
-    if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
+    execute(primitives[tile.primitive].primitive, tile,
+            {const_cast<float*>(a + tile.a), const_cast<float*>(b + tile.b), c + tile.c,
+             scratch + tile.scratch});
+  }
+
+  void run_panel(Panel& panel, const float* b, std::byte* packed) {
+    execute(panel.primitive, panel, {const_cast<float*>(b + panel.from), packed + panel.to});
   }
 
   GemmShape shape;
@@ -154,7 +201,8 @@ struct Gemm::State {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::vector<Primitive> primitives;
   std::vector<Tile> tiles;
-  std::size_t scratch_bytes = 0;
+  std::vector<Panel> panels;
+  std::size_t scratch_bytes = 0, packed_bytes = 0;
 };
 
 Gemm::Gemm(const GemmShape& shape, ThreadPool& pool)
@@ -172,6 +220,15 @@ Gemm::Gemm(Gemm&&) noexcept = default;
 Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 
 std::size_t Gemm::scratch_bytes() const { return state_->scratch_bytes; }
+std::size_t Gemm::packed_bytes() const { return state_->packed_bytes; }
+
+void Gemm::pack(const float* b, std::span<std::byte> packed) {
+  State& state = *state_;
+  auto panel = [&](std::int64_t i) {
+    state.run_panel(state.panels[std::size_t(i)], b, packed.data());
+  };
+  state.pool.run_tiles(std::int64_t(state.panels.size()), TileFunction(panel));
+}
 
 void Gemm::run(const float* a, const float* b, float* c, std::span<std::byte> scratch) {
   State& state = *state_;

@@ -18,6 +18,7 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool accumulate = false;
+  bool packed_b = false;  // B is given as Gemm::pack made it
 
   /// With rows that lie next to each other.
   static GemmShape packed(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a = false,
@@ -34,6 +35,11 @@ class Gemm {
   Gemm& operator=(Gemm&&) noexcept;
 
   std::size_t scratch_bytes() const;
+  /// What B takes when packed; 0 when the shape does not ask for it.
+  std::size_t packed_bytes() const;
+  /// Copies B into the layout that is read fastest: worth it where several runs share one B and
+  /// have few rows each. `packed`: packed_bytes() of memory, 64-byte aligned; then run's `b`.
+  void pack(const float* b, std::span<std::byte> packed);
   /// `scratch`: scratch_bytes() of memory, 64-byte aligned. C may not overlap A or B.
   void run(const float* a, const float* b, float* c, std::span<std::byte> scratch);
 

@@ -25,8 +25,10 @@ void expect_product(const GemmShape& s, ThreadPool& pool) {
   const auto before = numbers(s.m * s.ldc, 3);
   auto c = before;
   Gemm gemm(s, pool);
-  const Buffer scratch(gemm.scratch_bytes());
-  gemm.run(a.data(), b.data(), c.data(), scratch.span());
+  const Buffer scratch(gemm.scratch_bytes()), packed(gemm.packed_bytes());
+  if (s.packed_b) gemm.pack(b.data(), packed.span());
+  const float* right = s.packed_b ? reinterpret_cast<const float*>(packed.data()) : b.data();
+  gemm.run(a.data(), right, c.data(), scratch.span());
   for (std::int64_t i = 0; i < s.m; ++i) {
     for (std::int64_t j = 0; j < s.ldc; ++j) {
       const std::size_t at = std::size_t(i * s.ldc + j);
@@ -48,6 +50,22 @@ TEST(Gemm, TransposesAccumulatesAndCutsIntoTiles) {
       expect_product(GemmShape::packed(150, 310, 61, ta, tb, accumulate), pool);
       expect_product(GemmShape::packed(7, 5, 3, ta, tb, accumulate), pool);
       expect_product(GemmShape::packed(3, 4, 0, ta, tb, accumulate), pool);
+    }
+  }
+}
+
+TEST(Gemm, MultipliesByAPackedOperand) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (int variant = 0; variant < 4; ++variant) {
+      const bool tb = variant & 1, accumulate = variant & 2;
+      for (GemmShape shape : {GemmShape::packed(20, 810, 200, false, tb, accumulate),
+                              GemmShape::packed(150, 310, 61, false, tb, accumulate),
+                              GemmShape::packed(7, 5, 3, false, tb, accumulate),
+                              GemmShape::packed(3, 4, 0, false, tb, accumulate)}) {
+        shape.packed_b = true;
+        expect_product(shape, pool);
+      }
     }
   }
 }

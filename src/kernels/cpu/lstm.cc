@@ -1,4 +1,5 @@
-// The products with x of all steps are one GEMM; only the recurrent ones go step by step.
+// The products with x of all steps are one GEMM; only the recurrent ones go step by step, with
+// weights that are packed once for all of them.
 #include <algorithm>
 
 #include "base/buffer.h"
@@ -26,6 +27,18 @@ struct Sizes {
     return std::max<std::int64_t>(1, 2000 / std::max(hidden, std::int64_t{1}));
   }
 
+  /// A recurrent product: from h (batch, hidden) to the gates, or back.
+  GemmShape recurrent(bool back) const {
+    GemmShape shape = back ? GemmShape::packed(batch, hidden, gates(), false, true)
+                           : GemmShape::packed(batch, gates(), hidden, false, false, true);
+    shape.packed_b = true;
+    return shape;
+  }
+  /// The recurrent half of the weights.
+  const float* weights_h(const KernelCall& call) const {
+    return call.inputs[3].as<float>() + inputs * gates();
+  }
+
   std::int64_t steps, batch, inputs, hidden;
 };
 
@@ -36,30 +49,34 @@ class LstmKernel : public Kernel {
         s_(node),
         forget_bias_(float(node.attributes().get<double>("forget_bias"))),
         from_x_(GemmShape::packed(s_.rows(), s_.gates(), s_.inputs), pool),
-        from_h_(GemmShape::packed(s_.batch, s_.gates(), s_.hidden, false, false, true), pool) {}
+        from_h_(s_.recurrent(false), pool) {}
 
   std::size_t scratch_bytes() const override {
-    return std::max(from_x_.scratch_bytes(), from_h_.scratch_bytes());
+    return from_h_.packed_bytes() + std::max(from_x_.scratch_bytes(), from_h_.scratch_bytes());
   }
 
   void run(const KernelCall& call) override {
+    const std::span<std::byte> packed = call.scratch.first(from_h_.packed_bytes());
+    const std::span<std::byte> scratch = call.scratch.subspan(packed.size());
     const float* weights = call.inputs[3].as<float>();
-    from_x_.run(call.inputs[0].as<float>(), weights, call.outputs[3].as<float>(), call.scratch);
-    for (std::int64_t t = 0; t < s_.steps; ++t) step(call, t);
+    from_x_.run(call.inputs[0].as<float>(), weights, call.outputs[3].as<float>(), scratch);
+    from_h_.pack(s_.weights_h(call), packed);
+    const float* weights_h = reinterpret_cast<const float*>(packed.data());
+    for (std::int64_t t = 0; t < s_.steps; ++t) step(call, t, weights_h, scratch);
     const std::int64_t last = (s_.steps - 1) * s_.state();
     std::copy_n(call.outputs[0].as<float>() + last, s_.state(), call.outputs[1].as<float>());
     std::copy_n(call.outputs[4].as<float>() + last, s_.state(), call.outputs[2].as<float>());
   }
 
  private:
-  void step(const KernelCall& call, std::int64_t t) {
+  void step(const KernelCall& call, std::int64_t t, const float* weights_h,
+            std::span<std::byte> scratch) {
     float* output = call.outputs[0].as<float>() + t * s_.state();
     float* gates = call.outputs[3].as<float>() + t * s_.batch * s_.gates();
     float* cell = call.outputs[4].as<float>() + t * s_.state();
     const float* h = t == 0 ? call.inputs[1].as<float>() : output - s_.state();
     const float* c = t == 0 ? call.inputs[2].as<float>() : cell - s_.state();
-    const float* weights_h = call.inputs[3].as<float>() + s_.inputs * s_.gates();
-    from_h_.run(h, weights_h, gates, call.scratch);
+    from_h_.run(h, weights_h, gates, scratch);
     pool_.parallel_for(s_.batch, s_.grain(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
         const std::int64_t at = b * s_.hidden;
@@ -83,7 +100,7 @@ class LstmGradKernel : public Kernel {
         has_outputs_(node.attributes().get<bool>("has_outputs")),
         has_h_(node.attributes().get<bool>("has_h")),
         has_c_(node.attributes().get<bool>("has_c")),
-        to_h_(GemmShape::packed(s_.batch, s_.hidden, s_.gates(), false, true), pool),
+        to_h_(s_.recurrent(true), pool),
         to_x_(GemmShape::packed(s_.rows(), s_.inputs, s_.gates(), false, true), pool),
         to_weights_x_(GemmShape::packed(s_.inputs, s_.gates(), s_.rows(), true), pool),
         to_weights_h0_(GemmShape::packed(s_.hidden, s_.gates(), s_.batch, true), pool),
@@ -91,16 +108,21 @@ class LstmGradKernel : public Kernel {
             GemmShape::packed(s_.hidden, s_.gates(), s_.rows() - s_.batch, true, false, true),
             pool) {}
 
-  std::size_t scratch_bytes() const override { return products_bytes() + gemm_bytes(); }
+  std::size_t scratch_bytes() const override {
+    return products_bytes() + to_h_.packed_bytes() + gemm_bytes();
+  }
 
   void run(const KernelCall& call) override {
     auto* d_products = reinterpret_cast<float*>(call.scratch.data());
-    const std::span<std::byte> scratch = call.scratch.subspan(products_bytes());
+    const std::span<std::byte> packed =
+        call.scratch.subspan(products_bytes(), to_h_.packed_bytes());
+    const std::span<std::byte> scratch = call.scratch.subspan(products_bytes() + packed.size());
     begin_states(call);
+    to_h_.pack(s_.weights_h(call), packed);
+    const float* weights_h = reinterpret_cast<const float*>(packed.data());
     for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
       float* dz = d_products + t * s_.batch * s_.gates();
       through_cells(call, t, dz);
-      const float* weights_h = call.inputs[3].as<float>() + s_.inputs * s_.gates();
       to_h_.run(dz, weights_h, call.outputs[1].as<float>(), scratch);
     }
     through_weights(call, d_products, scratch);

@@ -5,8 +5,25 @@
 namespace paceline {
 namespace {
 
-TEST(TileGrid, OneThreadGetsOneTile) {
-  EXPECT_EQ(choose_tiles(GemmShape::packed(4096, 4096, 128), 1).tiles(), 1);
+TEST(TileGrid, OneThreadGetsTilesNoWiderThanTheCacheHolds) {
+  const TileGrid grid = choose_tiles(GemmShape::packed(400, 10000, 200), 1);
+  EXPECT_EQ(grid.rows, 1);
+  EXPECT_EQ(grid.columns, 10);
+  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 800, 200), 1).tiles(), 1);
+  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 4096, 200, false, true), 1).tiles(), 1);
+}
+
+TEST(TileGrid, SeveralThreadsGetNoWiderTilesAndAllAlike) {
+  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 10000, 200), 2).columns, 10);
+  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 10000, 200), 3).columns, 12);
+}
+
+TEST(TileGrid, APackedOperandIsCutByColumns) {
+  GemmShape shape = GemmShape::packed(20, 200, 800, false, true);
+  shape.packed_b = true;
+  EXPECT_EQ(choose_tiles(shape, 2).columns, 2);
+  shape.n = 1600;
+  EXPECT_EQ(choose_tiles(shape, 4).columns, 16);
 }
 
 TEST(TileGrid, ASmallProductIsNotCut) {
