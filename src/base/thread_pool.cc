@@ -26,7 +26,7 @@ struct ThreadPool::State {
   std::vector<std::thread> workers;
   bool stopping = false;
   bool open = false;
-  int inside = 0;
+  std::atomic<int> inside{0};
   int sleeping = 0;
   std::atomic<std::uint64_t> generation{0};
   std::optional<TileFunction> function;
@@ -44,6 +44,17 @@ struct ThreadPool::State {
       const std::lock_guard lock(mutex);
       if (!error) error = std::current_exception();
     }
+  }
+
+  // Closes the job. The last tiles of the others mostly end soon: sleeping at once would cost more.
+  void wait_for_others() {
+    {
+      const std::lock_guard lock(mutex);
+      open = false;
+    }
+    for (int i = 0; i < kSpins && inside.load(std::memory_order_acquire) > 0; ++i) pause();
+    std::unique_lock lock(mutex);
+    done.wait(lock, [&] { return inside == 0; });
   }
 
   void worker() {
@@ -101,9 +112,7 @@ void ThreadPool::run_tiles(std::int64_t tiles, TileFunction function) {
     if (state.sleeping > 0) state.work.notify_all();
   }
   state.claim_tiles();
-  std::unique_lock lock(state.mutex);
-  state.open = false;
-  state.done.wait(lock, [&] { return state.inside == 0; });
+  state.wait_for_others();
   if (state.error) std::rethrow_exception(state.error);
 }
 
