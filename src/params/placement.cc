@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/buffer.h"
 #include "base/check.h"
 
 namespace paceline {
@@ -80,6 +81,18 @@ std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int 
     pieces[i].ps = int(least - load.begin());
   }
   return pieces;
+}
+
+ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
+                         int ps) {
+  ShardLayout layout;
+  for (const Piece& piece : pieces) {
+    layout.offsets.push_back(layout.bytes);
+    if (piece.ps != ps) continue;
+    const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
+    layout.bytes += round_up(bytes, kBufferAlignment);
+  }
+  return layout;
 }
 
 std::string placement_text(std::span<const VariableSpec> variables, std::span<const Piece> pieces) {

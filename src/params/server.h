@@ -20,7 +20,8 @@ struct ServerOptions {
   std::string bind;  // empty: its address in the spec
   std::string link = "auto";
   Duration join_timeout = std::chrono::seconds(300);
-  int threads = 0;                              // 0: all cores, at most one per worker
+  /// That apply rules, and of the link (at most one per worker); 0: all cores.
+  int threads = 0;
   std::int64_t last_step = 0;                   // 0: unknown; the chief may declare it
   std::function<void(const std::string&)> say;  // a line for the user; from any thread
   /// serve() ends with kCancelled when this can be read; an eventfd or pipe that a signal handler

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "params/server_peer.h"
 #include "params/server_store.h"
@@ -16,6 +17,11 @@ namespace {
 constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
 
+int apply_threads(const ServerOptions& options) {
+  return options.threads > 0 ? options.threads
+                             : std::max(1, int(std::thread::hardware_concurrency()));
+}
+
 }  // namespace
 
 ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
@@ -25,7 +31,8 @@ ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
       membership_({.workers = int(options.spec.workers.size()),
                    .join_timeout = options.join_timeout,
                    .warm_steps = kUntimedSteps},
-                  steady_now()) {
+                  steady_now()),
+      apply_pool_(apply_threads(options)) {
   membership_.set_last_step(options.last_step);
 }
 
@@ -104,7 +111,8 @@ void ServerJob::declare(ServerPeer& peer, Declare declare) {
 }
 
 void ServerJob::take_declaration(Declare declare) {
-  shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, options_.task.index);
+  shard_ =
+      std::make_unique<Shard>(declare.variables, declare.pieces, options_.task.index, apply_pool_);
   if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
   declared_ = std::move(declare);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "net/link.h"
+#include "params/apply_pool.h"
 #include "params/membership.h"
 #include "params/message.h"
 #include "params/server.h"
@@ -77,6 +78,7 @@ class ServerJob {
   std::vector<std::unique_ptr<ServerPeer>> peers_;
   std::vector<ServerPeer*> closing_;
   std::optional<Declare> declared_;
+  ApplyPool apply_pool_;
   std::unique_ptr<Shard> shard_;
   bool initialised_ = false;
   JobState told_;

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "base/check.h"
 #include "net/frame.h"
 #include "paceline/error.h"
 
@@ -14,6 +16,11 @@ namespace {
 
 // Small enough to change no result, large enough to change every bit pattern near 1.
 constexpr float kRewriteStep = 0x1p-20f;
+// What is locked at a time.
+constexpr std::size_t kRegionBytes = std::size_t{1} << 20;
+// A range of so many elements takes longer than waking a thread for it.
+constexpr std::int64_t kGrain = 64 * 1024;
+constexpr std::size_t kMostLargeSlots = 4;
 
 std::size_t machine_bytes() {
   return std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
@@ -48,21 +55,25 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
 
 }  // namespace
 
-ShardPiece::ShardPiece(const VariableSpec& variable, const Piece& where)
+ShardPiece::ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
+                       ApplyPool& pool)
     : variable_(variable),
       where_(where),
       row_bytes_(paceline::row_bytes(variable)),
       slot_specs_(slots_of(variable)),
-      value_(piece_bytes(variable, where)) {
+      value_(value),
+      region_bytes_(variable.sparse ? std::max<std::size_t>(value.size(), 1) : kRegionBytes),
+      pool_(pool),
+      regions_(std::max<std::size_t>(1, (value.size() + region_bytes_ - 1) / region_bytes_)) {
   for (const SlotSpec& slot : slot_specs_) {
+    Buffer& memory = slots_.emplace_back(slot.scalar ? kScalarSlotBytes : value_.size());
     if (slot.scalar) {
-      count_slot_ = int(slots_.size());
+      count_slot_ = int(slots_.size()) - 1;
     } else {
-      large_slots_.push_back(slots_.size());
+      large_slots_.push_back(reinterpret_cast<float*>(memory.data()));
     }
-    slots_.emplace_back(slot.scalar ? kScalarSlotBytes : value_.size());
   }
-  slot_pointers_.resize(large_slots_.size());
+  PACELINE_CHECK(large_slots_.size() <= kMostLargeSlots);
   reset_slots();
 }
 
@@ -77,59 +88,86 @@ void ShardPiece::reset_slots() {
   }
 }
 
-std::int64_t ShardPiece::begin_contribution() {
-  const std::lock_guard lock(mutex_);
-  return ++count_;
+template <typename F>
+void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
+  while (begin < end) {
+    const std::size_t region = begin / region_bytes_;
+    const std::size_t stop = std::min(end, (region + 1) * region_bytes_);
+    const std::lock_guard lock(regions_[region]);
+    function(begin, stop);
+    begin = stop;
+  }
 }
 
-void ShardPiece::point_slots_at(std::int64_t element) {
+// Nobody else holds one region while waiting for another.
+std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (std::mutex& region : regions_) locks.emplace_back(region);
+  return locks;
+}
+
+std::int64_t ShardPiece::begin_contribution() { return ++count_; }
+
+void ShardPiece::apply_locked(const RuleStep& step, std::size_t offset,
+                              std::span<const float> gradient) {
+  std::array<float*, kMostLargeSlots> slots{};
   for (std::size_t i = 0; i < large_slots_.size(); ++i) {
-    slot_pointers_[i] = reinterpret_cast<float*>(slots_[large_slots_[i]].data()) + element;
+    slots[i] = large_slots_[i] + offset / sizeof(float);
   }
+  apply_rule(variable_.rule, step,
+             {.values = {reinterpret_cast<float*>(value_.data() + offset), gradient.size()},
+              .slots = {slots.data(), large_slots_.size()},
+              .gradient = gradient});
 }
 
 void ShardPiece::apply(const RuleStep& step, std::size_t offset,
                        std::span<const std::byte> gradient, std::span<std::byte> updated) {
-  const std::size_t elements = gradient.size() / sizeof(float);
-  const std::lock_guard lock(mutex_);
-  point_slots_at(std::int64_t(offset / sizeof(float)));
-  float* const values = reinterpret_cast<float*>(value_.data() + offset);
-  apply_rule(variable_.rule, step,
-             {.values = {values, elements},
-              .slots = slot_pointers_,
-              .gradient = {reinterpret_cast<const float*>(gradient.data()), elements}});
-  if (!updated.empty()) std::memcpy(updated.data(), values, updated.size());
+  const float* const floats = reinterpret_cast<const float*>(gradient.data());
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    const std::size_t done = begin - offset, bytes = end - begin;
+    apply_locked(step, begin, {floats + done / sizeof(float), bytes / sizeof(float)});
+    if (!updated.empty()) std::memcpy(updated.data() + done, value_.data() + begin, bytes);
+  };
+  pool_.for_ranges(std::int64_t(gradient.size() / sizeof(float)), kGrain,
+                   [&](std::int64_t first, std::int64_t last) {
+                     for_regions(offset + std::size_t(first) * sizeof(float),
+                                 offset + std::size_t(last) * sizeof(float), part);
+                   });
 }
 
 void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> rows,
                             const float* gradient) {
   const std::int64_t row_size = std::int64_t(row_bytes_ / sizeof(float));
   const std::int64_t before = where_.first_row * row_size;
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(regions_.front());
   // Rows are named as in the variable: the pointers stand where its row 0 would be. No element
   // before the piece is touched, since every row was checked to be in it.
-  const auto shifted = [&](std::byte* data) {
+  const auto shifted = [&](void* data) {
     return reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(data) -
                                     std::uintptr_t(before) * sizeof(float));
   };
-  for (std::size_t i = 0; i < large_slots_.size(); ++i) {
-    slot_pointers_[i] = shifted(slots_[large_slots_[i]].data());
-  }
-  apply_rule_to_rows(variable_.rule, step,
-                     {.values = shifted(value_.data()),
-                      .slots = slot_pointers_,
-                      .ids = rows,
-                      .gradient = gradient,
-                      .row_size = row_size});
+  std::array<float*, kMostLargeSlots> slots{};
+  for (std::size_t i = 0; i < large_slots_.size(); ++i) slots[i] = shifted(large_slots_[i]);
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(row_size, 1));
+  pool_.for_ranges(std::int64_t(rows.size()), grain, [&](std::int64_t first, std::int64_t last) {
+    apply_rule_to_rows(variable_.rule, step,
+                       {.values = shifted(value_.data()),
+                        .slots = {slots.data(), large_slots_.size()},
+                        .ids = rows.subspan(std::size_t(first), std::size_t(last - first)),
+                        .gradient = gradient + first * row_size,
+                        .row_size = row_size});
+  });
 }
 
 void ShardPiece::copy(std::size_t offset, std::span<std::byte> values) {
-  const std::lock_guard lock(mutex_);
-  if (!values.empty()) std::memcpy(values.data(), value_.data() + offset, values.size());
+  for_regions(offset, offset + values.size(), [&](std::size_t begin, std::size_t end) {
+    std::memcpy(values.data() + (begin - offset), value_.data() + begin, end - begin);
+  });
 }
 
 void ShardPiece::copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(regions_.front());
   if (row_bytes_ == 0) return;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t row = std::size_t(rows[i] - where_.first_row);
@@ -139,15 +177,15 @@ void ShardPiece::copy_rows(std::span<const std::int32_t> rows, std::span<std::by
 
 void ShardPiece::rewrite() {
   if (variable_.dtype != DType::kFloat32) return;
-  const std::lock_guard lock(mutex_);
-  const float change = raised_ ? -kRewriteStep : kRewriteStep;
-  raised_ = !raised_;
-  float* const values = reinterpret_cast<float*>(value_.data());
-  for (std::size_t i = 0; i < value_.size() / sizeof(float); ++i) values[i] += change;
+  const float change = rewrites_++ % 2 == 0 ? kRewriteStep : -kRewriteStep;
+  for_regions(0, value_.size(), [&](std::size_t begin, std::size_t end) {
+    float* const values = reinterpret_cast<float*>(value_.data() + begin);
+    for (std::size_t i = 0; i < (end - begin) / sizeof(float); ++i) values[i] += change;
+  });
 }
 
 std::span<std::byte> ShardPiece::array(std::size_t array) {
-  return array == 0 ? value_.span() : slots_[array - 1].span();
+  return array == 0 ? value_ : slots_[array - 1].span();
 }
 
 std::size_t ShardPiece::array_bytes(std::size_t array) const {
@@ -161,20 +199,23 @@ std::size_t ShardPiece::all_bytes() const {
 }
 
 void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const std::byte> bytes) {
-  const std::lock_guard lock(mutex_);
+  const auto locks = lock_all();
   if (bytes.empty()) return;
   // The value comes first: slots that do not follow begin anew.
   if (index == 0 && offset == 0) reset_slots();
   std::memcpy(array(index).data() + offset, bytes.data(), bytes.size());
   if (index > 0 && int(index) - 1 == count_slot_) {
-    std::memcpy(&count_, slots_[index - 1].data(), sizeof(count_));
+    std::int64_t count = 0;
+    std::memcpy(&count, slots_[index - 1].data(), sizeof(count));
+    count_ = count;
   }
 }
 
 void ShardPiece::copy_all(std::span<std::byte> bytes) {
-  const std::lock_guard lock(mutex_);
+  const auto locks = lock_all();
   if (count_slot_ >= 0) {
-    std::memcpy(slots_[std::size_t(count_slot_)].data(), &count_, sizeof(count_));
+    const std::int64_t count = count_;
+    std::memcpy(slots_[std::size_t(count_slot_)].data(), &count, sizeof(count));
   }
   for (std::size_t i = 0; i < arrays(); ++i) {
     const std::span<std::byte> from = array(i);
@@ -183,13 +224,19 @@ void ShardPiece::copy_all(std::span<std::byte> bytes) {
   }
 }
 
-Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps)
+Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps,
+             ApplyPool& pool)
     : variables_(std::move(variables)), pieces_(std::move(pieces)), positions_(pieces_.size(), -1) {
   check_can_hold(variables_, pieces_, ps);
+  const ShardLayout layout = shard_layout(variables_, pieces_, ps);
+  values_ = SharedMemory::create(layout.bytes);
   for (const Piece& piece : pieces_) {
     if (piece.ps != ps) continue;
     positions_[piece.id] = int(local_.size());
-    local_.push_back(std::make_unique<ShardPiece>(variables_[std::size_t(piece.variable)], piece));
+    const VariableSpec& variable = variables_[std::size_t(piece.variable)];
+    local_.push_back(std::make_unique<ShardPiece>(
+        variable, piece,
+        values_->bytes().subspan(layout.offsets[piece.id], piece_bytes(variable, piece)), pool));
     bytes_ += local_.back()->all_bytes();
   }
 }

@@ -1,7 +1,9 @@
 // The pieces of variables that live on one ps, with their slots, and what is done to them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -10,15 +12,20 @@
 #include "base/buffer.h"
 #include "exec/parameter_store.h"
 #include "kernels/rule_kernel.h"
+#include "net/shared_memory.h"
+#include "params/apply_pool.h"
 #include "params/placement.h"
 
 namespace paceline {
 
-/// One piece. Its calls may come from any thread; each holds the piece's own lock, for one chunk.
-/// Offsets are bytes into the piece; offsets and lengths are checked by the caller.
+/// One piece. Its calls may come from any thread. They lock one region of it after the other, so
+/// that contributions to different regions do not wait for each other; rows lock all of it. Offsets
+/// are bytes into the piece; offsets and lengths are checked by the caller.
 class ShardPiece {
  public:
-  ShardPiece(const VariableSpec& variable, const Piece& where);
+  /// The value lies in `value`, zero-filled, which must outlive the piece, as must the pool.
+  ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
+             ApplyPool& pool);
 
   const VariableSpec& variable() const { return variable_; }
   const Piece& where() const { return where_; }
@@ -30,7 +37,8 @@ class ShardPiece {
 
   /// Counts a contribution: Adam's t for all of its chunks.
   std::int64_t begin_contribution();
-  /// Applies the rule to a range and copies the new values of it to `updated`.
+  /// Applies the rule to a range and copies the new values of it to `updated`, unless that is
+  /// empty.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
              std::span<std::byte> updated);
   /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
@@ -54,28 +62,33 @@ class ShardPiece {
  private:
   std::span<std::byte> array(std::size_t array);
   void reset_slots();
-  void point_slots_at(std::int64_t element);
+  /// Calls function(begin, end) for parts of [begin, end) bytes, each with its region locked.
+  template <typename F>
+  void for_regions(std::size_t begin, std::size_t end, F&& function);
+  std::vector<std::unique_lock<std::mutex>> lock_all();
+  void apply_locked(const RuleStep& step, std::size_t offset, std::span<const float> gradient);
 
   const VariableSpec variable_;
   const Piece where_;
   const std::size_t row_bytes_;
   const std::vector<SlotSpec> slot_specs_;
-  std::mutex mutex_;
-  Buffer value_;
+  const std::span<std::byte> value_;
+  const std::size_t region_bytes_;
+  ApplyPool& pool_;
+  std::deque<std::mutex> regions_;
   std::vector<Buffer> slots_;
-  std::vector<float*> slot_pointers_;  // of the slots that are as large as the piece
-  std::vector<std::size_t> large_slots_;
-  int count_slot_ = -1;  // the scalar slot, if the rule counts
-  std::int64_t count_ = 0;
-  bool raised_ = false;
+  std::vector<float*> large_slots_;  // those as large as the piece
+  int count_slot_ = -1;              // the scalar slot, if the rule counts
+  std::atomic<std::int64_t> count_{0};
+  std::atomic<std::int64_t> rewrites_{0};
 };
 
 /// All pieces of one ps; made once, when the variables are declared.
 class Shard {
  public:
   /// Throws kInvalidArgument when a variable cannot be held: a rule on another type than float32,
-  /// or more memory than this machine has.
-  Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps);
+  /// or more memory than this machine has. The pool must outlive the shard.
+  Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps, ApplyPool& pool);
 
   std::span<const VariableSpec> variables() const { return variables_; }
   std::span<const Piece> all_pieces() const { return pieces_; }
@@ -85,11 +98,15 @@ class Shard {
   /// The position of a piece by its id. Throws kDataLoss when it is not here.
   std::size_t position(std::uint32_t id) const;
   std::size_t bytes() const { return bytes_; }
+  /// The values of all pieces, as shard_layout says. They change while others read: element by
+  /// element.
+  std::shared_ptr<const SharedMemory> values() const { return values_; }
 
  private:
   std::vector<VariableSpec> variables_;
   std::vector<Piece> pieces_;
   std::vector<int> positions_;  // by piece id; −1: elsewhere
+  std::shared_ptr<SharedMemory> values_;
   std::vector<std::unique_ptr<ShardPiece>> local_;
   std::size_t bytes_ = 0;  // values and slots
 };

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <future>
 
 #include "paceline/error.h"
 
@@ -14,6 +16,17 @@ std::vector<std::byte> bytes_of(const std::vector<float>& values) {
   return {bytes.begin(), bytes.end()};
 }
 
+/// A piece with the memory that it lies in.
+struct HeldPiece {
+  HeldPiece(const VariableSpec& variable, const Piece& where, int threads = 1)
+      : memory(piece_bytes(variable, where)),
+        pool(threads),
+        piece(variable, where, memory.span(), pool) {}
+  Buffer memory;
+  ApplyPool pool;
+  ShardPiece piece;
+};
+
 std::vector<float> values_of(ShardPiece& piece) {
   std::vector<float> values(piece.bytes() / sizeof(float));
   piece.copy(0, std::as_writable_bytes(std::span(values)));
@@ -21,8 +34,9 @@ std::vector<float> values_of(ShardPiece& piece) {
 }
 
 TEST(ShardPiece, RowsAreNamedAsInTheVariable) {
-  ShardPiece piece({.name = "e", .shape = {10, 2}, .rule = Add{}, .sparse = true},
-                   {.id = 1, .variable = 0, .first_row = 4, .rows = 3, .ps = 0});
+  HeldPiece held({.name = "e", .shape = {10, 2}, .rule = Add{}, .sparse = true},
+                 {.id = 1, .variable = 0, .first_row = 4, .rows = 3, .ps = 0});
+  ShardPiece& piece = held.piece;
   EXPECT_FALSE(piece.has_row(3));
   EXPECT_TRUE(piece.has_row(6));
   EXPECT_FALSE(piece.has_row(7));
@@ -36,8 +50,9 @@ TEST(ShardPiece, RowsAreNamedAsInTheVariable) {
 }
 
 TEST(ShardPiece, AChunkGivesBackItsNewValues) {
-  ShardPiece piece({.name = "w", .shape = {4}, .rule = Add{}},
-                   {.id = 0, .variable = 0, .first_row = 0, .rows = 4, .ps = 0});
+  HeldPiece held({.name = "w", .shape = {4}, .rule = Add{}},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = 4, .ps = 0});
+  ShardPiece& piece = held.piece;
   std::vector<float> updated(2);
   piece.apply({.count = 1}, 8, bytes_of({5, 6}), std::as_writable_bytes(std::span(updated)));
   EXPECT_EQ(updated, (std::vector<float>{5, 6}));
@@ -45,8 +60,9 @@ TEST(ShardPiece, AChunkGivesBackItsNewValues) {
 }
 
 TEST(ShardPiece, WhatIsWrittenIsReadAndAValueAloneMakesSlotsBeginAnew) {
-  ShardPiece piece({.name = "w", .shape = {2}, .rule = Adam{}},
-                   {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
+  HeldPiece held({.name = "w", .shape = {2}, .rule = Adam{}},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
+  ShardPiece& piece = held.piece;
   ASSERT_EQ(piece.arrays(), 4u);
   for (int i = 0; i < 5; ++i) piece.begin_contribution();
   std::vector<std::byte> all(piece.all_bytes());
@@ -69,8 +85,9 @@ TEST(ShardPiece, WhatIsWrittenIsReadAndAValueAloneMakesSlotsBeginAnew) {
 }
 
 TEST(ShardPiece, RewritingChangesEveryElementAndComesBack) {
-  ShardPiece piece({.name = "w", .shape = {3}, .trained = false, .rewritten_after_reply = true},
-                   {.id = 0, .variable = 0, .first_row = 0, .rows = 3, .ps = 0});
+  HeldPiece held({.name = "w", .shape = {3}, .trained = false, .rewritten_after_reply = true},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = 3, .ps = 0});
+  ShardPiece& piece = held.piece;
   piece.write(0, 0, bytes_of({1, 2, 3}));
   piece.rewrite();
   const auto changed = values_of(piece);
@@ -79,10 +96,48 @@ TEST(ShardPiece, RewritingChangesEveryElementAndComesBack) {
   EXPECT_EQ(values_of(piece), (std::vector<float>{1, 2, 3}));
 }
 
+// Contributions of four threads, each by ranges on the threads of one pool, lose nothing; neither
+// do those of one that comes in chunks.
+TEST(ShardPiece, ContributionsFromSeveralThreadsAddUp) {
+  constexpr std::int64_t kElements = 700'001;
+  HeldPiece held({.name = "w", .shape = {kElements}, .rule = Add{}},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = kElements, .ps = 0}, 3);
+  const std::vector<float> ones(kElements, 1.0f);
+  const std::span<const std::byte> gradient = std::as_bytes(std::span(ones));
+  std::vector<std::future<void>> workers;
+  for (int i = 0; i < 4; ++i) {
+    workers.push_back(std::async(std::launch::async, [&, i] {
+      const std::size_t chunk = i == 0 ? 100'000 : gradient.size();
+      for (std::size_t offset = 0; offset < gradient.size(); offset += chunk) {
+        const auto part = gradient.subspan(offset, std::min(chunk, gradient.size() - offset));
+        std::vector<std::byte> updated(i % 2 == 0 ? part.size() : 0);
+        held.piece.apply({.count = 1}, offset, part, updated);
+      }
+    }));
+  }
+  for (auto& worker : workers) worker.get();
+  EXPECT_EQ(values_of(held.piece), std::vector<float>(kElements, 4.0f));
+}
+
+TEST(ShardPiece, RowsOnSeveralThreadsAreThoseOnOne) {
+  const VariableSpec variable{.name = "e", .shape = {5000, 30}, .rule = Adam{}, .sparse = true};
+  const Piece where{.id = 0, .variable = 0, .first_row = 100, .rows = 4900, .ps = 0};
+  HeldPiece one(variable, where), many(variable, where, 4);
+  std::vector<std::int32_t> rows;
+  std::vector<float> gradient;
+  for (std::int32_t row = 101; row < 5000; row += 1) {
+    rows.push_back(row);
+    for (int i = 0; i < 30; ++i) gradient.push_back(float(row % 17) - float(i));
+  }
+  for (HeldPiece* held : {&one, &many}) held->piece.apply_rows({.count = 1}, rows, gradient.data());
+  EXPECT_EQ(values_of(one.piece), values_of(many.piece));
+}
+
 TEST(Shard, RefusesWhatItCannotHold) {
   const auto shard_of = [](const VariableSpec& variable) {
     const std::vector<VariableSpec> variables = {variable};
-    Shard(variables, place_variables(variables, 1), 0);
+    ApplyPool pool(1);
+    Shard(variables, place_variables(variables, 1), 0, pool);
   };
   EXPECT_THROW(shard_of({.name = "i", .dtype = DType::kInt64, .shape = {2}}), Error);
   EXPECT_THROW(shard_of({.name = "huge", .shape = {1 << 30, 1 << 20}}), Error);
@@ -92,12 +147,14 @@ TEST(Shard, RefusesWhatItCannotHold) {
 TEST(Shard, KnowsOnlyItsOwnPieces) {
   const std::vector<VariableSpec> variables = {{.name = "a", .shape = {8}},
                                                {.name = "b", .shape = {8}}};
-  Shard shard(variables, place_variables(variables, 2), 1);
+  ApplyPool pool(1);
+  Shard shard(variables, place_variables(variables, 2), 1, pool);
   ASSERT_EQ(shard.size(), 1u);
   EXPECT_EQ(shard.at(0).variable().name, "b");
   EXPECT_EQ(shard.position(1), 0u);
   EXPECT_THROW(shard.position(0), Error);
   EXPECT_THROW(shard.position(9), Error);
+  EXPECT_GE(shard.values()->size(), 8 * sizeof(float));
 }
 
 }  // namespace

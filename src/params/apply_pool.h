@@ -1,0 +1,31 @@
+// The threads of a ps that apply rules, beside those of its link.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "base/thread_pool.h"
+
+namespace paceline {
+
+/// Whoever comes first has all of them; others go on alone until they are free. Idle ones sleep.
+/// Safe from any thread.
+class ApplyPool {
+ public:
+  /// The calling thread included.
+  explicit ApplyPool(int threads) : pool_(threads) {}
+
+  /// Splits [0, n) into ranges of at least `grain` and calls function(begin, end) for each.
+  template <typename F>
+  void for_ranges(std::int64_t n, std::int64_t grain, F&& function) {
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (n > grain && lock.try_lock()) return pool_.parallel_for(n, grain, function);
+    if (n > 0) function(std::int64_t{0}, n);
+  }
+
+ private:
+  std::mutex mutex_;
+  ThreadPool pool_;
+};
+
+}  // namespace paceline
