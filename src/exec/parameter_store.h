@@ -93,7 +93,8 @@ class StoreSteps {
   virtual void begin_step(StepKind kind, std::span<const RowSet> rows,
                           const StepScalars& scalars) = 0;
   /// The value that this step reads, of the variable's full shape; includes this worker's last
-  /// contribution. Of a sparse variable only the asked rows are valid. Waits for values.
+  /// contribution. Of a sparse variable only the asked rows are valid. Waits for values. It may be
+  /// memory that other workers' updates change meanwhile, element by element; not to be written.
   virtual TensorView need(VariableId variable) = 0;
   /// Where the contribution is to be written: the variable's shape, or (most_rows, …) when sparse.
   /// Waits until the previous one was taken.

@@ -49,14 +49,27 @@ void IncomingStep::start(std::size_t position, IncomingPiece& piece) {
   const bool sparse = target.variable().sparse;
   piece.expected = sparse ? piece.rows.size() * target.row_bytes() : target.bytes();
   if (counts_) piece.count = target.begin_contribution();
-  const bool all = sparse || begin_.clipped;
+  piece.applied = piece.shared = false;
+  piece.wants_values = !sparse;
+  piece.gradient = {};
+}
+
+void IncomingStep::make_room(std::size_t position, IncomingPiece& piece) const {
+  const bool all = shard_.at(position).variable().sparse || begin_.clipped;
   const std::size_t bytes = all ? piece.expected : std::min(piece.expected, kChunkBytes);
   if (piece.memory.size() < bytes) piece.memory = Buffer(bytes);
+  if (all) piece.gradient = piece.memory.span().first(bytes);
+  piece.applied = !all;
 }
 
 void IncomingStep::set_rows(std::size_t position, std::int64_t step,
                             std::span<const std::int32_t> rows) {
   check_step(step, MessageType::kRowIds);
+  take_rows(position, rows);
+  make_room(position, pieces_[position]);
+}
+
+void IncomingStep::take_rows(std::size_t position, std::span<const std::int32_t> rows) {
   const ShardPiece& target = shard_.at(position);
   IncomingPiece& piece = pieces_[position];
   if (!target.variable().sparse || piece.started) {
@@ -80,6 +93,7 @@ IncomingPiece& IncomingStep::find(const FrameHeader& header) {
   if (!piece.started) {
     if (shard_.at(position).variable().sparse) reject("a contribution of rows without their ids");
     start(position, piece);
+    make_room(position, piece);
   }
   if (header.offset != piece.received || header.payload_bytes > piece.expected - piece.received ||
       header.payload_bytes % sizeof(float) != 0) {
@@ -106,9 +120,37 @@ IncomingPiece& IncomingStep::arrived(const FrameHeader& header) {
   return piece;
 }
 
+IncomingPiece& IncomingStep::lies_in(std::span<const std::byte> memory, const FrameHeader& header,
+                                     std::span<const std::int32_t> rows) {
+  check_step(std::int64_t(header.step), MessageType::kContribution);
+  const std::size_t position = shard_.position(header.id);
+  IncomingPiece& piece = pieces_[position];
+  const std::string& name = shard_.at(position).variable().name;
+  if (piece.started) reject("a second contribution to " + name);
+  if (shard_.at(position).variable().sparse) {
+    take_rows(position, rows);
+  } else {
+    if (!rows.empty()) reject("rows of " + name + ", which is dense");
+    start(position, piece);
+  }
+  if (header.offset % sizeof(float) != 0 || header.offset > memory.size() ||
+      piece.expected > memory.size() - header.offset) {
+    reject(fmt::format("{} bytes of {} at {} of a memory of {}", piece.expected, name,
+                       header.offset, memory.size()));
+  }
+  piece.gradient = memory.subspan(header.offset, piece.expected);
+  piece.received = piece.expected;
+  piece.shared = true;
+  piece.wants_values = (header.flags & kSendValues) != 0 && !shard_.at(position).variable().sparse;
+  return piece;
+}
+
 IncomingPiece& IncomingStep::whole(std::size_t position) {
   IncomingPiece& piece = pieces_[position];
-  if (!piece.started && shard_.at(position).bytes() == 0) start(position, piece);
+  if (!piece.started && shard_.at(position).bytes() == 0) {
+    start(position, piece);
+    make_room(position, piece);
+  }
   if (!piece.started || piece.received != piece.expected) {
     reject(fmt::format("step {} ends with {} of {} bytes for piece {}", step_, piece.received,
                        piece.expected, shard_.at(position).where().id));

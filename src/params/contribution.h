@@ -20,7 +20,11 @@ struct IncomingPiece {
   std::size_t received = 0;
   std::size_t expected = 0;
   std::int64_t count = 0;  // what Adam's t is for it
-  Buffer memory;           // clipped or sparse: all of it; else one chunk
+  bool applied = false;    // chunk by chunk: as they come
+  bool shared = false;     // it lies in memory of the worker, which waits to be told
+  bool wants_values = true;
+  std::span<const std::byte> gradient;  // once all of it has come, unless it came chunk by chunk
+  Buffer memory;                        // clipped or sparse: all of it; else one chunk
 };
 
 /// The contributions of one connection. Checks every frame against the step that it belongs to and
@@ -44,6 +48,9 @@ class IncomingStep {
   std::span<std::byte> place(const FrameHeader& header);
   /// kChunk: it has come.
   IncomingPiece& arrived(const FrameHeader& header);
+  /// kContribution: all of it is there, in the worker's memory. `rows` of a sparse variable only.
+  IncomingPiece& lies_in(std::span<const std::byte> memory, const FrameHeader& header,
+                         std::span<const std::int32_t> rows);
   /// At the end of the step. Throws unless all of it has come.
   IncomingPiece& whole(std::size_t position);
   void end();
@@ -51,6 +58,8 @@ class IncomingStep {
  private:
   IncomingPiece& find(const FrameHeader& header);
   void start(std::size_t position, IncomingPiece& piece);
+  void make_room(std::size_t position, IncomingPiece& piece) const;
+  void take_rows(std::size_t position, std::span<const std::int32_t> rows);
   void check_step(std::int64_t step, MessageType type) const;
 
   Shard& shard_;

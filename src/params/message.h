@@ -15,11 +15,17 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 1;
+constexpr std::uint32_t kProtocolVersion = 2;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
 constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
+/// Flag of kPull: the worker is to be told, once, when one of the pieces changes.
+constexpr std::uint16_t kTellChanges = 1;
+/// Flag of kContribution: its new values are to be sent. The memory's number comes above it.
+constexpr std::uint16_t kSendValues = 1;
+/// So many memories may a worker share.
+constexpr std::uint32_t kMostSharedMemories = 64;
 
 enum class MessageType : std::uint16_t {
   kHello = 1,        // worker → ps: who I am
@@ -45,6 +51,12 @@ enum class MessageType : std::uint16_t {
   kState = 21,       // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
   kDone = 22,        // worker → ps: my training is over
   kGoodbye = 23,     // worker → ps: I leave in good order
+  // Between tasks that share memory.
+  kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which
+  kTaken = 25,         // ps → worker: it was applied
+  kLooked = 26,        // worker → ps: a fetch step has read a piece in your memory
+  // Whenever values stay for several fetch steps.
+  kChanged = 27,  // ps → worker: a piece is no longer as it was sent
 };
 
 /// "step_begin"; "unknown (77)".

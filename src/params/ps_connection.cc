@@ -88,6 +88,12 @@ void PsConnection::on_frame(const FrameHeader& header, std::span<const std::byte
   handle(type, header, payload);
 }
 
+// Before the lists agree, so that no step has begun.
+void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
+  if (id != 0 || declared_) refuse(fmt::format("memory {} is shared, unasked", id));
+  if (core_.shares_memory()) core_.map(ps_, std::move(memory));
+}
+
 void PsConnection::handle(MessageType type, const FrameHeader& header,
                           std::span<const std::byte> payload) {
   switch (type) {
@@ -97,6 +103,10 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       return on_row_values(header, payload);
     case MessageType::kState:
       return on_state(payload.size());
+    case MessageType::kTaken:
+      return core_.take(piece(header.id));
+    case MessageType::kChanged:
+      return core_.note_change(piece(header.id));
     case MessageType::kStepDone:
       set_global_step(payload, type);
       ++core_.steps_done;

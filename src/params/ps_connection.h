@@ -35,6 +35,11 @@ class PsConnection : public Receiver {
   void send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
             void (*sent)(void*), void* context);
   ControlBuffers& control() { return control_; }
+  /// Whether contributions in memory shared with it are taken from there.
+  bool can_share() const { return connection_->can_share(); }
+  void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
+    connection_->share(id, std::move(memory));
+  }
   const Traffic& traffic() const { return connection_->traffic(); }
   /// From now on its end is no error.
   void leave();
@@ -48,6 +53,7 @@ class PsConnection : public Receiver {
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
   void on_closed(const Error& error) override;
 
  private:

@@ -38,6 +38,17 @@ void Replies::send(MessageType type, std::span<const std::byte> payload, std::ui
   send_block(type, {.step = step}, std::move(block));
 }
 
+void Replies::tell(MessageType type, std::uint32_t piece, std::uint64_t step) {
+  if (const std::shared_ptr<Connection> to = connection()) {
+    to->send({.type = std::uint16_t(type), .id = piece, .step = step}, {});
+  }
+}
+
+void Replies::share(std::shared_ptr<const SharedMemory> values) {
+  const std::shared_ptr<Connection> to = connection();
+  if (to && to->can_share()) to->share(0, std::move(values));
+}
+
 void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
   for (std::size_t offset = 0; offset < piece.bytes(); offset += kChunkBytes) {
     ReplyBlocks::Lent block = take(std::min(kChunkBytes, piece.bytes() - offset));

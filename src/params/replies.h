@@ -13,13 +13,20 @@ namespace paceline {
 
 /// Cuts values into frames of at most kChunkBytes, each a copy made under the piece's lock. Safe
 /// from any thread; after drop() it sends nothing.
-class Replies {
+class Replies : public ValueWatcher {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);
 
   /// Before the handshake little may pile up, after it as much as all values need.
   void allow(const Shard& shard);
   void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
+  /// A header about a piece.
+  void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
+  /// If the peer is on this host: memory 0.
+  void share(std::shared_ptr<const SharedMemory> values);
+  void on_changed(const ShardPiece& piece) override {
+    tell(MessageType::kChanged, piece.where().id);
+  }
   /// All of a piece (kValues), then rewrites it if that is asked for.
   void send_values(ShardPiece& piece, std::uint64_t step);
   /// Rows, named as in the variable (kRowValues). Throws kDataLoss unless they are in the piece.

@@ -133,6 +133,7 @@ void ServerJob::check_variables(ServerPeer& peer) {
 
 void ServerJob::agree(ServerPeer& peer) {
   peer.standing.agreed = true;
+  peer.replies().share(shard_->values());
   peer.replies().send(MessageType::kDeclared, {});
   if (initialised_) {
     peer.replies().send(MessageType::kInitialised, encode_number(membership_.global_step()));

@@ -80,6 +80,10 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
       return on_row_ids(header, payload);
     case MessageType::kChunk:
       return on_chunk(header, payload);
+    case MessageType::kContribution:
+      return on_contribution(header, payload);
+    case MessageType::kLooked:
+      return on_looked(header);
     case MessageType::kStepEnd:
       return on_step_end(header, payload);
     case MessageType::kDone:
@@ -142,6 +146,8 @@ void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> p
   for (const std::uint32_t id : messages_.pieces) {
     ShardPiece& piece = all.at(all.position(id));
     if (type == MessageType::kPull) {
+      // Before the values are copied, so that no change is missed.
+      if ((header.flags & kTellChanges) != 0) piece.watch(replies_);
       replies_.send_values(piece, header.step);
     } else {
       replies_.send_state(piece);
@@ -171,14 +177,42 @@ void ServerPeer::on_chunk(const FrameHeader& header, std::span<const std::byte> 
   apply_and_reply(position, 1, header.offset, payload);
 }
 
+void ServerPeer::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
+  if (!greeted_ || id != shared_.size() || id >= kMostSharedMemories) {
+    fail(fmt::format("memory {} is shared, unasked", id));
+  }
+  shared_.push_back(std::move(memory));
+}
+
+void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std::byte> payload) {
+  const std::size_t number = header.flags / (2 * kSendValues);
+  if (number >= shared_.size()) fail(fmt::format("memory {} was not shared", number));
+  decode_rows(payload, MessageType::kContribution, messages_.rows);
+  IncomingPiece& come = incoming().lies_in(shared_[number]->bytes(), header, messages_.rows);
+  if (!incoming_->clipped()) apply_whole(shard().position(header.id), come, 1);
+}
+
+// What the values are rewritten by is read by nobody's frame: only the worker can say when.
+void ServerPeer::on_looked(const FrameHeader& header) {
+  ShardPiece& piece = shard().at(shard().position(header.id));
+  if (piece.variable().rewritten_after_reply) piece.rewrite();
+}
+
+template <typename F>
+void ServerPeer::timed_apply(F&& apply) {
+  const TimePoint began = steady_now();
+  apply();
+  job_.account().add_apply(steady_now() - began);
+}
+
 void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
                                  std::span<const std::byte> gradient) {
   ShardPiece& piece = shard().at(position);
   ReplyBlocks::Lent block = replies_.take(gradient.size());
   if (incoming_->counts()) {
-    const TimePoint began = steady_now();
-    piece.apply(incoming_->rule_step(position, clip_scale), offset, gradient, block->span());
-    job_.account().add_apply(steady_now() - began);
+    timed_apply([&] {
+      piece.apply(incoming_->rule_step(position, clip_scale), offset, gradient, block->span());
+    });
   } else {
     piece.copy(offset, block->span());
   }
@@ -187,23 +221,33 @@ void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::si
   replies_.send_block(MessageType::kValues, header, std::move(block));
 }
 
-// Without clipping dense chunks were applied when they came.
-void ServerPeer::end_contribution(std::size_t position, float clip_scale) {
-  IncomingPiece& come = incoming_->whole(position);
-  come.started = false;
-  ShardPiece& piece = shard().at(position);
-  const std::span<const std::byte> gradient =
-      come.memory.span().first(piece.variable().sparse || incoming_->clipped() ? come.expected : 0);
-  if (piece.variable().sparse) {
-    if (!incoming_->counts() || come.rows.empty()) return;
-    const TimePoint began = steady_now();
-    piece.apply_rows(incoming_->rule_step(position, clip_scale), come.rows,
-                     reinterpret_cast<const float*>(gradient.data()));
-    return job_.account().add_apply(steady_now() - began);
+void ServerPeer::apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale) {
+  if (!come.wants_values) {
+    if (!incoming_->counts()) return;
+    return timed_apply([&] {
+      shard().at(position).apply(incoming_->rule_step(position, clip_scale), 0, come.gradient, {});
+    });
   }
-  for (std::size_t offset = 0; offset < gradient.size(); offset += kChunkBytes) {
-    apply_and_reply(position, clip_scale, offset,
-                    gradient.subspan(offset, std::min(kChunkBytes, gradient.size() - offset)));
+  for (std::size_t offset = 0; offset < come.gradient.size(); offset += kChunkBytes) {
+    const std::size_t bytes = std::min(kChunkBytes, come.gradient.size() - offset);
+    apply_and_reply(position, clip_scale, offset, come.gradient.subspan(offset, bytes));
+  }
+}
+
+void ServerPeer::apply_whole(std::size_t position, IncomingPiece& come, float clip_scale) {
+  if (come.applied) return;
+  come.applied = true;
+  ShardPiece& piece = shard().at(position);
+  if (!piece.variable().sparse) {
+    apply_dense(position, come, clip_scale);
+  } else if (incoming_->counts() && !come.rows.empty()) {
+    timed_apply([&] {
+      piece.apply_rows(incoming_->rule_step(position, clip_scale), come.rows,
+                       reinterpret_cast<const float*>(come.gradient.data()));
+    });
+  }
+  if (come.shared) {
+    replies_.tell(MessageType::kTaken, piece.where().id, std::uint64_t(incoming_->step()));
   }
 }
 
@@ -215,7 +259,7 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   decode_step_end(payload, messages_.step_end);
   for (const StepEnd::Entry& entry : end.entries) {
     const std::size_t position = shard().position(entry.piece);
-    if (entry.contributed) end_contribution(position, end.clip_scale);
+    if (entry.contributed) apply_whole(position, incoming_->whole(position), end.clip_scale);
     replies_.send_rows(shard().at(position), entry.next_rows, header.step);
   }
   incoming_->end();
@@ -230,6 +274,7 @@ void ServerPeer::on_closed(const Error& error) {
   job_.closed(*this, error);
   replies_.drop();
   incoming_.reset();
+  shared_.clear();
   messages_ = {};
 }
 

@@ -22,6 +22,7 @@ class ServerPeer : public Receiver {
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
   void on_closed(const Error& error) override;
 
   Replies& replies() { return replies_; }
@@ -49,7 +50,12 @@ class ServerPeer : public Receiver {
   void on_step_begin(const FrameHeader& header, std::span<const std::byte> payload);
   void on_chunk(const FrameHeader& header, std::span<const std::byte> payload);
   void on_step_end(const FrameHeader& header, std::span<const std::byte> payload);
-  void end_contribution(std::size_t position, float clip_scale);
+  void on_contribution(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_looked(const FrameHeader& header);
+  void apply_whole(std::size_t position, IncomingPiece& come, float clip_scale);
+  void apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale);
+  template <typename F>
+  void timed_apply(F&& apply);
   void apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
                        std::span<const std::byte> gradient);
   std::size_t most_payload(MessageType type) const;
@@ -70,6 +76,7 @@ class ServerPeer : public Receiver {
   Messages messages_;
   Shard* working_ = nullptr;  // once it is initialised
   std::optional<IncomingStep> incoming_;
+  std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
   TimePoint frame_began_{};
   bool greeted_ = false, ended_ = false;
   std::string task_;  // "worker:1", once it has said so

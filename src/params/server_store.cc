@@ -28,6 +28,7 @@ class ServerStoreImpl : public ServerStore {
                .wait_initialised = [this] { wait_initialised(); }},
         link_(make()) {
     core_.set_link(link_.get());
+    if (!options.share_memory) core_.share_no_memory();
     join_all();
   }
 
@@ -239,6 +240,7 @@ std::vector<VariableState> ServerStoreImpl::read(std::span<const VariableId> var
   ++steps_.uses;
   for (const VariableState& state : target.states) {
     const Tensor& held = core_.value(state.variable);
+    if (!held.defined()) continue;
     if (held.bytes() > 0) std::memcpy(held.raw(), state.value.raw(), held.bytes());
     steps_.held[std::size_t(state.variable)] = Held::kWhole;
   }

@@ -41,6 +41,11 @@ struct ServerStoreOptions {
   /// No reply within this ends the worker.
   Duration reply_timeout = std::chrono::seconds(60);
   bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)
+  /// With the ps tasks of this host, if the link can. A variable that lies whole on one of them is
+  /// then read where it lies, while other workers' updates change it: a reader may see some
+  /// elements before an update and others after it. Contributions are taken from where they lie.
+  /// Else, and for a variable that is split, values come in frames.
+  bool share_memory = true;
   /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user

@@ -26,7 +26,7 @@ std::vector<VariableSpec> sparse_variables(const Rule& rule) {
 struct Case {
   std::string name;
   Rule rule;
-  bool sparse, clipped;
+  bool sparse, clipped, shared;
   int num_ps;
 };
 
@@ -38,7 +38,9 @@ TEST_P(ServerStoreSame, AsTheLocalStoreBitForBit) {
   const auto variables = test.sparse ? sparse_variables(test.rule) : dense_variables(test.rule);
   make_spec(test.num_ps, 1);
   start_all_ps();
-  const auto remote = std::move(join_all(variables).front());
+  ServerStoreOptions options = store_options(0);
+  options.share_memory = test.shared;
+  const auto remote = ServerStore::join(options, variables);
   const auto local = make_local_store(variables, nullptr, nullptr);
   for (ParameterStore* store : {static_cast<ParameterStore*>(remote.get()), local.get()}) {
     store->write(initial_states(variables), 0);
@@ -66,10 +68,12 @@ std::vector<Case> cases() {
   for (const auto& [name, rule] : rules) {
     for (const bool sparse : {false, true}) {
       for (const bool clipped : {false, true}) {
-        for (const int num_ps : {1, 3}) {
-          all.push_back({name + (sparse ? "_sparse" : "_dense") + (clipped ? "_clipped_" : "_") +
-                             std::to_string(num_ps) + "ps",
-                         rule, sparse, clipped, num_ps});
+        for (const bool shared : {false, true}) {
+          for (const int num_ps : {1, 3}) {
+            all.push_back({name + (sparse ? "_sparse" : "_dense") + (clipped ? "_clipped" : "") +
+                               (shared ? "_shared_" : "_") + std::to_string(num_ps) + "ps",
+                           rule, sparse, clipped, shared, num_ps});
+          }
         }
       }
     }
@@ -201,7 +205,9 @@ TEST_F(ServerStoreJob, NextRowsAreAskedForOnce) {
   const auto variables = sparse_variables(Sgd{.learning_rate = 0.5f});
   make_spec(1, 1);
   start_all_ps();
-  const auto store = std::move(join_all(variables).front());
+  ServerStoreOptions options = store_options(0);
+  options.share_memory = false;
+  const auto store = ServerStore::join(options, variables);
   store->write(initial_states(variables), 0);
   const auto steps =
       store->bind({.uses = {{.variable = 0, .updated = false, .most_rows = 3}}}, false);
@@ -235,6 +241,7 @@ TEST_F(ServerStoreJob, FetchAsksEveryStepAndThePsRewrites) {
   start_all_ps();
   ServerStoreOptions options = store_options(0);
   options.spin = true;
+  options.share_memory = false;
   const auto store = ServerStore::join(options, variables);
   store->write(initial_states(variables), 0);
   const auto steps = store->bind({.uses = {{.variable = 0}}}, false);

@@ -39,6 +39,9 @@ class Stranger : public Receiver {
     sent_.push_back(std::make_unique<std::vector<std::byte>>(std::move(payload)));
     connection_->send(header, *sent_.back());
   }
+  void share(std::uint32_t id, std::size_t bytes) {
+    connection_->share(id, SharedMemory::create(bytes));
+  }
   /// Waits for a message of the type; its text if it is a refusal. Empty: the connection ended.
   bool wait_for(MessageType type) {
     std::unique_lock lock(mutex_);
@@ -66,6 +69,7 @@ class Stranger : public Receiver {
     if (type == MessageType::kRefuse) refusal_ = decode_text(payload, type);
     changed_.notify_all();
   }
+  void on_shared(std::uint32_t, std::shared_ptr<const SharedMemory>) override {}
   void on_closed(const Error&) override {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -163,7 +167,7 @@ TEST_F(ServerTest, RefusesAnotherVersionClusterJobOrTaskNamingBothSides) {
   };
   Hello hello = good_hello(1);
   hello.version = 77;
-  EXPECT_THAT(refusal_of(hello), HasSubstr("protocol version 1 here, 77 there"));
+  EXPECT_THAT(refusal_of(hello), HasSubstr("protocol version 2 here, 77 there"));
   hello = good_hello(1);
   hello.cluster_id = "other";
   EXPECT_THAT(refusal_of(hello), HasSubstr("cluster id 'test' here, 'other' there"));
@@ -260,6 +264,16 @@ std::vector<Attack> attacks() {
       peer.send(MessageType::kChunk, std::vector<std::byte>(bytes), {.id = id, .offset = offset});
     };
   };
+  const auto lies_at = [](std::uint32_t id, std::uint64_t offset, std::vector<std::byte> rows,
+                          int times = 1) {
+    return [=](Stranger& peer) {
+      peer.share(0, 60);
+      peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
+      for (int i = 0; i < times; ++i) {
+        peer.send(MessageType::kContribution, rows, {.id = id, .offset = offset});
+      }
+    };
+  };
   const auto message = [](MessageType type, std::vector<std::byte> payload,
                           FrameHeader header = {}) {
     return [=](Stranger& peer) { peer.send(type, payload, header); };
@@ -291,6 +305,25 @@ std::vector<Attack> attacks() {
          peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
          peer.send(MessageType::kRowIds, words({3, 3}), {.id = 1});
        }},
+      {"stranger_shares_memory", [](Stranger& peer) { peer.share(0, 60); }},
+      {"memory_with_a_wrong_number", [](Stranger& peer) { peer.share(1, 60); }},
+      {"memories_without_end",
+       [](Stranger& peer) {
+         for (std::uint32_t id = 0; id <= kMostSharedMemories; ++id) peer.share(id, 1);
+       }},
+      {"contribution_in_no_memory",
+       [](Stranger& peer) {
+         peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
+         peer.send(MessageType::kContribution, {}, {.flags = 2});
+       }},
+      {"contribution_beyond_the_memory", lies_at(0, 16, {})},
+      {"contribution_at_an_offset_that_wraps", lies_at(0, ~std::uint64_t{3}, {})},
+      {"contribution_at_half_a_float", lies_at(0, 2, {})},
+      {"contribution_to_an_unknown_piece", lies_at(12345, 0, {})},
+      {"contribution_of_rows_to_a_dense_one", lies_at(0, 0, words({1}))},
+      {"contribution_of_rows_out_of_range", lies_at(1, 0, words({3, 10}))},
+      {"contribution_of_more_rows_than_memory", lies_at(1, 0, words({0, 1, 2, 3, 4, 5, 6, 7}))},
+      {"contribution_that_comes_twice", lies_at(0, 0, {}, 2)},
       {"step_end_without_the_contribution",
        [](Stranger& peer) {
          peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
@@ -305,7 +338,7 @@ std::vector<Attack> attacks() {
        [](Stranger& peer) {
          for (std::uint64_t i = 0; i < 200; ++i) {
            const PhiloxBlock random = philox(3, i, 0);
-           peer.send(MessageType{std::uint16_t(4 + random[0] % 24)},
+           peer.send(MessageType{std::uint16_t(4 + random[0] % 28)},
                      words({random[1], random[2], random[3]}), {.id = random[1] % 3});
          }
        }},

@@ -19,7 +19,7 @@ constexpr float kRewriteStep = 0x1p-20f;
 // What is locked at a time.
 constexpr std::size_t kRegionBytes = std::size_t{1} << 20;
 // A range of so many elements takes longer than waking a thread for it.
-constexpr std::int64_t kGrain = 64 * 1024;
+constexpr std::int64_t kApplyGrain = 64 * 1024;
 constexpr std::size_t kMostLargeSlots = 4;
 
 std::size_t machine_bytes() {
@@ -128,18 +128,19 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
     apply_locked(step, begin, {floats + done / sizeof(float), bytes / sizeof(float)});
     if (!updated.empty()) std::memcpy(updated.data() + done, value_.data() + begin, bytes);
   };
-  pool_.for_ranges(std::int64_t(gradient.size() / sizeof(float)), kGrain,
+  pool_.for_ranges(std::int64_t(gradient.size() / sizeof(float)), kApplyGrain,
                    [&](std::int64_t first, std::int64_t last) {
                      for_regions(offset + std::size_t(first) * sizeof(float),
                                  offset + std::size_t(last) * sizeof(float), part);
                    });
+  tell_watchers();
 }
 
 void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> rows,
                             const float* gradient) {
   const std::int64_t row_size = std::int64_t(row_bytes_ / sizeof(float));
   const std::int64_t before = where_.first_row * row_size;
-  const std::lock_guard lock(regions_.front());
+  std::unique_lock lock(regions_.front());
   // Rows are named as in the variable: the pointers stand where its row 0 would be. No element
   // before the piece is touched, since every row was checked to be in it.
   const auto shifted = [&](void* data) {
@@ -149,7 +150,7 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
   std::array<float*, kMostLargeSlots> slots{};
   for (std::size_t i = 0; i < large_slots_.size(); ++i) slots[i] = shifted(large_slots_[i]);
   const std::int64_t grain =
-      std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(row_size, 1));
+      std::max<std::int64_t>(1, kApplyGrain / std::max<std::int64_t>(row_size, 1));
   pool_.for_ranges(std::int64_t(rows.size()), grain, [&](std::int64_t first, std::int64_t last) {
     apply_rule_to_rows(variable_.rule, step,
                        {.values = shifted(value_.data()),
@@ -158,6 +159,8 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
                         .gradient = gradient + first * row_size,
                         .row_size = row_size});
   });
+  lock.unlock();
+  tell_watchers();
 }
 
 void ShardPiece::copy(std::size_t offset, std::span<std::byte> values) {
@@ -182,6 +185,24 @@ void ShardPiece::rewrite() {
     float* const values = reinterpret_cast<float*>(value_.data() + begin);
     for (std::size_t i = 0; i < (end - begin) / sizeof(float); ++i) values[i] += change;
   });
+  tell_watchers();
+}
+
+void ShardPiece::watch(ValueWatcher& watcher) {
+  const std::lock_guard lock(watchers_mutex_);
+  if (std::ranges::find(watchers_, &watcher) == watchers_.end()) watchers_.push_back(&watcher);
+  watched_ = true;
+}
+
+void ShardPiece::tell_watchers() {
+  if (!watched_) return;
+  std::vector<ValueWatcher*> watchers;
+  {
+    const std::lock_guard lock(watchers_mutex_);
+    watchers.swap(watchers_);
+    watched_ = false;
+  }
+  for (ValueWatcher* watcher : watchers) watcher->on_changed(*this);
 }
 
 std::span<std::byte> ShardPiece::array(std::size_t array) {
@@ -209,6 +230,7 @@ void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const st
     std::memcpy(&count, slots_[index - 1].data(), sizeof(count));
     count_ = count;
   }
+  tell_watchers();
 }
 
 void ShardPiece::copy_all(std::span<std::byte> bytes) {

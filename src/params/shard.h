@@ -18,6 +18,15 @@
 
 namespace paceline {
 
+class ShardPiece;
+
+/// Is told, once, that a piece's values have changed. From any thread; must not block.
+class ValueWatcher {
+ public:
+  virtual ~ValueWatcher() = default;
+  virtual void on_changed(const ShardPiece& piece) = 0;
+};
+
 /// One piece. Its calls may come from any thread. They lock one region of it after the other, so
 /// that contributions to different regions do not wait for each other; rows lock all of it. Offsets
 /// are bytes into the piece; offsets and lengths are checked by the caller.
@@ -49,6 +58,8 @@ class ShardPiece {
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
   /// After a reply: writes every element anew, alternately a little more and a little less.
   void rewrite();
+  /// Until the next change; it must outlive the piece, or its changes.
+  void watch(ValueWatcher& watcher);
 
   /// Arrays: 0 the value, 1 + s slot s.
   std::size_t arrays() const { return 1 + slots_.size(); }
@@ -66,6 +77,7 @@ class ShardPiece {
   template <typename F>
   void for_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
+  void tell_watchers();
   void apply_locked(const RuleStep& step, std::size_t offset, std::span<const float> gradient);
 
   const VariableSpec variable_;
@@ -81,6 +93,9 @@ class ShardPiece {
   int count_slot_ = -1;              // the scalar slot, if the rule counts
   std::atomic<std::int64_t> count_{0};
   std::atomic<std::int64_t> rewrites_{0};
+  std::atomic<bool> watched_{false};
+  std::mutex watchers_mutex_;
+  std::vector<ValueWatcher*> watchers_;
 };
 
 /// All pieces of one ps; made once, when the variables are declared.

@@ -2,21 +2,21 @@
 
 #include <fmt/format.h>
 
-namespace paceline {
+#include <algorithm>
 
-void SendSpace::sent(void* context) {
-  SendSpace& space = *static_cast<SendSpace*>(context);
-  if (--space.in_flight == 0) space.wakeup->notify();
-}
+namespace paceline {
 
 StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout)
     : variables_(std::move(variables)),
       pieces_(place_variables(variables_, num_ps)),
       reply_timeout_(reply_timeout),
+      values_(variables_.size()),
+      held_(variables_.size()),
+      mapped_(variables_.size(), nullptr),
+      memories_(std::size_t(num_ps)),
       spaces_(variables_.size()),
       arrivals_(pieces_.size()) {
   for (const VariableSpec& variable : variables_) {
-    values_.emplace_back(variable.dtype, variable.shape);
     row_bytes_.push_back(paceline::row_bytes(variable));
   }
   for (SendSpace& space : spaces_) space.wakeup = &wakeup_;
@@ -33,7 +33,30 @@ std::span<const Piece> StoreCore::pieces_of(VariableId variable) const {
   return std::span(pieces_).subspan(first, first_piece_[std::size_t(variable) + 1] - first);
 }
 
+void StoreCore::hold(VariableId variable) {
+  const std::size_t v = std::size_t(variable);
+  if (held_[v]) return;
+  values_[v] = Tensor(variables_[v].dtype, variables_[v].shape);
+  held_[v] = true;
+}
+
+void StoreCore::map(int ps, std::shared_ptr<const SharedMemory> values) {
+  const ShardLayout layout = shard_layout(variables_, pieces_, ps);
+  if (values->size() < layout.bytes) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] {} bytes are shared for values of {}",
+                                                  values->size(), layout.bytes));
+  }
+  for (const Piece& piece : pieces_) {
+    if (piece.ps != ps || pieces_of(piece.variable).size() != 1) continue;
+    mapped_[std::size_t(piece.variable)] = values->bytes().data() + layout.offsets[piece.id];
+  }
+  memories_[std::size_t(ps)] = std::move(values);
+}
+
 std::span<std::byte> StoreCore::value_of(const Piece& piece) const {
+  if (!held_[std::size_t(piece.variable)]) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] values of piece {}, unasked", piece.id));
+  }
   const std::size_t row = row_bytes(piece.variable);
   return {static_cast<std::byte*>(value(piece.variable).raw()) + std::size_t(piece.first_row) * row,
           std::size_t(piece.rows) * row};
@@ -55,6 +78,22 @@ const Piece* StoreCore::missing(VariableId variable) const {
     if (arrival.arrived < arrival.expected) return &piece;
   }
   return nullptr;
+}
+
+void StoreCore::take(const Piece& piece) {
+  SendSpace& taken = space(piece.variable);
+  if (taken.in_flight <= 0) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[store] nothing of piece {} was to be taken", piece.id));
+  }
+  if (mapped(piece.variable) != nullptr) arrive(piece, 1);
+  SendSpace::sent(&taken);
+}
+
+bool StoreCore::changed(VariableId variable) const {
+  return std::ranges::any_of(pieces_of(variable), [this](const Piece& piece) {
+    return arrivals_[piece.id].changed.load();
+  });
 }
 
 void StoreCore::fail(const Error& error) {

@@ -15,19 +15,10 @@
 #include "net/link.h"
 #include "params/message.h"
 #include "params/placement.h"
+#include "params/send_space.h"
 #include "params/wakeup.h"
 
 namespace paceline {
-
-/// Where a variable's contribution waits to be sent; free again when every frame of it was taken.
-struct SendSpace {
-  Tensor values;
-  std::vector<std::int32_t> ids;
-  std::atomic<int> in_flight{0};
-  Wakeup* wakeup = nullptr;
-  /// For Connection::send; the context is the space.
-  static void sent(void* context);
-};
 
 /// Where the answers to a read go.
 struct ReadTarget {
@@ -51,9 +42,19 @@ class StoreCore {
   std::size_t bytes_of(const Piece& piece) const {
     return std::size_t(piece.rows) * row_bytes(piece.variable);
   }
+  /// This worker's copy of the value; undefined until hold() was called for the variable.
   const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)]; }
-  /// The piece's rows in the variable's full shape.
+  void hold(VariableId variable);
+  /// The piece's rows in that copy. Throws kDataLoss when there is none.
   std::span<std::byte> value_of(const Piece& piece) const;
+  /// Told before it joins: no memory is shared with any ps.
+  void share_no_memory() { shares_memory_ = false; }
+  bool shares_memory() const { return shares_memory_; }
+  /// The values of a ps of this host, as shard_layout says. To be called before its pieces are
+  /// used. Throws kDataLoss when the memory is too small for them.
+  void map(int ps, std::shared_ptr<const SharedMemory> values);
+  /// The whole variable in such memory; null: it has no place there, or several.
+  const std::byte* mapped(VariableId variable) const { return mapped_[std::size_t(variable)]; }
   SendSpace& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
   /// More bytes of the piece were asked for, or have come.
@@ -61,6 +62,13 @@ class StoreCore {
   void arrive(const Piece& piece, std::size_t bytes);
   /// The first piece of the variable that has not wholly come; null: all have.
   const Piece* missing(VariableId variable) const;
+  /// A contribution in shared memory was applied to the piece. Throws kDataLoss when there is none.
+  void take(const Piece& piece);
+
+  /// Whether some piece has changed since forget_changes.
+  bool changed(VariableId variable) const;
+  void forget_changes(const Piece& piece) { arrivals_[piece.id].changed = false; }
+  void note_change(const Piece& piece) { arrivals_[piece.id].changed = true; }
 
   /// The first error is kept; every waiter wakes.
   void fail(const Error& error);
@@ -100,6 +108,7 @@ class StoreCore {
  private:
   struct Arrival {
     std::atomic<std::int64_t> expected{0}, arrived{0};
+    std::atomic<bool> changed{false};
   };
   // Spins for a little before the caller sleeps: a reply is often on its way.
   template <typename Predicate>
@@ -119,9 +128,13 @@ class StoreCore {
   const Duration reply_timeout_;
   std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
   std::vector<Tensor> values_;
+  std::deque<std::atomic<bool>> held_;                         // by variable: values_ is defined
+  std::vector<const std::byte*> mapped_;                       // by variable
+  std::vector<std::shared_ptr<const SharedMemory>> memories_;  // by ps
   std::deque<SendSpace> spaces_;
   std::deque<Arrival> arrivals_;  // by piece
   Wakeup wakeup_;
+  bool shares_memory_ = true;
   Link* link_ = nullptr;
   bool spinning_ = false;
 

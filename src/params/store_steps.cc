@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/buffer.h"
 #include "base/check.h"
 #include "params/wire.h"
 
@@ -24,6 +25,20 @@ std::span<const std::int32_t> ids_of(std::span<const RowSet> sets, VariableId va
   return {};
 }
 
+// Of the variable, or of as many rows as a step can contribute.
+Shape place_shape(const StoreCore& core, const PlanBinding::Use& use) {
+  const VariableSpec& variable = core.variables()[std::size_t(use.variable)];
+  std::vector<std::int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
+  if (variable.sparse) dims.at(0) = use.most_rows;
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+std::size_t space_bytes(const StoreCore& core, const PlanBinding::Use& use) {
+  const DType dtype = core.variables()[std::size_t(use.variable)].dtype;
+  return round_up(std::size_t(place_shape(core, use).elements()) * size_of(dtype),
+                  kBufferAlignment);
+}
+
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -36,28 +51,68 @@ ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clippe
       used_(core_.variables().size(), false),
       contributed_(core_.variables().size(), false),
       handle_(state) {
-  for (const PlanBinding::Use& use : uses_) prepare(use);
+  for (const PlanBinding::Use& use : uses_) check(use);
+  make_spaces();
 }
 
-void ServerSteps::prepare(const PlanBinding::Use& use) {
+void ServerSteps::check(const PlanBinding::Use& use) {
   PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < used_.size());
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   used_[std::size_t(use.variable)] = true;
   if (variable.sparse) next_rows_.push_back({use.variable, {}});
-  if (!use.updated) return;
-  if (!variable.trained) {
+  if (use.updated && !variable.trained) {
     throw Error(ErrorCode::kInvalidArgument,
                 "[store] a plan updates the frozen variable " + variable.name);
   }
-  const std::int64_t rows = variable.sparse ? use.most_rows : row_count(variable);
-  SendSpace& space = core_.space(use.variable);
-  if (space.values.defined() && space.values.elements() >= rows * row_elements(variable)) return;
-  // A larger plan: what the smaller one sent last must have gone out of the old space.
-  core_.wait(core_.reply_deadline(), [&] { return space.in_flight == 0; });
-  std::vector<std::int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
-  if (variable.sparse) dims.at(0) = rows;
-  space.values = Tensor(variable.dtype, Shape(std::span<const std::int64_t>(dims)));
-  space.ids.reserve(std::size_t(rows));
+}
+
+bool ServerSteps::wants_next_rows() const {
+  return std::ranges::any_of(
+      next_rows_, [this](const NextRows& rows) { return core_.mapped(rows.variable) == nullptr; });
+}
+
+// A larger plan: what the smaller one sent last must have been taken from the old space.
+std::vector<const PlanBinding::Use*> ServerSteps::uses_without_space() {
+  std::vector<const PlanBinding::Use*> uses;
+  for (const PlanBinding::Use& use : uses_) {
+    SendSpace& space = core_.space(use.variable);
+    if (!use.updated || space.fits(place_shape(core_, use).elements())) continue;
+    core_.wait(core_.reply_deadline(), [&] { return space.in_flight == 0; });
+    space.ids.reserve(std::size_t(use.most_rows));
+    uses.push_back(&use);
+  }
+  return uses;
+}
+
+// Null: there is no ps on this host, or too much has been shared with it.
+std::shared_ptr<SharedMemory> ServerSteps::share_memory(std::size_t bytes) {
+  std::shared_ptr<SharedMemory> memory;
+  if (!core_.shares_memory() || state_.shared_memories >= kMostSharedMemories) return memory;
+  for (const auto& ps : state_.connections) {
+    if (!ps->can_share()) continue;
+    if (memory == nullptr) memory = SharedMemory::create(bytes);
+    ps->share(state_.shared_memories, memory);
+  }
+  return memory;
+}
+
+void ServerSteps::make_spaces() {
+  const std::vector<const PlanBinding::Use*> uses = uses_without_space();
+  std::size_t bytes = 0;
+  for (const PlanBinding::Use* use : uses) bytes += space_bytes(core_, *use);
+  const auto memory = bytes > 0 ? share_memory(bytes) : nullptr;
+  SendSpace::Place place{state_.shared_memories, 0};
+  for (const PlanBinding::Use* use : uses) {
+    SendSpace& space = core_.space(use->variable);
+    const DType dtype = core_.variables()[std::size_t(use->variable)].dtype;
+    if (memory == nullptr) {
+      space.use_own_memory(dtype, place_shape(core_, *use));
+    } else {
+      space.use(memory, place, dtype, place_shape(core_, *use));
+    }
+    place.offset += space_bytes(core_, *use);
+  }
+  if (memory != nullptr) ++state_.shared_memories;
 }
 
 void ServerSteps::check_use(VariableId variable, const char* call) const {
@@ -94,14 +149,22 @@ void ServerSteps::send_step_begin(const StepScalars& scalars) {
   }
 }
 
+// An evaluation reads what was read for it.
+bool ServerSteps::reads_in_place(VariableId variable) const {
+  return kind_ != StepKind::kEvaluate && core_.mapped(variable) != nullptr;
+}
+
 // A train step's contribution brings the new value, so that training asks for what it held by
 // training only where it does not contribute but others may.
 bool ServerSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
+  if (reads_in_place(use.variable)) return false;
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   const Held held = state_.held[std::size_t(use.variable)];
   if (kind == StepKind::kEvaluate) return held != Held::kWhole;
   if (variable.sparse) return false;
-  if (kind == StepKind::kFetch) return true;
+  if (kind == StepKind::kFetch) {
+    return held != Held::kByFetch || variable.rewritten_after_reply || core_.changed(use.variable);
+  }
   return held != Held::kByTraining || (variable.trained && !use.updated);
 }
 
@@ -117,10 +180,15 @@ void ServerSteps::pull_stale(StepKind kind) {
         if (!asks(use, piece, *ps)) continue;
         if (buffer == nullptr) WireWriter((buffer = &ps->control().take())->bytes);
         WireWriter(buffer->bytes, WireWriter::kAppend).put(piece.id);
+        core_.hold(use.variable);
+        core_.forget_changes(piece);
         core_.expect(piece, core_.bytes_of(piece));
       }
     }
-    if (buffer != nullptr) ps->send_control(MessageType::kPull, {.step = step_}, *buffer);
+    const std::uint16_t flags = kind == StepKind::kFetch ? kTellChanges : 0;
+    if (buffer != nullptr) {
+      ps->send_control(MessageType::kPull, {.flags = flags, .step = step_}, *buffer);
+    }
   }
   for (const PlanBinding::Use& use : uses_) {
     state_.held[std::size_t(use.variable)] = kAfter[std::size_t(kind)];
@@ -130,11 +198,12 @@ void ServerSteps::pull_stale(StepKind kind) {
 void ServerSteps::pull_rows(std::span<const RowSet> rows) {
   for (const RowSet& set : rows) {
     check_use(set.variable, "rows");
-    if (on_their_way(set)) continue;
+    if (reads_in_place(set.variable) || on_their_way(set)) continue;
+    core_.hold(set.variable);
     for (const Piece& piece : core_.pieces_of(set.variable)) {
       const std::span<const std::int32_t> ids = rows_in(piece, set.ids);
       if (ids.empty()) continue;
-      PsConnection& ps = *state_.connections[std::size_t(piece.ps)];
+      PsConnection& ps = connection(piece);
       ControlBuffers::Buffer& buffer = ps.control().take();
       WireWriter(buffer.bytes).put_all(ids);
       core_.expect(piece, ids.size() * core_.row_bytes(set.variable));
@@ -156,6 +225,12 @@ TensorView ServerSteps::need(VariableId variable) {
                     state_.connections[std::size_t(ps)]->text())));
     core_.check();
   }
+  const VariableSpec& spec = core_.variables()[std::size_t(variable)];
+  // Only read by kernels: a variable changes by contributions alone.
+  if (reads_in_place(variable)) {
+    return {const_cast<std::byte*>(core_.mapped(variable)), spec.dtype, spec.shape};
+  }
+  core_.hold(variable);
   return core_.value(variable).view();
 }
 
@@ -171,7 +246,7 @@ TensorView ServerSteps::place(VariableId variable) {
                   state_.connections[std::size_t(core_.pieces_of(variable).front().ps)]->text())));
     core_.check();
   }
-  return space.values.view();
+  return space.values;
 }
 
 void ServerSteps::ready(VariableId variable, const Contribution& contribution) {
@@ -188,17 +263,40 @@ void ServerSteps::ready(VariableId variable, const Contribution& contribution) {
     for (const Piece& piece : core_.pieces_of(variable)) send_rows(piece, space);
     return;
   }
-  for (const Piece& piece : core_.pieces_of(variable)) {
-    const std::size_t begin = std::size_t(piece.first_row) * core_.row_bytes(variable);
-    const std::size_t bytes = core_.bytes_of(piece);
+  for (const Piece& piece : core_.pieces_of(variable)) send_dense(piece, space);
+}
+
+void ServerSteps::send_dense(const Piece& piece, SendSpace& space) {
+  const std::size_t begin = std::size_t(piece.first_row) * core_.row_bytes(piece.variable);
+  const std::size_t bytes = core_.bytes_of(piece);
+  const bool mapped = core_.mapped(piece.variable) != nullptr;
+  if (!mapped) {
+    core_.hold(piece.variable);
     core_.expect(piece, bytes);
-    send_bytes(piece, space, {static_cast<const std::byte*>(space.values.raw()) + begin, bytes});
   }
+  if (space.shared && connection(piece).can_share()) {
+    return send_place(piece, {}, space, begin);
+  }
+  send_bytes(piece, space, {static_cast<const std::byte*>(space.values.data) + begin, bytes});
+}
+
+// Taken is what the ps answers: then the space is free, and what is mapped has its new value.
+void ServerSteps::send_place(const Piece& piece, std::span<const std::int32_t> ids,
+                             SendSpace& space, std::size_t begin) {
+  const bool mapped = core_.mapped(piece.variable) != nullptr;
+  const FrameHeader header{
+      .flags = std::uint16_t(space.shared->memory * 2 * kSendValues + (mapped ? 0 : kSendValues)),
+      .id = piece.id,
+      .offset = space.shared->offset + begin,
+      .step = step_};
+  if (mapped) core_.expect(piece, 1);
+  ++space.in_flight;
+  connection(piece).send(MessageType::kContribution, header, std::as_bytes(ids), nullptr, nullptr);
 }
 
 void ServerSteps::send_bytes(const Piece& piece, SendSpace& space,
                              std::span<const std::byte> bytes) {
-  PsConnection& ps = *state_.connections[std::size_t(piece.ps)];
+  PsConnection& ps = connection(piece);
   for (std::size_t offset = 0; offset < bytes.size(); offset += kChunkBytes) {
     ++space.in_flight;
     ps.send(MessageType::kChunk, {.id = piece.id, .offset = offset, .step = step_},
@@ -212,12 +310,14 @@ void ServerSteps::send_rows(const Piece& piece, SendSpace& space) {
   const std::span<const std::int32_t> ids = rows_in(piece, space.ids);
   const std::size_t row = core_.row_bytes(piece.variable);
   const std::size_t before = std::size_t(ids.data() - space.ids.data());
+  if (space.shared && connection(piece).can_share()) {
+    return send_place(piece, ids, space, before * row);
+  }
   ++space.in_flight;
-  state_.connections[std::size_t(piece.ps)]->send(MessageType::kRowIds,
-                                                  {.id = piece.id, .step = step_},
-                                                  std::as_bytes(ids), &SendSpace::sent, &space);
+  connection(piece).send(MessageType::kRowIds, {.id = piece.id, .step = step_}, std::as_bytes(ids),
+                         &SendSpace::sent, &space);
   send_bytes(piece, space,
-             {static_cast<const std::byte*>(space.values.raw()) + before * row, ids.size() * row});
+             {static_cast<const std::byte*>(space.values.data) + before * row, ids.size() * row});
 }
 
 StepHandle& ServerSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
@@ -226,8 +326,20 @@ StepHandle& ServerSteps::end_step(float clip_scale, std::span<const RowSet> next
     for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
     handle_.wait_for(core_.steps_sent);
     note_next_rows(next_rows);
+  } else if (kind_ == StepKind::kFetch) {
+    send_looked();
   }
   return handle_;
+}
+
+// In frames the reply itself tells the ps when to rewrite.
+void ServerSteps::send_looked() {
+  for (const PlanBinding::Use& use : uses_) {
+    if (!core_.variables()[std::size_t(use.variable)].rewritten_after_reply) continue;
+    if (!reads_in_place(use.variable)) continue;
+    const Piece& piece = core_.pieces_of(use.variable).front();
+    connection(piece).send(MessageType::kLooked, {.id = piece.id}, {}, nullptr, nullptr);
+  }
 }
 
 void ServerSteps::note_next_rows(std::span<const RowSet> rows) {
@@ -260,7 +372,9 @@ void ServerSteps::send_step_end(PsConnection& ps, float clip_scale,
   for (const PlanBinding::Use& use : uses_) {
     for (const Piece& piece : core_.pieces_of(use.variable)) {
       if (!on_this(piece)) continue;
-      const std::span<const std::int32_t> ids = rows_in(piece, ids_of(next_rows, use.variable));
+      const std::span<const std::int32_t> ids =
+          reads_in_place(use.variable) ? std::span<const std::int32_t>()
+                                       : rows_in(piece, ids_of(next_rows, use.variable));
       writer.put(piece.id);
       writer.put(std::uint8_t(contributed_[std::size_t(use.variable)]));
       writer.put(std::uint32_t(ids.size()));

@@ -22,6 +22,7 @@ struct StoreState {
   std::vector<std::unique_ptr<PsConnection>>& connections;
   std::vector<Held> held;  // by variable
   std::int64_t uses = 0;   // steps begun and ended, writes and reads
+  std::uint32_t shared_memories = 0;
   /// Returns at once when the variables are initialised.
   std::function<void()> wait_initialised;
 };
@@ -31,7 +32,7 @@ class ServerSteps : public StoreSteps {
   /// Throws kInvalidArgument when the plan uses a variable in a way that it cannot be.
   ServerSteps(StoreState& state, const PlanBinding& plan, bool clipped);
 
-  bool wants_next_rows() const override { return !next_rows_.empty(); }
+  bool wants_next_rows() const override;
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
   TensorView need(VariableId variable) override;
   TensorView place(VariableId variable) override;
@@ -50,7 +51,12 @@ class ServerSteps : public StoreSteps {
     std::int64_t steps_ = 0;
   };
 
-  void prepare(const PlanBinding::Use& use);
+  void check(const PlanBinding::Use& use);
+  void make_spaces();
+  std::vector<const PlanBinding::Use*> uses_without_space();
+  std::shared_ptr<SharedMemory> share_memory(std::size_t bytes);
+  /// Whether the step reads the variable in the memory of its ps.
+  bool reads_in_place(VariableId variable) const;
   bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
   void pull_stale(StepKind kind);
   void pull_rows(std::span<const RowSet> rows);
@@ -58,9 +64,16 @@ class ServerSteps : public StoreSteps {
   bool on_their_way(const RowSet& rows) const;
   void send_step_begin(const StepScalars& scalars);
   void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
+  void send_looked();
+  void send_place(const Piece& piece, std::span<const std::int32_t> ids, SendSpace& space,
+                  std::size_t begin);
+  void send_dense(const Piece& piece, SendSpace& space);
   void send_bytes(const Piece& piece, SendSpace& space, std::span<const std::byte> bytes);
   void send_rows(const Piece& piece, SendSpace& space);
   void check_use(VariableId variable, const char* call) const;
+  PsConnection& connection(const Piece& piece) const {
+    return *state_.connections[std::size_t(piece.ps)];
+  }
 
   StoreState& state_;
   StoreCore& core_;

@@ -1,0 +1,195 @@
+// Tasks of one host: values are read, and contributions taken, where they lie.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "net/frame.h"
+#include "params/job_fixture.h"
+#include "params/message.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SharedJob : public JobFixture {
+ protected:
+  std::unique_ptr<ServerStore> join(const std::vector<VariableSpec>& variables, bool share = true,
+                                    int worker = 0) {
+    ServerStoreOptions options = store_options(worker);
+    options.share_memory = share;
+    return ServerStore::join(options, variables);
+  }
+  static std::int64_t bytes(const ParameterStore& store) {
+    return store.account().bytes_sent + store.account().bytes_received;
+  }
+};
+
+TEST_F(SharedJob, NoValueAndNoGradientGoesOverTheLink) {
+  const std::vector<VariableSpec> variables = {
+      {.name = "w", .shape = {601, 503}, .rule = Adam{}},
+      {.name = "rows", .shape = {2000, 64}, .rule = Sgd{}, .sparse = true}};
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = join(variables);
+  store->write(initial_states(variables), 0);
+  for (const bool clipped : {false, true}) {
+    StepDriver driver(*store, clipped);
+    driver.step();
+    const std::int64_t before = bytes(*store);
+    for (int i = 0; i < 10; ++i) driver.step();
+    // Headers, learning rates, and which rows: at most 2,000 ids.
+    EXPECT_LT(bytes(*store) - before, 10 * (2000 * 4 + 1000));
+  }
+  store->goodbye();
+}
+
+// Of one that is split, values come in frames; its contributions are taken where they lie.
+TEST_F(SharedJob, OfASplitVariableOnlyValuesGoOverTheLink) {
+  const std::vector<VariableSpec> variables = {{.name = "w", .shape = {600, 500}, .rule = Adam{}}};
+  make_spec(2, 1);
+  start_all_ps();
+  const auto store = join(variables);
+  store->write(initial_states(variables), 0);
+  StepDriver driver(*store, false);
+  driver.step();
+  const StoreAccount before = store->account();
+  for (int i = 0; i < 10; ++i) driver.step();
+  EXPECT_LT(store->account().bytes_sent - before.bytes_sent, 10 * 1000);
+  // The last step's may still be on their way.
+  EXPECT_GT(store->account().bytes_received - before.bytes_received, 8 * 600 * 500 * 4);
+  store->goodbye();
+}
+
+TEST_F(SharedJob, AStepThatEvaluatesSeesWhatWasRead) {
+  const std::vector<VariableSpec> variables = {{.name = "w", .shape = {7}, .rule = Sgd{}}};
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = join(variables);
+  store->write(initial_states(variables), 0);
+  StepDriver driver(*store, false);
+  driver.step();
+  const auto read = everything(*store)[0];
+  const auto evaluation = store->bind({.uses = {{.variable = 0}}}, false);
+  const std::vector<float> rates(1, 0.0f);
+  evaluation->begin_step(StepKind::kEvaluate, {}, {.learning_rates = rates});
+  const TensorView seen = evaluation->need(0);
+  EXPECT_EQ(std::vector<float>(seen.as<float>(), seen.as<float>() + 7), read);
+  driver.step();
+  EXPECT_EQ(std::vector<float>(seen.as<float>(), seen.as<float>() + 7), read) << "a copy";
+  store->goodbye();
+}
+
+// A smaller plan and a larger one, in turns, by one worker.
+TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
+  const std::vector<VariableSpec> variables = {
+      {.name = "rows", .shape = {40, 3}, .rule = Add{}, .sparse = true}};
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = join(variables);
+  store->write({{{.variable = 0, .value = Tensor(DType::kFloat32, {40, 3}), .slots = {}}}}, 0);
+  const auto work = [&](std::int64_t rows) {
+    const auto steps =
+        store->bind({.uses = {{.variable = 0, .updated = true, .most_rows = rows}}}, rows % 2 == 0);
+    const std::vector<float> rates(1, 0.0f);
+    std::vector<std::int32_t> ids;
+    for (std::int32_t i = 0; i < rows; ++i) ids.push_back(i);
+    for (int i = 0; i < 5; ++i) {
+      steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
+      std::fill_n(steps->place(0).as<float>(), 3 * rows, 1.0f);
+      steps->ready(0, {.sparse = true, .ids = ids});
+      steps->end_step(1, {}).global_step();
+    }
+  };
+  for (const int rows : {2, 40, 3, 40}) work(rows);
+  const auto sum = everything(*store)[0];
+  EXPECT_EQ(sum[0], 20.0f);
+  EXPECT_EQ(sum[3 * 2], 15.0f);
+  EXPECT_EQ(sum[3 * 3], 10.0f);
+  store->goodbye();
+}
+
+std::vector<VariableSpec> fetched_variables(bool rewritten) {
+  return {{.name = "w", .shape = {128, 256}, .trained = false, .rewritten_after_reply = rewritten}};
+}
+
+class FetchSteps {
+ public:
+  explicit FetchSteps(ParameterStore& store)
+      : store_(store), steps_(store.bind({.uses = {{.variable = 0}}}, false)) {}
+  /// The first element; the step has ended.
+  float step() {
+    const std::vector<float> rates(store_.variables().size(), 0.0f);
+    steps_->begin_step(StepKind::kFetch, {}, {.learning_rates = rates});
+    const float value = *steps_->need(0).as<float>();
+    steps_->end_step(1, {});
+    return value;
+  }
+  float step_until_not(float value) {
+    const Deadline deadline = Deadline::after(60s);
+    float now = step();
+    while (now == value && !deadline.passed()) now = step();
+    return now;
+  }
+
+ private:
+  ParameterStore& store_;
+  std::unique_ptr<StoreSteps> steps_;
+};
+
+TEST_F(SharedJob, AFetchReadsInPlaceAndThePsRewrites) {
+  const auto variables = fetched_variables(true);
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = join(variables);
+  store->write(initial_states(variables), 0);
+  FetchSteps fetch(*store);
+  const float first = fetch.step();
+  EXPECT_NE(fetch.step_until_not(first), first);
+  const std::int64_t before = store->account().bytes_received;
+  for (int i = 0; i < 5; ++i) fetch.step();
+  EXPECT_EQ(store->account().bytes_received, before);
+  store->goodbye();
+}
+
+TEST_F(SharedJob, OfAConstantValueNothingIsAsked) {
+  const auto variables = fetched_variables(false);
+  make_spec(1, 2);
+  start_all_ps();
+  const auto chief = join(variables, true, 0), framed = join(variables, false, 1);
+  chief->write(initial_states(variables), 0);
+  framed->wait_initialised();
+  for (const auto& store : {chief.get(), framed.get()}) {
+    FetchSteps fetch(*store);
+    const float first = fetch.step();
+    const std::int64_t before = bytes(*store);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(fetch.step(), first);
+    EXPECT_EQ(bytes(*store), before);
+    store->goodbye();
+  }
+}
+
+// In frames: one that looks is told, by the ps, what another has changed.
+TEST_F(SharedJob, AFetchIsToldOfChanges) {
+  std::vector<VariableSpec> variables = {{.name = "w", .shape = {128}, .rule = Add{}}};
+  make_spec(1, 2);
+  start_all_ps();
+  auto joining = std::async(std::launch::async, [&] { return join(variables, true, 1); });
+  const auto store = join(variables, false);
+  const auto other = joining.get();
+  store->write(initial_states(variables), 0);
+  FetchSteps fetch(*store);
+  float value = fetch.step();
+  other->wait_initialised();
+  for (int i = 0; i < 3; ++i) {
+    StepDriver(*other, false).step();
+    const float now = fetch.step_until_not(value);
+    EXPECT_NE(now, value);
+    value = now;
+  }
+  store->goodbye();
+  other->goodbye();
+}
+
+}  // namespace
+}  // namespace paceline
