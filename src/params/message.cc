@@ -11,12 +11,12 @@
 namespace paceline {
 
 std::string name_of(MessageType type) {
-  constexpr std::array<std::string_view, 28> names = {
+  constexpr std::array<std::string_view, 29> names = {
       "none",         "hello",      "welcome",    "refuse",      "declare", "declared",
       "write",        "write_end",  "written",    "initialised", "pull",    "pull_rows",
       "values",       "row_values", "step_begin", "chunk",       "row_ids", "step_end",
       "step_done",    "job_state",  "read",       "state",       "done",    "goodbye",
-      "contribution", "taken",      "looked",     "changed"};
+      "contribution", "taken",      "looked",     "changed",     "order"};
   const std::size_t i = std::size_t(type);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
 }

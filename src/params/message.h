@@ -57,6 +57,7 @@ enum class MessageType : std::uint16_t {
   kLooked = 26,        // worker → ps: a fetch step has read a piece in your memory
   // Whenever values stay for several fetch steps.
   kChanged = 27,  // ps → worker: a piece is no longer as it was sent
+  kOrder = 28,    // worker → ps: the order in which I need pieces from now on
 };
 
 /// "step_begin"; "unknown (77)".
@@ -130,7 +131,7 @@ std::string decode_text(std::span<const std::byte> payload, MessageType type);
 /// it is large enough.
 void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin);
 void decode_step_end(std::span<const std::byte> payload, StepEnd& end);
-/// Piece ids (kPull, kRead).
+/// Piece ids (kPull, kRead, kOrder).
 void decode_pieces(std::span<const std::byte> payload, MessageType type,
                    std::vector<std::uint32_t>& pieces);
 /// Row ids (kPullRows, kRowIds).

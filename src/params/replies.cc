@@ -14,38 +14,34 @@ constexpr std::size_t kMostBesideValues = std::size_t{64} << 20;
 }  // namespace
 
 Replies::Replies(std::shared_ptr<Connection> connection)
-    : connection_(std::move(connection)),
-      blocks_(std::make_shared<ReplyBlocks>(kMostBeforeHandshake)) {}
+    : blocks_(std::make_shared<ReplyBlocks>(kMostBeforeHandshake)),
+      queue_(std::make_shared<ReplyQueue>(std::move(connection))) {}
 
 void Replies::allow(const Shard& shard) { blocks_->allow(2 * shard.bytes() + kMostBesideValues); }
 
-std::shared_ptr<Connection> Replies::connection() {
-  const std::lock_guard lock(mutex_);
-  return connection_;
-}
-
 void Replies::send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block) {
-  const std::shared_ptr<Connection> to = connection();
-  if (!to) return;
   FrameHeader typed = header;
   typed.type = std::uint16_t(type);
-  ReplyBlocks::send(*to, typed, std::move(block));
+  queue_->push(typed, std::move(block));
 }
 
 void Replies::send(MessageType type, std::span<const std::byte> payload, std::uint64_t step) {
+  const std::shared_ptr<Connection> to = queue_->connection();
+  if (!to) return;
   ReplyBlocks::Lent block = take(payload.size());
   std::copy(payload.begin(), payload.end(), block->span().begin());
-  send_block(type, {.step = step}, std::move(block));
+  const std::span<const std::byte> bytes = block->span();
+  to->send({.type = std::uint16_t(type), .step = step}, bytes, &ReplyBlocks::sent, block.release());
 }
 
 void Replies::tell(MessageType type, std::uint32_t piece, std::uint64_t step) {
-  if (const std::shared_ptr<Connection> to = connection()) {
+  if (const std::shared_ptr<Connection> to = queue_->connection()) {
     to->send({.type = std::uint16_t(type), .id = piece, .step = step}, {});
   }
 }
 
 void Replies::share(std::shared_ptr<const SharedMemory> values) {
-  const std::shared_ptr<Connection> to = connection();
+  const std::shared_ptr<Connection> to = queue_->connection();
   if (to && to->can_share()) to->share(0, std::move(values));
 }
 
@@ -99,13 +95,9 @@ void Replies::send_state(ShardPiece& piece) {
 }
 
 void Replies::close(Deadline deadline) {
-  if (const std::shared_ptr<Connection> open = connection()) open->close(deadline);
+  if (const std::shared_ptr<Connection> open = queue_->connection()) open->close(deadline);
 }
 
-void Replies::drop() {
-  std::shared_ptr<Connection> ended;
-  const std::lock_guard lock(mutex_);
-  ended.swap(connection_);
-}
+void Replies::drop() { queue_->drop(); }
 
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include "net/link.h"
 #include "params/message.h"
 #include "params/reply_blocks.h"
+#include "params/reply_queue.h"
 #include "params/shard.h"
 
 namespace paceline {
@@ -19,6 +20,9 @@ class Replies : public ValueWatcher {
 
   /// Before the handshake little may pile up, after it as much as all values need.
   void allow(const Shard& shard);
+  /// Pieces, the first needed first.
+  void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
+  /// A message that waits behind no values.
   void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
   /// A header about a piece.
   void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
@@ -42,11 +46,8 @@ class Replies : public ValueWatcher {
   void drop();
 
  private:
-  std::shared_ptr<Connection> connection();
-
-  std::mutex mutex_;
-  std::shared_ptr<Connection> connection_;
   std::shared_ptr<ReplyBlocks> blocks_;
+  std::shared_ptr<ReplyQueue> queue_;
 };
 
 }  // namespace paceline

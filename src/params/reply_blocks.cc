@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "params/message.h"
+#include "paceline/error.h"
 
 namespace paceline {
 
@@ -36,13 +36,6 @@ void ReplyBlocks::give_back(Block* block) {
   const std::lock_guard lock(owner->mutex_);
   owner->lent_bytes_ -= block->bytes;
   owner->free_.emplace_back(block);
-}
-
-void ReplyBlocks::send(Connection& connection, FrameHeader header, Lent block) {
-  header.payload_bytes = std::uint32_t(block->bytes);
-  const std::span<const std::byte> payload = block->span();
-  connection.send(
-      header, payload, [](void* lent) { give_back(static_cast<Block*>(lent)); }, block.release());
 }
 
 }  // namespace paceline

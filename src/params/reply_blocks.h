@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "base/buffer.h"
-#include "net/link.h"
 
 namespace paceline {
+
+class ReplyQueue;
 
 /// Blocks are made as needed and used again. One object per connection; safe from any thread.
 class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
@@ -27,6 +28,7 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
     Buffer memory;
     std::size_t bytes = 0;               // of it that are used now
     std::shared_ptr<ReplyBlocks> owner;  // set while the block is lent
+    std::shared_ptr<ReplyQueue> queue;   // set while a connection has it
     std::span<std::byte> span() const { return memory.span().first(bytes); }
   };
   struct GiveBack {
@@ -35,8 +37,8 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   using Lent = std::unique_ptr<Block, GiveBack>;
 
   Lent take(std::size_t bytes);
-  /// The block comes back when the connection has sent it.
-  static void send(Connection& connection, FrameHeader header, Lent block);
+  /// For Connection::send; the context is a block that was lent.
+  static void sent(void* block) { give_back(static_cast<Block*>(block)); }
 
  private:
   static void give_back(Block* block);

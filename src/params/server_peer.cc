@@ -74,6 +74,8 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
     case MessageType::kPullRows:
     case MessageType::kRead:
       return on_pull(header, payload);
+    case MessageType::kOrder:
+      return on_order(payload);
     case MessageType::kStepBegin:
       return on_step_begin(header, payload);
     case MessageType::kRowIds:
@@ -153,6 +155,12 @@ void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> p
       replies_.send_state(piece);
     }
   }
+}
+
+void ServerPeer::on_order(std::span<const std::byte> payload) {
+  decode_pieces(payload, MessageType::kOrder, messages_.pieces);
+  for (const std::uint32_t id : messages_.pieces) shard().position(id);
+  replies_.set_order(messages_.pieces);
 }
 
 void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::byte> payload) {

@@ -338,7 +338,7 @@ std::vector<Attack> attacks() {
        [](Stranger& peer) {
          for (std::uint64_t i = 0; i < 200; ++i) {
            const PhiloxBlock random = philox(3, i, 0);
-           peer.send(MessageType{std::uint16_t(4 + random[0] % 28)},
+           peer.send(MessageType{std::uint16_t(4 + random[0] % 29)},
                      words({random[1], random[2], random[3]}), {.id = random[1] % 3});
          }
        }},

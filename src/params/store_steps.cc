@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/buffer.h"
 #include "base/check.h"
@@ -128,10 +129,31 @@ void ServerSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
   core_.check();
   state_.wait_initialised();
   kind_ = kind;
+  send_order();
   if (kind == StepKind::kTrain) send_step_begin(scalars);
   pull_stale(kind);
   if (kind != StepKind::kEvaluate) pull_rows(rows);
   ++state_.uses;
+}
+
+template <typename F>
+void ServerSteps::for_pieces_on(const PsConnection& ps, F&& function) const {
+  for (const PlanBinding::Use& use : uses_) {
+    for (const Piece& piece : core_.pieces_of(use.variable)) {
+      if (piece.ps == ps.ps()) function(piece);
+    }
+  }
+}
+
+// Once, unless plans take turns.
+void ServerSteps::send_order() {
+  if (std::exchange(state_.ordered_by, this) == this) return;
+  for (const auto& ps : state_.connections) {
+    ControlBuffers::Buffer& buffer = ps->control().take();
+    WireWriter writer(buffer.bytes);
+    for_pieces_on(*ps, [&](const Piece& piece) { writer.put(piece.id); });
+    ps->send_control(MessageType::kOrder, {}, buffer);
+  }
 }
 
 void ServerSteps::send_step_begin(const StepScalars& scalars) {
@@ -362,26 +384,19 @@ void ServerSteps::send_step_end(PsConnection& ps, float clip_scale,
   ControlBuffers::Buffer& buffer = ps.control().take();
   WireWriter writer(buffer.bytes);
   writer.put(clipped_ ? clip_scale : 1.0f);
-  const auto on_this = [&](const Piece& piece) { return piece.ps == ps.ps(); };
   std::uint32_t count = 0;
-  for (const PlanBinding::Use& use : uses_) {
-    const std::span<const Piece> pieces = core_.pieces_of(use.variable);
-    count += std::uint32_t(std::count_if(pieces.begin(), pieces.end(), on_this));
-  }
+  for_pieces_on(ps, [&](const Piece&) { ++count; });
   writer.put(count);
-  for (const PlanBinding::Use& use : uses_) {
-    for (const Piece& piece : core_.pieces_of(use.variable)) {
-      if (!on_this(piece)) continue;
-      const std::span<const std::int32_t> ids =
-          reads_in_place(use.variable) ? std::span<const std::int32_t>()
-                                       : rows_in(piece, ids_of(next_rows, use.variable));
-      writer.put(piece.id);
-      writer.put(std::uint8_t(contributed_[std::size_t(use.variable)]));
-      writer.put(std::uint32_t(ids.size()));
-      writer.put_all(ids);
-      core_.expect(piece, ids.size() * core_.row_bytes(use.variable));
-    }
-  }
+  for_pieces_on(ps, [&](const Piece& piece) {
+    const std::span<const std::int32_t> ids =
+        reads_in_place(piece.variable) ? std::span<const std::int32_t>()
+                                       : rows_in(piece, ids_of(next_rows, piece.variable));
+    writer.put(piece.id);
+    writer.put(std::uint8_t(contributed_[std::size_t(piece.variable)]));
+    writer.put(std::uint32_t(ids.size()));
+    writer.put_all(ids);
+    core_.expect(piece, ids.size() * core_.row_bytes(piece.variable));
+  });
   ps.send_control(MessageType::kStepEnd, {.step = step_}, buffer);
 }
 

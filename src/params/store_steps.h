@@ -23,6 +23,7 @@ struct StoreState {
   std::vector<Held> held;  // by variable
   std::int64_t uses = 0;   // steps begun and ended, writes and reads
   std::uint32_t shared_memories = 0;
+  const void* ordered_by = nullptr;  // whose order of need the ps tasks know
   /// Returns at once when the variables are initialised.
   std::function<void()> wait_initialised;
 };
@@ -62,6 +63,9 @@ class ServerSteps : public StoreSteps {
   void pull_rows(std::span<const RowSet> rows);
   void note_next_rows(std::span<const RowSet> rows);
   bool on_their_way(const RowSet& rows) const;
+  void send_order();
+  template <typename F>
+  void for_pieces_on(const PsConnection& ps, F&& function) const;
   void send_step_begin(const StepScalars& scalars);
   void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
   void send_looked();
