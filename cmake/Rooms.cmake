@@ -108,7 +108,7 @@ function(add_tools)
   target_include_directories(paceline_command PRIVATE ${PROJECT_SOURCE_DIR}
                                                       ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(paceline_command PRIVATE ${PACELINE_WARNINGS})
-  target_link_libraries(paceline_command PRIVATE paceline_models CLI11::CLI11
+  target_link_libraries(paceline_command PRIVATE paceline_bench paceline_models CLI11::CLI11
                                                  nlohmann_json::nlohmann_json)
 endfunction()
 

@@ -21,6 +21,9 @@ constexpr std::int64_t kUntimed = 10;
 
 using Seconds = std::vector<double>;
 
+/// Of the report.
+std::string section_of(const FetchShape& shape) { return "fetch/" + shape.str(); }
+
 double mean(const Seconds& times) {
   return std::accumulate(times.begin(), times.end(), 0.0) / double(times.size());
 }
@@ -56,7 +59,7 @@ void measure_alone(Session& session, const Graph& graph, const FetchShape& shape
                    const FetchGraph& fetch, std::int64_t steps) {
   const Seconds own = time_own(session, graph, fetch, steps);
   session.print(fmt::format("Local GEMM Time: {:.7f}", mean(own)));
-  const std::string section = "fetch/" + shape.str();
+  const std::string section = section_of(shape);
   session.report(section, "local_us", median_us(own));
   session.report(section, "remote_us", std::nullopt);
   session.report(section, "added_us", std::nullopt);
@@ -71,7 +74,7 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   session.print(fmt::format("Local GEMM Time: {:.7f}  Network Fetch GEMM Time: {:.7f}", mean(own),
                             mean(remote)));
   const double local_us = median_us(own), remote_us = median_us(remote);
-  const std::string section = "fetch/" + shape.str();
+  const std::string section = section_of(shape);
   session.report(section, "local_us", local_us);
   session.report(section, "remote_us", remote_us);
   session.report(section, "added_us", remote_us - local_us);
@@ -159,6 +162,16 @@ void FetchModel::run(const Cluster& cluster, const RunOptions& run,
     const auto part = alone ? measure_alone : measure;
     part(session, graph, shapes[i], parts[i], steps_of(options));
   }
+}
+
+std::vector<StepGraph> FetchModel::step_graphs(const ModelOptions& options) const {
+  std::vector<StepGraph> steps;
+  for (const FetchShape& shape : fetch_shapes(options)) {
+    auto graph = std::make_unique<Graph>();
+    const FetchGraph fetch = build_fetch(*graph, shape);
+    steps.push_back({section_of(shape), std::move(graph), {}, {fetch.remote}});
+  }
+  return steps;
 }
 
 }  // namespace paceline::models

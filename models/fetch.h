@@ -40,6 +40,7 @@ class FetchModel : public Model {
              const ModelOptions& options) const override;
   void run(const Cluster& cluster, const RunOptions& run,
            const ModelOptions& options) const override;
+  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override;
 };
 
 }  // namespace paceline::models

@@ -102,4 +102,13 @@ void MlpModel::run(const Cluster& cluster, const RunOptions& run,
   session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
 }
 
+std::vector<StepGraph> MlpModel::step_graphs(const ModelOptions& options) const {
+  const MlpConfig config = mlp_config(options);
+  auto graph = std::make_unique<Graph>();
+  const MlpGraph mlp = build_mlp(*graph, config);
+  std::vector<StepGraph> steps;
+  steps.push_back({"", std::move(graph), minimize(mlp.loss, config.rule)});
+  return steps;
+}
+
 }  // namespace paceline::models

@@ -38,6 +38,7 @@ class MlpModel : public Model {
              const ModelOptions& options) const override;
   void run(const Cluster& cluster, const RunOptions& run,
            const ModelOptions& options) const override;
+  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override;
 };
 
 }  // namespace paceline::models

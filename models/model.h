@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "paceline/cluster.h"
+#include "paceline/minimize.h"
 
 namespace paceline::models {
 
@@ -32,6 +35,14 @@ struct ModelOptions {
   std::map<std::string, std::string> set = {};  // --set name=value, in any order
 };
 
+/// What one step of a worker computes: for what can be known of it without running it.
+struct StepGraph {
+  std::string section;  // of the report that has this step's times; empty: the report itself
+  std::unique_ptr<Graph> graph;
+  std::optional<Training> training;  // none: nothing is updated, `fetches` is computed
+  std::vector<Value> fetches = {};
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -49,6 +60,8 @@ class Model {
   /// default (mlp: 100,000 steps; ptb: the epochs of its size).
   virtual void run(const Cluster& cluster, const RunOptions& run,
                    const ModelOptions& options) const = 0;
+  /// The graphs whose steps `run` times. Throws kUsage.
+  virtual std::vector<StepGraph> step_graphs(const ModelOptions& options) const = 0;
 };
 
 /// mlp, ptb, fetch: one line each in model.cc.

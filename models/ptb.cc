@@ -3,6 +3,7 @@
 #include <array>
 #include <filesystem>
 
+#include "models/ptb_graph.h"
 #include "models/ptb_training.h"
 #include "paceline/error.h"
 
@@ -33,6 +34,15 @@ void PtbModel::run(const Cluster& cluster, const RunOptions& run,
                    const ModelOptions& options) const {
   check(cluster, run, options);
   PtbTraining(ptb_config(options), options.data, cluster, run).run();
+}
+
+std::vector<StepGraph> PtbModel::step_graphs(const ModelOptions& options) const {
+  const PtbConfig config = ptb_config(options);
+  auto graph = std::make_unique<Graph>();
+  const PtbGraph ptb = build_ptb(*graph, config, config.batch, config.unroll, true);
+  std::vector<StepGraph> steps;
+  steps.push_back({"", std::move(graph), ptb_minimize(ptb, config)});
+  return steps;
 }
 
 }  // namespace paceline::models

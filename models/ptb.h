@@ -17,6 +17,7 @@ class PtbModel : public Model {
              const ModelOptions& options) const override;
   void run(const Cluster& cluster, const RunOptions& run,
            const ModelOptions& options) const override;
+  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override;
 };
 
 }  // namespace paceline::models

@@ -57,4 +57,10 @@ PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, st
   return ptb;
 }
 
+Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config) {
+  MinimizeOptions options;
+  options.clip_norm = float(config.max_grad_norm);
+  return minimize(ptb.cost, Sgd{.learning_rate = float(config.learning_rate)}, options);
+}
+
 }  // namespace paceline::models

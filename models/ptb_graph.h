@@ -6,6 +6,7 @@
 
 #include "models/ptb_config.h"
 #include "paceline/graph.h"
+#include "paceline/minimize.h"
 
 namespace paceline::models {
 
@@ -21,5 +22,7 @@ struct PtbGraph {
 /// graphs of one configuration.
 PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, std::int64_t unroll,
                    bool training);
+/// SGD on the cost, clipped by global norm, as the configuration says.
+Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config);
 
 }  // namespace paceline::models

@@ -5,18 +5,11 @@
 #include <chrono>
 
 #include "paceline/hooks.h"
-#include "paceline/minimize.h"
 
 namespace paceline::models {
 namespace {
 
 constexpr std::chrono::seconds kProgressEvery{5};
-
-Training sgd_of(const PtbGraph& ptb, const PtbConfig& config) {
-  MinimizeOptions options;
-  options.clip_norm = float(config.max_grad_norm);
-  return minimize(ptb.cost, Sgd{.learning_rate = float(config.learning_rate)}, options);
-}
 
 SessionOptions session_options(const PtbConfig& config) {
   SessionOptions options;
@@ -53,7 +46,7 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
       train_(build_ptb(train_graph_, config, config.batch, config.unroll, true)),
       valid_(build_ptb(valid_graph_, config, config.batch, config.unroll, false)),
       test_(build_ptb(test_graph_, config, 1, 1, false)),
-      session_(sgd_of(train_, config), cluster, run, session_options(config)) {
+      session_(ptb_minimize(train_, config), cluster, run, session_options(config)) {
   session_.share(valid_graph_).share(test_graph_);
   session_.add(EpochSteps(epoch_, ends_, config.unroll))
       .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * data_.train.size() : 0));

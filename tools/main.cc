@@ -23,6 +23,9 @@ constexpr Subcommand kSubcommands[] = {
      train_command},
     {"data", "Make data to train on", data_command},
     {"compare", "Put the reports of two runs side by side", compare_command},
+    {"bench",
+     "Measure this machine, the links, rules and kernels, and any workload beside its bound",
+     bench_command},
     {"version", "Print what a bug report needs", version_command},
 };
 
@@ -39,6 +42,7 @@ Examples:
   paceline train ptb --data text --steps 300
   paceline train ptb --data text --steps 300 --ps 1 --workers 2
   paceline train ptb --help
+  paceline bench step mlp --ps 1 --workers 4
 )";
 }
 

@@ -10,6 +10,7 @@ namespace paceline {
 using Arguments = std::vector<std::string>;
 
 // Each returns the exit status, and throws Error.
+int bench_command(const Arguments& arguments);
 int compare_command(const Arguments& arguments);
 int data_command(const Arguments& arguments);
 int train_command(const Arguments& arguments);

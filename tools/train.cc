@@ -8,6 +8,7 @@
 #include "models/model.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
+#include "tools/train_flags.h"
 
 namespace paceline {
 namespace {
@@ -42,6 +43,20 @@ std::string hyper_parameters_text(const Model& model) {
   return text;
 }
 
+std::map<std::string, std::string> read_settings(const FlagValues& values) {
+  std::map<std::string, std::string> settings;
+  for (const std::string& text : values.all("--set")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      refuse_flag("--set", text, "must be name=value");
+    }
+    settings[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return settings;
+}
+
+}  // namespace
+
 CommandLine train_flags(const Model& model) {
   CommandLine line;
   line.name = fmt::format("paceline train {}", model.name());
@@ -58,18 +73,6 @@ CommandLine train_flags(const Model& model) {
   return line;
 }
 
-std::map<std::string, std::string> read_settings(const FlagValues& values) {
-  std::map<std::string, std::string> settings;
-  for (const std::string& text : values.all("--set")) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      refuse_flag("--set", text, "must be name=value");
-    }
-    settings[text.substr(0, equals)] = text.substr(equals + 1);
-  }
-  return settings;
-}
-
 ModelOptions read_model_options(const FlagValues& values) {
   ModelOptions options;
   options.batch = values.whole_number("--batch", 1, INT32_MAX);
@@ -83,6 +86,8 @@ ModelOptions read_model_options(const FlagValues& values) {
   options.set = read_settings(values);
   return options;
 }
+
+namespace {
 
 void check_end(const FlagValues& values) {
   for (const char* other : {"--steps", "--seconds"}) {

@@ -50,6 +50,10 @@ std::string compiler() {
 
 }  // namespace
 
+std::string version_and_commit() { return fmt::format("{} {}", kVersion, kCommit); }
+
+std::string processor_name() { return cpu_info("model name"); }
+
 std::string version_text() {
   const unsigned cores = std::thread::hardware_concurrency();
   std::string text;
@@ -61,7 +65,7 @@ std::string version_text() {
   add("compiler", compiler());
   add("oneDNN", fmt::format("{} ({})", onednn_version(), onednn_instruction_set()));
   add("kernels", std::string(instruction_set()));
-  add("CPU", cpu_info("model name"));
+  add("CPU", processor_name());
   add("cores", std::to_string(cores));
   add("instruction sets", processor_flags());
   add("devices", "cpu:0 sim");

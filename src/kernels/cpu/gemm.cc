@@ -1,7 +1,6 @@
 #include "kernels/cpu/gemm.h"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <array>
@@ -10,25 +9,13 @@
 
 #include "base/allocation_scope.h"
 #include "base/buffer.h"
+#include "kernels/cpu/one_thread.h"
 #include "kernels/cpu/tile_grid.h"
 #include "paceline/error.h"
 
 namespace paceline {
 
 namespace {
-
-// oneDNN asks OpenMP how many threads it may use, and OpenMP keeps that per thread: it is set
-// around each call and put back, so that it holds on every thread and changes nothing for others.
-class OneThread {
- public:
-  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(before_); }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_;
-};
 
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed,
                           std::int64_t ld) {

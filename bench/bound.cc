@@ -1,0 +1,98 @@
+#include "bench/bound.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/clock.h"
+#include "paceline/op.h"
+
+namespace paceline::bench {
+namespace {
+
+double row_bytes(const VariableSpec& spec) {
+  return double(spec.shape.elements()) / double(spec.shape[0]) * double(size_of(spec.dtype));
+}
+
+double bytes_of(const VariableSpec& spec) {
+  return double(spec.shape.elements()) * double(size_of(spec.dtype));
+}
+
+// Of a variable, in one step.
+double touched_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
+  return spec.sparse ? double(use.most_rows) * row_bytes(spec) : bytes_of(spec);
+}
+
+double slot_bytes(const VariableSpec& spec) {
+  double bytes = 0;
+  for (const SlotSpec& slot : spec.rule.slots()) {
+    bytes += slot.scalar ? sizeof(float) : bytes_of(spec);
+  }
+  return bytes;
+}
+
+PlanRequest request_of(const models::StepGraph& step) {
+  PlanRequest request;
+  request.graph = step.graph.get();
+  request.fetches = step.fetches;
+  request.training = step.training ? &*step.training : nullptr;
+  return request;
+}
+
+void add_use(StepWork& work, const VariableSpec& spec, const PlanBinding::Use& use) {
+  const double touched = touched_bytes(spec, use);
+  work.link_bytes_in += touched;
+  if (!use.updated) return;
+  work.link_bytes_out += touched;
+  work.gradients += touched;
+  work.rule_bytes += touched / double(size_of(spec.dtype)) * rule_bytes_per_element(spec.rule);
+}
+
+}  // namespace
+
+double StepWork::flops() const {
+  return std::accumulate(ops.begin(), ops.end(), 0.0,
+                         [](double sum, const Cost& cost) { return sum + cost.flops; });
+}
+
+double rule_bytes_per_element(const Rule& rule) {
+  const double value = rule.kind() == RuleKind::kAssign ? 1 : 2, gradient = 1;
+  double slots = 0;
+  for (const SlotSpec& slot : rule.slots()) slots += slot.scalar ? 0 : 2;
+  return (value + gradient + slots) * sizeof(float);
+}
+
+StepWork step_work(const models::StepGraph& step) {
+  RealClock clock;
+  // The kernels are not run; naive ones are made at once.
+  const std::unique_ptr<Device> device = make_device({.kind = "naive"}, clock);
+  const PlanRequest request = request_of(step);
+  const std::vector<VariableSpec> specs = variable_specs({&request.graph, 1}, request.training);
+  const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
+  StepWork work;
+  for (const Plan::KernelUse& use : plan->kernels)
+    work.ops.push_back(use.node->op().cost(*use.node));
+  for (const PlanBinding::Use& use : plan->binding.uses) {
+    add_use(work, specs[std::size_t(use.variable)], use);
+  }
+  for (const VariableSpec& spec : specs) {
+    work.variables += bytes_of(spec);
+    if (spec.trained) work.slots += slot_bytes(spec);
+  }
+  work.activations = double(plan->arena_bytes + plan->input_bytes);
+  return work;
+}
+
+Bound bound_of(const StepWork& work, const Roof& roof) {
+  Bound bound;
+  for (const Cost& cost : work.ops) {
+    const double bytes = cost.bytes > double(roof.cache_bytes) ? cost.bytes : 0;
+    bound.ops += std::max(cost.flops / roof.flops_per_s, bytes / roof.bytes_per_s);
+  }
+  bound.rules = work.rule_bytes / roof.bytes_per_s;
+  if (roof.link_bytes_per_s > 0) {
+    bound.link = (work.link_bytes_in + work.link_bytes_out) / roof.link_bytes_per_s;
+  }
+  return bound;
+}
+
+}  // namespace paceline::bench

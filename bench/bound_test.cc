@@ -1,0 +1,96 @@
+#include "bench/bound.h"
+
+#include <gmock/gmock.h>
+
+#include "paceline/ops.h"
+
+namespace paceline::bench {
+namespace {
+
+models::StepGraph one_product(const Rule& rule) {
+  models::StepGraph step{.section = "", .graph = std::make_unique<Graph>(), .training = {}};
+  const Value x = step.graph->input("x", {8, 4});
+  const Value y = step.graph->input("y", {8, 3});
+  const Value w = step.graph->variable("w", {4, 3});
+  step.training = minimize(mean_squared_error(matmul(x, w), y), rule);
+  return step;
+}
+
+// x·w and its gradient by w: 2·8·4·3 FLOPs each; the error: 3 an element forwards, 2 backwards.
+TEST(Bound, CountsTheFlopsOfForwardAndBackwardOps) {
+  EXPECT_EQ(step_work(one_product(Sgd{})).flops(), 2 * (2 * 8 * 4 * 3) + (3 + 2) * 8 * 3);
+}
+
+TEST(Bound, CountsVariablesSlotsAndGradientsOfTheRule) {
+  const StepWork sgd = step_work(one_product(Sgd{}));
+  EXPECT_EQ(sgd.rule_bytes, 12 * (2 + 1) * 4);
+  EXPECT_EQ(sgd.slots, 0);
+  const StepWork adam = step_work(one_product(Adam{}));
+  EXPECT_EQ(adam.rule_bytes, 12 * (2 + 2 + 2 + 1) * 4);
+  EXPECT_EQ(adam.variables, 12 * 4);
+  EXPECT_EQ(adam.slots, 2 * 12 * 4 + 4);  // m, v, and t
+  EXPECT_EQ(adam.gradients, 12 * 4);
+  EXPECT_EQ(adam.link_bytes_in, 12 * 4);
+  EXPECT_EQ(adam.link_bytes_out, 12 * 4);
+  EXPECT_GE(adam.activations, (8 * 4 + 2 * 8 * 3) * 4);
+}
+
+TEST(Bound, OfRowsCountsOnlyWhatABatchCanName) {
+  models::StepGraph step{.section = "", .graph = std::make_unique<Graph>(), .training = {}};
+  const Value ids = step.graph->input("ids", {5}, DType::kInt32);
+  const Value table = step.graph->variable("table", {100, 2});
+  step.training = minimize(reduce_sum(embedding_lookup(table, ids)), Sgd{});
+  const StepWork work = step_work(step);
+  EXPECT_EQ(work.link_bytes_out, 5 * 2 * 4);
+  EXPECT_EQ(work.rule_bytes, 5 * 2 * 12);
+  EXPECT_EQ(work.variables, 100 * 2 * 4);
+}
+
+TEST(Bound, IsTimeAtTheRoof) {
+  StepWork work;
+  work.ops = {{1000, 10}, {10, 4000}};
+  work.rule_bytes = 600;
+  work.link_bytes_in = 30;
+  work.link_bytes_out = 20;
+  const Roof roof{
+      .flops_per_s = 100, .bytes_per_s = 200, .link_bytes_per_s = 50, .cache_bytes = 1000};
+  const Bound bound = bound_of(work, roof);
+  EXPECT_DOUBLE_EQ(bound.ops, 10 + 20);
+  EXPECT_DOUBLE_EQ(bound.rules, 3);
+  EXPECT_DOUBLE_EQ(bound.link, 1);
+  EXPECT_DOUBLE_EQ(bound.total(), 34);
+}
+
+TEST(Bound, WhatTheCacheHoldsNeedNotComeFromMemory) {
+  StepWork work;
+  work.ops = {{10, 4000}};
+  const Roof roof{
+      .flops_per_s = 100, .bytes_per_s = 200, .link_bytes_per_s = 0, .cache_bytes = 4000};
+  EXPECT_DOUBLE_EQ(bound_of(work, roof).total(), 0.1);
+}
+
+// 14.5 GFLOP, and 18,882,816 parameters at 28 bytes of Adam.
+TEST(Bound, OfMlpIsWhatItsReportSays) {
+  const StepWork work = step_work(models::find_model("mlp").step_graphs({})[0]);
+  EXPECT_EQ(work.variables, 18'882'816.0 * 4);
+  EXPECT_EQ(work.rule_bytes, 18'882'816.0 * 28);
+  EXPECT_NEAR(work.flops(), 14.5e9, 0.4e9);
+}
+
+TEST(Bound, EveryModelHasStepGraphs) {
+  for (const models::Model* model : models::all_models()) {
+    for (const models::StepGraph& step : model->step_graphs({})) {
+      EXPECT_GT(step_work(step).flops(), 0) << model->name();
+    }
+  }
+}
+
+TEST(ThreadCounts, EndWithAllCores) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(thread_counts(1), ElementsAre(1));
+  EXPECT_THAT(thread_counts(3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(thread_counts(20), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 16, 20));
+}
+
+}  // namespace
+}  // namespace paceline::bench

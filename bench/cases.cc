@@ -1,0 +1,40 @@
+#include "bench/cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "bench/executor_rates.h"
+#include "bench/kernel_rates.h"
+#include "bench/link_rates.h"
+#include "bench/roof.h"
+#include "bench/rule_rates.h"
+#include "paceline/error.h"
+
+namespace paceline::bench {
+namespace {
+
+constexpr Case kCases[] = {
+    {"roof", "What this machine can do: products, memory, links", measure_roof},
+    {"links", "Every link, beside a bare socket or a bare ring in memory", measure_links},
+    {"rules", "Every update rule, beside what memory allows", measure_rules},
+    {"kernels", "The main ops in the workloads' shapes, beside the roof", measure_kernels},
+    {"executor", "Time per tiny op; share of a step that its accounting takes", measure_executor},
+    {"step", "Any workload in any shape of cluster, beside its bound", nullptr},
+};
+
+}  // namespace
+
+std::span<const Case> all_cases() { return kCases; }
+
+const Case& find_case(std::string_view name) {
+  const auto known = std::ranges::find(kCases, name, &Case::name);
+  if (known != std::end(kCases)) return *known;
+  std::vector<std::string_view> names;
+  for (const Case& each : kCases) names.push_back(each.name);
+  throw Error(ErrorCode::kUsage, fmt::format("unknown case '{}'{} ({})", name,
+                                             did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,48 @@
+// The figures of the cases that are quick enough to be made in a test, whatever they come to.
+#include <gmock/gmock.h>
+
+#include "bench/executor_rates.h"
+#include "bench/kernel_rates.h"
+#include "bench/memory_rates.h"
+#include "bench/runner.h"
+
+namespace paceline::bench {
+namespace {
+
+TEST(TinyChain, IsAsManyKernelsAsOps) {
+  for (const TinyChain& chain : tiny_chains()) make_runner(chain, 1)->run();
+}
+
+TEST(Runner, CountsTheCallsOfTheAccounting) {
+  models::ModelOptions options;
+  options.hidden = 8;
+  Runner runner(std::move(models::find_model("mlp").step_graphs(options)[0]), {});
+  runner.run();
+  const std::int64_t first = runner.account_calls();
+  runner.run();
+  const std::int64_t second = runner.account_calls() - first;
+  EXPECT_GT(second, 0);
+  runner.run();
+  EXPECT_EQ(runner.account_calls() - first, 2 * second);
+}
+
+TEST(KernelCases, AreOneKernelEach) {
+  for (KernelCase& one : kernel_cases()) {
+    SCOPED_TRACE(one.name);
+    models::StepGraph step{
+        .section = "", .graph = std::move(one.graph), .training = {}, .fetches = one.values};
+    const Runner runner(std::move(step), {});
+    EXPECT_EQ(runner.plan().kernels.size(), 1u);
+  }
+}
+
+TEST(MemoryPasses, MoveWhatTheySay) {
+  MemoryPasses passes(2);
+  passes.read();
+  passes.update();
+  EXPECT_EQ(passes.update_bytes(), 2 * passes.read_bytes());
+  EXPECT_GT(passes.read_bytes(), double(cache_bytes()));
+}
+
+}  // namespace
+}  // namespace paceline::bench

@@ -1,0 +1,41 @@
+// Two ends in this process that exchange bytes: a link of ours, or the barest loop that there is.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace paceline::bench {
+
+/// What one exchange carries: so many pieces of so many bytes.
+struct Message {
+  std::size_t pieces = 1, piece_bytes = 8;
+  std::size_t bytes() const { return pieces * piece_bytes; }
+};
+
+/// How both ends wait: by looking again and again, or asleep.
+enum class Waiting { kSpinning, kSleeping };
+
+struct ChannelOptions {
+  Message message;
+  Waiting waiting = Waiting::kSpinning;
+  bool echo = false;  // the far end sends every piece back
+};
+
+/// Used by one thread, which is the near end; the far end is a thread of the channel.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  /// Sends the message; returns when the far end has all of it or, with echo, when all came back.
+  virtual void exchange() = 0;
+};
+
+/// A link by its kind. Throws what make_link throws.
+std::unique_ptr<Channel> make_link_channel(const std::string& kind, const ChannelOptions& options);
+/// Two TCP sockets over loopback, and nothing around them.
+std::unique_ptr<Channel> make_socket_channel(const ChannelOptions& options);
+/// A ring in memory that both ends see, each piece copied in and copied out; sleepers wait on a
+/// futex.
+std::unique_ptr<Channel> make_memory_channel(const ChannelOptions& options);
+
+}  // namespace paceline::bench

@@ -1,0 +1,35 @@
+#include "bench/channel.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/link_rates.h"
+
+namespace paceline::bench {
+namespace {
+
+// Exchanges come to their end, whatever the way and the waiting.
+void exchange_some(const std::function<std::unique_ptr<Channel>(const ChannelOptions&)>& make) {
+  for (const Waiting waiting : {Waiting::kSpinning, Waiting::kSleeping}) {
+    for (const bool echo : {true, false}) {
+      for (const Message message : {Message{1, 8}, Message{7, 5000}}) {
+        const auto channel = make({message, waiting, echo});
+        for (int i = 0; i < 3; ++i) channel->exchange();
+      }
+    }
+  }
+}
+
+TEST(Channel, OfEveryLinkExchangesMessages) {
+  for (const std::string& kind : link_kinds()) {
+    SCOPED_TRACE(kind);
+    exchange_some([&](const ChannelOptions& options) { return make_link_channel(kind, options); });
+  }
+}
+
+TEST(Channel, BareLoopsExchangeMessages) {
+  exchange_some(make_socket_channel);
+  exchange_some(make_memory_channel);
+}
+
+}  // namespace
+}  // namespace paceline::bench

@@ -1,0 +1,30 @@
+// What the executor and the accounting add to the kernels.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/recorder.h"
+#include "bench/runner.h"
+
+namespace paceline::bench {
+
+constexpr int kChainOps = 1000;
+
+/// Ops that depend on one another and compute next to nothing.
+struct TinyChain {
+  std::string name;
+  std::int64_t elements;
+  std::function<Value(int i, Value before, Value x)> link;  // op i
+};
+const std::vector<TinyChain>& tiny_chains();
+/// Ready to run, unfused.
+std::unique_ptr<Runner> make_runner(const TinyChain& chain, int threads);
+
+/// The case `executor`: ns per op of the chains, and the share of a step that its accounting takes
+/// (calls × the cost of one ÷ the step's time).
+void measure_executor(Recorder& recorder);
+
+}  // namespace paceline::bench

@@ -1,0 +1,48 @@
+// What `paceline bench` has measured: printed as it comes, and written as JSON at the end
+// (docs/benchmarks.md).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/summary.h"
+
+namespace paceline::bench {
+
+/// One line of a table.
+struct Figure {
+  /// What it is held against: a bare loop, a bound, a roof; in the same unit.
+  struct Beside {
+    std::string what;  // "bare socket loop"
+    Summary value;
+    Summary ratio;  // figure ÷ this, pair by pair
+  };
+  std::string name;  // "tcp, 8 B, spinning"
+  std::string unit;  // "us"; empty: a plain number
+  Summary value;
+  std::optional<Beside> beside;
+};
+
+/// Of repeated measurements; `other` pairs with them by index.
+Figure figure_of(std::string name, std::string unit, const std::vector<double>& values);
+Figure figure_beside(std::string name, std::string unit, const std::vector<double>& values,
+                     std::string what, const std::vector<double>& others);
+/// "tcp, 8 B, spinning   10.4 us  (10.1–10.9)   1.09 × bare socket loop (1.05–1.14)".
+std::string line_of(const Figure& figure);
+
+struct Table {
+  std::string name;  // the case
+  std::vector<Figure> figures;
+};
+
+/// Where and how figures were measured.
+struct Circumstances {
+  std::string command, date, processor, paceline, onednn;
+  int cores = 0, repeats = 0;
+};
+
+/// The layout of docs/benchmarks.md, "--json".
+std::string to_json(const Circumstances& circumstances, const std::vector<Table>& tables);
+
+}  // namespace paceline::bench

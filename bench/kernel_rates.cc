@@ -1,0 +1,119 @@
+#include "bench/kernel_rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/bound.h"
+#include "bench/roof.h"
+#include "bench/runner.h"
+#include "bench/timing.h"
+#include "paceline/ops.h"
+
+namespace paceline::bench {
+namespace {
+
+constexpr double kMilli = 1e3, kKernelGiga = 1e9;
+constexpr double kOperand = 0.01;
+
+/// Adds cases; operands are local variables, so that nothing is folded.
+class CaseList {
+ public:
+  void product(const char* what, std::int64_t m, std::int64_t n, std::int64_t k, bool ta = false,
+               bool tb = false) {
+    Graph& graph = begin(fmt::format("matmul, {}", what));
+    const Value a = graph.local("a", ta ? Shape{k, m} : Shape{m, k});
+    const Value b = graph.local("b", tb ? Shape{n, k} : Shape{k, n});
+    end({matmul(a, b, ta, tb)});
+  }
+  void bias_relu(const char* what, std::int64_t rows, std::int64_t columns) {
+    Graph& graph = begin(fmt::format("bias and relu, {}", what));
+    end({relu(bias(graph.local("x", {rows, columns}), graph.local("b", {columns})))});
+  }
+  void cross_entropy(std::int64_t rows, std::int64_t classes) {
+    Graph& graph = begin("softmax cross-entropy, ptb");
+    const Value logits = graph.local("logits", {rows, classes});
+    end({softmax_cross_entropy(logits, graph.local("labels", {rows}, DType::kInt32))});
+  }
+  void look_up(std::int64_t words, std::int64_t hidden, std::int64_t count) {
+    Graph& graph = begin("embedding look-up, ptb");
+    const Value table = graph.local("table", {words, hidden});
+    end({embedding_lookup(table, graph.local("ids", {count}, DType::kInt32))});
+  }
+  void lstm_layer(std::int64_t steps, std::int64_t batch, std::int64_t hidden) {
+    Graph& graph = begin("lstm, ptb");
+    const Value x = graph.local("x", {steps, batch, hidden});
+    const Value h = graph.local("h", {batch, hidden}), c = graph.local("c", {batch, hidden});
+    const Value w = graph.local("w", {2 * hidden, 4 * hidden});
+    const LstmOutput out = lstm(x, h, c, w, graph.local("b", {4 * hidden}));
+    end({out.outputs, out.h, out.c});
+  }
+  void element_wise(const char* what, Value (*op)(Value), std::int64_t elements) {
+    Graph& graph = begin(fmt::format("{}, {} elements", what, elements));
+    end({op(graph.local("x", {elements}))});
+  }
+  std::vector<KernelCase> take() { return std::move(cases_); }
+
+ private:
+  Graph& begin(std::string name) {
+    cases_.push_back({std::move(name), std::make_unique<Graph>(), {}});
+    return *cases_.back().graph;
+  }
+  void end(std::vector<Value> values) { cases_.back().values = std::move(values); }
+
+  std::vector<KernelCase> cases_;
+};
+
+void fill_operands(Runner& runner, const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->op().name != "local" || node->outputs()[0].dtype != DType::kFloat32) continue;
+    const TensorView view = runner.view(node->name());
+    std::fill_n(view.as<float>(), view.shape.elements(), float(kOperand));
+  }
+}
+
+void measure_kernel(Recorder& recorder, KernelCase one, RoofMeter& roof_meter) {
+  recorder.progress(one.name);
+  const Graph& graph = *one.graph;
+  models::StepGraph step{
+      .section = "", .graph = std::move(one.graph), .training = {}, .fetches = one.values};
+  const StepWork work = step_work(step);
+  Runner runner(std::move(step), {.threads = cores_of_machine(), .fuse = true});
+  fill_operands(runner, graph);
+  std::vector<double> times, bounds, rates;
+  for (int i = 0; i < recorder.repeats(); ++i) {
+    bounds.push_back(bound_of(work, roof_meter.measure()).total() * kMilli);
+    const double seconds = time_calls(1, 0.02, [&] { runner.run(); })[0];
+    times.push_back(seconds * kMilli);
+    rates.push_back(work.flops() / seconds / kKernelGiga);
+  }
+  recorder.add(figure_beside(one.name, "ms", times, "roof", bounds));
+  recorder.add(figure_of(one.name + ": rate", "GFLOP/s", rates));
+}
+
+}  // namespace
+
+std::vector<KernelCase> kernel_cases() {
+  CaseList list;
+  list.product("mlp layer 2", 128, 4096, 4096);
+  list.product("mlp layer 2, by x", 128, 4096, 4096, false, true);
+  list.product("mlp layer 2, by w", 4096, 4096, 128, true);
+  list.product("ptb softmax", 400, 10000, 200);
+  list.product("ptb softmax, by x", 400, 200, 10000, false, true);
+  list.product("ptb softmax, by w", 200, 10000, 400, true);
+  list.bias_relu("mlp layer 2", 128, 4096);
+  list.lstm_layer(20, 20, 200);
+  list.cross_entropy(400, 10000);
+  list.look_up(10000, 200, 400);
+  list.element_wise("tanh", tanh, 1 << 24);
+  list.element_wise("sigmoid", sigmoid, 1 << 24);
+  list.element_wise("relu", relu, 1 << 24);
+  return list.take();
+}
+
+void measure_kernels(Recorder& recorder) {
+  RoofMeter roof(cores_of_machine(), 0);
+  for (KernelCase& one : kernel_cases()) measure_kernel(recorder, std::move(one), roof);
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,104 @@
+#include "bench/link_rates.h"
+
+#include <fmt/format.h>
+
+#include "bench/timing.h"
+#include "net/link.h"
+#include "paceline/error.h"
+
+namespace paceline::bench {
+namespace {
+
+struct Size {
+  const char* name;
+  Message message;
+};
+constexpr Size kRoundTrips[] = {{"8 B", {1, 8}}, {"4 KB", {1, 4000}}, {"64 KB", {1, 64000}}};
+constexpr Message kLarge{18, 4'194'304};
+constexpr Size kOneWay[] = {{"75 MB", kLarge}, {"100 × 10 KB", {100, 10'000}}};
+constexpr double kMicro = 1e6, kGiga = 1e9;
+constexpr double kLeastLinkSeconds = 0.02;
+
+const char* name_of(Waiting waiting) {
+  return waiting == Waiting::kSpinning ? "spinning" : "sleeping";
+}
+
+bool exists(const std::string& kind) {
+  try {
+    make_link(kind, {});
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string bare_name(const std::string& kind) {
+  return kind == "tcp" ? "bare socket" : "bare memory";
+}
+
+// µs of an exchange, or GB/s one way.
+std::vector<double> values_of(const ChannelOptions& options, const std::vector<double>& seconds) {
+  std::vector<double> values;
+  for (const double time : seconds) {
+    values.push_back(options.echo ? time * kMicro : double(options.message.bytes()) / time / kGiga);
+  }
+  return values;
+}
+
+void measure_beside_bare(Recorder& recorder, const std::string& kind, const char* size,
+                         const ChannelOptions& options) {
+  const std::string name =
+      fmt::format("{}, {} {}, {}", kind, size, options.echo ? "there and back" : "one way",
+                  name_of(options.waiting));
+  recorder.progress(name);
+  const auto link = make_link_channel(kind, options);
+  const auto bare = make_bare_channel(kind, options);
+  const PairedTimes times = time_in_turn(
+      recorder.repeats(), kLeastLinkSeconds, [&] { link->exchange(); }, [&] { bare->exchange(); });
+  recorder.add(figure_beside(name, options.echo ? "us" : "GB/s", values_of(options, times.first),
+                             bare_name(kind), values_of(options, times.second)));
+}
+
+}  // namespace
+
+std::vector<std::string> link_kinds() {
+  std::vector<std::string> kinds;
+  for (const char* kind : {"shm", "tcp", "inproc"}) {
+    if (exists(kind)) kinds.emplace_back(kind);
+  }
+  return kinds;
+}
+
+std::unique_ptr<Channel> make_bare_channel(const std::string& kind, const ChannelOptions& options) {
+  return kind == "tcp" ? make_socket_channel(options) : make_memory_channel(options);
+}
+
+double link_rate(const std::string& kind, int repeats) {
+  const auto channel = make_link_channel(kind, {kLarge, Waiting::kSpinning, false});
+  const auto seconds = time_calls(repeats, 0, [&] { channel->exchange(); });
+  return double(kLarge.bytes()) / summarize(seconds).median;
+}
+
+void measure_link_roof(Recorder& recorder) {
+  for (const std::string& kind : link_kinds()) {
+    measure_beside_bare(recorder, kind, kRoundTrips[0].name,
+                        {kRoundTrips[0].message, Waiting::kSpinning, true});
+    measure_beside_bare(recorder, kind, kOneWay[0].name,
+                        {kOneWay[0].message, Waiting::kSpinning, false});
+  }
+}
+
+void measure_links(Recorder& recorder) {
+  for (const std::string& kind : link_kinds()) {
+    for (const Waiting waiting : {Waiting::kSpinning, Waiting::kSleeping}) {
+      for (const Size& size : kRoundTrips) {
+        measure_beside_bare(recorder, kind, size.name, {size.message, waiting, true});
+      }
+      for (const Size& size : kOneWay) {
+        measure_beside_bare(recorder, kind, size.name, {size.message, waiting, false});
+      }
+    }
+  }
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,25 @@
+// Round trips and rates of every link, each beside the barest loop that moves the same bytes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/channel.h"
+#include "bench/recorder.h"
+
+namespace paceline::bench {
+
+/// Those that this build has.
+std::vector<std::string> link_kinds();
+/// What a link is held against: sockets for those that leave the host, else memory.
+std::unique_ptr<Channel> make_bare_channel(const std::string& kind, const ChannelOptions& options);
+
+/// 75 MB in pieces of 4 MiB, spinning; bytes per second.
+double link_rate(const std::string& kind, int repeats);
+
+/// The links' part of the case `roof`: 8 B there and back, 75 MB one way.
+void measure_link_roof(Recorder& recorder);
+/// The case `links`: all sizes, both ways of waiting, beside the bare loops.
+void measure_links(Recorder& recorder);
+
+}  // namespace paceline::bench

@@ -1,0 +1,39 @@
+// How fast the machine's memory is, in arrays that no cache holds.
+#pragma once
+
+#include <cstddef>
+
+#include "base/buffer.h"
+#include "base/thread_pool.h"
+
+namespace paceline::bench {
+
+/// Bytes of the last-level cache that one core sees; 32 MiB where the machine does not say.
+std::size_t cache_bytes();
+
+/// Passes over memory, each split over the threads of a pool. Owns its arrays.
+class MemoryPasses {
+ public:
+  explicit MemoryPasses(int threads);
+
+  void read();
+  void write();
+  void copy();
+  /// x ← a·x + b: every element is read and written.
+  void update();
+
+  // Bytes that a pass moves, read and written ones counted each.
+  double read_bytes() const { return double(first_.size()); }
+  double write_bytes() const { return double(first_.size()); }
+  double copy_bytes() const { return 2 * double(first_.size()); }
+  double update_bytes() const { return 2 * double(first_.size()); }
+
+ private:
+  template <typename Part>
+  void in_parts(const Part& part);
+
+  ThreadPool pool_;
+  Buffer first_, second_;
+};
+
+}  // namespace paceline::bench

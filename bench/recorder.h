@@ -1,0 +1,35 @@
+// Where a measurement puts its figures: printed when they are there, kept for --json.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/figures.h"
+
+namespace paceline::bench {
+
+/// One thread.
+class Recorder {
+ public:
+  /// `repeats`: of every figure.
+  explicit Recorder(int repeats);
+
+  int repeats() const { return repeats_; }
+  /// The figures that follow belong to this table.
+  void begin(const std::string& table);
+  void add(Figure figure);
+  /// A line that says why there is no figure, or what one means.
+  void note(const std::string& text);
+  /// What is being measured now: on a terminal, until the next line takes its place.
+  void progress(const std::string& text);
+  const std::vector<Table>& tables() const { return tables_; }
+
+ private:
+  void print(const std::string& line);
+
+  int repeats_;
+  bool terminal_;
+  std::vector<Table> tables_;
+};
+
+}  // namespace paceline::bench

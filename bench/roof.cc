@@ -1,0 +1,109 @@
+#include "bench/roof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "bench/link_rates.h"
+#include "bench/timing.h"
+#include "paceline/error.h"
+
+namespace paceline::bench {
+namespace {
+
+constexpr std::int64_t kProductSide = 1024;
+constexpr int kProductsPerThread = 2;
+constexpr double kGiga = 1e9;
+constexpr double kLeastSeconds = 0.05;
+
+std::vector<double> rates(double work, const std::vector<double>& seconds) {
+  std::vector<double> rates;
+  for (const double time : seconds) rates.push_back(work / time / kGiga);
+  return rates;
+}
+
+std::string threads_text(int threads) {
+  return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
+}
+
+void measure_products(Recorder& recorder, DType dtype, int threads) {
+  const std::string name = fmt::format("products in {}, {}", name_of(dtype), threads_text(threads));
+  recorder.progress(name);
+  try {
+    Products products(dtype, threads);
+    const auto seconds = time_calls(recorder.repeats(), kLeastSeconds, [&] { products.run(); });
+    recorder.add(figure_of(name, "GFLOP/s", rates(products.flops(), seconds)));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnavailable) throw;
+    recorder.note(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
+void measure_memory(Recorder& recorder, int threads) {
+  MemoryPasses passes(threads);
+  const auto measure = [&](const char* what, double bytes, const Call& pass) {
+    const std::string name = fmt::format("memory, {}, {}", what, threads_text(threads));
+    recorder.progress(name);
+    const auto seconds = time_calls(recorder.repeats(), kLeastSeconds, pass);
+    recorder.add(figure_of(name, "GB/s", rates(bytes, seconds)));
+  };
+  measure("read", passes.read_bytes(), [&] { passes.read(); });
+  measure("write", passes.write_bytes(), [&] { passes.write(); });
+  measure("copy", passes.copy_bytes(), [&] { passes.copy(); });
+  measure("update", passes.update_bytes(), [&] { passes.update(); });
+}
+
+}  // namespace
+
+Products::Products(DType dtype, int threads) : pool_(threads) {
+  for (int i = 0; i < threads; ++i) products_.emplace_back(dtype, kProductSide);
+  run();
+}
+
+void Products::run() {
+  auto tile = [this](std::int64_t i) {
+    for (int k = 0; k < kProductsPerThread; ++k) products_[std::size_t(i)].run();
+  };
+  pool_.run_tiles(std::int64_t(products_.size()), TileFunction(tile));
+}
+
+double Products::flops() const {
+  return double(products_.size()) * kProductsPerThread * products_.front().flops();
+}
+
+RoofMeter::RoofMeter(int threads, double link_bytes_per_s)
+    : products_(DType::kFloat32, threads), memory_(threads), link_bytes_per_s_(link_bytes_per_s) {}
+
+Roof RoofMeter::measure() {
+  constexpr int kTries = 3;
+  const double product = summarize(time_calls(kTries, 0, [&] { products_.run(); })).median;
+  const double update = summarize(time_calls(kTries, 0, [&] { memory_.update(); })).median;
+  return {.flops_per_s = products_.flops() / product,
+          .bytes_per_s = memory_.update_bytes() / update,
+          .link_bytes_per_s = link_bytes_per_s_,
+          .cache_bytes = cache_bytes()};
+}
+
+std::vector<int> thread_counts(int cores) {
+  constexpr int kAllUpTo = 8;
+  std::vector<int> counts;
+  for (int count = 1; count < cores; count = count < kAllUpTo ? count + 1 : count * 2) {
+    counts.push_back(count);
+  }
+  counts.push_back(cores);
+  return counts;
+}
+
+int cores_of_machine() { return std::max(1, int(std::thread::hardware_concurrency())); }
+
+void measure_roof(Recorder& recorder) {
+  const std::vector<int> counts = thread_counts(cores_of_machine());
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const int threads : counts) measure_products(recorder, dtype, threads);
+  }
+  for (const int threads : counts) measure_memory(recorder, threads);
+  measure_link_roof(recorder);
+}
+
+}  // namespace paceline::bench

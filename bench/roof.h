@@ -1,0 +1,56 @@
+// What this machine can do at best: products, memory, links.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "bench/memory_rates.h"
+#include "bench/recorder.h"
+#include "kernels/cpu/plain_product.h"
+
+namespace paceline::bench {
+
+/// Rates of all threads together.
+struct Roof {
+  double flops_per_s = 0;       // float32 products
+  double bytes_per_s = 0;       // memory that is read and written
+  double link_bytes_per_s = 0;  // one way; 0: no link
+  std::size_t cache_bytes = 0;  // what is smaller need not come from memory
+};
+
+/// Products on several threads, each with operands of its own.
+class Products {
+ public:
+  /// Throws kUnavailable, as PlainProduct.
+  Products(DType dtype, int threads);
+  void run();
+  double flops() const;
+
+ private:
+  ThreadPool pool_;
+  std::vector<PlainProduct> products_;
+};
+
+/// Measures the roof again and again, beside what is held against it.
+class RoofMeter {
+ public:
+  RoofMeter(int threads, double link_bytes_per_s);
+  /// Takes about a fifth of a second.
+  Roof measure();
+
+ private:
+  Products products_;
+  MemoryPasses memory_;
+  double link_bytes_per_s_;
+};
+
+/// 1, 2, … threads: all counts up to eight, then powers of two and all cores.
+std::vector<int> thread_counts(int cores);
+int cores_of_machine();
+
+/// The case `roof`.
+void measure_roof(Recorder& recorder);
+
+}  // namespace paceline::bench

@@ -1,0 +1,123 @@
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <thread>
+
+#include "base/buffer.h"
+#include "bench/channel.h"
+#include "bench/spin.h"
+#include "net/file_descriptor.h"
+#include "paceline/error.h"
+
+namespace paceline::bench {
+namespace {
+
+int checked(int result, const char* call) {
+  if (result >= 0) return result;
+  throw Error(ErrorCode::kUnavailable, std::string("[bench] ") + call + " failed on loopback");
+}
+
+/// Two connected sockets over loopback.
+struct SocketPair {
+  SocketPair() {
+    const FileDescriptor listening(checked(::socket(AF_INET, SOCK_STREAM, 0), "socket"));
+    sockaddr_in here{};
+    here.sin_family = AF_INET;
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t bytes = sizeof here;
+    auto* address = reinterpret_cast<sockaddr*>(&here);
+    checked(::bind(listening.get(), address, bytes), "bind");
+    checked(::listen(listening.get(), 1), "listen");
+    checked(::getsockname(listening.get(), address, &bytes), "getsockname");
+    near = FileDescriptor(checked(::socket(AF_INET, SOCK_STREAM, 0), "socket"));
+    checked(::connect(near.get(), address, bytes), "connect");
+    far = FileDescriptor(checked(::accept(listening.get(), nullptr, nullptr), "accept"));
+    const int on = 1;
+    for (const int fd : {near.get(), far.get()}) {
+      checked(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "setsockopt");
+    }
+  }
+  FileDescriptor near, far;
+};
+
+class SocketChannel : public Channel {
+ public:
+  explicit SocketChannel(const ChannelOptions& options)
+      : options_(options),
+        payload_(options.message.piece_bytes),
+        far_thread_([this] { serve(); }) {}
+  ~SocketChannel() override { ::shutdown(pair_.near.get(), SHUT_RDWR); }
+
+  void exchange() override {
+    const std::uint32_t wanted = received_.load() + std::uint32_t(options_.message.pieces);
+    for (std::size_t i = 0; i < options_.message.pieces; ++i) {
+      if (!send_all(pair_.near.get(), payload_)) fail();
+      // What comes back is read meanwhile, or both ends could wait for room.
+      if (options_.echo && !receive_all(pair_.near.get(), answer_)) fail();
+    }
+    if (options_.echo) return;
+    if (options_.waiting == Waiting::kSpinning) {
+      return spin_until([&] { return received_.load(std::memory_order_acquire) == wanted; });
+    }
+    for (std::uint32_t seen = received_; seen != wanted; seen = received_) received_.wait(seen);
+  }
+
+ private:
+  [[noreturn]] static void fail() {
+    throw Error(ErrorCode::kUnavailable, "[bench] the bare socket was closed");
+  }
+
+  void serve() {
+    Buffer room(options_.message.piece_bytes);
+    while (receive_all(pair_.far.get(), room)) {
+      if (options_.echo && !send_all(pair_.far.get(), room)) return;
+      received_.fetch_add(1, std::memory_order_release);
+      received_.notify_all();
+    }
+  }
+
+  static bool send_all(int fd, const Buffer& from) {
+    for (std::size_t at = 0; at < from.size();) {
+      const ssize_t sent = ::send(fd, from.data() + at, from.size() - at, MSG_NOSIGNAL);
+      if (sent < 0) return false;
+      at += std::size_t(sent);
+    }
+    return true;
+  }
+
+  bool receive_all(int fd, const Buffer& to) const {
+    const bool spin = options_.waiting == Waiting::kSpinning;
+    for (std::size_t at = 0; at < to.size();) {
+      ssize_t got = -1;
+      const auto receive = [&] {
+        got = ::recv(fd, to.data() + at, to.size() - at, spin ? MSG_DONTWAIT : 0);
+        return got >= 0 || errno != EAGAIN;
+      };
+      if (spin) {
+        spin_until(receive);
+      } else {
+        receive();
+      }
+      if (got <= 0) return false;
+      at += std::size_t(got);
+    }
+    return true;
+  }
+
+  const ChannelOptions options_;
+  const Buffer payload_;
+  const Buffer answer_{options_.message.piece_bytes};
+  SocketPair pair_;
+  std::atomic<std::uint32_t> received_{0};
+  std::jthread far_thread_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> make_socket_channel(const ChannelOptions& options) {
+  return std::make_unique<SocketChannel>(options);
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,205 @@
+#include "bench/step_rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/bound.h"
+#include "bench/link_rates.h"
+#include "bench/roof.h"
+#include "bench/train_run.h"
+#include "paceline/error.h"
+
+namespace paceline::bench {
+namespace {
+
+constexpr double kMillisPerSecond = 1e3, kMicrosPerSecond = 1e6;
+const char* const kSeconds = "5";
+
+int workers_of(const Cluster& cluster) {
+  return cluster.role == Cluster::Role::kLauncher ? cluster.local_workers : cluster.workers();
+}
+
+// The tasks of a cluster share all cores.
+int threads_of(const Cluster& cluster) {
+  return !cluster.distributed() && cluster.threads > 0 ? cluster.threads : cores_of_machine();
+}
+
+// What moves the bytes between the tasks of one host. A link that maps memory moves none.
+std::string moving_link(const Cluster& cluster) {
+  if (!cluster.distributed()) return "";
+  if (cluster.link != "auto") return cluster.link == "shm" ? "" : cluster.link;
+  return std::ranges::count(link_kinds(), "shm") > 0 ? "" : "tcp";
+}
+
+void check(const StepCase& one) {
+  if (one.cluster.role == Cluster::Role::kTask) {
+    throw Error(ErrorCode::kUsage, "bench step starts all tasks itself: give --ps and --workers");
+  }
+  if (one.cluster.device.kind != "cpu") {
+    throw Error(ErrorCode::kUsage, fmt::format("--device {}: bench step knows no bound for it",
+                                               one.cluster.device.kind));
+  }
+}
+
+std::vector<std::string> train_arguments(const StepCase& one, bool trains) {
+  std::vector<std::string> arguments = one.arguments;
+  arguments.insert(arguments.begin(), "train");
+  const bool ends = std::ranges::any_of(arguments, [](const std::string& argument) {
+    return argument.starts_with("--seconds") || argument.starts_with("--steps") ||
+           argument.starts_with("--epochs");
+  });
+  if (trains && !ends) arguments.insert(arguments.end(), {"--seconds", kSeconds});
+  return arguments;
+}
+
+/// The runs of one case, each with the roof of its own moment.
+class StepRuns {
+ public:
+  StepRuns(Recorder& recorder, const StepCase& one)
+      : recorder_(recorder), case_(one), steps_(one.model->step_graphs(one.options)) {
+    for (const models::StepGraph& step : steps_) work_.push_back(step_work(step));
+    const std::string link = moving_link(one.cluster);
+    const double rate = link.empty() ? 0 : link_rate(link, recorder.repeats());
+    // Made anew each time: its arrays must be gone while a run is under way.
+    const auto roof = [&] { return RoofMeter(threads_of(one.cluster), rate).measure(); };
+    const auto arguments = train_arguments(one, trains());
+    for (int i = 0; i < recorder.repeats(); ++i) {
+      recorder.progress(fmt::format("{}, {} of {}", one.name(), i + 1, recorder.repeats()));
+      roofs_.push_back(roof());
+      runs_.push_back(run_train(arguments));
+    }
+    roofs_.push_back(roof());
+  }
+
+  void record() const {
+    if (trains()) {
+      record_training();
+    } else {
+      for (std::size_t i = 0; i < steps_.size(); ++i) record_section(i);
+    }
+    record_roof();
+    if (!case_.cluster.distributed() && trains()) record_memory();
+  }
+
+ private:
+  bool trains() const { return steps_.front().training.has_value(); }
+
+  std::string detail(const std::string& what) const {
+    return fmt::format("{}: {}", case_.name(), what);
+  }
+
+  // The roof before and after a run, as one.
+  Bound bound(std::size_t step, std::size_t run) const {
+    const Bound before = bound_of(work_[step], roofs_[run]);
+    const Bound after = bound_of(work_[step], roofs_[run + 1]);
+    return {(before.ops + after.ops) / 2, (before.rules + after.rules) / 2,
+            (before.link + after.link) / 2};
+  }
+
+  template <typename F>
+  std::vector<double> of_runs(const F& value) const {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < runs_.size(); ++i) values.push_back(value(i));
+    return values;
+  }
+
+  void record_training() const {
+    recorder_.add(
+        figure_beside(case_.name(), "steps/s",
+                      of_runs([&](std::size_t i) { return total_steps_per_s(runs_[i].report); }),
+                      "bound", of_runs([&](std::size_t i) { return 1 / bound(0, i).total(); })));
+    recorder_.add(figure_of(detail(runs_[0].report.tasks[0].unit), "/s",
+                            of_runs([&](std::size_t i) { return examples_per_s(i); })));
+    record_bound(0);
+  }
+
+  double examples_per_s(std::size_t run) const {
+    double total = 0;
+    for (const TaskReport& task : runs_[run].report.tasks) total += task.examples_per_s.value_or(0);
+    return total;
+  }
+
+  void record_bound(std::size_t step) const {
+    const auto part = [&](const char* name, double Bound::*member) {
+      recorder_.add(figure_of(
+          detail(fmt::format("bound, {}", name)), "ms",
+          of_runs([&](std::size_t i) { return bound(step, i).*member * kMillisPerSecond; })));
+    };
+    part("ops", &Bound::ops);
+    part("rules", &Bound::rules);
+    part("link", &Bound::link);
+  }
+
+  void record_section(std::size_t step) const {
+    const std::string& section = steps_[step].section;
+    for (const char* key : {"local_us", "remote_us", "added_us"}) {
+      if (!value_of(0, section, key)) continue;
+      const std::string name = fmt::format("{}, {}", section, key);
+      const auto values = of_runs([&](std::size_t i) { return *value_of(i, section, key); });
+      if (key == std::string("remote_us")) {
+        recorder_.add(figure_beside(name, "us", values, "bound", of_runs([&](std::size_t i) {
+                                      return bound(step, i).total() * kMicrosPerSecond;
+                                    })));
+      } else {
+        recorder_.add(figure_of(name, "us", values));
+      }
+    }
+  }
+
+  std::optional<double> value_of(std::size_t run, const std::string& section,
+                                 const std::string& key) const {
+    for (const ReportSection& each : runs_[run].report.sections) {
+      if (each.name != section) continue;
+      for (const auto& [name, value] : each.values) {
+        if (name == key) return value;
+      }
+    }
+    return {};
+  }
+
+  void record_roof() const {
+    std::vector<double> products, memory;
+    for (const Roof& roof : roofs_) {
+      products.push_back(roof.flops_per_s / 1e9);
+      memory.push_back(roof.bytes_per_s / 1e9);
+    }
+    recorder_.add(figure_of(detail("roof, products"), "GFLOP/s", products));
+    recorder_.add(figure_of(detail("roof, memory update"), "GB/s", memory));
+    if (roofs_[0].link_bytes_per_s > 0) {
+      recorder_.add(figure_of(detail("roof, link"), "GB/s", {roofs_[0].link_bytes_per_s / 1e9}));
+    }
+  }
+
+  void record_memory() const {
+    constexpr double kMega = 1e6;
+    const double needed = work_[0].memory() / kMega;
+    recorder_.add(figure_beside(detail("peak memory"), "MB",
+                                of_runs([&](std::size_t i) { return runs_[i].peak_bytes / kMega; }),
+                                "variables + slots + gradients + activations",
+                                std::vector<double>(runs_.size(), needed)));
+  }
+
+  Recorder& recorder_;
+  const StepCase& case_;
+  std::vector<models::StepGraph> steps_;
+  std::vector<StepWork> work_;
+  std::vector<Roof> roofs_;  // one more than runs
+  std::vector<TrainRun> runs_;
+};
+
+}  // namespace
+
+std::string StepCase::name() const {
+  if (!cluster.distributed()) return std::string(model->name()) + ", one process";
+  const int workers = workers_of(cluster);
+  return fmt::format("{}, {} ps + {} worker{}", model->name(), cluster.local_ps, workers,
+                     workers == 1 ? "" : "s");
+}
+
+void measure_step(Recorder& recorder, const StepCase& one) {
+  check(one);
+  StepRuns(recorder, one).record();
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,29 @@
+// The case `step`: a workload in a cluster's shape, beside the least that it could take.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/recorder.h"
+#include "models/model.h"
+
+namespace paceline::bench {
+
+struct StepCase {
+  const models::Model* model = nullptr;
+  models::ModelOptions options;
+  Cluster cluster;
+  /// Of `paceline train`, the model first; what ends the run may be missing (then 5 seconds do).
+  std::vector<std::string> arguments;
+
+  /// "mlp, 1 ps + 4 workers".
+  std::string name() const;
+};
+
+/// Runs the case as often as the recorder says, with the roof measured before each run and after
+/// the last. Figures: steps/s of all workers beside the bound's, the bound's parts, examples/s, the
+/// roof; of one process also its memory beside variables, slots, gradients and activations; of
+/// fetch the times of its report.
+void measure_step(Recorder& recorder, const StepCase& one);
+
+}  // namespace paceline::bench

@@ -1,0 +1,21 @@
+// Times of calls: each value is the mean of as many calls as make the clock's own cost vanish.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+namespace paceline::bench {
+
+using Call = std::function<void()>;
+
+/// Seconds of one call, `repeats` times. The first call is not timed; each repeat takes at least
+/// `least_seconds` and one call.
+std::vector<double> time_calls(int repeats, double least_seconds, const Call& call);
+
+struct PairedTimes {
+  std::vector<double> first, second;  // seconds of one call; [i] of both were measured in turn
+};
+/// The same of two calls that alternate, repeat by repeat.
+PairedTimes time_in_turn(int repeats, double least_seconds, const Call& first, const Call& second);
+
+}  // namespace paceline::bench

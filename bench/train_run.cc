@@ -1,0 +1,73 @@
+#include "bench/train_run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "bench/temporary_folder.h"
+#include "paceline/error.h"
+
+namespace paceline::bench {
+namespace {
+
+const char* const kThisProgram = "/proc/self/exe";
+
+// Without standard output; errors are the user's to read.
+pid_t start(std::vector<std::string>& arguments) {
+  std::vector<char*> words;
+  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  pid_t pid = -1;
+  const int failed = posix_spawn(&pid, kThisProgram, &actions, nullptr, words.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed == 0) return pid;
+  throw Error(ErrorCode::kUnavailable, fmt::format("[bench] cannot start {}", arguments[1]));
+}
+
+// A started program counts the memory of the one that started it as its own peak, until it has
+// more.
+void forget_own_peak() { std::ofstream("/proc/self/clear_refs") << '5'; }
+
+rusage wait_for(pid_t pid, const std::string& what) {
+  int status = 0;
+  rusage usage{};
+  while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return usage;
+  throw Error(ErrorCode::kFailedPrecondition, fmt::format("[bench] {} failed", what));
+}
+
+}  // namespace
+
+TrainRun run_train(std::vector<std::string> arguments) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("report.json");
+  arguments.insert(arguments.begin(), "paceline");
+  arguments.insert(arguments.end(), {"--report", path});
+  forget_own_peak();
+  const rusage usage = wait_for(start(arguments), fmt::format("{}", fmt::join(arguments, " ")));
+  return {read_report(path), double(usage.ru_maxrss) * 1024};
+}
+
+double total_steps_per_s(const Report& report) {
+  double total = 0;
+  for (const TaskReport& task : report.tasks) {
+    if (!task.task.starts_with("worker")) continue;
+    if (!task.steps_per_s) {
+      throw Error(ErrorCode::kFailedPrecondition,
+                  fmt::format("[bench] {} made no timed step: give it more --seconds", task.task));
+    }
+    total += *task.steps_per_s;
+  }
+  return total;
+}
+
+}  // namespace paceline::bench

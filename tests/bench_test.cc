@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Bench, ListsItsCases) {
+  const Finished run = run_paceline({"bench", "--list"});
+  EXPECT_EQ(run.status, 0);
+  for (const char* name : {"roof", "links", "rules", "kernels", "executor", "step"}) {
+    EXPECT_THAT(run.output, HasSubstr(std::string("  ") + name + " "));
+  }
+}
+
+TEST(Bench, HelpTeachesByExample) {
+  const Finished run = run_paceline({"bench", "--help"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.output, AllOf(HasSubstr("--json FILE"), HasSubstr("--repeat N"),
+                                HasSubstr("paceline bench step mlp --ps 1 --workers 4")));
+  EXPECT_THAT(run_paceline({"bench", "step", "mlp", "--help"}).output,
+              HasSubstr("paceline bench step mlp"));
+}
+
+TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
+  const auto refused = [](const std::vector<std::string>& arguments, const std::string& why) {
+    const Finished run = run_paceline(arguments);
+    EXPECT_EQ(run.status, 2) << run.output;
+    EXPECT_THAT(run.output, HasSubstr(why));
+  };
+  refused({"bench", "kernel"}, "unknown case 'kernel'; did you mean 'kernels'?");
+  refused({"bench", "links", "step", "mpl"}, "unknown model 'mpl': did you mean mlp?");
+  refused({"bench", "--repeats", "3"}, "did you mean '--repeat'?");
+  refused({"bench", "roof", "--repeat", "0"}, "--repeat 0");
+  refused({"bench", "step", "mlp", "--hiden", "3"}, "did you mean '--hidden'?");
+  refused({"bench", "step", "mlp", "--device", "sim", "--sim-step-ms", "1"}, "--device sim");
+}
+
+TEST(Bench, AFileThatCannotBeWrittenIsRefusedBeforeAnythingIsMeasured) {
+  const Finished run = run_paceline({"bench", "roof", "--json", "/nowhere/figures.json"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.output, HasSubstr("--json /nowhere/figures.json"));
+}
+
+nlohmann::json figures_of(std::vector<std::string> arguments) {
+  const TemporaryFolder folder;
+  arguments.insert(arguments.end(), {"--repeat", "2", "--json", folder.path("figures.json")});
+  const Finished run = run_paceline(arguments);
+  EXPECT_EQ(run.status, 0) << run.output;
+  return nlohmann::json::parse(std::ifstream(folder.path("figures.json")))["figures"];
+}
+
+const nlohmann::json* find(const nlohmann::json& figures, const std::string& name) {
+  for (const auto& figure : figures) {
+    if (figure["name"] == name) return &figure;
+  }
+  return nullptr;
+}
+
+TEST(Bench, StepPutsAWorkloadBesideItsBound) {
+  const auto figures = figures_of({"bench", "step", "mlp", "--hidden", "16", "--batch", "4",
+                                   "--steps", "40", "--threads", "1"});
+  const nlohmann::json* speed = find(figures, "mlp, one process");
+  ASSERT_NE(speed, nullptr);
+  EXPECT_EQ((*speed)["unit"], "steps/s");
+  EXPECT_GT((*speed)["value"]["median"], 0);
+  EXPECT_EQ((*speed)["beside"]["what"], "bound");
+  EXPECT_GT((*speed)["beside"]["value"]["median"], 0);
+  const nlohmann::json* memory = find(figures, "mlp, one process: peak memory");
+  ASSERT_NE(memory, nullptr);
+  // The roof's own arrays, 256 MiB, are not counted as the run's.
+  EXPECT_LT((*memory)["value"]["median"], 250);
+}
+
+TEST(Bench, StepOfAClusterCountsAllWorkersAndTheLink) {
+  const auto figures = figures_of({"bench", "step", "mlp", "--hidden", "16", "--steps", "60",
+                                   "--link", "tcp", "--ps", "1", "--workers", "2"});
+  EXPECT_NE(find(figures, "mlp, 1 ps + 2 workers"), nullptr);
+  const nlohmann::json* link = find(figures, "mlp, 1 ps + 2 workers: bound, link");
+  ASSERT_NE(link, nullptr);
+  EXPECT_GT((*link)["value"]["median"], 0);
+}
+
+TEST(Bench, StepOfFetchHasTheTimesOfItsShapes) {
+  const auto figures =
+      figures_of({"bench", "step", "fetch", "--set", "steps=5", "--ps", "1", "--workers", "1"});
+  EXPECT_NE(find(figures, "fetch/128,32,256, remote_us"), nullptr);
+  EXPECT_NE(find(figures, "fetch/256,128,64, added_us"), nullptr);
+}
+
+}  // namespace
+}  // namespace paceline::testing

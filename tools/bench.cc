@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <optional>
+
+#include "bench/cases.h"
+#include "bench/roof.h"
+#include "bench/step_rates.h"
+#include "bench/temporary_folder.h"
+#include "cluster/cluster_reader.h"
+#include "kernels/cpu/instruction_set.h"
+#include "paceline/error.h"
+#include "paceline/text.h"
+#include "paceline/version.h"
+#include "tools/subcommand.h"
+#include "tools/train_flags.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::int64_t kRepeats = 9, kMostRepeats = 1000;
+constexpr std::int64_t kWordsOfText = 1'000'000;
+
+/// What `step` measures when no model is named.
+const Arguments kUsualSteps[] = {
+    {"mlp"}, {"mlp", "--ps", "1", "--workers", "1"}, {"mlp", "--ps", "1", "--workers", "4"},
+    {"ptb"}, {"ptb", "--ps", "1", "--workers", "2"}, {"fetch", "--ps", "1", "--workers", "1"},
+};
+
+std::string cases_text() {
+  std::string text;
+  for (const bench::Case& each : bench::all_cases()) {
+    text += fmt::format("  {:<10}{}\n", each.name, each.help);
+  }
+  return text;
+}
+
+CommandLine bench_flags() {
+  return {
+      "paceline bench",
+      "paceline bench [CASE…] [step MODEL [flags of paceline train MODEL]] [--json FILE] …\n\n"
+      "Measures this machine and Paceline on it. Every figure is the median of repeats, with "
+      "its first and third quartile; what is compared alternates.\n\nCases (all without one):\n" +
+          cases_text(),
+      R"(Bound and roof:
+  The roof is what this machine does at best: plain oneDNN products and passes over memory.
+  The bound is the time of a step whose FLOPs, memory traffic and bytes on links all run at the
+  roof; it follows from the graph. A ratio of 0.9 × bound leaves a tenth to be gained.
+
+Examples:
+  paceline bench roof
+  paceline bench links rules --repeat 21 --json figures.json
+  paceline bench step mlp --threads 2
+  paceline bench step mlp --ps 1 --workers 4 --seconds 10
+  paceline bench step ptb --data text --size medium
+
+Run nothing else meanwhile. docs/benchmarks.md has the layout of --json.)",
+      {{"--list", "", "Print the cases and end", "Flags"},
+       {"--json", "FILE", "Write every figure there too", "Flags"},
+       {"--repeat", "N", fmt::format("Repeats of every figure (default {})", kRepeats), "Flags"}}};
+}
+
+/// The command line, taken apart.
+struct BenchArguments {
+  Arguments own;                   // flags of bench
+  std::vector<std::string> cases;  // by name
+  Arguments step;                  // a model with its flags; may be empty
+};
+
+bool is_case(const std::string& word) {
+  return std::ranges::count(bench::all_cases(), word, &bench::Case::name) > 0;
+}
+
+bool is_own_flag_with_value(const std::string& argument) {
+  return argument == "--json" || argument == "--repeat";
+}
+
+BenchArguments take_apart(const Arguments& arguments) {
+  BenchArguments parts;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const bool in_step = !parts.step.empty();
+    if (argument.starts_with("--json=") || argument.starts_with("--repeat=")) {
+      parts.own.push_back(argument);
+    } else if (is_own_flag_with_value(argument)) {
+      parts.own.push_back(argument);
+      if (i + 1 < arguments.size()) parts.own.push_back(arguments[++i]);
+    } else if (in_step) {
+      parts.step.push_back(argument);
+    } else if (argument.starts_with('-')) {
+      parts.own.push_back(argument);
+    } else if (!parts.cases.empty() && parts.cases.back() == "step" && !is_case(argument)) {
+      parts.step.push_back(argument);
+    } else {
+      parts.cases.push_back(argument);
+    }
+  }
+  return parts;
+}
+
+/// Text for models that need some, generated when none is named.
+class GeneratedText {
+ public:
+  const std::string& folder() {
+    if (!folder_) {
+      folder_.emplace();
+      generate_corpus(folder_->path(), kWordsOfText, 1);
+    }
+    return folder_->path();
+  }
+
+ private:
+  std::optional<bench::TemporaryFolder> folder_;
+};
+
+/// Nothing when only the help was asked for.
+std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& text) {
+  const models::Model& model = models::find_model(arguments.front());
+  CommandLine line = train_flags(model);
+  line.name = fmt::format("paceline bench step {}", model.name());
+  const auto values = parse(line, {arguments.begin() + 1, arguments.end()});
+  if (!values) return {};
+  bench::StepCase one{&model, read_model_options(*values), read_cluster(*values), arguments};
+  if (one.options.data.empty() && std::ranges::count(model.flags(), "data") > 0) {
+    one.options.data = text.folder();
+    one.arguments.insert(one.arguments.end(), {"--data", one.options.data});
+  }
+  model.check(one.cluster, read_run_options(*values), one.options);
+  return one;
+}
+
+/// Read before anything is measured: a mistake in the last flag must not cost the first figures.
+std::optional<std::vector<bench::StepCase>> read_steps(const BenchArguments& arguments,
+                                                       GeneratedText& text) {
+  std::vector<Arguments> lines(std::begin(kUsualSteps), std::end(kUsualSteps));
+  if (!arguments.step.empty()) lines = {arguments.step};
+  std::vector<bench::StepCase> steps;
+  for (const Arguments& line : lines) {
+    std::optional<bench::StepCase> step = read_step(line, text);
+    if (!step) return {};
+    steps.push_back(std::move(*step));
+  }
+  return steps;
+}
+
+std::string today() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[sizeof "2000-01-01"];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
+}
+
+bench::Circumstances circumstances(const Arguments& arguments, int repeats) {
+  return {.command = fmt::format("paceline bench {}", fmt::join(arguments, " ")),
+          .date = today(),
+          .processor = processor_name(),
+          .paceline = version_and_commit(),
+          .onednn = onednn_version(),
+          .cores = bench::cores_of_machine(),
+          .repeats = repeats};
+}
+
+std::ofstream open_json(const std::string& path, std::ios::openmode mode) {
+  std::ofstream file(path, mode);
+  if (!file) throw Error(ErrorCode::kNotFound, fmt::format("--json {}: cannot be written", path));
+  return file;
+}
+
+void measure(bench::Recorder& recorder, const std::vector<const bench::Case*>& cases,
+             const std::vector<bench::StepCase>& steps) {
+  for (const bench::Case* each : cases) {
+    recorder.begin(std::string(each->name));
+    if (each->measure != nullptr) {
+      each->measure(recorder);
+      continue;
+    }
+    for (const bench::StepCase& step : steps) bench::measure_step(recorder, step);
+  }
+}
+
+}  // namespace
+
+int bench_command(const Arguments& arguments) {
+  const BenchArguments parts = take_apart(arguments);
+  const std::optional<FlagValues> values = parse(bench_flags(), parts.own);
+  if (!values) return 0;
+  if (values->given("--list")) {
+    fmt::print("{}", cases_text());
+    return 0;
+  }
+  const auto repeats = int(values->whole_number("--repeat", 1, kMostRepeats).value_or(kRepeats));
+  std::vector<const bench::Case*> cases;
+  for (const std::string& name : parts.cases) cases.push_back(&bench::find_case(name));
+  if (cases.empty()) {
+    for (const bench::Case& each : bench::all_cases()) cases.push_back(&each);
+  }
+  GeneratedText text;
+  std::optional<std::vector<bench::StepCase>> steps(std::in_place);
+  const auto is_step = [](const bench::Case* each) { return each->measure == nullptr; };
+  if (std::ranges::any_of(cases, is_step)) steps = read_steps(parts, text);
+  if (!steps) return 0;
+  const std::string json = values->text("--json");
+  if (!json.empty()) open_json(json, std::ios::app);
+  const bench::Circumstances where = circumstances(arguments, repeats);
+  fmt::print("{}, {} cores; {}; median of {} and quartiles\n\n", where.processor, where.cores,
+             where.date, repeats);
+  bench::Recorder recorder(repeats);
+  measure(recorder, cases, *steps);
+  if (!json.empty()) open_json(json, std::ios::trunc) << to_json(where, recorder.tables());
+  return 0;
+}
+
+}  // namespace paceline
