@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "paceline/dtype.h"
+
 namespace paceline {
 
 class Interrupt;
@@ -50,6 +52,9 @@ struct Cluster {
   int local_ps = 0, local_workers = 0;  // the launcher's
   DeviceChoice device;
   int threads = 0;  // 0: all cores
+  /// What matrix products are computed in: kFloat32, or kBFloat16 with sums in float32. Variables,
+  /// slots, contributions, losses and norms are float32 either way.
+  DType precision = DType::kFloat32;
   double join_timeout_s = 300;
   bool stop_on_failure = true;  // --on-failure stop|continue
   bool show_placement = false;

@@ -192,6 +192,16 @@ DeviceChoice read_device(const FlagValues& values) {
   return device;
 }
 
+DType read_precision(const FlagValues& values) {
+  if (values.text("--precision") == "float16") {
+    refuse_flag("--precision", "float16",
+                "its gradients underflow without loss scaling, which is not there yet; bfloat16 is "
+                "as fast and needs none");
+  }
+  const std::optional<std::string> name = values.choice("--precision", {"float32", "bfloat16"});
+  return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
+}
+
 void read_strategy(const FlagValues& values, Cluster& cluster) {
   const std::optional<std::string> strategy = values.choice("--strategy", {"async"});
   if (strategy && !cluster.distributed()) {
@@ -251,6 +261,7 @@ Cluster read_cluster(const FlagValues& values) {
   const bool own_device = values.text("--device").find(':') == std::string::npos;
   if (cluster.role == Cluster::Role::kLauncher && own_device) cluster.device.index = -1;
   if (cluster.distributed()) cluster.cluster_id = read_cluster_id(values, cluster);
+  cluster.precision = read_precision(values);
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";

@@ -118,6 +118,12 @@ TEST(Flags, Devices) {
   EXPECT_EQ(read("--device sim --sim-step-ms 3.5").cluster.device.index, 0);
 }
 
+TEST(Flags, Precision) {
+  EXPECT_EQ(read("").cluster.precision, DType::kFloat32);
+  EXPECT_EQ(read("--precision float32").cluster.precision, DType::kFloat32);
+  EXPECT_EQ(read("--precision bfloat16").cluster.precision, DType::kBFloat16);
+}
+
 struct BadLine {
   const char* text;
   const char* said;
@@ -180,6 +186,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--device sim --sim-step-ms 0", "--sim-step-ms 0: must be a number above 0"},
         BadLine{"--device sim --sim-step-ms 3 --sim-gflops 3", "cannot both be given"},
         BadLine{"--threads 0", "--threads 0: must be a whole number from 1 to 1024"},
+        BadLine{"--precision float16", "without loss scaling, which is not there yet; bfloat16"},
+        BadLine{"--precision float64", "--precision float64: must be one of float32, bfloat16"},
         BadLine{"--steps 0", "--steps 0: must be a whole number from 1 on"},
         BadLine{"--steps 1e3", "--steps 1e3: must be a whole number"},
         BadLine{"--steps 99999999999999999999", "must be a whole number"},

@@ -41,6 +41,8 @@ std::vector<Flag> cluster_flags() {
       {"--sim-gflops", "G", "Or: how many GFLOP/s sim makes", kDevice},
       {"--threads", "T", "Threads that compute, in each task (default: the tasks share all cores)",
        kDevice},
+      {"--precision", "float32|bfloat16",
+       "What matrix products are computed in; variables stay float32 (default float32)", kDevice},
       {"--launched", "", "", ""},
   };
 }

@@ -1,4 +1,5 @@
-// The rewriting passes, one a file. Each gives a new graph in which the roots have the same values.
+// The rewriting passes, one a file. Each gives a new graph in which the roots have the same values
+// (with_bfloat16_products: to the precision that was asked for).
 #pragma once
 
 #include "graph/copy.h"
@@ -11,6 +12,8 @@ RewrittenGraph without_dead_nodes(const RewriteSource& source);
 RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);
 /// Of several nodes with the same op, inputs and attributes one is left.
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
+/// matmul, lstm and lstm_grad in float32 read their operands rounded to bfloat16: one cast a value.
+RewrittenGraph with_bfloat16_products(const RewriteSource& source);
 /// bias, then an activation that alone reads it, become bias_activation.
 RewrittenGraph with_fused_bias(const RewriteSource& source);
 /// Trees of element-wise ops become fused_elementwise; see fused_program.h.

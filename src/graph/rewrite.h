@@ -21,6 +21,9 @@ struct RewriteOptions {
   bool fold_constants = true;
   bool merge_common = true;
   bool fuse = true;  // bias + activation, and element-wise chains
+  /// Operands of matrix products are rounded to bfloat16 and summed in float32; all else, the
+  /// contributions too, stays float32.
+  bool bfloat16_products = false;
 };
 
 struct RewrittenGraph {
@@ -30,7 +33,8 @@ struct RewrittenGraph {
 
 /// Copies what `roots` and the graph's assignments need (dead nodes are left out; all assignments
 /// are kept when `keep_assignments`) and applies the passes. Inputs, variables and locals keep
-/// their names. `evaluator` may be null: nothing is folded then. Roots keep their exact values.
+/// their names. `evaluator` may be null: nothing is folded then. Roots keep their exact values
+/// (unless bfloat16_products).
 RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool keep_assignments,
                        const RewriteOptions& options, ConstantEvaluator* evaluator);
 

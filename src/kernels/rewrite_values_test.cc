@@ -48,10 +48,11 @@ class RewriteValuesTest : public testing::Test {
     return roots;
   }
   /// Rewrites; the roots keep their values to `tolerance` of their largest element.
-  RewrittenGraph rewritten(const std::vector<Value>& roots, double tolerance) {
+  RewrittenGraph rewritten(const std::vector<Value>& roots, double tolerance,
+                           const RewriteOptions& options = {}) {
     const std::unique_ptr<Device> device = make_device({}, clock_);
     KernelConstantEvaluator evaluator(*device);
-    RewrittenGraph result = rewrite(graph_, roots, true, {}, &evaluator);
+    RewrittenGraph result = rewrite(graph_, roots, true, options, &evaluator);
     const std::vector<Tensor> before = evaluate_graph(roots, feeds(), *device);
     const std::vector<Tensor> after = evaluate_graph(result.roots, feeds(), *device);
     for (std::size_t i = 0; i < roots.size(); ++i) {
@@ -112,6 +113,37 @@ TEST_F(RewriteValuesTest, OfALanguageModelWithItsGradients) {
   const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1}, {.clip_norm = 5})), 1e-6);
   EXPECT_EQ(result.graph->assignments().size(), 2U);
   EXPECT_EQ(count(*result.graph, "dropout"), 2U);
+}
+
+TEST_F(RewriteValuesTest, ProductsInBfloat16ReadEachValueCastOnce) {
+  const Value x = graph_.input("x", {5, 7}), y = graph_.input("y", {5, 3});
+  const Value h = relu(dense(x, 11, "layer1"));
+  const Value loss = mean_squared_error(tanh(dense(h, 3, "layer2")), y);
+  RewriteOptions options;
+  options.bfloat16_products = true;
+  const std::vector<Value> roots = roots_of(minimize(loss, Adam{}, {.clip_norm = 1}));
+  const RewrittenGraph result = rewritten(roots, 0.02, options);
+  EXPECT_EQ(count(*result.graph, "matmul"), 0U);
+  // Two forwards, two by the weights, one by h.
+  EXPECT_EQ(count(*result.graph, "matmul_bfloat16"), 5U);
+  // x, h, two weights and the gradients of two products.
+  EXPECT_EQ(count(*result.graph, "cast"), 6U);
+  EXPECT_EQ(count(*result.graph, "bias_activation"), 2U);
+  for (const Value& root : result.roots) EXPECT_EQ(root.dtype(), DType::kFloat32);
+}
+
+TEST_F(RewriteValuesTest, ProductsOfAnLstmInBfloat16) {
+  const Value x = graph_.input("x", {3, 2, 4}), zero = graph_.input("h", {2, 5});
+  const LstmOutput cells = lstm(x, zero, graph_.input("c", {2, 5}), graph_.variable("w", {9, 20}),
+                                graph_.variable("b", {20}));
+  RewriteOptions options;
+  options.bfloat16_products = true;
+  const auto roots = roots_of(minimize(reduce_sum(square(cells.outputs)), Sgd{1}));
+  const RewrittenGraph result = rewritten(roots, 0.02, options);
+  for (const auto& node : result.graph->nodes()) {
+    if (!node->op().name.starts_with("lstm")) continue;
+    EXPECT_TRUE(node->attributes().get<bool>("bfloat16_products")) << node->op().name;
+  }
 }
 
 TEST_F(RewriteValuesTest, OfChainsOfEveryElementwiseOp) {

@@ -8,9 +8,7 @@ namespace paceline {
 
 namespace {
 
-std::vector<ValueType> infer_matmul(const OpInputs& in) {
-  in.expect_count(2);
-  expect_one_float_type(in, 2);
+Shape product_shape(const OpInputs& in) {
   const Shape &a = in.shape(0), &b = in.shape(1);
   const bool transpose_a = in.attributes.get<bool>("transpose_a");
   const bool transpose_b = in.attributes.get<bool>("transpose_b");
@@ -18,7 +16,23 @@ std::vector<ValueType> infer_matmul(const OpInputs& in) {
     in.fail(fmt::format("cannot multiply {}{} by {}{}", a.str(), transpose_a ? "ᵀ" : "", b.str(),
                         transpose_b ? "ᵀ" : ""));
   }
-  return {{in.dtype(0), Shape{a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]}}};
+  return Shape{a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]};
+}
+
+std::vector<ValueType> infer_matmul(const OpInputs& in) {
+  in.expect_count(2);
+  expect_one_float_type(in, 2);
+  return {{in.dtype(0), product_shape(in)}};
+}
+
+// A sum of many products needs more digits than its factors have.
+std::vector<ValueType> infer_bfloat16_matmul(const OpInputs& in) {
+  in.expect_count(2);
+  for (int i = 0; i < 2; ++i) {
+    if (in.dtype(i) == DType::kBFloat16) continue;
+    in.fail(fmt::format("input {} is {}; bfloat16 is needed", i, in.types[std::size_t(i)].str()));
+  }
+  return {{DType::kFloat32, product_shape(in)}};
 }
 
 std::vector<Gradient> matmul_gradient(const Node& node, std::span<const Value> output_gradients) {
@@ -47,6 +61,13 @@ void add_matmul_ops(OpRegistry& ops) {
   op.gradient = matmul_gradient;
   op.cost = matmul_cost;
   ops.add(std::move(op));
+
+  Op bfloat16;
+  bfloat16.name = "matmul_bfloat16";
+  bfloat16.infer = infer_bfloat16_matmul;
+  bfloat16.no_gradient = "it is made by lowering the precision, after differentiation";
+  bfloat16.cost = matmul_cost;
+  ops.add(std::move(bfloat16));
 }
 
 Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {

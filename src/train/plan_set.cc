@@ -23,6 +23,7 @@ PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
   request.graph = &training.graph();
   request.fetches.assign(watch.begin(), watch.end());
   request.training = &training;
+  request.rewrite = parts_.rewrite;
   TrainPlan train;
   train.plan = make_plan(request, parts_.store.variables(), parts_.device);
   train.executor = std::make_unique<Executor>(
@@ -42,6 +43,7 @@ ReadPlan& PlanSet::read_plan(StepKind kind, const Graph& graph, std::span<const 
   request.graph = &graph;
   request.fetches.assign(fetches.begin(), fetches.end());
   request.run_assignments = !keep_locals;
+  request.rewrite = parts_.rewrite;
   entries_.push_back({kind, &graph, request.fetches, make_read_plan(kind, request)});
   return *entries_.back().plan;
 }

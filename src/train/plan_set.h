@@ -35,6 +35,7 @@ class PlanSet {
     VariableSnapshot& snapshot;
     StepAccount& step_account;        // of train and fetch steps
     StepAccount& evaluation_account;  // of evaluations
+    RewriteOptions rewrite = {};
   };
   explicit PlanSet(const Parts& parts) : parts_(parts) {}
 

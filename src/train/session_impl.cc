@@ -1,5 +1,6 @@
 #include "train/session_impl.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 #include "train/initial_values.h"
 
@@ -93,8 +95,8 @@ void Session::Impl::make_parts() {
                               variables);
   job->initialise([&] { return initial_values(*graphs[0], variables, run_options.seed); });
   snapshot = std::make_unique<VariableSnapshot>(job->store());
-  plans = std::make_unique<PlanSet>(
-      PlanSet::Parts{job->store(), *device, *snapshot, account, evaluation_account});
+  plans = std::make_unique<PlanSet>(PlanSet::Parts{job->store(), *device, *snapshot, account,
+                                                   evaluation_account, rewrite_options()});
   if (options.examples_per_step == 0) {
     options.examples_per_step = first_dimension_of_inputs(*graphs[0]);
   }
@@ -103,6 +105,22 @@ void Session::Impl::make_parts() {
   rates = std::make_unique<LearningRates>(job->store().variables(),
                                           training.has_value() ? &*training : nullptr);
   if (training.has_value()) make_loop();
+}
+
+RewriteOptions Session::Impl::rewrite_options() {
+  RewriteOptions rewrite;
+  if (cluster.precision == DType::kFloat32) return rewrite;
+  if (cluster.precision != DType::kBFloat16) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[session] cannot compute in {}: float32 or bfloat16",
+                            name_of(cluster.precision)));
+  }
+  if (cluster.is_chief() && cluster.device.kind == "cpu" && !can_multiply_bfloat16()) {
+    print("This machine has no instructions for bfloat16: it will not be faster than float32.",
+          false);
+  }
+  rewrite.bfloat16_products = true;
+  return rewrite;
 }
 
 void Session::Impl::make_loop() {

@@ -64,6 +64,8 @@ class Session::Impl {
  private:
   void make_parts();
   void make_loop();
+  /// By the precision that was asked for; says so when it will not be faster.
+  RewriteOptions rewrite_options();
   std::vector<VariableSpec> specs() const;
   void fail(const std::string& message);
   bool run_steps(Session& session, const std::function<void(Feed&)>& feed);

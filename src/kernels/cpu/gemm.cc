@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <dnnl.hpp>
 #include <vector>
 
@@ -17,11 +18,17 @@ namespace paceline {
 
 namespace {
 
-dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed,
-                          std::int64_t ld) {
+using DataType = dnnl::memory::data_type;
+
+DataType operand_type(const GemmShape& s) {
+  return s.operands == DType::kBFloat16 ? DataType::bf16 : DataType::f32;
+}
+
+dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed, std::int64_t ld,
+                          DataType type) {
   const dnnl::memory::dims strides =
       transposed ? dnnl::memory::dims{1, ld} : dnnl::memory::dims{ld, 1};
-  return {{rows, columns}, dnnl::memory::data_type::f32, strides};
+  return {{rows, columns}, type, strides};
 }
 
 [[noreturn]] void throw_failed(const GemmShape& s, const char* what) {
@@ -37,12 +44,12 @@ dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::engine& en
     sum.append_sum(1.0f);
     attributes.set_post_ops(sum);
   }
-  const dnnl::memory::desc b = s.packed_b
-                                   ? dnnl::memory::desc({s.k, s.n}, dnnl::memory::data_type::f32,
-                                                        dnnl::memory::format_tag::any)
-                                   : matrix(s.k, s.n, s.transpose_b, s.ldb);
-  const dnnl::matmul::desc desc(matrix(s.m, s.k, s.transpose_a, s.lda), b,
-                                matrix(s.m, s.n, false, s.ldc));
+  const DataType type = operand_type(s);
+  const dnnl::memory::desc b =
+      s.packed_b ? dnnl::memory::desc({s.k, s.n}, type, dnnl::memory::format_tag::any)
+                 : matrix(s.k, s.n, s.transpose_b, s.ldb, type);
+  const dnnl::matmul::desc desc(matrix(s.m, s.k, s.transpose_a, s.lda, type), b,
+                                matrix(s.m, s.n, false, s.ldc, DataType::f32));
   return {desc, attributes, engine};
 }
 
@@ -54,8 +61,12 @@ void clear(float* c, const GemmShape& s) {
 
 GemmShape GemmShape::packed(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a,
                             bool transpose_b, bool accumulate) {
-  return {m, n,         k, transpose_a, transpose_b, transpose_a ? m : k, transpose_b ? k : n,
-          n, accumulate};
+  GemmShape shape{m, n, k, transpose_a, transpose_b};
+  shape.lda = transpose_a ? m : k;
+  shape.ldb = transpose_b ? k : n;
+  shape.ldc = n;
+  shape.accumulate = accumulate;
+  return shape;
 }
 
 struct Gemm::State {
@@ -113,7 +124,8 @@ struct Gemm::State {
   // Where it lies in the packed B, in elements. How B is laid out depends on its own sides only,
   // so that one panel serves tiles of all heights.
   std::int64_t make_panel(std::int64_t from, std::int64_t columns) {
-    const dnnl::memory::desc plain = matrix(shape.k, columns, shape.transpose_b, shape.ldb);
+    const dnnl::memory::desc plain =
+        matrix(shape.k, columns, shape.transpose_b, shape.ldb, operand_type(shape));
     const dnnl::memory::desc packed =
         primitives[primitive_for(shape.m, columns)].desc.weights_desc();
     Panel panel{from,
@@ -126,7 +138,7 @@ struct Gemm::State {
         {{DNNL_ARG_FROM, panel.memories[0].get()}, {DNNL_ARG_TO, panel.memories[1].get()}}};
     packed_bytes += round_up(packed.get_size(), kBufferAlignment);
     panels.push_back(std::move(panel));
-    return std::int64_t(panels.back().to / sizeof(float));
+    return std::int64_t(panels.back().to / size_of(shape.operands));
   }
 
   void make_tile(TileRange rows, TileRange columns, std::int64_t b) {
@@ -173,14 +185,19 @@ struct Gemm::State {
     if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
   }
 
-  void run_tile(Tile& tile, const float* a, const float* b, float* c, std::byte* scratch) {
+  void run_tile(Tile& tile, const void* a, const void* b, float* c, std::byte* scratch) {
     execute(primitives[tile.primitive].primitive, tile,
-            {const_cast<float*>(a + tile.a), const_cast<float*>(b + tile.b), c + tile.c,
-             scratch + tile.scratch});
+            {element(a, tile.a), element(b, tile.b), c + tile.c, scratch + tile.scratch});
   }
 
-  void run_panel(Panel& panel, const float* b, std::byte* packed) {
-    execute(panel.primitive, panel, {const_cast<float*>(b + panel.from), packed + panel.to});
+  void run_panel(Panel& panel, const void* b, std::byte* packed) {
+    execute(panel.primitive, panel, {element(b, panel.from), packed + panel.to});
+  }
+
+  // oneDNN takes what it only reads as if it wrote it.
+  void* element(const void* of, std::int64_t index) const {
+    const auto* bytes = static_cast<const std::byte*>(of);
+    return const_cast<std::byte*>(bytes + index * std::int64_t(size_of(shape.operands)));
   }
 
   GemmShape shape;
@@ -209,7 +226,7 @@ Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 std::size_t Gemm::scratch_bytes() const { return state_->scratch_bytes; }
 std::size_t Gemm::packed_bytes() const { return state_->packed_bytes; }
 
-void Gemm::pack(const float* b, std::span<std::byte> packed) {
+void Gemm::pack(const void* b, std::span<std::byte> packed) {
   State& state = *state_;
   auto panel = [&](std::int64_t i) {
     state.run_panel(state.panels[std::size_t(i)], b, packed.data());
@@ -217,7 +234,7 @@ void Gemm::pack(const float* b, std::span<std::byte> packed) {
   state.pool.run_tiles(std::int64_t(state.panels.size()), TileFunction(panel));
 }
 
-void Gemm::run(const float* a, const float* b, float* c, std::span<std::byte> scratch) {
+void Gemm::run(const void* a, const void* b, float* c, std::span<std::byte> scratch) {
   State& state = *state_;
   if (state.shape.k == 0 && !state.shape.accumulate) clear(c, state.shape);
   auto tile = [&](std::int64_t i) {

@@ -1,5 +1,5 @@
-// Matrix products in float32 on plain row-major memory: oneDNN computes tiles, each on one thread,
-// and the threads of a pool claim them.
+// Matrix products into float32 on plain row-major memory: oneDNN computes tiles, each on one
+// thread, and the threads of a pool claim them.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/thread_pool.h"
+#include "paceline/dtype.h"
 
 namespace paceline {
 
@@ -18,7 +19,8 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool accumulate = false;
-  bool packed_b = false;  // B is given as Gemm::pack made it
+  bool packed_b = false;             // B is given as Gemm::pack made it
+  DType operands = DType::kFloat32;  // of A and B; or kBFloat16, where can_multiply_bfloat16()
 
   /// With rows that lie next to each other.
   static GemmShape packed(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a = false,
@@ -39,9 +41,9 @@ class Gemm {
   std::size_t packed_bytes() const;
   /// Copies B into the layout that is read fastest: worth it where several runs share one B and
   /// have few rows each. `packed`: packed_bytes() of memory, 64-byte aligned; then run's `b`.
-  void pack(const float* b, std::span<std::byte> packed);
+  void pack(const void* b, std::span<std::byte> packed);
   /// `scratch`: scratch_bytes() of memory, 64-byte aligned. C may not overlap A or B.
-  void run(const float* a, const float* b, float* c, std::span<std::byte> scratch);
+  void run(const void* a, const void* b, float* c, std::span<std::byte> scratch);
 
  private:
   struct State;

@@ -75,6 +75,11 @@ std::string_view onednn_instruction_set() {
   return name;
 }
 
+bool can_multiply_bfloat16() {
+  constexpr unsigned kNeeded = dnnl_cpu_isa_avx512_core_bf16;
+  return (unsigned(dnnl_get_effective_cpu_isa()) & kNeeded) == kNeeded;
+}
+
 bool limit_onednn_instruction_set(std::string_view name) {
   return dnnl_set_max_cpu_isa(onednn_limit(name)) == dnnl_success;
 }

@@ -20,6 +20,9 @@ bool limit_instruction_set(std::string_view name);
 std::string onednn_version();
 /// "avx512_core_bf16"; what oneDNN computes with.
 std::string_view onednn_instruction_set();
+/// Whether this machine has instructions for products of bfloat16, which oneDNN uses: about twice
+/// as fast as in float32. Without them oneDNN has no such products, or slow ones.
+bool can_multiply_bfloat16();
 /// The same limit for oneDNN, whose lowest is SSE4; false once it has computed anything.
 bool limit_onednn_instruction_set(std::string_view name);
 

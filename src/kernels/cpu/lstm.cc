@@ -6,7 +6,9 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/lstm_cells.h"
+#include "kernels/cpu/operand_cast.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/rounded_products.h"
 
 namespace paceline {
 
@@ -34,12 +36,24 @@ struct Sizes {
     shape.packed_b = true;
     return shape;
   }
-  /// The recurrent half of the weights.
-  const float* weights_h(const KernelCall& call) const {
-    return call.inputs[3].as<float>() + inputs * gates();
-  }
+  std::int64_t weights() const { return (inputs + hidden) * gates(); }
 
   std::int64_t steps, batch, inputs, hidden;
+};
+
+/// Parts of a kernel's scratch memory, one after another.
+class ScratchParts {
+ public:
+  explicit ScratchParts(std::span<std::byte> all) : rest_(all) {}
+  std::span<std::byte> take(std::size_t bytes) {
+    const std::span<std::byte> part = rest_.first(bytes);
+    rest_ = rest_.subspan(bytes);
+    return part;
+  }
+  std::span<std::byte> rest() const { return rest_; }
+
+ private:
+  std::span<std::byte> rest_;
 };
 
 class LstmKernel : public Kernel {
@@ -47,36 +61,43 @@ class LstmKernel : public Kernel {
   LstmKernel(const Node& node, ThreadPool& pool)
       : pool_(pool),
         s_(node),
+        cast_(rounds_products(node), pool),
         forget_bias_(float(node.attributes().get<double>("forget_bias"))),
-        from_x_(GemmShape::packed(s_.rows(), s_.gates(), s_.inputs), pool),
-        from_h_(s_.recurrent(false), pool) {}
+        from_x_(cast_.shape(GemmShape::packed(s_.rows(), s_.gates(), s_.inputs)), pool),
+        from_h_(cast_.shape(s_.recurrent(false)), pool) {}
 
   std::size_t scratch_bytes() const override {
-    return from_h_.packed_bytes() + std::max(from_x_.scratch_bytes(), from_h_.scratch_bytes());
+    return cast_.bytes(s_.weights()) + cast_.bytes(s_.rows() * s_.inputs) +
+           cast_.bytes(s_.state()) + from_h_.packed_bytes() +
+           std::max(from_x_.scratch_bytes(), from_h_.scratch_bytes());
   }
 
   void run(const KernelCall& call) override {
-    const std::span<std::byte> packed = call.scratch.first(from_h_.packed_bytes());
-    const std::span<std::byte> scratch = call.scratch.subspan(packed.size());
-    const float* weights = call.inputs[3].as<float>();
-    from_x_.run(call.inputs[0].as<float>(), weights, call.outputs[3].as<float>(), scratch);
-    from_h_.pack(s_.weights_h(call), packed);
-    const float* weights_h = reinterpret_cast<const float*>(packed.data());
-    for (std::int64_t t = 0; t < s_.steps; ++t) step(call, t, weights_h, scratch);
+    ScratchParts parts(call.scratch);
+    const void* weights =
+        cast_.cast(call.inputs[3].as<float>(), s_.weights(), parts.take(cast_.bytes(s_.weights())));
+    const std::int64_t elements = s_.rows() * s_.inputs;
+    const void* x =
+        cast_.cast(call.inputs[0].as<float>(), elements, parts.take(cast_.bytes(elements)));
+    const std::span<std::byte> h = parts.take(cast_.bytes(s_.state()));
+    const std::span<std::byte> packed = parts.take(from_h_.packed_bytes());
+    from_x_.run(x, weights, call.outputs[3].as<float>(), parts.rest());
+    from_h_.pack(cast_.element(weights, s_.inputs * s_.gates()), packed);
+    for (std::int64_t t = 0; t < s_.steps; ++t) step(call, t, h, packed, parts.rest());
     const std::int64_t last = (s_.steps - 1) * s_.state();
     std::copy_n(call.outputs[0].as<float>() + last, s_.state(), call.outputs[1].as<float>());
     std::copy_n(call.outputs[4].as<float>() + last, s_.state(), call.outputs[2].as<float>());
   }
 
  private:
-  void step(const KernelCall& call, std::int64_t t, const float* weights_h,
-            std::span<std::byte> scratch) {
+  void step(const KernelCall& call, std::int64_t t, std::span<std::byte> h_space,
+            std::span<std::byte> weights_h, std::span<std::byte> scratch) {
     float* output = call.outputs[0].as<float>() + t * s_.state();
     float* gates = call.outputs[3].as<float>() + t * s_.batch * s_.gates();
     float* cell = call.outputs[4].as<float>() + t * s_.state();
     const float* h = t == 0 ? call.inputs[1].as<float>() : output - s_.state();
     const float* c = t == 0 ? call.inputs[2].as<float>() : cell - s_.state();
-    from_h_.run(h, weights_h, gates, scratch);
+    from_h_.run(cast_.cast(h, s_.state(), h_space), weights_h.data(), gates, scratch);
     pool_.parallel_for(s_.batch, s_.grain(), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
         const std::int64_t at = b * s_.hidden;
@@ -88,6 +109,7 @@ class LstmKernel : public Kernel {
 
   ThreadPool& pool_;
   const Sizes s_;
+  const OperandCast cast_;
   const float forget_bias_;
   Gemm from_x_, from_h_;
 };
@@ -97,41 +119,54 @@ class LstmGradKernel : public Kernel {
   LstmGradKernel(const Node& node, ThreadPool& pool)
       : pool_(pool),
         s_(node),
+        cast_(rounds_products(node), pool),
         has_outputs_(node.attributes().get<bool>("has_outputs")),
         has_h_(node.attributes().get<bool>("has_h")),
         has_c_(node.attributes().get<bool>("has_c")),
-        to_h_(s_.recurrent(true), pool),
-        to_x_(GemmShape::packed(s_.rows(), s_.inputs, s_.gates(), false, true), pool),
-        to_weights_x_(GemmShape::packed(s_.inputs, s_.gates(), s_.rows(), true), pool),
-        to_weights_h0_(GemmShape::packed(s_.hidden, s_.gates(), s_.batch, true), pool),
-        to_weights_h_(
-            GemmShape::packed(s_.hidden, s_.gates(), s_.rows() - s_.batch, true, false, true),
-            pool) {}
+        to_h_(cast_.shape(s_.recurrent(true)), pool),
+        to_x_(product(s_.rows(), s_.inputs, s_.gates(), false, true)),
+        to_weights_x_(product(s_.inputs, s_.gates(), s_.rows(), true)),
+        to_weights_h0_(product(s_.hidden, s_.gates(), s_.batch, true)),
+        to_weights_h_(product(s_.hidden, s_.gates(), s_.rows() - s_.batch, true, false, true)) {}
 
   std::size_t scratch_bytes() const override {
-    return products_bytes() + to_h_.packed_bytes() + gemm_bytes();
+    return products_bytes() + cast_.bytes(s_.weights()) + cast_.bytes(s_.rows() * s_.gates()) +
+           operand_bytes() + to_h_.packed_bytes() + gemm_bytes();
   }
 
   void run(const KernelCall& call) override {
-    auto* d_products = reinterpret_cast<float*>(call.scratch.data());
-    const std::span<std::byte> packed =
-        call.scratch.subspan(products_bytes(), to_h_.packed_bytes());
-    const std::span<std::byte> scratch = call.scratch.subspan(products_bytes() + packed.size());
+    ScratchParts parts(call.scratch);
+    auto* d_products = reinterpret_cast<float*>(parts.take(products_bytes()).data());
+    const void* weights =
+        cast_.cast(call.inputs[3].as<float>(), s_.weights(), parts.take(cast_.bytes(s_.weights())));
+    const std::span<std::byte> dz_space = parts.take(cast_.bytes(s_.rows() * s_.gates()));
+    const std::span<std::byte> operand = parts.take(operand_bytes());
+    const std::span<std::byte> packed = parts.take(to_h_.packed_bytes());
     begin_states(call);
-    to_h_.pack(s_.weights_h(call), packed);
-    const float* weights_h = reinterpret_cast<const float*>(packed.data());
+    to_h_.pack(cast_.element(weights, s_.inputs * s_.gates()), packed);
+    const std::int64_t step = s_.batch * s_.gates();
     for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
-      float* dz = d_products + t * s_.batch * s_.gates();
-      through_cells(call, t, dz);
-      to_h_.run(dz, weights_h, call.outputs[1].as<float>(), scratch);
+      through_cells(call, t, d_products + t * step);
+      const void* dz = cast_.cast(d_products + t * step, step, dz_space);
+      to_h_.run(dz, packed.data(), call.outputs[1].as<float>(), parts.rest());
     }
-    through_weights(call, d_products, scratch);
+    const void* dz = cast_.cast(d_products, s_.rows() * s_.gates(), dz_space);
+    to_x_.run(dz, weights, call.outputs[0].as<float>(), parts.rest());
+    through_weights(call, dz, operand, parts.rest());
     sum_biases(d_products, call.outputs[4].as<float>());
   }
 
  private:
+  Gemm product(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a,
+               bool transpose_b = false, bool accumulate = false) {
+    return {cast_.shape(GemmShape::packed(m, n, k, transpose_a, transpose_b, accumulate)), pool_};
+  }
   std::size_t products_bytes() const {
     return round_up(std::size_t(s_.rows() * s_.gates()) * sizeof(float), kBufferAlignment);
+  }
+  /// The larger one of what the weights were multiplied by: x or h of all steps.
+  std::size_t operand_bytes() const {
+    return cast_.bytes(s_.rows() * std::max(s_.inputs, s_.hidden));
   }
   std::size_t gemm_bytes() const {
     return std::max({to_h_.scratch_bytes(), to_x_.scratch_bytes(), to_weights_x_.scratch_bytes(),
@@ -168,15 +203,19 @@ class LstmGradKernel : public Kernel {
     });
   }
 
-  void through_weights(const KernelCall& call, const float* dz, std::span<std::byte> scratch) {
-    const float* weights = call.inputs[3].as<float>();
+  // One operand after the other takes `space`.
+  void through_weights(const KernelCall& call, const void* dz, std::span<std::byte> space,
+                       std::span<std::byte> scratch) {
+    const auto operand = [&](int input, std::int64_t rows, std::int64_t columns) {
+      return cast_.cast(call.inputs[std::size_t(input)].as<float>(), rows * columns, space);
+    };
     float* d_weights = call.outputs[3].as<float>();
     float* d_weights_h = d_weights + s_.inputs * s_.gates();
-    to_x_.run(dz, weights, call.outputs[0].as<float>(), scratch);
-    to_weights_x_.run(call.inputs[0].as<float>(), dz, d_weights, scratch);
-    to_weights_h0_.run(call.inputs[1].as<float>(), dz, d_weights_h, scratch);
-    const float* dz_after = dz + s_.batch * s_.gates();
-    to_weights_h_.run(call.inputs[4].as<float>(), dz_after, d_weights_h, scratch);
+    to_weights_x_.run(operand(0, s_.rows(), s_.inputs), dz, d_weights, scratch);
+    to_weights_h0_.run(operand(1, s_.batch, s_.hidden), dz, d_weights_h, scratch);
+    const std::int64_t after = s_.rows() - s_.batch;
+    const void* dz_after = cast_.element(dz, s_.batch * s_.gates());
+    to_weights_h_.run(operand(4, after, s_.hidden), dz_after, d_weights_h, scratch);
   }
 
   // By columns, so that each thread adds whole rows of its own part, always in the same order.
@@ -193,6 +232,7 @@ class LstmGradKernel : public Kernel {
 
   ThreadPool& pool_;
   const Sizes s_;
+  const OperandCast cast_;
   const bool has_outputs_, has_h_, has_c_;
   Gemm to_h_, to_x_, to_weights_x_, to_weights_h0_, to_weights_h_;
 };

@@ -3,10 +3,16 @@
 #include <vector>
 
 #include "kernels/naive/naive_kernels.h"
+#include "kernels/rounded_products.h"
 
 namespace paceline {
 
 namespace {
+
+/// A factor of a product.
+double factor(double x, bool rounds) {
+  return rounds ? double(static_cast<float>(BFloat16(float(x)))) : x;
+}
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -38,19 +44,22 @@ struct NaiveLstm {
             cells + at};
   }
 
-  static double product(const Row& row, const T* weights, const Sizes& s, std::int64_t column) {
+  static double product(const Row& row, const T* weights, const Sizes& s, std::int64_t column,
+                        bool rounds) {
     double sum = 0;
     for (std::int64_t l = 0; l < s.inputs; ++l) {
-      sum += double(row.x[l]) * weights[l * 4 * s.hidden + column];
+      sum += factor(row.x[l], rounds) * factor(weights[l * 4 * s.hidden + column], rounds);
     }
     for (std::int64_t l = 0; l < s.hidden; ++l) {
-      sum += double(row.h[l]) * weights[(s.inputs + l) * 4 * s.hidden + column];
+      const double weight = factor(weights[(s.inputs + l) * 4 * s.hidden + column], rounds);
+      sum += factor(row.h[l], rounds) * weight;
     }
     return sum;
   }
 
   static void run(const Node& node, const KernelCall& call) {
     const Sizes s = sizes_of(node);
+    const bool rounds = rounds_products(node);
     const double forget_bias = node.attributes().get<double>("forget_bias");
     const T *weights = call.inputs[3].as<T>(), *biases = call.inputs[4].as<T>();
     for (std::int64_t t = 0; t < s.steps; ++t) {
@@ -60,7 +69,7 @@ struct NaiveLstm {
           double z[4];
           for (std::int64_t gate = 0; gate < 4; ++gate) {
             const std::int64_t column = gate * s.hidden + u;
-            z[gate] = product(row, weights, s, column) + biases[column];
+            z[gate] = product(row, weights, s, column, rounds) + biases[column];
           }
           const double i = sigmoid(z[0]), j = std::tanh(z[1]), f = sigmoid(z[2] + forget_bias);
           const double o = sigmoid(z[3]), c = double(row.c[u]) * f + i * j;
@@ -84,6 +93,7 @@ class NaiveLstmGrad : public Kernel {
  public:
   explicit NaiveLstmGrad(const Node& node)
       : s_(sizes_of(node)),
+        rounds_(rounds_products(node)),
         has_outputs_(node.attributes().get<bool>("has_outputs")),
         has_h_(node.attributes().get<bool>("has_h")),
         has_c_(node.attributes().get<bool>("has_c")),
@@ -160,8 +170,9 @@ class NaiveLstmGrad : public Kernel {
                                     : before(4, 1, t)[b * s_.hidden + r - s_.inputs];
         double sum = 0;
         for (std::int64_t q = 0; q < columns; ++q) {
-          sum += dz[q] * in(3)[r * columns + q];
-          dw_[std::size_t(r * columns + q)] += value * dz[q];
+          const double rounded_dz = factor(dz[q], rounds_);
+          sum += rounded_dz * factor(in(3)[r * columns + q], rounds_);
+          dw_[std::size_t(r * columns + q)] += factor(value, rounds_) * rounded_dz;
         }
         if (from_x) {
           dx[(t * s_.batch + b) * s_.inputs + r] = T(sum);
@@ -173,6 +184,7 @@ class NaiveLstmGrad : public Kernel {
   }
 
   const Sizes s_;
+  const bool rounds_;
   const bool has_outputs_, has_h_, has_c_;
   std::span<const TensorView> inputs_;  // of this call
   const T* d_outputs_ = nullptr;

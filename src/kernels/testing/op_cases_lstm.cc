@@ -18,25 +18,37 @@ std::vector<CaseInput> lstm_inputs(const LstmSizes& s) {
           floats(Shape{s.inputs + s.hidden, 4 * s.hidden}, -0.5, 0.5), floats(Shape{4 * s.hidden})};
 }
 
+// With operands of products rounded to bfloat16. What differs by a rounding of float32 before that
+// may differ by one of bfloat16 after it, and no small difference can be seen.
+void round_products(OpCase& c, Attributes& attributes) {
+  c.label += "_bfloat16";
+  c.tolerance = 5e-4;
+  c.check_gradient = false;
+  attributes.set("bfloat16_products", true);
+}
+
 // `outputs`: those that are compared, and whose gradients exist.
 void add_forward(OpCases& cases, const LstmSizes& s, const std::vector<int>& outputs,
-                 double forget_bias) {
+                 double forget_bias, bool rounds = false) {
   OpCase c;
   c.op = "lstm";
   c.label = s.str();
   for (const int output : outputs) c.label += fmt::format("_{}", output);
   c.inputs = lstm_inputs(s);
-  c.build = [outputs, forget_bias](Graph& graph, std::span<const Value> in) {
-    const Node& node = graph.add("lstm", in, {{"forget_bias", forget_bias}});
+  Attributes attributes = {{"forget_bias", forget_bias}};
+  c.check_gradient = outputs.size() <= 3 && s.steps * s.batch * s.hidden <= 100;
+  if (rounds) round_products(c, attributes);
+  c.build = [outputs, attributes](Graph& graph, std::span<const Value> in) {
+    const Node& node = graph.add("lstm", in, attributes);
     std::vector<Value> values;
     for (const int output : outputs) values.push_back(node.output(output));
     return values;
   };
-  c.check_gradient = outputs.size() <= 3 && s.steps * s.batch * s.hidden <= 100;
   cases.push_back(std::move(c));
 }
 
-void add_backward(OpCases& cases, const LstmSizes& s, bool outputs, bool h, bool c_state) {
+void add_backward(OpCases& cases, const LstmSizes& s, bool outputs, bool h, bool c_state,
+                  bool rounds = false) {
   const Shape state{s.batch, s.hidden}, sequence{s.steps, s.batch, s.hidden};
   OpCase c;
   c.op = "lstm_grad";
@@ -49,9 +61,10 @@ void add_backward(OpCases& cases, const LstmSizes& s, bool outputs, bool h, bool
   if (outputs) c.inputs.push_back(floats(sequence));
   if (h) c.inputs.push_back(floats(state));
   if (c_state) c.inputs.push_back(floats(state));
-  c.build = [=](Graph& graph, std::span<const Value> in) {
-    const Node& node =
-        graph.add("lstm_grad", in, {{"has_outputs", outputs}, {"has_h", h}, {"has_c", c_state}});
+  Attributes attributes = {{"has_outputs", outputs}, {"has_h", h}, {"has_c", c_state}};
+  if (rounds) round_products(c, attributes);
+  c.build = [attributes](Graph& graph, std::span<const Value> in) {
+    const Node& node = graph.add("lstm_grad", in, attributes);
     std::vector<Value> values;
     for (int i = 0; i < 5; ++i) values.push_back(node.output(i));
     return values;
@@ -77,6 +90,11 @@ void add_lstm_cases(OpCases& cases) {
   add_backward(cases, {5, 7, 21, 19}, false, false, true);
   add_backward(cases, {2, 0, 3, 4}, true, true, true);
   add_backward(cases, {4, 20, 130, 130}, true, true, true);
+  add_forward(cases, {3, 2, 3, 5}, {0, 1, 2}, 1, true);
+  add_forward(cases, {2, 2, 0, 3}, {0, 1, 2}, 0, true);
+  add_forward(cases, {5, 7, 21, 19}, {0, 1, 2, 3, 4}, 0, true);
+  add_backward(cases, {5, 7, 21, 19}, false, true, false, true);
+  add_backward(cases, {4, 20, 130, 130}, true, true, true, true);
 }
 
 }  // namespace paceline

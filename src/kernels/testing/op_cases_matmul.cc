@@ -7,6 +7,21 @@ namespace paceline {
 
 namespace {
 
+// The inputs are rounded to bfloat16 for both kernels: what differs is the order of the sums.
+void add_bfloat16_case(OpCases& cases, std::int64_t m, std::int64_t k, std::int64_t n, bool ta,
+                       bool tb) {
+  OpCase c;
+  c.op = "matmul_bfloat16";
+  c.label = fmt::format("{}x{}x{}{}{}", m, k, n, ta ? "_ta" : "", tb ? "_tb" : "");
+  c.inputs = {floats(ta ? Shape{k, m} : Shape{m, k}), floats(tb ? Shape{n, k} : Shape{k, n})};
+  for (CaseInput& input : c.inputs) input.type.dtype = DType::kBFloat16;
+  c.build = [ta, tb](Graph& graph, std::span<const Value> in) {
+    return std::vector<Value>{
+        graph.apply("matmul_bfloat16", {in[0], in[1]}, {{"transpose_a", ta}, {"transpose_b", tb}})};
+  };
+  cases.push_back(std::move(c));
+}
+
 void add_case(OpCases& cases, std::int64_t m, std::int64_t k, std::int64_t n, bool ta, bool tb) {
   OpCase c;
   c.op = "matmul";
@@ -34,6 +49,12 @@ void add_matmul_cases(OpCases& cases) {
       add_case(cases, 33, 65, 17, ta, tb);
       // Large enough to be cut into tiles, of unequal sizes.
       add_case(cases, 147, 61, 301, ta, tb);
+      add_bfloat16_case(cases, 1, 1, 1, ta, tb);
+      add_bfloat16_case(cases, 3, 5, 7, ta, tb);
+      add_bfloat16_case(cases, 0, 3, 2, ta, tb);
+      add_bfloat16_case(cases, 3, 0, 2, ta, tb);
+      add_bfloat16_case(cases, 33, 65, 17, ta, tb);
+      add_bfloat16_case(cases, 147, 61, 301, ta, tb);
     }
   }
 }

@@ -1,0 +1,65 @@
+#include "kernels/cpu/operand_cast.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/buffer.h"
+#include "kernels/cpu/instruction_set.h"
+#include "kernels/cpu/vector_cast.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr std::int64_t kOperandGrain = 32 * 1024;
+
+// Through a block that stays in the first-level cache.
+void round_to_bfloat16(const float* x, float* y, std::int64_t n) {
+  constexpr std::int64_t kBlock = 1024;
+  std::array<BFloat16, kBlock> block;
+  for (std::int64_t i = 0; i < n; i += kBlock) {
+    const std::int64_t count = std::min(kBlock, n - i);
+    vector_cast(x + i, block.data(), count);
+    vector_cast(block.data(), y + i, count);
+  }
+}
+
+}  // namespace
+
+GemmShape lowered(GemmShape shape) {
+  if (can_multiply_bfloat16()) shape.operands = DType::kBFloat16;
+  return shape;
+}
+
+void widen_in_tiles(ThreadPool& pool, const BFloat16* x, float* y, std::int64_t n) {
+  pool.parallel_for(n, kOperandGrain, [&](std::int64_t begin, std::int64_t end) {
+    vector_cast(x + begin, y + begin, end - begin);
+  });
+}
+
+std::int64_t OperandCast::element_bytes() const {
+  return std::int64_t(rounds_ && can_multiply_bfloat16() ? sizeof(BFloat16) : sizeof(float));
+}
+
+std::size_t OperandCast::bytes(std::int64_t n) const {
+  return rounds_ ? round_up(std::size_t(n * element_bytes()), kBufferAlignment) : 0;
+}
+
+const void* OperandCast::cast(const float* x, std::int64_t n, std::span<std::byte> space) const {
+  if (!rounds_) return x;
+  const bool narrow = can_multiply_bfloat16();
+  pool_->parallel_for(n, kOperandGrain, [&](std::int64_t begin, std::int64_t end) {
+    if (narrow) {
+      vector_cast(x + begin, reinterpret_cast<BFloat16*>(space.data()) + begin, end - begin);
+    } else {
+      round_to_bfloat16(x + begin, reinterpret_cast<float*>(space.data()) + begin, end - begin);
+    }
+  });
+  return space.data();
+}
+
+const void* OperandCast::element(const void* operand, std::int64_t i) const {
+  return static_cast<const std::byte*>(operand) + i * element_bytes();
+}
+
+}  // namespace paceline

@@ -1,0 +1,14 @@
+// Kernels of several products (lstm, lstm_grad) round the operands of all of them to bfloat16 when
+// their node has the attribute bfloat16_products (graph/bfloat16_products.cc).
+#pragma once
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+inline bool rounds_products(const Node& node) {
+  const Attributes& attributes = node.attributes();
+  return attributes.has("bfloat16_products") && attributes.get<bool>("bfloat16_products");
+}
+
+}  // namespace paceline
