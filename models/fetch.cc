@@ -6,8 +6,10 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <optional>
+#include <string>
 
 #include "models/settings.h"
 #include "paceline/error.h"
@@ -18,6 +20,8 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t kUntimed = 10;
+// Steps whose times find room before the first; beyond, growing is rare.
+constexpr std::int64_t kReserved = 1 << 16;
 
 using Seconds = std::vector<double>;
 
@@ -34,30 +38,39 @@ double median_us(Seconds times) {
   return *middle * 1e6;
 }
 
-Seconds time_steps(std::int64_t steps, const std::function<void()>& step) {
+/// When the timed steps of one kind and shape end: at the first of both.
+struct Limit {
+  std::int64_t steps = 0;
+  double seconds = 0;
+};
+
+Seconds time_steps(const Limit& limit, const std::function<void()>& step) {
+  for (std::int64_t i = 0; i < kUntimed; ++i) step();
   Seconds times;
-  times.reserve(std::size_t(steps));
-  for (std::int64_t i = 0; i < kUntimed + steps; ++i) {
+  times.reserve(std::size_t(std::min(limit.steps, kReserved)));
+  double sum = 0;
+  while (std::int64_t(times.size()) < limit.steps && sum < limit.seconds) {
     const auto begun = std::chrono::steady_clock::now();
     step();
     const auto ended = std::chrono::steady_clock::now();
-    if (i >= kUntimed) times.push_back(std::chrono::duration<double>(ended - begun).count());
+    times.push_back(std::chrono::duration<double>(ended - begun).count());
+    sum += times.back();
   }
   return times;
 }
 
 Seconds time_own(Session& session, const Graph& graph, const FetchGraph& fetch,
-                 std::int64_t steps) {
+                 const Limit& limit) {
   // X and the own W stay as they are.
   session.evaluate_in_place(graph, {&fetch.own, 1},
                             [&](Feed& feed) { feed.normal(fetch.x).normal(fetch.own_w); });
-  return time_steps(steps, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); });
+  return time_steps(limit, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); });
 }
 
 // Alone there is nothing to fetch from.
 void measure_alone(Session& session, const Graph& graph, const FetchShape& shape,
-                   const FetchGraph& fetch, std::int64_t steps) {
-  const Seconds own = time_own(session, graph, fetch, steps);
+                   const FetchGraph& fetch, const Limit& limit) {
+  const Seconds own = time_own(session, graph, fetch, limit);
   session.print(fmt::format("Local GEMM Time: {:.7f}", mean(own)));
   const std::string section = section_of(shape);
   session.report(section, "local_us", median_us(own));
@@ -66,9 +79,9 @@ void measure_alone(Session& session, const Graph& graph, const FetchShape& shape
 }
 
 void measure(Session& session, const Graph& graph, const FetchShape& shape, const FetchGraph& fetch,
-             std::int64_t steps) {
-  const Seconds own = time_own(session, graph, fetch, steps);
-  const Seconds remote = time_steps(steps, [&] {
+             const Limit& limit) {
+  const Seconds own = time_own(session, graph, fetch, limit);
+  const Seconds remote = time_steps(limit, [&] {
     session.fetch(graph, {&fetch.remote, 1}, nullptr);
   });
   session.print(fmt::format("Local GEMM Time: {:.7f}  Network Fetch GEMM Time: {:.7f}", mean(own),
@@ -80,9 +93,13 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   session.report(section, "added_us", remote_us - local_us);
 }
 
-std::int64_t steps_of(const ModelOptions& options) {
+Limit limit_of(const RunOptions& run, const ModelOptions& options) {
   const FetchModel model;
-  return Settings(model.name(), model.hyper_parameters(), options.set).whole("steps", 1);
+  Settings settings(model.name(), model.hyper_parameters(), options.set);
+  if (run.steps) settings.set_default("steps", std::to_string(*run.steps));
+  if (run.seconds) settings.set_default("steps", std::to_string(INT64_MAX));
+  return {.steps = settings.whole("steps", 1),
+          .seconds = run.seconds.value_or(std::numeric_limits<double>::infinity())};
 }
 
 std::int64_t at_least_one(const char* flag, std::optional<std::int64_t> given,
@@ -117,8 +134,8 @@ FetchGraph build_fetch(Graph& graph, const FetchShape& shape) {
 }
 
 std::span<const std::string_view> FetchModel::flags() const {
-  static constexpr std::array<std::string_view, 4> flags = {"features", "batch", "hidden",
-                                                            "constant"};
+  static constexpr std::array<std::string_view, 6> flags = {"features", "batch", "hidden",
+                                                            "constant", "steps", "seconds"};
   return flags;
 }
 
@@ -130,12 +147,7 @@ std::span<const HyperParameter> FetchModel::hyper_parameters() const {
 
 void FetchModel::check(const Cluster&, const RunOptions& run, const ModelOptions& options) const {
   fetch_shapes(options);
-  steps_of(options);
-  if (run.steps || run.seconds) {
-    throw Error(ErrorCode::kUsage,
-                "--steps and --seconds: fetch makes no global steps; --set steps=N sets the timed "
-                "steps per shape");
-  }
+  limit_of(run, options);
 }
 
 void FetchModel::run(const Cluster& cluster, const RunOptions& run,
@@ -153,14 +165,17 @@ void FetchModel::run(const Cluster& cluster, const RunOptions& run,
     if (options.constant) continue;
     session_options.rewritten_variables.push_back(parts.back().remote_w.name());
   }
-  Session session(graph, cluster, run, session_options);
+  RunOptions endless = run;  // no step of fetch counts as a global one
+  endless.steps.reset();
+  endless.seconds.reset();
+  Session session(graph, cluster, endless, session_options);
   const bool alone = !cluster.distributed();
   if (alone) {
     session.print("no ps: nothing is fetched; --ps 1 --workers 1 measures what that adds");
   }
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const auto part = alone ? measure_alone : measure;
-    part(session, graph, shapes[i], parts[i], steps_of(options));
+    part(session, graph, shapes[i], parts[i], limit_of(run, options));
   }
 }
 

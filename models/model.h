@@ -49,7 +49,8 @@ class Model {
   virtual std::string_view name() const = 0;     // "ptb"
   virtual std::string_view summary() const = 0;  // one line for --help
   /// Which of ModelOptions' flags it takes: of "batch", "epochs", "data", "size", "hidden",
-  /// "features", "constant". The command offers only these.
+  /// "features", "constant". The command offers only these. "steps" and "seconds", which every
+  /// model takes: it times steps that are not global ones, and these flags end its timing.
   virtual std::span<const std::string_view> flags() const = 0;
   virtual std::span<const HyperParameter> hyper_parameters() const = 0;
   /// Refuses what cannot be, before any task is started. Throws Error kUsage that names the flag

@@ -189,6 +189,17 @@ TEST_F(Training, PtbPrintsTheReportsLinesAndTheChiefTests) {
   }
 }
 
+TEST_F(Training, FetchTimesOneShapeForTheStepsOrTheSecondsAskedFor) {
+  const std::vector<std::string> words = {"train",   "fetch", "--features", "8",
+                                          "--batch", "4",     "--hidden",   "16"};
+  const json steps = train("steps", with(words, {"--steps", "20", "--ps", "1", "--workers", "1"}));
+  ASSERT_EQ(steps["fetch"].size(), 1u);
+  EXPECT_EQ(steps["fetch"][0]["shape"], "8,4,16");
+  EXPECT_GT(steps["fetch"][0]["remote_us"].get<double>(), 0);
+  const json seconds = train("seconds", with(words, {"--seconds", "0.05"}));
+  EXPECT_GT(seconds["fetch"][0]["local_us"].get<double>(), 0);
+}
+
 TEST_F(Training, ASimulatedDeviceTakesItsTime) {
   const json report =
       train("sim", with(kSmallMlp, {"--steps", "40", "--device", "sim", "--sim-step-ms", "5"}));

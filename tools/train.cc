@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
@@ -29,6 +30,13 @@ const Flag kModelFlags[] = {
     {"--constant", "", "The parameter server leaves the variable as it is", kModel},
 };
 
+// What run flags say for a model whose timed steps are not global ones.
+const Flag kTimingFlags[] = {
+    {"--steps", "N", "Timed steps of either kind, local and fetched, per shape (default 2000)",
+     kModel},
+    {"--seconds", "S", "Time the steps of either kind for so long instead, per shape", kModel},
+};
+
 bool takes(const Model& model, const Flag& flag) {
   return std::ranges::find(model.flags(), std::string_view(flag.name).substr(2)) !=
          model.flags().end();
@@ -55,19 +63,28 @@ std::map<std::string, std::string> read_settings(const FlagValues& values) {
   return settings;
 }
 
+bool has(const CommandLine& line, const Flag& flag) {
+  return std::ranges::find(line.flags, flag.name, &Flag::name) != line.flags.end();
+}
+
 }  // namespace
 
 CommandLine train_flags(const Model& model) {
   CommandLine line;
   line.name = fmt::format("paceline train {}", model.name());
   line.about = std::string(model.summary());
-  for (const Flag& flag : kModelFlags) {
+  for (Flag flag : kModelFlags) {
+    if (!takes(model, flag)) flag.group.clear();  // known, so that it can be refused with a reason
+    line.flags.push_back(flag);
+  }
+  for (const Flag& flag : kTimingFlags) {
     if (takes(model, flag)) line.flags.push_back(flag);
   }
   line.flags.push_back(
       {"--set", "NAME=VALUE", "Change a hyper-parameter (listed below)", kModel, true});
   for (const auto& flags : {run_flags(), cluster_flags()}) {
-    line.flags.insert(line.flags.end(), flags.begin(), flags.end());
+    std::ranges::copy_if(flags, std::back_inserter(line.flags),
+                         [&](const Flag& flag) { return !has(line, flag); });
   }
   line.examples = hyper_parameters_text(model) + "\n" + cluster_examples(line.name);
   return line;
@@ -89,6 +106,30 @@ ModelOptions read_model_options(const FlagValues& values) {
 
 namespace {
 
+std::string models_that_take(const Flag& flag) {
+  std::string names;
+  for (const Model* model : models::all_models()) {
+    if (!takes(*model, flag)) continue;
+    names += (names.empty() ? "" : ", ") + std::string(model->name());
+  }
+  return names;
+}
+
+void check_taken(const Model& model, const CommandLine& line, const FlagValues& values) {
+  for (const Flag& flag : kModelFlags) {
+    if (takes(model, flag) || !values.given(flag.name)) continue;
+    if (flag.name == "--epochs") {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("--epochs means nothing to {}: its data has no end; --steps or "
+                              "--seconds says when to stop",
+                              model.name()));
+    }
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} is no flag of {}, only of {} (see {} --help)", flag.name,
+                            model.name(), models_that_take(flag), line.name));
+  }
+}
+
 void check_end(const FlagValues& values) {
   for (const char* other : {"--steps", "--seconds"}) {
     if (values.given("--epochs") && values.given(other)) {
@@ -108,9 +149,10 @@ std::string models_text() {
 }
 
 int train(const Model& model, const Arguments& arguments) {
-  const std::optional<FlagValues> values =
-      parse(train_flags(model), {arguments.begin() + 1, arguments.end()});
+  const CommandLine line = train_flags(model);
+  const std::optional<FlagValues> values = parse(line, {arguments.begin() + 1, arguments.end()});
   if (!values) return 0;
+  check_taken(model, line, *values);
   check_end(*values);
   const ModelOptions options = read_model_options(*values);
   Program program{
