@@ -94,6 +94,7 @@ TEST_F(Training, OneWorkerMakesExactlyTheGlobalStepsAndManyOvershootByLessThanTh
   EXPECT_GE(steps, 60);
   EXPECT_LE(steps, 62);
   EXPECT_THAT(output_, HasSubstr(" global steps ("));
+  EXPECT_THAT(output_, ::testing::Not(HasSubstr(" here)")));  // the launcher counts them all
   EXPECT_EQ(tasks_of_job(three, "ps").size(), 2u);
 }
 
@@ -145,6 +146,23 @@ TEST_F(Training, OneTaskPerProcessMayBeSaidWithHostListsAndUnderscores) {
   Process chief(task("worker"));
   EXPECT_EQ(chief.wait_exit(std::chrono::seconds(60)), 0) << chief.output();
   EXPECT_EQ(server.wait_exit(std::chrono::seconds(60)), 0) << server.output();
+  EXPECT_THAT(chief.output(), HasSubstr("\n20 global steps (20 here)\n"));
+}
+
+TEST_F(Training, EveryTaskThatIsStartedByHandShowsThePlacementWhenAsked) {
+  const std::string ps = free_address(), first = free_address(), second = free_address();
+  const auto task = [&](const std::string& name) {
+    return paceline_words(
+        with(kSmallMlp, {"--steps", "20", "--show-placement", "--cluster",
+                         "ps=" + ps + ";worker=" + first + "," + second, "--task", name}));
+  };
+  Process server(task("ps:0")), other(task("worker:1"));
+  ASSERT_TRUE(server.wait_for("worker:1 joined", std::chrono::seconds(60))) << server.output();
+  Process chief(task("worker:0"));
+  for (Process* process : {&server, &chief, &other}) {
+    EXPECT_EQ(process->wait_exit(std::chrono::seconds(60)), 0) << process->output();
+    EXPECT_THAT(process->output(), HasSubstr("layer1/b rows 0-48 of 48: 192 bytes on ps:0\n"));
+  }
 }
 
 TEST_F(Training, TheChiefShowsThePlacementOnce) {

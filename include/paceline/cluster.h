@@ -57,7 +57,8 @@ struct Cluster {
   DType precision = DType::kFloat32;
   double join_timeout_s = 300;
   bool stop_on_failure = true;  // --on-failure stop|continue
-  bool show_placement = false;
+  bool show_placement = false;  // this task prints which ps keeps which variables
+  bool launched = false;        // a launcher started this task, and sums up what all tasks did
 
   bool distributed() const { return role != Role::kAlone; }
   bool is_chief() const { return task.job == TaskId::Job::kWorker && task.index == 0; }

@@ -264,8 +264,17 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.precision = read_precision(values);
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
+  if (values.given("--join-timeout") && !cluster.distributed()) {
+    refuse("--join-timeout needs a cluster: alone there is nobody to wait for");
+  }
   cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";
-  cluster.show_placement = values.given("--show-placement");
+  if (!values.given("--launched")) {
+    check_together(values, "--on-failure", "--ps", "only who starts all tasks can end them");
+  }
+  // Of the tasks that one command starts, one says it.
+  cluster.launched = values.given("--launched");
+  cluster.show_placement =
+      values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
   return cluster;
 }
 

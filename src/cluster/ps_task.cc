@@ -23,6 +23,9 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run) {
   options.threads = cluster.threads;
   options.last_step = run.steps.value_or(0);
   if (run.interrupt != nullptr) options.stop_fd = run.interrupt->fd();
+  if (cluster.show_placement) {
+    options.placed = [](const std::string& text) { fmt::print("{}", text); };
+  }
   if (!run.quiet) {
     // One call of the C library: lines of several threads do not mix.
     options.say = [](const std::string& text) { fmt::print("{}\n", text); };

@@ -92,13 +92,21 @@ Membership::End Membership::end(TimePoint now) const {
   });
   if (all_left && !members_.empty()) return End::kFinished;
   if (connected() > 0) return End::kNotYet;
-  if (last_step_ > 0 && global_step_ >= last_step_) return End::kFinished;
-  return now >= alone_since_ + options_.join_timeout ? End::kAbandoned : End::kNotYet;
+  if (now < end_when_alone()) return End::kNotYet;
+  return reached() ? End::kFinished : End::kAbandoned;
+}
+
+TimePoint Membership::end_when_alone() const {
+  if (!reached()) return alone_since_ + options_.join_timeout;
+  const bool all_came = std::none_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.presence == Presence::kAbsent;
+  });
+  return all_came ? alone_since_ : alone_since_ + options_.late_start;
 }
 
 TimePoint Membership::next_change(TimePoint now) const {
   const TimePoint absent = start_ + options_.join_timeout;
-  const TimePoint alone = alone_since_ + options_.join_timeout;
+  const TimePoint alone = end_when_alone();
   if (connected() == 0) return absent > now ? std::min(absent, alone) : alone;
   return absent > now ? absent : TimePoint::max();
 }

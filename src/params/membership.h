@@ -14,6 +14,7 @@ namespace paceline {
 struct MembershipOptions {
   int workers = 0;
   Duration join_timeout{};
+  Duration late_start{};  // how long, at the last step, a worker that never came is waited for
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
 };
 
@@ -47,7 +48,8 @@ class Membership {
   JobState job_state(TimePoint now) const;
 
   enum class End : std::uint8_t { kNotYet, kFinished, kAbandoned };
-  /// Finished: the last step is reached and nobody is connected, or all have said goodbye.
+  /// Finished: the last step is reached and nobody is connected, or all have said goodbye. A worker
+  /// that is still on its way is given late_start: nothing else would tell it that all is over.
   /// Abandoned: nobody was connected for join_timeout.
   End end(TimePoint now) const;
   /// When to ask job_state and end again if nothing happens before.
@@ -64,6 +66,9 @@ class Membership {
     std::int64_t begun = -1;   // the last own step begun
     std::int64_t applied = 0;  // own steps of this incarnation
   };
+  bool reached() const { return last_step_ > 0 && global_step_ >= last_step_; }
+  /// When the job ends if nobody comes any more.
+  TimePoint end_when_alone() const;
   Member* find(int worker, std::uint64_t incarnation);
   void leave(int worker, std::uint64_t incarnation, Presence presence, TimePoint now);
 

@@ -112,6 +112,21 @@ TEST(Membership, EndsWhenTheLastStepIsReachedAndNobodyIsConnected) {
   EXPECT_EQ(members.end(at(2)), Membership::End::kFinished);
 }
 
+TEST(Membership, AtTheLastStepAWorkerOnItsWayIsGivenTimeToLearnThatAllIsOver) {
+  Membership members({.workers = 2, .join_timeout = seconds(100), .late_start = seconds(5)}, at(0));
+  members.set_last_step(2);
+  join(members, 0, 1);
+  make_steps(members, 0, 1, 0, 2);
+  members.say_goodbye(0, 1, at(10));
+  EXPECT_EQ(members.end(at(14)), Membership::End::kNotYet);
+  EXPECT_EQ(members.next_change(at(14)), at(15));
+  EXPECT_EQ(members.end(at(15)), Membership::End::kFinished);
+  join(members, 1, 1, 14);
+  EXPECT_EQ(members.end(at(20)), Membership::End::kNotYet);
+  members.say_goodbye(1, 1, at(21));
+  EXPECT_EQ(members.end(at(21)), Membership::End::kFinished);
+}
+
 TEST(Membership, IsAbandonedWhenNobodyIsThereForTheJoinTimeout) {
   Membership members = two_workers();
   EXPECT_EQ(members.next_change(at(0)), at(300));

@@ -29,6 +29,8 @@ struct ServerOptions {
   int stop_fd = -1;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
+  /// Told the placement (placement_text) when the chief has declared it; from any thread.
+  std::function<void(const std::string& text)> placed;
   /// Told the address that peers can use, once it listens.
   std::function<void(const std::string& address)> listening;
 };
@@ -42,7 +44,8 @@ struct ServerSummary {
 };
 
 /// Serves until the global step is reached and nobody is connected, or every worker of the spec has
-/// said goodbye. Throws kUnavailable when all others were dead or absent for join_timeout, and
+/// said goodbye. A worker that never came is given 5 s more at the last step: it may be on its way.
+/// Throws kUnavailable when all others were dead or absent for join_timeout, and
 /// kCancelled when told to stop. `summary` (may be null) is filled in any case.
 ServerSummary serve(const ServerOptions& options, ServerSummary* summary = nullptr);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "params/placement.h"
 #include "params/server_peer.h"
 #include "params/server_store.h"
 #include "params/steady_now.h"
@@ -15,6 +16,8 @@ namespace {
 
 // Who connects and says nothing is closed after this.
 constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
+// A worker that starts beside others may be loading its data while they make all the steps.
+constexpr Duration kLateStart = std::chrono::seconds(5);
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
 
 int apply_threads(const ServerOptions& options) {
@@ -30,6 +33,7 @@ ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
       incarnation_(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count())),
       membership_({.workers = int(options.spec.workers.size()),
                    .join_timeout = options.join_timeout,
+                   .late_start = std::min(kLateStart, options.join_timeout),
                    .warm_steps = kUntimedSteps},
                   steady_now()),
       apply_pool_(apply_threads(options)) {
@@ -113,6 +117,7 @@ void ServerJob::declare(ServerPeer& peer, Declare declare) {
 void ServerJob::take_declaration(Declare declare) {
   shard_ =
       std::make_unique<Shard>(declare.variables, declare.pieces, options_.task.index, apply_pool_);
+  if (options_.placed) options_.placed(placement_text(declare.variables, declare.pieces));
   if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
   declared_ = std::move(declare);
 }

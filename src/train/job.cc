@@ -54,7 +54,7 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   std::unique_ptr<ServerStore> joined = ServerStore::join(server, std::move(variables));
   server_ = joined.get();
   store_ = std::move(joined);
-  if (!cluster_.show_placement || !cluster_.is_chief()) return;
+  if (!cluster_.show_placement) return;
   fmt::print("{}", server_->placement_text());
   std::fflush(stdout);
 }

@@ -17,6 +17,13 @@ std::string shares_text(const TaskReport& task) {
   return text;
 }
 
+// "3,000 global steps (1,500 here)"
+std::string steps_text(const Cluster& cluster, std::int64_t global_step, const TaskReport& task) {
+  std::string text = grouped_digits(global_step) + " global steps";
+  if (cluster.distributed()) text += fmt::format(" ({} here)", grouped_digits(task.steps));
+  return text;
+}
+
 }  // namespace
 
 void Session::Impl::fail(const std::string& message) {
@@ -50,10 +57,8 @@ void Session::Impl::print(const std::string& line, bool progress) {
 void Session::Impl::print_summary() {
   const TaskReport task = meter->report(cluster.task.str());
   if (task.steps == 0) return;
-  if (!cluster.distributed() && loop != nullptr) {
-    print(grouped_digits(loop->last().global_step) + " global steps", false);
-  }
   if (loop != nullptr) {
+    if (!cluster.launched) print(steps_text(cluster, loop->last().global_step, task), false);
     print(fmt::format("loss {:.6g} -> {:.6g}", loop->first_loss(), loop->last().loss), false);
   }
   if (!task.steps_per_s) {
