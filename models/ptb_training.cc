@@ -71,17 +71,27 @@ bool PtbTraining::run_epoch(std::int64_t epoch) {
   session_.print(
       fmt::format("Epoch: {} Learning rate: {:.3f}", epoch + 1, config_.learning_rate * factor));
   PtbEpoch progress(data_.train.size(), config_.batch, config_.unroll);
-  const bool go_on = train(progress);
-  session_.report("perplexity", "first", ends_.first());
-  session_.report("perplexity", "last", ends_.last());
-  session_.report("perplexity", "train", progress.perplexity());
   session_.report("perplexity", "valid", {});
+  bool go_on = false;
+  try {
+    go_on = train(progress);
+  } catch (...) {
+    report_training(progress);  // as far as it came
+    throw;
+  }
+  report_training(progress);
   if (!progress.whole()) return false;
   session_.print(
       fmt::format("Epoch: {} Train Perplexity: {:.3f}", epoch + 1, progress.perplexity()));
   session_.print(fmt::format("Epoch: {} Time: {:.1f} s", epoch + 1, progress.seconds()));
   validate(epoch);
   return go_on;
+}
+
+void PtbTraining::report_training(const PtbEpoch& epoch) {
+  session_.report("perplexity", "first", ends_.first());
+  session_.report("perplexity", "last", ends_.last());
+  session_.report("perplexity", "train", epoch.perplexity());
 }
 
 bool PtbTraining::train(PtbEpoch& epoch) {

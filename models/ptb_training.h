@@ -22,6 +22,7 @@ class PtbTraining {
   /// False when training has ended for good, within the epoch.
   bool run_epoch(std::int64_t epoch);
   bool train(PtbEpoch& epoch);
+  void report_training(const PtbEpoch& epoch);
   void validate(std::int64_t epoch);
   void test();
   /// The perplexity of a graph on the newest variables.

@@ -189,6 +189,22 @@ TEST_F(Training, PtbReportsItsPerplexityAtBothEndsOfARunThatEndsInAnEpoch) {
   EXPECT_TRUE(perplexity["test"].is_null());
 }
 
+TEST_F(Training, PtbReportsHowFarItCameWhenItIsInterruptedInItsFirstEpoch) {
+  Process run(paceline_words({"train", "ptb", "--data", corpus(), "--set", "hidden=50", "--threads",
+                              "1", "--report", folder_.path("cut")}));
+  ASSERT_TRUE(run.wait_for(" wps", std::chrono::seconds(60))) << run.output();
+  run.signal(SIGINT);
+  EXPECT_EQ(run.wait_exit(std::chrono::seconds(20)), 130) << run.output();
+  const json report = read_json(folder_.path("cut"));
+  EXPECT_EQ(report["error"], "worker:0 was interrupted");
+  EXPECT_TRUE(report["loss"]["last"].is_number());
+  for (const char* key : {"first", "last", "train"}) {
+    EXPECT_TRUE(report["perplexity"][key].is_number()) << key;
+  }
+  EXPECT_TRUE(report["perplexity"]["valid"].is_null());
+  EXPECT_TRUE(report["perplexity"]["test"].is_null());
+}
+
 TEST_F(Training, PtbPrintsTheReportsLinesAndTheChiefTests) {
   const json report =
       train("epochs", {"train", "ptb", "--size", "test", "--data", corpus(), "--epochs", "1",
