@@ -65,7 +65,9 @@ struct Ftrl {
   float l2 = 0.0f;
   float initial_accumulator = 0.1f;
 };
-/// w ← decay·w + (1 − decay)·g.
+/// w ← decay·w + (1 − decay)·g: how batch-norm statistics are kept (Ioffe & Szegedy, arXiv
+/// 1502.03167, section 3.1), and averages of variables in the spirit of Polyak & Juditsky (SIAM J.
+/// Control and Optimization 30, 1992).
 struct Ema {
   float decay = 0.99f;
 };
