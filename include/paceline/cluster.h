@@ -59,6 +59,9 @@ struct Cluster {
   bool stop_on_failure = true;  // --on-failure stop|continue
   bool show_placement = false;  // this task prints which ps keeps which variables
   bool launched = false;        // a launcher started this task, and sums up what all tasks did
+  /// Variables that other workers update are read chunk by chunk of one moment (256 KiB; rows:
+  /// those of a batch), which on one host costs a copy; else element by element.
+  bool torn_free = false;
 
   bool distributed() const { return role != Role::kAlone; }
   bool is_chief() const { return task.job == TaskId::Job::kWorker && task.index == 0; }

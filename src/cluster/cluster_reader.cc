@@ -257,6 +257,9 @@ Cluster read_cluster(const FlagValues& values) {
   if (values.given("--show-placement") && !cluster.distributed()) {
     refuse("--show-placement needs a cluster: alone all variables are in this process");
   }
+  if (values.given("--torn-free") && !cluster.distributed()) {
+    refuse("--torn-free needs a cluster: alone nobody else writes");
+  }
   cluster.device = read_device(values);
   const bool own_device = values.text("--device").find(':') == std::string::npos;
   if (cluster.role == Cluster::Role::kLauncher && own_device) cluster.device.index = -1;
@@ -275,6 +278,7 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.launched = values.given("--launched");
   cluster.show_placement =
       values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
+  cluster.torn_free = values.given("--torn-free");
   return cluster;
 }
 

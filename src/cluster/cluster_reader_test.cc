@@ -177,6 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps-hosts a --worker-hosts b:1 --job-name ps --task-index 0",
                 "--ps-hosts: address 'a' has no port"},
         BadLine{"--bind 0.0.0.0", "--bind needs --cluster"},
+        BadLine{"--torn-free", "--torn-free needs a cluster"},
         BadLine{"--show-placement", "--show-placement needs a cluster"},
         BadLine{"--join-timeout 3", "--join-timeout needs a cluster"},
         BadLine{"--on-failure stop", "--on-failure needs --ps"},

@@ -34,6 +34,8 @@ std::vector<Flag> cluster_flags() {
       {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
       {"--link", "auto|inproc|tcp", "What carries messages between tasks (auto: tcp)", kBoth},
       {"--join-timeout", "SECONDS", "How long a task waits for the others (default 300)", kBoth},
+      {"--torn-free", "",
+       "Read variables in chunks of one moment (256 KiB); costs a copy on one host", kBoth},
       {"--show-placement", "", "Print which parameter server keeps which variables", kBoth},
       {"--device", "cpu|sim[:I]", "What computes; sim takes time but no core (default cpu)",
        kDevice},

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/check.h"
+#include "params/chunk_versions.h"
 
 namespace paceline {
 namespace {
@@ -91,6 +92,12 @@ ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<cons
     if (piece.ps != ps) continue;
     const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
     layout.bytes += round_up(bytes, kBufferAlignment);
+  }
+  for (const Piece& piece : pieces) {
+    layout.versions.push_back(layout.bytes);
+    if (piece.ps != ps) continue;
+    const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
+    layout.bytes += version_count(bytes) * sizeof(std::uint64_t);
   }
   return layout;
 }

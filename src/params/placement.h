@@ -35,9 +35,10 @@ std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
 
 /// Where the values of one ps lie in its memory: one piece after the other, each at a multiple of
-/// 64 bytes. Depends on the arguments only, so that both sides of shared memory agree.
+/// 64 bytes; then the versions of the chunks of each (chunk_versions.h). Depends on the arguments
+/// only, so that both sides of shared memory agree.
 struct ShardLayout {
-  std::vector<std::size_t> offsets;  // by piece id; only of those on this ps
+  std::vector<std::size_t> offsets, versions;  // by piece id; only of those on this ps
   std::size_t bytes = 0;
 };
 ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,

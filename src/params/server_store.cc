@@ -29,6 +29,7 @@ class ServerStoreImpl : public ServerStore {
         link_(make()) {
     core_.set_link(link_.get());
     if (!options.share_memory) core_.share_no_memory();
+    if (options.torn_free) core_.copy_from_shared_memory();
     join_all();
   }
 

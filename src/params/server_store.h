@@ -46,6 +46,9 @@ struct ServerStoreOptions {
   /// elements before an update and others after it. Contributions are taken from where they lie.
   /// Else, and for a variable that is split, values come in frames.
   bool share_memory = true;
+  /// What is read is copied, so that each chunk of it (256 KiB of a variable, or the rows of a
+  /// batch) is of one moment.
+  bool torn_free = false;
   /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user

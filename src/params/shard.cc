@@ -10,16 +10,17 @@
 #include "base/check.h"
 #include "net/frame.h"
 #include "paceline/error.h"
+#include "params/chunk_versions.h"
 
 namespace paceline {
 namespace {
 
 // Small enough to change no result, large enough to change every bit pattern near 1.
 constexpr float kRewriteStep = 0x1p-20f;
-// What is locked at a time.
-constexpr std::size_t kRegionBytes = std::size_t{1} << 20;
-// A range of so many elements takes longer than waking a thread for it.
-constexpr std::int64_t kApplyGrain = 64 * 1024;
+// What is locked at a time: a rule takes longer for it than waking a thread.
+constexpr std::size_t kRegionBytes = kVersionedBytes;
+// Elements of as many rows.
+constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
 constexpr std::size_t kMostLargeSlots = 4;
 
 std::size_t machine_bytes() {
@@ -56,12 +57,13 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
 }  // namespace
 
 ShardPiece::ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
-                       ApplyPool& pool)
+                       std::span<std::uint64_t> versions, ApplyPool& pool)
     : variable_(variable),
       where_(where),
       row_bytes_(paceline::row_bytes(variable)),
       slot_specs_(slots_of(variable)),
       value_(value),
+      versions_(versions),
       region_bytes_(variable.sparse ? std::max<std::size_t>(value.size(), 1) : kRegionBytes),
       pool_(pool),
       regions_(std::max<std::size_t>(1, (value.size() + region_bytes_ - 1) / region_bytes_)) {
@@ -99,6 +101,14 @@ void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
   }
 }
 
+template <typename F>
+void ShardPiece::write_regions(std::size_t begin, std::size_t end, F&& function) {
+  for_regions(begin, end, [&](std::size_t from, std::size_t to) {
+    const ChunkWriting writing(versions_[from / region_bytes_]);
+    function(from, to);
+  });
+}
+
 // Nobody else holds one region while waiting for another.
 std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
   std::vector<std::unique_lock<std::mutex>> locks;
@@ -128,11 +138,14 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
     apply_locked(step, begin, {floats + done / sizeof(float), bytes / sizeof(float)});
     if (!updated.empty()) std::memcpy(updated.data() + done, value_.data() + begin, bytes);
   };
-  pool_.for_ranges(std::int64_t(gradient.size() / sizeof(float)), kApplyGrain,
-                   [&](std::int64_t first, std::int64_t last) {
-                     for_regions(offset + std::size_t(first) * sizeof(float),
-                                 offset + std::size_t(last) * sizeof(float), part);
-                   });
+  // Cut between regions: each is written at once.
+  const std::size_t end = offset + gradient.size();
+  const std::size_t first = offset / region_bytes_;
+  const std::size_t last = (end + region_bytes_ - 1) / region_bytes_;
+  pool_.for_ranges(std::int64_t(last - first), 1, [&](std::int64_t from, std::int64_t to) {
+    write_regions(std::max(offset, (first + std::size_t(from)) * region_bytes_),
+                  std::min(end, (first + std::size_t(to)) * region_bytes_), part);
+  });
   tell_watchers();
 }
 
@@ -181,7 +194,7 @@ void ShardPiece::copy_rows(std::span<const std::int32_t> rows, std::span<std::by
 void ShardPiece::rewrite() {
   if (variable_.dtype != DType::kFloat32) return;
   const float change = rewrites_++ % 2 == 0 ? kRewriteStep : -kRewriteStep;
-  for_regions(0, value_.size(), [&](std::size_t begin, std::size_t end) {
+  write_regions(0, value_.size(), [&](std::size_t begin, std::size_t end) {
     float* const values = reinterpret_cast<float*>(value_.data() + begin);
     for (std::size_t i = 0; i < (end - begin) / sizeof(float); ++i) values[i] += change;
   });
@@ -224,6 +237,8 @@ void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const st
   if (bytes.empty()) return;
   // The value comes first: slots that do not follow begin anew.
   if (index == 0 && offset == 0) reset_slots();
+  std::deque<ChunkWriting> writing;
+  for (std::uint64_t& version : versions_) writing.emplace_back(version);
   std::memcpy(array(index).data() + offset, bytes.data(), bytes.size());
   if (index > 0 && int(index) - 1 == count_slot_) {
     std::int64_t count = 0;
@@ -256,9 +271,12 @@ Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int
     if (piece.ps != ps) continue;
     positions_[piece.id] = int(local_.size());
     const VariableSpec& variable = variables_[std::size_t(piece.variable)];
+    const std::size_t bytes = piece_bytes(variable, piece);
+    std::byte* const start = values_->bytes().data();
+    const std::span versions(reinterpret_cast<std::uint64_t*>(start + layout.versions[piece.id]),
+                             version_count(bytes));
     local_.push_back(std::make_unique<ShardPiece>(
-        variable, piece,
-        values_->bytes().subspan(layout.offsets[piece.id], piece_bytes(variable, piece)), pool));
+        variable, piece, std::span(start + layout.offsets[piece.id], bytes), versions, pool));
     bytes_ += local_.back()->all_bytes();
   }
 }

@@ -32,9 +32,10 @@ class ValueWatcher {
 /// are bytes into the piece; offsets and lengths are checked by the caller.
 class ShardPiece {
  public:
-  /// The value lies in `value`, zero-filled, which must outlive the piece, as must the pool.
+  /// The value lies in `value`, and the versions of its chunks in `versions`; both are zero-filled
+  /// and must outlive the piece, as must the pool.
   ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
-             ApplyPool& pool);
+             std::span<std::uint64_t> versions, ApplyPool& pool);
 
   const VariableSpec& variable() const { return variable_; }
   const Piece& where() const { return where_; }
@@ -76,6 +77,8 @@ class ShardPiece {
   /// Calls function(begin, end) for parts of [begin, end) bytes, each with its region locked.
   template <typename F>
   void for_regions(std::size_t begin, std::size_t end, F&& function);
+  template <typename F>
+  void write_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
   void tell_watchers();
   void apply_locked(const RuleStep& step, std::size_t offset, std::span<const float> gradient);
@@ -85,6 +88,7 @@ class ShardPiece {
   const std::size_t row_bytes_;
   const std::vector<SlotSpec> slot_specs_;
   const std::span<std::byte> value_;
+  const std::span<std::uint64_t> versions_;
   const std::size_t region_bytes_;
   ApplyPool& pool_;
   std::deque<std::mutex> regions_;

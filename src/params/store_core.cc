@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
+
+#include "params/chunk_versions.h"
 
 namespace paceline {
 
@@ -13,6 +16,7 @@ StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration r
       values_(variables_.size()),
       held_(variables_.size()),
       mapped_(variables_.size(), nullptr),
+      versions_(variables_.size(), nullptr),
       memories_(std::size_t(num_ps)),
       spaces_(variables_.size()),
       arrivals_(pieces_.size()) {
@@ -48,9 +52,31 @@ void StoreCore::map(int ps, std::shared_ptr<const SharedMemory> values) {
   }
   for (const Piece& piece : pieces_) {
     if (piece.ps != ps || pieces_of(piece.variable).size() != 1) continue;
-    mapped_[std::size_t(piece.variable)] = values->bytes().data() + layout.offsets[piece.id];
+    const std::size_t v = std::size_t(piece.variable);
+    if (copies_ && variables_[v].sparse) continue;
+    const std::byte* const start = values->bytes().data();
+    mapped_[v] = start + layout.offsets[piece.id];
+    versions_[v] = reinterpret_cast<const std::uint64_t*>(start + layout.versions[piece.id]);
   }
   memories_[std::size_t(ps)] = std::move(values);
+}
+
+void StoreCore::copy_mapped(VariableId variable, Deadline deadline) {
+  hold(variable);
+  const std::size_t v = std::size_t(variable);
+  const std::size_t bytes = values_[v].bytes();
+  std::byte* const to = static_cast<std::byte*>(values_[v].raw());
+  for (std::size_t begin = 0; begin < bytes; begin += kVersionedBytes) {
+    const std::span chunk(mapped_[v] + begin, std::min(kVersionedBytes, bytes - begin));
+    while (!copy_chunk(versions_[v][begin / kVersionedBytes], chunk, to + begin)) {
+      check();
+      if (deadline.passed()) {
+        throw Error(ErrorCode::kDeadlineExceeded,
+                    fmt::format("[store] {} is being written all the time", variables_[v].name));
+      }
+      std::this_thread::yield();
+    }
+  }
 }
 
 std::span<std::byte> StoreCore::value_of(const Piece& piece) const {

@@ -50,6 +50,13 @@ class StoreCore {
   /// Told before it joins: no memory is shared with any ps.
   void share_no_memory() { shares_memory_ = false; }
   bool shares_memory() const { return shares_memory_; }
+  /// Told before it joins: values are copied from shared memory chunk by chunk, each of one moment;
+  /// rows come in frames.
+  void copy_from_shared_memory() { copies_ = true; }
+  bool copies() const { return copies_; }
+  /// Renews this worker's copy of what is mapped. Throws kDeadlineExceeded when others write a
+  /// chunk without a pause.
+  void copy_mapped(VariableId variable, Deadline deadline);
   /// The values of a ps of this host, as shard_layout says. To be called before its pieces are
   /// used. Throws kDataLoss when the memory is too small for them.
   void map(int ps, std::shared_ptr<const SharedMemory> values);
@@ -130,11 +137,12 @@ class StoreCore {
   std::vector<Tensor> values_;
   std::deque<std::atomic<bool>> held_;                         // by variable: values_ is defined
   std::vector<const std::byte*> mapped_;                       // by variable
+  std::vector<const std::uint64_t*> versions_;                 // of what is mapped, by variable
   std::vector<std::shared_ptr<const SharedMemory>> memories_;  // by ps
   std::deque<SendSpace> spaces_;
   std::deque<Arrival> arrivals_;  // by piece
   Wakeup wakeup_;
-  bool shares_memory_ = true;
+  bool shares_memory_ = true, copies_ = false;
   Link* link_ = nullptr;
   bool spinning_ = false;
 

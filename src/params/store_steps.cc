@@ -249,7 +249,9 @@ TensorView ServerSteps::need(VariableId variable) {
   }
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
   // Only read by kernels: a variable changes by contributions alone.
-  if (reads_in_place(variable)) {
+  if (reads_in_place(variable) && core_.copies()) {
+    core_.copy_mapped(variable, core_.reply_deadline());
+  } else if (reads_in_place(variable)) {
     return {const_cast<std::byte*>(core_.mapped(variable)), spec.dtype, spec.shape};
   }
   core_.hold(variable);

@@ -47,6 +47,7 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.link = cluster_.link;
   server.join_timeout = from_seconds(cluster_.join_timeout_s);
   server.spin = options.spin;
+  server.torn_free = cluster_.torn_free;
   server.last_step = options.run.steps.value_or(0);
   server.say = say;
   if (options.run.quiet) server.say_after = kQuietWait;
