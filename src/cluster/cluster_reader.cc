@@ -211,14 +211,13 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {
-  cluster.link = values.choice("--link", {"auto", "inproc", "tcp"}).value_or("auto");
+  cluster.link = values.choice("--link", {"auto", "inproc", "shm", "tcp"}).value_or("auto");
   if (!cluster.distributed()) return;
   if (cluster.link == "inproc") {
     refuse_flag("--link", "inproc",
                 "joins tasks within one process, but each task of this cluster is a process of its "
-                "own: auto or tcp");
+                "own: auto, shm or tcp");
   }
-  if (cluster.link == "auto") cluster.link = "tcp";
 }
 
 std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {

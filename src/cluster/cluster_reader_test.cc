@@ -58,7 +58,7 @@ TEST(Flags, PsAndWorkersLaunch) {
   EXPECT_EQ(parsed.cluster.local_ps, 2);
   EXPECT_EQ(parsed.cluster.local_workers, 3);
   EXPECT_EQ(parsed.cluster.strategy, "async");
-  EXPECT_EQ(parsed.cluster.link, "tcp");
+  EXPECT_EQ(parsed.cluster.link, "auto");
   EXPECT_FALSE(parsed.cluster.stop_on_failure);
   EXPECT_FALSE(parsed.cluster.cluster_id.empty());
   EXPECT_EQ(parsed.run.steps, 100);
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps 1 --workers 1 --bind 0.0.0.0", "--ps and --bind cannot both be given"},
         BadLine{"--ps 1 --workers 2 --link inproc",
                 "--link inproc: joins tasks within one process"},
-        BadLine{"--link rdma", "--link rdma: must be one of auto, inproc, tcp"},
+        BadLine{"--link rdma", "--link rdma: must be one of auto, inproc, shm, tcp"},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
         BadLine{"--strategy sync --ps 1 --workers 1", "--strategy sync: must be one of async"},
         BadLine{"--cluster ps=a:1;worker=b:1", "add --task worker:0"},

@@ -69,7 +69,7 @@ std::string version_text() {
   add("cores", std::to_string(cores));
   add("instruction sets", processor_flags());
   add("devices", "cpu:0 sim");
-  add("links", "inproc tcp");
+  add("links", "inproc shm tcp");
   return text;
 }
 

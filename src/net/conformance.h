@@ -28,6 +28,7 @@ inline const std::vector<LinkCase>& links_to_test() {
   static const std::vector<LinkCase> cases = {
       {"inproc", "task:0", "task:9", true},
       {"tcp", "127.0.0.1:0", "127.0.0.1:1"},
+      {"shm", "127.0.0.1:0", "127.0.0.1:1", true},
   };
   return cases;
 }

@@ -1,5 +1,9 @@
 #include "net/conformance.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace paceline {
@@ -318,6 +322,71 @@ TEST_P(Conformance, ASpinningCallerHandlesWhatComes) {
   link->set_spinning(false);
   connection->send({}, {});
   EXPECT_TRUE(receiver.wait_frames(101));
+}
+
+TEST_P(Conformance, AReceiverThatTakesItsTimeIsNotTakenForDead) {
+  LinkOptions options;
+  options.hub = hub_;
+  options.dead_after = std::chrono::seconds(1);
+  Listener listener(make_link(GetParam().kind, options), GetParam().any_address);
+  TestReceiver receiver;
+  const auto link = make_link(GetParam().kind, options);
+  const auto connection = link->connect(listener.address(), receiver, soon());
+  TestReceiver* const far = listener.receiver(0);
+  ASSERT_NE(far, nullptr);
+  far->hold(true);
+  connection->send({}, {});
+  std::this_thread::sleep_for(3 * options.dead_after);
+  EXPECT_EQ(receiver.times_closed(), 0);
+  EXPECT_EQ(far->times_closed(), 0);
+  far->hold(false);
+  EXPECT_TRUE(far->wait_frames(1));
+}
+
+/// How often threads of this process, other than the caller and `other`, went to sleep.
+std::int64_t sleeps_of_threads_but(pid_t other) {
+  std::int64_t sum = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const pid_t id = pid_t(std::stol(task.path().filename().string()));
+    std::ifstream status(task.path() / "status");
+    for (std::string word; id != ::gettid() && id != other && status >> word;) {
+      std::int64_t number = 0;
+      if (word == "voluntary_ctxt_switches:" && status >> number) sum += number;
+    }
+  }
+  return sum;
+}
+
+TEST_P(Conformance, NoThreadWakesWhileOthersSpin) {
+  LinkOptions options;
+  options.hub = hub_;
+  options.dead_after = std::chrono::hours(1);  // no heartbeats meanwhile
+  Listener listener(make_link(GetParam().kind, options), GetParam().any_address);
+  listener.reply();
+  TestReceiver receiver;
+  const auto link = make_link(GetParam().kind, options);
+  const auto connection = link->connect(listener.address(), receiver, soon());
+  ASSERT_NE(listener.receiver(0), nullptr);
+  link->set_spinning(true);
+  listener.link().set_spinning(true);
+  std::atomic<pid_t> helper_id{0};
+  std::atomic<bool> stop{false};
+  std::thread helper([&] {
+    helper_id = ::gettid();
+    for (; !stop; std::this_thread::yield()) listener.link().help();
+  });
+  const auto exchange = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      connection->send({}, {});
+      for (; receiver.count() <= i; std::this_thread::yield()) link->help();
+    }
+  };
+  exchange(0, 10);  // whoever is about to fall asleep does so
+  const std::int64_t before = sleeps_of_threads_but(helper_id);
+  exchange(10, 210);
+  EXPECT_LT(sleeps_of_threads_but(helper_id) - before, 50);
+  stop = true;
+  helper.join();
 }
 
 TEST_P(Conformance, TrafficIsCounted) {

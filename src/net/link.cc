@@ -1,6 +1,7 @@
 #include "net/link.h"
 
 #include "net/inproc/inproc_link.h"
+#include "net/shm/shm_link.h"
 #include "net/tcp/tcp_link.h"
 
 namespace paceline {
@@ -16,8 +17,10 @@ void Connection::share(std::uint32_t, std::shared_ptr<const SharedMemory>) {
 std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options) {
   if (kind == "inproc") return make_inproc_link(options);
   if (kind == "tcp") return make_tcp_link(options);
+  if (kind == "shm") return make_shm_link(options, OtherHosts::kRefused);
+  if (kind == "auto") return make_shm_link(options, OtherHosts::kOverTcp);
   throw Error(ErrorCode::kInvalidArgument,
-              "--link=" + kind + ": there is no such link; there are inproc and tcp");
+              "--link=" + kind + ": there is no such link; there are auto, inproc, shm and tcp");
 }
 
 }  // namespace paceline

@@ -104,7 +104,8 @@ class Link {
   virtual void set_spinning(bool spinning) = 0;
 };
 
-/// "inproc" or "tcp" (one line each in link.cc). Throws kInvalidArgument naming --link.
+/// "inproc", "tcp", "shm", or "auto": shm with tasks of this host, tcp with others (one line each
+/// in link.cc). Throws kInvalidArgument naming --link.
 std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options);
 
 }  // namespace paceline

@@ -1,8 +1,10 @@
 #include "net/shared_memory.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -23,6 +25,12 @@ std::string why() { return std::strerror(errno); }
 std::byte* map(int fd, std::size_t bytes, int protection) {
   void* const data = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
+}
+
+/// Huge pages have a file system of their own, where touching a sealed page may fault.
+bool is_of_plain_pages(int fd) {
+  struct statfs system {};
+  return ::fstatfs(fd, &system) == 0 && system.f_type == TMPFS_MAGIC;
 }
 
 }  // namespace
@@ -51,7 +59,7 @@ std::shared_ptr<SharedMemory> SharedMemory::create(std::size_t bytes) {
 
 std::shared_ptr<const SharedMemory> SharedMemory::open(FileDescriptor fd) {
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kSizeSeals) != kSizeSeals) {
+  if (seals < 0 || (seals & kSizeSeals) != kSizeSeals || !is_of_plain_pages(fd.get())) {
     throw Error(ErrorCode::kDataLoss, "a peer shares memory that is not sealed");
   }
   struct stat status {};

@@ -66,5 +66,12 @@ TEST(SharedMemory, IsRefusedWhenItIsEmpty) {
   EXPECT_THAT(refusal(std::move(fd)), HasSubstr("without a size"));
 }
 
+TEST(SharedMemory, OfHugePagesIsRefused) {
+  FileDescriptor fd(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (!fd || ::ftruncate(fd.get(), 2 << 20) != 0) GTEST_SKIP() << "no huge pages here";
+  ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  EXPECT_THAT(refusal(std::move(fd)), HasSubstr("not sealed"));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -100,7 +100,7 @@ class Server {
     LinkOptions link;
     link.threads = threads_;
     if (options_.link_factory) return options_.link_factory(link);
-    return make_link(options_.link == "auto" ? "tcp" : options_.link, link);
+    return make_link(options_.link, link);
   }
 
   void listen() {

@@ -65,7 +65,7 @@ class ServerStoreImpl : public ServerStore {
   std::unique_ptr<Link> make() const {
     const LinkOptions link;
     if (options_.link_factory) return options_.link_factory(link);
-    return make_link(options_.link == "auto" ? "tcp" : options_.link, link);
+    return make_link(options_.link, link);
   }
   void join_all();
   void write_piece(const Piece& piece, const VariableState& state);

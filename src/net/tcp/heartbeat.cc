@@ -13,26 +13,27 @@ constexpr char kBeat = 'H';
 
 }  // namespace
 
-Heartbeat::Pulse Heartbeat::tick() {
+Heartbeat::Pulse Heartbeat::tick(bool heard) {
   // A full socket means that the peer does not read; its own silence will tell.
-  if (ticks_++ % kTicksPerBeat == 0)
-    (void)!::send(control_.get(), &kBeat, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return listen();
+  if (silence_.beat_is_due()) (void)!::send(control_.get(), &kBeat, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const Sound sound = listen();
+  if (sound == Sound::kGarbage) return Pulse::kGarbage;
+  const bool dead = silence_.tick(heard || sound == Sound::kBeats);
+  return dead ? Pulse::kSilent : Pulse::kAlive;
 }
 
-Heartbeat::Pulse Heartbeat::listen() {
+Heartbeat::Sound Heartbeat::listen() {
   std::array<char, 256> bytes;
-  ++silent_ticks_;
+  Sound sound = Sound::kNothing;
   while (true) {
     // A closed control socket says nothing: the data socket tells why.
     const ssize_t got = ::recv(control_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-    if (got <= 0) break;
-    silent_ticks_ = 0;
+    if (got <= 0) return sound;
+    sound = Sound::kBeats;
     const auto end = bytes.begin() + got;
-    if (std::any_of(bytes.begin(), end, [](char b) { return b != kBeat; })) return Pulse::kGarbage;
-    if (std::size_t(got) < bytes.size()) break;
+    if (std::any_of(bytes.begin(), end, [](char b) { return b != kBeat; })) return Sound::kGarbage;
+    if (std::size_t(got) < bytes.size()) return sound;
   }
-  return silent_ticks_ >= kTicksOfDeath ? Pulse::kSilent : Pulse::kAlive;
 }
 
 }  // namespace paceline

@@ -3,27 +3,26 @@
 #pragma once
 
 #include "net/file_descriptor.h"
+#include "net/silence.h"
 
 namespace paceline {
 
-/// Times are counted in ticks, so that a process that was itself stopped, or is late, does not take
-/// its peers for dead: it hears them before it judges. Not thread-safe.
+/// Not thread-safe.
 class Heartbeat {
  public:
-  static constexpr int kTicksOfDeath = 16;
-  static constexpr int kTicksPerBeat = 4;
   enum class Pulse { kAlive, kSilent, kGarbage };
 
   explicit Heartbeat(FileDescriptor control) : control_(std::move(control)) {}
-  /// To be called kTicksOfDeath times in the time after which a silent peer is dead.
-  Pulse tick();
+  /// Sends, listens and judges (Silence::tick); `heard`: data came, which is as good as a beat.
+  Pulse tick(bool heard);
 
  private:
-  Pulse listen();
+  /// Nothing, beats or garbage.
+  enum class Sound { kNothing, kBeats, kGarbage };
+  Sound listen();
 
   FileDescriptor control_;
-  int ticks_ = 0;
-  int silent_ticks_ = 0;
+  Silence silence_;
 };
 
 }  // namespace paceline

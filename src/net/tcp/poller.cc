@@ -11,7 +11,6 @@
 #include <asio/steady_timer.hpp>
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -73,39 +72,11 @@ struct WaitHandler {
   void (Watcher::*call)();
 };
 
-struct Periodic {
-  Periodic(asio::io_context& io, const std::atomic<bool>& s, Duration p, std::function<void()> c)
-      : timer(io), stopped(s), period(p), call(std::move(c)) {}
-  asio::steady_timer timer;
-  const std::atomic<bool>& stopped;
-  Duration period;
-  std::function<void()> call;
-  OperationRoom room;
-};
-
-struct PeriodicHandler {
-  using allocator_type = RoomAllocator<std::byte>;
-  allocator_type get_allocator() const { return allocator_type(&periodic->room); }
-  void operator()(const asio::error_code& error) const {
-    if (error || periodic->stopped) return;
-    periodic->call();
-    start(periodic);
-  }
-  static void start(Periodic* periodic) {
-    periodic->timer.expires_after(periodic->period);
-    periodic->timer.async_wait(PeriodicHandler{periodic});
-  }
-
-  Periodic* periodic;
-};
-
 }  // namespace
 
 struct Poller::Impl {
   std::atomic<bool> stopped{false};
   asio::io_context io;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Periodic>> periodics;
   std::vector<std::thread> threads;
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
 };
@@ -127,13 +98,6 @@ void Poller::call_at(TimePoint time, std::function<void()> call) {
       });
 }
 
-void Poller::call_every(Duration period, std::function<void()> call) {
-  std::lock_guard lock(impl_->mutex);
-  impl_->periodics.push_back(
-      std::make_unique<Periodic>(impl_->io, impl_->stopped, period, std::move(call)));
-  PeriodicHandler::start(impl_->periodics.back().get());
-}
-
 void Poller::stop() {
   impl_->stopped = true;
   impl_->io.stop();
@@ -142,15 +106,18 @@ void Poller::stop() {
 }
 
 void Poller::drop_pending() {
-  for (auto& periodic : impl_->periodics) periodic->timer.cancel();
   impl_->work.reset();
   impl_->io.restart();
   impl_->io.poll();
 }
 
 struct Watch::Impl {
-  Impl(asio::io_context& io, int fd) : descriptor(io, fd) { descriptor.non_blocking(true); }
+  Impl(asio::io_context& io, int number) : fd(number), descriptor(io, number) {
+    descriptor.non_blocking(true);
+  }
+  const int fd;
   asio::posix::stream_descriptor descriptor;
+  FileDescriptor paused;
   std::shared_ptr<WatchRooms> rooms = std::make_shared<WatchRooms>();
 };
 
@@ -159,20 +126,33 @@ Watch::Watch(std::shared_ptr<Poller> poller, FileDescriptor fd)
 
 Watch::~Watch() = default;
 
-int Watch::fd() const { return impl_->descriptor.native_handle(); }
+int Watch::fd() const { return impl_->fd; }
 
 void Watch::wait_readable(std::shared_ptr<Watcher> watcher) {
+  resume();
   impl_->descriptor.async_wait(
       asio::posix::stream_descriptor::wait_read,
       WaitHandler{std::move(watcher), impl_->rooms, &impl_->rooms->read, &Watcher::on_readable});
 }
 
 void Watch::wait_writable(std::shared_ptr<Watcher> watcher) {
+  resume();
   impl_->descriptor.async_wait(
       asio::posix::stream_descriptor::wait_write,
       WaitHandler{std::move(watcher), impl_->rooms, &impl_->rooms->write, &Watcher::on_writable});
 }
 
-FileDescriptor Watch::release() { return FileDescriptor(impl_->descriptor.release()); }
+FileDescriptor Watch::release() {
+  pause();
+  return std::move(impl_->paused);
+}
+
+void Watch::pause() {
+  if (!impl_->paused) impl_->paused = FileDescriptor(impl_->descriptor.release());
+}
+
+void Watch::resume() {
+  if (impl_->paused) impl_->descriptor.assign(impl_->paused.release());
+}
 
 }  // namespace paceline

@@ -24,8 +24,6 @@ class Poller {
   ~Poller();
   /// On a thread of the poller, at `time` or later; never after stop.
   void call_at(TimePoint time, std::function<void()> call);
-  /// Again and again until stop; allocates nothing per call.
-  void call_every(Duration period, std::function<void()> call);
   /// Joins the threads. Not on one of them.
   void stop();
   /// After stop, and when all watches are gone: lets go of what they held.
@@ -38,7 +36,8 @@ class Poller {
 };
 
 /// Owns a descriptor and waits for it; at most one wait of a kind at a time, and no two calls at
-/// once. Destroying it cancels the waits. A wait allocates nothing.
+/// once. Destroying it cancels the waits. A wait allocates nothing. A descriptor wakes a thread of
+/// the poller whenever something comes, waited for or not, unless it is paused.
 class Watch {
  public:
   Watch(std::shared_ptr<Poller> poller, FileDescriptor fd);
@@ -47,9 +46,13 @@ class Watch {
   void wait_readable(std::shared_ptr<Watcher> watcher);
   void wait_writable(std::shared_ptr<Watcher> watcher);
   FileDescriptor release();
+  /// Cancels the waits; until the next one the poller does not hear of the descriptor.
+  void pause();
 
  private:
   struct Impl;
+  void resume();
+
   std::shared_ptr<Poller> poller_;
   std::unique_ptr<Impl> impl_;
 };

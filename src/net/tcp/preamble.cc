@@ -46,7 +46,7 @@ Preamble decode_preamble(std::span<const std::byte, kPreambleBytes> bytes) {
     throw Error(ErrorCode::kDataLoss, "a caller speaks version " + std::to_string(layout.version) +
                                           " of the protocol, not " +
                                           std::to_string(kPreambleVersion));
-  if (layout.role > std::uint16_t(SocketRole::kControl))
+  if (layout.role > std::uint16_t(SocketRole::kSharedMemory))
     throw Error(ErrorCode::kDataLoss, "a caller's socket has an unknown role");
   return {SocketRole(layout.role), layout.token};
 }

@@ -4,28 +4,25 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <string>
 
 #include "net/link.h"
-#include "net/tcp/poller.h"
+#include "net/tcp/offer.h"
 #include "net/tcp/preamble.h"
+#include "net/tcp/socket_acceptor.h"
 #include "net/tcp/tcp_connections.h"
-#include "net/tcp/tcp_socket.h"
 
 namespace paceline {
 
 class Greeting;
 
-class TcpAcceptor final : public Watcher, public std::enable_shared_from_this<TcpAcceptor> {
+class TcpAcceptor final : public SocketAcceptor {
  public:
+  /// `offer`: what callers are told who ask for shared memory.
   TcpAcceptor(std::shared_ptr<TcpConnections> connections, FileDescriptor listening,
-              Acceptor acceptor);
+              Acceptor acceptor, std::optional<Offer> offer);
 
-  void start();
-  void stop();
   /// A socket has said what it is.
   void greeted(const std::shared_ptr<Greeting>& greeting, const Preamble& preamble,
                FileDescriptor socket);
@@ -38,19 +35,17 @@ class TcpAcceptor final : public Watcher, public std::enable_shared_from_this<Tc
     FileDescriptor socket;
   };
 
-  void on_readable() override;
-  void on_writable() override {}
-  void accept_all();
-  void welcome(FileDescriptor socket);
+  void welcome(FileDescriptor socket) override;
+  void drop_all() override;
+  void answer(const FileDescriptor& socket) const;
   void wait_for_twin(const Preamble& preamble, FileDescriptor socket);
   void drop_single(const Preamble::Token& token);
   void open(FileDescriptor data, FileDescriptor control);
-  void start_after_pause();
+  std::weak_ptr<TcpAcceptor> weak_self();
 
   const std::shared_ptr<TcpConnections> connections_;
   const Acceptor acceptor_;
-  std::mutex mutex_;
-  std::optional<Watch> listening_;
+  const std::optional<Offer> offer_;
   std::set<std::shared_ptr<Greeting>> greetings_;
   std::map<Preamble::Token, Single> singles_;
 };

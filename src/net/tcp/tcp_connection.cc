@@ -16,11 +16,6 @@ constexpr std::size_t kDirectBytes = 256 << 10;
 // A poller's thread turns to other connections after this much.
 constexpr std::size_t kFlushBytes = 8 << 20;
 
-std::string seconds_text(Duration duration) {
-  std::string text = std::to_string(std::chrono::duration<double>(duration).count());
-  return text.substr(0, text.find('.') + 2) + " s";
-}
-
 }  // namespace
 
 TcpConnection::TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
@@ -36,7 +31,7 @@ void TcpConnection::start(Receiver& receiver) {
   receiver_ = &receiver;
   if (!connections_->add(shared_from_this()))
     throw Error(ErrorCode::kCancelled, "the link is being destroyed");
-  wait_readable_locked();
+  set_spinning(connections_->spinning());
 }
 
 void TcpConnection::refuse() {
@@ -51,7 +46,7 @@ void TcpConnection::on_readable() {
   std::lock_guard reading(reading_mutex_);
   read_waits_ = false;
   read_turn();
-  if (!connections_->spinning()) wait_readable_locked();
+  if (!connections_->spinning()) wait_readable();
 }
 
 bool TcpConnection::help() {
@@ -59,16 +54,29 @@ bool TcpConnection::help() {
   return reading.owns_lock() && read_turn();
 }
 
-void TcpConnection::wait_readable() {
+void TcpConnection::set_spinning(bool spinning) {
   std::lock_guard reading(reading_mutex_);
-  wait_readable_locked();
+  if (spinning) {
+    pause();
+  } else {
+    wait_readable();
+  }
 }
 
-void TcpConnection::wait_readable_locked() {
+/// With the reading mutex.
+void TcpConnection::wait_readable() {
   if (finished_ || read_waits_) return;
   read_waits_ = true;
   std::lock_guard lock(socket_mutex_);
   data_->wait_readable(shared_from_this());
+}
+
+/// With the reading mutex. A pending wait for writing keeps the poller's threads listening.
+void TcpConnection::pause() {
+  std::lock_guard lock(socket_mutex_);
+  if (!data_ || write_waits_) return;
+  data_->pause();
+  read_waits_ = false;
 }
 
 bool TcpConnection::read_turn() {
@@ -77,7 +85,9 @@ bool TcpConnection::read_turn() {
   const FrameReader::Outcome outcome = guarded_turn();
   in_turn_ = false;
   if (outcome == FrameReader::Outcome::kClosed) finish();
-  return outcome != FrameReader::Outcome::kNothing;
+  if (outcome == FrameReader::Outcome::kNothing) return false;
+  heard_.store(true, std::memory_order_relaxed);
+  return true;
 }
 
 FrameReader::Outcome TcpConnection::guarded_turn() {
@@ -147,8 +157,15 @@ void TcpConnection::send(const FrameHeader& header, std::span<const std::byte> p
 }
 
 void TcpConnection::on_writable() {
-  std::unique_lock lock(queue_mutex_);
-  flush(lock, kFlushBytes);
+  {
+    std::lock_guard lock(socket_mutex_);
+    write_waits_ = false;
+  }
+  {
+    std::unique_lock lock(queue_mutex_);
+    flush(lock, kFlushBytes);
+  }
+  if (connections_->spinning()) set_spinning(true);
 }
 
 /// The caller has set flushing_, and is the only one here. Returns with or without the lock.
@@ -197,7 +214,9 @@ void TcpConnection::take_sent(std::size_t bytes, std::unique_lock<std::mutex>& l
 
 void TcpConnection::wait_writable() {
   std::lock_guard lock(socket_mutex_);
-  if (data_) data_->wait_writable(shared_from_this());
+  if (!data_) return;
+  write_waits_ = true;
+  data_->wait_writable(shared_from_this());
 }
 
 bool TcpConnection::idle() const {
@@ -244,18 +263,22 @@ bool TcpConnection::failed() const {
 }
 
 void TcpConnection::tick() {
+  const bool heard = heard_.exchange(false, std::memory_order_relaxed);
   Heartbeat::Pulse pulse;
   {
     std::lock_guard lock(socket_mutex_);
-    pulse = heartbeat_.tick();
+    pulse = heartbeat_.tick(heard);
   }
   if (pulse == Heartbeat::Pulse::kSilent)
-    fail({ErrorCode::kUnavailable,
-          peer_ + " has stopped: no heartbeat for " + seconds_text(connections_->dead_after())});
+    fail({ErrorCode::kUnavailable, text_of_silence(peer_, connections_->dead_after())});
   if (pulse == Heartbeat::Pulse::kGarbage)
     fail({ErrorCode::kDataLoss, peer_ + " sent garbage instead of heartbeats"});
-  // While somebody is said to spin no thread waits for the end.
-  if (failed()) help();
+  // While somebody is said to spin no thread waits for the end. Receivers take their time, so this
+  // is no thread to call them.
+  if (failed())
+    connections_->poller()->call_at(std::chrono::steady_clock::now(), [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->help();
+    });
 }
 
 }  // namespace paceline

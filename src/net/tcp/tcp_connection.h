@@ -38,11 +38,13 @@ class TcpConnection final : public Connection,
   void start(Receiver& receiver);
   /// Nobody wants it: it ends without a receiver.
   void refuse();
+  /// Only the system knows, and is asked in `help`.
+  bool has_come() const { return true; }
   /// Reads what has come, unless another thread is doing so.
   bool help();
-  /// Lets the poller's threads read again, after somebody was spinning.
-  void wait_readable();
-  /// Sends and hears heartbeats, kTicksOfDeath times per dead_after.
+  /// Somebody reads again and again, so the poller's threads need not; or does so no more.
+  void set_spinning(bool spinning);
+  /// Sends and hears heartbeats: Silence::kTicksOfDeath times per dead_after.
   void tick();
   /// The link is being destroyed, and no poller runs any more.
   void end(const Error& error);
@@ -53,7 +55,8 @@ class TcpConnection final : public Connection,
 
   bool read_turn();
   FrameReader::Outcome guarded_turn();
-  void wait_readable_locked();
+  void wait_readable();
+  void pause();
   void finish();
   Error verdict();
 
@@ -76,11 +79,13 @@ class TcpConnection final : public Connection,
   bool finished_ = false;
   Receiver* receiver_ = nullptr;
   FrameReader reader_;
+  std::atomic<bool> heard_{false};  // since the last tick
 
   std::mutex writing_mutex_;  // held while writing: the descriptor must not close meanwhile
 
   mutable std::mutex socket_mutex_;
   std::optional<Watch> data_;  // empty when finished
+  bool write_waits_ = false;
   Heartbeat heartbeat_;
   std::optional<Error> cause_;
 

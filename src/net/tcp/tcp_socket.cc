@@ -35,16 +35,21 @@ FileDescriptor new_socket(int family) {
   return fd;
 }
 
-/// The error number of connecting, 0 when connected, ETIME when the deadline passed.
-int finish_connecting(int fd, Deadline deadline) {
-  pollfd waiting{fd, POLLOUT, 0};
+/// 0 when one of `events` came, ETIME when the deadline passed, or an error number.
+int wait_for(int fd, short events, Deadline deadline) {
+  pollfd waiting{fd, events, 0};
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
     const int ready = ::poll(&waiting, 1, int(std::clamp<long>(left, 0, 1 << 30)));
-    if (ready > 0) break;
+    if (ready > 0) return 0;
     if (ready == 0) return ETIME;
     if (errno != EINTR) return errno;
   }
+}
+
+/// The error number of connecting, 0 when connected, ETIME when the deadline passed.
+int finish_connecting(int fd, Deadline deadline) {
+  if (const int waited = wait_for(fd, POLLOUT, deadline); waited != 0) return waited;
   int error_number = 0;
   socklen_t bytes = sizeof error_number;
   ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &bytes);
@@ -67,8 +72,7 @@ int try_one(const SocketAddress& target, Deadline deadline, FileDescriptor& conn
 Error error_of_dialling(const std::string& address, int error_number) {
   if (error_number == ECONNREFUSED)
     return {ErrorCode::kUnavailable, "nobody listens at " + address};
-  if (error_number == ETIME)
-    return {ErrorCode::kDeadlineExceeded, "connecting to " + address + " took too long"};
+  if (error_number == ETIME) return error_of_silence(address);
   return {ErrorCode::kUnavailable, "cannot connect to " + address + ": " + words_of(error_number)};
 }
 
@@ -130,11 +134,17 @@ ListeningSocket listen_at(const Address& address) {
   return {std::move(fd), text_of(bound)};
 }
 
+bool wait_to_read(int fd, Deadline deadline) { return wait_for(fd, POLLIN, deadline) == 0; }
+
 SocketAddress peer_of(int fd) {
   SocketAddress address;
   address.bytes = sizeof address.storage;
   ::getpeername(fd, address.get(), &address.bytes);
   return address;
+}
+
+Error error_of_silence(const std::string& address) {
+  return {ErrorCode::kDeadlineExceeded, "connecting to " + address + " took too long"};
 }
 
 Error error_of_socket(const std::string& peer, int error_number) {

@@ -1,10 +1,7 @@
 // What only TCP can get wrong: strangers, torn messages, peers that die or stop, names of hosts.
 #include <arpa/inet.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 #include <cstring>
 #include <future>
@@ -67,67 +64,6 @@ struct RawPeer {
   }
   RawSocket data, control;
 };
-
-/// This test program again, as another process that connects here and waits.
-class ChildPeer {
- public:
-  explicit ChildPeer(const std::string& address) {
-    const std::string variable = "PACELINE_TEST_CONNECT=" + address;
-    std::vector<std::string> words = {"/proc/self/exe", "--gtest_filter=*IsAPeerInAProcessOfItsOwn",
-                                      "--gtest_also_run_disabled_tests", "--gtest_brief=1"};
-    std::vector<char*> arguments, environment = {const_cast<char*>(variable.c_str())};
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    for (char** one = ::environ; *one != nullptr; ++one) environment.push_back(*one);
-    environment.push_back(nullptr);
-    EXPECT_EQ(::posix_spawn(&pid_, "/proc/self/exe", nullptr, nullptr, arguments.data(),
-                            environment.data()),
-              0);
-  }
-  ~ChildPeer() {
-    signal(SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  void signal(int number) { ::kill(pid_, number); }
-
- private:
-  pid_t pid_ = 0;
-};
-
-TEST(TcpPeer, DISABLED_IsAPeerInAProcessOfItsOwn) {
-  const char* address = std::getenv("PACELINE_TEST_CONNECT");
-  if (address == nullptr) GTEST_SKIP() << "run by the other tests of this suite";
-  TestReceiver receiver;
-  const auto link = make_tcp();
-  const auto connection = link->connect(address, receiver, soon());
-  connection->send({.step = 1}, {});
-  receiver.wait_closed();
-}
-
-TEST(TcpPeer, ThatIsKilledIsNoticed) {
-  Listener listener(make_tcp(), "127.0.0.1:0");
-  ChildPeer child(listener.address());
-  ASSERT_NE(listener.receiver(0), nullptr);
-  ASSERT_TRUE(listener.receiver(0)->wait_frames(1));
-  child.signal(SIGKILL);
-  const Error error = listener.receiver(0)->wait_closed();
-  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(error.what(), HasSubstr(listener.connection(0)->peer()));
-  EXPECT_THAT(error.what(), HasSubstr("died"));
-}
-
-TEST(TcpPeer, ThatStopsIsNoticedWithinFiveSeconds) {
-  Listener listener(make_tcp(), "127.0.0.1:0");
-  ChildPeer child(listener.address());
-  ASSERT_NE(listener.receiver(0), nullptr);
-  ASSERT_TRUE(listener.receiver(0)->wait_frames(1));
-  const auto start = std::chrono::steady_clock::now();
-  child.signal(SIGSTOP);
-  const Error error = listener.receiver(0)->wait_closed();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-  EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(error.what(), HasSubstr(listener.connection(0)->peer() + " has stopped"));
-}
 
 TEST(TcpPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
   Listener listener(make_tcp(), "127.0.0.1:0");

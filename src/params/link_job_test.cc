@@ -8,31 +8,36 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class TcpJob : public JobFixture {
+class LinkJob : public JobFixture, public ::testing::WithParamInterface<const char*> {
  protected:
   /// Serves at a free port of this host, in a thread; the spec then says which.
-  void start_tcp_ps() {
+  void start_linked_ps() {
     spec_ = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
     std::promise<std::string> address;
     ServerOptions options = server_options(0);
     options.link_factory = nullptr;
+    options.link = GetParam();
     options.listening = [&](const std::string& at) { address.set_value(at); };
     servers_.push_back(start_ps(options));
     spec_.ps = {address.get_future().get()};
   }
-  std::unique_ptr<ServerStore> join_tcp(const std::vector<VariableSpec>& variables) {
+  std::unique_ptr<ServerStore> join_linked(const std::vector<VariableSpec>& variables) {
     ServerStoreOptions options = store_options(0);
     options.link_factory = nullptr;
+    options.link = GetParam();
     return ServerStore::join(options, variables);
   }
 };
 
-TEST_F(TcpJob, GivesTheBitsOfTheLocalStore) {
+INSTANTIATE_TEST_SUITE_P(Links, LinkJob, testing::Values("tcp", "shm"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_P(LinkJob, GivesTheBitsOfTheLocalStore) {
   const std::vector<VariableSpec> variables = {
       {.name = "w", .shape = {601, 503}, .rule = Adam{.learning_rate = 0.01f}},
       {.name = "embedding", .shape = {90, 7}, .rule = Sgd{}, .sparse = true}};
-  start_tcp_ps();
-  const auto remote = join_tcp(variables);
+  start_linked_ps();
+  const auto remote = join_linked(variables);
   const auto local = make_local_store(variables, nullptr, nullptr);
   remote->write(initial_states(variables), 0);
   local->write(initial_states(variables), 0);
@@ -40,7 +45,9 @@ TEST_F(TcpJob, GivesTheBitsOfTheLocalStore) {
   for (int step = 0; step < 20; ++step) EXPECT_EQ(far.step(), near.step());
   EXPECT_EQ(everything(*remote), everything(*local));
   const StoreAccount account = remote->account();
-  EXPECT_GT(account.bytes_sent, std::int64_t{20} * 601 * 503 * 4);
+  if (GetParam() == std::string("tcp")) {
+    EXPECT_GT(account.bytes_sent, std::int64_t{20} * 601 * 503 * 4);
+  }
   EXPECT_GT(account.transfer.count(), 0);
   remote->goodbye();
   EXPECT_EQ(servers_.front().get().applied, 20);

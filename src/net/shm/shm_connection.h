@@ -1,0 +1,136 @@
+// One end of a connection through shared memory.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "net/link.h"
+#include "net/queued_frame.h"
+#include "net/shm/shm_connections.h"
+#include "net/shm/shm_frame_reader.h"
+#include "net/shm/shm_frame_writer.h"
+#include "net/shm/shm_ring.h"
+#include "net/shm/shm_sleep.h"
+#include "net/shm/shm_socket.h"
+#include "net/silence.h"
+#include "net/traffic_meter.h"
+
+namespace paceline {
+
+/// Whoever holds the reading mutex is the only one that calls the receiver: the connection's own
+/// thread, which sleeps until something comes, or one inside Link::help. Whoever finds the queue at
+/// rest writes, on the calling thread; what the ring does not take is left to the own thread.
+/// Everything that ends a connection notes the cause and wakes the own thread, which makes the last
+/// call.
+class ShmConnection final : public Connection,
+                            public Watcher,
+                            public std::enable_shared_from_this<ShmConnection> {
+ public:
+  ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,
+                std::shared_ptr<SharedMemory> own, std::shared_ptr<const SharedMemory> peers,
+                std::string peer);
+  ~ShmConnection() override;
+
+  void send(const FrameHeader& header, std::span<const std::byte> payload,
+            void (*sent)(void* context), void* context) override;
+  bool can_share() const override { return true; }
+  void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
+  void close(Deadline deadline) override;
+  bool idle() const override;
+  std::string peer() const override { return peer_; }
+  const Traffic& traffic() const override { return meter_.traffic(); }
+
+  /// From now on `receiver` hears what comes.
+  void start(Receiver& receiver);
+  /// Nobody wants it: it ends without a receiver.
+  void refuse();
+  /// Whether `help` may find something.
+  bool has_come() const {
+    return reader_.has_data() || is_ending() || is_closed_by_peer() || may_write();
+  }
+  /// Reads what has come, unless another thread is doing so, and writes what there is room for.
+  bool help();
+  /// Somebody began to spin, or ended: says to the peer whether the own thread is to be woken.
+  void reconsider() { sleep_.wake_here(); }
+  /// Sends and hears heartbeats: Silence::kTicksOfDeath times per dead_after.
+  void tick();
+  /// The link is being destroyed.
+  void end(const Error& error);
+
+ private:
+  enum class Outcome { kNothing, kSome, kEnd };
+  /// What changes while a peer lives.
+  struct Signs {
+    std::uint32_t beats = 0;
+    std::uint64_t head = 0, tail = 0;
+    bool operator==(const Signs&) const = default;
+  };
+
+  void on_readable() override;
+  void on_writable() override {}
+  void take_in();
+
+  void run();
+  bool own_turn();
+  bool must_not_sleep() const;
+  bool is_ending() const { return failed_ || gone_; }
+  bool may_write() const { return waiting_ && writer_.may_go_on(); }
+  bool spin_in_message() const;
+  void sleep(std::uint32_t wakes);
+  bool read_turn();
+  Outcome guarded_turn();
+  bool is_closed_by_peer() const { return pair_.theirs().closed.load() != 0; }
+  void finish();
+  Error verdict();
+
+  void queue(QueuedFrame frame);
+  bool write_at_once(const QueuedFrame& frame);
+  bool flush_turn();
+  void flush(std::unique_lock<std::mutex>& lock, std::size_t most_bytes);
+  std::size_t guarded_write(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
+  void take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock);
+  void shut_writing();
+  void fail(const Error& error);
+
+  const std::shared_ptr<ShmConnections> connections_;
+  const std::string peer_;
+  const ShmPair pair_;
+  ShmSleep sleep_;
+  ShmSocket socket_;
+  TrafficMeter meter_;
+  std::thread thread_;
+  std::atomic<bool> ran_{false};  // the thread is about to end
+
+  // Order of locks: reading, writing; queue; the others alone.
+  std::recursive_mutex reading_mutex_;
+  bool in_turn_ = false;
+  std::atomic<bool> finished_{false};  // set with the writing mutex, too
+  Receiver* receiver_ = nullptr;
+  ShmFrameReader reader_;
+
+  std::mutex cause_mutex_;
+  std::optional<Error> cause_;
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> gone_{false};  // the peer
+
+  std::mutex writing_mutex_;  // held while a queued payload is copied
+
+  mutable std::mutex queue_mutex_;
+  Ring<QueuedFrame> queue_;
+  ShmFrameWriter writer_;
+  std::size_t front_done_ = 0;        // bytes of the first frame that were written
+  bool flushing_ = false;             // a thread writes, or the own thread shall
+  std::atomic<bool> waiting_{false};  // somebody shall go on when there is room
+  bool closing_ = false;
+  bool ended_ = false;
+
+  // Of the heartbeat's thread.
+  Silence silence_;
+  Signs signs_;
+};
+
+}  // namespace paceline

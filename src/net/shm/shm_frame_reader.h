@@ -1,0 +1,53 @@
+// Cuts what comes out of a ring into frames, and into memories that are shared between them.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "net/link.h"
+#include "net/shm/shm_ring.h"
+#include "net/shm/shm_sleep.h"
+#include "net/shm/shm_socket.h"
+#include "net/traffic_meter.h"
+
+namespace paceline {
+
+/// In a ring, in place of a frame's magic: the header's id names the memory whose descriptor comes
+/// over the Unix socket.
+constexpr std::uint32_t kSharedMagic = 0x4d4e4c50;  // "PLNM" in bytes
+
+/// Not thread-safe.
+class ShmFrameReader {
+ public:
+  ShmFrameReader(const ShmPair& pair, ShmSleep& sleep, TrafficMeter& meter)
+      : ring_(pair), sleep_(sleep), meter_(meter) {}
+  ~ShmFrameReader();
+
+  /// Reads what has come, but not for long, and tells the receiver. Throws what the receiver
+  /// throws, and kDataLoss for what cannot be. False when nothing had come.
+  bool turn(Receiver& receiver, ShmSocket& socket);
+  /// Any thread may ask.
+  bool has_data() const { return ring_.has_data(); }
+  /// Any thread may ask.
+  bool in_message() const { return in_payload_; }
+  /// "in the middle of a message (10 of 100 bytes)"; empty between two frames.
+  std::string position() const;
+
+ private:
+  bool step(Receiver& receiver, ShmSocket& socket, std::size_t available);
+  void begin_frame(Receiver& receiver, std::span<const std::byte, kFrameHeaderBytes> bytes);
+  void read_payload(Receiver& receiver, std::size_t available);
+  void end_frame(Receiver& receiver);
+  void give_back_room();
+
+  ShmReader ring_;
+  ShmSleep& sleep_;
+  TrafficMeter& meter_;
+  std::atomic<bool> in_payload_{false};
+  bool timed_ = false;
+  FrameHeader header_;
+  std::span<std::byte> place_;
+  std::size_t placed_ = 0;
+};
+
+}  // namespace paceline

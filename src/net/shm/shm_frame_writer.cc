@@ -1,0 +1,75 @@
+#include "net/shm/shm_frame_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "net/shm/shm_frame_reader.h"
+
+namespace paceline {
+namespace {
+
+// The peer sees what was written so often, so that it reads while this side writes.
+constexpr std::size_t kWritePiece = 64 << 10;
+
+std::array<std::byte, kFrameHeaderBytes> record_of(const QueuedFrame& frame) {
+  auto bytes = encode(frame.header);
+  if (frame.shared) std::memcpy(bytes.data(), &kSharedMagic, sizeof kSharedMagic);
+  return bytes;
+}
+
+}  // namespace
+
+void ShmFrameWriter::publish() {
+  ring_.publish();
+  sleep_.wake_peer(ShmSleep::kData);
+}
+
+bool ShmFrameWriter::write_whole(const QueuedFrame& frame) {
+  if (frame.shared || ring_.room(frame.bytes()) < frame.bytes()) return false;
+  ring_.write(record_of(frame));
+  ring_.write(frame.payload);
+  publish();
+  return true;
+}
+
+std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t done,
+                                       std::size_t most_bytes) {
+  if (frame.shared && done == 0 && !pass(frame)) return 0;
+  const std::size_t begin = done;
+  const auto header = record_of(frame);
+  const std::size_t end = std::min(frame.bytes(), done + most_bytes);
+  while (done < end) {
+    const auto rest = done < header.size() ? std::span(header).subspan(done)
+                                           : frame.payload.subspan(done - header.size());
+    const std::size_t written = write_piece(rest.first(std::min(rest.size(), end - done)));
+    if (written == 0) break;
+    done += written;
+    if (done > kFrameHeaderBytes || done == end) publish();
+  }
+  if (done == kFrameHeaderBytes) publish();  // perhaps no room was left for more
+  if (done == begin) goal_ = ring_.head() - kShmRingBytes / 2;
+  return done - begin;
+}
+
+std::size_t ShmFrameWriter::write_piece(std::span<const std::byte> bytes) {
+  const std::size_t wanted = std::min(bytes.size(), kWritePiece);
+  const std::size_t piece = std::min(wanted, ring_.room(wanted));
+  if (piece < std::min(wanted, kFrameHeaderBytes)) return 0;  // a header comes whole
+  ring_.write(bytes.first(piece));
+  return piece;
+}
+
+/// The descriptor goes first. The peer takes it when its place in the ring comes; only so many wait
+/// there at a time.
+bool ShmFrameWriter::pass(const QueuedFrame& frame) {
+  while (!passed_.empty() && ring_.is_read(passed_.front())) passed_.pop();
+  if (passed_.size() == kMostSharedWaiting) {
+    goal_ = passed_.front();
+    return false;
+  }
+  socket_.pass(*frame.shared);
+  passed_.push(ring_.head() + kFrameHeaderBytes);
+  return true;
+}
+
+}  // namespace paceline

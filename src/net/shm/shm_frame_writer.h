@@ -1,0 +1,39 @@
+// Writes the frames of a queue into a ring, as far as there is room.
+#pragma once
+
+#include "net/queued_frame.h"
+#include "net/shm/shm_ring.h"
+#include "net/shm/shm_sleep.h"
+#include "net/shm/shm_socket.h"
+
+namespace paceline {
+
+/// One thread at a time, but for may_go_on.
+class ShmFrameWriter {
+ public:
+  ShmFrameWriter(const ShmPair& pair, ShmSleep& sleep, ShmSocket& socket)
+      : ring_(pair), sleep_(sleep), socket_(socket) {}
+
+  /// The whole frame, or nothing: false when there is no room for it now. Throws as
+  /// ShmWriter::room.
+  bool write_whole(const QueuedFrame& frame);
+  /// Of `frame`, `done` bytes were written before. Bytes that were written now, at most
+  /// `most_bytes`; 0 when the writer must wait. Throws kUnavailable when a descriptor cannot be
+  /// passed, and as ShmWriter::room.
+  std::size_t write_some(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
+  /// After a 0: whether to try again. Any thread may ask.
+  bool may_go_on() const { return ring_.is_read(goal_.load(std::memory_order_relaxed)); }
+
+ private:
+  bool pass(const QueuedFrame& frame);
+  std::size_t write_piece(std::span<const std::byte> bytes);
+  void publish();
+
+  ShmWriter ring_;
+  ShmSleep& sleep_;
+  ShmSocket& socket_;
+  std::atomic<std::uint64_t> goal_{0};  // what the peer must have read before more is written
+  Ring<std::uint64_t> passed_;          // where in the ring it must be to have taken a descriptor
+};
+
+}  // namespace paceline

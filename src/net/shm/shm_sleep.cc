@@ -1,0 +1,49 @@
+#include "net/shm/shm_sleep.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <thread>
+
+namespace paceline {
+namespace {
+
+long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
+  return ::syscall(SYS_futex, &word, operation, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+void ShmSleep::announce(unsigned reasons) {
+  sleeping_.store(true);
+  wakes_seen_ = pair_.theirs().wakes.load();
+  number_ += 4;
+  pair_.mine().sleeps.store(number_ | reasons);
+}
+
+void ShmSleep::sleep(std::uint32_t wakes_seen) {
+  if (local_wakes_.load() == wakes_seen) futex(pair_.theirs().wakes, FUTEX_WAIT, wakes_seen_);
+}
+
+void ShmSleep::awake() {
+  pair_.mine().sleeps.store(number_);
+  sleeping_.store(false);
+}
+
+/// The word is the peer's, so that it cannot be changed here: a thread that has looked, and does
+/// not sleep yet, is waited for.
+void ShmSleep::wake_here() {
+  ++local_wakes_;
+  while (sleeping_.load() && futex(pair_.theirs().wakes, FUTEX_WAKE, INT_MAX) == 0)
+    std::this_thread::yield();
+}
+
+void ShmSleep::wake_sleeper(std::uint32_t sleeps) {
+  woken_.store(sleeps);
+  ++pair_.mine().wakes;
+  futex(pair_.mine().wakes, FUTEX_WAKE, INT_MAX);
+}
+
+}  // namespace paceline
