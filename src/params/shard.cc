@@ -157,6 +157,7 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
   // Rows are named as in the variable: the pointers stand where its row 0 would be. No element
   // before the piece is touched, since every row was checked to be in it.
   const auto shifted = [&](void* data) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): no pointer may stand before its array
     return reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(data) -
                                     std::uintptr_t(before) * sizeof(float));
   };
