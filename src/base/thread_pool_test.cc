@@ -84,6 +84,20 @@ TEST(ThreadPool, OneThreadRunsInTheCallerAndInOrder) {
   EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3}));
 }
 
+// Waking a thread costs more than little work.
+TEST(ThreadPool, NoMoreThanOneGrainStaysWithTheCaller) {
+  ThreadPool pool(3);
+  const std::thread::id caller = std::this_thread::get_id();
+  int calls = 0;
+  pool.parallel_for(100, 100, [&](std::int64_t begin, std::int64_t end) {
+    EXPECT_EQ(std::this_thread::get_id(), caller);
+    EXPECT_EQ(begin, 0);
+    EXPECT_EQ(end, 100);
+    ++calls;
+  });
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(ThreadPool, OtherThreadsTakePart) {
   ThreadPool pool(2);
   // Tile 0 ends only when tile 1 has begun, so two threads must run at once.

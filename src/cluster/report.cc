@@ -103,7 +103,8 @@ void read_section(Report& report, const std::string& name, const Json& values) {
 }
 
 void read_sections(Report& report, const Json& object) {
-  constexpr std::string_view kOwn[] = {"model", "strategy", "tasks", "total", "loss", "error"};
+  constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "tasks",
+                                       "total", "loss",     "error"};
   for (const auto& [name, values] : object.items()) {
     if (std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
     if (values.is_object()) read_section(report, name, values);
@@ -131,6 +132,7 @@ std::string Report::to_json() const {
   Json object;
   object["model"] = model;
   object["strategy"] = strategy;
+  object["precision"] = precision;
   object["tasks"] = Json::array();
   for (const TaskReport& task : tasks) object["tasks"].push_back(to_object(task));
   object["total"] = {{"steps_per_s", to_value(total(tasks, &TaskReport::steps_per_s))},
@@ -149,6 +151,7 @@ Report Report::from_json(const std::string& text) {
     Report report;
     report.model = object.at("model").get<std::string>();
     report.strategy = object.at("strategy").get<std::string>();
+    report.precision = object.value("precision", report.precision);
     for (const Json& task : object.at("tasks")) report.tasks.push_back(to_task(task));
     report.first_loss = to_number(object.at("loss").at("first"));
     report.last_loss = to_number(object.at("loss").at("last"));

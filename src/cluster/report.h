@@ -39,7 +39,8 @@ struct ReportSection {
 /// The whole file. A task's own report has one entry in `tasks`.
 struct Report {
   std::string model;
-  std::string strategy;  // Cluster::strategy
+  std::string strategy;               // Cluster::strategy
+  std::string precision = "float32";  // name of Cluster::precision
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0
   std::vector<ReportSection> sections;

@@ -65,6 +65,7 @@ void merge_sections(Report& merged, const Report& report) {
 Report merge(std::span<const Report> reports) {
   Report merged;
   const std::vector<const Report*> order = in_task_order(reports);
+  if (!order.empty()) merged.precision = order.front()->precision;
   for (const Report* report : order) {
     if (merged.model.empty()) merged.model = report->model;
     if (merged.strategy.empty()) merged.strategy = report->strategy;

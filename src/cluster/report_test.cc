@@ -41,6 +41,7 @@ Report report_of(const TaskReport& task) {
   Report report;
   report.model = "ptb";
   report.strategy = "async";
+  report.precision = "bfloat16";
   report.tasks = {task};
   return report;
 }
@@ -68,6 +69,7 @@ TEST(Report, HasTheDocumentedFields) {
     EXPECT_TRUE(task.contains(key)) << key;
   }
   EXPECT_EQ(task["step_ms"]["p50"], 250.0);
+  EXPECT_EQ(json["precision"], "bfloat16");
   EXPECT_EQ(json["tasks"][1]["share"]["queue"], 0.5);
   EXPECT_FALSE(json["tasks"][1].contains("steps_per_s"));
   EXPECT_EQ(json["total"]["steps_per_s"], 4.0);

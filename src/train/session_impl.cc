@@ -56,6 +56,7 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
       exceptions_(std::uncaught_exceptions()) {
   report.model = options.model;
   report.strategy = cluster.strategy;
+  report.precision = name_of(cluster.precision);
   try {
     guarded([&] { make_parts(); });
   } catch (...) {

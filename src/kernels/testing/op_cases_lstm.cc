@@ -41,6 +41,7 @@ void add_forward(OpCases& cases, const LstmSizes& s, const std::vector<int>& out
   c.build = [outputs, attributes](Graph& graph, std::span<const Value> in) {
     const Node& node = graph.add("lstm", in, attributes);
     std::vector<Value> values;
+    values.reserve(outputs.size());
     for (const int output : outputs) values.push_back(node.output(output));
     return values;
   };
@@ -66,6 +67,7 @@ void add_backward(OpCases& cases, const LstmSizes& s, bool outputs, bool h, bool
   c.build = [attributes](Graph& graph, std::span<const Value> in) {
     const Node& node = graph.add("lstm_grad", in, attributes);
     std::vector<Value> values;
+    values.reserve(5);
     for (int i = 0; i < 5; ++i) values.push_back(node.output(i));
     return values;
   };
