@@ -74,6 +74,9 @@ struct RunOptions {
   std::optional<double> seconds;
   std::string report;  // JSON file; empty: none
   bool quiet = false;
+  /// Alone and without clipping: the rule is applied to parts of a large weight's gradient while
+  /// the rest is computed, and no memory holds the gradient as a whole. Changes no bit.
+  bool fused_update = true;
   std::uint64_t seed = 1;
   /// Tells of SIGINT and SIGTERM; borrowed, outlives the run. Null: nobody watches.
   const Interrupt* interrupt = nullptr;

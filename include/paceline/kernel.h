@@ -20,6 +20,15 @@ struct StepIdentity {
   std::int64_t step = 0;  // the task's own step
 };
 
+/// Takes an output range by range while it is in the cache, in place of memory for all of it.
+class OutputSink {
+ public:
+  virtual ~OutputSink() = default;
+  /// Elements [first, first + values.size()) of the row-major output. Every element comes once a
+  /// step; threads may call at once with ranges of their own. `values` is valid during the call.
+  virtual void take(std::int64_t first, std::span<const float> values) = 0;
+};
+
 /// One execution of a node. Views are row-major and valid during the call.
 struct KernelCall {
   std::span<const TensorView> inputs;
@@ -27,12 +36,17 @@ struct KernelCall {
   /// scratch_bytes() of memory, 64-byte aligned, with nothing in it that can be relied on.
   std::span<std::byte> scratch;
   StepIdentity step;
+  /// Where output 0 goes after Kernel::stream_output(); outputs[0] has no memory then.
+  OutputSink* sink = nullptr;
 };
 
 /// The kernel of one node, made once per plan: primitives and tables are made in its constructor.
 class Kernel {
  public:
   virtual ~Kernel() = default;
+  /// Asks, before scratch_bytes() is called, that output 0 (float32) goes to KernelCall::sink in
+  /// every run. False: this kernel gives its output as a whole.
+  virtual bool stream_output() { return false; }
   virtual std::size_t scratch_bytes() const { return 0; }
   /// Allocates nothing.
   virtual void run(const KernelCall& call) = 0;

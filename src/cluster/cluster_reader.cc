@@ -289,6 +289,7 @@ RunOptions read_run_options(const FlagValues& values) {
   run.seed = std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1));
   run.report = values.text("--report");
   if (values.given("--report")) check_report_path(run.report);
+  run.fused_update = !values.given("--no-fused-update");
   run.quiet = values.given("--quiet");
   return run;
 }

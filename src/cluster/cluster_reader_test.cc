@@ -64,6 +64,8 @@ TEST(Flags, PsAndWorkersLaunch) {
   EXPECT_EQ(parsed.run.steps, 100);
   EXPECT_EQ(parsed.run.seed, 7U);
   EXPECT_TRUE(parsed.run.quiet);
+  EXPECT_TRUE(parsed.run.fused_update);
+  EXPECT_FALSE(read("--no-fused-update").run.fused_update);
 }
 
 TEST(Flags, EachLaunchIsAClusterOfItsOwn) {

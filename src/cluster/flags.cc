@@ -56,6 +56,8 @@ std::vector<Flag> run_flags() {
       {"--seconds", "S", "End after this time, counted from when every worker is warm", kRun},
       {"--seed", "S", "Where random numbers start (default 1)", kRun},
       {"--report", "FILE", "Write what was measured to this JSON file", kRun},
+      {"--no-fused-update", "",
+       "Alone: update a weight after its gradient is whole, not while it is computed", kRun},
       {"--quiet", "", "Print errors only", kRun},
   };
 }

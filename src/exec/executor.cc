@@ -89,6 +89,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   Command command;
   command.kind = instruction.kind;
   command.variable = instruction.variable;
+  command.streamed = instruction.streamed;
   for (const SlotIndex slot : instruction.inputs) command.inputs.push_back(view_of(slot));
   for (const SlotIndex slot : instruction.outputs) command.outputs.push_back(view_of(slot));
   if (!instruction.outputs.empty()) {
@@ -189,9 +190,14 @@ void Executor::run_command(Command& command, const StepIdentity& identity) {
     case Instruction::Kind::kNeed:
       return give_address(command.storage, steps_->need(command.variable).data);
     case Instruction::Kind::kPlace:
+      if (command.streamed) {
+        sink_ = &steps_->sink(command.variable);
+        return;
+      }
       return give_address(command.storage, steps_->place(command.variable).data);
     case Instruction::Kind::kRun:
-      return command.kernel->run({command.inputs, command.outputs, command.scratch, identity});
+      return command.kernel->run({command.inputs, command.outputs, command.scratch, identity,
+                                  command.streamed ? sink_ : nullptr});
     case Instruction::Kind::kReady:
       return hand_over(command);
     case Instruction::Kind::kCopy:

@@ -60,6 +60,7 @@ class Executor {
     Instruction::Kind kind = Instruction::Kind::kRun;
     VariableId variable = -1;
     int storage = -1;  // kNeed, kPlace
+    bool streamed = false;
     Kernel* kernel = nullptr;
     std::vector<TensorView> inputs, outputs;
     std::span<std::byte> scratch;
@@ -87,6 +88,7 @@ class Executor {
   Buffer arena_, inputs_;
   std::vector<Command> commands_;
   std::vector<std::vector<TensorView*>> store_views_;  // by storage
+  OutputSink* sink_ = nullptr;                         // of the next streamed kernel
   RowCollector rows_;
   std::span<const RowSet> rows_read_;  // by the inputs as they are
   bool rows_known_ = false;

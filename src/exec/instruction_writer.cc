@@ -57,8 +57,11 @@ class InstructionWriter {
   }
 
   void write_node(int position) {
+    bool streamed = false;
     for (const PlacedUpdate& update : step_.updates) {
-      if (update.written_by == position) write_place(update);
+      if (update.written_by != position) continue;
+      write_place(update);
+      streamed = update.streamed;
     }
     const Node& node = *step_.order.nodes[std::size_t(position)];
     Instruction run{Kind::kRun, -1, position, {}, {}};
@@ -66,11 +69,13 @@ class InstructionWriter {
     for (int i = 0; i < int(node.outputs().size()); ++i) {
       run.outputs.push_back(memory_.slot(node.output(i)));
     }
+    run.streamed = streamed;
     plan_.instructions.push_back(std::move(run));
   }
 
   void write_place(const PlacedUpdate& update) {
-    plan_.instructions.push_back({Kind::kPlace, update.root.variable, -1, {}, {update.place}});
+    plan_.instructions.push_back(
+        {Kind::kPlace, update.root.variable, -1, {}, {update.place}, update.streamed});
   }
 
   void write_copy(const PlannedCopy& copy) {

@@ -22,6 +22,7 @@ struct PlacedUpdate {
   SlotIndex place = -1;
   int written_by = -1;  // position; −1: it is copied when it is settled
   int settled = 0;
+  bool streamed = false;  // goes to the store's sink while it is made
 };
 
 /// What a step does, each part in the order in which it is to be done.

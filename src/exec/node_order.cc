@@ -64,6 +64,33 @@ std::vector<bool> needed_by(const Graph& graph, std::span<const Value> values) {
   return needed;
 }
 
+using Users = std::vector<std::vector<std::size_t>>;
+
+std::size_t maker_of(Value value) {
+  while (value.node().op().view) value = value.node().input(0);
+  return std::size_t(value.node().id());
+}
+
+// What reads a variable runs before the node that makes its dense contribution. Only what was made
+// before that node too: nothing of it can need what the node makes.
+void put_after_readers(const Graph& graph, const PlanRoots& roots,
+                       std::span<const VariableReads> reads, Users& users,
+                       std::vector<int>& missing) {
+  for (const PlannedUpdate& update : roots.updates) {
+    if (update.sparse()) continue;
+    const std::size_t maker = maker_of(update.dense);
+    if (graph.nodes()[maker]->inputs().empty()) continue;
+    for (const VariableReads& read : reads) {
+      if (read.variable != update.variable) continue;
+      for (const std::size_t reader : users[std::size_t(read.node->id())]) {
+        if (reader >= maker) continue;
+        users[reader].push_back(maker);
+        ++missing[maker];
+      }
+    }
+  }
+}
+
 }  // namespace
 
 bool is_source(const Node& node) {
@@ -73,7 +100,8 @@ bool is_source(const Node& node) {
 
 bool has_kernel(const Node& node) { return !is_source(node) && !node.op().view; }
 
-NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots, std::span<const Value> early) {
+NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
+                      std::span<const VariableReads> reads, std::span<const Value> early) {
   const std::vector<End> ends = ends_of(graph, roots);
   const std::vector<bool> first = needed_by(graph, early);
   const std::size_t count = graph.nodes().size();
@@ -89,13 +117,14 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots, std::span<cons
   };
 
   std::vector<int> missing(count);
-  std::vector<std::vector<std::size_t>> users(count);
+  Users users(count);
   for (std::size_t id = 0; id < count; ++id) {
     const auto inputs = graph.nodes()[id]->inputs();
     missing[id] = int(inputs.size());
     for (const Value& input : inputs) users[std::size_t(input.node().id())].push_back(id);
     if (inputs.empty()) add(id);
   }
+  put_after_readers(graph, roots, reads, users, missing);
 
   NodeOrder order;
   while (!runnable.empty()) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "exec/plan_roots.h"
+#include "exec/variable_reads.h"
 
 namespace paceline {
 
@@ -19,7 +20,9 @@ bool has_kernel(const Node& node);
 
 /// First what `early` needs. Then the order in which nodes were made, except that a node which only
 /// one contribution waits for runs as soon as it can, nearest to its contribution first, so that
-/// contributions are ready early.
-NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots, std::span<const Value> early);
+/// contributions are ready early; but a dense contribution is computed after what else reads its
+/// variable, since it is not handed over before.
+NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
+                      std::span<const VariableReads> reads, std::span<const Value> early);
 
 }  // namespace paceline

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "paceline/error.h"
+#include "paceline/kernel.h"
 #include "paceline/rule.h"
 #include "paceline/tensor.h"
 
@@ -37,6 +39,7 @@ struct PlanBinding {
     VariableId variable;
     bool updated = false;        // contributes; else only read
     std::int64_t most_rows = 0;  // sparse: rows that one step can read or contribute
+    bool streamed = false;       // the contribution comes through sink(), range by range
   };
   std::vector<Use> uses;  // in the order in which the plan first reads them
 };
@@ -99,6 +102,12 @@ class StoreSteps {
   /// Where the contribution is to be written: the variable's shape, or (most_rows, …) when sparse.
   /// Waits until the previous one was taken.
   virtual TensorView place(VariableId variable) = 0;
+  /// In place of place() when PlanBinding::Use::streamed says so: takes the contribution while it
+  /// is made. Valid until ready(), which says that every range was given; nothing of this step
+  /// reads the variable any more. Waits as place() does.
+  virtual OutputSink& sink(VariableId /*variable*/) {
+    throw Error(ErrorCode::kFailedPrecondition, "[store] takes no streams");
+  }
   /// The contribution is final, and nothing of this step reads the variable or the contribution
   /// any more. Never blocks.
   virtual void ready(VariableId variable, const Contribution& contribution) = 0;
@@ -117,6 +126,8 @@ class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
   virtual std::span<const VariableSpec> variables() const = 0;
+  /// Whether what bind() gives has a sink() for dense contributions that are not clipped.
+  virtual bool takes_streams() const { return false; }
   /// `clipped`: contributions are applied when end_step brings the scale, not before.
   virtual std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) = 0;
   /// Outside a step: initial values or a restored checkpoint; from then on initialised.

@@ -21,15 +21,16 @@ class PlanMaker {
     rewrite_graph();
     reads_ = variable_reads(*plan_->graph, roots_.values(), specs_);
     const std::vector<Value> early = sparse_ids(reads_, specs_);
-    order_ = order_nodes(*plan_->graph, roots_, early);
+    order_ = order_nodes(*plan_->graph, roots_, reads_, early);
     memory_ = std::make_unique<ValueMemory>(*plan_->graph, order_, specs_);
     keep_roots();
     plan_assignments();
+    make_kernels();
     settle_updates();
     bind_variables();
     find_inputs();
     memory_->share_in_place();
-    make_kernels();
+    note_scratch();
     write_instructions({order_, reads_, updates_, last_copies_, assignments_}, *memory_, *plan_);
     memory_->lay_out(*plan_);
     return std::move(plan_);
@@ -97,6 +98,24 @@ class PlanMaker {
   void settle_updates() {
     for (const PlannedUpdate& root : roots_.updates) updates_.push_back(planned(root));
     for (PlacedUpdate& update : updates_) settle(update);
+    for (PlacedUpdate& update : updates_) update.streamed = can_stream(update);
+  }
+
+  // The rule is applied while the kernel runs: nothing may read the variable from then on, and
+  // nothing but the store may want the contribution.
+  bool can_stream(const PlacedUpdate& update) {
+    if (!request_.stream_updates || roots_.global_norm || update.written_by < 0) return false;
+    const Value written = update.root.written();
+    const int storage = memory_->storage_of(written);
+    const Plan::KernelUse& use = plan_->kernels[std::size_t(update.written_by)];
+    if (update.root.sparse() || memory_->life(storage).is_read()) return false;
+    if (storage != memory_->storage_of(use.node->output(0))) return false;
+    for (const VariableReads& read : reads_) {
+      if (read.variable != update.root.variable) continue;
+      const auto& life = memory_->life(memory_->storage_of(read.node->output(0)));
+      if (life.last() >= update.written_by) return false;
+    }
+    return use.kernel->stream_output();
   }
 
   // A kernel can write straight into the place when its output is memory of the step, wanted by
@@ -157,9 +176,10 @@ class PlanMaker {
       auto use =
           std::ranges::find(plan_->binding.uses, update.root.variable, &PlanBinding::Use::variable);
       if (use == plan_->binding.uses.end()) {
-        use = plan_->binding.uses.insert(use, {update.root.variable, false, 0});
+        use = plan_->binding.uses.insert(use, {update.root.variable, false, 0, false});
       }
       use->updated = true;
+      use->streamed = update.streamed;
       if (update.root.sparse()) {
         use->most_rows = std::max(use->most_rows, update.root.rows.shape()[0]);
       }
@@ -167,7 +187,7 @@ class PlanMaker {
   }
 
   void bind(const VariableReads& read) {
-    PlanBinding::Use use{read.variable, false, 0};
+    PlanBinding::Use use{read.variable, false, 0, false};
     const VariableSpec& spec = specs_[std::size_t(read.variable)];
     if (spec.sparse) {
       RowReads rows{read.variable, spec.shape[0], read.as_a_whole, {}};
@@ -203,10 +223,13 @@ class PlanMaker {
     };
     device_.begin_plan(std::accumulate(order_.nodes.begin(), order_.nodes.end(), 0.0, add_flops));
     for (const Node* node : order_.nodes) {
-      std::unique_ptr<Kernel> kernel = device_.make_kernel(*node);
-      const std::size_t scratch = kernel->scratch_bytes();
-      plan_->kernels.push_back({std::move(kernel), node, 0, scratch});
+      plan_->kernels.push_back({device_.make_kernel(*node), node, 0, 0});
     }
+  }
+
+  // When kernels know where their outputs go.
+  void note_scratch() {
+    for (Plan::KernelUse& use : plan_->kernels) use.scratch_bytes = use.kernel->scratch_bytes();
   }
 
   const PlanRequest& request_;

@@ -24,6 +24,8 @@ struct PlanRequest {
   const Training* training = nullptr;  // null: nothing is updated
   bool run_assignments = true;         // local variables change
   RewriteOptions rewrite;
+  /// For a store that takes streams: dense contributions go to its sinks where their kernels can.
+  bool stream_updates = false;
 };
 
 /// Memory that values live in during a step. Values that are views of one another share one.
@@ -55,7 +57,7 @@ using SlotIndex = int;
 struct Instruction {
   enum class Kind : std::uint8_t {
     kNeed,   // outputs[0] ← store.need(variable)
-    kPlace,  // outputs[0] ← store.place(variable)
+    kPlace,  // outputs[0] ← store.place(variable); streamed: the next kernel's sink
     kRun,    // kernel
     kReady,  // store.ready(variable): after the last read of the variable and the contribution
     kCopy,   // outputs[0] ← inputs[0] (locals; contributions that no kernel can write in place)
@@ -65,6 +67,7 @@ struct Instruction {
   int kernel = -1;                // index into Plan::kernels
   std::vector<SlotIndex> inputs;  // kReady of rows: ids, count
   std::vector<SlotIndex> outputs;
+  bool streamed = false;  // kPlace, kRun: a contribution that no memory holds as a whole
 };
 
 /// Which rows of a sparse variable a batch reads.

@@ -335,5 +335,30 @@ TEST(VariableSpecs, RefuseGraphsThatDisagree) {
   }
 }
 
+TEST_F(PlanTest, AContributionIsComputedAfterTheOtherReadersOfItsVariable) {
+  Graph graph;
+  const Value h = dense(graph.input("x", {3, 4}), 5, "layer1");
+  const Training training = minimize(reduce_sum(dense(h, 2, "layer2")), Sgd{});
+  const auto plan = make(training);
+  const auto lines = text(*plan);
+  const auto place = std::ranges::find(lines, "place layer2/w");
+  ASSERT_NE(place, lines.end());
+  // place, its product, and at once ready: nothing reads the weight any more.
+  EXPECT_EQ(*(place + 1), "matmul");
+  EXPECT_EQ(*(place + 2), "ready layer2/w");
+}
+
+TEST_F(PlanTest, AKernelThatGivesItsOutputAsAWholeIsNotStreamed) {
+  Graph graph;
+  const Training training = minimize(reduce_sum(dense(graph.input("x", {3, 4}), 5, "a")), Sgd{});
+  PlanRequest request;
+  request.graph = &graph;
+  request.training = &training;
+  request.stream_updates = true;
+  const auto plan = make(request);
+  EXPECT_FALSE(std::ranges::any_of(plan->binding.uses, &PlanBinding::Use::streamed));
+  EXPECT_FALSE(std::ranges::any_of(plan->instructions, &Instruction::streamed));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "kernels/rule_kernel.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -102,23 +101,30 @@ VariableState HeldVariable::read(VariableId id) const {
 
 std::int64_t HeldVariable::next_count() { return count_ == nullptr ? 1 : ++*count_; }
 
+RuleStep HeldVariable::begin_contribution(const UpdateScalars& scalars) {
+  return {scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, next_count()};
+}
+
+void HeldVariable::apply_range(const RuleStep& step, std::int64_t first,
+                               std::span<const float> gradient) {
+  float* const values = static_cast<float*>(value_.raw()) + first;
+  std::array<float*, kMostSlots> slots{};
+  for (std::size_t i = 0; i < full_slots_.size(); ++i) slots[i] = full_slots_[i] + first;
+  apply_rule(spec_.rule, step,
+             {{values, gradient.size()}, {slots.data(), full_slots_.size()}, gradient});
+}
+
 void HeldVariable::apply(const UpdateScalars& scalars, const float* gradient, ThreadPool* pool) {
-  const RuleStep step{scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, next_count()};
-  float* const values = static_cast<float*>(value_.raw());
+  const RuleStep step = begin_contribution(scalars);
   for_ranges(pool, value_.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-    const std::size_t size = std::size_t(end - begin);
-    std::array<float*, kMostSlots> slots{};
-    for (std::size_t i = 0; i < full_slots_.size(); ++i) slots[i] = full_slots_[i] + begin;
-    apply_rule(
-        spec_.rule, step,
-        {{values + begin, size}, {slots.data(), full_slots_.size()}, {gradient + begin, size}});
+    apply_range(step, begin, {gradient + begin, std::size_t(end - begin)});
   });
 }
 
 void HeldVariable::apply_rows(const UpdateScalars& scalars, std::span<const std::int32_t> ids,
                               const float* gradient, ThreadPool* pool) {
   check_rows(ids);
-  const RuleStep step{scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, next_count()};
+  const RuleStep step = begin_contribution(scalars);
   const std::int64_t row_size = spec_.shape[0] == 0 ? 0 : value_.elements() / spec_.shape[0];
   const std::int64_t grain =
       std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(row_size, 1));

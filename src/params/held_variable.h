@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "exec/parameter_store.h"
+#include "kernels/rule_kernel.h"
 
 namespace paceline {
 
@@ -29,6 +30,10 @@ class HeldVariable {
   /// Copies.
   VariableState read(VariableId id) const;
 
+  /// Begins one contribution that comes in ranges: what to apply each of them with.
+  RuleStep begin_contribution(const UpdateScalars& scalars);
+  /// Elements from `first` on. Threads may apply ranges of their own at once. Allocates nothing.
+  void apply_range(const RuleStep& step, std::int64_t first, std::span<const float> gradient);
   /// The whole variable; `pool` may be null. Allocates nothing.
   void apply(const UpdateScalars& scalars, const float* gradient, ThreadPool* pool);
   /// Rows `ids` (unique) of it: gradient (ids.size(), …). Throws kInvalidArgument for an id that is

@@ -21,12 +21,29 @@ class LocalHandle : public StepHandle {
   std::int64_t step = 0;
 };
 
+// Applies the rule to each range of a contribution where and when it is made.
+class LocalSink : public OutputSink {
+ public:
+  void begin(HeldVariable& held, const UpdateScalars& scalars) {
+    held_ = &held;
+    step_ = held.begin_contribution(scalars);
+  }
+  void take(std::int64_t first, std::span<const float> values) override {
+    held_->apply_range(step_, first, values);
+  }
+
+ private:
+  HeldVariable* held_ = nullptr;
+  RuleStep step_;
+};
+
 class LocalSteps : public StoreSteps {
  public:
   LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped);
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
   TensorView need(VariableId variable) override;
   TensorView place(VariableId variable) override;
+  OutputSink& sink(VariableId variable) override;
   void ready(VariableId variable, const Contribution& contribution) override;
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
@@ -42,6 +59,8 @@ class LocalSteps : public StoreSteps {
   StepKind kind_ = StepKind::kTrain;
   std::vector<float> learning_rates_;
   std::vector<Tensor> places_;  // by variable; undefined when the plan does not update it
+  std::vector<bool> streamed_;  // by variable: through sink_, applied when ready() comes
+  LocalSink sink_;
   std::vector<Ready> waiting_;  // with clipping: until end_step brings the scale
   LocalHandle handle_;
 };
@@ -68,6 +87,7 @@ class LocalStore : public ParameterStore {
     for (const VariableState& state : states) variable(state.variable).write(state);
     global_step_ = global_step;
   }
+  bool takes_streams() const override { return true; }
   bool initialised() const override {
     return std::ranges::all_of(variables_, [](const HeldVariable& v) { return v.written(); });
   }
@@ -115,6 +135,7 @@ LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
   const std::span<const VariableSpec> specs = store.variables();
   learning_rates_.resize(specs.size());
   places_.resize(specs.size());
+  streamed_.resize(specs.size());
   for (const PlanBinding::Use& use : plan.uses) {
     const VariableSpec& spec = store.variable(use.variable).spec();
     if (!use.updated) continue;
@@ -123,6 +144,8 @@ LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
           ErrorCode::kInvalidArgument,
           fmt::format("[local store] the plan updates {}, which is not trained", spec.name));
     }
+    streamed_[std::size_t(use.variable)] = use.streamed;
+    if (use.streamed) continue;
     places_[std::size_t(use.variable)] = Tensor(spec.dtype, place_shape(spec, use.most_rows));
   }
   waiting_.reserve(plan.uses.size());
@@ -150,7 +173,13 @@ TensorView LocalSteps::place(VariableId variable) {
                           store_.variable(variable).spec().name));
 }
 
+OutputSink& LocalSteps::sink(VariableId variable) {
+  sink_.begin(store_.written(variable), {learning_rates_[std::size_t(variable)], 1});
+  return sink_;
+}
+
 void LocalSteps::ready(VariableId variable, const Contribution& contribution) {
+  if (streamed_[std::size_t(variable)]) return;
   if (clipped_) {
     waiting_.push_back({variable, contribution});
   } else {

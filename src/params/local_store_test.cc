@@ -55,6 +55,21 @@ TEST_F(LocalStoreTest, AppliesAContributionWhenItIsReady) {
   EXPECT_EQ(store->global_step(), 8);
 }
 
+TEST_F(LocalStoreTest, AppliesAStreamedContributionRangeByRange) {
+  const auto store = make();
+  ASSERT_TRUE(store->takes_streams());
+  const auto steps = store->bind({{{0, true, 0, true}}}, false);
+  EXPECT_THROW(steps->place(0), Error);
+  begin(*steps);
+  OutputSink& sink = steps->sink(0);
+  const float second = 1, first = 0.5f;
+  sink.take(1, {&second, 1});
+  EXPECT_EQ(values(*store, 0), (std::vector<float>{1, 1}));
+  sink.take(0, {&first, 1});
+  steps->ready(0, {});
+  EXPECT_EQ(values(*store, 0), (std::vector<float>{0.5f, 1}));
+}
+
 TEST_F(LocalStoreTest, WithClippingItWaitsForTheScale) {
   const auto store = make();
   const auto steps = store->bind(binding(), true);

@@ -1,6 +1,7 @@
 // Plans, executor and local store together: small models train.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -15,14 +16,15 @@ namespace {
 // Trains on one batch that never changes.
 class Trainer {
  public:
-  explicit Trainer(const Training& training, int threads = 1)
+  explicit Trainer(const Training& training, int threads = 1, bool stream = false)
       : device_(make_device({.kind = "cpu", .threads = threads}, clock_)),
         pool_(threads),
         locals_(training.graph(), *device_) {
     const Graph* graphs[] = {&training.graph()};
     store_ = make_local_store(variable_specs(graphs, &training), &pool_, nullptr);
     initialise(training.graph());
-    plan_ = make_plan({&training.graph(), {}, &training, true, {}}, store_->variables(), *device_);
+    plan_ = make_plan({&training.graph(), {}, &training, true, {}, stream}, store_->variables(),
+                      *device_);
     executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clipped()),
                                            locals_, *device_, account_);
     for (const VariableSpec& spec : store_->variables()) {
@@ -48,6 +50,7 @@ class Trainer {
     return losses;
   }
   ParameterStore& store() { return *store_; }
+  const Plan& plan() const { return *plan_; }
   Device& device() { return *device_; }
   StepAccount& account() { return account_; }
   Executor& executor() { return *executor_; }
@@ -122,6 +125,47 @@ TEST(LocalTraining, OneThreadIsRepeatableBitForBit) {
   EXPECT_EQ(losses, dense_losses(Adam{0.01f}, options, 20));
   const std::vector<double> threaded = dense_losses(Adam{0.01f}, options, 20, 2);
   for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(threaded[i], losses[i], 1e-4);
+}
+
+std::vector<std::string> streamed(const Trainer& trainer, std::span<const VariableSpec> specs) {
+  std::vector<std::string> names;
+  for (const PlanBinding::Use& use : trainer.plan().binding.uses) {
+    if (use.streamed) names.push_back(specs[std::size_t(use.variable)].name);
+  }
+  return names;
+}
+
+// One hidden layer is large enough for its gradient to be handed over in panels.
+TEST(LocalTraining, AnUpdateWhileTheGradientIsComputedChangesNoBit) {
+  Graph graph;
+  const Value x = dense(graph.input("x", {3, 2048}), 2100, "layer1");
+  const Training training =
+      minimize(mean_squared_error(dense(x, 4, "layer2"), graph.input("y", {3, 4})), Adam{0.01f});
+  for (const int threads : {1, 3}) {
+    Trainer fused(training, threads, true), whole(training, threads, false);
+    EXPECT_EQ(streamed(fused, fused.store().variables()), std::vector<std::string>{"layer1/w"});
+    EXPECT_TRUE(streamed(whole, whole.store().variables()).empty());
+    for (Trainer* trainer : {&fused, &whole}) {
+      trainer->fill("x");
+      trainer->fill("y");
+    }
+    EXPECT_EQ(fused.losses(3), whole.losses(3));
+    const VariableId all[] = {0, 1, 2, 3};
+    const auto states = fused.store().read(all), others = whole.store().read(all);
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      EXPECT_EQ(std::memcmp(states[i].value.raw(), others[i].value.raw(), states[i].value.bytes()),
+                0);
+    }
+  }
+}
+
+TEST(LocalTraining, WhatTheClippingNeedsAsAWholeIsNotStreamed) {
+  Graph graph;
+  const Value h = dense(graph.input("x", {3, 2048}), 2100, "layer1");
+  const Training training = minimize(reduce_mean(square(h)), Adam{0.01f},
+                                     {.clip_norm = 1, .learning_rate = {}, .groups = {}});
+  const Trainer trainer(training, 1, true);
+  EXPECT_FALSE(std::ranges::any_of(trainer.plan().binding.uses, &PlanBinding::Use::streamed));
 }
 
 // Clipping that never bites gives the same numbers, applied at the step's end.

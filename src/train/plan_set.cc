@@ -24,6 +24,7 @@ PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
   request.fetches.assign(watch.begin(), watch.end());
   request.training = &training;
   request.rewrite = parts_.rewrite;
+  request.stream_updates = parts_.fused_update && parts_.store.takes_streams();
   TrainPlan train;
   train.plan = make_plan(request, parts_.store.variables(), parts_.device);
   train.executor = std::make_unique<Executor>(

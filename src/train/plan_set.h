@@ -36,6 +36,7 @@ class PlanSet {
     StepAccount& step_account;        // of train and fetch steps
     StepAccount& evaluation_account;  // of evaluations
     RewriteOptions rewrite = {};
+    bool fused_update = true;  // RunOptions'
   };
   explicit PlanSet(const Parts& parts) : parts_(parts) {}
 

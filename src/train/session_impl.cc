@@ -97,7 +97,8 @@ void Session::Impl::make_parts() {
   job->initialise([&] { return initial_values(*graphs[0], variables, run_options.seed); });
   snapshot = std::make_unique<VariableSnapshot>(job->store());
   plans = std::make_unique<PlanSet>(PlanSet::Parts{job->store(), *device, *snapshot, account,
-                                                   evaluation_account, rewrite_options()});
+                                                   evaluation_account, rewrite_options(),
+                                                   run_options.fused_update});
   if (options.examples_per_step == 0) {
     options.examples_per_step = first_dimension_of_inputs(*graphs[0]);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <dnnl.hpp>
 #include <vector>
@@ -100,7 +101,7 @@ struct Gemm::State {
 
   void make_tiles() {
     const OneThread guard;
-    const TileGrid grid = choose_tiles(shape, pool.threads());
+    grid = choose_tiles(shape, pool.threads());
     tiles.reserve(std::size_t(grid.tiles()));
     for (std::int64_t j = 0; j < grid.columns; ++j) {
       const TileRange columns = tile_range(shape.n, grid.columns, j);
@@ -185,9 +186,29 @@ struct Gemm::State {
     if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
   }
 
+  // `c`: where the tile itself goes.
   void run_tile(Tile& tile, const void* a, const void* b, float* c, std::byte* scratch) {
     execute(primitives[tile.primitive].primitive, tile,
-            {element(a, tile.a), element(b, tile.b), c + tile.c, scratch + tile.scratch});
+            {element(a, tile.a), element(b, tile.b), c, scratch + tile.scratch});
+  }
+
+  TileRange rows_of(std::int64_t row) const { return tile_range(shape.m, grid.rows, row); }
+
+  std::size_t row_bytes() const {
+    std::int64_t most = 0;
+    for (std::int64_t i = 0; i < grid.rows; ++i) most = std::max(most, rows_of(i).size());
+    return round_up(std::size_t(most * shape.n) * sizeof(float), kBufferAlignment);
+  }
+
+  // Tiles (row, 0 … columns) into memory of their own, and from there to the sink.
+  void stream_row(std::int64_t row, const void* a, const void* b, OutputSink& sink,
+                  std::byte* scratch, float* memory) {
+    const std::int64_t first = rows_of(row).begin * shape.n;
+    for (std::int64_t j = 0; j < grid.columns; ++j) {
+      Tile& tile = tiles[std::size_t(j * grid.rows + row)];
+      run_tile(tile, a, b, memory + (tile.c - first), scratch);
+    }
+    sink.take(first, {memory, std::size_t(rows_of(row).size() * shape.n)});
   }
 
   void run_panel(Panel& panel, const void* b, std::byte* packed) {
@@ -202,6 +223,7 @@ struct Gemm::State {
 
   GemmShape shape;
   ThreadPool& pool;
+  TileGrid grid;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   std::vector<Primitive> primitives;
   std::vector<Tile> tiles;
@@ -238,9 +260,29 @@ void Gemm::run(const void* a, const void* b, float* c, std::span<std::byte> scra
   State& state = *state_;
   if (state.shape.k == 0 && !state.shape.accumulate) clear(c, state.shape);
   auto tile = [&](std::int64_t i) {
-    state.run_tile(state.tiles[std::size_t(i)], a, b, c, scratch.data());
+    State::Tile& part = state.tiles[std::size_t(i)];
+    state.run_tile(part, a, b, c + part.c, scratch.data());
   };
   state.pool.run_tiles(std::int64_t(state.tiles.size()), TileFunction(tile));
+}
+
+bool Gemm::streams() const { return state_->grid.panels; }
+
+std::size_t Gemm::stream_scratch_bytes() const {
+  return scratch_bytes() + std::size_t(state_->pool.threads()) * state_->row_bytes();
+}
+
+void Gemm::stream(const void* a, const void* b, OutputSink& sink, std::span<std::byte> scratch) {
+  State& state = *state_;
+  std::atomic<std::int64_t> next{0};
+  // Memory belongs to a lane, not to a row of tiles; a thread that takes a lane claims rows.
+  auto lane = [&](std::int64_t i) {
+    auto* memory = reinterpret_cast<float*>(scratch.data() + state.scratch_bytes +
+                                            std::size_t(i) * state.row_bytes());
+    for (std::int64_t row; (row = next.fetch_add(1, std::memory_order_relaxed)) < state.grid.rows;)
+      state.stream_row(row, a, b, sink, scratch.data(), memory);
+  };
+  state.pool.run_tiles(state.pool.threads(), TileFunction(lane));
 }
 
 }  // namespace paceline

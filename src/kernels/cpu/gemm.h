@@ -9,6 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "paceline/dtype.h"
+#include "paceline/kernel.h"
 
 namespace paceline {
 
@@ -44,6 +45,12 @@ class Gemm {
   void pack(const void* b, std::span<std::byte> packed);
   /// `scratch`: scratch_bytes() of memory, 64-byte aligned. C may not overlap A or B.
   void run(const void* a, const void* b, float* c, std::span<std::byte> scratch);
+
+  /// Whether C is made in panels of whole rows, which stream() hands over one by one.
+  bool streams() const;
+  std::size_t stream_scratch_bytes() const;
+  /// As run, bit for bit, but C goes to the sink, panel by panel, from the threads that made it.
+  void stream(const void* a, const void* b, OutputSink& sink, std::span<std::byte> scratch);
 
  private:
   struct State;

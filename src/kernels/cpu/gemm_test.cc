@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <vector>
 
 #include "base/buffer.h"
@@ -67,6 +70,36 @@ TEST(Gemm, MultipliesByAPackedOperand) {
         expect_product(shape, pool);
       }
     }
+  }
+}
+
+class CollectingSink : public OutputSink {
+ public:
+  explicit CollectingSink(std::int64_t elements) : values(std::size_t(elements)) {}
+  void take(std::int64_t first, std::span<const float> range) override {
+    std::ranges::copy(range, values.begin() + first);
+    elements += std::int64_t(range.size());
+  }
+  std::vector<float> values;
+  std::atomic<std::int64_t> elements{0};
+};
+
+TEST(Gemm, StreamsALargeWeightsGradientBitForBit) {
+  const GemmShape shape = GemmShape::packed(2500, 2000, 5, true);
+  std::vector<float> a = numbers(5 * 2500, 1), b = numbers(5 * 2000, 2);
+  for (float& x : a) x = std::sin(x);
+  for (float& x : b) x = std::cos(x);
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    Gemm gemm(shape, pool);
+    ASSERT_TRUE(gemm.streams());
+    std::vector<float> whole(std::size_t(shape.m * shape.n));
+    const Buffer scratch(gemm.stream_scratch_bytes());
+    gemm.run(a.data(), b.data(), whole.data(), scratch.span());
+    CollectingSink sink(shape.m * shape.n);
+    gemm.stream(a.data(), b.data(), sink, scratch.span());
+    EXPECT_EQ(sink.elements, shape.m * shape.n);
+    EXPECT_EQ(sink.values, whole);
   }
 }
 

@@ -19,14 +19,22 @@ class MatmulKernel : public Kernel {
  public:
   MatmulKernel(const Node& node, ThreadPool& pool) : gemm_(shape_of(node), pool) {}
 
-  std::size_t scratch_bytes() const override { return gemm_.scratch_bytes(); }
+  bool stream_output() override { return streams_ = gemm_.streams(); }
+  std::size_t scratch_bytes() const override {
+    return streams_ ? gemm_.stream_scratch_bytes() : gemm_.scratch_bytes();
+  }
   void run(const KernelCall& call) override {
+    if (streams_) {
+      return gemm_.stream(call.inputs[0].as<float>(), call.inputs[1].as<float>(), *call.sink,
+                          call.scratch);
+    }
     gemm_.run(call.inputs[0].as<float>(), call.inputs[1].as<float>(), call.outputs[0].as<float>(),
               call.scratch);
   }
 
  private:
   Gemm gemm_;
+  bool streams_ = false;
 };
 
 /// Of bfloat16 operands. Where the machine cannot multiply them, they are widened to float32.

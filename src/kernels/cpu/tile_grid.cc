@@ -28,6 +28,17 @@ std::int64_t rest_of(std::int64_t side, std::int64_t first, std::int64_t most, i
   return std::clamp<std::int64_t>(std::min(wanted, side / kLeastRows), 1, most / first);
 }
 
+// A result larger than the shared cache, in panels of 4 MB: a smaller one stays there anyway, and
+// lower tiles cost more than handing over from the cache saves.
+constexpr std::int64_t kPanelElements = 1 << 20, kLeastPanels = 4;
+
+std::int64_t panels_of(const GemmShape& s, int threads) {
+  if (!s.transpose_a || s.transpose_b || s.accumulate || s.ldc != s.n) return 0;
+  const std::int64_t cached = (s.m * s.n + kPanelElements - 1) / kPanelElements;
+  const std::int64_t panels = (cached + threads - 1) / threads * threads;
+  return cached < kLeastPanels || s.m / panels < kLeastRows ? 0 : panels;
+}
+
 // As wide as the cache allows, or as many as the threads want.
 std::int64_t columns_of(const GemmShape& s, std::int64_t most, int threads) {
   const std::int64_t cached = (s.n + kMostColumns - 1) / kMostColumns;
@@ -49,6 +60,9 @@ TileGrid choose_tiles(const GemmShape& s, int threads) {
     if (threads == 1) return {};
     const std::int64_t rows = parts_of(s.m, kLeastRows, most, threads);
     return {rows, rest_of(s.n, rows, most, threads)};
+  }
+  if (const std::int64_t panels = panels_of(s, threads); panels > 0) {
+    return {panels, (s.n + kMostColumns - 1) / kMostColumns, true};
   }
   const std::int64_t columns = columns_of(s, most, threads);
   return {rest_of(s.m, columns, most, threads), columns};

@@ -10,11 +10,13 @@ namespace paceline {
 /// Tiles along the rows and the columns of the result.
 struct TileGrid {
   std::int64_t rows = 1, columns = 1;
+  bool panels = false;  // the rows of tiles are worth handing over one by one
   std::int64_t tiles() const { return rows * columns; }
 };
 
 /// One tile on one thread, or when the product is too small to wake another; else between one and
-/// four a thread where the sides allow it.
+/// four a thread where the sides allow it. A large weight's gradient (A transposed) is cut into
+/// panels of whole rows, each small enough to stay in the cache that threads share.
 TileGrid choose_tiles(const GemmShape& shape, int threads);
 
 /// Range i of `parts` of [0, size), whose ends are multiples of 16 but for the last.

@@ -52,6 +52,19 @@ TEST(TileGrid, AFlatProductIsCutByItsOtherSide) {
   EXPECT_EQ(grid.columns, 2);
 }
 
+TEST(TileGrid, ALargeWeightsGradientIsCutIntoPanelsForAllThreads) {
+  const GemmShape gradient = GemmShape::packed(4096, 4096, 128, true);
+  for (const int threads : {1, 3, 16}) {
+    const TileGrid grid = choose_tiles(gradient, threads);
+    EXPECT_TRUE(grid.panels);
+    EXPECT_GE(grid.rows, 16);
+    EXPECT_EQ(grid.rows % threads, 0);
+  }
+  EXPECT_FALSE(choose_tiles(gradient, 100).panels);  // too low
+  EXPECT_FALSE(choose_tiles(GemmShape::packed(1024, 1024, 128, true), 2).panels);
+  EXPECT_FALSE(choose_tiles(GemmShape::packed(4096, 4096, 128), 2).panels);
+}
+
 TEST(TileGrid, RangesCoverEverythingOnce) {
   std::int64_t end = 0;
   for (int i = 0; i < 7; ++i) {
