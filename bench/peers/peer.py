@@ -1,0 +1,130 @@
+"""What the peers' programs share: their command line, the timing, tasks on this host, the result line.
+
+A peer's program prints one JSON line: peer, version, model, ps, workers, threads, steps,
+total_steps_per_s, total_examples_per_s (ptb: words); for fetch a list "fetch" of shape, local_us,
+remote_us, added_us (medians, microseconds).
+"""
+import argparse
+import json
+import socket
+import subprocess
+import sys
+import time
+
+WARM_UP = 10
+MLP = dict(batch=128, features=256, hidden=4096)
+PTB = dict(batch=20, unroll=20, hidden=200, vocabulary=10000, clip=5.0, scale=0.1)
+FETCH = ((128, 32, 256), (256, 128, 128), (256, 128, 64))  # features, batch, hidden
+
+
+def read_arguments(about, models, ps=False, workers=False):
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("model", choices=models)
+    parser.add_argument("--seconds", type=float, default=8, help="timed steps take so long (default 8)")
+    parser.add_argument("--threads", type=int, default=0, help="of one task; 0: the peer's own choice")
+    parser.add_argument("--batch", type=int, default=0)
+    parser.add_argument("--hidden", type=int, default=0)
+    parser.add_argument("--bfloat16", action="store_true", help="compute in bfloat16 where the peer can")
+    if ps:
+        parser.add_argument("--ps", type=int, default=0)
+    if workers:
+        parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--task", help=argparse.SUPPRESS)     # "worker:1": started by the program itself
+    parser.add_argument("--cluster", help=argparse.SUPPRESS)  # JSON, by job
+    return parser.parse_args()
+
+
+def sizes(args):
+    """The published ones, but for what the command line says."""
+    chosen = dict(MLP if args.model == "mlp" else PTB)
+    for name in ("batch", "hidden"):
+        chosen[name] = getattr(args, name) or chosen[name]
+    return chosen
+
+
+def examples_per_step(args):
+    s = sizes(args)
+    return s["batch"] * s["unroll"] if args.model == "ptb" else s["batch"]
+
+
+def median(values):
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def timed(step, seconds, before=lambda: None):
+    """Untimed steps, then `before`, then steps for so many seconds: (steps, seconds they took)."""
+    for _ in range(WARM_UP):
+        step()
+    before()
+    steps, begun = 0, time.perf_counter()
+    while (took := time.perf_counter() - begun) < seconds:
+        step()
+        steps += 1
+    return steps, took
+
+
+def median_us(call, calls=2000):
+    times = []
+    for i in range(calls + WARM_UP):
+        begun = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begun)
+    return 1e6 * median(times[WARM_UP:])
+
+
+def say(line):
+    print(json.dumps(line), flush=True)
+
+
+def result(peer, version, args, runs):
+    """The line of all workers: `runs` are (steps, seconds) of each."""
+    rate = sum(steps / seconds for steps, seconds in runs)
+    return dict(peer=peer, version=version, model=args.model, ps=getattr(args, "ps", 0), workers=len(runs),
+                threads=args.threads, steps=sum(steps for steps, _ in runs), total_steps_per_s=rate,
+                total_examples_per_s=rate * examples_per_step(args))
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return "127.0.0.1:%d" % probe.getsockname()[1]
+
+
+def wait_for_all():
+    """Of a worker: ready; returns when all are."""
+    say("ready")
+    sys.stdin.readline()
+
+
+def run_tasks(cluster, environment=None, measured="worker"):
+    """Starts this program again for each task of `cluster` (addresses by job), begins when all measured tasks are
+    ready, and gives what each of them says. All are ended together, so that each was measured under full load."""
+    tasks = {}
+    try:
+        for job, addresses in cluster.items():
+            for index in range(len(addresses)):
+                words = [sys.executable, *sys.argv, "--task", f"{job}:{index}", "--cluster", json.dumps(cluster)]
+                tasks[job, index] = subprocess.Popen(words, env=environment, text=True, stdin=subprocess.PIPE,
+                                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        workers = [tasks[measured, index] for index in range(len(cluster[measured]))]
+        for worker in workers:
+            line_of(worker)
+        for worker in workers:
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        return [line_of(worker) for worker in workers]
+    finally:
+        for task in tasks.values():
+            task.kill()
+            task.wait()
+
+
+def line_of(task):
+    for line in task.stdout:
+        try:
+            return json.loads(line)
+        except ValueError:
+            continue  # the library's own words
+    sys.exit("a task ended without a result")

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""mlp, ptb small and fetch in TensorFlow's own runtime: one process, or asynchronous ps and workers on this host."""
+import json
+import os
+
+import peer
+
+args = peer.read_arguments(__doc__, ("mlp", "ptb", "fetch"), ps=True, workers=True)
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import tensorflow as tensorflow2
+
+tf = tensorflow2.compat.v1
+tf.disable_eager_execution()
+
+
+def variable(name, shape, initializer):
+    return tf.get_variable(name, shape, initializer=initializer, use_resource=True)
+
+
+def product(a, b):
+    if not args.bfloat16:
+        return tf.matmul(a, b)
+    return tf.cast(tf.matmul(tf.cast(a, tf.bfloat16), tf.cast(b, tf.bfloat16)), tf.float32)
+
+
+def mlp(s):
+    x = tf.random_normal([s["batch"], s["features"]])
+    y = tf.random_normal([s["batch"], s["features"]])
+    for layer, width in enumerate((s["hidden"], s["hidden"], s["features"])):
+        w = variable(f"w{layer}", [x.shape[1], width], tf.glorot_uniform_initializer())
+        x = tf.nn.relu(product(x, w) + variable(f"b{layer}", [width], tf.zeros_initializer()))
+    return tf.reduce_mean(tf.squared_difference(x, y)), tf.train.AdamOptimizer(1e-4), None
+
+
+def lstm(inputs, s, name, init):
+    hidden = s["hidden"]
+    w = variable(f"{name}/w", [2 * hidden, 4 * hidden], init)
+    b = variable(f"{name}/b", [4 * hidden], tf.zeros_initializer())
+    h = c = tf.zeros([s["batch"], hidden])
+    outputs = []
+    for x in inputs:
+        i, j, f, o = tf.split(product(tf.concat([x, h], axis=1), w) + b, 4, axis=1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(j)
+        h = tf.sigmoid(o) * tf.tanh(c)
+        outputs.append(h)
+    return outputs
+
+
+def ptb(s):
+    init = tf.random_uniform_initializer(-s["scale"], s["scale"])
+    ids = tf.random_uniform([s["unroll"] + 1, s["batch"]], maxval=s["vocabulary"], dtype=tf.int32)
+    table = variable("embedding", [s["vocabulary"], s["hidden"]], init)
+    outputs = tf.unstack(tf.nn.embedding_lookup(table, ids[:-1]))
+    for layer in range(2):
+        outputs = lstm(outputs, s, f"lstm{layer}", init)
+    logits = product(tf.concat(outputs, axis=0), variable("softmax", [s["hidden"], s["vocabulary"]], init))
+    logits += variable("bias", [s["vocabulary"]], init)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.reshape(ids[1:], [-1]), logits=logits)
+    return tf.reduce_sum(losses) / s["batch"], tf.train.GradientDescentOptimizer(1.0), s["clip"]
+
+
+def train_op():
+    loss, optimizer, clip = dict(mlp=mlp, ptb=ptb)[args.model](peer.sizes(args))
+    pairs = optimizer.compute_gradients(loss)
+    if clip:
+        gradients, _ = tf.clip_by_global_norm([gradient for gradient, _ in pairs], clip)
+        pairs = list(zip(gradients, [of for _, of in pairs]))
+    return optimizer.apply_gradients(pairs, global_step=tf.train.get_or_create_global_step())
+
+
+def config():
+    return tf.ConfigProto(intra_op_parallelism_threads=args.threads, inter_op_parallelism_threads=args.threads)
+
+
+def train(server, index, before):
+    device = None
+    if server:
+        device = tf.train.replica_device_setter(cluster=json.loads(args.cluster), worker_device=f"/job:worker/task:{index}")
+    with tf.device(device):
+        op = train_op()
+    settings = config()
+    if server:  # a worker needs no other worker to begin
+        settings.device_filters.extend(["/job:ps", f"/job:worker/task:{index}"])
+    with tf.train.MonitoredTrainingSession(server.target if server else "", is_chief=index == 0, config=settings) as session:
+        step = lambda: session.run(op)
+        run = peer.timed(step, args.seconds, before)
+        if not server:
+            return run
+        peer.say(run)
+        while True:  # the others are still measured: the load stays
+            step()
+
+
+def fetch(server):
+    rows = []
+    for features, batch, hidden in peer.FETCH:
+        with tf.variable_scope(f"s{features}_{batch}_{hidden}"):
+            normal = tf.random_normal_initializer()
+            with tf.device("/job:worker/task:0"):
+                x = variable("x", [batch, features], normal)
+                own = tf.matmul(x, variable("own", [features, hidden], normal)).op
+            with tf.device("/job:ps/task:0"):
+                remote_w = variable("remote", [features, hidden], normal)
+            with tf.device("/job:worker/task:0"):
+                remote = tf.matmul(x, remote_w).op
+        rows.append((f"{features},{batch},{hidden}", own, remote))
+    with tf.Session(server.target) as session:
+        session.run(tf.global_variables_initializer())
+        peer.wait_for_all()
+        lines = []
+        for shape, own, remote in rows:
+            local_us, remote_us = (peer.median_us(session.make_callable(op)) for op in (own, remote))
+            lines.append(dict(shape=shape, local_us=local_us, remote_us=remote_us, added_us=remote_us - local_us))
+        peer.say(lines)
+
+
+def task():
+    job, index = args.task.split(":")
+    server = tf.train.Server(json.loads(args.cluster), job_name=job, task_index=int(index), config=config())
+    if job == "ps":
+        server.join()
+    if args.model == "fetch":
+        return fetch(server)
+    return train(server, int(index), peer.wait_for_all)
+
+
+def main():
+    if args.task:
+        return task()
+    ps, workers = args.ps, args.workers
+    if args.model == "fetch":
+        ps, workers = 1, 1
+    if ps == 0 and workers > 1:
+        raise SystemExit("--workers needs --ps")
+    if ps == 0:
+        runs = [train(None, 0, lambda: None)]
+    else:
+        addresses = lambda count: [peer.free_address() for _ in range(count)]
+        runs = peer.run_tasks(dict(ps=addresses(ps), worker=addresses(workers)))
+    if args.model == "fetch":
+        return peer.say(dict(peer="tensorflow", version=tensorflow2.__version__, model="fetch", fetch=runs[0]))
+    peer.say(peer.result("tensorflow", tensorflow2.__version__, args, runs))
+
+
+main()

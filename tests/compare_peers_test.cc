@@ -1,0 +1,104 @@
+// bench/compare, with programs that only print in the places of Paceline and the peer.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ComparePeers : public ::testing::Test {
+ protected:
+  /// A shell script; its last line is what it prints.
+  std::string script(const std::string& name, const std::string& text) const {
+    const std::string path = folder_.path(name);
+    std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
+    chmod(path.c_str(), S_IRWXU);
+    return path;
+  }
+
+  // 200 examples/s in its first run, 400 in its second, 600 in its third.
+  std::string growing_paceline() const {
+    return script("paceline",
+                  "[ \"$1\" = train ] || exit 1\n"
+                  "echo \"$@\" >> " +
+                      folder_.path("calls") +
+                      "\n"
+                      "n=$(wc -l < " +
+                      folder_.path("calls") +
+                      ")\n"
+                      "for report; do :; done\n"
+                      "echo '{\"total\": {\"examples_per_s\": '$((n * 200))'}}' > $report");
+  }
+
+  Finished compare(std::vector<std::string> arguments) const {
+    std::vector<std::string> words = {std::string(PACELINE_SOURCE) + "/bench/compare"};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    Process process(words);
+    const int status = process.wait_exit(std::chrono::seconds(120));
+    return {status, process.output()};
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ComparePeers, PrintsTheMedianOfTheRatiosOfPairs) {
+  const std::string peer =
+      script("peer", R"(echo '{"version": "9", "total_examples_per_s": 100}')");
+  const Finished run =
+      compare({"mlp", "--peer", "torch", "--pairs", "3", "--no-roof", "--workers", "2", "--ps", "1",
+               "--paceline", growing_paceline(), "--peer-program", peer, "--json",
+               folder_.path("out.json"), "--no-fused-update"});
+  ASSERT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("mlp, examples/s: Paceline 400.0 (300.0–500.0), torch 9 100.0 "
+                                    "(100.0–100.0); ratio 4.000 (3.000–5.000)"));
+  const auto json = nlohmann::json::parse(std::ifstream(folder_.path("out.json")));
+  EXPECT_EQ(json["results"]["examples/s"]["ratio"]["median"], 4);
+  EXPECT_EQ(json["results"]["examples/s"]["pairs"].size(), 3u);
+  std::string call;
+  std::ifstream calls(folder_.path("calls"));
+  std::getline(calls, call);
+  EXPECT_THAT(call, HasSubstr("train mlp --ps 1 --workers 2 --seconds 8 --no-fused-update"));
+}
+
+TEST_F(ComparePeers, OfFetchComparesWhatIsAddedShapeByShape) {
+  const std::string paceline = script("paceline", R"(for report; do :; done
+echo '{"fetch": [{"shape": "1,2,3", "added_us": 5}, {"shape": "4,5,6", "added_us": 3}]}' > $report)");
+  const std::string peer = script(
+      "peer",
+      R"(echo '{"fetch": [{"shape": "4,5,6", "added_us": 30}, {"shape": "1,2,3", "added_us": 10}]}')");
+  const Finished run = compare({"fetch", "--peer", "tensorflow", "--pairs", "1", "--no-roof",
+                                "--paceline", paceline, "--peer-program", peer});
+  ASSERT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("added us, 1,2,3: Paceline 5.0"));
+  EXPECT_THAT(run.output, HasSubstr("ratio 0.500"));
+  EXPECT_THAT(run.output, HasSubstr("ratio 0.100"));
+}
+
+TEST_F(ComparePeers, SaysWhatFailed) {
+  const std::string failing = script("peer", "echo no library >&2; exit 3");
+  const Finished run = compare({"mlp", "--peer", "jax", "--no-roof", "--paceline",
+                                growing_paceline(), "--peer-program", failing});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.output, HasSubstr("no library"));
+}
+
+TEST_F(ComparePeers, RefusesWhatAPeerCannot) {
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& why) {
+    const Finished run = compare(arguments);
+    EXPECT_EQ(run.status, 2);
+    EXPECT_THAT(run.output, HasSubstr(why));
+  };
+  refused({"mlp", "--peer", "mxnet"}, "mxnet");
+  refused({"mlp", "--peer", "jax", "--ps", "1"}, "--peer jax runs in one process");
+  refused({"fetch", "--peer", "torch"}, "has no fetch");
+  refused({"mlp", "--peer", "torch", "--pairs", "0"}, "--pairs");
+}
+
+}  // namespace
+}  // namespace paceline::testing
