@@ -61,11 +61,12 @@ double rule_bytes_per_element(const Rule& rule) {
   return (value + gradient + slots) * sizeof(float);
 }
 
-StepWork step_work(const models::StepGraph& step) {
+StepWork step_work(const models::StepGraph& step, const RewriteOptions& rewrite) {
   RealClock clock;
   // The kernels are not run; naive ones are made at once.
   const std::unique_ptr<Device> device = make_device({.kind = "naive"}, clock);
-  const PlanRequest request = request_of(step);
+  PlanRequest request = request_of(step);
+  request.rewrite = rewrite;
   const std::vector<VariableSpec> specs = variable_specs({&request.graph, 1}, request.training);
   const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
   StepWork work;

@@ -28,7 +28,8 @@ struct StepWork {
 double rule_bytes_per_element(const Rule& rule);
 
 /// Sparse variables count with as many rows as a batch can name.
-StepWork step_work(const models::StepGraph& step);
+/// `rewrite`: what the plan is made with.
+StepWork step_work(const models::StepGraph& step, const RewriteOptions& rewrite = {});
 
 /// Seconds.
 struct Bound {

@@ -77,6 +77,14 @@ TEST(Bound, OfMlpIsWhatItsReportSays) {
   EXPECT_NEAR(work.flops(), 14.5e9, 0.4e9);
 }
 
+TEST(Bound, OfBFloat16ProductsHasAtLeastTheFlopsAndTheSameRules) {
+  const models::StepGraph step = one_product(Sgd{});
+  RewriteOptions rewrite;
+  rewrite.bfloat16_products = true;
+  EXPECT_GE(step_work(step, rewrite).flops(), step_work(step).flops());
+  EXPECT_EQ(step_work(step, rewrite).rule_bytes, step_work(step).rule_bytes);
+}
+
 TEST(Bound, EveryModelHasStepGraphs) {
   for (const models::Model* model : models::all_models()) {
     for (const models::StepGraph& step : model->step_graphs({})) {

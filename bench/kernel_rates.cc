@@ -112,7 +112,7 @@ std::vector<KernelCase> kernel_cases() {
 }
 
 void measure_kernels(Recorder& recorder) {
-  RoofMeter roof(cores_of_machine(), 0);
+  RoofMeter roof(DType::kFloat32, cores_of_machine(), 0);
   for (KernelCase& one : kernel_cases()) measure_kernel(recorder, std::move(one), roof);
 }
 

@@ -72,8 +72,8 @@ double Products::flops() const {
   return double(products_.size()) * kProductsPerThread * products_.front().flops();
 }
 
-RoofMeter::RoofMeter(int threads, double link_bytes_per_s)
-    : products_(DType::kFloat32, threads), memory_(threads), link_bytes_per_s_(link_bytes_per_s) {}
+RoofMeter::RoofMeter(DType precision, int threads, double link_bytes_per_s)
+    : products_(precision, threads), memory_(threads), link_bytes_per_s_(link_bytes_per_s) {}
 
 Roof RoofMeter::measure() {
   constexpr int kTries = 3;

@@ -14,7 +14,7 @@ namespace paceline::bench {
 
 /// Rates of all threads together.
 struct Roof {
-  double flops_per_s = 0;       // float32 products
+  double flops_per_s = 0;       // products
   double bytes_per_s = 0;       // memory that is read and written
   double link_bytes_per_s = 0;  // one way; 0: no link
   std::size_t cache_bytes = 0;  // what is smaller need not come from memory
@@ -36,7 +36,8 @@ class Products {
 /// Measures the roof again and again, beside what is held against it.
 class RoofMeter {
  public:
-  RoofMeter(int threads, double link_bytes_per_s);
+  /// `precision`: of the products. Throws kUnavailable, as PlainProduct.
+  RoofMeter(DType precision, int threads, double link_bytes_per_s);
   /// Takes about a fifth of a second.
   Roof measure();
 

@@ -58,11 +58,15 @@ class StepRuns {
  public:
   StepRuns(Recorder& recorder, const StepCase& one)
       : recorder_(recorder), case_(one), steps_(one.model->step_graphs(one.options)) {
-    for (const models::StepGraph& step : steps_) work_.push_back(step_work(step));
+    RewriteOptions rewrite;
+    rewrite.bfloat16_products = one.cluster.precision == DType::kBFloat16;
+    for (const models::StepGraph& step : steps_) work_.push_back(step_work(step, rewrite));
     const std::string link = moving_link(one.cluster);
     const double rate = link.empty() ? 0 : link_rate(link, recorder.repeats());
     // Made anew each time: its arrays must be gone while a run is under way.
-    const auto roof = [&] { return RoofMeter(threads_of(one.cluster), rate).measure(); };
+    const auto roof = [&] {
+      return RoofMeter(one.cluster.precision, threads_of(one.cluster), rate).measure();
+    };
     const auto arguments = train_arguments(one, trains());
     for (int i = 0; i < recorder.repeats(); ++i) {
       recorder.progress(fmt::format("{}, {} of {}", one.name(), i + 1, recorder.repeats()));
@@ -164,7 +168,9 @@ class StepRuns {
       products.push_back(roof.flops_per_s / 1e9);
       memory.push_back(roof.bytes_per_s / 1e9);
     }
-    recorder_.add(figure_of(detail("roof, products"), "GFLOP/s", products));
+    recorder_.add(
+        figure_of(detail(fmt::format("roof, {}", paceline::name_of(case_.cluster.precision))),
+                  "GFLOP/s", products));
     recorder_.add(figure_of(detail("roof, memory update"), "GB/s", memory));
     if (roofs_[0].link_bytes_per_s > 0) {
       recorder_.add(figure_of(detail("roof, link"), "GB/s", {roofs_[0].link_bytes_per_s / 1e9}));
