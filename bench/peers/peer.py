@@ -27,6 +27,7 @@ def read_arguments(about, models, ps=False, workers=False):
     parser.add_argument("--bfloat16", action="store_true", help="compute in bfloat16 where the peer can")
     if ps:
         parser.add_argument("--ps", type=int, default=0)
+        parser.add_argument("--intra-op", type=int, help="threads of one op (default: as --threads)")
     if workers:
         parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--task", help=argparse.SUPPRESS)     # "worker:1": started by the program itself

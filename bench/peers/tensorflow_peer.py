@@ -69,7 +69,8 @@ def train_op():
 
 
 def config():
-    return tf.ConfigProto(intra_op_parallelism_threads=args.threads, inter_op_parallelism_threads=args.threads)
+    per_op = args.threads if args.intra_op is None else args.intra_op
+    return tf.ConfigProto(intra_op_parallelism_threads=per_op, inter_op_parallelism_threads=args.threads)
 
 
 def train(server, index, before):
