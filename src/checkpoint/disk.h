@@ -1,0 +1,35 @@
+// What saving asks of the file system. Tests put a disk in its place that is full, or that stops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace paceline {
+
+/// Any thread. Every call but `remove` throws an Error that names the path and the system's reason:
+/// kNotFound when something cannot be made there, kUnavailable when it cannot be written or renamed
+/// (a full disk).
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  /// This machine's own.
+  static const Disk& machine();
+
+  /// With its parents; no error when it is there.
+  virtual void make_folder(const std::string& path) const;
+  /// An empty file, in place of one that is there. The caller closes it.
+  virtual int create(const std::string& path) const;
+  virtual void write_at(int file, const std::string& path, std::span<const std::byte> bytes,
+                        std::uint64_t offset) const;
+  /// What was written to the file is on the device.
+  virtual void sync(int file, const std::string& path) const;
+  virtual void rename(const std::string& from, const std::string& to) const;
+  /// The names in a folder are on the device.
+  virtual void sync_folder(const std::string& path) const;
+  /// A file, or a folder with all in it. No error when it is not there or cannot be removed.
+  virtual void remove(const std::string& path) const;
+};
+
+}  // namespace paceline

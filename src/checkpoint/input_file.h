@@ -1,0 +1,36 @@
+// A file that is read at any place, and whose length is never trusted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "net/file_descriptor.h"
+
+namespace paceline {
+
+/// Open for reading. Any number of threads. It is read, not mapped: a mapped file that another
+/// process cuts short would end this one.
+class InputFile {
+ public:
+  /// Throws kNotFound naming the path when it is no file that can be read.
+  explicit InputFile(std::string path);
+
+  const std::string& path() const { return path_; }
+  std::uint64_t size() const { return size_; }
+  /// Fills `into`. Throws kDataLoss naming the path when the file ends before.
+  void read_at(std::uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  std::string path_;
+  FileDescriptor file_;
+  std::uint64_t size_ = 0;
+};
+
+/// CRC-32C of the first `bytes` bytes.
+std::uint32_t checksum_of(const InputFile& file, std::uint64_t bytes);
+/// The whole file. Throws kDataLoss when it is larger than `most` bytes.
+std::string read_text(const std::string& path, std::uint64_t most);
+
+}  // namespace paceline

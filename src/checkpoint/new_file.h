@@ -1,0 +1,36 @@
+// A file that is there whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "checkpoint/disk.h"
+#include "net/file_descriptor.h"
+
+namespace paceline {
+
+/// Written as PATH.part, and renamed when it is committed. What was not committed is removed with
+/// the object. One thread. Throws as Disk does.
+class NewFile {
+ public:
+  explicit NewFile(std::string path, const Disk& disk = Disk::machine());
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  void write_at(std::span<const std::byte> bytes, std::uint64_t offset);
+  /// CRC-32C of the first `bytes` bytes, read back.
+  std::uint32_t checksum(std::uint64_t bytes) const;
+  /// The bytes are on the device, then the name, then the folder that holds the name.
+  void commit();
+
+ private:
+  const std::string path_, unfinished_;
+  const Disk& disk_;
+  FileDescriptor file_;
+};
+
+}  // namespace paceline

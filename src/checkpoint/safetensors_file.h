@@ -1,0 +1,43 @@
+// Reads a safetensors file, from wherever it comes.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/input_file.h"
+#include "checkpoint/safetensors_header.h"
+#include "paceline/tensor.h"
+
+namespace paceline {
+
+/// An open file whose header was read and checked; values are read when they are asked for. Any
+/// number of threads.
+class SafetensorsFile {
+ public:
+  /// Throws kNotFound when there is no file that can be read, kDataLoss when it is not what it
+  /// claims to be; both name the path, and the tensor.
+  explicit SafetensorsFile(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  const InputFile& file() const { return file_; }
+  /// In the order in which they lie in the file.
+  std::span<const StoredTensor> tensors() const { return header_.tensors; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  /// Throws kNotFound naming the path, the tensor and the nearest name.
+  const StoredTensor& tensor(std::string_view name) const;
+
+  Tensor read(const StoredTensor& tensor) const;
+  /// Bytes of a tensor from `offset` on. Throws kInvalidArgument when it has not as many.
+  void read(const StoredTensor& tensor, std::uint64_t offset, std::span<std::byte> into) const;
+
+ private:
+  InputFile file_;
+  SafetensorsHeader header_;
+  std::uint64_t data_offset_ = 0;
+  std::map<std::string_view, const StoredTensor*> by_name_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,47 @@
+// A folder of the test's own.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "paceline/error.h"
+
+namespace paceline::testing {
+
+/// Made empty, removed with the object.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string path() const { return path_; }
+  std::string path(const std::string& name) const { return path_ / name; }
+  /// Writes a file of the folder, and gives its path.
+  std::string write(const std::string& name, std::string_view content) const;
+  std::string read(const std::string& name) const;
+  /// The names in it, in order, of folders in it with their paths.
+  std::vector<std::string> names() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The bytes of a safetensors file with this header and data.
+std::string safetensors_bytes(const std::string& json, const std::string& data);
+
+/// The message of the Error that `call` throws; empty when it throws none.
+template <typename F>
+std::string error_of(F&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace paceline::testing
