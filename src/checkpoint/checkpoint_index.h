@@ -1,0 +1,90 @@
+// The index of a checkpoint: what was saved and which file holds it. Format: docs/checkpoint.md.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/safetensors_header.h"
+#include "checkpoint/safetensors_writer.h"
+
+namespace paceline {
+
+/// State of a rule: as large as the variable (or the piece of it), or one int64 a piece.
+struct SavedSlot {
+  std::string name;  // "m"
+  DType dtype = DType::kFloat32;
+  bool scalar = false;  // then kInt64: what a rule counts
+  bool operator==(const SavedSlot&) const = default;
+};
+
+/// Rows [first_row, first_row + rows) of a variable and its slots, in one file. A scalar has one
+/// row.
+struct SavedPiece {
+  std::string file;
+  std::int64_t first_row = 0, rows = 0;
+  bool operator==(const SavedPiece&) const = default;
+};
+
+/// A shared variable.
+struct SavedVariable {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  std::string rule;  // its name; empty: not updated by one
+  std::vector<SavedSlot> slots;
+  std::vector<SavedPiece> pieces;  // by row; every row is in exactly one
+
+  /// The value and the slots: array 0, 1, …
+  std::size_t arrays() const { return 1 + slots.size(); }
+  bool operator==(const SavedVariable&) const = default;
+};
+
+/// What is a task's own.
+struct SavedTask {
+  std::string task;                              // "worker:0"
+  std::int64_t step = 0;                         // its own step, on which its random numbers depend
+  std::int64_t applied = 0;                      // its steps that the shards have applied
+  std::map<std::string, std::int64_t> position;  // in its data: "epoch", "batch", … by its pipeline
+  std::string file;                              // with its local variables; empty: it has none
+  std::vector<TensorInfo> local;                 // their names tell graphs apart: "train/lstm/h"
+  bool operator==(const SavedTask&) const = default;
+};
+
+struct CheckpointIndex {
+  static constexpr int kVersion = 1;
+  /// Of a lone safetensors file, which knows none.
+  static constexpr std::int64_t kNoStep = -1;
+
+  std::int64_t global_step = kNoStep;
+  std::map<std::string, std::string> notes;  // of the run: "model", "seed", …
+  std::vector<WrittenFile> files;
+  std::vector<SavedVariable> variables;
+  std::vector<SavedTask> tasks;
+
+  /// Throws kNotFound naming the nearest.
+  const SavedVariable& variable(std::string_view name) const;
+  const SavedTask* task(std::string_view name) const;  // null: not saved
+
+  std::string to_json() const;
+  /// Throws kDataLoss that begins with `path` and names the variable, file or task that cannot be.
+  static CheckpointIndex from_json(std::string_view json, const std::string& path);
+  bool operator==(const CheckpointIndex&) const = default;
+};
+
+/// Dimension 0; 1 of a scalar.
+std::int64_t rows_of(const Shape& shape);
+
+/// How an array of a piece stands in its file: the value of a whole variable as "w", its slot m as
+/// "w:m", those of rows 0 to 511 of a split one as "w[0:512]" and "w[0:512]:m". A scalar slot has
+/// the shape (1).
+TensorInfo piece_tensor(const SavedVariable& variable, const SavedPiece& piece, std::size_t array);
+
+/// Throws kDataLoss that begins with `path` when the parts do not fit together: names twice, rows
+/// of a variable that no piece or more than one holds, a file that is not listed.
+void check_index(const CheckpointIndex& index, const std::string& path);
+
+}  // namespace paceline

@@ -1,0 +1,176 @@
+#include "checkpoint/checkpoint_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "checkpoint/checkpoints.h"
+#include "checkpoint/data_loss.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::size_t bytes_of_row(const TensorInfo& tensor) {
+  const std::int64_t rows = rows_of(tensor.shape);
+  return rows == 0 ? 0 : std::size_t(tensor.bytes()) / std::size_t(rows);
+}
+
+Shape with_rows(const Shape& shape, std::int64_t rows) {
+  if (shape.rank() == 0) return shape;
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[0] = rows;
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+// A piece that holds some of the rows; any piece does for none.
+bool overlaps(const SavedPiece& piece, std::int64_t first_row, std::int64_t rows) {
+  return rows == 0 ||
+         (piece.first_row < first_row + rows && first_row < piece.first_row + piece.rows);
+}
+
+}  // namespace
+
+CheckpointReader::CheckpointReader(const std::string& path) : path_(path) {
+  if (fs::is_directory(path)) {
+    open_folder(path);
+  } else if (fs::path(path).filename() == kIndexName) {
+    const std::string folder = fs::path(path).parent_path();
+    open_folder(folder.empty() ? "." : folder);
+  } else {
+    open_lone_file(path);
+  }
+}
+
+void CheckpointReader::open_folder(const std::string& folder) {
+  index_ = read_index(folder);
+  for (const WrittenFile& file : index_.files) {
+    files_[file.file] = std::make_unique<SafetensorsFile>(folder + "/" + file.file);
+  }
+  for (const SavedVariable& variable : index_.variables) {
+    for (const SavedPiece& piece : variable.pieces) {
+      for (std::size_t array = 0; array < variable.arrays(); ++array) {
+        check_tensor(piece.file, piece_tensor(variable, piece, array));
+      }
+    }
+  }
+  for (const SavedTask& task : index_.tasks) {
+    for (const TensorInfo& local : task.local) check_tensor(task.file, local);
+  }
+}
+
+void CheckpointReader::open_lone_file(const std::string& path) {
+  const std::string name = fs::path(path).filename();
+  auto file = std::make_unique<SafetensorsFile>(path);
+  index_.files = {{name, file->file().size(), 0}};
+  for (const StoredTensor& tensor : file->tensors()) {
+    index_.variables.push_back(
+        {tensor.name, tensor.dtype, tensor.shape, "", {}, {{name, 0, rows_of(tensor.shape)}}});
+  }
+  std::ranges::sort(index_.variables, {}, &SavedVariable::name);
+  files_[name] = std::move(file);
+}
+
+void CheckpointReader::check_tensor(const std::string& name, const TensorInfo& expected) const {
+  const StoredTensor& found = file(name).tensor(expected.name);
+  if (found == expected) return;
+  data_loss(fmt::format("{}: tensor '{}'", file(name).path(), expected.name),
+            fmt::format("{} {}; the index says {} {}", found.shape.str(), name_of(found.dtype),
+                        expected.shape.str(), name_of(expected.dtype)));
+}
+
+SavedRows CheckpointReader::read(std::string_view name) const {
+  const SavedVariable& variable = index_.variable(name);
+  return read_rows(variable, 0, rows_of(variable.shape));
+}
+
+SavedRows CheckpointReader::read_rows(const SavedVariable& variable, std::int64_t first_row,
+                                      std::int64_t rows) const {
+  SavedRows read;
+  for (std::size_t array = 0; array < variable.arrays(); ++array) {
+    const bool scalar = array > 0 && variable.slots[array - 1].scalar;
+    const DType dtype = array == 0 ? variable.dtype : variable.slots[array - 1].dtype;
+    Tensor tensor(dtype, scalar ? Shape{1} : with_rows(variable.shape, rows));
+    read_rows(variable, array, first_row, rows,
+              {static_cast<std::byte*>(tensor.raw()), tensor.bytes()});
+    if (array == 0) {
+      read.value = std::move(tensor);
+    } else {
+      read.slots.push_back(std::move(tensor));
+    }
+  }
+  return read;
+}
+
+void CheckpointReader::read_rows(const SavedVariable& variable, std::size_t array,
+                                 std::int64_t first_row, std::int64_t rows,
+                                 std::span<std::byte> into) const {
+  const std::int64_t all = rows_of(variable.shape);
+  if (first_row < 0 || rows < 0 || first_row > all || rows > all - first_row) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("rows {} to {} of '{}', which has {}", first_row, first_row + rows,
+                            variable.name, all));
+  }
+  const bool scalar = array > 0 && variable.slots.at(array - 1).scalar;
+  std::int64_t count = 0;
+  for (const SavedPiece& piece : variable.pieces) {
+    if (!overlaps(piece, first_row, rows)) continue;
+    const StoredTensor& tensor = file(piece.file).tensor(piece_tensor(variable, piece, array).name);
+    if (scalar) {
+      count = std::max(count, file(piece.file).read(tensor).item<std::int64_t>());
+      continue;
+    }
+    const std::size_t row = bytes_of_row(tensor);
+    const std::int64_t first = std::max(first_row, piece.first_row);
+    const std::int64_t end = std::min(first_row + rows, piece.first_row + piece.rows);
+    if (end <= first) continue;
+    file(piece.file)
+        .read(tensor, std::size_t(first - piece.first_row) * row,
+              into.subspan(std::size_t(first - first_row) * row, std::size_t(end - first) * row));
+  }
+  if (scalar) std::ranges::copy(std::as_bytes(std::span(&count, 1)), into.begin());
+}
+
+std::vector<NamedTensor> CheckpointReader::read_local(const SavedTask& task) const {
+  std::vector<NamedTensor> read;
+  for (const TensorInfo& local : task.local) {
+    const SafetensorsFile& from = file(task.file);
+    read.push_back({local.name, from.read(from.tensor(local.name))});
+  }
+  return read;
+}
+
+std::vector<std::string> CheckpointReader::matching(const std::string& pattern) const {
+  std::vector<std::string> names, all;
+  for (const SavedVariable& variable : index_.variables) {
+    all.push_back(variable.name);
+    if (fnmatch(pattern.c_str(), variable.name.c_str(), 0) == 0) names.push_back(variable.name);
+  }
+  if (!names.empty()) return names;
+  constexpr std::size_t kShown = 10;
+  const std::size_t shown = std::min(all.size(), kShown);
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("no variable of {} matches '{}'; it has {}{}", path_, pattern,
+                          fmt::join(all.begin(), all.begin() + std::ptrdiff_t(shown), ", "),
+                          all.size() > shown ? ", …" : ""));
+}
+
+std::string find_checkpoint(const std::string& path) {
+  if (!fs::is_directory(path) || fs::exists(path + "/" + kIndexName)) return path;
+  const bool is_run = fs::is_directory(path + "/checkpoints");
+  const Checkpoints checkpoints(is_run ? path + "/checkpoints" : path);
+  const Checkpoints::Newest newest = checkpoints.newest_whole(WholeCheck::kSizes);
+  if (newest.whole) return newest.whole->path;
+  if (newest.torn.empty()) {
+    throw Error(ErrorCode::kNotFound, fmt::format("no checkpoint in {}", checkpoints.folder()));
+  }
+  throw Error(ErrorCode::kNotFound, fmt::format("no whole checkpoint in {}: {}",
+                                                checkpoints.folder(), newest.torn.front().torn));
+}
+
+}  // namespace paceline

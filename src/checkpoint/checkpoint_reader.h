@@ -1,0 +1,67 @@
+// Reads a checkpoint, however its variables were split when it was written.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/checkpoint_index.h"
+#include "checkpoint/safetensors_file.h"
+#include "paceline/tensor.h"
+
+namespace paceline {
+
+/// Rows of a variable and of its slots; a scalar slot is int64 (1).
+struct SavedRows {
+  Tensor value;
+  std::vector<Tensor> slots;
+};
+
+/// An open checkpoint; values are read when they are asked for. Any number of threads.
+class CheckpointReader {
+ public:
+  /// `path`: a checkpoint's folder, its index, or a lone safetensors file, whose tensors are then
+  /// variables without slots. Throws kNotFound when nothing is there, kDataLoss naming the file and
+  /// the variable when the parts do not fit together.
+  explicit CheckpointReader(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const CheckpointIndex& index() const { return index_; }
+
+  /// Throws kNotFound naming the nearest variable.
+  SavedRows read(std::string_view name) const;
+  /// Rows [first_row, first_row + rows), from as many files as hold some of them. A scalar slot is
+  /// the largest of their pieces. Throws kInvalidArgument when the variable has no such rows.
+  SavedRows read_rows(const SavedVariable& variable, std::int64_t first_row,
+                      std::int64_t rows) const;
+  /// One array of it (0: the value, 1 + s: slot s) into memory of exactly its size.
+  void read_rows(const SavedVariable& variable, std::size_t array, std::int64_t first_row,
+                 std::int64_t rows, std::span<std::byte> into) const;
+  /// A task's local variables, in the order of SavedTask::local.
+  std::vector<NamedTensor> read_local(const SavedTask& task) const;
+
+  /// The names that a shell pattern matches ("layer*/weights"; * also matches /), in the order
+  /// of the index. Throws kNotFound when there is none, naming some that there are.
+  std::vector<std::string> matching(const std::string& pattern) const;
+
+ private:
+  void open_folder(const std::string& folder);
+  void open_lone_file(const std::string& file);
+  void check_tensor(const std::string& file, const TensorInfo& expected) const;
+  const SafetensorsFile& file(const std::string& name) const { return *files_.at(name); }
+
+  const std::string path_;
+  CheckpointIndex index_;
+  std::map<std::string, std::unique_ptr<SafetensorsFile>> files_;
+};
+
+/// Where `path` leads: to itself when it is a file or a checkpoint's folder; to the newest whole
+/// checkpoint when it is a folder of checkpoints or the --out folder of a run. Throws kNotFound
+/// saying what there is instead.
+std::string find_checkpoint(const std::string& path);
+
+}  // namespace paceline

@@ -1,0 +1,67 @@
+// The checkpoints of a run, CHECKPOINTS/step-N/: which are there, which is the newest whole one,
+// and which are no longer needed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint_index.h"
+#include "checkpoint/disk.h"
+
+namespace paceline {
+
+/// How a checkpoint's files are compared with its index.
+enum class WholeCheck {
+  kSizes,      // reads no file but the index
+  kChecksums,  // reads every byte; about a second for each GB that is not in memory
+};
+
+struct FoundCheckpoint {
+  std::string path;  // CHECKPOINTS/step-N
+  std::int64_t step = 0;
+  std::string torn;  // why it is not whole; empty: it is
+};
+
+class Checkpoints {
+ public:
+  /// `folder`: CHECKPOINTS; it need not be there.
+  explicit Checkpoints(std::string folder, const Disk& disk = Disk::machine());
+
+  const std::string& folder() const { return folder_; }
+  std::string path_of(std::int64_t step) const;
+  /// By step, the newest first. What is still being written is none. Throws kNotFound when the
+  /// folder is there and cannot be read.
+  std::vector<FoundCheckpoint> list(WholeCheck check) const;
+
+  struct Newest {
+    std::optional<FoundCheckpoint> whole;
+    std::vector<FoundCheckpoint> torn;  // newer than that one: skipped, to be said to the user
+  };
+  Newest newest_whole(WholeCheck check) const;
+
+  /// Deletes all but the last `count` whole ones, at least 1; torn ones only where they are older
+  /// than the newest whole one. Returns the paths of those deleted. None is ever left half: it
+  /// is renamed first.
+  std::vector<std::string> keep_last(int count) const;
+  /// Deletes one. No error when it is not there.
+  void remove(std::int64_t step) const;
+  /// Deletes what an ended process left unfinished. Only when nobody is saving here.
+  void remove_unfinished() const;
+
+ private:
+  const std::string folder_;
+  const Disk& disk_;
+};
+
+/// Why the checkpoint in this folder is not whole; empty: it is.
+std::string why_torn(const std::string& path, WholeCheck check);
+/// Reads PATH/index.json. Throws kNotFound or kDataLoss.
+CheckpointIndex read_index(const std::string& path);
+
+constexpr const char* kIndexName = "index.json";
+/// No index is longer.
+constexpr std::uint64_t kMaxIndexBytes = std::uint64_t{1} << 28;
+
+}  // namespace paceline

@@ -1,0 +1,227 @@
+// The index as JSON (docs/checkpoint.md).
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/checkpoint_index.h"
+#include "checkpoint/data_loss.h"
+#include "checkpoint/strict_json.h"
+
+namespace paceline {
+namespace {
+
+using Json = nlohmann::json;
+// Ordered, so that the file reads as its documentation does.
+using Ordered = nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "paceline checkpoint";
+constexpr int kIndexDepth = 6;  // index, variables, variable, pieces, piece; and room for one more
+
+Ordered json_of(const TensorInfo& tensor) {
+  Ordered object;
+  object["name"] = tensor.name;
+  object["dtype"] = name_of(tensor.dtype);
+  object["shape"] = tensor.shape.dims();
+  return object;
+}
+
+Ordered json_of(const WrittenFile& file) {
+  Ordered object;
+  object["file"] = file.file;
+  object["bytes"] = file.bytes;
+  object["crc32c"] = fmt::format("{:08x}", file.checksum);
+  return object;
+}
+
+Ordered json_of(const SavedSlot& slot) {
+  Ordered object;
+  object["name"] = slot.name;
+  object["dtype"] = name_of(slot.dtype);
+  if (slot.scalar) object["scalar"] = true;
+  return object;
+}
+
+Ordered json_of(const SavedPiece& piece) {
+  Ordered object;
+  object["file"] = piece.file;
+  object["first_row"] = piece.first_row;
+  object["rows"] = piece.rows;
+  return object;
+}
+
+template <typename T>
+Ordered json_of(const std::vector<T>& items);
+
+Ordered json_of(const SavedVariable& variable) {
+  Ordered object = json_of(TensorInfo{variable.name, variable.dtype, variable.shape});
+  object["rule"] = variable.rule;
+  object["slots"] = json_of(variable.slots);
+  object["pieces"] = json_of(variable.pieces);
+  return object;
+}
+
+Ordered json_of(const SavedTask& task) {
+  Ordered object;
+  object["task"] = task.task;
+  object["step"] = task.step;
+  object["applied"] = task.applied;
+  object["position"] = Ordered::object();
+  for (const auto& [name, value] : task.position) object["position"][name] = value;
+  object["file"] = task.file;
+  object["local"] = json_of(task.local);
+  return object;
+}
+
+template <typename T>
+Ordered json_of(const std::vector<T>& items) {
+  Ordered list = Ordered::array();
+  for (const T& item : items) list.push_back(json_of(item));
+  return list;
+}
+
+// One line an item, so that a person can read it and a tool can compare two.
+std::string lines_of(const Ordered& value) {
+  if (!value.is_array() || value.empty()) return value.dump();
+  std::vector<std::string> lines;
+  for (const Ordered& item : value) lines.push_back("  " + item.dump());
+  return fmt::format("[\n{}\n ]", fmt::join(lines, ",\n"));
+}
+
+DType dtype_of_name(const Json& value, const std::string& what) {
+  const std::string name = text_of(value, what + ", dtype");
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (name_of(DType(i)) == name) return DType(i);
+  }
+  data_loss(what, fmt::format("dtype '{}' is not known", name));
+}
+
+std::int64_t number_at(const Json& object, const char* name, const std::string& what) {
+  return whole_number(member(object, name, what), fmt::format("{}, {}", what, name));
+}
+
+std::string text_at(const Json& object, const char* name, const std::string& what) {
+  return text_of(member(object, name, what), fmt::format("{}, {}", what, name));
+}
+
+// "PATH: variable 'w'", as soon as the name is known.
+template <typename T, typename Read>
+std::vector<T> list_at(const Json& object, const char* name, const std::string& what, Read&& read) {
+  const Json& list = member(object, name, what);
+  if (!list.is_array()) data_loss(what, fmt::format("\"{}\" is no list", name));
+  std::vector<T> items;
+  for (const Json& item : list) {
+    items.push_back(read(item, fmt::format("{}, {}[{}]", what, name, items.size())));
+  }
+  return items;
+}
+
+TensorInfo read_tensor_info(const Json& object, const std::string& what) {
+  TensorInfo tensor;
+  tensor.name = text_at(object, "name", what);
+  const std::string named = fmt::format("{} '{}'", what, tensor.name);
+  tensor.dtype = dtype_of_name(member(object, "dtype", named), named);
+  tensor.shape = shape_of(member(object, "shape", named), named);
+  return tensor;
+}
+
+WrittenFile read_file(const Json& object, const std::string& what) {
+  WrittenFile file;
+  file.file = text_at(object, "file", what);
+  file.bytes = std::uint64_t(number_at(object, "bytes", what));
+  const std::string checksum = text_at(object, "crc32c", what);
+  if (checksum.size() != 8 || checksum.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    data_loss(what, fmt::format("crc32c '{}' is not of 8 digits 0 to f", checksum));
+  }
+  file.checksum = std::uint32_t(std::stoul(checksum, nullptr, 16));
+  return file;
+}
+
+SavedSlot read_slot(const Json& object, const std::string& what) {
+  SavedSlot slot;
+  slot.name = text_at(object, "name", what);
+  slot.dtype = dtype_of_name(member(object, "dtype", what), what);
+  if (!object.contains("scalar")) return slot;
+  if (!object["scalar"].is_boolean()) data_loss(what, "\"scalar\" is neither true nor false");
+  slot.scalar = object["scalar"].get<bool>();
+  return slot;
+}
+
+SavedPiece read_piece(const Json& object, const std::string& what) {
+  return {text_at(object, "file", what), number_at(object, "first_row", what),
+          number_at(object, "rows", what)};
+}
+
+SavedVariable read_variable(const Json& object, const std::string& what) {
+  TensorInfo info = read_tensor_info(object, what);
+  const std::string named = fmt::format("{} '{}'", what, info.name);
+  SavedVariable variable;
+  variable.name = std::move(info.name);
+  variable.dtype = info.dtype;
+  variable.shape = info.shape;
+  variable.rule = text_at(object, "rule", named);
+  variable.slots = list_at<SavedSlot>(object, "slots", named, read_slot);
+  variable.pieces = list_at<SavedPiece>(object, "pieces", named, read_piece);
+  return variable;
+}
+
+SavedTask read_task(const Json& object, const std::string& what) {
+  SavedTask task;
+  task.task = text_at(object, "task", what);
+  const std::string named = fmt::format("{} '{}'", what, task.task);
+  task.step = number_at(object, "step", named);
+  task.applied = number_at(object, "applied", named);
+  const Json& position = member(object, "position", named);
+  if (!position.is_object()) data_loss(named, "\"position\" is no object");
+  for (const auto& [name, value] : position.items()) {
+    task.position[name] = whole_number(value, fmt::format("{}, position {}", named, name));
+  }
+  task.file = text_at(object, "file", named);
+  task.local = list_at<TensorInfo>(object, "local", named, read_tensor_info);
+  return task;
+}
+
+void check_version(const Json& object, const std::string& path) {
+  if (text_at(object, "format", path) != kFormat) data_loss(path, "it is no checkpoint's index");
+  const std::int64_t version = number_at(object, "version", path);
+  if (version == CheckpointIndex::kVersion) return;
+  data_loss(path, fmt::format("version {} of the index; this program reads version {}", version,
+                              CheckpointIndex::kVersion));
+}
+
+}  // namespace
+
+std::string CheckpointIndex::to_json() const {
+  Ordered object;
+  object["format"] = kFormat;
+  object["version"] = kVersion;
+  object["global_step"] = global_step;
+  object["notes"] = Ordered::object();
+  for (const auto& [name, text] : notes) object["notes"][name] = text;
+  object["files"] = json_of(files);
+  object["variables"] = json_of(variables);
+  object["tasks"] = json_of(tasks);
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : object.items()) {
+    lines.push_back(fmt::format(" {}: {}", Ordered(name).dump(), lines_of(value)));
+  }
+  return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
+}
+
+CheckpointIndex CheckpointIndex::from_json(std::string_view json, const std::string& path) {
+  const Json object = parse_strict(json, path, kIndexDepth);
+  check_version(object, path);
+  CheckpointIndex index;
+  index.global_step = number_at(object, "global_step", path);
+  const Json& notes = member(object, "notes", path);
+  if (!notes.is_object()) data_loss(path, "\"notes\" is no object");
+  for (const auto& [name, text] : notes.items()) {
+    index.notes[name] = text_of(text, fmt::format("{}, notes {}", path, name));
+  }
+  index.files = list_at<WrittenFile>(object, "files", path, read_file);
+  index.variables = list_at<SavedVariable>(object, "variables", path, read_variable);
+  index.tasks = list_at<SavedTask>(object, "tasks", path, read_task);
+  check_index(index, path);
+  return index;
+}
+
+}  // namespace paceline
