@@ -26,6 +26,7 @@ constexpr Subcommand kSubcommands[] = {
     {"bench",
      "Measure this machine, the links, rules and kernels, and any workload beside its bound",
      bench_command},
+    {"inspect", "Show what a checkpoint holds, or how two differ", inspect_command},
     {"version", "Print what a bug report needs", version_command},
 };
 

@@ -13,6 +13,7 @@ using Arguments = std::vector<std::string>;
 int bench_command(const Arguments& arguments);
 int compare_command(const Arguments& arguments);
 int data_command(const Arguments& arguments);
+int inspect_command(const Arguments& arguments);
 int train_command(const Arguments& arguments);
 int version_command(const Arguments& arguments);
 

@@ -1,0 +1,211 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/grouped_digits.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/checkpoints.h"
+#include "cluster/command_line.h"
+#include "paceline/error.h"
+#include "tools/checkpoint_values.h"
+#include "tools/subcommand.h"
+
+namespace paceline {
+namespace {
+
+CommandLine inspect_flags() {
+  return {
+      "paceline inspect",
+      "Shows what a checkpoint holds: its step, and of each variable the shape, type, norm (square "
+      "root of the sum of squares) and slots. With --diff, how far the values of two are apart.",
+      R"(PATH is the --out folder of a run or its checkpoints/ (then the newest whole checkpoint is
+shown), one checkpoint's folder, its index.json, or any .safetensors file.
+
+Examples:
+  paceline inspect out
+  paceline inspect out/checkpoints/step-1200 --only 'layer1/*'
+  paceline inspect out/checkpoints/step-1200 --diff out/checkpoints/step-1400
+  paceline inspect out --check)",
+      {{"PATH", "PATH", "The checkpoint", "Checkpoint"},
+       {"--diff", "OTHER", "Compare its values with those of another one", "Flags"},
+       {"--only", "PATTERN", "Variables whose names match: * is any text, ? a character", "Flags"},
+       {"--check", "", "Read every byte and compare the checksums", "Flags"}}};
+}
+
+// Columns as wide as their widest cell; numbers (all columns after the first `texts`) to the right.
+std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t texts) {
+  std::vector<std::size_t> widths;
+  for (const std::vector<std::string>& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += i < texts ? fmt::format("{:<{}}  ", row[i], widths[i])
+                        : fmt::format("{:>{}}  ", row[i], widths[i]);
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+CheckpointReader open_checkpoint(const std::string& given) {
+  const std::string path = find_checkpoint(given);
+  if (path == given || !std::filesystem::is_directory(path)) return CheckpointReader(path);
+  const std::string folder = std::filesystem::path(path).parent_path();
+  for (const FoundCheckpoint& torn : Checkpoints(folder).newest_whole(WholeCheck::kSizes).torn) {
+    fmt::print("skipped a newer one, which is not whole: {}\n", torn.torn);
+  }
+  return CheckpointReader(path);
+}
+
+void print_title(const CheckpointReader& checkpoint) {
+  const CheckpointIndex& index = checkpoint.index();
+  std::uint64_t bytes = 0;
+  for (const WrittenFile& file : index.files) bytes += file.bytes;
+  const std::string step = index.global_step == CheckpointIndex::kNoStep
+                               ? "no step"
+                               : "step " + grouped_digits(index.global_step);
+  fmt::print("{}: {}, {} file{}, {} bytes\n", checkpoint.path(), step, index.files.size(),
+             index.files.size() == 1 ? "" : "s", grouped_digits(std::int64_t(bytes)));
+  for (const auto& [name, text] : index.notes) fmt::print("{}: {}\n", name, text);
+}
+
+std::vector<const SavedVariable*> chosen(const CheckpointReader& checkpoint,
+                                         const FlagValues& values) {
+  const std::string pattern = values.given("--only") ? values.text("--only") : "";
+  std::vector<const SavedVariable*> variables;
+  if (pattern.empty()) {
+    for (const SavedVariable& variable : checkpoint.index().variables) {
+      variables.push_back(&variable);
+    }
+    return variables;
+  }
+  for (const std::string& name : checkpoint.matching(pattern)) {
+    variables.push_back(&checkpoint.index().variable(name));
+  }
+  return variables;
+}
+
+// "m 0.125, v 2.5e-05, t 1,200": norms, and what is counted.
+std::string slots_text(const CheckpointReader& checkpoint, const SavedVariable& variable) {
+  std::vector<std::string> texts;
+  for (std::size_t array = 1; array < variable.arrays(); ++array) {
+    const SavedSlot& slot = variable.slots[array - 1];
+    std::int64_t count = 0;
+    if (slot.scalar) {
+      checkpoint.read_rows(variable, array, 0, rows_of(variable.shape),
+                           std::as_writable_bytes(std::span(&count, 1)));
+    }
+    texts.push_back(
+        slot.scalar ? fmt::format("{} {}", slot.name, grouped_digits(count))
+                    : fmt::format("{} {:.6g}", slot.name, norm_of(checkpoint, variable, array)));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+void print_variables(const CheckpointReader& checkpoint,
+                     const std::vector<const SavedVariable*>& variables) {
+  std::vector<std::vector<std::string>> rows = {
+      {"variable", "dtype", "shape", "rule", "slots", "norm"}};
+  std::int64_t elements = 0;
+  for (const SavedVariable* variable : variables) {
+    elements += variable->shape.elements();
+    rows.push_back({variable->name, std::string(name_of(variable->dtype)), variable->shape.str(),
+                    variable->rule, slots_text(checkpoint, *variable),
+                    fmt::format("{:.6g}", norm_of(checkpoint, *variable, 0))});
+  }
+  fmt::print("\n{}{} elements in {} variables\n", table(rows, 5), grouped_digits(elements),
+             variables.size());
+}
+
+void print_tasks(const CheckpointIndex& index) {
+  if (index.tasks.empty()) return;
+  std::vector<std::vector<std::string>> rows = {
+      {"task", "position", "local variables", "steps", "applied"}};
+  for (const SavedTask& task : index.tasks) {
+    std::vector<std::string> position, local;
+    for (const auto& [name, value] : task.position) {
+      position.push_back(fmt::format("{} {}", name, grouped_digits(value)));
+    }
+    for (const TensorInfo& info : task.local) local.push_back(info.name + " " + info.shape.str());
+    rows.push_back({task.task, fmt::format("{}", fmt::join(position, ", ")),
+                    fmt::format("{}", fmt::join(local, ", ")), grouped_digits(task.step),
+                    grouped_digits(task.applied)});
+  }
+  fmt::print("\n{}", table(rows, 3));
+}
+
+void check_bytes(const CheckpointReader& checkpoint) {
+  const std::filesystem::path path = checkpoint.path();
+  if (checkpoint.index().global_step == CheckpointIndex::kNoStep) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--check: {} is a lone file, without checksums", path.string()));
+  }
+  const std::string folder = std::filesystem::is_directory(path) ? path : path.parent_path();
+  const std::string torn = why_torn(folder.empty() ? "." : folder, WholeCheck::kChecksums);
+  if (!torn.empty()) throw Error(ErrorCode::kDataLoss, torn);
+  fmt::print("every checksum is right\n");
+}
+
+std::vector<std::string> difference_row(const CheckpointReader& a, const CheckpointReader& b,
+                                        const SavedVariable& in_a, const SavedVariable& in_b) {
+  if (in_a.shape != in_b.shape) {
+    return {in_a.name, fmt::format("{} and {}", in_a.shape.str(), in_b.shape.str())};
+  }
+  const Difference difference = difference_of(a, b, in_a, in_b);
+  std::string shape = in_a.shape.str();
+  if (in_a.dtype != in_b.dtype) {
+    shape += fmt::format(" {} and {}", name_of(in_a.dtype), name_of(in_b.dtype));
+  }
+  return {in_a.name, shape, fmt::format("{:.6g}", difference.largest),
+          fmt::format("{:.6g}", difference.mean)};
+}
+
+void print_only_in(const std::vector<const SavedVariable*>& here,
+                   const CheckpointReader& checkpoint,
+                   const std::vector<const SavedVariable*>& there) {
+  for (const SavedVariable* variable : here) {
+    if (std::ranges::find(there, variable->name, &SavedVariable::name) == there.end()) {
+      fmt::print("only in {}: {} {}\n", checkpoint.path(), variable->name, variable->shape.str());
+    }
+  }
+}
+
+void print_difference(const CheckpointReader& a, const CheckpointReader& b,
+                      const std::vector<const SavedVariable*>& in_a,
+                      const std::vector<const SavedVariable*>& in_b) {
+  std::vector<std::vector<std::string>> rows = {{"variable", "shape", "max |a-b|", "mean |a-b|"}};
+  for (const SavedVariable* variable : in_a) {
+    const auto other = std::ranges::find(in_b, variable->name, &SavedVariable::name);
+    if (other != in_b.end()) rows.push_back(difference_row(a, b, *variable, **other));
+  }
+  fmt::print("\n{}", table(rows, 2));
+  print_only_in(in_a, a, in_b);
+  print_only_in(in_b, b, in_a);
+}
+
+}  // namespace
+
+int inspect_command(const Arguments& arguments) {
+  const std::optional<FlagValues> values = parse(inspect_flags(), arguments);
+  if (!values) return 0;
+  const CheckpointReader checkpoint = open_checkpoint(values->text("PATH"));
+  print_title(checkpoint);
+  if (values->given("--check")) check_bytes(checkpoint);
+  if (!values->given("--diff")) {
+    print_variables(checkpoint, chosen(checkpoint, *values));
+    if (!values->given("--only")) print_tasks(checkpoint.index());
+    return 0;
+  }
+  const CheckpointReader other = open_checkpoint(values->text("--diff"));
+  print_title(other);
+  print_difference(checkpoint, other, chosen(checkpoint, *values), chosen(other, *values));
+  return 0;
+}
+
+}  // namespace paceline
