@@ -1,0 +1,30 @@
+// What reads bytes that come from elsewhere: given any bytes, each of these returns, and at most
+// throws an Error inside. scripts/fuzz gives them bytes that libFuzzer makes up; an ordinary test
+// gives them those of tests/fuzz/corpus/NAME/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace paceline::testing {
+
+using Bytes = std::span<const std::uint8_t>;
+
+/// Any other exception than an Error leaves; so does an Error of a code that means a bug of ours.
+void fuzz_safetensors(Bytes bytes);       // a file's bytes
+void fuzz_checkpoint_index(Bytes bytes);  // an index.json
+
+struct FuzzTarget {
+  std::string_view name;  // of its folder in corpus/ too
+  void (*run)(Bytes);
+};
+
+/// All of them; cmake/Fuzzing.cmake has the same names.
+constexpr FuzzTarget kFuzzTargets[] = {
+    {"safetensors", fuzz_safetensors},
+    {"checkpoint_index", fuzz_checkpoint_index},
+};
+
+}  // namespace paceline::testing
