@@ -460,5 +460,20 @@ TEST_P(Conformance, SharedMemoryOutlivesTheConnection) {
   EXPECT_EQ(shared[0].memory->bytes()[99], std::byte{4});
 }
 
+TEST_P(Conformance, WhatHelpLeavesUnsentIsSent) {
+  auto listener = make_listener();
+  TestReceiver receiver;
+  auto link = make();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  const auto payload = pattern(5 << 20, 1);
+  SentCounter sent;
+  for (int i = 1; i <= 200; ++i) {
+    connection->send({}, payload, &SentCounter::add, &sent);
+    while (sent.count() < i && !link->help()) {
+    }
+    ASSERT_TRUE(sent.wait(i));  // helped in the middle of it, then no more
+  }
+}
+
 }  // namespace
 }  // namespace paceline

@@ -115,7 +115,9 @@ bool ShmConnection::help() {
     std::unique_lock reading(reading_mutex_, std::try_to_lock);
     done = reading.owns_lock() && read_turn();
   }
-  return flush_turn() || done;
+  const bool wrote = flush_turn();
+  if (wrote) leave_to_own_thread();
+  return wrote || done;
 }
 
 bool ShmConnection::read_turn() {
@@ -210,6 +212,11 @@ void ShmConnection::queue(QueuedFrame frame) {
   if (flushing_) return;
   flushing_ = true;
   flush(lock, kShmDirectBytes);
+  leave_to_own_thread();
+}
+
+/// It may sleep, and not for room: then it would not be woken by a peer that makes some.
+void ShmConnection::leave_to_own_thread() {
   if (waiting_ && !connections_->spinning()) sleep_.wake_here();
 }
 

@@ -90,6 +90,7 @@ class ShmConnection final : public Connection,
   void queue(QueuedFrame frame);
   bool write_at_once(const QueuedFrame& frame);
   bool flush_turn();
+  void leave_to_own_thread();
   void flush(std::unique_lock<std::mutex>& lock, std::size_t most_bytes);
   std::size_t guarded_write(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
   void take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock);
