@@ -1,0 +1,84 @@
+// What a slow link costs a worker's step is found, to the nanosecond, in one share.
+#include <gtest/gtest.h>
+
+#include "exec/executor.h"
+#include "net/slow_link.h"
+#include "paceline/minimize.h"
+#include "paceline/ops.h"
+#include "params/job_fixture.h"
+
+namespace paceline {
+namespace {
+
+class LinkAccountTest : public JobFixture {
+ protected:
+  LinkAccountTest() {
+    const Value x = graph_.input("x", {4});
+    training_ = minimize(reduce_mean(square(mul(x, graph_.variable("w", {4})))), Sgd{0.5f});
+    const Graph* graphs[] = {&graph_};
+    specs_ = variable_specs(graphs, &training_);
+    device_ = make_device({.kind = "cpu", .threads = 1}, clock_);
+    PlanRequest request;
+    request.graph = &graph_;
+    request.training = &training_;
+    plan_ = make_plan(request, specs_, *device_);
+    locals_ = std::make_unique<LocalMemory>(graph_, *device_);
+  }
+
+  /// A worker of one ps; each frame that it receives takes `added` on the clock. It spins, so that
+  /// frames are taken by nobody but the thread that waits for them.
+  std::unique_ptr<ServerStore> join(Duration added) {
+    make_spec(1, 1);
+    start_all_ps();
+    ServerStoreOptions options = store_options(0);
+    options.spin = true;
+    options.link_factory = [this, added](const LinkOptions& link) {
+      return std::make_unique<SlowLink>(link_factory()(link), clock_, added);
+    };
+    auto store = ServerStore::join(options, specs_);
+    store->write(initial_states(specs_), 0);
+    return store;
+  }
+
+  void run(ParameterStore& store, int steps) {
+    Executor executor(*plan_, store.bind(plan_->binding, plan_->clipped()), *locals_, *device_,
+                      account_);
+    const float rates[] = {0.5f};
+    account_.reset();
+    for (std::int64_t step = 0; step < steps; ++step) {
+      executor.run({.learning_rates = rates, .examples = 1, .identity = {.step = step}});
+    }
+    account_.change_to(Activity::kOther);
+  }
+
+  ManualClock clock_;
+  StepAccount account_{clock_};
+  Graph graph_;
+  Training training_;
+  std::vector<VariableSpec> specs_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<LocalMemory> locals_;
+};
+
+TEST_F(LinkAccountTest, WhatALinkAddsIsPull) {
+  constexpr Duration kAdded = std::chrono::milliseconds(7);
+  const auto store = join(kAdded);
+  const TimePoint began = clock_.now();
+  run(*store, 5);
+  const Duration passed = clock_.now() - began;
+  EXPECT_GE(passed, 5 * kAdded);  // one reply a step, at least
+  EXPECT_EQ(account_.spent(Activity::kPull), passed);
+  EXPECT_EQ(account_.total(), passed);
+  store->goodbye();
+}
+
+TEST_F(LinkAccountTest, ALinkThatAddsNothingLeavesNoShare) {
+  const auto store = join(Duration(0));
+  run(*store, 5);
+  EXPECT_EQ(account_.total(), Duration(0));
+  store->goodbye();
+}
+
+}  // namespace
+}  // namespace paceline
