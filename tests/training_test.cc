@@ -100,7 +100,7 @@ TEST_F(Training, OneWorkerMakesExactlyTheGlobalStepsAndManyOvershootByLessThanTh
 
 TEST_F(Training, AReportHasWorkersFirstAndSharesThatSumToOne) {
   const json report =
-      train("report", with(kSmallMlp, {"--steps", "60", "--ps", "1", "--workers", "2"}));
+      train("report", with(kSmallMlp, {"--seconds", "0.5", "--ps", "1", "--workers", "2"}));
   EXPECT_EQ(report["model"], "mlp");
   ASSERT_EQ(report["tasks"].size(), 3u);
   EXPECT_EQ(report["tasks"][0]["task"], "worker:0");
