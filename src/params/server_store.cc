@@ -30,6 +30,7 @@ class ServerStoreImpl : public ServerStore {
     core_.set_link(link_.get());
     if (!options.share_memory) core_.share_no_memory();
     if (options.torn_free) core_.copy_from_shared_memory();
+    steps_.copy_tries = options.torn_free_tries;
     join_all();
   }
 

@@ -49,6 +49,9 @@ struct ServerStoreOptions {
   /// What is read is copied, so that each chunk of it (256 KiB of a variable, or the rows of a
   /// batch) is of one moment.
   bool torn_free = false;
+  /// So often is a chunk copied that is being written meanwhile; then the ps is asked for the
+  /// values in frames, so that a reader gets them even among writers that never pause.
+  int torn_free_tries = 16;
   /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user

@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <future>
 
-#include "net/frame.h"
-#include "params/chunk_versions.h"
 #include "params/job_fixture.h"
-#include "params/message.h"
 
 namespace paceline {
 namespace {
@@ -109,65 +106,6 @@ TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
   EXPECT_EQ(sum[3 * 2], 15.0f);
   EXPECT_EQ(sum[3 * 3], 10.0f);
   store->goodbye();
-}
-
-// Two write all elements alike, again and again; one looks: every chunk of what it sees is equal.
-TEST_F(SharedJob, TornFreeChunksAreOfOneMoment) {
-  const std::vector<VariableSpec> variables = {
-      {.name = "w", .shape = {700'000}, .rule = Add{}},
-      {.name = "rows", .shape = {50, 4}, .rule = Add{}, .sparse = true}};
-  make_spec(1, 3);
-  start_all_ps();
-  std::vector<std::future<std::unique_ptr<ServerStore>>> joining;
-  for (int worker = 0; worker < 3; ++worker) {
-    joining.push_back(std::async(std::launch::async, [&, worker] {
-      ServerStoreOptions options = store_options(worker);
-      options.torn_free = worker == 0;
-      return ServerStore::join(options, variables);
-    }));
-  }
-  std::vector<std::unique_ptr<ServerStore>> stores;
-  for (auto& store : joining) stores.push_back(store.get());
-  std::vector<VariableState> zeros;
-  for (int v = 0; v < 2; ++v) {
-    const Tensor zero(DType::kFloat32, variables[std::size_t(v)].shape);
-    zeros.push_back({.variable = v, .value = zero, .slots = {}});
-  }
-  stores[0]->write(zeros, 0);
-  const std::vector<float> rates(2, 0.0f);
-  std::vector<std::future<void>> writers;
-  for (const int worker : {1, 2}) {
-    writers.push_back(std::async(std::launch::async, [&, worker] {
-      stores[std::size_t(worker)]->wait_initialised();
-      const auto steps =
-          stores[std::size_t(worker)]->bind({.uses = {{.variable = 0, .updated = true}}}, false);
-      for (int i = 0; i < 30; ++i) {
-        steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
-        const TensorView place = steps->place(0);
-        std::fill_n(place.as<float>(), place.shape.elements(), 1.0f);
-        steps->ready(0, {});
-        steps->end_step(1, {}).global_step();
-      }
-    }));
-  }
-  const auto looker = stores[0]->bind({.uses = {{.variable = 0}, {.variable = 1}}}, false);
-  const std::vector<std::int32_t> ids = {3, 49};
-  const RowSet rows{1, ids};
-  float last = 0;
-  while (last < 60) {
-    looker->begin_step(StepKind::kTrain, {&rows, 1}, {.learning_rates = rates});
-    const float* const values = looker->need(0).as<float>();
-    EXPECT_EQ(looker->need(1).as<float>()[3 * 4], 0.0f);
-    constexpr std::int64_t kChunk = kVersionedBytes / sizeof(float);
-    for (std::int64_t begin = 0; begin < 700'000; begin += kChunk) {
-      const std::int64_t end = std::min<std::int64_t>(begin + kChunk, 700'000);
-      ASSERT_EQ(std::count(values + begin, values + end, values[begin]), end - begin);
-    }
-    last = std::min(values[0], values[699'999]);
-    looker->end_step(1, {}).global_step();
-  }
-  for (auto& writer : writers) writer.get();
-  for (const auto& store : stores) store->goodbye();
 }
 
 std::vector<VariableSpec> fetched_variables(bool rewritten) {

@@ -61,22 +61,21 @@ void StoreCore::map(int ps, std::shared_ptr<const SharedMemory> values) {
   memories_[std::size_t(ps)] = std::move(values);
 }
 
-void StoreCore::copy_mapped(VariableId variable, Deadline deadline) {
+bool StoreCore::copy_mapped(VariableId variable, int tries) {
   hold(variable);
   const std::size_t v = std::size_t(variable);
   const std::size_t bytes = values_[v].bytes();
   std::byte* const to = static_cast<std::byte*>(values_[v].raw());
   for (std::size_t begin = 0; begin < bytes; begin += kVersionedBytes) {
     const std::span chunk(mapped_[v] + begin, std::min(kVersionedBytes, bytes - begin));
-    while (!copy_chunk(versions_[v][begin / kVersionedBytes], chunk, to + begin)) {
-      check();
-      if (deadline.passed()) {
-        throw Error(ErrorCode::kDeadlineExceeded,
-                    fmt::format("[store] {} is being written all the time", variables_[v].name));
-      }
+    int tried = 0;
+    while (tried < tries && !copy_chunk(versions_[v][begin / kVersionedBytes], chunk, to + begin)) {
+      ++tried;
       std::this_thread::yield();
     }
+    if (tried == tries) return false;
   }
+  return true;
 }
 
 std::span<std::byte> StoreCore::value_of(const Piece& piece) const {

@@ -54,9 +54,9 @@ class StoreCore {
   /// rows come in frames.
   void copy_from_shared_memory() { copies_ = true; }
   bool copies() const { return copies_; }
-  /// Renews this worker's copy of what is mapped. Throws kDeadlineExceeded when others write a
-  /// chunk without a pause.
-  void copy_mapped(VariableId variable, Deadline deadline);
+  /// Renews this worker's copy of what is mapped. False: a chunk was being written each of `tries`
+  /// times; the copy holds nothing of worth.
+  bool copy_mapped(VariableId variable, int tries);
   /// The values of a ps of this host, as shard_layout says. To be called before its pieces are
   /// used. Throws kDataLoss when the memory is too small for them.
   void map(int ps, std::shared_ptr<const SharedMemory> values);

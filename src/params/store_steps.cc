@@ -234,23 +234,37 @@ void ServerSteps::pull_rows(std::span<const RowSet> rows) {
   }
 }
 
+void ServerSteps::wait_for_values(VariableId variable) {
+  const auto come = [&] { return core_.missing(variable) == nullptr; };
+  if (core_.wait(core_.reply_deadline(), come)) return;
+  const Piece* const piece = core_.missing(variable);
+  const int ps = piece == nullptr ? 0 : piece->ps;
+  core_.fail(Error(
+      ErrorCode::kDeadlineExceeded,
+      fmt::format("no values of {} within {:.0f} s from {}",
+                  core_.variables()[std::size_t(variable)].name, seconds(core_.reply_timeout()),
+                  state_.connections[std::size_t(ps)]->text())));
+  core_.check();
+}
+
+// The ps copies each chunk under its lock, for which it waits like any writer.
+void ServerSteps::copy_mapped(VariableId variable) {
+  if (core_.copy_mapped(variable, state_.copy_tries)) return;
+  const Piece& piece = core_.pieces_of(variable).front();
+  ControlBuffers::Buffer& buffer = connection(piece).control().take();
+  WireWriter(buffer.bytes).put(piece.id);
+  core_.expect(piece, core_.bytes_of(piece));
+  connection(piece).send_control(MessageType::kPull, {.step = step_}, buffer);
+  wait_for_values(variable);
+}
+
 TensorView ServerSteps::need(VariableId variable) {
   check_use(variable, "need");
-  const auto come = [&] { return core_.missing(variable) == nullptr; };
-  if (!core_.wait(core_.reply_deadline(), come)) {
-    const Piece* const piece = core_.missing(variable);
-    const int ps = piece == nullptr ? 0 : piece->ps;
-    core_.fail(Error(
-        ErrorCode::kDeadlineExceeded,
-        fmt::format("no values of {} within {:.0f} s from {}",
-                    core_.variables()[std::size_t(variable)].name, seconds(core_.reply_timeout()),
-                    state_.connections[std::size_t(ps)]->text())));
-    core_.check();
-  }
+  wait_for_values(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
   // Only read by kernels: a variable changes by contributions alone.
   if (reads_in_place(variable) && core_.copies()) {
-    core_.copy_mapped(variable, core_.reply_deadline());
+    copy_mapped(variable);
   } else if (reads_in_place(variable)) {
     return {const_cast<std::byte*>(core_.mapped(variable)), spec.dtype, spec.shape};
   }

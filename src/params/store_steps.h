@@ -24,6 +24,7 @@ struct StoreState {
   std::int64_t uses = 0;   // steps begun and ended, writes and reads
   std::uint32_t shared_memories = 0;
   const void* ordered_by = nullptr;  // whose order of need the ps tasks know
+  int copy_tries = 0;                // of a chunk that is being written
   /// Returns at once when the variables are initialised.
   std::function<void()> wait_initialised;
 };
@@ -61,6 +62,8 @@ class ServerSteps : public StoreSteps {
   bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
   void pull_stale(StepKind kind);
   void pull_rows(std::span<const RowSet> rows);
+  void wait_for_values(VariableId variable);
+  void copy_mapped(VariableId variable);
   void note_next_rows(std::span<const RowSet> rows);
   bool on_their_way(const RowSet& rows) const;
   void send_order();
