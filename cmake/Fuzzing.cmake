@@ -32,3 +32,5 @@ endfunction()
 
 add_fuzzer(safetensors base checkpoint)
 add_fuzzer(checkpoint_index base checkpoint)
+add_fuzzer(event_file base checkpoint summary)
+add_fuzzer(event base checkpoint summary)

@@ -1,32 +1,10 @@
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <string>
-
 #include "checkpoint/safetensors_file.h"
 #include "checkpoint/safetensors_writer.h"
 #include "paceline/error.h"
+#include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/targets.h"
 
 namespace paceline::testing {
-namespace {
-
-/// A file in memory that has a path.
-class MemoryFile {
- public:
-  explicit MemoryFile(Bytes bytes) : file_(memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (write(file_, bytes.data(), bytes.size()) != ssize_t(bytes.size())) __builtin_trap();
-  }
-  ~MemoryFile() { close(file_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
- private:
-  const int file_;
-};
-
-}  // namespace
 
 void fuzz_safetensors(Bytes bytes) {
   const MemoryFile memory(bytes);

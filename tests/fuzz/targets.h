@@ -15,6 +15,8 @@ using Bytes = std::span<const std::uint8_t>;
 /// Any other exception than an Error leaves; so does an Error of a code that means a bug of ours.
 void fuzz_safetensors(Bytes bytes);       // a file's bytes
 void fuzz_checkpoint_index(Bytes bytes);  // an index.json
+void fuzz_event_file(Bytes bytes);        // a file's bytes
+void fuzz_event(Bytes bytes);             // a record's data: libFuzzer finds no checksums
 
 struct FuzzTarget {
   std::string_view name;  // of its folder in corpus/ too
@@ -25,6 +27,8 @@ struct FuzzTarget {
 constexpr FuzzTarget kFuzzTargets[] = {
     {"safetensors", fuzz_safetensors},
     {"checkpoint_index", fuzz_checkpoint_index},
+    {"event_file", fuzz_event_file},
+    {"event", fuzz_event},
 };
 
 }  // namespace paceline::testing

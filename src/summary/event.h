@@ -1,0 +1,36 @@
+// What one record of an event file says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "summary/histogram.h"
+
+namespace paceline {
+
+/// A number, or a histogram, under a name.
+struct SummaryValue {
+  std::string tag;
+  std::variant<float, Histogram> value;
+  bool operator==(const SummaryValue&) const = default;
+};
+
+/// A TensorBoard event (docs/summaries.md). One of version, start, graph and values is there.
+struct Event {
+  double wall_time = 0;      // seconds since 1970
+  std::int64_t step = 0;     // the global step
+  std::string version = {};  // of the file, in its first event
+  bool start = false;        // a run began: later steps of earlier files do not count any more
+  std::string graph = {};    // a GraphDef
+  std::vector<SummaryValue> values = {};
+  bool operator==(const Event&) const = default;
+
+  std::string encode() const;
+  /// Kinds of values that we do not write are left out. Throws kDataLoss.
+  static Event decode(std::string_view message);
+};
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// The events of a file, from anybody.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "checkpoint/input_file.h"
+#include "summary/event.h"
+
+namespace paceline {
+
+/// One thread. A record that is not all there is the file's end: somebody may be writing it.
+class EventReader {
+ public:
+  /// Throws kNotFound naming the path.
+  explicit EventReader(const std::string& path) : file_(path) {}
+
+  /// None at the end. Throws kDataLoss naming file and offset when a checksum differs or the record
+  /// holds no event.
+  std::optional<Event> next();
+
+ private:
+  std::string read(std::uint64_t offset, std::uint64_t size) const;
+  bool follows(std::uint64_t size) const { return size <= file_.size() - offset_; }
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  InputFile file_;
+  std::uint64_t offset_ = 0;  // of the next record
+};
+
+}  // namespace paceline

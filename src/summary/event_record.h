@@ -1,0 +1,20 @@
+// How records lie in an event file: length (8 bytes), its checksum (4), that many bytes, their
+// checksum (4); numbers are little-endian.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+constexpr std::size_t kRecordHeadBytes = 12, kRecordTailBytes = 4;
+
+/// CRC-32C, turned and shifted as the format asks, so that a checksum of bytes that hold checksums
+/// is still a good one.
+std::uint32_t masked_checksum(std::string_view bytes);
+/// The record that holds `data`.
+std::string make_record(std::string_view data);
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// An event file that TensorBoard opens.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "checkpoint/disk.h"
+#include "net/file_descriptor.h"
+#include "summary/event.h"
+
+namespace paceline {
+
+/// One thread. What was added can be read at once, by another process too. Throws as Disk does.
+class EventWriter {
+ public:
+  /// A new file in `folder`, which is made: events.out.tfevents.SECONDS.HOST.PID. What earlier
+  /// files there say of steps after `first_step` does not count any more.
+  EventWriter(const std::string& folder, std::int64_t first_step,
+              const Disk& disk = Disk::machine());
+
+  const std::string& path() const { return path_; }
+  /// Sets the event's time to now.
+  void add(Event event);
+
+ private:
+  const Disk& disk_;
+  std::string path_;
+  FileDescriptor file_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,34 @@
+// Messages of protobuf's wire format, as they are written.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+/// One message: fields in the order of the calls. A message within it is written apart and then
+/// added by bytes().
+class ProtoWriter {
+ public:
+  void integer(int field, std::int64_t value);
+  void float64(int field, double value);
+  void float32(int field, float value);
+  /// A string, bytes, or a message.
+  void bytes(int field, std::string_view value);
+  /// A repeated double, packed.
+  void packed(int field, std::span<const double> values);
+
+  const std::string& message() const { return message_; }
+
+ private:
+  void tag(int field, int wire_type);
+  void varint(std::uint64_t value);
+  template <typename T>
+  void fixed(T value);
+
+  std::string message_;
+};
+
+}  // namespace paceline
