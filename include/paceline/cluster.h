@@ -1,6 +1,7 @@
 // Which tasks a job has, where they are, and which of them this process is.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -68,12 +69,37 @@ struct Cluster {
   int workers() const { return spec.workers.empty() ? 1 : int(spec.workers.size()); }
 };
 
+/// How often something is done: after so many global steps, or after so many seconds. Neither: never.
+struct Interval {
+  std::int64_t steps = 0;
+  double seconds = 0;
+
+  Interval() = default;
+  Interval(std::int64_t every_steps) : steps(every_steps) {}
+  template <typename Rep, typename Period>
+  Interval(std::chrono::duration<Rep, Period> every)
+      : seconds(std::chrono::duration<double>(every).count()) {}
+  bool never() const { return steps <= 0 && seconds <= 0; }
+  bool operator==(const Interval&) const = default;
+};
+
 /// How long a run goes on and what it leaves behind; flags of every program.
 struct RunOptions {
   std::optional<std::int64_t> steps;  // global steps, absolute
   std::optional<double> seconds;
   std::string report;  // JSON file; empty: none
   bool quiet = false;
+  /// The folder of what the run leaves: checkpoints/, summaries/TASK/, timeline/, report.json.
+  /// Empty: nothing is left.
+  std::string out;
+  bool resume = false;                             // from the newest whole checkpoint in `out`
+  bool overwrite = false;                          // checkpoints in `out` are deleted
+  Interval save_every = std::chrono::minutes(10);  // a checkpoint in `out`; also at the end
+  int keep = 5;                                    // so many checkpoints, the newest
+  std::string init_from;  // a checkpoint whose values the variables begin with; empty: none
+  /// Of it only the variables that one of these shell patterns matches; empty: all of the model's.
+  std::vector<std::string> init_only;
+  std::string resume_command;  // what to type to go on; empty: not known
   /// Alone and without clipping: the rule is applied to parts of a large weight's gradient while
   /// the rest is computed, and no memory holds the gradient as a whole. Changes no bit.
   bool fused_update = true;

@@ -244,6 +244,24 @@ void check_report_path(const std::string& path) {
   }
 }
 
+void read_what_is_left(const FlagValues& values, RunOptions& run) {
+  run.report = values.text("--report");
+  if (values.given("--report")) check_report_path(run.report);
+  run.out = values.text("--out");
+  if (values.given("--out") && run.out.empty()) refuse_flag("--out", "''", "must be a folder");
+  for (const char* flag : {"--resume", "--overwrite", "--save-every", "--keep"}) {
+    check_together(values, flag, "--out", "the folder with the checkpoints");
+  }
+  check_apart(values, "--resume", "--overwrite", "one keeps the checkpoints, the other deletes");
+  run.resume = values.given("--resume");
+  run.overwrite = values.given("--overwrite");
+  run.save_every = values.interval("--save-every").value_or(run.save_every);
+  run.keep = int(values.whole_number("--keep", 1, INT32_MAX).value_or(run.keep));
+  check_together(values, "--init-only", "--init-from", "the checkpoint with the values");
+  run.init_from = values.text("--init-from");
+  run.init_only = values.all("--init-only");
+}
+
 }  // namespace
 
 Cluster read_cluster(const FlagValues& values) {
@@ -287,8 +305,7 @@ RunOptions read_run_options(const FlagValues& values) {
   run.steps = values.whole_number("--steps", 1, INT64_MAX);
   run.seconds = values.positive_number("--seconds");
   run.seed = std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1));
-  run.report = values.text("--report");
-  if (values.given("--report")) check_report_path(run.report);
+  read_what_is_left(values, run);
   run.fused_update = !values.given("--no-fused-update");
   run.quiet = values.given("--quiet");
   return run;

@@ -51,6 +51,24 @@ TEST(Flags, NothingMeansAlone) {
   EXPECT_EQ(parsed.run.seed, 1U);
 }
 
+TEST(Flags, WhatARunLeaves) {
+  const RunOptions none = read("").run;
+  EXPECT_EQ(none.out, "");
+  const RunOptions defaults = read("--out d").run;
+  EXPECT_EQ(defaults.save_every, Interval(std::chrono::seconds(600)));
+  EXPECT_EQ(defaults.keep, 5);
+  const RunOptions run =
+      read("--out d --resume --save-every 20 --keep 2 --init-from f --init-only a* --init-only b")
+          .run;
+  EXPECT_EQ(run.out, "d");
+  EXPECT_TRUE(run.resume);
+  EXPECT_EQ(run.save_every, Interval(20));
+  EXPECT_EQ(run.keep, 2);
+  EXPECT_EQ(run.init_from, "f");
+  EXPECT_EQ(run.init_only, (std::vector<std::string>{"a*", "b"}));
+  EXPECT_EQ(read("--out d --save-every 1.5s").run.save_every.seconds, 1.5);
+}
+
 TEST(Flags, PsAndWorkersLaunch) {
   const Parsed parsed =
       read("--ps 2 --workers=3 --steps 100 --on-failure continue --seed 7 --quiet");
@@ -205,6 +223,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--report /nonexistent/r.json",
                 "--report /nonexistent/r.json: there is no folder /nonexistent"},
         BadLine{"--report /tmp", "--report /tmp: is a folder"},
+        BadLine{"--resume", "--resume needs --out"},
+        BadLine{"--overwrite", "--overwrite needs --out"},
+        BadLine{"--save-every 10", "--save-every needs --out"},
+        BadLine{"--keep 2", "--keep needs --out"},
+        BadLine{"--out _", "--out '': must be a folder"},
+        BadLine{"--out d --resume --overwrite", "--resume and --overwrite cannot both be given"},
+        BadLine{"--out d --save-every 0", "--save-every 0: must be steps (100) or seconds (60s)"},
+        BadLine{"--out d --save-every 10m", "--save-every 10m: must be"},
+        BadLine{"--out d --save-every nans", "--save-every nans: must be"},
+        BadLine{"--out d --keep 0", "--keep 0: must be a whole number from 1"},
+        BadLine{"--init-only w", "--init-only needs --init-from"},
         BadLine{"--treads 2", "unknown flag --treads; did you mean '--threads'?"},
         BadLine{"--task_indx=2", "unknown flag --task-indx; did you mean '--task-index'?"},
         BadLine{"--quiet=3", "--quiet takes no value"}, BadLine{"--threads", "--threads needs T"},

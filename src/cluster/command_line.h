@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "paceline/cluster.h"
+
 namespace paceline {
 
 struct Flag {
@@ -31,6 +33,8 @@ class FlagValues {
                                            std::int64_t most) const;
   /// Above zero, at most 1e9.
   std::optional<double> positive_number(const std::string& flag) const;
+  /// "20": steps, "60s": seconds; above zero.
+  std::optional<Interval> interval(const std::string& flag) const;
   std::optional<std::string> choice(const std::string& flag,
                                     const std::vector<std::string>& allowed) const;
 

@@ -57,6 +57,21 @@ std::optional<double> FlagValues::positive_number(const std::string& flag) const
   return number;
 }
 
+std::optional<Interval> FlagValues::interval(const std::string& flag) const {
+  if (!given(flag)) return std::nullopt;
+  const std::string value = text(flag);
+  Interval interval;
+  if (value.ends_with('s')) {
+    interval.seconds = number_of<double>(value.substr(0, value.size() - 1)).value_or(0);
+  } else {
+    interval.steps = number_of<std::int64_t>(value).value_or(0);
+  }
+  if (!(interval.seconds >= 0 && interval.seconds <= 1e9) || interval.never()) {
+    refuse_flag(flag, value, "must be steps (100) or seconds (60s), above 0");
+  }
+  return interval;
+}
+
 std::optional<std::string> FlagValues::choice(const std::string& flag,
                                               const std::vector<std::string>& allowed) const {
   if (!given(flag)) return std::nullopt;

@@ -11,6 +11,7 @@ const char* const kProcesses = "Cluster of processes, one command for each task"
 const char* const kBoth = "Either cluster";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
+const char* const kOut = "What a run leaves";
 
 }  // namespace
 
@@ -55,10 +56,19 @@ std::vector<Flag> run_flags() {
       {"--steps", "N", "End at this global step, the steps of all workers added up", kRun},
       {"--seconds", "S", "End after this time, counted from when every worker is warm", kRun},
       {"--seed", "S", "Where random numbers start (default 1)", kRun},
-      {"--report", "FILE", "Write what was measured to this JSON file", kRun},
       {"--no-fused-update", "",
        "Alone: update a weight after its gradient is whole, not while it is computed", kRun},
       {"--quiet", "", "Print errors only", kRun},
+      {"--report", "FILE", "Write what was measured to this JSON file", kOut},
+      {"--out", "DIR", "Leave checkpoints/ and report.json there; without it nothing is left", kOut},
+      {"--resume", "", "Go on from the newest whole checkpoint in --out; begin when there is none",
+       kOut},
+      {"--overwrite", "", "Delete the checkpoints in --out and begin anew", kOut},
+      {"--save-every", "N|Ns", "A checkpoint every N global steps or seconds (default 600s)", kOut},
+      {"--keep", "K", "How many checkpoints to keep, the newest (default 5)", kOut},
+      {"--init-from", "FILE", "Begin with the values of this checkpoint or safetensors file", kOut},
+      {"--init-only", "PATTERN", "Only of the variables that this matches ('layer*'); may repeat",
+       kOut, true},
   };
 }
 

@@ -12,6 +12,7 @@
 #include "base/grouped_digits.h"
 #include "cluster/held_ports.h"
 #include "cluster/interrupt.h"
+#include "cluster/run_folder.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -187,7 +188,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   if (!result.first_failure && result.interrupted) error = "interrupted";
   Report merged = merge(read_reports(tasks, folder));
   merged.error = error;
-  if (!run.report.empty()) write_report(run.report, merged);
+  write_reports(asked, run, merged);
   print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;

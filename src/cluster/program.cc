@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include "cluster/launcher.h"
 #include "cluster/ps_task.h"
 #include "cluster/report.h"
+#include "cluster/run_folder.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -27,17 +29,18 @@ int exit_status(ErrorCode code) {
 
 // A session may have left a report of what it had done so far; it gets the error, if it has none.
 void report_failure(const Program& program, const std::string& error) {
-  if (program.run.report.empty()) return;
+  const std::vector<std::string> files = report_files(program.cluster, program.run);
+  if (files.empty()) return;
   Report report;
   try {
-    report = read_report(program.run.report);
+    report = read_report(files.front());
   } catch (const Error&) {
     report.model = program.model;
     report.strategy = program.cluster.strategy;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
   if (report.error.empty()) report.error = error;
-  write_report(program.run.report, report);
+  write_reports(program.cluster, program.run, report);
 }
 
 void run_task(const Program& program, const RunOptions& run) {
@@ -53,15 +56,19 @@ void run_task(const Program& program, const RunOptions& run) {
 }  // namespace
 
 int run_role(const Program& program) {
+  prepare_run_folder(program.cluster, program.run);
   // What an earlier run left must not pass for this one's.
-  if (!program.run.report.empty()) std::filesystem::remove(program.run.report);
+  for (const std::string& file : report_files(program.cluster, program.run)) {
+    std::filesystem::remove(file);
+  }
+  RunOptions run = program.run;
+  run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.stop_on_failure = program.cluster.stop_on_failure;
-    return launch(program.cluster, program.run, {"/proc/self/exe", program.arguments}, options);
+    return launch(program.cluster, run, {"/proc/self/exe", program.arguments}, options);
   }
   Interrupt interrupt;
-  RunOptions run = program.run;
   run.interrupt = &interrupt;
   try {
     run_task(program, run);

@@ -169,7 +169,7 @@ void write_report(const std::string& path, const Report& report) {
   file << report.to_json() << std::flush;
   if (!file || std::rename(unfinished.c_str(), path.c_str()) != 0) {
     std::remove(unfinished.c_str());
-    throw Error(ErrorCode::kNotFound, fmt::format("--report {}: cannot be written there", path));
+    throw Error(ErrorCode::kNotFound, fmt::format("the report {} cannot be written", path));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/grouped_digits.h"
+#include "cluster/run_folder.h"
 #include "train/session_impl.h"
 
 namespace paceline {
@@ -32,14 +33,13 @@ void Session::Impl::fail(const std::string& message) {
 }
 
 void Session::Impl::write_report() {
-  if (run_options.report.empty()) return;
   if (meter != nullptr) report.tasks = {meter->report(cluster.task.str())};
   if (loop != nullptr && loop->last().step > 0) {
     report.first_loss = loop->first_loss();
     report.last_loss = loop->last().loss;
   }
   try {
-    paceline::write_report(run_options.report, report);
+    write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
     // The run itself went as it went: a destructor has nobody to throw this to.
     fmt::print(stderr, "{}\n", error.what());
