@@ -5,13 +5,10 @@
 
 #include "base/clock.h"
 #include "paceline/op.h"
+#include "params/placement.h"
 
 namespace paceline::bench {
 namespace {
-
-double row_bytes(const VariableSpec& spec) {
-  return double(spec.shape.elements()) / double(spec.shape[0]) * double(size_of(spec.dtype));
-}
 
 double bytes_of(const VariableSpec& spec) {
   return double(spec.shape.elements()) * double(size_of(spec.dtype));
@@ -19,12 +16,12 @@ double bytes_of(const VariableSpec& spec) {
 
 // Of a variable, in one step.
 double touched_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
-  return spec.sparse ? double(use.most_rows) * row_bytes(spec) : bytes_of(spec);
+  return spec.sparse ? double(use.most_rows) * double(row_bytes(spec)) : bytes_of(spec);
 }
 
 double slot_bytes(const VariableSpec& spec) {
   double bytes = 0;
-  for (const SlotSpec& slot : spec.rule.slots()) {
+  for (const SlotSpec& slot : slots_of(spec)) {
     bytes += slot.scalar ? sizeof(float) : bytes_of(spec);
   }
   return bytes;
@@ -44,7 +41,9 @@ void add_use(StepWork& work, const VariableSpec& spec, const PlanBinding::Use& u
   if (!use.updated) return;
   work.link_bytes_out += touched;
   work.gradients += touched;
-  work.rule_bytes += touched / double(size_of(spec.dtype)) * rule_bytes_per_element(spec.rule);
+  const double average = spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read and written
+  work.rule_bytes +=
+      touched / double(size_of(spec.dtype)) * (rule_bytes_per_element(spec.rule) + average);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ struct VariableGroup {
   std::optional<Rule> rule = {};  // default: the rule given to minimize
   float weight_decay = 0;  // adds weight_decay·w to the gradient, ½·weight_decay·Σw² to the loss
   bool frozen = false;     // read, never updated
+  /// Default: MinimizeOptions::average_decay.
+  std::optional<float> average_decay = {};
   std::optional<Schedule> learning_rate = {};  // default: MinimizeOptions::learning_rate
 };
 
@@ -26,6 +28,11 @@ struct MinimizeOptions {
   float clip_norm = 0;
   Schedule learning_rate = {};
   std::vector<VariableGroup> groups = {};
+  /// In [0, 1). Above 0 each variable has one slot more, "average", which begins as the variable
+  /// and follows it: a ← decay·a + (1 − decay)·w after each update, of a sparse variable in the
+  /// updated rows. Evaluate with it: Session::begin_evaluation(EvaluateWith::kAverages). (Polyak &
+  /// Juditsky, SIAM J. Control and Optimization 30, 1992, in its exponential form.)
+  float average_decay = 0;
 };
 
 /// One variable's part in a train step.
@@ -35,6 +42,7 @@ struct VariableUpdate {
   Value row_count;        // sparse only: int32 scalar, how many of the rows are valid
   Rule rule;
   float weight_decay = 0;
+  float average_decay = 0;
   Schedule learning_rate;
 };
 

@@ -48,6 +48,10 @@ struct StepResult {
   double seconds = 0;  // wall time of this step, its input included
 };
 
+/// What an evaluation reads: the variables, or the moving averages of those that have one
+/// (MinimizeOptions::average_decay).
+enum class EvaluateWith : std::uint8_t { kVariables, kAverages };
+
 struct SessionOptions {
   std::int64_t examples_per_step = 0;  // what examples_per_s counts; 0: the first input's dim. 0
   std::string unit = "examples";       // "words" for language models
@@ -105,9 +109,9 @@ class Session {
   /// Any named value of any graph of the session; the train graph is searched first. Throws
   /// kNotFound with the nearest name when none of them has it.
   Tensor evaluate(std::string_view name, const std::function<void(Feed&)>& feed);
-  /// Brings the newest variables from the store (other workers may have changed them); evaluations
-  /// use them until the next train step of this session.
-  void begin_evaluation();
+  /// Brings the newest variables from the store (other workers may have changed them), or their
+  /// averages; evaluations use them until the next train step of this session.
+  void begin_evaluation(EvaluateWith with = EvaluateWith::kVariables);
   /// As evaluate_in_place, but the variables are asked for in each step. Counts as a step in the
   /// report.
   std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,

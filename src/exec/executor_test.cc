@@ -221,7 +221,7 @@ TEST_F(ExecutorTest, AVariableCanContributeToAnother) {
   for (const auto& [variable, other] : {std::pair{v, w}, std::pair{w, v}}) {
     Gradient gradient;
     gradient.dense = other;
-    training.updates.push_back({variable, gradient, Value(), Sgd{}, 0, {}});
+    training.updates.push_back({variable, gradient, Value(), Sgd{}, 0, 0, {}});
   }
   train(training)->run();
   EXPECT_EQ(values_["v"].item<float>(), -9);

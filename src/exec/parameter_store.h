@@ -26,6 +26,8 @@ struct VariableSpec {
   Shape shape;
   Rule rule = Sgd{};
   float weight_decay = 0;
+  /// Above 0: the last slot is the variable's moving average (RuleStep::average_decay).
+  float average_decay = 0;
   bool trained = true;  // false: frozen or only read
   bool sparse = false;  // read and updated by rows of dimension 0
   /// fetch's ps writes all elements anew after each reply.
@@ -71,7 +73,7 @@ struct Contribution {
 struct VariableState {
   VariableId variable;
   Tensor value;
-  std::vector<Tensor> slots;  // in the order of Rule::slots(), scalar ones (1)
+  std::vector<Tensor> slots;  // in the order of slots_of, scalar ones (1)
 };
 
 /// The global step that a contribution made, once the shard that counts has said so.

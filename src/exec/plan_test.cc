@@ -70,7 +70,7 @@ class PlanTest : public testing::Test {
     for (const auto& [variable, contribution] : contributions) {
       Gradient gradient;
       gradient.dense = contribution;
-      training.updates.push_back({variable, gradient, Value(), Add{}, 0, {}});
+      training.updates.push_back({variable, gradient, Value(), Add{}, 0, 0, {}});
     }
     return training;
   }

@@ -37,6 +37,12 @@ std::vector<Value> variables_below(Value loss) {
   return variables;
 }
 
+void check_average_decay(float decay, const std::string& whose) {
+  if (!(decay >= 0 && decay < 1)) {
+    refuse(fmt::format("average decay{} is {}: it must be at least 0 and below 1", whose, decay));
+  }
+}
+
 // A misspelt prefix would train with the wrong rule and never be noticed.
 void check_groups(const Graph& graph, const std::vector<VariableGroup>& groups) {
   std::vector<std::string_view> names;
@@ -47,6 +53,8 @@ void check_groups(const Graph& graph, const std::vector<VariableGroup>& groups) 
     if (!std::isfinite(group.weight_decay) || group.weight_decay < 0) {
       refuse(fmt::format("weight decay of group '{}' is {}", group.prefix, group.weight_decay));
     }
+    check_average_decay(group.average_decay.value_or(0),
+                        fmt::format(" of group '{}'", group.prefix));
     const auto in_group = [&](std::string_view name) { return name.starts_with(group.prefix); };
     if (std::ranges::none_of(names, in_group)) {
       refuse(fmt::format("no variable's name begins with '{}'{}", group.prefix,
@@ -70,11 +78,12 @@ std::vector<VariableUpdate> planned_updates(Value loss, const Rule& rule,
   if (variables.empty()) refuse(fmt::format("'{}' depends on no variable", loss.name()));
   std::vector<VariableUpdate> updates;
   for (const Value& variable : variables) {
-    VariableUpdate update{variable, {}, {}, rule, 0, options.learning_rate};
+    VariableUpdate update{variable, {}, {}, rule, 0, options.average_decay, options.learning_rate};
     if (const VariableGroup* group = group_of(variable, options)) {
       if (group->frozen) continue;
       update.rule = group->rule.value_or(rule);
       update.weight_decay = group->weight_decay;
+      update.average_decay = group->average_decay.value_or(options.average_decay);
       update.learning_rate = group->learning_rate.value_or(options.learning_rate);
     }
     updates.push_back(std::move(update));
@@ -137,6 +146,7 @@ Value norm_of(std::span<const VariableUpdate> updates) {
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) {
   if (!loss) refuse("the loss is no value");
   if (!(options.clip_norm >= 0)) refuse(fmt::format("clip_norm is {}", options.clip_norm));
+  check_average_decay(options.average_decay, "");
   check_groups(loss.graph(), options.groups);
   Training training;
   training.updates = planned_updates(loss, rule, options);

@@ -112,6 +112,17 @@ TEST_F(MinimizeTest, WeightDecayIsReportedButNotDifferentiated) {
               ElementsAre(0, 0, 0, 0));
 }
 
+TEST_F(MinimizeTest, AGroupHasItsOwnAverageDecayOrThatOfAll) {
+  MinimizeOptions options;
+  options.average_decay = 0.99f;
+  options.groups = {{.prefix = "layer1/b", .average_decay = 0.0f}};
+  const Training training = minimize(loss_, Sgd{}, options);
+  for (const VariableUpdate& update : training.updates) {
+    const bool averaged = update.variable.node().name() != "layer1/b";
+    EXPECT_EQ(update.average_decay, averaged ? 0.99f : 0) << update.variable.node().name();
+  }
+}
+
 TEST_F(MinimizeTest, ClippingAsksForTheNormOfAllContributions) {
   MinimizeOptions options;
   options.clip_norm = 5;
@@ -133,6 +144,8 @@ TEST_F(MinimizeTest, RefusesWhatCannotBe) {
   expect_error(options, "begins with 'layer2/w'; did you mean 'layer1/w'?");
   options.groups = {{.prefix = "layer1", .weight_decay = -1}};
   expect_error(options, "weight decay of group 'layer1' is -1");
+  options.groups = {{.prefix = "layer1", .average_decay = 1.0f}};
+  expect_error(options, "average decay of group 'layer1' is 1: it must be at least 0 and below 1");
 }
 
 TEST_F(MinimizeTest, ALossWithoutVariablesIsRefused) {

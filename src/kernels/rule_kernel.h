@@ -14,10 +14,14 @@ struct RuleStep {
   float clip_scale = 1;    // gradient factor
   float weight_decay = 0;  // weight_decay·w is added to the scaled gradient
   std::int64_t count = 1;  // Adam's t: 1 for the first contribution
+  /// Above 0: the last slot is a moving average of the variable, renewed after the rule in the same
+  /// pass: a ← average_decay·a + (1 − average_decay)·w.
+  float average_decay = 0;
 };
 
 /// A range of a float32 variable; slot pointers are in the order of Rule::slots() without the
-/// scalar ones (the caller keeps those: `count`). All ranges are equally long.
+/// scalar ones (the caller keeps those: `count`), then the moving average, if there is one. All
+/// ranges are equally long.
 struct RuleRange {
   std::span<float> values;
   std::span<float* const> slots;

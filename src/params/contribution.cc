@@ -38,7 +38,8 @@ RuleStep IncomingStep::rule_step(std::size_t position, float clip_scale) const {
   return {.learning_rate = begin_.learning_rates[std::size_t(piece.where().variable)],
           .clip_scale = clip_scale,
           .weight_decay = piece.variable().weight_decay,
-          .count = pieces_[position].count};
+          .count = pieces_[position].count,
+          .average_decay = piece.variable().average_decay};
 }
 
 void IncomingStep::start(std::size_t position, IncomingPiece& piece) {

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "paceline/error.h"
+#include "params/placement.h"
 
 namespace paceline {
 namespace {
@@ -61,18 +62,19 @@ HeldVariable::HeldVariable(VariableSpec spec) : spec_(std::move(spec)) {
   if (spec_.sparse && spec_.rule.kind() == RuleKind::kEma) {
     refuse(spec_, "rule ema cannot be applied by rows");
   }
-  slot_specs_ = spec_.rule.slots();
+  slot_specs_ = slots_of(spec_);
   PACELINE_CHECK(slot_specs_.size() <= kMostSlots);
 }
 
 void HeldVariable::write(const VariableState& state) {
   expect_type(spec_, "its value", state.value, spec_.dtype, spec_.shape);
   if (!state.slots.empty() && state.slots.size() != slot_specs_.size()) {
-    refuse(spec_, fmt::format("{} slots given, rule {} has {}", state.slots.size(),
-                              spec_.rule.name(), slot_specs_.size()));
+    refuse(spec_, fmt::format("{} slots given, {} are kept by its rule {}", state.slots.size(),
+                              slot_specs_.size(), spec_.rule.name()));
   }
   write_slots(state.slots);
   copy_into(value_, state.value);
+  if (state.slots.empty() && spec_.average_decay > 0) copy_into(slots_.back(), state.value);
 }
 
 void HeldVariable::write_slots(const std::vector<Tensor>& slots) {
@@ -102,7 +104,8 @@ VariableState HeldVariable::read(VariableId id) const {
 std::int64_t HeldVariable::next_count() { return count_ == nullptr ? 1 : ++*count_; }
 
 RuleStep HeldVariable::begin_contribution(const UpdateScalars& scalars) {
-  return {scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, next_count()};
+  return {scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, next_count(),
+          spec_.average_decay};
 }
 
 void HeldVariable::apply_range(const RuleStep& step, std::int64_t first,

@@ -24,8 +24,8 @@ class HeldVariable {
   const VariableSpec& spec() const { return spec_; }
   bool written() const { return value_.defined(); }
   TensorView view() const { return value_.view(); }
-  /// Value and slots; without slots they begin anew. Throws kInvalidArgument naming the variable
-  /// when a shape or type differs.
+  /// Value and slots; without slots they begin anew (a moving average as the value). Throws
+  /// kInvalidArgument naming the variable when a shape or type differs.
   void write(const VariableState& state);
   /// Copies.
   VariableState read(VariableId id) const;
@@ -49,7 +49,7 @@ class HeldVariable {
   VariableSpec spec_;
   std::vector<SlotSpec> slot_specs_;
   Tensor value_;
-  std::vector<Tensor> slots_;       // in the order of Rule::slots()
+  std::vector<Tensor> slots_;       // in the order of slots_of
   std::vector<float*> full_slots_;  // those as large as the variable
   std::int64_t* count_ = nullptr;   // the scalar slot, if there is one
 };

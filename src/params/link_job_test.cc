@@ -33,9 +33,15 @@ INSTANTIATE_TEST_SUITE_P(Links, LinkJob, testing::Values("tcp", "shm"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(LinkJob, GivesTheBitsOfTheLocalStore) {
-  const std::vector<VariableSpec> variables = {
-      {.name = "w", .shape = {601, 503}, .rule = Adam{.learning_rate = 0.01f}},
-      {.name = "embedding", .shape = {90, 7}, .rule = Sgd{}, .sparse = true}};
+  const std::vector<VariableSpec> variables = {{.name = "w",
+                                                .shape = {601, 503},
+                                                .rule = Adam{.learning_rate = 0.01f},
+                                                .average_decay = 0.75f},
+                                               {.name = "embedding",
+                                                .shape = {90, 7},
+                                                .rule = Sgd{},
+                                                .average_decay = 0.5f,
+                                                .sparse = true}};
   start_linked_ps();
   const auto remote = join_linked(variables);
   const auto local = make_local_store(variables, nullptr, nullptr);

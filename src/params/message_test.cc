@@ -119,6 +119,7 @@ TEST(VariableWire, TheFingerprintSeesEveryPartOfAVariable) {
   EXPECT_TRUE(changed([](VariableSpec& v) { v.dtype = DType::kInt32; }));
   EXPECT_TRUE(changed([](VariableSpec& v) { v.rule = Adam{.learning_rate = 0.4f}; }));
   EXPECT_TRUE(changed([](VariableSpec& v) { v.weight_decay = 0; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.average_decay = 0.5f; }));
   EXPECT_TRUE(changed([](VariableSpec& v) { v.trained = false; }));
   EXPECT_FALSE(changed([](VariableSpec&) {}));
 }

@@ -58,7 +58,10 @@ std::size_t row_bytes(const VariableSpec& variable) {
 }
 
 std::vector<SlotSpec> slots_of(const VariableSpec& variable) {
-  return variable.trained ? variable.rule.slots() : std::vector<SlotSpec>{};
+  if (!variable.trained) return {};
+  std::vector<SlotSpec> slots = variable.rule.slots();
+  if (variable.average_decay > 0) slots.push_back({std::string(kAverageSlot)});
+  return slots;
 }
 
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece) {

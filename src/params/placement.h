@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "exec/parameter_store.h"
@@ -23,8 +24,10 @@ struct Piece {
 std::int64_t row_count(const VariableSpec& variable);
 std::int64_t row_elements(const VariableSpec& variable);
 std::size_t row_bytes(const VariableSpec& variable);
-/// Slots that are kept: none of a variable that is not trained. A scalar one is an int64.
+/// Slots that are kept: none of a variable that is not trained; its rule's, then the moving
+/// average, which begins as a copy of the value. A scalar one is an int64.
 std::vector<SlotSpec> slots_of(const VariableSpec& variable);
+constexpr std::string_view kAverageSlot = "average";
 constexpr std::size_t kScalarSlotBytes = sizeof(std::int64_t);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 

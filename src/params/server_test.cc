@@ -167,7 +167,8 @@ TEST_F(ServerTest, RefusesAnotherVersionClusterJobOrTaskNamingBothSides) {
   };
   Hello hello = good_hello(1);
   hello.version = 77;
-  EXPECT_THAT(refusal_of(hello), HasSubstr("protocol version 2 here, 77 there"));
+  EXPECT_THAT(refusal_of(hello), HasSubstr("protocol version " + std::to_string(kProtocolVersion) +
+                                           " here, 77 there"));
   hello = good_hello(1);
   hello.cluster_id = "other";
   EXPECT_THAT(refusal_of(hello), HasSubstr("cluster id 'test' here, 'other' there"));

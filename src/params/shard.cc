@@ -241,6 +241,9 @@ void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const st
   std::deque<ChunkWriting> writing;
   for (std::uint64_t& version : versions_) writing.emplace_back(version);
   std::memcpy(array(index).data() + offset, bytes.data(), bytes.size());
+  if (index == 0 && variable_.average_decay > 0) {
+    std::memcpy(slots_.back().data() + offset, bytes.data(), bytes.size());
+  }
   if (index > 0 && int(index) - 1 == count_slot_) {
     std::int64_t count = 0;
     std::memcpy(&count, slots_[index - 1].data(), sizeof(count));

@@ -65,7 +65,8 @@ class ShardPiece {
   /// Arrays: 0 the value, 1 + s slot s.
   std::size_t arrays() const { return 1 + slots_.size(); }
   std::size_t array_bytes(std::size_t array) const;
-  /// A value's first bytes make the slots begin anew, so that slots are written after it.
+  /// A value's first bytes make the slots begin anew (a moving average as the value), so that slots
+  /// are written after it.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
   /// All arrays of one moment, one after the other.
   void copy_all(std::span<std::byte> bytes);

@@ -13,8 +13,9 @@ namespace {
 
 enum Trait : std::uint8_t { kTrained = 1, kSparse = 2, kRewritten = 4 };
 
-// name (2), dtype, rank, rule (1), learning rate, four numbers, weight decay, traits.
-constexpr std::size_t kLeastVariableBytes = 2 + 1 + 1 + 1 + 4 + 16 + 4 + 1;
+// name (2), dtype, rank, rule (1), learning rate, four numbers, weight decay, average decay,
+// traits.
+constexpr std::size_t kLeastVariableBytes = 2 + 1 + 1 + 1 + 4 + 16 + 4 + 4 + 1;
 constexpr std::size_t kPieceBytes = 4 + 8 + 8 + 4;
 
 std::uint8_t traits_of(const VariableSpec& variable) {
@@ -31,6 +32,7 @@ void write_variable(WireWriter& writer, const VariableSpec& variable) {
   writer.put(variable.rule.learning_rate());
   writer.put_all(std::span<const float>(variable.rule.numbers()));
   writer.put(variable.weight_decay);
+  writer.put(variable.average_decay);
   writer.put(traits_of(variable));
 }
 
@@ -57,6 +59,7 @@ VariableSpec read_variable(WireReader& reader) {
   variable.shape = read_shape(reader);
   variable.rule = read_rule(reader);
   variable.weight_decay = reader.get<float>();
+  variable.average_decay = reader.get<float>();
   const auto traits = reader.get<std::uint8_t>();
   variable.trained = (traits & kTrained) != 0;
   variable.sparse = (traits & kSparse) != 0;
@@ -135,11 +138,13 @@ std::uint64_t fingerprint_of(std::span<const VariableSpec> variables) {
 }
 
 std::string describe(const VariableSpec& variable) {
-  return fmt::format("{} {} {} {} learning rate {} ({}) weight decay {}{}{}", variable.name,
-                     name_of(variable.dtype), variable.shape.str(), variable.rule.name(),
-                     variable.rule.learning_rate(), fmt::join(variable.rule.numbers(), ", "),
-                     variable.weight_decay, variable.trained ? "" : " frozen",
-                     variable.sparse ? " sparse" : "");
+  return fmt::format(
+      "{} {} {} {} learning rate {} ({}) weight decay {}{}{}{}", variable.name,
+      name_of(variable.dtype), variable.shape.str(), variable.rule.name(),
+      variable.rule.learning_rate(), fmt::join(variable.rule.numbers(), ", "),
+      variable.weight_decay,
+      variable.average_decay > 0 ? fmt::format(" average decay {}", variable.average_decay) : "",
+      variable.trained ? "" : " frozen", variable.sparse ? " sparse" : "");
 }
 
 std::string first_difference(std::span<const VariableSpec> ours, const std::string& our_name,

@@ -89,8 +89,8 @@ Tensor Session::evaluate(std::string_view name, const std::function<void(Feed&)>
   return evaluate(*graph, {&value, 1}, feed)[0];
 }
 
-void Session::begin_evaluation() {
-  impl_->guarded([&] { impl_->begin_evaluation(); });
+void Session::begin_evaluation(EvaluateWith with) {
+  impl_->guarded([&] { impl_->begin_evaluation(with); });
 }
 
 std::span<const TensorView> Session::fetch(const Graph& graph, std::span<const Value> fetches,

@@ -198,14 +198,14 @@ void Session::Impl::share(const Graph& graph) {
   graphs = std::move(with_it);
 }
 
-void Session::Impl::refresh_snapshot() {
-  snapshot->refresh();
+void Session::Impl::refresh_snapshot(EvaluateWith with) {
+  snapshot->refresh(with);
   snapshot_step_ = own_steps();
 }
 
-void Session::Impl::begin_evaluation() {
+void Session::Impl::begin_evaluation(EvaluateWith with) {
   const TimePoint begun = clock.now();
-  refresh_snapshot();
+  refresh_snapshot(with);
   if (!left_run_) meter->exclude(clock.now() - begun);
 }
 
@@ -213,7 +213,9 @@ std::span<const TensorView> Session::Impl::evaluate(const Graph& graph,
                                                     std::span<const Value> fetches,
                                                     const std::function<void(Feed&)>& feed) {
   const TimePoint begun = clock.now();
-  if (snapshot->empty() || snapshot_step_ != own_steps()) refresh_snapshot();
+  if (snapshot->empty() || snapshot_step_ != own_steps()) {
+    refresh_snapshot(EvaluateWith::kVariables);
+  }
   const auto values = run_read_plan(StepKind::kEvaluate, graph, fetches, feed);
   if (!left_run_) meter->exclude(clock.now() - begun);
   return values;

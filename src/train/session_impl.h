@@ -32,7 +32,7 @@ class Session::Impl {
                                        const std::function<void(Feed&)>& feed);
   std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,
                                     const std::function<void(Feed&)>& feed);
-  void begin_evaluation();
+  void begin_evaluation(EvaluateWith with);
   void share(const Graph& graph);
   const Tensor& watched(Value value) const;
   void print(const std::string& line, bool progress);
@@ -72,7 +72,7 @@ class Session::Impl {
   bool call_hooks(Session& session);
   void read_watched();
   std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
-  void refresh_snapshot();
+  void refresh_snapshot(EvaluateWith with);
   std::span<const TensorView> run_read_plan(StepKind kind, const Graph& graph,
                                             std::span<const Value> fetches,
                                             const std::function<void(Feed&)>& feed);

@@ -214,6 +214,26 @@ TEST_F(SessionTest, TheLearningRateFactorCounts) {
   EXPECT_EQ(session.evaluate("layer/w", feeding()).data<float>()[0], before);
 }
 
+TEST_F(SessionTest, EvaluatesWithMovingAverages) {
+  constexpr float kDecay = 0.75f;
+  MinimizeOptions averaging;
+  averaging.average_decay = kDecay;
+  Session session(minimize(loss_, Sgd{.learning_rate = 0.1f}, averaging), cluster_, run_);
+  const auto weight = [&](EvaluateWith with) {
+    session.begin_evaluation(with);
+    return session.evaluate("layer/w", feeding()).data<float>()[0];
+  };
+  float average = weight(EvaluateWith::kVariables);
+  EXPECT_EQ(weight(EvaluateWith::kAverages), average) << "it begins as the variable";
+  for (int step = 0; step < 5; ++step) {
+    int left = 1;
+    session.run([&](Feed& f) { left-- > 0 ? feed(f) : f.stop(); });
+    average = kDecay * average + (1 - kDecay) * weight(EvaluateWith::kVariables);
+    EXPECT_NEAR(weight(EvaluateWith::kAverages), average, 1e-6) << step;
+  }
+  EXPECT_NE(weight(EvaluateWith::kVariables), average);
+}
+
 TEST_F(SessionTest, LocalsGoOnAndAreReset) {
   const Value count = graph_.local("count", {1});
   graph_.assign(count, add(count, graph_.constant(Tensor::of<float>({1}, {1.0f}))));

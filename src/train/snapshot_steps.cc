@@ -29,12 +29,14 @@ class SnapshotSteps : public StoreSteps, public StepHandle {
 
 }  // namespace
 
-void VariableSnapshot::refresh() {
+void VariableSnapshot::refresh(EvaluateWith with) {
   std::vector<VariableId> all(store_.variables().size());
   std::iota(all.begin(), all.end(), 0);
   values_.resize(all.size());
   for (VariableState& state : store_.read(all)) {
-    values_[std::size_t(state.variable)] = std::move(state.value);
+    const bool averaged = store_.variables()[std::size_t(state.variable)].average_decay > 0;
+    Tensor& value = averaged && with == EvaluateWith::kAverages ? state.slots.back() : state.value;
+    values_[std::size_t(state.variable)] = std::move(value);
   }
   global_step_ = store_.global_step();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
+#include "paceline/session.h"
 
 namespace paceline {
 
@@ -12,7 +13,8 @@ namespace paceline {
 class VariableSnapshot {
  public:
   explicit VariableSnapshot(ParameterStore& store) : store_(store) {}
-  void refresh();
+  /// `with`: the variables, or the moving averages of those that have one.
+  void refresh(EvaluateWith with);
   bool empty() const { return values_.empty(); }
   const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)]; }
   std::int64_t global_step() const { return global_step_; }

@@ -20,10 +20,12 @@ struct RuleNumbers {
   float clip_scale, weight_decay, rate;
   float a, b, c;
   bool nesterov;
+  float average_decay;
 };
 struct RuleMemory {
   float* values;
   float* slots[2];
+  float* average;  // null: none is kept
   const float* gradient;
   std::size_t size;
 };
@@ -157,20 +159,24 @@ class Pass {
       : body_(n),
         clip_scale_(hn::Set(D(), n.clip_scale)),
         weight_decay_(hn::Set(D(), n.weight_decay)),
+        average_decay_(hn::Set(D(), n.average_decay)),
+        average_rest_(hn::Set(D(), float(1 - double(n.average_decay)))),
         decays_(n.weight_decay != 0) {}
 
   void run(const RuleMemory& memory) const {
     const std::size_t lanes = hn::Lanes(D());
     std::size_t i = 0;
     for (; i + lanes <= memory.size; i += lanes) {
-      vector(memory.values + i, memory.slots[0] + i, memory.slots[1] + i, memory.gradient + i);
+      vector(memory.values + i, memory.slots[0] + i, memory.slots[1] + i,
+             memory.average == nullptr ? nullptr : memory.average + i, memory.gradient + i);
     }
     if (i < memory.size) tail(memory, i);
   }
 
  private:
   // A rule without slots is given the values in their place and leaves them alone.
-  void vector(float* values, float* slot0, float* slot1, const float* gradient) const {
+  void vector(float* values, float* slot0, float* slot1, float* average,
+              const float* gradient) const {
     const D d;
     V w = hn::LoadU(d, values);
     V g = hn::LoadU(d, gradient);
@@ -184,24 +190,31 @@ class Pass {
     hn::StoreU(w, d, values);
     if (Body::kSlots > 0) hn::StoreU(s0, d, slot0);
     if (Body::kSlots > 1) hn::StoreU(s1, d, slot1);
+    if (average == nullptr) return;
+    const V before = hn::LoadU(d, average);
+    hn::StoreU(hn::MulAdd(average_decay_, before, hn::Mul(average_rest_, w)), d, average);
   }
 
   void tail(const RuleMemory& memory, std::size_t begin) const {
     constexpr std::size_t kLanes = hn::MaxLanes(D());
     const std::size_t bytes = (memory.size - begin) * sizeof(float);
     HWY_ALIGN float w[kLanes] = {}, s0[kLanes] = {}, s1[kLanes] = {}, g[kLanes] = {};
+    HWY_ALIGN float average[kLanes] = {};
+    const bool averages = memory.average != nullptr;
     std::memcpy(w, memory.values + begin, bytes);
     std::memcpy(g, memory.gradient + begin, bytes);
     if (Body::kSlots > 0) std::memcpy(s0, memory.slots[0] + begin, bytes);
     if (Body::kSlots > 1) std::memcpy(s1, memory.slots[1] + begin, bytes);
-    vector(w, s0, s1, g);
+    if (averages) std::memcpy(average, memory.average + begin, bytes);
+    vector(w, s0, s1, averages ? average : nullptr, g);
     std::memcpy(memory.values + begin, w, bytes);
     if (Body::kSlots > 0) std::memcpy(memory.slots[0] + begin, s0, bytes);
     if (Body::kSlots > 1) std::memcpy(memory.slots[1] + begin, s1, bytes);
+    if (averages) std::memcpy(memory.average + begin, average, bytes);
   }
 
   Body body_;
-  V clip_scale_, weight_decay_;
+  V clip_scale_, weight_decay_, average_decay_, average_rest_;
   bool decays_;
 };
 
@@ -260,7 +273,8 @@ RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
           n[0],
           n[1],
           n[2],
-          rule.kind() == RuleKind::kMomentum && n[1] != 0};
+          rule.kind() == RuleKind::kMomentum && n[1] != 0,
+          step.average_decay};
 }
 
 std::size_t slots_of(RuleKind kind) {
@@ -282,11 +296,15 @@ bool does_nothing(const Rule& rule, const RuleStep& step) {
   return rule.kind() == RuleKind::kFtrl && step.learning_rate == 0;
 }
 
-RuleMemory memory_of(const Rule& rule, float* values, std::span<float* const> slots,
+RuleMemory memory_of(const Rule& rule, bool averages, float* values, std::span<float* const> slots,
                      const float* gradient, std::size_t size) {
   const std::size_t count = slots_of(rule.kind());
-  PACELINE_CHECK(slots.size() == count);
-  return {values, {count > 0 ? slots[0] : values, count > 1 ? slots[1] : values}, gradient, size};
+  PACELINE_CHECK(slots.size() == count + (averages ? 1 : 0));
+  return {values,
+          {count > 0 ? slots[0] : values, count > 1 ? slots[1] : values},
+          averages ? slots[count] : nullptr,
+          gradient,
+          size};
 }
 
 }  // namespace
@@ -294,8 +312,8 @@ RuleMemory memory_of(const Rule& rule, float* values, std::span<float* const> sl
 void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) {
   PACELINE_CHECK(range.values.size() == range.gradient.size());
   if (does_nothing(rule, step)) return;
-  const RuleMemory memory =
-      memory_of(rule, range.values.data(), range.slots, range.gradient.data(), range.values.size());
+  const RuleMemory memory = memory_of(rule, step.average_decay > 0, range.values.data(),
+                                      range.slots, range.gradient.data(), range.values.size());
   HWY_DYNAMIC_DISPATCH(run_rule)(rule.kind(), numbers_of(rule, step), memory);
 }
 
@@ -305,13 +323,15 @@ void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& 
   const RuleNumbers numbers = numbers_of(rule, step);
   const auto run = HWY_DYNAMIC_DISPATCH(run_rule);
   const std::size_t size = std::size_t(rows.row_size);
-  RuleMemory memory = memory_of(rule, rows.values, rows.slots, rows.gradient, size);
+  RuleMemory memory =
+      memory_of(rule, step.average_decay > 0, rows.values, rows.slots, rows.gradient, size);
   const RuleMemory whole = memory;
   for (std::size_t r = 0; r < rows.ids.size(); ++r) {
     const std::size_t begin = std::size_t(rows.ids[r]) * size;
     memory.values = whole.values + begin;
     memory.slots[0] = whole.slots[0] + begin;
     memory.slots[1] = whole.slots[1] + begin;
+    if (whole.average != nullptr) memory.average = whole.average + begin;
     memory.gradient = rows.gradient + r * size;
     run(rule.kind(), numbers, memory);
   }

@@ -17,10 +17,11 @@ struct Held {
   std::vector<float> values;
   std::vector<std::vector<float>> slots;
 
-  Held(const Rule& rule, std::size_t size) : values(size) {
+  Held(const Rule& rule, std::size_t size, bool averaged = false) : values(size) {
     for (const SlotSpec& slot : rule.slots()) {
       if (!slot.scalar) slots.emplace_back(size, slot.initial);
     }
+    if (averaged) slots.emplace_back(size, 0.25f);
   }
   std::vector<float*> slots_at(std::size_t begin) {
     std::vector<float*> pointers;
@@ -105,6 +106,26 @@ TEST_P(EveryRule, EqualsTheNaiveLoop) {
     for (std::size_t i = 0; i < fast.slots.size(); ++i) {
       EXPECT_LT(distance(fast.slots[i], naive.slots[i]), 2e-6) << size << " slot " << i;
     }
+  }
+}
+
+TEST_P(EveryRule, KeepsAMovingAverageInTheSamePass) {
+  const Rule& rule = GetParam().rule;
+  for (const std::size_t size : {1, 16, 33, 1000}) {
+    Held fast(rule, size, true), naive(rule, size, true), without(rule, size);
+    fast.values = naive.values = without.values = random_values(size, 1);
+    for (int t = 1; t <= 4; ++t) {
+      const RuleStep step{.learning_rate = rule.learning_rate(), .count = t};
+      RuleStep averaged = step;
+      averaged.average_decay = 0.75f;
+      const std::vector<float> gradient = random_values(size, std::uint64_t(t) + 10);
+      update(rule, averaged, fast, gradient);
+      update(&apply_rule_naively, rule, averaged, naive, gradient, 0, size);
+      update(rule, step, without, gradient);
+    }
+    EXPECT_LT(distance(fast.slots.back(), naive.slots.back()), 2e-6) << size;
+    fast.slots.pop_back();
+    EXPECT_EQ(fast, without) << size << ": the average must change nothing else";
   }
 }
 

@@ -99,6 +99,11 @@ void apply_rule_naively(const Rule& rule, const RuleStep& step, const RuleRange&
     range.values[i] = float(e.w);
     if (!range.slots.empty()) range.slots[0][i] = float(e.s0);
     if (range.slots.size() > 1) range.slots[1][i] = float(e.s1);
+    if (step.average_decay > 0) {
+      float& average = range.slots.back()[i];
+      average =
+          float(step.average_decay * double(average) + (1 - double(step.average_decay)) * e.w);
+    }
   }
 }
 
