@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <dnnl.hpp>
+#include <optional>
 #include <vector>
 
 #include "base/allocation_scope.h"
@@ -25,6 +26,9 @@ DataType operand_type(const GemmShape& s) {
   return s.operands == DType::kBFloat16 ? DataType::bf16 : DataType::f32;
 }
 
+// Columns of the widest blocks that oneDNN packs B in.
+constexpr std::int64_t kPackAlign = 64;
+
 dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed, std::int64_t ld,
                           DataType type) {
   const dnnl::memory::dims strides =
@@ -37,7 +41,9 @@ dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transpos
               fmt::format("[gemm] oneDNN on ({},{})x({},{}): {}", s.m, s.k, s.k, s.n, what));
 }
 
-dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::engine& engine) {
+// `packed`: how B lies, if that is settled.
+dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::engine& engine,
+                                      const dnnl::memory::desc* packed) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
@@ -47,8 +53,9 @@ dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::engine& en
   }
   const DataType type = operand_type(s);
   const dnnl::memory::desc b =
-      s.packed_b ? dnnl::memory::desc({s.k, s.n}, type, dnnl::memory::format_tag::any)
-                 : matrix(s.k, s.n, s.transpose_b, s.ldb, type);
+      !s.packed_b         ? matrix(s.k, s.n, s.transpose_b, s.ldb, type)
+      : packed != nullptr ? *packed
+                          : dnnl::memory::desc({s.k, s.n}, type, dnnl::memory::format_tag::any);
   const dnnl::matmul::desc desc(matrix(s.m, s.k, s.transpose_a, s.lda, type), b,
                                 matrix(s.m, s.n, false, s.ldc, DataType::f32));
   return {desc, attributes, engine};
@@ -105,11 +112,9 @@ struct Gemm::State {
     tiles.reserve(std::size_t(grid.tiles()));
     for (std::int64_t j = 0; j < grid.columns; ++j) {
       const TileRange columns = tile_range(shape.n, grid.columns, j);
-      const std::int64_t b = first_of_b(columns.begin);
-      std::int64_t panel = b;
-      if (shape.packed_b) panel = make_panel(b, columns.size());
+      const std::int64_t b = shape.packed_b ? make_panel(columns) : first_of_b(columns.begin);
       for (std::int64_t i = 0; i < grid.rows; ++i) {
-        make_tile(tile_range(shape.m, grid.rows, i), columns, panel);
+        make_tile(rows_of(i), columns, b);
       }
     }
   }
@@ -122,24 +127,34 @@ struct Gemm::State {
     return {desc, engine, DNNL_MEMORY_NONE};
   }
 
-  // Where it lies in the packed B, in elements. How B is laid out depends on its own sides only,
-  // so that one panel serves tiles of all heights.
-  std::int64_t make_panel(std::int64_t from, std::int64_t columns) {
+  // Where it lies in the packed B, in elements. One panel serves tiles of all heights. One that all
+  // threads read is also packed by all of them.
+  std::int64_t make_panel(TileRange columns) {
+    const std::size_t index = primitive_for(rows_of(0).size(), columns.size());
+    const dnnl::memory::desc packed = primitives[index].desc.weights_desc();
+    const std::int64_t most = grid.columns > 1 ? 1 : pool.threads();
+    const std::int64_t parts = std::clamp<std::int64_t>(columns.size() / kPackAlign, 1, most);
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const TileRange part = tile_range(columns.size(), parts, i, kPackAlign);
+      add_panel(first_of_b(columns.begin + part.begin),
+                packed.submemory_desc({shape.k, part.size()}, {0, part.begin}));
+    }
+    packed_bytes += round_up(packed.get_size(), kBufferAlignment);
+    return std::int64_t(panels.back().to / size_of(shape.operands));
+  }
+
+  void add_panel(std::int64_t from, const dnnl::memory::desc& part) {
     const dnnl::memory::desc plain =
-        matrix(shape.k, columns, shape.transpose_b, shape.ldb, operand_type(shape));
-    const dnnl::memory::desc packed =
-        primitives[primitive_for(shape.m, columns)].desc.weights_desc();
+        matrix(shape.k, part.dims()[1], shape.transpose_b, shape.ldb, operand_type(shape));
     Panel panel{from,
                 packed_bytes,
-                dnnl::reorder({engine, plain, engine, packed}),
+                dnnl::reorder({engine, plain, engine, part}),
                 dnnl::stream(engine),
-                {memory_of(plain), memory_of(packed)},
+                {memory_of(plain), memory_of(part)},
                 {}};
     panel.arguments = {
         {{DNNL_ARG_FROM, panel.memories[0].get()}, {DNNL_ARG_TO, panel.memories[1].get()}}};
-    packed_bytes += round_up(packed.get_size(), kBufferAlignment);
     panels.push_back(std::move(panel));
-    return std::int64_t(panels.back().to / size_of(shape.operands));
   }
 
   void make_tile(TileRange rows, TileRange columns, std::int64_t b) {
@@ -161,13 +176,16 @@ struct Gemm::State {
   }
 
   std::size_t primitive_for(std::int64_t m, std::int64_t n) {
+    std::optional<dnnl::memory::desc> packed;
     for (std::size_t i = 0; i < primitives.size(); ++i) {
-      if (primitives[i].m == m && primitives[i].n == n) return i;
+      if (primitives[i].n != n) continue;
+      if (primitives[i].m == m) return i;
+      packed = primitives[i].desc.weights_desc();
     }
     GemmShape part = shape;
     part.m = m;
     part.n = n;
-    const dnnl::matmul::primitive_desc desc = describe(part, engine);
+    const dnnl::matmul::primitive_desc desc = describe(part, engine, packed ? &*packed : nullptr);
     primitives.push_back({m, n, dnnl::matmul(desc), desc});
     return primitives.size() - 1;
   }
@@ -188,11 +206,18 @@ struct Gemm::State {
 
   // `c`: where the tile itself goes.
   void run_tile(Tile& tile, const void* a, const void* b, float* c, std::byte* scratch) {
+    run_tile_at(tile, element(a, tile.a), b, c, scratch);
+  }
+  // `a`: the tile's own rows.
+  void run_tile_at(Tile& tile, void* a, const void* b, float* c, std::byte* scratch) {
     execute(primitives[tile.primitive].primitive, tile,
-            {element(a, tile.a), element(b, tile.b), c, scratch + tile.scratch});
+            {a, element(b, tile.b), c, scratch + tile.scratch});
   }
 
-  TileRange rows_of(std::int64_t row) const { return tile_range(shape.m, grid.rows, row); }
+  // Of row `row` of tiles. Rows of a transposed A are columns in memory.
+  TileRange rows_of(std::int64_t row) const {
+    return tile_range(shape.m, grid.rows, row, shape.transpose_a ? kTileAlign : 1);
+  }
 
   std::size_t row_bytes() const {
     std::int64_t most = 0;
@@ -264,6 +289,24 @@ void Gemm::run(const void* a, const void* b, float* c, std::span<std::byte> scra
     state.run_tile(part, a, b, c + part.c, scratch.data());
   };
   state.pool.run_tiles(std::int64_t(state.tiles.size()), TileFunction(tile));
+}
+
+std::int64_t Gemm::row_parts() const {
+  const State& state = *state_;
+  return state.grid.columns > 1 || state.shape.transpose_a ? 1 : state.grid.rows;
+}
+
+std::pair<std::int64_t, std::int64_t> Gemm::rows_of(std::int64_t part) const {
+  if (row_parts() == 1) return {0, state_->shape.m};
+  const TileRange rows = state_->rows_of(part);
+  return {rows.begin, rows.end};
+}
+
+void Gemm::run_rows(std::int64_t part, const void* a, const void* b, float* c,
+                    std::span<std::byte> scratch) {
+  if (row_parts() == 1) return run(a, b, c, scratch);
+  State::Tile& tile = state_->tiles[std::size_t(part)];
+  state_->run_tile_at(tile, state_->element(a, 0), b, c, scratch.data());
 }
 
 bool Gemm::streams() const { return state_->grid.panels; }

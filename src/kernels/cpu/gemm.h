@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "base/thread_pool.h"
 #include "paceline/dtype.h"
@@ -45,6 +46,15 @@ class Gemm {
   void pack(const void* b, std::span<std::byte> packed);
   /// `scratch`: scratch_bytes() of memory, 64-byte aligned. C may not overlap A or B.
   void run(const void* a, const void* b, float* c, std::span<std::byte> scratch);
+
+  /// Parts of whole rows, each of which a thread can make by itself; 1 where C is cut otherwise.
+  std::int64_t row_parts() const;
+  /// The rows [first, second) of part i.
+  std::pair<std::int64_t, std::int64_t> rows_of(std::int64_t part) const;
+  /// As run, but only these rows, on the calling thread when there are several parts, which may
+  /// run at the same time. `a` and `c` begin with the part's first row.
+  void run_rows(std::int64_t part, const void* a, const void* b, float* c,
+                std::span<std::byte> scratch);
 
   /// Whether C is made in panels of whole rows, which stream() hands over one by one.
   bool streams() const;

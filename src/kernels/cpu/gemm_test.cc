@@ -73,6 +73,27 @@ TEST(Gemm, MultipliesByAPackedOperand) {
   }
 }
 
+TEST(Gemm, PartsOfWholeRowsRunByThemselves) {
+  GemmShape shape = GemmShape::packed(21, 640, 200);
+  shape.packed_b = true;
+  ThreadPool pool(2);
+  Gemm gemm(shape, pool);
+  ASSERT_EQ(gemm.row_parts(), 2);
+  const std::vector<float> a = numbers(21 * 200, 1), b = numbers(200 * 640, 2);
+  const Buffer scratch(gemm.scratch_bytes()), packed(gemm.packed_bytes());
+  gemm.pack(b.data(), packed.span());
+  std::vector<float> whole(21 * 640), parts(21 * 640);
+  gemm.run(a.data(), packed.data(), whole.data(), scratch.span());
+  for (const std::int64_t part : {1, 0}) {
+    const auto [first, end] = gemm.rows_of(part);
+    EXPECT_EQ(first, part == 0 ? 0 : 10);
+    EXPECT_EQ(end, part == 0 ? 10 : 21);
+    gemm.run_rows(part, a.data() + first * 200, packed.data(), parts.data() + first * 640,
+                  scratch.span());
+  }
+  EXPECT_EQ(parts, whole);
+}
+
 class CollectingSink : public OutputSink {
  public:
   explicit CollectingSink(std::int64_t elements) : values(std::size_t(elements)) {}

@@ -56,19 +56,77 @@ class ScratchParts {
   std::span<std::byte> rest_;
 };
 
+/// The recurrent product of each step. Rows of the batch never meet: where the product is cut by
+/// rows, each lane of rows goes through all steps by itself, on one thread. Else one lane has the
+/// whole batch and all threads.
+class RecurrentProduct {
+ public:
+  RecurrentProduct(const Sizes& s, bool back, bool rounds, ThreadPool& pool)
+      : pool_(pool),
+        from_width_(back ? s.gates() : s.hidden),
+        to_width_(back ? s.hidden : s.gates()),
+        gemm_(OperandCast(rounds, pool).shape(s.recurrent(back)), pool),
+        cast_(rounds, gemm_.row_parts() > 1 ? one_thread_ : pool) {}
+
+  std::size_t packed_bytes() const { return gemm_.packed_bytes(); }
+  void pack(const void* weights, std::span<std::byte> packed) { gemm_.pack(weights, packed); }
+  std::size_t scratch_bytes() const {
+    return gemm_.scratch_bytes() + std::size_t(gemm_.row_parts()) * operand_bytes();
+  }
+
+  /// Rows [begin, end) of the batch, and the threads for them.
+  struct Lane {
+    std::int64_t index, begin, end;
+    ThreadPool& threads;
+  };
+  /// Calls f(lane) for each lane, all at the same time.
+  template <typename F>
+  void run_lanes(F&& f) {
+    const bool several = gemm_.row_parts() > 1;
+    auto lane = [&](std::int64_t i) {
+      const auto [begin, end] = gemm_.rows_of(i);
+      f(Lane{i, begin, end, several ? one_thread_ : pool_});
+    };
+    pool_.run_tiles(gemm_.row_parts(), TileFunction(lane));
+  }
+  /// `from` and `to`: the whole batch, of which the rows of the lane are read and written.
+  void run(const Lane& lane, const float* from, std::span<const std::byte> packed, float* to,
+           std::span<std::byte> scratch) {
+    const std::span<std::byte> space = scratch.subspan(
+        gemm_.scratch_bytes() + std::size_t(lane.index) * operand_bytes(), operand_bytes());
+    const void* operand =
+        cast_.cast(from + lane.begin * from_width_, (lane.end - lane.begin) * from_width_, space);
+    gemm_.run_rows(lane.index, operand, packed.data(), to + lane.begin * to_width_, scratch);
+  }
+
+ private:
+  std::size_t operand_bytes() const {
+    std::int64_t most = 0;
+    for (std::int64_t i = 0; i < gemm_.row_parts(); ++i) {
+      const auto [begin, end] = gemm_.rows_of(i);
+      most = std::max(most, end - begin);
+    }
+    return cast_.bytes(most * from_width_);
+  }
+
+  ThreadPool& pool_;
+  ThreadPool one_thread_{1};
+  const std::int64_t from_width_, to_width_;
+  Gemm gemm_;
+  OperandCast cast_;
+};
+
 class LstmKernel : public Kernel {
  public:
   LstmKernel(const Node& node, ThreadPool& pool)
-      : pool_(pool),
-        s_(node),
+      : s_(node),
         cast_(rounds_products(node), pool),
         forget_bias_(float(node.attributes().get<double>("forget_bias"))),
         from_x_(cast_.shape(GemmShape::packed(s_.rows(), s_.gates(), s_.inputs)), pool),
-        from_h_(cast_.shape(s_.recurrent(false)), pool) {}
+        from_h_(s_, false, rounds_products(node), pool) {}
 
   std::size_t scratch_bytes() const override {
-    return cast_.bytes(s_.weights()) + cast_.bytes(s_.rows() * s_.inputs) +
-           cast_.bytes(s_.state()) + from_h_.packed_bytes() +
+    return cast_.bytes(s_.weights()) + cast_.bytes(s_.rows() * s_.inputs) + from_h_.packed_bytes() +
            std::max(from_x_.scratch_bytes(), from_h_.scratch_bytes());
   }
 
@@ -79,39 +137,41 @@ class LstmKernel : public Kernel {
     const std::int64_t elements = s_.rows() * s_.inputs;
     const void* x =
         cast_.cast(call.inputs[0].as<float>(), elements, parts.take(cast_.bytes(elements)));
-    const std::span<std::byte> h = parts.take(cast_.bytes(s_.state()));
     const std::span<std::byte> packed = parts.take(from_h_.packed_bytes());
     from_x_.run(x, weights, call.outputs[3].as<float>(), parts.rest());
     from_h_.pack(cast_.element(weights, s_.inputs * s_.gates()), packed);
-    for (std::int64_t t = 0; t < s_.steps; ++t) step(call, t, h, packed, parts.rest());
+    from_h_.run_lanes([&](const RecurrentProduct::Lane& lane) {
+      for (std::int64_t t = 0; t < s_.steps; ++t) step(call, t, lane, packed, parts.rest());
+    });
     const std::int64_t last = (s_.steps - 1) * s_.state();
     std::copy_n(call.outputs[0].as<float>() + last, s_.state(), call.outputs[1].as<float>());
     std::copy_n(call.outputs[4].as<float>() + last, s_.state(), call.outputs[2].as<float>());
   }
 
  private:
-  void step(const KernelCall& call, std::int64_t t, std::span<std::byte> h_space,
-            std::span<std::byte> weights_h, std::span<std::byte> scratch) {
+  void step(const KernelCall& call, std::int64_t t, const RecurrentProduct::Lane& lane,
+            std::span<const std::byte> weights_h, std::span<std::byte> scratch) {
     float* output = call.outputs[0].as<float>() + t * s_.state();
     float* gates = call.outputs[3].as<float>() + t * s_.batch * s_.gates();
     float* cell = call.outputs[4].as<float>() + t * s_.state();
     const float* h = t == 0 ? call.inputs[1].as<float>() : output - s_.state();
     const float* c = t == 0 ? call.inputs[2].as<float>() : cell - s_.state();
-    from_h_.run(cast_.cast(h, s_.state(), h_space), weights_h.data(), gates, scratch);
-    pool_.parallel_for(s_.batch, s_.grain(), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t b = begin; b < end; ++b) {
+    from_h_.run(lane, h, weights_h, gates, scratch);
+    const auto cells = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = lane.begin + begin; b < lane.begin + end; ++b) {
         const std::int64_t at = b * s_.hidden;
         lstm_forward({gates + b * s_.gates(), call.inputs[4].as<float>(), forget_bias_, c + at,
                       cell + at, output + at, s_.hidden});
       }
-    });
+    };
+    lane.threads.parallel_for(lane.end - lane.begin, s_.grain(), cells);
   }
 
-  ThreadPool& pool_;
   const Sizes s_;
   const OperandCast cast_;
   const float forget_bias_;
-  Gemm from_x_, from_h_;
+  Gemm from_x_;
+  RecurrentProduct from_h_;
 };
 
 class LstmGradKernel : public Kernel {
@@ -123,7 +183,7 @@ class LstmGradKernel : public Kernel {
         has_outputs_(node.attributes().get<bool>("has_outputs")),
         has_h_(node.attributes().get<bool>("has_h")),
         has_c_(node.attributes().get<bool>("has_c")),
-        to_h_(cast_.shape(s_.recurrent(true)), pool),
+        to_h_(s_, true, rounds_products(node), pool),
         to_x_(product(s_.rows(), s_.inputs, s_.gates(), false, true)),
         to_weights_x_(product(s_.inputs, s_.gates(), s_.rows(), true)),
         to_weights_h0_(product(s_.hidden, s_.gates(), s_.batch, true)),
@@ -145,11 +205,12 @@ class LstmGradKernel : public Kernel {
     begin_states(call);
     to_h_.pack(cast_.element(weights, s_.inputs * s_.gates()), packed);
     const std::int64_t step = s_.batch * s_.gates();
-    for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
-      through_cells(call, t, d_products + t * step);
-      const void* dz = cast_.cast(d_products + t * step, step, dz_space);
-      to_h_.run(dz, packed.data(), call.outputs[1].as<float>(), parts.rest());
-    }
+    to_h_.run_lanes([&](const RecurrentProduct::Lane& lane) {
+      for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
+        through_cells(call, t, lane, d_products + t * step);
+        to_h_.run(lane, d_products + t * step, packed, call.outputs[1].as<float>(), parts.rest());
+      }
+    });
     const void* dz = cast_.cast(d_products, s_.rows() * s_.gates(), dz_space);
     to_x_.run(dz, weights, call.outputs[0].as<float>(), parts.rest());
     through_weights(call, dz, operand, parts.rest());
@@ -187,20 +248,22 @@ class LstmGradKernel : public Kernel {
     begin(has_c_, call.outputs[2].as<float>());
   }
 
-  void through_cells(const KernelCall& call, std::int64_t t, float* dz) {
+  void through_cells(const KernelCall& call, std::int64_t t, const RecurrentProduct::Lane& lane,
+                     float* dz) {
     const float* cell = call.inputs[6].as<float>() + t * s_.state();
     const float* before = t == 0 ? call.inputs[2].as<float>() : cell - s_.state();
     const float* gates = call.inputs[5].as<float>() + t * s_.batch * s_.gates();
     const float* d_output = has_outputs_ ? call.inputs[7].as<float>() + t * s_.state() : nullptr;
-    pool_.parallel_for(s_.batch, s_.grain(), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t b = begin; b < end; ++b) {
+    const auto cells = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = lane.begin + begin; b < lane.begin + end; ++b) {
         const std::int64_t at = b * s_.hidden;
         lstm_backward({gates + 4 * at, before + at, cell + at,
                        d_output == nullptr ? nullptr : d_output + at,
                        call.outputs[1].as<float>() + at, call.outputs[2].as<float>() + at,
                        dz + 4 * at, s_.hidden});
       }
-    });
+    };
+    lane.threads.parallel_for(lane.end - lane.begin, s_.grain(), cells);
   }
 
   // One operand after the other takes `space`.
@@ -234,7 +297,8 @@ class LstmGradKernel : public Kernel {
   const Sizes s_;
   const OperandCast cast_;
   const bool has_outputs_, has_h_, has_c_;
-  Gemm to_h_, to_x_, to_weights_x_, to_weights_h0_, to_weights_h_;
+  RecurrentProduct to_h_;
+  Gemm to_x_, to_weights_x_, to_weights_h0_, to_weights_h_;
 };
 
 }  // namespace

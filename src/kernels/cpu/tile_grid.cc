@@ -6,14 +6,15 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kAlign = 16;  // a vector of float32: no tile ends within one
 constexpr double kLeastFlops = 2e6;  // about 20 µs, some times what waking a thread costs
 constexpr std::int64_t kTilesAThread = 4;
 // Narrower tiles fall far from the machine's peak, and wider ones by a tenth, beyond what the
 // second-level cache holds (measured on shapes of the mlp and ptb models). A packed B is read in
-// order: its tiles may be narrower.
+// order: its tiles may be narrower, and as wide as they are.
 constexpr std::int64_t kLeastRows = 64, kLeastColumns = 128, kLeastPackedColumns = 96;
 constexpr std::int64_t kMostColumns = 1024;
+// With fewer rows, or where B comes from memory, tiles that share no part of B are faster.
+constexpr std::int64_t kLeastPackedRows = 8, kMostSharedElements = 1 << 21;
 
 // As many parts as the side allows, alike for all threads where there are enough.
 std::int64_t parts_of(std::int64_t side, std::int64_t least, std::int64_t most, int threads) {
@@ -43,9 +44,13 @@ std::int64_t panels_of(const GemmShape& s, int threads) {
 std::int64_t columns_of(const GemmShape& s, std::int64_t most, int threads) {
   const std::int64_t cached = (s.n + kMostColumns - 1) / kMostColumns;
   const std::int64_t least = s.packed_b ? kLeastPackedColumns : kLeastColumns;
-  if (threads == 1) return cached;
+  if (threads == 1) return s.packed_b ? 1 : cached;
   const std::int64_t parts = parts_of(s.n, least, most, threads);
   return parts < threads ? parts : std::max(parts, (cached + threads - 1) / threads * threads);
+}
+
+bool shares_packed(const GemmShape& s, int threads) {
+  return s.packed_b && s.k * s.n <= kMostSharedElements && s.m >= threads * kLeastPackedRows;
 }
 
 }  // namespace
@@ -55,10 +60,13 @@ TileGrid choose_tiles(const GemmShape& s, int threads) {
   const double affordable = std::min(flops / kLeastFlops, double(threads * kTilesAThread));
   const std::int64_t most = std::int64_t(affordable);
   if (most < 2) return {};
-  // oneDNN copies a transposed B within each tile: then all columns belong into one.
+  if (shares_packed(s, threads)) return {threads, 1};
+  // oneDNN copies a transposed B within each tile: then all columns belong into one, and one more
+  // tile than there are threads costs a copy.
   if (s.transpose_b && !s.packed_b) {
     if (threads == 1) return {};
-    const std::int64_t rows = parts_of(s.m, kLeastRows, most, threads);
+    const std::int64_t rows =
+        parts_of(s.m, kLeastRows, std::min<std::int64_t>(most, threads), threads);
     return {rows, rest_of(s.n, rows, most, threads)};
   }
   if (const std::int64_t panels = panels_of(s, threads); panels > 0) {
@@ -68,9 +76,9 @@ TileGrid choose_tiles(const GemmShape& s, int threads) {
   return {rest_of(s.m, columns, most, threads), columns};
 }
 
-TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i) {
+TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i, std::int64_t align) {
   const auto end_of = [&](std::int64_t part) {
-    return part == parts ? size : size * part / parts / kAlign * kAlign;
+    return part == parts ? size : size * part / parts / align * align;
   };
   return {end_of(i), end_of(i + 1)};
 }

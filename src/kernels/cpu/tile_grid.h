@@ -16,14 +16,18 @@ struct TileGrid {
 
 /// One tile on one thread, or when the product is too small to wake another; else between one and
 /// four a thread where the sides allow it. A large weight's gradient (A transposed) is cut into
-/// panels of whole rows, each small enough to stay in the cache that threads share.
+/// panels of whole rows, each small enough to stay in the cache that threads share. A packed B that
+/// this cache holds is read by all: each thread has whole rows, if they are not too few.
 TileGrid choose_tiles(const GemmShape& shape, int threads);
 
-/// Range i of `parts` of [0, size), whose ends are multiples of 16 but for the last.
+constexpr std::int64_t kTileAlign = 16;  // a vector of float32: no tile ends within one
+
+/// Range i of `parts` of [0, size), whose ends are multiples of `align` but for the last.
 struct TileRange {
   std::int64_t begin, end;
   std::int64_t size() const { return end - begin; }
 };
-TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i);
+TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i,
+                     std::int64_t align = kTileAlign);
 
 }  // namespace paceline

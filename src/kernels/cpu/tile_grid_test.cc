@@ -18,12 +18,23 @@ TEST(TileGrid, SeveralThreadsGetNoWiderTilesAndAllAlike) {
   EXPECT_EQ(choose_tiles(GemmShape::packed(400, 10000, 200), 3).columns, 12);
 }
 
-TEST(TileGrid, APackedOperandIsCutByColumns) {
-  GemmShape shape = GemmShape::packed(20, 200, 800, false, true);
+GemmShape with_packed_b(std::int64_t m, std::int64_t n, std::int64_t k) {
+  GemmShape shape = GemmShape::packed(m, n, k, false, true);
   shape.packed_b = true;
-  EXPECT_EQ(choose_tiles(shape, 2).columns, 2);
-  shape.n = 1600;
-  EXPECT_EQ(choose_tiles(shape, 4).columns, 16);
+  return shape;
+}
+
+TEST(TileGrid, APackedOperandIsCutByColumnsWhereRowsAreFew) {
+  EXPECT_EQ(choose_tiles(with_packed_b(20, 200, 800), 3).columns, 2);
+  EXPECT_EQ(choose_tiles(with_packed_b(20, 1600, 800), 4).columns, 16);
+}
+
+TEST(TileGrid, APackedOperandInTheCacheIsSharedByWholeRows) {
+  const TileGrid grid = choose_tiles(with_packed_b(20, 200, 800), 2);
+  EXPECT_EQ(grid.rows, 2);
+  EXPECT_EQ(grid.columns, 1);
+  EXPECT_EQ(choose_tiles(with_packed_b(64, 1500, 6000), 2).rows, 1);  // too large
+  EXPECT_EQ(choose_tiles(with_packed_b(64, 1500, 6000), 1).tiles(), 1);
 }
 
 TEST(TileGrid, ASmallProductIsNotCut) {
@@ -42,8 +53,10 @@ TEST(TileGrid, TilesAreBetweenOneAndFourAThread) {
   }
 }
 
-TEST(TileGrid, ATransposedOperandIsCutByRows) {
-  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 200, 10000, false, true), 2).columns, 1);
+TEST(TileGrid, ATransposedOperandIsCutByRowsOnceAThread) {
+  const TileGrid grid = choose_tiles(GemmShape::packed(400, 200, 10000, false, true), 2);
+  EXPECT_EQ(grid.rows, 2);
+  EXPECT_EQ(grid.columns, 1);
 }
 
 TEST(TileGrid, AFlatProductIsCutByItsOtherSide) {
@@ -74,6 +87,11 @@ TEST(TileGrid, RangesCoverEverythingOnce) {
     end = range.end;
   }
   EXPECT_EQ(end, 1001);
+}
+
+TEST(TileGrid, RangesMayEndAnywhere) {
+  EXPECT_EQ(tile_range(20, 2, 0, 1).end, 10);
+  EXPECT_EQ(tile_range(21, 2, 1, 1).size(), 11);
 }
 
 }  // namespace

@@ -86,17 +86,21 @@ void add_lstm_cases(OpCases& cases) {
   add_forward(cases, {2, 2, 0, 3}, {0, 1, 2}, 0);
   add_forward(cases, {5, 7, 21, 19}, {0, 1, 2, 3, 4}, 0);
   add_forward(cases, {4, 20, 130, 130}, {0, 1, 2, 3, 4}, 0);
+  add_forward(cases, {3, 26, 30, 200}, {0, 1, 2, 3, 4}, 0);
   add_backward(cases, {1, 1, 1, 1}, true, true, true);
   add_backward(cases, {5, 7, 21, 19}, true, false, false);
   add_backward(cases, {5, 7, 21, 19}, false, true, false);
   add_backward(cases, {5, 7, 21, 19}, false, false, true);
   add_backward(cases, {2, 0, 3, 4}, true, true, true);
   add_backward(cases, {4, 20, 130, 130}, true, true, true);
+  add_backward(cases, {3, 26, 30, 200}, true, true, true);
   add_forward(cases, {3, 2, 3, 5}, {0, 1, 2}, 1, true);
   add_forward(cases, {2, 2, 0, 3}, {0, 1, 2}, 0, true);
   add_forward(cases, {5, 7, 21, 19}, {0, 1, 2, 3, 4}, 0, true);
   add_backward(cases, {5, 7, 21, 19}, false, true, false, true);
   add_backward(cases, {4, 20, 130, 130}, true, true, true, true);
+  add_forward(cases, {3, 26, 30, 200}, {0, 1, 2, 3, 4}, 0, true);
+  add_backward(cases, {3, 26, 30, 200}, true, true, true, true);
 }
 
 }  // namespace paceline
