@@ -44,6 +44,11 @@ const Node* Readers::only_reader(Value value) const {
   return *found->second.begin();
 }
 
+std::set<const Node*> Readers::of(Value value) const {
+  const auto found = readers_.find({value.node().id(), value.output()});
+  return found == readers_.end() ? std::set<const Node*>() : found->second;
+}
+
 GraphCopy::GraphCopy(const RewriteSource& source)
     : graph_(std::make_unique<Graph>(source.graph.ops())) {}
 

@@ -29,6 +29,8 @@ class Readers {
   explicit Readers(const RewriteSource& source);
   /// The one node that reads the value, or null when there are none or several, or it is wanted.
   const Node* only_reader(Value value) const;
+  /// The nodes that read the value, and null if it is wanted.
+  std::set<const Node*> of(Value value) const;
 
  private:
   std::map<std::pair<int, int>, std::set<const Node*>> readers_;  // null: wanted from outside

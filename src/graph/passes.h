@@ -14,6 +14,10 @@ RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvalua
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
 /// matmul, lstm and lstm_grad in float32 read their operands rounded to bfloat16: one cast a value.
 RewrittenGraph with_bfloat16_products(const RewriteSource& source);
+/// softmax_cross_entropy and its gradient, a bias before and the sum of its gradient become
+/// softmax_cross_entropy_with_grad, where nothing else reads the logits and the gradient of the
+/// losses is a constant.
+RewrittenGraph with_fused_loss(const RewriteSource& source);
 /// bias, then an activation that alone reads it, become bias_activation.
 RewrittenGraph with_fused_bias(const RewriteSource& source);
 /// Trees of element-wise ops become fused_elementwise; see fused_program.h.

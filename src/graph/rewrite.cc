@@ -27,6 +27,7 @@ RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool ke
   if (options.merge_common) apply(with_merged_nodes);
   if (options.bfloat16_products) apply(with_bfloat16_products);
   if (options.fuse) {
+    apply(with_fused_loss);
     apply(with_fused_bias);
     apply(with_fused_elementwise);
   }

@@ -113,6 +113,31 @@ TEST_F(RewriteValuesTest, OfALanguageModelWithItsGradients) {
   const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1}, {.clip_norm = 5})), 1e-6);
   EXPECT_EQ(result.graph->assignments().size(), 2U);
   EXPECT_EQ(count(*result.graph, "dropout"), 2U);
+  EXPECT_EQ(count(*result.graph, "softmax_cross_entropy_with_grad"), 1U);
+  for (const char* op : {"softmax_cross_entropy", "softmax_cross_entropy_grad", "bias"}) {
+    EXPECT_EQ(count(*result.graph, op), 0U) << op;
+  }
+}
+
+TEST_F(RewriteValuesTest, ALossWithoutBiasIsFusedToo) {
+  const Value labels = graph_.input("labels", {3}, DType::kInt32);
+  const Value logits = matmul(graph_.input("x", {3, 4}), graph_.variable("w", {4, 5}));
+  const Value loss = reduce_sum(softmax_cross_entropy(logits, labels));
+  const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 1e-6);
+  EXPECT_EQ(count(*result.graph, "softmax_cross_entropy_with_grad"), 1U);
+}
+
+TEST_F(RewriteValuesTest, ALossStaysWhereItsLogitsOrTheirGradientAreNeededOtherwise) {
+  const Value labels = graph_.input("labels", {3}, DType::kInt32);
+  const Value logits = matmul(graph_.input("x", {3, 4}), graph_.variable("w", {4, 5}));
+  const Value losses = softmax_cross_entropy(logits, labels);
+  std::vector<Value> roots = roots_of(minimize(reduce_sum(losses), Sgd{1}));
+  roots.push_back(logits);
+  const RewrittenGraph read = rewritten(roots, 1e-6);
+  EXPECT_EQ(count(*read.graph, "softmax_cross_entropy_grad"), 1U);
+  const Value weighted = reduce_sum(losses * graph_.input("weights", {3}));
+  const RewrittenGraph scaled = rewritten(roots_of(minimize(weighted, Sgd{1})), 1e-6);
+  EXPECT_EQ(count(*scaled.graph, "softmax_cross_entropy_grad"), 1U);
 }
 
 TEST_F(RewriteValuesTest, ProductsInBfloat16ReadEachValueCastOnce) {

@@ -48,6 +48,20 @@ std::vector<ValueType> infer_softmax_cross_entropy_grad(const OpInputs& in) {
   return {in.types[0]};
 }
 
+// Of logits, labels and the gradient of the losses, and of biases that are added to each row.
+// Output 0 is the gradient of the logits, 1 the losses, 2 the gradient of the biases.
+std::vector<ValueType> infer_softmax_cross_entropy_with_grad(const OpInputs& in) {
+  const bool biased = in.types.size() != 3;
+  if (biased) in.expect_count(4);
+  expect_logits_and_labels(in);
+  const ValueType row{in.dtype(0), Shape{in.shape(0)[0]}};
+  expect_shape(in, 2, "gradient", row.shape);
+  if (!biased) return {in.types[0], row};
+  const ValueType column{in.dtype(0), Shape{in.shape(0)[1]}};
+  expect_shape(in, 3, "biases", column.shape);
+  return {in.types[0], row, column};
+}
+
 std::vector<ValueType> infer_mean_squared_error(const OpInputs& in) {
   in.expect_count(2);
   expect_one_float_type(in, 2);
@@ -102,6 +116,14 @@ void add_loss_ops(OpRegistry& ops) {
   entropy_grad.cost = cost_per_element(10);
   entropy_grad.in_place = {0};
   ops.add(std::move(entropy_grad));
+
+  Op both;
+  both.name = "softmax_cross_entropy_with_grad";
+  both.infer = infer_softmax_cross_entropy_with_grad;
+  both.no_gradient = "it is made by fusion, after differentiation";
+  both.cost = cost_per_element(14);
+  both.in_place = {0};
+  ops.add(std::move(both));
 
   Op squared;
   squared.name = "mean_squared_error";

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/block_sum.h"
@@ -66,6 +67,63 @@ class SoftmaxCrossEntropyGradKernel : public LossKernel {
   }
 };
 
+// Row by row while it is in the cache. The gradients of the biases are summed by parts of rows, the
+// same in every step, and then over the parts in order.
+class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
+ public:
+  SoftmaxCrossEntropyWithGradKernel(const Node& node, ThreadPool& pool)
+      : LossKernel(node, pool),
+        biased_(node.inputs().size() == 4),
+        parts_(std::min<std::int64_t>(rows_, pool.threads() == 1 ? 1 : 2 * pool.threads())) {}
+
+  std::size_t scratch_bytes() const override {
+    return std::size_t(parts_ * classes_) * sizeof(float);
+  }
+
+  void run(const KernelCall& call) override {
+    const std::span labels(call.inputs[1].as<std::int32_t>(), std::size_t(rows_));
+    check_indices(node_, "label", labels, classes_);
+    auto* sums = reinterpret_cast<float*>(call.scratch.data());
+    auto part = [&](std::int64_t i) {
+      float* own = sums + i * classes_;
+      std::fill_n(own, classes_, 0.0f);
+      for (std::int64_t r = rows_ * i / parts_; r < rows_ * (i + 1) / parts_; ++r) {
+        row(call, r, labels[std::size_t(r)], own);
+      }
+    };
+    pool_.run_tiles(parts_, TileFunction(part));
+    if (biased_) add_parts(sums, call.outputs[2].as<float>());
+  }
+
+ private:
+  void row(const KernelCall& call, std::int64_t r, std::int32_t label, float* sums) const {
+    const float* biases = biased_ ? call.inputs[3].as<float>() : nullptr;
+    float* y = call.outputs[0].as<float>() + r * classes_;
+    const float largest =
+        add_and_max(call.inputs[0].as<float>() + r * classes_, biases, y, classes_);
+    const float wanted = y[label];
+    const double sum = exp_and_sum(y, largest, classes_);
+    const float gradient = call.inputs[2].as<float>()[r];
+    scale_and_add(y, float(gradient / sum), sums, classes_);
+    y[label] -= gradient;
+    sums[label] -= gradient;
+    call.outputs[1].as<float>()[r] = float(largest + std::log(sum) - wanted);
+  }
+
+  void add_parts(const float* sums, float* total) const {
+    pool_.parallel_for(classes_, kLossGrain, [&](std::int64_t begin, std::int64_t end) {
+      std::fill(total + begin, total + end, 0.0f);
+      for (std::int64_t i = 0; i < parts_; ++i) {
+        vector_binary(BinaryFunction::kAdd, 0, {total + begin}, {sums + i * classes_ + begin},
+                      total + begin, end - begin);
+      }
+    });
+  }
+
+  const bool biased_;
+  const std::int64_t parts_;
+};
+
 class MeanSquaredErrorKernel : public Kernel {
  public:
   MeanSquaredErrorKernel(const Node& node, ThreadPool& pool) : pool_(pool) {
@@ -107,6 +165,8 @@ class MeanSquaredErrorGradKernel : public Kernel {
 void add_cpu_loss_kernels(KernelTable& table) {
   table.add("softmax_cross_entropy", make_float_kernel_of<SoftmaxCrossEntropyKernel>);
   table.add("softmax_cross_entropy_grad", make_float_kernel_of<SoftmaxCrossEntropyGradKernel>);
+  table.add("softmax_cross_entropy_with_grad",
+            make_float_kernel_of<SoftmaxCrossEntropyWithGradKernel>);
   table.add("mean_squared_error", make_float_kernel_of<MeanSquaredErrorKernel>);
   table.add("mean_squared_error_grad", make_float_kernel_of<MeanSquaredErrorGradKernel>);
 }

@@ -1,6 +1,7 @@
 #include "kernels/cpu/loss_rows.h"
 
 #include <algorithm>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/loss_rows.cc"
@@ -58,6 +59,17 @@ struct ExpTerm {
   }
 };
 
+struct KeptExpTerm {
+  float* y;
+  float shift;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
+    const auto e = exp_of(d, hn::Sub(hn::LoadU(d, y + i), hn::Set(d, shift)));
+    hn::StoreU(e, d, y + i);
+    return e;
+  }
+};
+
 struct SquareTerm {
   const float* x;
   template <class D>
@@ -92,6 +104,46 @@ double SumExp(const float* x, float shift, std::size_t n) {
 void ScaledExp(const float* x, float shift, float factor, float* y, std::size_t n) {
   store_values(y, n, ExpTerm{x, shift, factor});
 }
+double ExpAndSum(float* y, float shift, std::size_t n) {
+  return sum_terms(n, KeptExpTerm{y, shift});
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> add_at(D d, const float* x, const float* b, float* y, std::size_t i) {
+  auto sum = hn::LoadU(d, x + i);
+  if (b != nullptr) sum = hn::Add(sum, hn::LoadU(d, b + i));
+  hn::StoreU(sum, d, y + i);
+  return sum;
+}
+
+float AddAndMax(const float* x, const float* b, float* y, std::size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  auto most = hn::Set(d, -std::numeric_limits<float>::infinity());
+  for (; i + lanes <= n; i += lanes) most = hn::Max(most, add_at(d, x, b, y, i));
+  float largest = hn::GetLane(hn::MaxOfLanes(d, most));
+  for (; i < n; ++i) largest = std::max(largest, hn::GetLane(add_at(one, x, b, y, i)));
+  return largest;
+}
+
+template <class D>
+HWY_INLINE void scale_and_add_at(D d, float* y, float factor, float* sums, std::size_t i) {
+  const auto scaled = hn::Mul(hn::LoadU(d, y + i), hn::Set(d, factor));
+  hn::StoreU(scaled, d, y + i);
+  hn::StoreU(hn::Add(hn::LoadU(d, sums + i), scaled), d, sums + i);
+}
+
+void ScaleAndAdd(float* y, float factor, float* sums, std::size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) scale_and_add_at(d, y, factor, sums, i);
+  for (; i < n; ++i) scale_and_add_at(one, y, factor, sums, i);
+}
+
 double SumSquares(const float* x, std::size_t n) { return sum_terms(n, SquareTerm{x}); }
 double SumSquaredDifferences(const float* a, const float* b, std::size_t n) {
   return sum_terms(n, SquaredDifferenceTerm{a, b});
@@ -110,6 +162,9 @@ namespace paceline {
 
 HWY_EXPORT(SumExp);
 HWY_EXPORT(ScaledExp);
+HWY_EXPORT(AddAndMax);
+HWY_EXPORT(ExpAndSum);
+HWY_EXPORT(ScaleAndAdd);
 HWY_EXPORT(SumSquares);
 HWY_EXPORT(SumSquaredDifferences);
 HWY_EXPORT(ScaledDifference);
@@ -119,6 +174,15 @@ double sum_exp(const float* x, float shift, std::int64_t n) {
 }
 void scaled_exp(const float* x, float shift, float factor, float* y, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(ScaledExp)(x, shift, factor, y, std::size_t(n));
+}
+float add_and_max(const float* x, const float* b, float* y, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(AddAndMax)(x, b, y, std::size_t(n));
+}
+double exp_and_sum(float* y, float shift, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(ExpAndSum)(y, shift, std::size_t(n));
+}
+void scale_and_add(float* y, float factor, float* sums, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ScaleAndAdd)(y, factor, sums, std::size_t(n));
 }
 double sum_squares(const float* x, std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(SumSquares)(x, std::size_t(n));

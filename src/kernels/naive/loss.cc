@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kernels/index_check.h"
 #include "kernels/naive/naive_kernels.h"
@@ -49,6 +50,36 @@ struct NaiveSoftmaxCrossEntropyGrad {
 };
 
 template <typename T>
+struct NaiveSoftmaxCrossEntropyWithGrad {
+  static void run(const Node& node, const KernelCall& call) {
+    const std::int64_t rows = call.inputs[0].shape[0], classes = call.inputs[0].shape[1];
+    const auto labels = labels_of(call.inputs[1]);
+    check_indices(node, "label", labels, classes);
+    const bool biased = call.inputs.size() == 4;
+    std::vector<double> x(std::size_t(classes), 0), sums(std::size_t(classes), 0);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      double sum = 0;
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        x[j] = call.inputs[0].as<T>()[r * classes + std::int64_t(j)];
+        if (biased) x[j] += call.inputs[3].as<T>()[j];
+      }
+      const double largest = *std::ranges::max_element(x);
+      for (const double value : x) sum += std::exp(value - largest);
+      const std::size_t label = std::size_t(labels[std::size_t(r)]);
+      call.outputs[1].as<T>()[r] = T(largest + std::log(sum) - x[label]);
+      for (std::size_t j = 0; j < x.size(); ++j) {
+        const double probability = std::exp(x[j] - largest) / sum;
+        const double gradient =
+            (probability - (j == label ? 1 : 0)) * double(call.inputs[2].as<T>()[r]);
+        call.outputs[0].as<T>()[r * classes + std::int64_t(j)] = T(gradient);
+        sums[j] += gradient;
+      }
+    }
+    if (biased) std::ranges::copy(sums, call.outputs[2].as<T>());
+  }
+};
+
+template <typename T>
 struct NaiveMeanSquaredError {
   static void run(const Node&, const KernelCall& call) {
     const std::int64_t n = call.inputs[0].shape.elements();
@@ -77,6 +108,8 @@ struct NaiveMeanSquaredErrorGrad {
 void add_naive_loss_kernels(KernelTable& table) {
   table.add("softmax_cross_entropy", make_naive_kernel_of<NaiveSoftmaxCrossEntropy>);
   table.add("softmax_cross_entropy_grad", make_naive_kernel_of<NaiveSoftmaxCrossEntropyGrad>);
+  table.add("softmax_cross_entropy_with_grad",
+            make_naive_kernel_of<NaiveSoftmaxCrossEntropyWithGrad>);
   table.add("mean_squared_error", make_naive_kernel_of<NaiveMeanSquaredError>);
   table.add("mean_squared_error_grad", make_naive_kernel_of<NaiveMeanSquaredErrorGrad>);
 }

@@ -30,6 +30,26 @@ void add_entropy_cases(OpCases& cases, std::int64_t rows, std::int64_t classes, 
   cases.push_back(std::move(c));
 }
 
+void add_entropy_with_grad_cases(OpCases& cases, std::int64_t rows, std::int64_t classes,
+                                 double range) {
+  OpCase c;
+  c.op = "softmax_cross_entropy_with_grad";
+  c.label = fmt::format("{}x{}_range{}", rows, classes, int(range));
+  c.inputs = {floats(Shape{rows, classes}, -range, range), integers(Shape{rows}, 0, classes),
+              floats(Shape{rows})};
+  c.build = [](Graph& graph, std::span<const Value> in) {
+    const Node& node = graph.add("softmax_cross_entropy_with_grad", in);
+    std::vector<Value> values;
+    for (int k = 0; k < int(node.outputs().size()); ++k) values.push_back(node.output(k));
+    return values;
+  };
+  c.tolerance = 3e-7 * (3 + 2 * range);
+  cases.push_back(c);
+  c.label += "_biased";
+  c.inputs.push_back(floats(Shape{classes}));
+  cases.push_back(std::move(c));
+}
+
 void add_squared_cases(OpCases& cases, const Shape& shape, const char* label) {
   OpCase c;
   c.op = "mean_squared_error";
@@ -57,6 +77,10 @@ void add_loss_cases(OpCases& cases) {
   add_entropy_cases(cases, 0, 4, 1);
   add_entropy_cases(cases, 7, 11, 30);
   add_entropy_cases(cases, 37, 1031, 5);
+  add_entropy_with_grad_cases(cases, 1, 1, 1);
+  add_entropy_with_grad_cases(cases, 0, 4, 1);
+  add_entropy_with_grad_cases(cases, 7, 11, 30);
+  add_entropy_with_grad_cases(cases, 37, 1031, 5);
   add_squared_cases(cases, Shape{}, "scalar");
   add_squared_cases(cases, Shape{3, 7}, "3x7");
   add_squared_cases(cases, Shape{2, 3, 1, 5}, "2x3x1x5");
