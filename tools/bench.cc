@@ -116,12 +116,16 @@ class GeneratedText {
   std::optional<bench::TemporaryFolder> folder_;
 };
 
+CommandLine step_flags(const models::Model& model) {
+  CommandLine line = train_flags(model);
+  line.name = fmt::format("paceline bench step {}", model.name());
+  return line;
+}
+
 /// Nothing when only the help was asked for.
 std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& text) {
   const models::Model& model = models::find_model(arguments.front());
-  CommandLine line = train_flags(model);
-  line.name = fmt::format("paceline bench step {}", model.name());
-  const auto values = parse(line, {arguments.begin() + 1, arguments.end()});
+  const auto values = parse(step_flags(model), {arguments.begin() + 1, arguments.end()});
   if (!values) return {};
   bench::StepCase one{&model, read_model_options(*values), read_cluster(*values), arguments};
   if (one.options.data.empty() && std::ranges::count(model.flags(), "data") > 0) {
@@ -183,6 +187,15 @@ void measure(bench::Recorder& recorder, const std::vector<const bench::Case*>& c
 }
 
 }  // namespace
+
+std::vector<CommandLine> bench_lines() {
+  std::vector<CommandLine> lines = {bench_flags()};
+  for (const bench::Case& each : bench::all_cases()) {
+    lines.front().words.emplace_back(each.name);
+  }
+  for (const models::Model* model : models::all_models()) lines.push_back(step_flags(*model));
+  return lines;
+}
 
 int bench_command(const Arguments& arguments) {
   const BenchArguments parts = take_apart(arguments);

@@ -30,6 +30,8 @@ CommandLine compare_flags() {
 
 }  // namespace
 
+std::vector<CommandLine> compare_lines() { return {compare_flags()}; }
+
 int compare_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(compare_flags(), arguments);
   if (!values) return 0;

@@ -47,6 +47,8 @@ int make_corpus(const Arguments& arguments) {
 
 }  // namespace
 
+std::vector<CommandLine> data_lines() { return {data_flags()}; }
+
 int data_command(const Arguments& arguments) {
   const std::string usage = "paceline data corpus --out DIR [--words N] [--seed S]";
   if (arguments.empty()) throw Error(ErrorCode::kUsage, "which data? " + usage);

@@ -191,6 +191,8 @@ void print_difference(const CheckpointReader& a, const CheckpointReader& b,
 
 }  // namespace
 
+std::vector<CommandLine> inspect_lines() { return {inspect_flags()}; }
+
 int inspect_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(inspect_flags(), arguments);
   if (!values) return 0;

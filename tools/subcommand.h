@@ -1,20 +1,45 @@
-// The subcommands of `paceline`: one file each, one line each in main.cc.
+// The subcommands of `paceline`: one file each, one line each in subcommand.cc.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "cluster/command_line.h"
 
 namespace paceline {
 
 /// What follows the subcommand's name.
 using Arguments = std::vector<std::string>;
 
-// Each returns the exit status, and throws Error.
+struct Subcommand {
+  std::string_view name, help;
+  /// Returns the exit status, and throws Error.
+  int (*run)(const Arguments&);
+  /// What may be typed: one command line, or one for each word that may follow the name.
+  std::vector<CommandLine> (*lines)();
+};
+std::span<const Subcommand> all_subcommands();
+/// What `paceline --help` prints.
+std::string help_of_paceline();
+
 int bench_command(const Arguments& arguments);
 int compare_command(const Arguments& arguments);
+int completion_command(const Arguments& arguments);
 int data_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
+int manual_command(const Arguments& arguments);
 int train_command(const Arguments& arguments);
 int version_command(const Arguments& arguments);
+
+std::vector<CommandLine> bench_lines();
+std::vector<CommandLine> compare_lines();
+std::vector<CommandLine> completion_lines();
+std::vector<CommandLine> data_lines();
+std::vector<CommandLine> inspect_lines();
+std::vector<CommandLine> manual_lines();
+std::vector<CommandLine> train_lines();
+std::vector<CommandLine> version_lines();
 
 }  // namespace paceline

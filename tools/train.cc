@@ -168,6 +168,12 @@ int train(const Model& model, const Arguments& arguments) {
 
 }  // namespace
 
+std::vector<CommandLine> train_lines() {
+  std::vector<CommandLine> lines;
+  for (const Model* model : models::all_models()) lines.push_back(train_flags(*model));
+  return lines;
+}
+
 int train_command(const Arguments& arguments) {
   const std::string usage = "paceline train MODEL …, where MODEL is one of\n" + models_text() +
                             "paceline train MODEL --help lists the flags of a model.\n";

@@ -7,9 +7,12 @@
 
 namespace paceline {
 
+std::vector<CommandLine> version_lines() {
+  return {{"paceline version", "Prints what a bug report needs.", "", {}}};
+}
+
 int version_command(const Arguments& arguments) {
-  const CommandLine line{"paceline version", "Prints what a bug report needs.", "", {}};
-  if (parse(line, arguments)) fmt::print("{}", version_text());
+  if (parse(version_lines().front(), arguments)) fmt::print("{}", version_text());
   return 0;
 }
 

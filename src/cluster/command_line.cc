@@ -36,6 +36,12 @@ CLI::Option* add(CLI::App& app, const Flag& flag) {
   return option;
 }
 
+// CLI11 leaves two between the groups of flags.
+std::string without_double_blank_lines(std::string text) {
+  for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
+
 [[noreturn]] void refuse_stray(const CommandLine& line, const std::string& argument) {
   if (!argument.starts_with('-')) {
     throw Error(ErrorCode::kUsage,
@@ -90,7 +96,7 @@ std::optional<FlagValues> parse(const CommandLine& line, std::vector<std::string
   try {
     app.parse(arguments);
   } catch (const CLI::CallForHelp&) {
-    std::cout << app.help() << std::flush;
+    std::cout << without_double_blank_lines(app.help()) << std::flush;
     return std::nullopt;
   } catch (const CLI::ExtrasError&) {
     refuse_stray(line, app.remaining().front());

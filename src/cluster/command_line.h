@@ -11,9 +11,12 @@
 
 namespace paceline {
 
+/// What --help, the man pages and the completions of shells say of a flag.
 struct Flag {
-  std::string name;         // "--ps"; without dashes: an argument that must be given
-  std::string placeholder;  // "M"; empty: a switch without a value
+  std::string name;  // "--ps"; without dashes: an argument that must be given
+  /// "M"; "FILE", "PATH" and "DIR" are completed as such, "cpu|sim[:I]" as cpu and sim; empty: a
+  /// switch without a value.
+  std::string placeholder;
   std::string help;
   std::string group;     // heading in --help; empty: not shown
   bool repeats = false;  // every value counts; else the last one
@@ -49,6 +52,7 @@ struct CommandLine {
   std::string about;     // a few lines
   std::string examples;  // the end of --help
   std::vector<Flag> flags;
+  std::vector<std::string> words = {};  // that may follow the name, for completion
 };
 
 /// Reads the arguments after the command's name. "--job_name" is "--job-name". Prints the help and

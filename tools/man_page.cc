@@ -1,0 +1,122 @@
+#include "tools/man_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+
+#include "paceline/version.h"
+
+namespace paceline {
+namespace {
+
+std::string dashed(std::string name) {
+  std::ranges::replace(name, ' ', '-');
+  return name;
+}
+
+// Text as roff prints it: no backslash, dash or dot at the start of a line is taken for its own.
+std::string plain(std::string_view text) {
+  std::string result;
+  bool at_start = true;
+  for (const char c : text) {
+    if (at_start && (c == '.' || c == '\'')) result += "\\&";
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-') {
+      result += "\\-";
+    } else {
+      result += c;
+    }
+    at_start = c == '\n';
+  }
+  return result;
+}
+
+std::string title(const std::string& name) {
+  const std::string version = version_and_commit();
+  std::string upper = dashed(name);
+  std::ranges::transform(upper, upper.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+  return fmt::format(".TH {} 1 \"\" \"Paceline {}\" \"Paceline\"\n", upper,
+                     version.substr(0, version.find(' ')));
+}
+
+// As it stands, with its indents.
+std::string verbatim(const std::string& text) {
+  return text.empty() ? "" : fmt::format(".nf\n{}\n.fi\n", plain(text));
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string flag_text(const Flag& flag) {
+  const std::string value =
+      flag.placeholder.empty() ? "" : fmt::format(" \\fI{}\\fR", plain(flag.placeholder));
+  return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", plain(flag.name), value, plain(flag.help));
+}
+
+std::string synopsis(const CommandLine& line) {
+  std::string text = fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [OPTIONS]", plain(line.name));
+  for (const Flag& flag : line.flags) {
+    if (!flag.name.starts_with('-')) text += fmt::format(" \\fI{}\\fR", plain(flag.name));
+  }
+  return text + "\n";
+}
+
+std::string options(const CommandLine& line) {
+  std::string text = ".SH OPTIONS\n" + flag_text({"-h, --help", "", "Print this and end", ""});
+  std::string group;
+  for (const Flag& flag : line.flags) {
+    if (flag.group.empty()) continue;
+    if (flag.group != group) text += fmt::format(".SS {}\n", flag.group);
+    group = flag.group;
+    text += flag_text(flag);
+  }
+  return text;
+}
+
+ManPage page_of(const CommandLine& line) {
+  std::string text = title(line.name);
+  text +=
+      fmt::format(".SH NAME\n{} \\- {}\n", plain(dashed(line.name)), plain(first_line(line.about)));
+  text += synopsis(line);
+  text += ".SH DESCRIPTION\n" + verbatim(line.about);
+  text += options(line);
+  if (!line.examples.empty()) text += ".SH NOTES\n" + verbatim(line.examples);
+  return {dashed(line.name), text + ".SH SEE ALSO\n.BR paceline (1)\n"};
+}
+
+// Is there a page for what `line` begins with?
+bool has_page(const std::vector<ManPage>& pages, const CommandLine& line) {
+  return std::ranges::any_of(
+      pages, [&](const ManPage& page) { return dashed(line.name).starts_with(page.name + "-"); });
+}
+
+std::string see_also(const std::vector<ManPage>& pages) {
+  std::string text = ".SH SEE ALSO\n";
+  for (const ManPage& page : pages) {
+    text += fmt::format(".BR {} (1){}\n", plain(page.name), &page == &pages.back() ? "" : ",");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<ManPage> man_pages() {
+  std::vector<ManPage> pages;
+  for (const Subcommand& subcommand : all_subcommands()) {
+    for (const CommandLine& line : subcommand.lines()) {
+      if (!has_page(pages, line)) pages.push_back(page_of(line));
+    }
+  }
+  const std::string text =
+      title("paceline") +
+      ".SH NAME\npaceline \\- trains models with dataflow graphs on many devices and machines\n"
+      ".SH SYNOPSIS\n\\fBpaceline\\fR \\fISUBCOMMAND\\fR \\&...\n.SH DESCRIPTION\n" +
+      verbatim(help_of_paceline()) + see_also(pages);
+  pages.insert(pages.begin(), {"paceline", text});
+  return pages;
+}
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+#include "tools/subcommand.h"
+
+#include <fmt/format.h>
+
+namespace paceline {
+namespace {
+
+constexpr Subcommand kSubcommands[] = {
+    {"train", "Train a model: in one process, or with parameter servers and workers", train_command,
+     train_lines},
+    {"data", "Make data to train on", data_command, data_lines},
+    {"compare", "Put the reports of two runs side by side", compare_command, compare_lines},
+    {"bench",
+     "Measure this machine, the links, rules and kernels, and any workload beside its bound",
+     bench_command, bench_lines},
+    {"inspect", "Show what a checkpoint holds, or how two differ", inspect_command, inspect_lines},
+    {"completion", "Print what makes a shell complete paceline's flags", completion_command,
+     completion_lines},
+    {"manual", "Print or write the man pages", manual_command, manual_lines},
+    {"version", "Print what a bug report needs", version_command, version_lines},
+};
+
+}  // namespace
+
+std::span<const Subcommand> all_subcommands() { return kSubcommands; }
+
+std::string help_of_paceline() {
+  std::string text =
+      "Trains models with dataflow graphs on many devices and machines.\n\nUsage: paceline "
+      "SUBCOMMAND …\n\n";
+  for (const Subcommand& subcommand : kSubcommands) {
+    text += fmt::format("  {:<12}{}\n", subcommand.name, subcommand.help);
+  }
+  return text + R"(
+Examples:
+  paceline data corpus --out text --words 1000000
+  paceline train ptb --data text --steps 300
+  paceline train ptb --data text --steps 300 --ps 1 --workers 2
+  paceline train ptb --help
+  paceline bench step mlp --ps 1 --workers 4
+)";
+}
+
+}  // namespace paceline
