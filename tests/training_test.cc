@@ -230,6 +230,7 @@ TEST_F(Training, FetchTimesOneShapeForTheStepsOrTheSecondsAskedFor) {
   ASSERT_EQ(steps["fetch"].size(), 1u);
   EXPECT_EQ(steps["fetch"][0]["shape"], "8,4,16");
   EXPECT_GT(steps["fetch"][0]["remote_us"].get<double>(), 0);
+  EXPECT_THAT(output_, HasSubstr(" steps/s: input"));  // and no second unit
   const json seconds = train("seconds", with(words, {"--seconds", "0.05"}));
   EXPECT_GT(seconds["fetch"][0]["local_us"].get<double>(), 0);
 }

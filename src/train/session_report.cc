@@ -65,9 +65,9 @@ void Session::Impl::print_summary() {
     print(fmt::format("no step was timed: the first {} never are", kUntimedSteps), false);
     return;
   }
-  print(fmt::format("{:.2f} steps/s, {:.0f} {}/s:{}", *task.steps_per_s, *task.examples_per_s,
-                    task.unit, shares_text(task)),
-        false);
+  const std::string examples =
+      task.unit == "steps" ? "" : fmt::format(", {:.0f} {}/s", *task.examples_per_s, task.unit);
+  print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)), false);
 }
 
 }  // namespace paceline
