@@ -19,8 +19,8 @@ CommandLine compare_flags() {
   paceline train ptb --data text --steps 300 --report alone.json
   paceline train ptb --data text --steps 300 --ps 1 --workers 2 --report cluster.json
   paceline compare alone.json cluster.json)",
-          {{"alone", "FILE", "Report of one process", "Reports"},
-           {"cluster", "FILE", "Report of the cluster", "Reports"},
+          {{"ALONE", "FILE", "report of one process", "Reports"},
+           {"CLUSTER", "FILE", "report of the cluster", "Reports"},
            {"--simulated", "FILE FILE", "The same two with a simulated device for each worker",
             "Flags", false, 2},
            {"--title", "TEXT", "What was run (default: the model)", "Flags"},
@@ -36,8 +36,8 @@ int compare_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(compare_flags(), arguments);
   if (!values) return 0;
   Comparison comparison;
-  comparison.alone = read_report(values->text("alone"));
-  comparison.cluster = read_report(values->text("cluster"));
+  comparison.alone = read_report(values->text("ALONE"));
+  comparison.cluster = read_report(values->text("CLUSTER"));
   comparison.title = values->given("--title") ? values->text("--title") : comparison.alone.model;
   comparison.reported = values->text("--reported");
   comparison.cores = int(std::thread::hardware_concurrency());

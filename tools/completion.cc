@@ -11,7 +11,7 @@ std::vector<CommandLine> completion_lines() {
            R"(Installed packages bring both. Otherwise, for the shell that is open:
   source <(paceline completion bash)
   source <(paceline completion zsh)      after: autoload -U compinit; compinit)",
-           {{"SHELL", "bash|zsh", "Which shell", "Arguments"}}}};
+           {{"SHELL", "bash|zsh", "which shell", "Arguments"}}}};
 }
 
 int completion_command(const Arguments& arguments) {

@@ -20,7 +20,7 @@ CommandLine inspect_flags() {
       "paceline inspect",
       "Shows what a checkpoint holds: its step, and of each variable the shape, type, norm (square "
       "root of the sum of squares) and slots. With --diff, how far the values of two are apart.",
-      R"(PATH is the --out folder of a run or its checkpoints/ (then the newest whole checkpoint is
+      R"(CHECKPOINT is the --out folder of a run or its checkpoints/ (then the newest whole checkpoint is
 shown), one checkpoint's folder, its index.json, or any .safetensors file.
 
 Examples:
@@ -28,7 +28,7 @@ Examples:
   paceline inspect out/checkpoints/step-1200 --only 'layer1/*'
   paceline inspect out/checkpoints/step-1200 --diff out/checkpoints/step-1400
   paceline inspect out --check)",
-      {{"PATH", "PATH", "The checkpoint", "Checkpoint"},
+      {{"CHECKPOINT", "PATH", "folder or file", "Checkpoint"},
        {"--diff", "OTHER", "Compare its values with those of another one", "Flags"},
        {"--only", "PATTERN", "Variables whose names match: * is any text, ? a character", "Flags"},
        {"--check", "", "Read every byte and compare the checksums", "Flags"}}};
@@ -196,7 +196,7 @@ std::vector<CommandLine> inspect_lines() { return {inspect_flags()}; }
 int inspect_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(inspect_flags(), arguments);
   if (!values) return 0;
-  const CheckpointReader checkpoint = open_checkpoint(values->text("PATH"));
+  const CheckpointReader checkpoint = open_checkpoint(values->text("CHECKPOINT"));
   print_title(checkpoint);
   if (values->given("--check")) check_bytes(checkpoint);
   if (!values->given("--diff")) {

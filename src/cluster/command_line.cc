@@ -56,12 +56,24 @@ std::string without_double_blank_lines(std::string text) {
                                              did_you_mean(name, names), line.name));
 }
 
+[[noreturn]] void refuse_missing(const CommandLine& line, const Flag& missing) {
+  std::string usage = line.name;
+  for (const Flag& flag : line.flags) {
+    if (!flag.name.starts_with('-')) usage += " " + flag.name;
+  }
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} is missing ({}, {}): {} (see {} --help)", missing.name,
+                          missing.placeholder, missing.help, usage, line.name));
+}
+
 // A value too many or too few. CLI11 names the flag without its dashes, or in words of its own.
-[[noreturn]] void refuse_values(const Options& options, const CLI::ParseError& error) {
+[[noreturn]] void refuse_values(const CommandLine& line, const Options& options,
+                                const CLI::ParseError& error) {
   for (const auto& [flag, option] : options) {
     const std::string text = error.what();
     const std::string bare = flag->name.substr(flag->name.find_first_not_of('-'));
     if (!text.starts_with(flag->name + ":") && !text.starts_with(bare + " ")) continue;
+    if (!flag->name.starts_with('-')) refuse_missing(line, *flag);
     const bool value = !flag->placeholder.empty();
     throw Error(
         ErrorCode::kUsage,
@@ -101,7 +113,7 @@ std::optional<FlagValues> parse(const CommandLine& line, std::vector<std::string
   } catch (const CLI::ExtrasError&) {
     refuse_stray(line, app.remaining().front());
   } catch (const CLI::ParseError& error) {
-    refuse_values(options, error);
+    refuse_values(line, options, error);
   }
   return values_of(options);
 }
