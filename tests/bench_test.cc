@@ -53,6 +53,9 @@ nlohmann::json figures_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--repeat", "2", "--json", folder.path("figures.json")});
   const Finished run = run_paceline(arguments);
   EXPECT_EQ(run.status, 0) << run.output;
+#ifndef NDEBUG
+  EXPECT_THAT(run.output, HasSubstr("this is a debug build"));
+#endif
   return nlohmann::json::parse(std::ifstream(folder.path("figures.json")))["figures"];
 }
 

@@ -174,6 +174,14 @@ std::ofstream open_json(const std::string& path, std::ios::openmode mode) {
   return file;
 }
 
+void warn_of_debug_build() {
+#ifndef NDEBUG
+  fmt::print(stderr,
+             "paceline bench: this is a debug build: it takes many minutes and its figures mean "
+             "nothing; use build/release/paceline (cmake --build --preset release)\n");
+#endif
+}
+
 void measure(bench::Recorder& recorder, const std::vector<const bench::Case*>& cases,
              const std::vector<bench::StepCase>& steps) {
   for (const bench::Case* each : cases) {
@@ -218,6 +226,7 @@ int bench_command(const Arguments& arguments) {
   if (!steps) return 0;
   const std::string json = values->text("--json");
   if (!json.empty()) open_json(json, std::ios::app);
+  warn_of_debug_build();
   const bench::Circumstances where = circumstances(arguments, repeats);
   fmt::print("{}, {} cores; {}; median of {} and quartiles\n\n", where.processor, where.cores,
              where.date, repeats);
