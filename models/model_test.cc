@@ -137,7 +137,9 @@ TEST(Ptb, TheRateDecaysAfterTheFullEpochs) {
 
 TEST(Ptb, AsksForItsData) {
   expect_usage([] { find_model("ptb").check({}, {}, {}); }, "--data");
-  expect_usage([] { find_model("ptb").check({}, {}, {.data = "/nowhere"}); }, "ptb.train.txt");
+  expect_usage([] { find_model("ptb").check({}, {}, {.data = "/nowhere"}); }, "no such folder");
+  expect_usage([] { find_model("ptb").check({}, {}, {.data = ::testing::TempDir()}); },
+               "ptb.train.txt");
 }
 
 TEST(Ptb, APsNeedsNoData) {

@@ -2,12 +2,20 @@
 
 #include <array>
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include "models/ptb_graph.h"
 #include "models/ptb_training.h"
 #include "paceline/error.h"
 
 namespace paceline::models {
+
+namespace {
+
+constexpr std::string_view kMakesOne = " (`paceline data corpus --out DIR --words N` makes one)";
+
+}  // namespace
 
 std::span<const std::string_view> PtbModel::flags() const {
   static constexpr std::array<std::string_view, 4> flags = {"batch", "epochs", "data", "size"};
@@ -21,12 +29,17 @@ void PtbModel::check(const Cluster& cluster, const RunOptions&, const ModelOptio
   if (cluster.task.job == TaskId::Job::kPs) return;  // it reads no text
   if (options.data.empty()) {
     throw Error(ErrorCode::kUsage,
-                "--data is missing: a folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt "
-                "(`paceline data corpus --out DIR --words N` makes one)");
+                "--data is missing: a folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt" +
+                    std::string(kMakesOne));
+  }
+  if (!std::filesystem::is_directory(options.data)) {
+    throw Error(ErrorCode::kUsage,
+                "--data " + options.data + ": there is no such folder" + std::string(kMakesOne));
   }
   for (const char* file : {"ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"}) {
     if (std::filesystem::exists(std::filesystem::path(options.data) / file)) continue;
-    throw Error(ErrorCode::kUsage, "--data " + options.data + ": it holds no " + file);
+    throw Error(ErrorCode::kUsage,
+                "--data " + options.data + ": it holds no " + file + std::string(kMakesOne));
   }
 }
 

@@ -1,18 +1,50 @@
 #include "models/ptb_data.h"
 
+#include <fmt/format.h>
+
+#include "paceline/error.h"
+
 namespace paceline::models {
+namespace {
+
+std::vector<std::int32_t> read_noting(const Vocabulary& words, const std::string& path,
+                                      std::vector<std::string>& notes) {
+  std::int64_t unknown = 0;
+  std::vector<std::int32_t> stream = words.read(path, &unknown);
+  if (unknown > 0) {
+    notes.push_back(fmt::format(
+        "{}: {} of {} tokens are not among the {} words of the vocabulary and are read as <unk>",
+        path, unknown, stream.size(), words.size()));
+  }
+  return stream;
+}
+
+TextBatches batches_of(const std::string& path, std::vector<std::int32_t> stream,
+                       std::int64_t batch, std::int64_t unroll) {
+  try {
+    return {std::move(stream), batch, unroll};
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}; take a longer text, or less of --batch, --set "
+                                          "unroll=N or --workers",
+                                          path, error.what()));
+  }
+}
+
+}  // namespace
 
 PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers) {
   const std::string begin = folder + "/ptb.";
   const Vocabulary words =
       Vocabulary::from_file(begin + "train.txt", std::size_t(config.vocabulary));
-  const auto part = [&](const char* file) {
-    return TextBatches(part_of(words.read(begin + file), worker, workers), config.batch,
-                       config.unroll);
+  std::vector<std::string> notes;
+  const auto part = [&](const std::string& path) {
+    return batches_of(path, part_of(read_noting(words, path, notes), worker, workers), config.batch,
+                      config.unroll);
   };
-  return {.train = part("train.txt"),
-          .valid = part("valid.txt"),
-          .test = TextBatches(words.read(begin + "test.txt"), 1, 1)};
+  TextBatches train = part(begin + "train.txt"), valid = part(begin + "valid.txt");
+  const std::string path = begin + "test.txt";
+  TextBatches test = batches_of(path, read_noting(words, path, notes), 1, 1);
+  return {std::move(train), std::move(valid), std::move(test), std::move(notes)};
 }
 
 }  // namespace paceline::models

@@ -12,10 +12,13 @@ namespace paceline::models {
 struct PtbData {
   TextBatches train, valid;  // of this worker's part
   TextBatches test;          // all of it, one row, one step
+  /// What the user should know of the texts: how many of their tokens are read as <unk>.
+  std::vector<std::string> notes = {};
 };
 
 /// Reads ptb.train.txt, ptb.valid.txt and ptb.test.txt of `folder`; the vocabulary is the training
-/// text's. Throws kNotFound, kDataLoss, and kInvalidArgument when a part gives no batch.
+/// text's. Throws kNotFound, kDataLoss, and kInvalidArgument when a part gives no batch,
+/// each naming the file.
 PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers);
 
 }  // namespace paceline::models

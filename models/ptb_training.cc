@@ -53,6 +53,9 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
 }
 
 void PtbTraining::run() {
+  if (session_.is_chief()) {
+    for (const std::string& note : data_.notes) session_.print(note);
+  }
   for (const char* key : {"first", "last", "train", "valid", "test"}) {
     session_.report("perplexity", key, {});
   }

@@ -21,8 +21,10 @@ class Vocabulary {
   const std::string& word(std::int32_t id) const { return words_[std::size_t(id)]; }
   /// Id of the word, of "<unk>" when it is unknown, else throws kNotFound naming the word.
   std::int32_t id(std::string_view word) const;
-  /// The file as one stream of ids, "<eos>" at each newline.
-  std::vector<std::int32_t> read(const std::string& path) const;
+  /// The file as one stream of ids, "<eos>" at each newline. A token that is not in the vocabulary
+  /// is read as "<unk>"; `unknown`, where given, becomes the number of those. Throws kNotFound,
+  /// kDataLoss (not text), and kNotFound naming file, line and token when there is no "<unk>".
+  std::vector<std::int32_t> read(const std::string& path, std::int64_t* unknown = nullptr) const;
 
  private:
   std::vector<std::string> words_;

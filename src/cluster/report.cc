@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -176,6 +177,9 @@ void write_report(const std::string& path, const Report& report) {
 Report read_report(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(ErrorCode::kNotFound, fmt::format("no report at {}", path));
+  if (std::filesystem::is_directory(path)) {
+    throw Error(ErrorCode::kNotFound, fmt::format("{} is a folder, not a report", path));
+  }
   try {
     return Report::from_json(std::string(std::istreambuf_iterator<char>(file), {}));
   } catch (const Error& error) {

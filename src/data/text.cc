@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "paceline/error.h"
@@ -14,7 +15,10 @@ constexpr std::string_view kEndOfSentence = "<eos>";
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) {
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);  // opens, but has no size
+  if (folder) errno = EISDIR;
+  if (!file || folder) {
     throw Error(ErrorCode::kNotFound, "cannot read text " + path + ": " + std::strerror(errno));
   }
   const std::streamoff bytes = file.tellg();
@@ -83,10 +87,25 @@ std::int32_t Vocabulary::id(std::string_view word) const {
   return found->second;
 }
 
-std::vector<std::int32_t> Vocabulary::read(const std::string& path) const {
+std::vector<std::int32_t> Vocabulary::read(const std::string& path, std::int64_t* unknown) const {
   const std::string text = read_text(path);
+  const auto unk = ids_.find("<unk>");
   std::vector<std::int32_t> stream;
-  for_each_word(text, [&](std::string_view word) { stream.push_back(id(word)); });
+  std::int64_t line = 1, unknown_tokens = 0;
+  for_each_word(text, [&](std::string_view word) {
+    const auto known = ids_.find(word);
+    if (known == ids_.end() && unk == ids_.end()) {
+      throw Error(ErrorCode::kNotFound, path + ":" + std::to_string(line) + ": '" +
+                                            std::string(word) + "' is not among the " +
+                                            std::to_string(size()) +
+                                            " words of the vocabulary, and neither is <unk>, "
+                                            "which stands for words that are not");
+    }
+    if (known == ids_.end()) ++unknown_tokens;
+    if (word == kEndOfSentence) ++line;
+    stream.push_back(known == ids_.end() ? unk->second : known->second);
+  });
+  if (unknown != nullptr) *unknown = unknown_tokens;
   return stream;
 }
 

@@ -61,6 +61,26 @@ TEST(Vocabulary, NamesWhatIsWrong) {
   EXPECT_THROW(Vocabulary::from_file(write_file("zero.txt", std::string("a\0b", 3))), Error);
 }
 
+TEST(Vocabulary, CountsWhatItReadsAsUnk) {
+  const Vocabulary words = Vocabulary::from_file(write_file("unk.txt", "a a <unk>\n"));
+  std::int64_t unknown = -1;
+  words.read(write_file("two.txt", "a x <unk>\ny a\n"), &unknown);
+  EXPECT_EQ(unknown, 2);
+  words.read(write_file("none.txt", "a\n"), &unknown);
+  EXPECT_EQ(unknown, 0);
+}
+
+TEST(Vocabulary, NamesTheLineOfAWordThatItDoesNotHave) {
+  const Vocabulary words = Vocabulary::from_file(write_file("no_unk.txt", "a b\n"));
+  try {
+    words.read(write_file("third.txt", "a\nb\nb x\n"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotFound);
+    EXPECT_THAT(error.what(), HasSubstr("third.txt:3: 'x' is not among the 3 words"));
+  }
+}
+
 TEST(TextBatches, LaysTheStreamOutAsRowsTimeFirst) {
   // Two rows of 5: 0 1 2 3 4 and 5 6 7 8 9; the last word is dropped.
   const TextBatches batches({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 2, 2);
