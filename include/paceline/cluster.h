@@ -16,47 +16,55 @@ class Interrupt;
 
 /// Addresses "host:port" by job name and index.
 struct ClusterSpec {
-  std::vector<std::string> ps, workers;
+  std::vector<std::string> ps;       // by task index
+  std::vector<std::string> workers;  // by task index; the first is the chief
   bool operator==(const ClusterSpec&) const = default;
   /// "ps=a:1,b:1;worker=c:1". Throws kUsage on an unknown job, a bad or a duplicate address.
   static ClusterSpec parse(const std::string& text);
+  /// As parse() takes it.
   std::string str() const;
 };
 
 /// "ps:0", "worker:2"; worker:0 is the chief.
 struct TaskId {
+  /// In the words of specs and flags: ps, worker.
   enum class Job : std::uint8_t { kPs, kWorker };
-  Job job = Job::kWorker;
-  int index = 0;
+  Job job = Job::kWorker;  // ps or worker
+  int index = 0;           // from 0, among those of its job
   bool operator==(const TaskId&) const = default;
-  static TaskId parse(const std::string& text);
+  static TaskId parse(const std::string& text);  // "worker:1". Throws kUsage.
+  /// As parse() takes it.
   std::string str() const;
 };
 
+/// What computes in a task, and for `sim` how long that takes.
 struct DeviceChoice {
   std::string kind = "cpu";  // "cpu" or "sim"
   int index = 0;  // the launcher's is −1 when each worker gets the device of its own index
-  double sim_step_ms = 0;
+  double sim_step_ms = 0;  // milliseconds that any step takes; 0: by sim_gflops
+  /// GFLOP/s, by which the time of a step follows from its graph.
   double sim_gflops = 0;
 };
 
 /// Everything about a job that is not the model: from flags, complete with defaults.
 struct Cluster {
+  /// What this process is: the only one, the launcher of tasks on this machine, or a task.
   enum class Role : std::uint8_t { kAlone, kLauncher, kTask };
-  Role role = Role::kAlone;
+  Role role = Role::kAlone;        // of this process
   ClusterSpec spec;                // empty when alone
   TaskId task;                     // worker:0 when alone
   std::string strategy = "local";  // "async" with parameter servers
   std::string cluster_id;          // the same for all tasks of a run
   std::string bind;                // listen here instead of the address in the spec
-  std::string link = "auto";
-  int local_ps = 0, local_workers = 0;  // the launcher's
-  DeviceChoice device;
-  int threads = 0;  // 0: all cores
+  std::string link = "auto";       // what carries messages: auto, inproc, shm or tcp
+  int local_ps = 0;                // that the launcher starts
+  int local_workers = 0;           // that the launcher starts
+  DeviceChoice device;             // of this task
+  int threads = 0;                 // 0: all cores
   /// What matrix products are computed in: kFloat32, or kBFloat16 with sums in float32. Variables,
   /// slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;
-  double join_timeout_s = 300;
+  double join_timeout_s = 300;  // seconds that a task waits for the others at its start
   bool stop_on_failure = true;  // --on-failure stop|continue
   bool show_placement = false;  // this task prints which ps keeps which variables
   bool launched = false;        // a launcher started this task, and sums up what all tasks did
@@ -64,21 +72,28 @@ struct Cluster {
   /// those of a batch), which on one host costs a copy; else element by element.
   bool torn_free = false;
 
+  /// Are there other tasks?
   bool distributed() const { return role != Role::kAlone; }
+  /// Does this task initialise the variables, and save them?
   bool is_chief() const { return task.job == TaskId::Job::kWorker && task.index == 0; }
+  /// All workers of the job; 1 when alone.
   int workers() const { return spec.workers.empty() ? 1 : int(spec.workers.size()); }
 };
 
-/// How often something is done: after so many global steps, or after so many seconds. Neither: never.
+/// How often something is done: after so many global steps, or after so many seconds. Neither:
+/// never.
 struct Interval {
-  std::int64_t steps = 0;
-  double seconds = 0;
+  std::int64_t steps = 0;  // 0: not by steps
+  double seconds = 0;      // 0: not by time
 
   Interval() = default;
+  /// Every so many global steps.
   Interval(std::int64_t every_steps) : steps(every_steps) {}
+  /// Every so much time.
   template <typename Rep, typename Period>
   Interval(std::chrono::duration<Rep, Period> every)
       : seconds(std::chrono::duration<double>(every).count()) {}
+  /// Is it never done?
   bool never() const { return steps <= 0 && seconds <= 0; }
   bool operator==(const Interval&) const = default;
 };
@@ -86,9 +101,9 @@ struct Interval {
 /// How long a run goes on and what it leaves behind; flags of every program.
 struct RunOptions {
   std::optional<std::int64_t> steps;  // global steps, absolute
-  std::optional<double> seconds;
-  std::string report;  // JSON file; empty: none
-  bool quiet = false;
+  std::optional<double> seconds;      // of training, counted from when every worker is warm
+  std::string report;                 // JSON file; empty: none
+  bool quiet = false;                 // errors only
   /// The folder of what the run leaves: checkpoints/, summaries/TASK/, timeline/, report.json.
   /// Empty: nothing is left.
   std::string out;
@@ -103,7 +118,7 @@ struct RunOptions {
   /// Alone and without clipping: the rule is applied to parts of a large weight's gradient while
   /// the rest is computed, and no memory holds the gradient as a whole. Changes no bit.
   bool fused_update = true;
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;  // where random numbers start
   /// Tells of SIGINT and SIGTERM; borrowed, outlives the run. Null: nobody watches.
   const Interrupt* interrupt = nullptr;
 };

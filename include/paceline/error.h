@@ -6,6 +6,7 @@
 
 namespace paceline {
 
+/// Kinds of failure; a program may act by them, its user reads the message.
 enum class ErrorCode {
   kInvalidArgument,     // what was asked for cannot be: shapes, values, specs
   kUsage,               // a flag on the command line is wrong; the process exits 2
@@ -21,7 +22,9 @@ enum class ErrorCode {
 /// Thrown where a fault is found, caught at the edge of a thread or a task.
 class Error : public std::runtime_error {
  public:
+  /// `message` is what the user reads.
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  /// What kind of failure it is.
   ErrorCode code() const { return code_; }
 
  private:

@@ -23,8 +23,8 @@ class OpRegistry;
 
 /// What is known of a value before it is computed.
 struct ValueType {
-  DType dtype = DType::kFloat32;
-  Shape shape;
+  DType dtype = DType::kFloat32;  // of its elements
+  Shape shape;                    // known before any step
   /// "float32 (3,4)".
   std::string str() const;
   bool operator==(const ValueType&) const = default;
@@ -35,14 +35,22 @@ struct ValueType {
 class Value {
  public:
   Value() = default;
+  /// Output `output` of `node`.
   Value(Node* node, int output) : node_(node), output_(output) {}
 
+  /// Is it a value?
   explicit operator bool() const { return node_ != nullptr; }
+  /// What computes it.
   Node& node() const { return *node_; }
+  /// Which of its node's outputs it is, from 0.
   int output() const { return output_; }
+  /// The graph that owns its node.
   Graph& graph() const;
+  /// Element type and shape.
   const ValueType& type() const;
+  /// Its static shape.
   const Shape& shape() const { return type().shape; }
+  /// Its element type.
   DType dtype() const { return type().dtype; }
   /// The node's scoped name; ":k" is appended for output k > 0.
   std::string name() const;
@@ -58,19 +66,25 @@ class Value {
 /// another type.
 class Attributes {
  public:
+  /// What an attribute can be.
   using Item = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                             DType, Tensor>;
   Attributes() = default;
+  /// By name.
   Attributes(std::initializer_list<std::pair<const std::string, Item>> items) : items_(items) {}
 
+  /// Adds or replaces.
   void set(const std::string& name, Item item) { items_[name] = std::move(item); }
+  /// Is there one of this name?
   bool has(const std::string& name) const { return items_.contains(name); }
+  /// The attribute of this name.
   template <typename T>
   const T& get(const std::string& name) const {
     const T* item = std::get_if<T>(&find(name));
     if (item == nullptr) wrong_type(name);
     return *item;
   }
+  /// All of them, by name.
   const std::map<std::string, Item>& items() const { return items_; }
 
  private:
@@ -82,16 +96,23 @@ class Attributes {
 /// An op applied to values. Made by Graph::add, owned by its graph.
 class Node {
  public:
+  /// What it applies.
   const Op& op() const { return *op_; }
   /// Unique in the graph, with its scopes: "layer1/matmul".
   const std::string& name() const { return name_; }
   /// Position in the graph; an input's id is always smaller.
   int id() const { return id_; }
+  /// Its owner.
   Graph& graph() const { return *graph_; }
+  /// What the op is applied to.
   std::span<const Value> inputs() const { return inputs_; }
+  /// Input i, from 0.
   const Value& input(int i) const { return inputs_[std::size_t(i)]; }
+  /// Types of its outputs, as the op inferred them.
   std::span<const ValueType> outputs() const { return outputs_; }
+  /// Output i, from 0.
   Value output(int i) const { return Value(const_cast<Node*>(this), i); }
+  /// What parametrises the op.
   const Attributes& attributes() const { return attributes_; }
 
  private:
@@ -108,16 +129,21 @@ class Node {
 
 /// How a variable begins. Values depend on (seed, variable name, element) only.
 struct Initializer {
+  /// Which distribution; `a` and `b` are its numbers.
   enum class Kind : std::uint8_t { kConstant, kUniform, kNormal, kTruncatedNormal };
-  Kind kind = Kind::kConstant;
-  float a = 0;          // constant: the value; uniform: low; normal: mean
-  float b = 0;          // uniform: high; normal: standard deviation
+  Kind kind = Kind::kConstant;  // of each element
+  float a = 0;                  // constant: the value; uniform: low; normal: mean
+  float b = 0;                  // uniform: high; normal: standard deviation
   bool glorot = false;  // uniform ±√(6 / (fan_in + fan_out)) (Glorot & Bengio, AISTATS 2010)
   bool operator==(const Initializer&) const = default;
 
+  /// Every element is `value`.
   static Initializer constant(float value) { return {Kind::kConstant, value, 0, false}; }
+  /// Every element is 0.
   static Initializer zeros() { return constant(0); }
+  /// Uniform in [low, high).
   static Initializer uniform(float low, float high) { return {Kind::kUniform, low, high, false}; }
+  /// Normally distributed.
   static Initializer normal(float mean, float stddev) {
     return {Kind::kNormal, mean, stddev, false};
   }
@@ -154,6 +180,7 @@ class Graph {
   Value local(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
   /// At the end of each step the local variable becomes `value` (same type).
   void assign(Value local, Value value);
+  /// The same in every step; copied into the graph by sharing its buffer.
   Value constant(const Tensor& value, const std::string& name = "constant");
 
   /// Adds a node: infers its outputs, which throws kInvalidArgument "[op] …" with the shapes when
@@ -172,6 +199,7 @@ class Graph {
   /// While it lives, names of the graph begin with "name/".
   class Scope {
    public:
+    /// Borrows the graph, which must outlive it.
     Scope(Graph& graph, std::string_view name);
     ~Scope();
     Scope(const Scope&) = delete;
@@ -181,14 +209,21 @@ class Graph {
     Graph& graph_;
     std::size_t length_;
   };
+  /// Names begin with "name/" as long as the result lives.
   [[nodiscard]] Scope scope(std::string_view name) { return Scope(*this, name); }
 
+  /// What assign() was told.
   struct Assignment {
-    Value local, value;
+    Value local;  // a local variable
+    Value value;  // what it becomes at the end of a step
   };
+  /// The ops that it may use.
   const OpRegistry& ops() const { return *ops_; }
+  /// All nodes; each stands after its inputs, at the place of its id.
   std::span<const std::unique_ptr<Node>> nodes() const { return nodes_; }
+  /// In the order of assign().
   std::span<const Assignment> assignments() const { return assignments_; }
+  /// What named() was told, by scoped name.
   const std::map<std::string, Value, std::less<>>& names() const { return names_; }
 
   /// One line a node: name, op, shapes, FLOPs and bytes; totals at the end.

@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+/// Sees every step of one session, on the thread that calls Session::run; what it throws ends the
+/// run. Owned by its session.
 class Hook {
  public:
   virtual ~Hook() = default;
@@ -24,6 +26,7 @@ class Hook {
 /// Ends training when the global step is reached (absolute, as last_step of StopAtStepHook).
 class StopAtStep : public Hook {
  public:
+  /// `last_step`: a global step, of all workers.
   explicit StopAtStep(std::int64_t last_step) : last_step_(last_step) {}
   bool after_step(Session&, const StepResult& result) override {
     return result.global_step < last_step_;
@@ -38,9 +41,11 @@ class StopAtStep : public Hook {
 /// task has made `own_steps` steps; 0: not known.
 class Progress : public Hook {
  public:
+  /// `every`: time between lines where there is no terminal.
   explicit Progress(std::chrono::milliseconds every = std::chrono::seconds(5),
                     std::int64_t own_steps = 0);
   ~Progress() override;
+  /// Moves.
   Progress(Progress&&) noexcept;
   void begin(Session&) override;
   bool after_step(Session& session, const StepResult& result) override;

@@ -15,9 +15,9 @@ class ThreadPool;
 
 /// What random ops draw from: a function of these alone, never of threads or time.
 struct StepIdentity {
-  std::uint64_t seed = 0;
-  std::int64_t task = 0;  // the worker's index
-  std::int64_t step = 0;  // the task's own step
+  std::uint64_t seed = 0;  // of the run
+  std::int64_t task = 0;   // the worker's index
+  std::int64_t step = 0;   // the task's own step
 };
 
 /// Takes an output range by range while it is in the cache, in place of memory for all of it.
@@ -31,11 +31,11 @@ class OutputSink {
 
 /// One execution of a node. Views are row-major and valid during the call.
 struct KernelCall {
-  std::span<const TensorView> inputs;
-  std::span<const TensorView> outputs;
+  std::span<const TensorView> inputs;   // in the order of the node's inputs; not to be written
+  std::span<const TensorView> outputs;  // in the order of the node's outputs; to be written whole
   /// scratch_bytes() of memory, 64-byte aligned, with nothing in it that can be relied on.
   std::span<std::byte> scratch;
-  StepIdentity step;
+  StepIdentity step;  // for random ops
   /// Where output 0 goes after Kernel::stream_output(); outputs[0] has no memory then.
   OutputSink* sink = nullptr;
 };
@@ -47,6 +47,7 @@ class Kernel {
   /// Asks, before scratch_bytes() is called, that output 0 (float32) goes to KernelCall::sink in
   /// every run. False: this kernel gives its output as a whole.
   virtual bool stream_output() { return false; }
+  /// Bytes of KernelCall::scratch that run() needs.
   virtual std::size_t scratch_bytes() const { return 0; }
   /// Allocates nothing.
   virtual void run(const KernelCall& call) = 0;

@@ -13,7 +13,7 @@ namespace paceline {
 
 /// Variables whose scoped name begins with `prefix` (the longest matching group counts).
 struct VariableGroup {
-  std::string prefix;
+  std::string prefix;  // "layer1/": of scoped names; a group without variables is refused
   std::optional<Rule> rule = {};  // default: the rule given to minimize
   float weight_decay = 0;  // adds weight_decay·w to the gradient, ½·weight_decay·Σw² to the loss
   bool frozen = false;     // read, never updated
@@ -22,12 +22,13 @@ struct VariableGroup {
   std::optional<Schedule> learning_rate = {};  // default: MinimizeOptions::learning_rate
 };
 
+/// What minimize() may be told beside the rule.
 struct MinimizeOptions {
   /// Gradients are scaled by min(1, clip_norm / global norm) (Pascanu et al., ICML 2013); 0: no
   /// clipping.
   float clip_norm = 0;
-  Schedule learning_rate = {};
-  std::vector<VariableGroup> groups = {};
+  Schedule learning_rate = {};             // a factor on the learning rate of every rule
+  std::vector<VariableGroup> groups = {};  // what differs for some variables
   /// In [0, 1). Above 0 each variable has one slot more, "average", which begins as the variable
   /// and follows it: a ← decay·a + (1 − decay)·w after each update, of a sparse variable in the
   /// updated rows. Evaluate with it: Session::begin_evaluation(EvaluateWith::kAverages). (Polyak &
@@ -37,13 +38,13 @@ struct MinimizeOptions {
 
 /// One variable's part in a train step.
 struct VariableUpdate {
-  Value variable;
-  Gradient contribution;  // sparse: ids are unique and rows summed, see sum_rows; count below
-  Value row_count;        // sparse only: int32 scalar, how many of the rows are valid
-  Rule rule;
-  float weight_decay = 0;
-  float average_decay = 0;
-  Schedule learning_rate;
+  Value variable;           // what is updated
+  Gradient contribution;    // sparse: ids are unique and rows summed, see sum_rows; count below
+  Value row_count;          // sparse only: int32 scalar, how many of the rows are valid
+  Rule rule;                // how
+  float weight_decay = 0;   // as in its VariableGroup
+  float average_decay = 0;  // of its slot "average"; 0: it has none
+  Schedule learning_rate;   // a factor on the rule's, by global step
 };
 
 /// What a train step computes and changes.
@@ -51,7 +52,8 @@ struct Training {
   Value loss;                           // with the weight-decay terms
   std::vector<VariableUpdate> updates;  // in the order in which variables were made
   Value global_norm;                    // of all contributions; only with clipping
-  float clip_norm = 0;
+  float clip_norm = 0;                  // as in MinimizeOptions
+  /// The graph of the loss.
   Graph& graph() const { return loss.graph(); }
 };
 

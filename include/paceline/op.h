@@ -15,11 +15,13 @@ namespace paceline {
 
 /// The inputs of a node that is being added.
 struct OpInputs {
-  std::string_view op;
-  std::span<const ValueType> types;
-  const Attributes& attributes;
+  std::string_view op;               // its name, for messages
+  std::span<const ValueType> types;  // one an input
+  const Attributes& attributes;      // of the node
 
+  /// Of input i.
   const Shape& shape(int i) const { return types[std::size_t(i)].shape; }
+  /// Of input i.
   DType dtype(int i) const { return types[std::size_t(i)].dtype; }
   /// Throws kInvalidArgument "[op] message".
   [[noreturn]] void fail(const std::string& message) const;
@@ -31,20 +33,25 @@ struct OpInputs {
 /// `rows` (n, …) belongs to row ids[r] (int32, (n)) of the value; ids may repeat, their rows add.
 /// Neither: zero.
 struct Gradient {
-  Value dense;
-  Value ids, rows;
+  Value dense;  // of the value's shape
+  Value ids;    // sparse: which rows
+  Value rows;   // sparse: their derivatives
+  /// Is it given as rows?
   bool sparse() const { return bool(rows); }
+  /// Is it anything but zero?
   explicit operator bool() const { return bool(dense) || sparse(); }
 };
 
 /// What one execution costs on any device.
 struct Cost {
-  double flops = 0;
+  double flops = 0;  // floating-point operations; a multiplication and an addition are two
   double bytes = 0;  // read and written at least once
 };
 
+/// Describes an op to graphs, differentiation, plans and reports. Its functions are called by any
+/// thread, also at once.
 struct Op {
-  std::string name;
+  std::string name;  // unique in its registry: "matmul"
   /// The types of the outputs; fails with the shapes in its message.
   std::function<std::vector<ValueType>(const OpInputs&)> infer;
   /// Adds nodes that compute the gradients of the inputs from those of the outputs (a Value that
@@ -52,8 +59,8 @@ struct Op {
   /// `no_gradient` says why.
   std::function<std::vector<Gradient>(const Node&, std::span<const Value> output_gradients)>
       gradient;
-  std::string no_gradient;
-  std::function<Cost(const Node&)> cost;
+  std::string no_gradient;                // why there is none: "its output is an integer"
+  std::function<Cost(const Node&)> cost;  // of one execution, from the shapes
 
   /// The kernel of an op defined outside the library, for every CPU-like device. The library's own
   /// ops leave it empty: their kernels are in kernels/.
@@ -74,9 +81,11 @@ class OpRegistry {
   /// Throws kInvalidArgument when the name is taken, or infer or cost is missing, or neither
   /// gradient nor no_gradient is given.
   const Op& add(Op op);
+  /// Is there an op of this name?
   bool contains(std::string_view name) const { return ops_.contains(name); }
   /// Throws kNotFound, with the nearest name.
   const Op& find(std::string_view name) const;
+  /// All of them, by name; borrowed.
   std::vector<const Op*> all() const;
 
  private:

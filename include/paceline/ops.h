@@ -23,25 +23,25 @@ Value dense(Value x, std::int64_t units, std::string_view name,
             Initializer biases = Initializer::zeros());
 
 // Element-wise, with NumPy broadcasting for two operands.
-Value add(Value a, Value b);
-Value sub(Value a, Value b);
-Value mul(Value a, Value b);
-Value div(Value a, Value b);
-inline Value operator+(Value a, Value b) { return add(a, b); }
-inline Value operator-(Value a, Value b) { return sub(a, b); }
-inline Value operator*(Value a, Value b) { return mul(a, b); }
-inline Value operator/(Value a, Value b) { return div(a, b); }
+Value add(Value a, Value b);                                    // a + b
+Value sub(Value a, Value b);                                    // a − b
+Value mul(Value a, Value b);                                    // a · b, by element
+Value div(Value a, Value b);                                    // a / b, by element
+inline Value operator+(Value a, Value b) { return add(a, b); }  // add
+inline Value operator-(Value a, Value b) { return sub(a, b); }  // sub
+inline Value operator*(Value a, Value b) { return mul(a, b); }  // mul
+inline Value operator/(Value a, Value b) { return div(a, b); }  // div
 /// x (…) · factor → (…).
 Value scale(Value x, double factor);
-Value relu(Value x);
+Value relu(Value x);  // max(x, 0)
 /// max(x, 0) + slope · min(x, 0) (Maas, Hannun & Ng, ICML 2013).
 Value leaky_relu(Value x, double slope);
-Value sigmoid(Value x);
-Value tanh(Value x);
-Value exp(Value x);
-Value log(Value x);
-Value sqrt(Value x);
-Value square(Value x);
+Value sigmoid(Value x);  // 1 / (1 + e^−x)
+Value tanh(Value x);     // hyperbolic tangent
+Value exp(Value x);      // e^x
+Value log(Value x);      // natural; −∞ at 0, NaN below
+Value sqrt(Value x);     // √x; NaN below 0
+Value square(Value x);   // x²
 /// To another element type, any to any; anything to bool is "not zero". Float to integer truncates;
 /// what the integer cannot hold becomes its nearest value, NaN becomes 0.
 Value cast(Value x, DType dtype);
@@ -49,9 +49,11 @@ Value cast(Value x, DType dtype);
 // Shape.
 /// The same elements in order; one dimension may be −1.
 Value reshape(Value x, std::span<const std::int64_t> dims);
+/// The same, with the dimensions written out.
 Value reshape(Value x, std::initializer_list<std::int64_t> dims);
 /// Output dimension i is input dimension permutation[i]; empty reverses all.
 Value transpose(Value x, std::vector<std::int64_t> permutation = {});
+/// Parts that differ in dimension `axis` only, one after the other along it.
 Value concat(std::span<const Value> parts, int axis);
 /// `parts` pieces of equal size.
 std::vector<Value> split(Value x, int parts, int axis);
@@ -63,9 +65,11 @@ Value pad(Value x, std::vector<std::int64_t> before, std::vector<std::int64_t> a
 // Reductions of x over `axes` (all when empty, negative ones counted from the end); reduced
 // dimensions are dropped unless kept as 1: (M,N) over {1} → (M), or (M,1). The sum of nothing is 0;
 // mean and maximum of nothing are refused.
+/// Σ x.
 Value reduce_sum(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
+/// Σ x divided by how many.
 Value reduce_mean(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
-Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
+Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);  // the largest
 /// √(Σ over all inputs of Σ x²), a scalar: what gradients are clipped by (Pascanu, Mikolov &
 /// Bengio, ICML 2013).
 Value global_norm(std::span<const Value> values);
@@ -85,15 +89,17 @@ Value top_k_accuracy(Value logits, Value labels, int k);
 /// Row ids[i] of table (V,H): ids int32 of any shape (…) → (…,H). The gradient by the table is
 /// sparse. An id outside [0,V) throws kInvalidArgument when the step runs.
 Value embedding_lookup(Value table, Value ids);
+/// What lstm() gives.
+struct LstmOutput {
+  Value outputs;  // (T,N,H)
+  Value h;        // the final output, (N,H)
+  Value c;        // the final cell state, (N,H)
+};
 /// One LSTM layer (Hochreiter & Schmidhuber, Neural Computation 9, 1997, with the forget gate of
 /// Gers et al. 2000; laid out as in Zaremba et al., arXiv 1409.2329) over T steps. x (T,N,I),
 /// state_h and state_c (N,H), weights (I+H,4H) with gate blocks i, j, f, o (input rows first),
 /// biases (4H):
 ///   c' = c · σ(f + forget_bias) + σ(i) · tanh(j),  h' = tanh(c') · σ(o).
-struct LstmOutput {
-  Value outputs;  // (T,N,H)
-  Value h, c;     // the final state, (N,H) each
-};
 LstmOutput lstm(Value x, Value state_h, Value state_c, Value weights, Value biases,
                 double forget_bias = 0.0);
 /// Each element of x (…) kept with probability `keep` in (0,1] and divided by it, else 0; x itself
@@ -102,7 +108,9 @@ Value dropout(Value x, double keep);
 
 // Random values of the given shape: new ones each step, a function of (seed, node name, task, step)
 // by Philox 4×32-10 (Salmon et al., SC 2011). Normal and uniform ones are float32.
+/// Normally distributed.
 Value random_normal(Graph& graph, const Shape& shape, double mean = 0, double stddev = 1);
+/// Uniform in [low, high).
 Value random_uniform(Graph& graph, const Shape& shape, double low = 0, double high = 1);
 /// int32 in [low, high).
 Value random_integers(Graph& graph, const Shape& shape, std::int64_t low, std::int64_t high);

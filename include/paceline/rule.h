@@ -13,63 +13,64 @@
 
 namespace paceline {
 
+/// The rules; the numbers are those of the wire and of checkpoints.
 enum class RuleKind : std::uint8_t {
-  kSgd = 0,
-  kMomentum = 1,
-  kAdam = 2,
-  kAdagrad = 3,
-  kRmsprop = 4,
-  kFtrl = 5,
-  kEma = 6,
-  kAdd = 7,
-  kAssign = 8,
+  kSgd = 0,       // Sgd
+  kMomentum = 1,  // Momentum
+  kAdam = 2,      // Adam
+  kAdagrad = 3,   // Adagrad
+  kRmsprop = 4,   // Rmsprop
+  kFtrl = 5,      // Ftrl
+  kEma = 6,       // Ema
+  kAdd = 7,       // Add
+  kAssign = 8,    // Assign
 };
 
 /// w ← w − lr·g.
 struct Sgd {
-  float learning_rate = 0.01f;
+  float learning_rate = 0.01f;  // lr
 };
 /// m ← momentum·m + g; w ← w − lr·m, with Nesterov w ← w − lr·(g + momentum·m)
 /// (Sutskever et al., ICML 2013, in TensorFlow's form).
 struct Momentum {
-  float learning_rate = 0.01f;
-  float momentum = 0.9f;
-  bool nesterov = false;
+  float learning_rate = 0.01f;  // lr
+  float momentum = 0.9f;        // what stays of m
+  bool nesterov = false;        // looks ahead by one m
 };
 /// Kingma & Ba, arXiv 1412.6980, in the efficient form at the end of its section 2:
 /// lr_t = lr·√(1 − β2ᵗ) / (1 − β1ᵗ), w ← w − lr_t·m / (√v + ε).
 struct Adam {
-  float learning_rate = 1e-3f;
-  float beta1 = 0.9f;
-  float beta2 = 0.999f;
-  float epsilon = 1e-8f;
+  float learning_rate = 1e-3f;  // lr
+  float beta1 = 0.9f;           // β1, the decay of the first moment m
+  float beta2 = 0.999f;         // β2, the decay of the second moment v
+  float epsilon = 1e-8f;        // ε
 };
 /// a ← a + g²; w ← w − lr·g/(√a + ε) (Duchi et al., JMLR 12, 2011).
 struct Adagrad {
-  float learning_rate = 0.01f;
-  float initial_accumulator = 0.1f;
-  float epsilon = 1e-7f;
+  float learning_rate = 0.01f;       // lr
+  float initial_accumulator = 0.1f;  // what a begins with
+  float epsilon = 1e-7f;             // ε
 };
 /// s ← decay·s + (1 − decay)·g²; m ← momentum·m + lr·g/√(s + ε); w ← w − m (Tieleman & Hinton
 /// 2012).
 struct Rmsprop {
-  float learning_rate = 1e-3f;
-  float decay = 0.9f;
-  float momentum = 0.0f;
-  float epsilon = 1e-10f;
+  float learning_rate = 1e-3f;  // lr
+  float decay = 0.9f;           // what stays of s
+  float momentum = 0.0f;        // what stays of m
+  float epsilon = 1e-10f;       // ε
 };
 /// FTRL-proximal (McMahan et al., KDD 2013, algorithm 1), learning-rate power −1/2.
 struct Ftrl {
-  float learning_rate = 0.01f;
-  float l1 = 0.0f;
-  float l2 = 0.0f;
-  float initial_accumulator = 0.1f;
+  float learning_rate = 0.01f;       // α
+  float l1 = 0.0f;                   // λ1, of Σ|w|
+  float l2 = 0.0f;                   // λ2, of Σw²
+  float initial_accumulator = 0.1f;  // what n, the sum of squares, begins with
 };
 /// w ← decay·w + (1 − decay)·g: how batch-norm statistics are kept (Ioffe & Szegedy, arXiv
 /// 1502.03167, section 3.1), and averages of variables in the spirit of Polyak & Juditsky (SIAM J.
 /// Control and Optimization 30, 1992).
 struct Ema {
-  float decay = 0.99f;
+  float decay = 0.99f;  // what stays of w
 };
 /// w ← w + g.
 struct Add {};
@@ -78,30 +79,32 @@ struct Assign {};
 
 /// Optimizer state of a variable: as large as the variable, or one value (Adam's t).
 struct SlotSpec {
-  std::string name;  // "m", "v", "t", …
-  bool scalar = false;
-  float initial = 0;
+  std::string name;     // "m", "v", "t", …
+  bool scalar = false;  // one value, however large the variable is
+  float initial = 0;    // what each element begins with
 };
 
 /// Any of the above with its numbers; copied freely and sent to the shards.
 class Rule {
  public:
-  static constexpr std::size_t kNumbers = 4;
+  static constexpr std::size_t kNumbers = 4;  // the most that a rule has beside its learning rate
 
-  Rule(const Sgd& rule);
-  Rule(const Momentum& rule);
-  Rule(const Adam& rule);
-  Rule(const Adagrad& rule);
-  Rule(const Rmsprop& rule);
-  Rule(const Ftrl& rule);
-  Rule(const Ema& rule);
-  Rule(const Add& rule);
-  Rule(const Assign& rule);
+  Rule(const Sgd& rule);       // of kind kSgd
+  Rule(const Momentum& rule);  // of kind kMomentum
+  Rule(const Adam& rule);      // of kind kAdam
+  Rule(const Adagrad& rule);   // of kind kAdagrad
+  Rule(const Rmsprop& rule);   // of kind kRmsprop
+  Rule(const Ftrl& rule);      // of kind kFtrl
+  Rule(const Ema& rule);       // of kind kEma
+  Rule(const Add& rule);       // of kind kAdd
+  Rule(const Assign& rule);    // of kind kAssign
   /// From its parts, as they come over a link. Throws kInvalidArgument on an unknown kind.
   Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers);
 
+  /// Which rule it is.
   RuleKind kind() const { return kind_; }
   std::string_view name() const;  // "adam"
+  /// Before schedules and factors; 0 for a rule without one.
   float learning_rate() const { return learning_rate_; }
   /// In the order of the struct's fields after learning_rate, a bool as 0 or 1.
   const std::array<float, kNumbers>& numbers() const { return numbers_; }

@@ -11,8 +11,10 @@ namespace paceline {
 class Schedule {
  public:
   Schedule() = default;
+  /// Any function of the global step; called by one thread at a time.
   explicit Schedule(std::function<double(std::int64_t step)> factor) : factor_(std::move(factor)) {}
 
+  /// The same factor always.
   static Schedule constant(double factor);
   /// rate^(step / decay_steps) (Szegedy et al., arXiv 1512.00567, section 8: 0.94 in 2 epochs).
   static Schedule exponential(double rate, std::int64_t decay_steps);
@@ -30,6 +32,7 @@ class Schedule {
   /// warm-up of Goyal et al., arXiv 1706.02677, section 2.2).
   static Schedule warm_up(std::int64_t warm_up_steps, Schedule after);
 
+  /// The factor at a global step.
   double at(std::int64_t step) const { return factor_ ? factor_(step) : 1.0; }
 
  private:

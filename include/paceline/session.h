@@ -25,6 +25,7 @@ class Feed {
   virtual ~Feed() = default;
   /// The memory of an input (or of a local variable): write the batch straight into it.
   virtual TensorView view(Value input) = 0;
+  /// The same as its elements; T must be the input's type.
   template <typename T>
   std::span<T> data(Value input) {
     const TensorView v = view(input);
@@ -44,14 +45,15 @@ class Feed {
 struct StepResult {
   std::int64_t step = 0;         // own steps made, this one included
   std::int64_t global_step = 0;  // of all workers
-  double loss = 0;
-  double seconds = 0;  // wall time of this step, its input included
+  double loss = 0;               // of this step, before its update
+  double seconds = 0;            // wall time of this step, its input included
 };
 
 /// What an evaluation reads: the variables, or the moving averages of those that have one
 /// (MinimizeOptions::average_decay).
 enum class EvaluateWith : std::uint8_t { kVariables, kAverages };
 
+/// What a session may be told beside its graph, cluster and run.
 struct SessionOptions {
   std::int64_t examples_per_step = 0;  // what examples_per_s counts; 0: the first input's dim. 0
   std::string unit = "examples";       // "words" for language models
@@ -83,6 +85,7 @@ class Session {
 
   /// Hooks run after each step in the order in which they were added; the session owns them.
   Session& add(std::unique_ptr<Hook> hook);
+  /// The same for a hook by value.
   template <typename H>
   Session& add(H hook) {
     return add(std::unique_ptr<Hook>(std::make_unique<H>(std::move(hook))));
@@ -125,10 +128,15 @@ class Session {
   /// contributions.
   void set_learning_rate_factor(double factor);
 
+  /// Of this task; zeros before its first step.
   const StepResult& last_step() const;
+  /// As the session was made with.
   const RunOptions& run_options() const;
+  /// Is this worker 0, or the only process?
   bool is_chief() const;
+  /// From 0; 0 when alone.
   int worker_index() const;
+  /// All workers of the job; 1 when alone.
   int workers() const;
   /// Says that this worker trains no more, and waits until all workers have said so or are gone.
   void finish_training();

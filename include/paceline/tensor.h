@@ -13,11 +13,13 @@ namespace paceline {
 
 /// Row-major values in memory that somebody else owns and that must outlive the view.
 struct TensorView {
-  void* data = nullptr;
-  DType dtype = DType::kFloat32;
-  Shape shape;
+  void* data = nullptr;           // of the first element
+  DType dtype = DType::kFloat32;  // of the elements
+  Shape shape;                    // of the values
 
+  /// That the values take.
   std::size_t bytes() const { return std::size_t(shape.elements()) * size_of(dtype); }
+  /// The first element, without a check of the type.
   template <typename T>
   T* as() const {
     return static_cast<T*>(data);
@@ -30,19 +32,28 @@ class Tensor {
   Tensor() = default;
   /// Zero-filled.
   Tensor(DType dtype, const Shape& shape);
+  /// From values in row-major order; throws kInvalidArgument when there are not as many as `shape`
+  /// has.
   template <typename T>
   static Tensor of(const Shape& shape, const std::vector<T>& values);
+  /// Of rank 0.
   template <typename T>
   static Tensor scalar(T value) {
     return of<T>(Shape{}, {value});
   }
 
+  /// Of its elements.
   DType dtype() const { return dtype_; }
+  /// Of rank 0 when default-made.
   const Shape& shape() const { return shape_; }
+  /// How many there are.
   std::int64_t elements() const { return shape_.elements(); }
+  /// That they take.
   std::size_t bytes() const { return std::size_t(elements()) * size_of(dtype_); }
+  /// Has it a buffer? A default-made one has none.
   bool defined() const { return buffer_ != nullptr; }
 
+  /// The first element; shared with all copies.
   void* raw() const { return buffer_.get(); }
   /// Throws kInvalidArgument when T is not the tensor's element type.
   template <typename T>
@@ -53,6 +64,7 @@ class Tensor {
   /// The value of a tensor of one element.
   template <typename T>
   T item() const;
+  /// Borrows the buffer: a copy of the tensor must outlive the view.
   TensorView view() const { return {raw(), dtype_, shape_}; }
   /// A copy with a buffer of its own.
   Tensor clone() const;

@@ -17,7 +17,9 @@ class Vocabulary {
   /// The `most` most frequent types of the file. Throws kNotFound, kDataLoss (not text, empty).
   static Vocabulary from_file(const std::string& path, std::size_t most = 10000);
 
+  /// How many words.
   std::size_t size() const { return words_.size(); }
+  /// By id, which must be in [0, size()).
   const std::string& word(std::int32_t id) const { return words_[std::size_t(id)]; }
   /// Id of the word, of "<unk>" when it is unknown, else throws kNotFound naming the word.
   std::int32_t id(std::string_view word) const;
@@ -43,6 +45,7 @@ class TextBatches {
  public:
   /// Throws kInvalidArgument when the stream gives less than one batch.
   TextBatches(std::vector<std::int32_t> stream, std::int64_t batch, std::int64_t steps);
+  /// How many batches.
   std::int64_t size() const { return count_; }
   /// Fills inputs and targets, each (steps, batch) row-major: time first.
   void fill(std::int64_t index, std::int32_t* inputs, std::int32_t* targets) const;
