@@ -1,7 +1,12 @@
-// examples/own_model is a project of its own: it is built against an installed Paceline, and runs
-// alone and as a cluster.
+// examples/own_model, and the program that docs/train-your-own.md writes, are projects of their
+// own: each is built against an installed Paceline, and runs alone and as a cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
 
 #include "tests/process.h"
 
@@ -24,6 +29,60 @@ std::string output_of(const std::vector<std::string>& words, std::chrono::second
   Process process(words);
   EXPECT_EQ(process.wait_exit(within), 0) << process.output();
   return process.output();
+}
+
+// "// points.h: examples" or "# CMakeLists.txt": points.h, CMakeLists.txt. Empty: no file's name.
+std::string file_named_in(const std::string& comment) {
+  std::smatch name;
+  const std::regex form("(//|#) ([a-zA-Z_]+\\.[a-z]+)(:.*)?");
+  return std::regex_match(comment, name, form) ? name[2].str() : "";
+}
+
+/// Writes every block of the page that begins with a comment that names a file.
+int write_files_of_page(const std::string& page, const std::string& folder) {
+  std::ifstream input(std::string(PACELINE_SOURCE) + "/docs/" + page);
+  std::ofstream file;
+  int files = 0;
+  bool in_block = false, at_start = false;
+  for (std::string line; std::getline(input, line);) {
+    if (line.starts_with("```")) {
+      in_block = at_start = !in_block;
+      file.close();
+      continue;
+    }
+    if (at_start && in_block && !file_named_in(line).empty()) {
+      file.open(folder + "/" + file_named_in(line));
+      ++files;
+    }
+    at_start = false;
+    if (in_block && file.is_open()) file << line << '\n';
+  }
+  return files;
+}
+
+double last_accuracy(const std::string& output) {
+  const std::string label = ": accuracy ";
+  const std::size_t at = output.rfind(label);
+  return at == std::string::npos ? -1 : std::stod(output.substr(at + label.size()));
+}
+
+TEST(TrainYourOwn, ThePagesProgramIsBuiltAndLearns) {
+  if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
+  const TemporaryFolder folder;
+  const std::string prefix = folder.path("prefix"), source = folder.path("source");
+  std::filesystem::create_directory(source);
+  ASSERT_EQ(write_files_of_page("train-your-own.md", source), 5);
+  output_of({"cmake", "--install", PACELINE_BUILD, "--prefix", prefix}, kBuildTime);
+  output_of({"cmake", "-G", "Ninja", "-S", source, "-B", source + "/build",
+             "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"},
+            kBuildTime);
+  output_of({"cmake", "--build", source + "/build"}, kBuildTime);
+  const auto circles = [&](const std::string& flags) {
+    return output_of({"sh", "-c", "cd '" + source + "' && build/circles " + flags}, kRunTime);
+  };
+  output_of({"sh", "-c", "cd '" + source + "' && sh make_points.sh"}, kRunTime);
+  EXPECT_GT(last_accuracy(circles("--steps 1500")), 0.85);
+  EXPECT_GT(last_accuracy(circles("--steps 1500 --ps 1 --workers 2")), 0.85);
 }
 
 TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
