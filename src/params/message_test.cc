@@ -51,6 +51,13 @@ TEST(Message, PiecesThatDoNotCoverTheVariablesAreRefused) {
   EXPECT_THROW(decode_declare(encode(declare)), Error);
 }
 
+// Its bytes could not be counted in 64 bits.
+TEST(Message, AVariableThatNoMemoryHoldsIsRefused) {
+  Declare declare{.variables = {{.name = "w", .shape = {std::int64_t{1} << 62}}}, .pieces = {}};
+  declare.pieces = {{.rows = std::int64_t{1} << 62}};
+  EXPECT_THROW(decode_declare(encode(declare)), Error);
+}
+
 TEST(Message, TruncatedOrFollowedByMoreIsRefused) {
   Declare declare{.variables = some_variables(), .pieces = {}};
   declare.pieces = place_variables(declare.variables, 1);

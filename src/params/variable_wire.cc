@@ -16,6 +16,7 @@ enum Trait : std::uint8_t { kTrained = 1, kSparse = 2, kRewritten = 4 };
 // name (2), dtype, rank, rule (1), learning rate, four numbers, weight decay, average decay,
 // traits.
 constexpr std::size_t kLeastVariableBytes = 2 + 1 + 1 + 1 + 4 + 16 + 4 + 4 + 1;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 constexpr std::size_t kPieceBytes = 4 + 8 + 8 + 4;
 
 std::uint8_t traits_of(const VariableSpec& variable) {
@@ -39,7 +40,10 @@ void write_variable(WireWriter& writer, const VariableSpec& variable) {
 Shape read_shape(WireReader& reader) {
   const std::size_t rank = reader.get<std::uint8_t>();
   if (rank > std::size_t(Shape::kMaxRank)) reader.fail(fmt::format("a shape of rank {}", rank));
-  return Shape(std::span<const std::int64_t>(reader.get_all<std::int64_t>(rank)));
+  const Shape shape(std::span<const std::int64_t>(reader.get_all<std::int64_t>(rank)));
+  // No memory is so large; and its bytes, with those of slots, can be counted.
+  if (shape.elements() > kMostElements) reader.fail("a shape of more than 2^48 elements");
+  return shape;
 }
 
 Rule read_rule(WireReader& reader) {
