@@ -22,6 +22,11 @@ target_include_directories(asio::asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
 target_compile_definitions(asio::asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
 target_link_libraries(asio::asio INTERFACE Threads::Threads)
 
+# Used header-only: Debian's own target would link its shared library.
+find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)
+add_library(tomlplusplus::headers INTERFACE IMPORTED)
+target_include_directories(tomlplusplus::headers SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE_DIR})
+
 if(PACELINE_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

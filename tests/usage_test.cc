@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <ostream>
 
 #include "tests/process.h"
@@ -56,6 +58,51 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"inspect"}, {"CHECKPOINT is missing", "paceline inspect CHECKPOINT"}},
         Refused{{"completion", "fish"}, {"fish", "bash, zsh"}},
         Refused{{"data", "corpus", "--out", "/nowhere", "--words", "100"}, {"--words"}}));
+
+struct BadEnvironment {
+  const char* tf_config;
+  std::string says;
+};
+
+void PrintTo(const BadEnvironment& bad, std::ostream* out) { *out << bad.tf_config; }
+
+class TfConfigOfTheEnvironment : public ::testing::TestWithParam<BadEnvironment> {
+ protected:
+  ~TfConfigOfTheEnvironment() override { unsetenv("TF_CONFIG"); }
+};
+
+TEST_P(TfConfigOfTheEnvironment, IsRefusedWithLineAndColumn) {
+  setenv("TF_CONFIG", GetParam().tf_config, 1);
+  const Finished run = run_paceline({"train", "mlp", "--steps", "1"}, std::chrono::seconds(20));
+  EXPECT_EQ(run.status, 2) << run.output;
+  EXPECT_THAT(run.output, HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Bad, TfConfigOfTheEnvironment,
+    ::testing::Values(
+        BadEnvironment{"{\n  \"cluster\": {ps}}", "TF_CONFIG, line 2, column 15: "},
+        BadEnvironment{"{\"cluster\":{\"ps\":[\"a:1\"],\"worker\":[\"b:1\"]}}",
+                       "not which task of it this process is"},
+        BadEnvironment{"{\"cluster\":{\"ps\":[\"a:1\"],\"worker\":[\"b:1\"]},\"task\":"
+                       "{\"type\":\"worker\",\"index\":3}}",
+                       "TF_CONFIG, line 1, column 44: task worker:3 is not in the cluster"},
+        BadEnvironment{"{\"cluster\":{\"ps\":[\"a:1\"],\"worker\":[\"a:1\"]},\"task\":"
+                       "{\"type\":\"ps\",\"index\":0}}",
+                       "a:1 is the address of both ps:0 and worker:0"}));
+
+TEST(Config, AFileOfFlagsTrainsAndItsMistakesHaveAPlace) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path("job.toml")) << "steps = 3\nbatch = 8\n[set]\nhidden = 16\n";
+  const Finished good = run_paceline({"train", "mlp", "--config", folder.path("job.toml")});
+  EXPECT_EQ(good.status, 0) << good.output;
+  EXPECT_THAT(good.output, HasSubstr("3 global steps"));
+  std::ofstream(folder.path("bad.json")) << "{\n  \"stesp\": 3\n}\n";
+  const Finished bad = run_paceline({"train", "mlp", "--config", folder.path("bad.json")});
+  EXPECT_EQ(bad.status, 2) << bad.output;
+  EXPECT_THAT(bad.output, HasSubstr("bad.json, line 2, column 3: unknown key 'stesp'"));
+  EXPECT_THAT(bad.output, HasSubstr("did you mean 'steps'?"));
+}
 
 TEST(Version, NamesWhatABugReportNeeds) {
   const Finished run = run_paceline({"version"});

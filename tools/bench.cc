@@ -11,6 +11,7 @@
 #include "bench/step_rates.h"
 #include "bench/temporary_folder.h"
 #include "cluster/cluster_reader.h"
+#include "cluster/job_flags.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 #include "paceline/text.h"
@@ -125,7 +126,8 @@ CommandLine step_flags(const models::Model& model) {
 /// Nothing when only the help was asked for.
 std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& text) {
   const models::Model& model = models::find_model(arguments.front());
-  const auto values = parse(step_flags(model), {arguments.begin() + 1, arguments.end()});
+  const auto values =
+      parse_job(step_flags(model), {arguments.begin() + 1, arguments.end()}, nullptr);
   if (!values) return {};
   bench::StepCase one{&model, read_model_options(*values), read_cluster(*values), arguments};
   if (one.options.data.empty() && std::ranges::count(model.flags(), "data") > 0) {

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 
 #include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
+#include "cluster/job_flags.h"
 #include "cluster/program.h"
 #include "models/model.h"
 #include "paceline/error.h"
@@ -148,21 +150,30 @@ std::string models_text() {
   return text;
 }
 
+Program read_program(const Model& model, const CommandLine& line, const FlagValues& values) {
+  check_taken(model, line, values);
+  check_end(values);
+  const ModelOptions options = read_model_options(values);
+  Program program;
+  program.cluster = read_cluster(values);
+  program.run = read_run_options(values);
+  program.model = model.name();
+  program.work = [&model, options](const Cluster& cluster, const RunOptions& run) {
+    model.run(cluster, run, options);
+  };
+  model.check(program.cluster, program.run, options);
+  return program;
+}
+
 int train(const Model& model, const Arguments& arguments) {
   const CommandLine line = train_flags(model);
-  const std::optional<FlagValues> values = parse(line, {arguments.begin() + 1, arguments.end()});
+  const std::optional<FlagValues> values =
+      parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
   if (!values) return 0;
-  check_taken(model, line, *values);
-  check_end(*values);
-  const ModelOptions options = read_model_options(*values);
-  Program program{
-      read_cluster(*values),
-      read_run_options(*values),
-      std::string(model.name()),
-      {"train"},
-      [&](const Cluster& cluster, const RunOptions& run) { model.run(cluster, run, options); }};
+  Program program;
+  values->with_places([&] { program = read_program(model, line, *values); });
+  program.arguments = {"train"};
   program.arguments.insert(program.arguments.end(), arguments.begin(), arguments.end());
-  model.check(program.cluster, program.run, options);
   return run_role(program);
 }
 

@@ -48,8 +48,9 @@ struct DeviceChoice {
 
 /// Everything about a job that is not the model: from flags, complete with defaults.
 struct Cluster {
-  /// What this process is: the only one, the launcher of tasks on this machine, or a task.
-  enum class Role : std::uint8_t { kAlone, kLauncher, kTask };
+  /// What this process is: the only one, the launcher of tasks on this machine, a task, or an
+  /// evaluator: known to training operators, and no part of the cluster; it does nothing yet.
+  enum class Role : std::uint8_t { kAlone, kLauncher, kTask, kEvaluator };
   Role role = Role::kAlone;        // of this process
   ClusterSpec spec;                // empty when alone
   TaskId task;                     // worker:0 when alone
@@ -124,9 +125,9 @@ struct RunOptions {
 };
 
 /// The whole main function of a program that trains: reads the cluster and run flags of `argv`
-/// (--help lists them), and then, by them, launches the tasks on this machine, serves as a ps, or
-/// calls `work` as the only process or as a worker. Reports errors and returns the exit status:
-/// 0, 1 failed, 2 usage, 130 interrupted.
+/// (--help lists them), those of a --config file and $TF_CONFIG, and then, by them, launches the
+/// tasks on this machine, serves as a ps, or calls `work` as the only process or as a worker.
+/// Reports errors and returns the exit status: 0, 1 failed, 2 usage, 130 interrupted.
 int run_program(int argc, char** argv,
                 const std::function<void(const Cluster&, const RunOptions&)>& work);
 

@@ -93,6 +93,16 @@ ClusterSpec read_spec(const FlagValues& values) {
   return spec;
 }
 
+// "evaluator:0", as --task or --job-name say it; nothing when it is another job.
+std::optional<int> read_evaluator(const FlagValues& values) {
+  const std::string task = values.text("--task");
+  if (task.starts_with("evaluator:")) {
+    return read_flag("--task", [&] { return TaskId::parse("worker" + task.substr(9)).index; });
+  }
+  if (values.text("--job-name") != "evaluator") return std::nullopt;
+  return int(values.whole_number("--task-index", 0, kMostTasks).value_or(0));
+}
+
 TaskId read_named_task(const FlagValues& values) {
   check_apart(values, "--task", "--job-name", "both say which task this process is");
   check_apart(values, "--task", "--task-index", "both say which task this process is");
@@ -101,7 +111,7 @@ TaskId read_named_task(const FlagValues& values) {
   if (values.given("--task")) {
     return read_flag("--task", [&] { return TaskId::parse(values.text("--task")); });
   }
-  const std::string job = *values.choice("--job-name", {"ps", "worker"});
+  const std::string job = *values.choice("--job-name", {"ps", "worker", "evaluator"});
   return {job == "ps" ? TaskId::Job::kPs : TaskId::Job::kWorker,
           int(*values.whole_number("--task-index", 0, kMostTasks))};
 }
@@ -150,6 +160,11 @@ void read_task(const FlagValues& values, Cluster& cluster) {
         "(or --job-name and --task-index); --ps M --workers N start all tasks on this machine");
   }
   cluster.spec = read_spec(values);
+  if (const std::optional<int> evaluator = read_evaluator(values)) {
+    cluster.task.index = *evaluator;
+    cluster.role = Cluster::Role::kEvaluator;
+    return;
+  }
   cluster.task = read_named_task(values);
   check_task_exists(cluster);
   cluster.bind = read_bind(values, cluster);

@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "a:1 is the address of both ps:0 and worker:0"},
         BadLine{"--ps-hosts a:1 --worker-hosts b:1 --job-name ps", "--job-name needs --task-index"},
         BadLine{"--ps-hosts a:1 --worker-hosts b:1 --job-name wroker --task-index 0",
-                "--job-name wroker: must be one of ps, worker; did you mean 'worker'?"},
+                "--job-name wroker: must be one of ps, worker, evaluator; did you mean 'worker'?"},
         BadLine{"--ps-hosts a --worker-hosts b:1 --job-name ps --task-index 0",
                 "--ps-hosts: address 'a' has no port"},
         BadLine{"--bind 0.0.0.0", "--bind needs --cluster"},

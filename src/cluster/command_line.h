@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
+#include "paceline/error.h"
 
 namespace paceline {
 
@@ -21,6 +22,13 @@ struct Flag {
   std::string group;     // heading in --help; empty: not shown
   bool repeats = false;  // every value counts; else the last one
   int values = 1;        // how many it takes at once
+};
+
+/// A flag that was given elsewhere than on the command line.
+struct GivenFlag {
+  std::string name;                 // "--steps"
+  std::vector<std::string> values;  // a switch has one, empty
+  std::string place;                // "job.toml, line 3, column 1": for errors
 };
 
 /// What was given, as text; the readers refuse what cannot be. All throw kUsage that names the flag
@@ -42,9 +50,23 @@ class FlagValues {
                                     const std::vector<std::string>& allowed) const;
 
   void add(const std::string& flag, const std::string& value) { values_[flag].push_back(value); }
+  void add(const GivenFlag& flag);
+  /// Calls `read`; what it refuses says where each flag that it names was given, if elsewhere than
+  /// on the command line.
+  template <typename Read>
+  auto with_places(Read&& read) const {
+    try {
+      return read();
+    } catch (const Error& error) {
+      throw_with_places(error);
+    }
+  }
 
  private:
+  [[noreturn]] void throw_with_places(const Error& error) const;
+
   std::map<std::string, std::vector<std::string>> values_;
+  std::map<std::string, std::string> places_;
 };
 
 struct CommandLine {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -20,10 +22,36 @@ std::optional<Number> number_of(const std::string& text) {
   return number;
 }
 
+// "--task" is not named by "--task-index 3: …".
+bool names(std::string_view message, std::string_view flag) {
+  for (std::size_t at = message.find(flag); at != message.npos; at = message.find(flag, at + 1)) {
+    const std::size_t end = at + flag.size();
+    const bool longer = end < message.size() &&
+                        (std::isalnum(int(std::uint8_t(message[end]))) != 0 || message[end] == '-');
+    if (!longer) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void refuse_flag(const std::string& flag, const std::string& value, const std::string& why) {
   throw Error(ErrorCode::kUsage, fmt::format("{} {}: {}", flag, value, why));
+}
+
+void FlagValues::add(const GivenFlag& flag) {
+  values_[flag.name] = flag.values;
+  places_[flag.name] = flag.place;
+}
+
+void FlagValues::throw_with_places(const Error& error) const {
+  std::string message = error.what();
+  for (const auto& [flag, place] : places_) {
+    if (error.code() == ErrorCode::kUsage && names(message, flag)) {
+      message += fmt::format(" ({} is from {})", flag, place);
+    }
+  }
+  throw Error(error.code(), message);
 }
 
 std::string FlagValues::text(const std::string& flag) const {

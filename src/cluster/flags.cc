@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
 namespace paceline {
 
 namespace {
@@ -13,7 +17,50 @@ const char* const kDevice = "Device";
 const char* const kRun = "Run";
 const char* const kOut = "What a run leaves";
 
+using Names = std::vector<std::string_view>;
+
+// Ways to say one thing. A cluster is given by one of the first three; the task by one of two.
+const Names kLocal = {"--ps", "--workers", "--on-failure"};
+const Names kSpec = {"--cluster"};
+const Names kHosts = {"--ps-hosts", "--worker-hosts"};
+const Names kTask = {"--task", "--bind"};
+const Names kJob = {"--job-name", "--task-index", "--bind"};
+
+struct Displacement {
+  Names given, drops;
+};
+
+Names joined(std::initializer_list<Names> lists) {
+  Names all;
+  for (const Names& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+std::vector<Displacement> displacements() {
+  return {{{"--ps", "--workers"}, joined({kSpec, kHosts, kTask, kJob})},
+          {kSpec, joined({kLocal, kHosts})},
+          {kHosts, joined({kLocal, kSpec})},
+          {{"--task"}, joined({kLocal, {"--job-name", "--task-index"}})},
+          {{"--job-name", "--task-index"}, joined({kLocal, {"--task"}})},
+          {{"--steps"}, {"--seconds", "--epochs"}},
+          {{"--seconds"}, {"--steps", "--epochs"}},
+          {{"--epochs"}, {"--steps", "--seconds"}},
+          {{"--resume"}, {"--overwrite"}},
+          {{"--overwrite"}, {"--resume"}},
+          {{"--sim-step-ms"}, {"--sim-gflops"}},
+          {{"--sim-gflops"}, {"--sim-step-ms"}}};
+}
+
 }  // namespace
+
+bool displaced(const FlagValues& given, const std::string& flag) {
+  if (given.given(flag)) return true;
+  const auto is_given = [&](std::string_view name) { return given.given(std::string(name)); };
+  return std::ranges::any_of(displacements(), [&](const Displacement& one) {
+    return std::ranges::any_of(one.given, is_given) &&
+           std::ranges::find(one.drops, flag) != one.drops.end();
+  });
+}
 
 std::vector<Flag> cluster_flags() {
   return {
@@ -22,7 +69,8 @@ std::vector<Flag> cluster_flags() {
       {"--on-failure", "stop|continue",
        "When a task fails: end the others (stop), or let them go on", kHere},
       {"--cluster", "SPEC", "All tasks' addresses: 'ps=a:1,b:1;worker=c:1,d:1'", kProcesses},
-      {"--task", "JOB:I", "Which task this process is: ps:0, worker:1; worker:0 is the chief",
+      {"--task", "JOB:I",
+       "Which task this process is: ps:0, worker:1; worker:0 is the chief; else $TF_CONFIG says",
        kProcesses},
       {"--ps-hosts", "LIST", "The same in the words of TensorFlow: a:1,b:1", kProcesses},
       {"--worker-hosts", "LIST", "And the workers: c:1,d:1", kProcesses},
@@ -55,6 +103,8 @@ std::vector<Flag> run_flags() {
   return {
       {"--steps", "N", "End at this global step, the steps of all workers added up", kRun},
       {"--seconds", "S", "End after this time, counted from when every worker is warm", kRun},
+      {"--config", "FILE",
+       "More flags from a .json or .toml file; those given here count before the file's", kRun},
       {"--seed", "S", "Where random numbers start (default 1)", kRun},
       {"--no-fused-update", "",
        "Alone: update a weight after its gradient is whole, not while it is computed", kRun},

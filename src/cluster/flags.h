@@ -11,6 +11,9 @@ namespace paceline {
 
 std::vector<Flag> cluster_flags();
 std::vector<Flag> run_flags();
+/// Whether what was given says the same as, or the opposite of, `flag`: then a file's `flag` does
+/// not count.
+bool displaced(const FlagValues& given, const std::string& flag);
 /// The end of --help: what to type, by example; `command` is the program with its model.
 std::string cluster_examples(const std::string& command);
 

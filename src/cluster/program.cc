@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -11,6 +12,7 @@
 #include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
 #include "cluster/interrupt.h"
+#include "cluster/job_flags.h"
 #include "cluster/launcher.h"
 #include "cluster/ps_task.h"
 #include "cluster/report.h"
@@ -68,6 +70,13 @@ int run_role(const Program& program) {
     options.stop_on_failure = program.cluster.stop_on_failure;
     return launch(program.cluster, run, {"/proc/self/exe", program.arguments}, options);
   }
+  if (program.cluster.role == Cluster::Role::kEvaluator) {
+    fmt::print(
+        "evaluator:{}: workers evaluate; a task that only evaluates is not there yet, so this "
+        "one has nothing to do and ends\n",
+        program.cluster.task.index);
+    return 0;
+  }
   Interrupt interrupt;
   run.interrupt = &interrupt;
   try {
@@ -107,9 +116,11 @@ int run_program(int argc, char** argv,
     const std::vector<Flag> cluster = cluster_flags();
     line.flags.insert(line.flags.end(), cluster.begin(), cluster.end());
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    const std::optional<FlagValues> values = parse(line, arguments);
+    const std::optional<FlagValues> values = parse_job(line, arguments, std::getenv("TF_CONFIG"));
     if (!values) return 0;
-    return run_role({read_cluster(*values), read_run_options(*values), "", arguments, work});
+    return values->with_places([&] {
+      return run_role({read_cluster(*values), read_run_options(*values), "", arguments, work});
+    });
   });
 }
 
