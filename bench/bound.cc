@@ -38,8 +38,10 @@ PlanRequest request_of(const models::StepGraph& step) {
 void add_use(StepWork& work, const VariableSpec& spec, const PlanBinding::Use& use) {
   const double touched = touched_bytes(spec, use);
   work.link_bytes_in += touched;
+  work.bytes_in[std::size_t(use.variable)] += touched;
   if (!use.updated) return;
   work.link_bytes_out += touched;
+  work.bytes_out[std::size_t(use.variable)] += touched;
   work.gradients += touched;
   const double average = spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read and written
   work.rule_bytes +=
@@ -66,9 +68,12 @@ StepWork step_work(const models::StepGraph& step, const RewriteOptions& rewrite)
   const std::unique_ptr<Device> device = make_device({.kind = "naive"}, clock);
   PlanRequest request = request_of(step);
   request.rewrite = rewrite;
-  const std::vector<VariableSpec> specs = variable_specs({&request.graph, 1}, request.training);
-  const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
   StepWork work;
+  work.specs = variable_specs({&request.graph, 1}, request.training);
+  const std::vector<VariableSpec>& specs = work.specs;
+  work.bytes_in.resize(specs.size());
+  work.bytes_out.resize(specs.size());
+  const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
   for (const Plan::KernelUse& use : plan->kernels)
     work.ops.push_back(use.node->op().cost(*use.node));
   for (const PlanBinding::Use& use : plan->binding.uses) {

@@ -16,6 +16,8 @@ struct StepWork {
   double rule_bytes = 0;      // variables, slots and gradients that updates read and write
   double link_bytes_in = 0;   // values that a worker needs anew in each step
   double link_bytes_out = 0;  // its contributions
+  std::vector<VariableSpec> specs;
+  std::vector<double> bytes_in, bytes_out;  // of link_bytes, by variable
   // Bytes that one process holds.
   double variables = 0, slots = 0, gradients = 0, activations = 0;
 

@@ -10,6 +10,7 @@
 #include "cluster/program.h"
 #include "models/model.h"
 #include "paceline/error.h"
+#include "tools/dry_run.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 
@@ -166,12 +167,20 @@ Program read_program(const Model& model, const CommandLine& line, const FlagValu
 }
 
 int train(const Model& model, const Arguments& arguments) {
-  const CommandLine line = train_flags(model);
+  CommandLine line = train_flags(model);
+  line.flags.push_back({"--dry-run", "",
+                        "Print the cluster, where each variable would be and what a step computes "
+                        "and sends; start nothing",
+                        "Run"});
   const std::optional<FlagValues> values =
       parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
   if (!values) return 0;
   Program program;
   values->with_places([&] { program = read_program(model, line, *values); });
+  if (values->given("--dry-run")) {
+    fmt::print("{}", dry_run_text(model, read_model_options(*values), program.cluster));
+    return 0;
+  }
   program.arguments = {"train"};
   program.arguments.insert(program.arguments.end(), arguments.begin(), arguments.end());
   return run_role(program);

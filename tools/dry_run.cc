@@ -1,0 +1,204 @@
+#include "tools/dry_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <thread>
+
+#include "base/grouped_digits.h"
+#include "bench/bound.h"
+#include "cluster/launcher.h"
+#include "params/placement.h"
+
+namespace paceline {
+namespace {
+
+using Specs = std::vector<VariableSpec>;
+
+// "75.5 MB", "14.5 GFLOP"
+std::string amount(double number, std::string_view unit) {
+  constexpr std::string_view kPrefixes[] = {"", "k", "M", "G", "T", "P"};
+  std::size_t prefix = 0;
+  for (; number >= 999.5 && prefix + 1 < std::size(kPrefixes); ++prefix) number /= 1000;
+  return fmt::format("{:.{}f} {}{}", number, prefix == 0 || number >= 99.95 ? 0 : 1,
+                     kPrefixes[prefix], unit);
+}
+
+std::string bytes(double number) { return amount(number, "B"); }
+
+int cores() { return int(std::max(1U, std::thread::hardware_concurrency())); }
+
+std::string threads_text(const Cluster& cluster) {
+  const int threads = cluster.threads > 0 ? cluster.threads : cores();
+  return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
+}
+
+// The ports of tasks on this machine are chosen when they are started.
+std::string local_cluster_text(Cluster cluster) {
+  const std::string address = "127.0.0.1:free";
+  cluster.spec.ps.assign(std::size_t(cluster.local_ps), address);
+  cluster.spec.workers.assign(std::size_t(cluster.local_workers), address);
+  return announcement(cluster, cores());
+}
+
+std::string task_lines(const Cluster& cluster, TaskId::Job job) {
+  const bool ps = job == TaskId::Job::kPs;
+  std::string text;
+  int index = 0;
+  for (const std::string& address : ps ? cluster.spec.ps : cluster.spec.workers) {
+    const TaskId task{job, index++};
+    const bool here = cluster.role == Cluster::Role::kTask && task == cluster.task;
+    const std::string device =
+        here && !ps ? ", device " + device_of(cluster, task) + ", " + threads_text(cluster) : "";
+    text += fmt::format("  {:<10}{}{}{}\n", task.str(), address, here ? "  this task" : "", device);
+  }
+  return text;
+}
+
+std::string cluster_text(const Cluster& cluster) {
+  if (cluster.role == Cluster::Role::kAlone) {
+    return fmt::format("Alone: one process, device {}, {}\n", device_of(cluster, cluster.task),
+                       threads_text(cluster));
+  }
+  if (cluster.role == Cluster::Role::kLauncher) return local_cluster_text(cluster);
+  return fmt::format("{} ps + {} worker{}, each a process of its own\n", cluster.spec.ps.size(),
+                     cluster.spec.workers.size(), cluster.spec.workers.size() == 1 ? "" : "s") +
+         task_lines(cluster, TaskId::Job::kPs) + task_lines(cluster, TaskId::Job::kWorker);
+}
+
+int ps_count(const Cluster& cluster) {
+  return cluster.role == Cluster::Role::kLauncher ? cluster.local_ps : int(cluster.spec.ps.size());
+}
+
+double value_bytes(const VariableSpec& spec) {
+  return double(row_count(spec)) * double(row_bytes(spec));
+}
+
+// Of the rows [first, first + rows).
+double slot_bytes(const VariableSpec& spec, double rows) {
+  double sum = 0;
+  for (const SlotSpec& slot : slots_of(spec)) {
+    sum += slot.scalar ? double(kScalarSlotBytes) : rows * double(row_bytes(spec));
+  }
+  return sum;
+}
+
+/// The job's variables, with the work of each kind of step.
+class Job {
+ public:
+  Job(const models::Model& model, const models::ModelOptions& options, const Cluster& cluster)
+      : cluster_(cluster), steps_(model.step_graphs(options)) {
+    RewriteOptions rewrite;
+    rewrite.bfloat16_products = cluster.precision == DType::kBFloat16;
+    for (const models::StepGraph& step : steps_) {
+      work_.push_back(bench::step_work(step, rewrite));
+      for (const VariableSpec& spec : work_.back().specs) {
+        if (std::ranges::find(specs_, spec.name, &VariableSpec::name) == specs_.end()) {
+          specs_.push_back(spec);
+        }
+      }
+    }
+    if (cluster.distributed()) pieces_ = place_variables(specs_, ps_count(cluster));
+  }
+
+  std::string parameters() const {
+    std::int64_t elements = 0;
+    double values = 0, slots = 0;
+    std::set<std::string_view> rules;
+    for (const VariableSpec& spec : specs_) {
+      elements += spec.shape.elements();
+      values += value_bytes(spec);
+      slots += slot_bytes(spec, double(row_count(spec)));
+      if (spec.trained && work_.front().link_bytes_out > 0) rules.insert(spec.rule.name());
+    }
+    return fmt::format("{} parameters in {} variable{}: {}, slots {}{}\n", grouped_digits(elements),
+                       specs_.size(), specs_.size() == 1 ? "" : "s", bytes(values), bytes(slots),
+                       rules.empty() ? "" : fmt::format(" ({})", fmt::join(rules, ", ")));
+  }
+
+  std::string placement() const {
+    if (!cluster_.distributed()) return "All variables are in this process.\n";
+    std::string text;
+    for (int ps = 0; ps < ps_count(cluster_); ++ps) {
+      double values = 0, slots = 0;
+      for (const Piece& piece : pieces_) {
+        if (piece.ps != ps) continue;
+        const VariableSpec& spec = specs_[std::size_t(piece.variable)];
+        values += double(piece_bytes(spec, piece));
+        slots += slot_bytes(spec, double(piece.rows));
+      }
+      text += fmt::format("ps:{} keeps {}, slots {}\n", ps, bytes(values), bytes(slots));
+    }
+    return text + placement_text(specs_, pieces_);
+  }
+
+  std::string steps() const {
+    std::string text;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const std::string& section = steps_[i].section;
+      text += fmt::format("A step of one worker{}:\n", section.empty() ? "" : ", " + section);
+      text += work_text(work_[i]);
+      if (cluster_.distributed()) text += link_text(work_[i]);
+    }
+    return text;
+  }
+
+ private:
+  static std::string work_text(const bench::StepWork& work) {
+    double op_bytes = 0;
+    for (const Cost& cost : work.ops) op_bytes += cost.bytes;
+    std::string text =
+        fmt::format("  {} in {} op{}, which read and write {}\n", amount(work.flops(), "FLOP"),
+                    work.ops.size(), work.ops.size() == 1 ? "" : "s", bytes(op_bytes));
+    if (work.rule_bytes > 0) {
+      text += fmt::format("  its update reads and writes {}\n", bytes(work.rule_bytes));
+    }
+    return text + fmt::format("  memory: activations {}, gradients {}\n", bytes(work.activations),
+                              bytes(work.gradients));
+  }
+
+  // Rows of a split sparse variable are taken to be anywhere in it.
+  std::string link_text(const bench::StepWork& work) const {
+    std::vector<double> in(std::size_t(ps_count(cluster_))), out(in);
+    for (const Piece& piece : pieces_) {
+      const VariableSpec& spec = specs_[std::size_t(piece.variable)];
+      const auto own = std::ranges::find(work.specs, spec.name, &VariableSpec::name);
+      if (own == work.specs.end()) continue;
+      const auto v = std::size_t(own - work.specs.begin());
+      const double part = double(piece.rows) / double(row_count(spec));
+      in[std::size_t(piece.ps)] += part * work.bytes_in[v];
+      out[std::size_t(piece.ps)] += part * work.bytes_out[v];
+    }
+    const bool shared = cluster_.role == Cluster::Role::kLauncher && cluster_.link != "tcp";
+    std::string text = fmt::format(
+        "  on links: {} of values come, {} of contributions go{}\n", bytes(work.link_bytes_in),
+        bytes(work.link_bytes_out),
+        shared ? "; on one host most of it is read where it lies, in shared memory" : "");
+    for (std::size_t ps = 0; ps < in.size(); ++ps) {
+      text += fmt::format("    ps:{}: {} and {}\n", ps, bytes(in[ps]), bytes(out[ps]));
+    }
+    return text;
+  }
+
+  const Cluster& cluster_;
+  const std::vector<models::StepGraph> steps_;
+  std::vector<bench::StepWork> work_;  // by step
+  Specs specs_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+std::string dry_run_text(const models::Model& model, const models::ModelOptions& options,
+                         const Cluster& cluster) {
+  const Job job(model, options, cluster);
+  return fmt::format("Dry run of {}: nothing is started.\n", model.name()) + cluster_text(cluster) +
+         fmt::format("strategy {}, link {}\n", cluster.strategy,
+                     cluster.distributed() ? cluster.link : "none") +
+         job.parameters() + job.placement() + job.steps();
+}
+
+}  // namespace paceline
