@@ -1,0 +1,63 @@
+// phase_task PHASE [flags of a cluster]: a task that goes as far as PHASE (initialising or
+// leaving), says so, and stays there until the job ends or a peer is lost. For the tests of faults.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+
+#include "paceline/error.h"
+#include "params/server_store.h"
+
+namespace paceline {
+namespace {
+
+std::vector<VariableSpec> one_variable() {
+  VariableSpec variable;
+  variable.name = "w";
+  variable.shape = {8, 8};
+  return {variable};
+}
+
+void say(const std::string& line) {
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void stay(ServerStore& store, const std::string& phase) {
+  say("in phase " + phase);
+  store.wait_all_done(Deadline::after(std::chrono::minutes(5)));
+}
+
+void work(const std::string& phase, const Cluster& cluster) {
+  ServerStoreOptions options;
+  options.spec = cluster.spec;
+  options.task = cluster.task;
+  options.cluster_id = cluster.cluster_id;
+  options.link = cluster.link;
+  options.say = say;
+  const auto store = ServerStore::join(options, one_variable());
+  // The chief alone could go on: it stays before it initialises.
+  if (phase == "initialising" && cluster.is_chief()) return stay(*store, phase);
+  if (phase == "initialising") {
+    say("in phase initialising");
+    return store->wait_initialised();
+  }
+  if (cluster.is_chief()) {
+    store->write({{{.variable = 0, .value = Tensor(DType::kFloat32, {8, 8}), .slots = {}}}}, 0);
+  }
+  store->wait_initialised();
+  // The chief is done, and waits for the others, which never are.
+  if (cluster.is_chief()) store->set_done();
+  stay(*store, phase);
+}
+
+}  // namespace
+}  // namespace paceline
+
+int main(int argc, char** argv) {
+  const std::string phase = argc > 1 ? argv[1] : "";
+  return paceline::run_program(argc - 1, argv + 1,
+                               [&](const paceline::Cluster& cluster, const paceline::RunOptions&) {
+                                 paceline::work(phase, cluster);
+                               });
+}
