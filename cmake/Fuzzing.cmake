@@ -8,23 +8,25 @@ function(add_fuzzed_room room)
   if(TARGET fuzzed_${room})
     return()
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${room}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "(_test\\.cc|/testing/[^/]*)$")
   add_library(fuzzed_${room} OBJECT ${sources})
   target_include_directories(fuzzed_${room} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                    ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(fuzzed_${room} PUBLIC fmt::fmt nlohmann_json::nlohmann_json)
+  target_link_libraries(fuzzed_${room} PUBLIC fmt::fmt nlohmann_json::nlohmann_json asio::asio)
 endfunction()
 
-# add_fuzzer(NAME ROOM…): tests/fuzz/NAME_target.cc over these rooms, and no others: they are built
-# with sanitizers, which takes long.
+# add_fuzzer(NAME ROOM… [FILES …]): tests/fuzz/NAME_target.cc over these rooms and files of src/, and
+# no others: they are built with sanitizers, which takes long.
 function(add_fuzzer name)
+  cmake_parse_arguments(FUZZER "" "" "FILES" ${ARGN})
+  list(TRANSFORM FUZZER_FILES PREPEND ${PROJECT_SOURCE_DIR}/src/)
   add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/libfuzzer_main.cc
-                              ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_target.cc)
+                              ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_target.cc ${FUZZER_FILES})
   target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(fuzz_${name} PRIVATE PACELINE_FUZZ_TARGET=fuzz_${name})
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
-  foreach(room ${ARGN})
+  foreach(room ${FUZZER_UNPARSED_ARGUMENTS})
     add_fuzzed_room(${room})
     target_link_libraries(fuzz_${name} PRIVATE fuzzed_${room})
   endforeach()
@@ -34,3 +36,10 @@ add_fuzzer(safetensors base checkpoint)
 add_fuzzer(checkpoint_index base checkpoint)
 add_fuzzer(event_file base checkpoint summary)
 add_fuzzer(event base checkpoint summary)
+add_fuzzer(config base FILES cluster/config_file.cc cluster/config_json.cc cluster/config_toml.cc
+                             cluster/config_value.cc cluster/flag_values.cc)
+add_fuzzer(tf_config base FILES cluster/config_json.cc cluster/config_value.cc cluster/tf_config.cc)
+add_fuzzer(preamble base net)
+add_fuzzer(frames base net)
+add_fuzzer(messages base graph FILES params/message.cc params/placement.cc params/variable_wire.cc
+                                     params/wire.cc)

@@ -17,6 +17,11 @@ void fuzz_safetensors(Bytes bytes);       // a file's bytes
 void fuzz_checkpoint_index(Bytes bytes);  // an index.json
 void fuzz_event_file(Bytes bytes);        // a file's bytes
 void fuzz_event(Bytes bytes);             // a record's data: libFuzzer finds no checksums
+void fuzz_config(Bytes bytes);            // the file of --config, as JSON and as TOML
+void fuzz_tf_config(Bytes bytes);         // $TF_CONFIG
+void fuzz_preamble(Bytes bytes);          // the first bytes of a socket; an offer
+void fuzz_frames(Bytes bytes);            // all that a socket brings
+void fuzz_messages(Bytes bytes);          // a message's type and payload
 
 struct FuzzTarget {
   std::string_view name;  // of its folder in corpus/ too
@@ -25,10 +30,11 @@ struct FuzzTarget {
 
 /// All of them; cmake/Fuzzing.cmake has the same names.
 constexpr FuzzTarget kFuzzTargets[] = {
-    {"safetensors", fuzz_safetensors},
-    {"checkpoint_index", fuzz_checkpoint_index},
-    {"event_file", fuzz_event_file},
-    {"event", fuzz_event},
+    {"safetensors", fuzz_safetensors}, {"checkpoint_index", fuzz_checkpoint_index},
+    {"event_file", fuzz_event_file},   {"event", fuzz_event},
+    {"config", fuzz_config},           {"tf_config", fuzz_tf_config},
+    {"preamble", fuzz_preamble},       {"frames", fuzz_frames},
+    {"messages", fuzz_messages},
 };
 
 }  // namespace paceline::testing

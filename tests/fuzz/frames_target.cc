@@ -1,0 +1,67 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "net/tcp/frame_reader.h"
+#include "tests/fuzz/targets.h"
+
+namespace paceline::testing {
+namespace {
+
+/// Takes every frame up to the size of a hello, as a ps does before it knows who is there.
+class Listener : public Receiver {
+ public:
+  std::span<std::byte> place_payload(const FrameHeader& header) override {
+    if (header.payload_bytes > kMaxHelloBytes) throw Error(ErrorCode::kDataLoss, "too long");
+    payload_.resize(header.payload_bytes);
+    return payload_;
+  }
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
+    if (payload.size() != header.payload_bytes) __builtin_trap();
+    taken += kFrameHeaderBytes + payload.size();
+  }
+  void on_closed(const Error&) override {}
+
+  std::size_t taken = 0;
+
+ private:
+  std::vector<std::byte> payload_;
+};
+
+/// What a peer has written before it closed. Fits a pipe's buffer.
+class ClosedPipe {
+ public:
+  explicit ClosedPipe(Bytes bytes) {
+    if (pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) __builtin_trap();
+    if (write(ends_[1], bytes.data(), bytes.size()) != ssize_t(bytes.size())) __builtin_trap();
+    close(ends_[1]);
+  }
+  ~ClosedPipe() { close(ends_[0]); }
+  ClosedPipe(const ClosedPipe&) = delete;
+  ClosedPipe& operator=(const ClosedPipe&) = delete;
+  int fd() const { return ends_[0]; }
+
+ private:
+  int ends_[2];
+};
+
+}  // namespace
+
+void fuzz_frames(Bytes bytes) {
+  bytes = bytes.first(std::min<std::size_t>(bytes.size(), 32768));
+  const ClosedPipe peer(bytes);
+  TrafficMeter meter;
+  FrameReader reader(meter);
+  Listener listener;
+  try {
+    while (reader.turn(peer.fd(), listener) != FrameReader::Outcome::kClosed) {
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDataLoss) throw;
+  }
+  if (listener.taken > bytes.size()) __builtin_trap();
+}
+
+}  // namespace paceline::testing
