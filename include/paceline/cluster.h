@@ -104,7 +104,11 @@ struct RunOptions {
   std::optional<std::int64_t> steps;  // global steps, absolute
   std::optional<double> seconds;      // of training, counted from when every worker is warm
   std::string report;                 // JSON file; empty: none
-  bool quiet = false;                 // errors only
+  /// A trace for Perfetto of what each task did in some of its own steps (docs/timeline.md); empty:
+  /// none.
+  std::string timeline;
+  std::int64_t timeline_first = 10, timeline_end = 30;  // those steps, counted from 0; end excluded
+  bool quiet = false;                                   // errors only
   /// The folder of what the run leaves: checkpoints/, summaries/TASK/, timeline/, report.json.
   /// Empty: nothing is left.
   std::string out;

@@ -247,21 +247,40 @@ std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
 }
 
 // Found now, not after hours of training.
-void check_report_path(const std::string& path) {
+void check_new_file(const std::string& flag, const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
   if (!std::filesystem::is_directory(folder)) {
-    refuse_flag("--report", path, fmt::format("there is no folder {}", folder.string()));
+    refuse_flag(flag, path, fmt::format("there is no folder {}", folder.string()));
   }
-  if (std::filesystem::is_directory(path)) refuse_flag("--report", path, "is a folder, not a file");
+  if (std::filesystem::is_directory(path)) refuse_flag(flag, path, "is a folder, not a file");
   if (access(folder.c_str(), W_OK) != 0) {
-    refuse_flag("--report", path, fmt::format("folder {} cannot be written to", folder.string()));
+    refuse_flag(flag, path, fmt::format("folder {} cannot be written to", folder.string()));
+  }
+}
+
+void read_timeline(const FlagValues& values, RunOptions& run) {
+  if (!values.given("--out")) {
+    check_together(values, "--timeline-steps", "--timeline", "the file that shows them");
+  }
+  run.timeline = values.text("--timeline");
+  if (values.given("--timeline")) check_new_file("--timeline", run.timeline);
+  if (!values.given("--timeline-steps")) return;
+  const std::string text = values.text("--timeline-steps");
+  const char* const end = text.data() + text.size();
+  const auto [colon, no_first] = std::from_chars(text.data(), end, run.timeline_first);
+  const bool colon_there = no_first == std::errc() && colon != end && *colon == ':';
+  const auto [last, no_end] = std::from_chars(colon_there ? colon + 1 : end, end, run.timeline_end);
+  if (no_end != std::errc() || last != end || run.timeline_first < 0 ||
+      run.timeline_end <= run.timeline_first) {
+    refuse_flag("--timeline-steps", text,
+                "must be the first step and the one after the last, such as 10:30");
   }
 }
 
 void read_what_is_left(const FlagValues& values, RunOptions& run) {
   run.report = values.text("--report");
-  if (values.given("--report")) check_report_path(run.report);
+  if (values.given("--report")) check_new_file("--report", run.report);
   run.out = values.text("--out");
   if (values.given("--out") && run.out.empty()) refuse_flag("--out", "''", "must be a folder");
   for (const char* flag : {"--resume", "--overwrite", "--save-every", "--keep"}) {
@@ -321,6 +340,7 @@ RunOptions read_run_options(const FlagValues& values) {
   run.seconds = values.positive_number("--seconds");
   run.seed = std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1));
   read_what_is_left(values, run);
+  read_timeline(values, run);
   run.fused_update = !values.given("--no-fused-update");
   run.quiet = values.given("--quiet");
   return run;

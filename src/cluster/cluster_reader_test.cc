@@ -69,6 +69,16 @@ TEST(Flags, WhatARunLeaves) {
   EXPECT_EQ(read("--out d --save-every 1.5s").run.save_every.seconds, 1.5);
 }
 
+TEST(Flags, TimelineOfSomeSteps) {
+  EXPECT_EQ(read("").run.timeline, "");
+  const RunOptions run = read("--timeline t.json").run;
+  EXPECT_EQ(run.timeline, "t.json");
+  EXPECT_EQ(run.timeline_first, 10);
+  EXPECT_EQ(run.timeline_end, 30);
+  EXPECT_EQ(read("--timeline t --timeline-steps 0:5").run.timeline_first, 0);
+  EXPECT_EQ(read("--timeline t --timeline-steps 0:5").run.timeline_end, 5);
+}
+
 TEST(Flags, PsAndWorkersLaunch) {
   const Parsed parsed =
       read("--ps 2 --workers=3 --steps 100 --on-failure continue --seed 7 --quiet");
@@ -226,14 +236,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--resume", "--resume needs --out"},
         BadLine{"--overwrite", "--overwrite needs --out"},
         BadLine{"--save-every 10", "--save-every needs --out"},
-        BadLine{"--keep 2", "--keep needs --out"},
-        BadLine{"--out _", "--out '': must be a folder"},
+        BadLine{"--keep 2", "--keep needs --out"}, BadLine{"--out _", "--out '': must be a folder"},
         BadLine{"--out d --resume --overwrite", "--resume and --overwrite cannot both be given"},
         BadLine{"--out d --save-every 0", "--save-every 0: must be steps (100) or seconds (60s)"},
         BadLine{"--out d --save-every 10m", "--save-every 10m: must be"},
         BadLine{"--out d --save-every nans", "--save-every nans: must be"},
         BadLine{"--out d --keep 0", "--keep 0: must be a whole number from 1"},
         BadLine{"--init-only w", "--init-only needs --init-from"},
+        BadLine{"--timeline /nonexistent/t.json",
+                "--timeline /nonexistent/t.json: there is no folder /nonexistent"},
+        BadLine{"--timeline-steps 1:2", "--timeline-steps needs --timeline"},
+        BadLine{"--timeline t --timeline-steps 2", "--timeline-steps 2: must be the first step"},
+        BadLine{"--timeline t --timeline-steps 2:2", "--timeline-steps 2:2: must be"},
+        BadLine{"--timeline t --timeline-steps -1:2", "--timeline-steps -1:2: must be"},
+        BadLine{"--timeline t --timeline-steps 1:2x", "--timeline-steps 1:2x: must be"},
         BadLine{"--treads 2", "unknown flag --treads; did you mean '--threads'?"},
         BadLine{"--task_indx=2", "unknown flag --task-indx; did you mean '--task-index'?"},
         BadLine{"--quiet=3", "--quiet takes no value"}, BadLine{"--threads", "--threads needs T"},

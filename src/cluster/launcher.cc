@@ -14,6 +14,7 @@
 #include "cluster/interrupt.h"
 #include "cluster/run_folder.h"
 #include "paceline/error.h"
+#include "trace/timeline_file.h"
 
 namespace paceline {
 
@@ -37,6 +38,9 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   std::string report_of(const std::string& task) const { return path_ / (task + ".json"); }
+  std::string timeline_of(const std::string& task) const {
+    return path_ / (task + ".timeline.json");
+  }
 
  private:
   std::filesystem::path path_;
@@ -101,6 +105,13 @@ std::string steps_text(const Report& merged, int workers) {
   std::string text = grouped_digits(complete ? sum : std::max(sum, counted)) + " global steps";
   if (complete && workers > 1) text += fmt::format(" ({})", fmt::join(parts, " + "));
   return text + "\n";
+}
+
+void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
+                           const TemporaryFolder& folder) {
+  std::vector<std::string> parts;
+  for (const TaskId& task : tasks) parts.push_back(folder.timeline_of(task.str()));
+  merge_timelines(parts, path);
 }
 
 void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error) {
@@ -179,6 +190,10 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
     TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs};
     const auto more = task_arguments(cluster, task, cores, folder.report_of(task.str()));
     command.arguments.insert(command.arguments.end(), more.begin(), more.end());
+    if (!run.timeline.empty()) {
+      command.arguments.insert(command.arguments.end(),
+                               {"--timeline", folder.timeline_of(task.str())});
+    }
     group.start(command, padded_prefix(tasks, task));
   }
   const TaskGroupResult result = group.run();
@@ -189,6 +204,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   Report merged = merge(read_reports(tasks, folder));
   merged.error = error;
   write_reports(asked, run, merged);
+  if (!run.timeline.empty()) write_timeline_of_all(run.timeline, tasks, folder);
   print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;

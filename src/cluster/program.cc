@@ -64,6 +64,7 @@ int run_role(const Program& program) {
     std::filesystem::remove(file);
   }
   RunOptions run = program.run;
+  run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;

@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "cluster/interrupt.h"
 #include "cluster/report.h"
 #include "paceline/error.h"
 #include "params/server.h"
+#include "trace/timeline_file.h"
 
 namespace paceline {
 
 namespace {
 
-ServerOptions server_options(const Cluster& cluster, const RunOptions& run) {
+ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Timeline* timeline) {
   ServerOptions options;
   options.spec = cluster.spec;
   options.task = cluster.task;
@@ -22,6 +25,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run) {
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));
   options.threads = cluster.threads;
   options.last_step = run.steps.value_or(0);
+  options.timeline = timeline;
   if (run.interrupt != nullptr) options.stop_fd = run.interrupt->fd();
   if (cluster.show_placement) {
     options.placed = [](const std::string& text) { fmt::print("{}", text); };
@@ -53,11 +57,14 @@ Report report_of(const ServerSummary& summary, const Cluster& cluster, const std
 
 void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model) {
   ServerSummary summary;
+  std::optional<Timeline> timeline;
+  if (!run.timeline.empty()) timeline.emplace(run.timeline_first, run.timeline_end);
   const auto leave_report = [&] {
     if (!run.report.empty()) write_report(run.report, report_of(summary, cluster, model));
+    if (timeline) write_timeline(run.timeline, *timeline, cluster.task.str());
   };
   try {
-    serve(server_options(cluster, run), &summary);
+    serve(server_options(cluster, run, timeline ? &*timeline : nullptr), &summary);
   } catch (const Error&) {
     leave_report();
     throw;

@@ -69,7 +69,8 @@ void prepare_run_folder(const Cluster& cluster, const RunOptions& run) {
   }
   if (run.out.empty()) {
     if (!run.quiet) {
-      fmt::print("No --out: nothing is written{}.\n", run.report.empty() ? "" : " but the report");
+      const bool files = !run.report.empty() || !run.timeline.empty();
+      fmt::print("No --out: nothing is written{}.\n", files ? " but what other flags name" : "");
     }
     return;
   }
@@ -95,6 +96,16 @@ std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& 
 
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report) {
   for (const std::string& file : report_files(cluster, run)) write_report(file, report);
+}
+
+std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
+  // What a launcher started gets its file from there.
+  if (!run.timeline.empty() || run.out.empty() || cluster.launched) return run.timeline;
+  const std::string folder = run.out + "/timeline";
+  std::error_code ignored;  // the file cannot be written then, which is said
+  fs::create_directories(folder, ignored);
+  const bool one_task = cluster.role == Cluster::Role::kTask;
+  return fmt::format("{}/{}.json", folder, one_task ? cluster.task.str() : "timeline");
 }
 
 std::string resume_command(const std::string& program, const std::vector<std::string>& arguments) {

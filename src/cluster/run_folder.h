@@ -25,6 +25,10 @@ std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& 
 /// Writes all of them. Throws kNotFound naming one.
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report);
 
+/// RunOptions::timeline; where there is none a file in OUT/timeline/, which is made: timeline.json,
+/// or TASK.json of one task of a cluster of processes. Empty: no timeline is asked for.
+std::string timeline_file(const Cluster& cluster, const RunOptions& run);
+
 /// `arguments` as one would type them to go on with the run: with --resume, without --overwrite.
 std::string resume_command(const std::string& program, const std::vector<std::string>& arguments);
 

@@ -81,6 +81,19 @@ TEST_F(RunFolder, IsTheBusinessOfTheProcessThatDecides) {
   EXPECT_EQ(report_files(cluster_, run_), std::vector{run_.out + "/report.json"});
 }
 
+TEST_F(RunFolder, HoldsATimelineUnlessAnotherFileIsNamed) {
+  EXPECT_EQ(timeline_file(cluster_, run_), run_.out + "/timeline/timeline.json");
+  EXPECT_TRUE(std::filesystem::is_directory(run_.out + "/timeline"));
+  cluster_.role = Cluster::Role::kTask;
+  cluster_.task = {TaskId::Job::kPs, 1};
+  EXPECT_EQ(timeline_file(cluster_, run_), run_.out + "/timeline/ps:1.json");
+  cluster_.launched = true;  // the launcher would have said which
+  EXPECT_EQ(timeline_file(cluster_, run_), "");
+  run_.timeline = "t.json";
+  EXPECT_EQ(timeline_file(cluster_, run_), "t.json");
+  EXPECT_EQ(timeline_file({}, {}), "");
+}
+
 TEST(ResumeCommand, IsWhatOneWouldType) {
   EXPECT_EQ(resume_command("./a b", {"--out", "d", "--overwrite", "--set", "x=it's"}),
             "'./a b' --out d --set 'x=it'\\''s' --resume");

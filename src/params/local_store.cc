@@ -9,6 +9,7 @@
 
 #include "paceline/error.h"
 #include "params/held_variable.h"
+#include "params/rule_label.h"
 
 namespace paceline {
 namespace {
@@ -24,15 +25,20 @@ class LocalHandle : public StepHandle {
 // Applies the rule to each range of a contribution where and when it is made.
 class LocalSink : public OutputSink {
  public:
-  void begin(HeldVariable& held, const UpdateScalars& scalars) {
+  explicit LocalSink(Timeline* timeline) : timeline_(timeline) {}
+  void begin(HeldVariable& held, const TimelineLabel* label, const UpdateScalars& scalars) {
     held_ = &held;
+    label_ = label;
     step_ = held.begin_contribution(scalars);
   }
   void take(std::int64_t first, std::span<const float> values) override {
+    const TimelineScope scope(timeline_, label_, std::int64_t(values.size_bytes()));
     held_->apply_range(step_, first, values);
   }
 
  private:
+  Timeline* const timeline_;
+  const TimelineLabel* label_ = nullptr;
   HeldVariable* held_ = nullptr;
   RuleStep step_;
 };
@@ -67,8 +73,9 @@ class LocalSteps : public StoreSteps {
 
 class LocalStore : public ParameterStore {
  public:
-  LocalStore(std::vector<VariableSpec> specs, ThreadPool* pool, StepAccount* account)
-      : specs_(std::move(specs)), pool_(pool), account_(account) {
+  LocalStore(std::vector<VariableSpec> specs, ThreadPool* pool, StepAccount* account,
+             Timeline* timeline)
+      : specs_(std::move(specs)), pool_(pool), account_(account), timeline_(timeline) {
     std::set<std::string> names;
     for (const VariableSpec& spec : specs_) {
       if (!names.insert(spec.name).second) {
@@ -76,6 +83,7 @@ class LocalStore : public ParameterStore {
                     fmt::format("[local store] two variables are named {}", spec.name));
       }
       variables_.emplace_back(spec);
+      labels_.push_back(timeline == nullptr ? nullptr : timeline->label(rule_label(spec)));
     }
   }
 
@@ -113,6 +121,9 @@ class LocalStore : public ParameterStore {
   void count_step() { ++global_step_; }
   ThreadPool* pool() const { return pool_; }
   StepAccount* account() { return account_; }
+  Timeline* timeline() const { return timeline_; }
+  /// Of applying its rule.
+  const TimelineLabel* label(VariableId id) const { return labels_[std::size_t(id)]; }
 
  private:
   std::vector<VariableSpec> specs_;
@@ -120,6 +131,8 @@ class LocalStore : public ParameterStore {
   std::int64_t global_step_ = 0;
   ThreadPool* pool_;
   StepAccount* account_;
+  Timeline* timeline_;
+  std::vector<const TimelineLabel*> labels_;  // by variable; null without a timeline
 };
 
 Shape place_shape(const VariableSpec& spec, std::int64_t most_rows) {
@@ -131,7 +144,7 @@ Shape place_shape(const VariableSpec& spec, std::int64_t most_rows) {
 }
 
 LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
-    : store_(store), clipped_(clipped) {
+    : store_(store), clipped_(clipped), sink_(store.timeline()) {
   const std::span<const VariableSpec> specs = store.variables();
   learning_rates_.resize(specs.size());
   places_.resize(specs.size());
@@ -174,7 +187,8 @@ TensorView LocalSteps::place(VariableId variable) {
 }
 
 OutputSink& LocalSteps::sink(VariableId variable) {
-  sink_.begin(store_.written(variable), {learning_rates_[std::size_t(variable)], 1});
+  sink_.begin(store_.written(variable), store_.label(variable),
+              {learning_rates_[std::size_t(variable)], 1});
   return sink_;
 }
 
@@ -190,6 +204,7 @@ void LocalSteps::ready(VariableId variable, const Contribution& contribution) {
 void LocalSteps::apply(const Ready& ready, float clip_scale) {
   std::optional<AccountScope> scope;
   if (store_.account() != nullptr) scope.emplace(*store_.account(), Activity::kApply);
+  const TimelineScope event(store_.timeline(), store_.label(ready.variable));
   HeldVariable& held = store_.written(ready.variable);
   const UpdateScalars scalars{learning_rates_[std::size_t(ready.variable)], clip_scale};
   const float* gradient = places_[std::size_t(ready.variable)].view().as<float>();
@@ -211,8 +226,9 @@ StepHandle& LocalSteps::end_step(float clip_scale, std::span<const RowSet>) {
 }  // namespace
 
 std::unique_ptr<ParameterStore> make_local_store(std::vector<VariableSpec> variables,
-                                                 ThreadPool* pool, StepAccount* account) {
-  return std::make_unique<LocalStore>(std::move(variables), pool, account);
+                                                 ThreadPool* pool, StepAccount* account,
+                                                 Timeline* timeline) {
+  return std::make_unique<LocalStore>(std::move(variables), pool, account, timeline);
 }
 
 }  // namespace paceline

@@ -12,6 +12,7 @@
 
 #include "params/server_job.h"
 #include "params/steady_now.h"
+#include "params/traced_messages.h"
 
 namespace paceline {
 namespace {
@@ -100,7 +101,7 @@ class Server {
     LinkOptions link;
     link.threads = threads_;
     if (options_.link_factory) return options_.link_factory(link);
-    return make_link(options_.link, link);
+    return traced(make_link(options_.link, link), options_.timeline);
   }
 
   void listen() {

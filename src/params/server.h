@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
+#include "trace/timeline.h"
 
 namespace paceline {
 
@@ -29,6 +30,8 @@ struct ServerOptions {
   int stop_fd = -1;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
+  /// Gets an event for each frame and each application of a rule; null: none. Borrowed.
+  Timeline* timeline = nullptr;
   /// Told the placement (placement_text) when the chief has declared it; from any thread.
   std::function<void(const std::string& text)> placed;
   /// Told the address that peers can use, once it listens.

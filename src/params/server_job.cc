@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "params/placement.h"
+#include "params/rule_label.h"
 #include "params/server_peer.h"
 #include "params/server_store.h"
 #include "params/steady_now.h"
@@ -117,6 +118,9 @@ void ServerJob::declare(ServerPeer& peer, Declare declare) {
 void ServerJob::take_declaration(Declare declare) {
   shard_ =
       std::make_unique<Shard>(declare.variables, declare.pieces, options_.task.index, apply_pool_);
+  for (std::size_t i = 0; options_.timeline != nullptr && i < shard_->size(); ++i) {
+    labels_.push_back(options_.timeline->label(rule_label(shard_->at(i).variable())));
+  }
   if (options_.placed) options_.placed(placement_text(declare.variables, declare.pieces));
   if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
   declared_ = std::move(declare);

@@ -55,6 +55,12 @@ class ServerJob {
   bool spins() const { return spinning_ > 0; }
   bool counts_steps() const { return options_.task.index == 0; }
   ServerAccount& account() { return account_; }
+  /// May be null.
+  Timeline* timeline() const { return options_.timeline; }
+  /// Of applying a piece's rule, by position; null without a timeline.
+  const TimelineLabel* label(std::size_t position) const {
+    return labels_.empty() ? nullptr : labels_[position];
+  }
   void say(const std::string& line) const;
 
  private:
@@ -80,6 +86,7 @@ class ServerJob {
   std::optional<Declare> declared_;
   ApplyPool apply_pool_;
   std::unique_ptr<Shard> shard_;
+  std::vector<const TimelineLabel*> labels_;
   bool initialised_ = false;
   JobState told_;
 };

@@ -167,6 +167,7 @@ void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::b
   shard();
   decode_step_begin(payload, messages_.step_begin);
   job_.account().contribution_at(frame_began_);
+  if (job_.timeline() != nullptr) job_.timeline()->begin_step(steps_++);
   const std::int64_t step = std::int64_t(header.step);
   const bool counts = job_.begin_step(*this, step);
   incoming().begin(step, messages_.step_begin, counts);
@@ -207,7 +208,8 @@ void ServerPeer::on_looked(const FrameHeader& header) {
 }
 
 template <typename F>
-void ServerPeer::timed_apply(F&& apply) {
+void ServerPeer::timed_apply(std::size_t position, F&& apply) {
+  const TimelineScope event(job_.timeline(), job_.label(position));
   const TimePoint began = steady_now();
   apply();
   job_.account().add_apply(steady_now() - began);
@@ -218,7 +220,7 @@ void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::si
   ShardPiece& piece = shard().at(position);
   ReplyBlocks::Lent block = replies_.take(gradient.size());
   if (incoming_->counts()) {
-    timed_apply([&] {
+    timed_apply(position, [&] {
       piece.apply(incoming_->rule_step(position, clip_scale), offset, gradient, block->span());
     });
   } else {
@@ -232,7 +234,7 @@ void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::si
 void ServerPeer::apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale) {
   if (!come.wants_values) {
     if (!incoming_->counts()) return;
-    return timed_apply([&] {
+    return timed_apply(position, [&] {
       shard().at(position).apply(incoming_->rule_step(position, clip_scale), 0, come.gradient, {});
     });
   }
@@ -249,7 +251,7 @@ void ServerPeer::apply_whole(std::size_t position, IncomingPiece& come, float cl
   if (!piece.variable().sparse) {
     apply_dense(position, come, clip_scale);
   } else if (incoming_->counts() && !come.rows.empty()) {
-    timed_apply([&] {
+    timed_apply(position, [&] {
       piece.apply_rows(incoming_->rule_step(position, clip_scale), come.rows,
                        reinterpret_cast<const float*>(come.gradient.data()));
     });

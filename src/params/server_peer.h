@@ -55,8 +55,9 @@ class ServerPeer : public Receiver {
   void on_looked(const FrameHeader& header);
   void apply_whole(std::size_t position, IncomingPiece& come, float clip_scale);
   void apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale);
+  /// Of the piece at `position`.
   template <typename F>
-  void timed_apply(F&& apply);
+  void timed_apply(std::size_t position, F&& apply);
   void apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
                        std::span<const std::byte> gradient);
   std::size_t most_payload(MessageType type) const;
@@ -82,6 +83,7 @@ class ServerPeer : public Receiver {
   bool greeted_ = false, ended_ = false;
   std::string task_;  // "worker:1", once it has said so
   std::int64_t last_step_ = -1;
+  std::int64_t steps_ = 0;  // begun
   MessageType last_type_{};
 };
 

@@ -9,6 +9,7 @@
 #include "params/ps_connection.h"
 #include "params/store_core.h"
 #include "params/store_steps.h"
+#include "params/traced_messages.h"
 #include "params/wire.h"
 
 namespace paceline {
@@ -66,7 +67,7 @@ class ServerStoreImpl : public ServerStore {
   std::unique_ptr<Link> make() const {
     const LinkOptions link;
     if (options_.link_factory) return options_.link_factory(link);
-    return make_link(options_.link, link);
+    return traced(make_link(options_.link, link), options_.timeline);
   }
   void join_all();
   void write_piece(const Piece& piece, const VariableState& state);

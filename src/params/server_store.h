@@ -11,6 +11,7 @@
 #include "net/link.h"
 #include "paceline/cluster.h"
 #include "trace/step_account.h"
+#include "trace/timeline.h"
 
 namespace paceline {
 
@@ -58,6 +59,8 @@ struct ServerStoreOptions {
   Duration say_after = std::chrono::seconds(1);  // of waiting
   /// Called several times a second while the worker waits to join; what it throws ends the wait.
   std::function<void()> check_interrupt;
+  /// Gets an event for each frame; null: none. Must outlive the store.
+  Timeline* timeline = nullptr;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
 };

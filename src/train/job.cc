@@ -35,7 +35,8 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   if (cluster_.distributed()) {
     join(options, std::move(variables));
   } else {
-    store_ = make_local_store(std::move(variables), options.pool, options.account);
+    store_ =
+        make_local_store(std::move(variables), options.pool, options.account, options.timeline);
   }
 }
 
@@ -49,6 +50,7 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.spin = options.spin;
   server.torn_free = cluster_.torn_free;
   server.last_step = options.run.steps.value_or(0);
+  server.timeline = options.timeline;
   server.say = say;
   if (options.run.quiet) server.say_after = kQuietWait;
   server.check_interrupt = [this] { check_interrupt(); };

@@ -9,6 +9,7 @@
 #include "paceline/session.h"
 #include "params/server_store.h"
 #include "trace/step_account.h"
+#include "trace/timeline.h"
 
 namespace paceline {
 
@@ -20,6 +21,7 @@ class Job {
     bool spin = false;
     ThreadPool* pool = nullptr;  // applies the rules in one process
     StepAccount* account = nullptr;
+    Timeline* timeline = nullptr;
   };
   /// Joins. Throws what ServerStore::join throws; kUsage when the task is a ps.
   Job(const Options& options, std::vector<VariableSpec> variables);

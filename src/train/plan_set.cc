@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/traced_steps.h"
+
 namespace paceline {
 
 ReadPlan::ReadPlan(std::unique_ptr<Plan> plan, std::unique_ptr<StoreSteps> steps,
@@ -27,9 +29,12 @@ PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
   request.stream_updates = parts_.fused_update && parts_.store.takes_streams();
   TrainPlan train;
   train.plan = make_plan(request, parts_.store.variables(), parts_.device);
-  train.executor = std::make_unique<Executor>(
-      *train.plan, parts_.store.bind(train.plan->binding, train.plan->clipped()),
-      locals(*request.graph), parts_.device, parts_.step_account);
+  std::unique_ptr<StoreSteps> steps = parts_.store.bind(train.plan->binding, train.plan->clipped());
+  if (parts_.timeline != nullptr) {
+    steps = make_traced_steps(std::move(steps), parts_.store.variables(), *parts_.timeline);
+  }
+  train.executor = std::make_unique<Executor>(*train.plan, std::move(steps), locals(*request.graph),
+                                              parts_.device, parts_.step_account);
   return train;
 }
 

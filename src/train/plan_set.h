@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "trace/timeline.h"
 #include "train/snapshot_steps.h"
 
 namespace paceline {
@@ -36,7 +37,8 @@ class PlanSet {
     StepAccount& step_account;        // of train and fetch steps
     StepAccount& evaluation_account;  // of evaluations
     RewriteOptions rewrite = {};
-    bool fused_update = true;  // RunOptions'
+    bool fused_update = true;      // RunOptions'
+    Timeline* timeline = nullptr;  // gets the train steps' calls of the store
   };
   explicit PlanSet(const Parts& parts) : parts_(parts) {}
 

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "kernels/cpu/instruction_set.h"
+#include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "train/initial_values.h"
 
@@ -71,6 +72,7 @@ Session::Impl::~Impl() {
   if (unwinding && job != nullptr) job->fail();
   if (!unwinding && report.error.empty()) print_summary();
   write_report();
+  write_timeline();
 }
 
 std::vector<VariableSpec> Session::Impl::specs() const {
@@ -87,18 +89,23 @@ void Session::Impl::make_parts() {
                                .sim_step_ms = cluster.device.sim_step_ms,
                                .sim_gflops = cluster.device.sim_gflops};
   device = make_device(device_options, clock);
+  if (!run_options.timeline.empty()) {
+    timeline = std::make_unique<Timeline>(run_options.timeline_first, run_options.timeline_end);
+    device = make_traced_device(std::move(device), *timeline);
+  }
   const std::vector<VariableSpec> variables = specs();
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
                                            .spin = options.spin,
                                            .pool = &pool,
-                                           .account = &account},
+                                           .account = &account,
+                                           .timeline = timeline.get()},
                               variables);
   job->initialise([&] { return initial_values(*graphs[0], variables, run_options.seed); });
   snapshot = std::make_unique<VariableSnapshot>(job->store());
   plans = std::make_unique<PlanSet>(PlanSet::Parts{job->store(), *device, *snapshot, account,
                                                    evaluation_account, rewrite_options(),
-                                                   run_options.fused_update});
+                                                   run_options.fused_update, timeline.get()});
   if (options.examples_per_step == 0) {
     options.examples_per_step = first_dimension_of_inputs(*graphs[0]);
   }
@@ -136,7 +143,8 @@ void Session::Impl::make_loop() {
                                                       .normals = normals_,
                                                       .seed = run_options.seed,
                                                       .task = cluster.task.index,
-                                                      .examples = options.examples_per_step});
+                                                      .examples = options.examples_per_step,
+                                                      .timeline = timeline.get()});
 }
 
 bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed) {

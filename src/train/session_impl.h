@@ -49,6 +49,7 @@ class Session::Impl {
   RealClock clock;
   Report report;
   ThreadPool pool;
+  std::unique_ptr<Timeline> timeline;  // null: none was asked for
   std::unique_ptr<Device> device;
   StepAccount account{clock}, evaluation_account{clock};
   std::unique_ptr<Job> job;
@@ -77,6 +78,7 @@ class Session::Impl {
                                             std::span<const Value> fetches,
                                             const std::function<void(Feed&)>& feed);
   void write_report();
+  void write_timeline();
   void print_summary();
 
   NormalTable normals_;

@@ -5,6 +5,7 @@
 
 #include "base/grouped_digits.h"
 #include "cluster/run_folder.h"
+#include "trace/timeline_file.h"
 #include "train/session_impl.h"
 
 namespace paceline {
@@ -42,6 +43,15 @@ void Session::Impl::write_report() {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
     // The run itself went as it went: a destructor has nobody to throw this to.
+    fmt::print(stderr, "{}\n", error.what());
+  }
+}
+
+void Session::Impl::write_timeline() {
+  if (timeline == nullptr) return;
+  try {
+    paceline::write_timeline(run_options.timeline, *timeline, cluster.task.str());
+  } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
   }
 }

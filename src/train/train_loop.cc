@@ -10,9 +10,15 @@ TrainLoop::TrainLoop(const Parts& parts)
     : parts_(parts),
       fill_next_([this] { return (inputs_ = fill(last_.step + 1)) == Inputs::kFilled; }) {
   last_.global_step = parts_.store.global_step();
+  if (parts_.timeline == nullptr) return;
+  parts_.timeline->name_thread("step");
+  step_label_ = parts_.timeline->label({"step", "step", {}});
+  input_label_ = parts_.timeline->label({"input", "step", {}});
+  reply_label_ = parts_.timeline->label({"wait for the global step", "step", {}});
 }
 
 TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
+  const TimelineScope event(parts_.timeline, input_label_);
   const AccountScope input(parts_.account, Activity::kInput);
   StepFeed feed(parts_.executor, parts_.normals, {parts_.seed, parts_.task, step});
   (*feed_)(feed);
@@ -20,6 +26,8 @@ TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
 }
 
 bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
+  if (parts_.timeline != nullptr) parts_.timeline->begin_step(made_++);
+  const TimelineScope event(parts_.timeline, step_label_);
   begun_ = parts_.account.clock().now();
   excluded_ = parts_.meter.excluded();
   feed_ = &feed;
@@ -33,6 +41,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
   if (parts_.executor.wants_next_inputs()) request.fill_next = &fill_next_;
   StepHandle& handle = parts_.executor.run(request);
   {
+    const TimelineScope reply(parts_.timeline, reply_label_);
     AccountScope pull(parts_.account, Activity::kPull);
     last_.global_step = handle.global_step();
   }

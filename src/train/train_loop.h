@@ -5,6 +5,7 @@
 
 #include "exec/executor.h"
 #include "paceline/session.h"
+#include "trace/timeline.h"
 #include "train/learning_rates.h"
 #include "train/normal_table.h"
 #include "train/step_meter.h"
@@ -24,6 +25,7 @@ class TrainLoop {
     std::uint64_t seed = 0;
     std::int64_t task = 0;
     std::int64_t examples = 0;
+    Timeline* timeline = nullptr;  // gets the steps, and their inputs
   };
   explicit TrainLoop(const Parts& parts);
   TrainLoop(const TrainLoop&) = delete;
@@ -49,6 +51,8 @@ class TrainLoop {
   Inputs inputs_ = Inputs::kUnknown;                  // of the next step
   const std::function<bool()> fill_next_;
   StepResult last_;
+  std::int64_t made_ = 0;  // by this loop
+  const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr;
   double first_loss_ = 0;
   TimePoint begun_{};
   Duration excluded_{0};  // by the meter, when the step began

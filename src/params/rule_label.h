@@ -1,0 +1,18 @@
+// How the application of a variable's rule is called on a timeline.
+#pragma once
+
+#include <string>
+
+#include "exec/parameter_store.h"
+#include "trace/timeline.h"
+
+namespace paceline {
+
+inline TimelineLabel rule_label(const VariableSpec& variable) {
+  const std::string rule(variable.rule.name());
+  return {rule + " " + variable.name,
+          "rule",
+          {{"variable", variable.name}, {"shape", variable.shape.str()}}};
+}
+
+}  // namespace paceline

@@ -1,0 +1,19 @@
+// A link whose frames are called by their messages on a timeline.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "net/traced_link.h"
+#include "params/message.h"
+
+namespace paceline {
+
+/// The link itself when `timeline` is null.
+inline std::unique_ptr<Link> traced(std::unique_ptr<Link> link, Timeline* timeline) {
+  if (timeline == nullptr) return link;
+  return std::make_unique<TracedLink>(
+      std::move(link), *timeline, [](std::uint16_t type) { return name_of(MessageType{type}); });
+}
+
+}  // namespace paceline

@@ -1,0 +1,70 @@
+#include "trace/timeline.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace paceline {
+namespace {
+
+pid_t this_thread() {
+  thread_local const pid_t id = gettid();
+  return id;
+}
+
+}  // namespace
+
+Timeline::Timeline(std::int64_t first_step, std::int64_t end_step, std::size_t most_events)
+    : first_step_(first_step), end_step_(end_step), places_(most_events) {}
+
+const TimelineLabel* Timeline::label(TimelineLabel label) {
+  const std::lock_guard lock(mutex_);
+  return &labels_.emplace_back(std::move(label));
+}
+
+void Timeline::name_thread(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  threads_.emplace_back(this_thread(), name);
+}
+
+void Timeline::begin_step(std::int64_t step) {
+  std::int64_t before = step_;
+  while (before < step && !step_.compare_exchange_weak(before, step)) {
+  }
+  if (before >= step) return;
+  recording_ = step >= first_step_ && step < end_step_;
+}
+
+void Timeline::add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes) {
+  const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
+  if (at >= places_.size()) return;
+  places_[at].event = {label, begin,        end, step_.load(std::memory_order_relaxed),
+                       bytes, this_thread()};
+  places_[at].filled.store(true, std::memory_order_release);
+}
+
+std::vector<Timeline::Event> Timeline::events() const {
+  std::vector<Event> events;
+  const std::size_t count = std::min(next_.load(), places_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    // A thread may be adding it right now.
+    if (places_[i].filled.load(std::memory_order_acquire)) events.push_back(places_[i].event);
+  }
+  return events;
+}
+
+std::size_t Timeline::dropped() const {
+  const std::size_t added = next_;
+  return added > places_.size() ? added - places_.size() : 0;
+}
+
+std::string Timeline::name_of_thread(pid_t thread) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, name] : threads_) {
+    if (id == thread) return name;
+  }
+  return "";
+}
+
+}  // namespace paceline

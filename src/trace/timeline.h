@@ -1,0 +1,99 @@
+// What the threads of a task did when, in memory that is laid out before the first step.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace paceline {
+
+/// What events have in common; made before the steps.
+struct TimelineLabel {
+  std::string name;      // "matmul"
+  std::string category;  // "kernel"
+  /// Shown with each event: "node" → "layer1/matmul".
+  std::vector<std::pair<std::string, std::string>> arguments;
+};
+
+/// Records own steps [first, end) of a task. Any thread adds; nothing is allocated then, and what
+/// finds no place any more is counted. Who adds asks recording() first: one branch when it is off.
+class Timeline {
+ public:
+  struct Event {
+    const TimelineLabel* label = nullptr;
+    TimePoint begin, end;
+    std::int64_t step = 0;
+    std::int64_t bytes = -1;  // −1: none
+    pid_t thread = 0;
+  };
+  static constexpr std::size_t kMostEvents = std::size_t{1} << 19;
+
+  Timeline(std::int64_t first_step, std::int64_t end_step, std::size_t most_events = kMostEvents);
+
+  /// Valid as long as the timeline. Allocates.
+  const TimelineLabel* label(TimelineLabel label);
+  /// How the calling thread is called. Allocates.
+  void name_thread(const std::string& name);
+
+  /// The task is in this own step; never goes back.
+  void begin_step(std::int64_t step);
+  bool recording() const { return recording_.load(std::memory_order_relaxed); }
+  void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1);
+
+  /// What was added so far, in no order.
+  std::vector<Event> events() const;
+  std::size_t dropped() const;
+  /// Empty when it was not named.
+  std::string name_of_thread(pid_t thread) const;
+
+ private:
+  struct Place {
+    std::atomic<bool> filled{false};
+    Event event;
+  };
+
+  const std::int64_t first_step_, end_step_;
+  std::atomic<bool> recording_{false};
+  std::atomic<std::int64_t> step_{-1};
+  std::vector<Place> places_;
+  std::atomic<std::size_t> next_{0};
+  mutable std::mutex mutex_;
+  std::deque<TimelineLabel> labels_;
+  std::vector<std::pair<pid_t, std::string>> threads_;
+};
+
+/// Adds a block as one event. `timeline` may be null.
+class TimelineScope {
+ public:
+  TimelineScope(Timeline* timeline, const TimelineLabel* label, std::int64_t bytes = -1)
+      : timeline_(timeline != nullptr && timeline->recording() ? timeline : nullptr),
+        label_(label),
+        bytes_(bytes) {
+    if (timeline_ != nullptr) [[unlikely]]
+      begin_ = std::chrono::steady_clock::now();
+  }
+  ~TimelineScope() {
+    if (timeline_ == nullptr) [[likely]]
+      return;
+    timeline_->add(label_, begin_, std::chrono::steady_clock::now(), bytes_);
+  }
+  TimelineScope(const TimelineScope&) = delete;
+  TimelineScope& operator=(const TimelineScope&) = delete;
+
+ private:
+  Timeline* const timeline_;
+  const TimelineLabel* const label_;
+  const std::int64_t bytes_;
+  TimePoint begin_{};
+};
+
+}  // namespace paceline

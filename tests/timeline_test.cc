@@ -1,0 +1,108 @@
+// A run's timeline, as Perfetto gets it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsSupersetOf;
+using ::testing::UnorderedElementsAre;
+
+class TimelineOfARun : public ::testing::Test {
+ protected:
+  // Trains a small mlp, and reads its timeline of the steps 5, 6 and 7.
+  void train(std::vector<std::string> flags) {
+    std::vector<std::string> arguments = {"train",
+                                          "mlp",
+                                          "--hidden",
+                                          "8",
+                                          "--steps",
+                                          "60",
+                                          "--timeline-steps",
+                                          "5:8",
+                                          "--timeline",
+                                          folder_.path("t.json")};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Finished run = run_paceline(arguments);
+    ASSERT_EQ(run.status, 0) << run.output;
+    std::ifstream file(folder_.path("t.json"));
+    events_ = Json::parse(file).at("traceEvents");
+  }
+  // By process name.
+  std::map<std::string, int> tasks() const {
+    std::map<std::string, int> pids;
+    for (const Json& event : events_) {
+      if (event["name"] == "process_name") pids[event["args"]["name"]] = event["pid"];
+    }
+    return pids;
+  }
+  // The names of a task's events of a category.
+  std::set<std::string> names(int pid, const std::string& category) const {
+    std::set<std::string> names;
+    for (const Json& event : events_) {
+      if (event["ph"] != "X" || event["pid"] != pid || event["cat"] != category) continue;
+      names.insert(event["name"]);
+    }
+    return names;
+  }
+
+  const TemporaryFolder folder_;
+  Json events_;
+};
+
+TEST_F(TimelineOfARun, ShowsTheStepsOfOneProcess) {
+  train({"--no-fused-update"});
+  ASSERT_EQ(tasks().size(), 1U);
+  const int pid = tasks().at("worker:0");
+  EXPECT_THAT(names(pid, "step"), IsSupersetOf({"step", "input", "begin_step", "end_step",
+                                                "wait for the global step"}));
+  EXPECT_THAT(names(pid, "kernel"), Contains("matmul"));
+  EXPECT_THAT(names(pid, "need"), Contains("need layer1/w"));
+  EXPECT_THAT(names(pid, "ready"), Contains("ready layer1/w"));
+  EXPECT_THAT(names(pid, "rule"), Contains("adam layer1/w"));
+  std::set<int> steps;
+  std::set<std::string> threads;
+  for (const Json& event : events_) {
+    if (event["ph"] == "X") steps.insert(event["args"]["step"].get<int>());
+    if (event["name"] == "thread_name") threads.insert(event["args"]["name"]);
+    if (event["name"] != "matmul") continue;
+    EXPECT_GT(event["args"]["bytes"], 0);
+    EXPECT_THAT(event["args"]["inputs"].get<std::string>(), ::testing::StartsWith("float32 ("));
+  }
+  EXPECT_THAT(steps, ElementsAre(5, 6, 7));
+  EXPECT_THAT(threads, Contains("step"));
+}
+
+TEST_F(TimelineOfARun, ShowsRulesThatAreFused) {
+  train({});
+  EXPECT_THAT(names(tasks().at("worker:0"), "rule"), Contains("adam layer1/w"));
+}
+
+TEST_F(TimelineOfARun, PutsAllTasksIntoOneFile) {
+  train({"--ps", "1", "--workers", "2", "--threads", "1"});
+  const auto pids = tasks();
+  std::vector<std::string> tasks_there;
+  for (const auto& [task, pid] : pids) tasks_there.push_back(task);
+  ASSERT_THAT(tasks_there, UnorderedElementsAre("ps:0", "worker:0", "worker:1"));
+  for (const char* worker : {"worker:0", "worker:1"}) {
+    EXPECT_THAT(names(pids.at(worker), "kernel"), Contains("matmul"));
+    EXPECT_THAT(names(pids.at(worker), "frame"),
+                IsSupersetOf({"send step_begin", "send step_end", "receive step_done"}));
+  }
+  EXPECT_THAT(names(pids.at("ps:0"), "frame"),
+              IsSupersetOf({"receive step_end", "send step_done"}));
+  EXPECT_THAT(names(pids.at("ps:0"), "rule"), Contains("adam layer1/w"));
+}
+
+}  // namespace
+}  // namespace paceline::testing
