@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/grouped_digits.h"
 #include "cluster/interrupt.h"
 #include "cluster/report.h"
 #include "paceline/error.h"
@@ -38,17 +39,22 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   return options;
 }
 
-Report report_of(const ServerSummary& summary, const Cluster& cluster, const std::string& model) {
+TaskReport task_report(const ServerSummary& summary, const Cluster& cluster) {
   TaskReport task;
   task.task = cluster.task.str();
   task.steps = summary.applied;
   task.seconds = summary.seconds;
   task.share = {
       {"apply", summary.apply_share}, {"queue", summary.queue_share}, {"idle", summary.idle_share}};
+  task.use = task_use(summary.use, summary.bytes_sent, summary.bytes_received);
+  return task;
+}
+
+Report report_of(const ServerSummary& summary, const Cluster& cluster, const std::string& model) {
   Report report;
   report.model = model;
   report.strategy = cluster.strategy;
-  report.tasks = {task};
+  report.tasks = {task_report(summary, cluster)};
   report.error = summary.error;
   return report;
 }
@@ -70,6 +76,9 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
     throw;
   }
   leave_report();
+  if (run.quiet || !summary.use) return;
+  const TaskReport task = task_report(summary, cluster);
+  fmt::print("{} steps applied, used {}\n", grouped_digits(task.steps), task.use.text());
 }
 
 }  // namespace paceline

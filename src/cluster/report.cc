@@ -39,6 +39,30 @@ Json to_object(const std::vector<std::pair<std::string, double>>& share) {
   return object;
 }
 
+Json to_object(const TaskUse& use, bool ps) {
+  Json object;
+  object["cores"] = to_value(use.cores);
+  if (!ps) object["device_busy"] = to_value(use.device_busy);
+  object["network_bytes_per_s"] = {{"sent", to_value(use.sent)},
+                                   {"received", to_value(use.received)}};
+  object["disk_bytes_per_s"] = {{"read", to_value(use.disk_read)},
+                                {"written", to_value(use.disk_written)}};
+  object["peak_memory_bytes"] = to_value(use.peak_memory);
+  return object;
+}
+
+TaskUse to_use(const Json& object) {
+  TaskUse use;
+  use.cores = to_number(object.at("cores"));
+  if (object.contains("device_busy")) use.device_busy = to_number(object.at("device_busy"));
+  use.sent = to_number(object.at("network_bytes_per_s").at("sent"));
+  use.received = to_number(object.at("network_bytes_per_s").at("received"));
+  use.disk_read = to_number(object.at("disk_bytes_per_s").at("read"));
+  use.disk_written = to_number(object.at("disk_bytes_per_s").at("written"));
+  use.peak_memory = to_number(object.at("peak_memory_bytes"));
+  return use;
+}
+
 Json to_object(const TaskReport& task) {
   Json object;
   object["task"] = task.task;
@@ -52,6 +76,7 @@ Json to_object(const TaskReport& task) {
   }
   object["share"] = to_object(task.share);
   if (!is_ps(task)) object["hidden_ms"] = to_value(task.hidden_ms);
+  object["use"] = to_object(task.use, is_ps(task));
   return object;
 }
 
@@ -63,6 +88,8 @@ TaskReport to_task(const Json& object) {
   for (const auto& [name, part] : object.at("share").items()) {
     task.share.emplace_back(name, part.get<double>());
   }
+  // Reports of earlier versions have none.
+  if (object.contains("use")) task.use = to_use(object.at("use"));
   if (is_ps(task)) return task;
   task.steps_per_s = to_number(object.at("steps_per_s"));
   task.examples_per_s = to_number(object.at("examples_per_s"));

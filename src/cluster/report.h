@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/task_use.h"
+
 namespace paceline {
 
 /// One entry of "tasks". What was not measured is empty, and null in the file: a worker that made
@@ -23,6 +25,7 @@ struct TaskReport {
   /// Fractions of the time, in the order in which they are written; they sum to 1.
   std::vector<std::pair<std::string, double>> share;
   std::optional<double> hidden_ms;  // per step: transfers behind computing
+  TaskUse use = {};                 // of its machine
 
   bool operator==(const TaskReport&) const = default;
 };

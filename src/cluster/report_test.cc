@@ -25,6 +25,12 @@ TaskReport worker(int index, double rate) {
   task.step_ms_p99 = 1200 / rate;
   task.share = {{"input", 0.1}, {"compute", 0.7}, {"pull", 0.2}};
   task.hidden_ms = 1.5;
+  task.use.cores = 1.75;
+  task.use.device_busy = 0.7;
+  task.use.sent = 1e6;
+  task.use.received = 2e6;
+  task.use.disk_written = 1.5;
+  task.use.peak_memory = 3e8;
   return task;
 }
 
@@ -65,10 +71,15 @@ TEST(Report, HasTheDocumentedFields) {
   const auto json = nlohmann::json::parse(report.to_json());
   const auto& task = json["tasks"][0];
   for (const char* key : {"task", "steps", "seconds", "steps_per_s", "examples_per_s", "unit",
-                          "step_ms", "share", "hidden_ms"}) {
+                          "step_ms", "share", "hidden_ms", "use"}) {
     EXPECT_TRUE(task.contains(key)) << key;
   }
   EXPECT_EQ(task["step_ms"]["p50"], 250.0);
+  EXPECT_EQ(task["use"]["cores"], 1.75);
+  EXPECT_EQ(task["use"]["network_bytes_per_s"]["received"], 2e6);
+  EXPECT_TRUE(task["use"]["disk_bytes_per_s"]["read"].is_null());
+  EXPECT_EQ(task["use"]["peak_memory_bytes"], 3e8);
+  EXPECT_FALSE(json["tasks"][1]["use"].contains("device_busy"));
   EXPECT_EQ(json["precision"], "bfloat16");
   EXPECT_EQ(json["tasks"][1]["share"]["queue"], 0.5);
   EXPECT_FALSE(json["tasks"][1].contains("steps_per_s"));
@@ -77,6 +88,27 @@ TEST(Report, HasTheDocumentedFields) {
   EXPECT_EQ(json["fetch"][0]["added_us"], 7.0);
   EXPECT_TRUE(json["loss"]["first"].is_null());
   EXPECT_FALSE(json.contains("error"));
+}
+
+TEST(Report, ReadsThoseThatSayNothingOfUse) {
+  auto json = nlohmann::json::parse(report_of(worker(0, 4)).to_json());
+  json["tasks"][0].erase("use");
+  EXPECT_EQ(Report::from_json(json.dump()).tasks[0].use, TaskUse());
+}
+
+TEST(Report, UseIsPerSecondOfItsTime) {
+  const MachineUse machine{.seconds = 2,
+                           .core_seconds = 3,
+                           .disk_read = std::nullopt,
+                           .disk_written = 4'000'000,
+                           .peak_memory = 300'000'000};
+  TaskUse use = task_use(machine, 2'000'000, 5'000'000);
+  use.device_busy = 0.98;
+  EXPECT_EQ(use.text(),
+            "1.50 cores, device busy 98%, network 2.5 MB/s in 1.0 out, peak memory 300 MB");
+  use.disk_read = 1e6;
+  EXPECT_THAT(use.text(), testing::HasSubstr("disk 1.0 MB/s read 2.0 written"));
+  EXPECT_EQ(task_use(std::nullopt, 1, 1), TaskUse());
 }
 
 TEST(Report, UntimedTasksAreNull) {

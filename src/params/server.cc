@@ -88,12 +88,16 @@ class Server {
 
   ServerSummary summary() {
     const ServerAccount::Shares shares = job_.account().shares(threads_);
+    const ServerJob::Bytes bytes = job_.bytes();
     return {.applied = job_.applied(),
             .seconds = shares.seconds,
             .apply_share = shares.apply,
             .queue_share = shares.queue,
             .idle_share = shares.idle,
-            .error = {}};
+            .error = {},
+            .use = job_.use(),
+            .bytes_sent = bytes.sent,
+            .bytes_received = bytes.received};
   }
 
  private:

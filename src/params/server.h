@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
 #include "trace/timeline.h"
+#include "trace/use_meter.h"
 
 namespace paceline {
 
@@ -44,6 +46,9 @@ struct ServerSummary {
   double seconds = 0;        // from the first contribution to the last
   double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; sum 1
   std::string error;
+  /// From the first contribution on.
+  std::optional<MachineUse> use = {};
+  std::int64_t bytes_sent = 0, bytes_received = 0;
 };
 
 /// Serves until the global step is reached and nobody is connected, or every worker of the spec has

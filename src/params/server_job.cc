@@ -178,6 +178,10 @@ void ServerJob::initialise(ServerPeer& peer, std::int64_t global_step) {
 
 bool ServerJob::begin_step(ServerPeer& peer, std::int64_t step) {
   const std::lock_guard lock(mutex_);
+  if (!bytes_before_) {
+    bytes_before_ = bytes_locked();
+    use_.start();
+  }
   return membership_.begin_step(peer.standing.worker, peer.standing.incarnation, step);
 }
 
@@ -207,6 +211,9 @@ void ServerJob::say_goodbye(ServerPeer& peer) {
 void ServerJob::closed(ServerPeer& peer, const Error& error) {
   const std::lock_guard lock(mutex_);
   ServerPeer::Standing& standing = peer.standing;
+  const Traffic& traffic = peer.traffic();
+  bytes_gone_.sent += traffic.bytes_sent;
+  bytes_gone_.received += traffic.bytes_received;
   standing.closed = true;
   if (standing.spin) --spinning_;
   if (standing.worker >= 0) {
@@ -216,6 +223,22 @@ void ServerJob::closed(ServerPeer& peer, const Error& error) {
   const bool expected = standing.left || standing.refused;
   if (!expected) say(fmt::format("lost {}: {}", peer.text(), error.what()));
   wake_();
+}
+
+ServerJob::Bytes ServerJob::bytes_locked() const {
+  Bytes bytes = bytes_gone_;
+  for (const auto& peer : peers_) {
+    if (peer->standing.closed) continue;
+    bytes.sent += peer->traffic().bytes_sent;
+    bytes.received += peer->traffic().bytes_received;
+  }
+  return bytes;
+}
+
+ServerJob::Bytes ServerJob::bytes() const {
+  const std::lock_guard lock(mutex_);
+  const Bytes now = bytes_locked(), before = bytes_before_.value_or(now);
+  return {now.sent - before.sent, now.received - before.received};
 }
 
 void ServerJob::tell_job_state(TimePoint time) {

@@ -51,6 +51,12 @@ class ServerJob {
   Membership::End end(TimePoint now) const;
   std::string members() const;
   std::int64_t applied() const { return applied_; }
+  /// Over links since the first contribution.
+  struct Bytes {
+    std::int64_t sent = 0, received = 0;
+  };
+  Bytes bytes() const;
+  std::optional<MachineUse> use() const { return use_.measure(); }
   /// Some worker has asked that this ps polls.
   bool spins() const { return spinning_ > 0; }
   bool counts_steps() const { return options_.task.index == 0; }
@@ -69,6 +75,7 @@ class ServerJob {
   void agree(ServerPeer& peer);
   void refuse_locked(ServerPeer& peer, const std::string& why);
   void tell_job_state(TimePoint now);
+  Bytes bytes_locked() const;
   void take_declaration(Declare declare);
   std::string name() const { return options_.task.str(); }
 
@@ -78,6 +85,7 @@ class ServerJob {
   ServerAccount account_;
   std::atomic<std::int64_t> applied_{0};
   std::atomic<int> spinning_{0};
+  UseMeter use_;
 
   mutable std::mutex mutex_;
   Membership membership_;
@@ -89,6 +97,8 @@ class ServerJob {
   std::vector<const TimelineLabel*> labels_;
   bool initialised_ = false;
   JobState told_;
+  Bytes bytes_gone_;                   // of connections that have ended
+  std::optional<Bytes> bytes_before_;  // when use_ began
 };
 
 }  // namespace paceline

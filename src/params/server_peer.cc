@@ -15,7 +15,10 @@ namespace {
 }  // namespace
 
 ServerPeer::ServerPeer(ServerJob& job, std::shared_ptr<Connection> connection, TimePoint accepted)
-    : job_(job), address_(connection->peer()), replies_(std::move(connection)) {
+    : job_(job),
+      address_(connection->peer()),
+      connection_traffic_(connection->traffic()),
+      replies_(std::move(connection)) {
   standing.accepted = accepted;
 }
 

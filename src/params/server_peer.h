@@ -26,6 +26,8 @@ class ServerPeer : public Receiver {
   void on_closed(const Error& error) override;
 
   Replies& replies() { return replies_; }
+  /// Until the connection has ended.
+  const Traffic& traffic() const { return connection_traffic_; }
   /// "worker:1 at 10.0.0.2:50312 in step 41, last message chunk".
   std::string text() const;
 
@@ -66,6 +68,7 @@ class ServerPeer : public Receiver {
 
   ServerJob& job_;
   const std::string address_;
+  const Traffic& connection_traffic_;
   Replies replies_;
   /// Small messages, as they came and decoded; every step uses this memory again.
   struct Messages {

@@ -423,6 +423,10 @@ TEST_F(ServerEnd, SharesOfItsTimeSumToOne) {
   EXPECT_NEAR(summary.apply_share + summary.queue_share + summary.idle_share, 1.0, 1e-9);
   EXPECT_GT(summary.apply_share, 0.0);
   EXPECT_GT(summary.seconds, 0.0);
+  ASSERT_TRUE(summary.use.has_value());
+  EXPECT_GT(summary.use->seconds, 0.0);
+  EXPECT_GT(summary.bytes_received, 0);
+  EXPECT_GT(summary.bytes_sent, 0);
 }
 
 }  // namespace

@@ -153,6 +153,7 @@ bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed
   }
   if (left_run_) meter->exclude(clock.now() - *left_run_);
   left_run_.reset();
+  start_use();
   for (const auto& hook : hooks) hook->begin(session);
   const bool more = run_steps(session, feed);
   for (const auto& hook : hooks) hook->end(session);
@@ -232,6 +233,7 @@ std::span<const TensorView> Session::Impl::evaluate(const Graph& graph,
 std::span<const TensorView> Session::Impl::fetch(const Graph& graph, std::span<const Value> fetches,
                                                  const std::function<void(Feed&)>& feed) {
   limit->start_when_warm();
+  start_use();
   const TimePoint begun = clock.now();
   const Duration transferred = job->store().account().transfer;
   const auto values = run_read_plan(StepKind::kFetch, graph, fetches, feed);

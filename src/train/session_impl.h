@@ -10,6 +10,7 @@
 #include "cluster/report.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
+#include "trace/use_meter.h"
 #include "train/job.h"
 #include "train/learning_rates.h"
 #include "train/normal_table.h"
@@ -77,10 +78,15 @@ class Session::Impl {
   std::span<const TensorView> run_read_plan(StepKind kind, const Graph& graph,
                                             std::span<const Value> fetches,
                                             const std::function<void(Feed&)>& feed);
+  /// What is measured of a task while it steps begins with its first step.
+  void start_use();
+  TaskReport task_report() const;
   void write_report();
   void write_timeline();
   void print_summary();
 
+  UseMeter use_;
+  std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   NormalTable normals_;
   bool terminal_;
   std::vector<Tensor> watched_;

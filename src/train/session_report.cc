@@ -33,8 +33,29 @@ void Session::Impl::fail(const std::string& message) {
   if (job != nullptr) job->fail();
 }
 
+void Session::Impl::start_use() {
+  if (account_before_) return;
+  account_before_ = job->store().account();
+  use_.start();
+}
+
+TaskReport Session::Impl::task_report() const {
+  TaskReport task = meter->report(cluster.task.str());
+  if (!account_before_) return task;
+  const StoreAccount now = job->store().account();
+  task.use = task_use(use_.measure(), now.bytes_sent - account_before_->bytes_sent,
+                      now.bytes_received - account_before_->bytes_received);
+  for (const auto& [name, share] : task.share) {
+    // Where rules are applied in this process, they are work of the device too.
+    if (name == "compute" || name == "apply") {
+      task.use.device_busy = task.use.device_busy.value_or(0) + share;
+    }
+  }
+  return task;
+}
+
 void Session::Impl::write_report() {
-  if (meter != nullptr) report.tasks = {meter->report(cluster.task.str())};
+  if (meter != nullptr) report.tasks = {task_report()};
   if (loop != nullptr && loop->last().step > 0) {
     report.first_loss = loop->first_loss();
     report.last_loss = loop->last().loss;
@@ -65,7 +86,7 @@ void Session::Impl::print(const std::string& line, bool progress) {
 }
 
 void Session::Impl::print_summary() {
-  const TaskReport task = meter->report(cluster.task.str());
+  const TaskReport task = task_report();
   if (task.steps == 0) return;
   if (loop != nullptr) {
     if (!cluster.launched) print(steps_text(cluster, loop->last().global_step, task), false);
@@ -78,6 +99,7 @@ void Session::Impl::print_summary() {
   const std::string examples =
       task.unit == "steps" ? "" : fmt::format(", {:.0f} {}/s", *task.examples_per_s, task.unit);
   print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)), false);
+  print("used " + task.use.text(), false);
 }
 
 }  // namespace paceline

@@ -321,6 +321,19 @@ TEST_F(SessionReport, TellsWhatWasMeasured) {
   EXPECT_GT(*report.first_loss, *report.last_loss);
 }
 
+TEST_F(SessionReport, TellsWhatTheTaskTookOfItsMachine) {
+  run_.steps = 30;
+  { Session(training(), cluster_, run_).run(feeding()); }
+  const TaskUse use = read_report(run_.report).tasks[0].use;
+  EXPECT_TRUE(use.cores.has_value());
+  EXPECT_GT(use.peak_memory.value_or(0), 0);
+  EXPECT_GT(use.device_busy.value_or(0), 0);
+  EXPECT_LE(use.device_busy.value_or(2), 1 + 1e-9);
+  EXPECT_EQ(use.sent, 0);
+  { Session(training(), cluster_, run_); }
+  EXPECT_EQ(read_report(run_.report).tasks[0].use, TaskUse());
+}
+
 TEST_F(SessionReport, MeasuresNothingInTenSteps) {
   run_.steps = 10;
   { Session(training(), cluster_, run_).run(feeding()); }
