@@ -11,11 +11,14 @@ namespace {
 
 constexpr std::chrono::seconds kProgressEvery{5};
 
-SessionOptions session_options(const PtbConfig& config) {
+SessionOptions session_options(const PtbConfig& config, const PerplexityEnds& ends) {
   SessionOptions options;
   options.model = "ptb";
   options.unit = "words";
   options.examples_per_step = config.batch * config.unroll;
+  options.summarise = [&ends]() -> std::vector<std::pair<std::string, double>> {
+    return {{"perplexity", *ends.last()}};
+  };
   return options;
 }
 
@@ -46,7 +49,7 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
       train_(build_ptb(train_graph_, config, config.batch, config.unroll, true)),
       valid_(build_ptb(valid_graph_, config, config.batch, config.unroll, false)),
       test_(build_ptb(test_graph_, config, 1, 1, false)),
-      session_(ptb_minimize(train_, config), cluster, run, session_options(config)) {
+      session_(ptb_minimize(train_, config), cluster, run, session_options(config, ends_)) {
   session_.share(valid_graph_).share(test_graph_);
   session_.add(EpochSteps(epoch_, ends_, config.unroll))
       .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * data_.train.size() : 0));
@@ -87,6 +90,7 @@ bool PtbTraining::run_epoch(std::int64_t epoch) {
   session_.print(
       fmt::format("Epoch: {} Train Perplexity: {:.3f}", epoch + 1, progress.perplexity()));
   session_.print(fmt::format("Epoch: {} Time: {:.1f} s", epoch + 1, progress.seconds()));
+  session_.summarise("perplexity/train", progress.perplexity());
   validate(epoch);
   return go_on;
 }
@@ -110,12 +114,14 @@ bool PtbTraining::train(PtbEpoch& epoch) {
 void PtbTraining::validate(std::int64_t epoch) {
   const double perplexity = evaluate(valid_graph_, valid_, data_.valid, config_.unroll);
   session_.report("perplexity", "valid", perplexity);
+  session_.summarise("perplexity/valid", perplexity);
   session_.print(fmt::format("Epoch: {} Valid Perplexity: {:.3f}", epoch + 1, perplexity));
 }
 
 void PtbTraining::test() {
   const double perplexity = evaluate(test_graph_, test_, data_.test, 1);
   session_.report("perplexity", "test", perplexity);
+  session_.summarise("perplexity/test", perplexity);
   session_.print(fmt::format("Test Perplexity: {:.3f}", perplexity));
 }
 

@@ -14,6 +14,7 @@ constexpr Subcommand kSubcommands[] = {
      "Measure this machine, the links, rules and kernels, and any workload beside its bound",
      bench_command, bench_lines},
     {"inspect", "Show what a checkpoint holds, or how two differ", inspect_command, inspect_lines},
+    {"plot", "Draw loss, perplexity and speed of runs", plot_command, plot_lines},
     {"completion", "Print what makes a shell complete paceline's flags", completion_command,
      completion_lines},
     {"manual", "Print or write the man pages", manual_command, manual_lines},

@@ -30,6 +30,7 @@ int completion_command(const Arguments& arguments);
 int data_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
 int manual_command(const Arguments& arguments);
+int plot_command(const Arguments& arguments);
 int train_command(const Arguments& arguments);
 int version_command(const Arguments& arguments);
 
@@ -39,6 +40,7 @@ std::vector<CommandLine> completion_lines();
 std::vector<CommandLine> data_lines();
 std::vector<CommandLine> inspect_lines();
 std::vector<CommandLine> manual_lines();
+std::vector<CommandLine> plot_lines();
 std::vector<CommandLine> train_lines();
 std::vector<CommandLine> version_lines();
 

@@ -104,6 +104,7 @@ struct RunOptions {
   std::optional<std::int64_t> steps;  // global steps, absolute
   std::optional<double> seconds;      // of training, counted from when every worker is warm
   std::string report;                 // JSON file; empty: none
+  Interval summary_every = 20;        // event files for TensorBoard in `out`
   /// A trace for Perfetto of what each task did in some of its own steps (docs/timeline.md); empty:
   /// none.
   std::string timeline;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "paceline/session.h"
 
@@ -19,6 +20,8 @@ class Hook {
   /// After a step; false ends training: all hooks still see this step, then Session::run returns
   /// false.
   virtual bool after_step(Session& session, const StepResult& result) = 0;
+  /// Session::summarise was called.
+  virtual void summarised(Session& /*session*/, const std::string& /*tag*/, double /*value*/) {}
   /// When that run has ended, unless it threw.
   virtual void end(Session&) {}
 };

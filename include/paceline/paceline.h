@@ -9,5 +9,6 @@
 #include "paceline/op.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "paceline/summaries.h"
 #include "paceline/text.h"
 #include "paceline/version.h"

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "paceline/cluster.h"
@@ -43,10 +44,12 @@ class Feed {
 
 /// What hooks see after each step.
 struct StepResult {
-  std::int64_t step = 0;         // own steps made, this one included
-  std::int64_t global_step = 0;  // of all workers
-  double loss = 0;               // of this step, before its update
-  double seconds = 0;            // wall time of this step, its input included
+  std::int64_t step = 0;                   // own steps made, this one included
+  std::int64_t global_step = 0;            // of all workers
+  double loss = 0;                         // of this step, before its update
+  double seconds = 0;                      // wall time of this step, its input included
+  double learning_rate = 0;                // of the first trained variable
+  std::optional<double> global_norm = {};  // of the gradient, before clipping; of models that clip
 };
 
 /// What an evaluation reads: the variables, or the moving averages of those that have one
@@ -58,6 +61,8 @@ struct SessionOptions {
   std::int64_t examples_per_step = 0;  // what examples_per_s counts; 0: the first input's dim. 0
   std::string unit = "examples";       // "words" for language models
   std::string model = "model";         // the report's "model"
+  /// Called when a summary is written (Summaries): numbers of the model's own, by tag.
+  std::function<std::vector<std::pair<std::string, double>>()> summarise = {};
   /// Values of the train graph to be read after each step (Session::value).
   std::vector<Value> watch = {};
   /// Poll for replies instead of sleeping, here and on the ps (workload `fetch`).
@@ -130,6 +135,18 @@ class Session {
 
   /// Of this task; zeros before its first step.
   const StepResult& last_step() const;
+  /// The graph that is trained, or else the first one.
+  const Graph& graph() const;
+  /// With examples_per_step as it is.
+  const SessionOptions& options() const;
+  /// Seconds of all train steps so far by what they went to ("share" of docs/report.md), without
+  /// evaluations.
+  std::vector<std::pair<std::string, double>> seconds_spent();
+  /// Reads all variables from the store, and calls `see` with name and value of each. Counts as an
+  /// evaluation.
+  void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);
+  /// Gives hooks (Summaries) a number of the model's own, of the global step as it is.
+  void summarise(const std::string& tag, double value);
   /// As the session was made with.
   const RunOptions& run_options() const;
   /// Is this worker 0, or the only process?

@@ -283,13 +283,15 @@ void read_what_is_left(const FlagValues& values, RunOptions& run) {
   if (values.given("--report")) check_new_file("--report", run.report);
   run.out = values.text("--out");
   if (values.given("--out") && run.out.empty()) refuse_flag("--out", "''", "must be a folder");
-  for (const char* flag : {"--resume", "--overwrite", "--save-every", "--keep"}) {
-    check_together(values, flag, "--out", "the folder with the checkpoints");
+  for (const char* flag :
+       {"--resume", "--overwrite", "--save-every", "--keep", "--summary-every"}) {
+    check_together(values, flag, "--out", "the folder that they are for");
   }
   check_apart(values, "--resume", "--overwrite", "one keeps the checkpoints, the other deletes");
   run.resume = values.given("--resume");
   run.overwrite = values.given("--overwrite");
   run.save_every = values.interval("--save-every").value_or(run.save_every);
+  run.summary_every = values.interval("--summary-every").value_or(run.summary_every);
   run.keep = int(values.whole_number("--keep", 1, INT32_MAX).value_or(run.keep));
   check_together(values, "--init-only", "--init-from", "the checkpoint with the values");
   run.init_from = values.text("--init-from");

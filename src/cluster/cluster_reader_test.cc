@@ -57,6 +57,8 @@ TEST(Flags, WhatARunLeaves) {
   const RunOptions defaults = read("--out d").run;
   EXPECT_EQ(defaults.save_every, Interval(std::chrono::seconds(600)));
   EXPECT_EQ(defaults.keep, 5);
+  EXPECT_EQ(defaults.summary_every, Interval(20));
+  EXPECT_EQ(read("--out d --summary-every 2s").run.summary_every.seconds, 2);
   const RunOptions run =
       read("--out d --resume --save-every 20 --keep 2 --init-from f --init-only a* --init-only b")
           .run;
@@ -236,7 +238,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--resume", "--resume needs --out"},
         BadLine{"--overwrite", "--overwrite needs --out"},
         BadLine{"--save-every 10", "--save-every needs --out"},
-        BadLine{"--keep 2", "--keep needs --out"}, BadLine{"--out _", "--out '': must be a folder"},
+        BadLine{"--keep 2", "--keep needs --out"},
+        BadLine{"--summary-every 2s", "--summary-every needs --out"},
+        BadLine{"--out _", "--out '': must be a folder"},
         BadLine{"--out d --resume --overwrite", "--resume and --overwrite cannot both be given"},
         BadLine{"--out d --save-every 0", "--save-every 0: must be steps (100) or seconds (60s)"},
         BadLine{"--out d --save-every 10m", "--save-every 10m: must be"},

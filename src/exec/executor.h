@@ -52,6 +52,8 @@ class Executor {
   std::size_t fetches() const { return plan_.fetches.size(); }
   /// Of the last train step.
   double loss() const;
+  bool clips() const { return plan_.clipped(); }
+  /// When it clips.
   double global_norm() const;
 
  private:

@@ -109,6 +109,22 @@ const StepResult& Session::last_step() const {
   return impl_->loop != nullptr ? impl_->loop->last() : kNone;
 }
 
+const Graph& Session::graph() const { return *impl_->graphs[0]; }
+
+const SessionOptions& Session::options() const { return impl_->options; }
+
+std::vector<std::pair<std::string, double>> Session::seconds_spent() {
+  return impl_->meter->seconds_spent();
+}
+
+void Session::see_variables(const std::function<void(const std::string&, const Tensor&)>& see) {
+  impl_->guarded([&] { impl_->see_variables(see); });
+}
+
+void Session::summarise(const std::string& tag, double value) {
+  for (const auto& hook : impl_->hooks) hook->summarised(*this, tag, value);
+}
+
 const RunOptions& Session::run_options() const { return impl_->run_options; }
 bool Session::is_chief() const { return impl_->cluster.is_chief(); }
 int Session::worker_index() const { return impl_->cluster.task.index; }

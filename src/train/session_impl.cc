@@ -11,6 +11,7 @@
 #include "kernels/cpu/instruction_set.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
+#include "paceline/summaries.h"
 #include "train/initial_values.h"
 
 namespace paceline {
@@ -114,6 +115,7 @@ void Session::Impl::make_parts() {
   rates = std::make_unique<LearningRates>(job->store().variables(),
                                           training.has_value() ? &*training : nullptr);
   if (training.has_value()) make_loop();
+  if (training.has_value()) add_summaries();
 }
 
 RewriteOptions Session::Impl::rewrite_options() {
@@ -145,6 +147,12 @@ void Session::Impl::make_loop() {
                                                       .task = cluster.task.index,
                                                       .examples = options.examples_per_step,
                                                       .timeline = timeline.get()});
+}
+
+void Session::Impl::add_summaries() {
+  if (run_options.out.empty() || run_options.summary_every.never()) return;
+  hooks.push_back(
+      std::make_unique<Summaries>(run_options.out + "/summaries", run_options.summary_every));
 }
 
 bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed) {
@@ -215,6 +223,17 @@ void Session::Impl::refresh_snapshot(EvaluateWith with) {
 void Session::Impl::begin_evaluation(EvaluateWith with) {
   const TimePoint begun = clock.now();
   refresh_snapshot(with);
+  if (!left_run_) meter->exclude(clock.now() - begun);
+}
+
+void Session::Impl::see_variables(
+    const std::function<void(const std::string&, const Tensor&)>& see) {
+  const TimePoint begun = clock.now();
+  refresh_snapshot(EvaluateWith::kVariables);
+  const std::span<const VariableSpec> variables = job->store().variables();
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    see(variables[i].name, snapshot->value(VariableId(i)));
+  }
   if (!left_run_) meter->exclude(clock.now() - begun);
 }
 

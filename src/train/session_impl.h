@@ -34,6 +34,7 @@ class Session::Impl {
   std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,
                                     const std::function<void(Feed&)>& feed);
   void begin_evaluation(EvaluateWith with);
+  void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);
   void share(const Graph& graph);
   const Tensor& watched(Value value) const;
   void print(const std::string& line, bool progress);
@@ -66,6 +67,7 @@ class Session::Impl {
  private:
   void make_parts();
   void make_loop();
+  void add_summaries();
   /// By the precision that was asked for; says so when it will not be faster.
   RewriteOptions rewrite_options();
   std::vector<VariableSpec> specs() const;

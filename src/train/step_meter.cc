@@ -12,9 +12,13 @@ double seconds_of(Duration duration) { return double(duration.count()) * 1e-9; }
 }  // namespace
 
 StepMeter::StepMeter(StepAccount& account, std::int64_t examples_per_step, std::string unit)
-    : account_(account), examples_per_step_(examples_per_step), unit_(std::move(unit)) {}
+    : account_(account), examples_per_step_(examples_per_step), unit_(std::move(unit)) {
+  account_.reset();
+}
 
 void StepMeter::start() {
+  const Spent spent = spent_now();
+  for (std::size_t i = 0; i < spent.size(); ++i) spent_before_[i] += spent[i];
   account_.reset();
   started_ = account_.clock().now();
   excluded_ = waited_before_ = hidden_ = Duration(0);
@@ -36,11 +40,24 @@ void StepMeter::add_step(Duration step, Duration transfer) {
   measure();
 }
 
-void StepMeter::measure() {
+void StepMeter::measure() { spent_ = spent_now(); }
+
+StepMeter::Spent StepMeter::spent_now() {
   // Brings the account up to this moment.
   account_.change_to(account_.change_to(Activity::kOther));
-  for (int i = 0; i < kActivityCount; ++i) spent_[std::size_t(i)] = account_.spent(Activity(i));
-  spent_[std::size_t(Activity::kOther)] -= excluded_;
+  Spent spent;
+  for (int i = 0; i < kActivityCount; ++i) spent[std::size_t(i)] = account_.spent(Activity(i));
+  spent[std::size_t(Activity::kOther)] -= excluded_;
+  return spent;
+}
+
+std::vector<std::pair<std::string, double>> StepMeter::seconds_spent() {
+  const Spent spent = spent_now();
+  std::vector<std::pair<std::string, double>> seconds;
+  for (std::size_t i = 0; i < spent.size(); ++i) {
+    seconds.emplace_back(name_of(Activity(i)), seconds_of(spent[i] + spent_before_[i]));
+  }
+  return seconds;
 }
 
 TaskReport StepMeter::report(const std::string& task) const {

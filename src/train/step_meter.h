@@ -1,9 +1,12 @@
 // What a task's steps took, for the report: the timed ones, without evaluations.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cluster/report.h"
 #include "trace/step_account.h"
@@ -35,6 +38,8 @@ class StepMeter {
   void add_step(Duration step, Duration transfer);
 
   std::int64_t steps() const { return steps_; }
+  /// Of all steps so far, timed or not, by activity, without what was excluded.
+  std::vector<std::pair<std::string, double>> seconds_spent();
   /// steps (all, untimed ones too), seconds, speeds, shares.
   TaskReport report(const std::string& task) const;
 
@@ -42,7 +47,10 @@ class StepMeter {
   Duration waited() const {
     return account_.spent(Activity::kPull) + account_.spent(Activity::kPush);
   }
+  using Spent = std::array<Duration, kActivityCount>;
   void measure();
+  /// Since the account began anew.
+  Spent spent_now();
 
   StepAccount& account_;
   std::int64_t examples_per_step_;
@@ -53,7 +61,8 @@ class StepMeter {
   std::int64_t steps_ = 0;
   StepTimes times_;
   // At the end of the last timed step.
-  std::array<Duration, kActivityCount> spent_{};
+  Spent spent_{};
+  Spent spent_before_{};  // until start()
 };
 
 }  // namespace paceline

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace paceline {
 namespace {
 
@@ -43,6 +45,23 @@ TEST_F(StepMeterTest, SharesOutTheTimedStepsOnly) {
   EXPECT_DOUBLE_EQ(share(report, "input"), 0.1);
   EXPECT_DOUBLE_EQ(share(report, "compute"), 0.6);
   EXPECT_DOUBLE_EQ(share(report, "other"), 0.3);
+}
+
+TEST_F(StepMeterTest, TellsWhatAllStepsTookTimedOrNot) {
+  spend(Activity::kInput, 1000);
+  clock.advance(milliseconds(30));
+  meter.exclude(milliseconds(30));
+  meter.start();
+  spend(Activity::kCompute, 60);
+  spend(Activity::kInput, 500);
+  clock.advance(milliseconds(40));
+  meter.exclude(milliseconds(35));
+  std::map<std::string, double> spent;
+  for (const auto& [activity, seconds] : meter.seconds_spent()) spent[activity] = seconds;
+  EXPECT_EQ(spent.size(), std::size_t(kActivityCount));
+  EXPECT_DOUBLE_EQ(spent.at("input"), 1.5);
+  EXPECT_DOUBLE_EQ(spent.at("compute"), 0.06);
+  EXPECT_NEAR(spent.at("other"), 0.005, 1e-12);
 }
 
 TEST_F(StepMeterTest, LeavesEvaluationsOut) {

@@ -46,6 +46,8 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
     last_.global_step = handle.global_step();
   }
   last_.loss = parts_.executor.loss();
+  last_.learning_rate = parts_.rates.first();
+  if (parts_.executor.clips()) last_.global_norm = parts_.executor.global_norm();
   if (++last_.step == 1) first_loss_ = last_.loss;
   last_.seconds = double((parts_.account.clock().now() - begun_).count()) * 1e-9;
   return true;

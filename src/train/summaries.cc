@@ -1,0 +1,163 @@
+#include "paceline/summaries.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "paceline/error.h"
+#include "summary/event_writer.h"
+#include "train/graph_def.h"
+
+namespace paceline {
+namespace {
+
+using SummaryClock = std::chrono::steady_clock;
+using Spent = std::vector<std::pair<std::string, double>>;
+
+// Reading all variables takes as long as some steps do.
+constexpr std::int64_t kHistogramEvery = 50;
+
+double total_of(const Spent& spent) {
+  double total = 0;
+  for (const auto& [activity, seconds] : spent) total += seconds;
+  return total;
+}
+
+}  // namespace
+
+struct Summaries::State {
+  std::string folder;
+  Interval every;
+  std::optional<EventWriter> writer = {};
+  bool complained = false;
+  std::int64_t written = 0;  // times that were due
+  std::int64_t next_step = 0;
+  SummaryClock::time_point next_time = {};
+  // At the last of them.
+  std::int64_t own_step = 0;
+  Spent spent = {};
+  std::int64_t histograms_at = -1;  // the own step when they were last written
+
+  void open(Session& session);
+  bool due(const StepResult& result) const;
+  void plan_next(std::int64_t global_step);
+  void write(Session& session, const StepResult& result);
+  void write_histograms(Session& session, const StepResult& result);
+  void add(Event event);
+  void add_speed(Session& session, const StepResult& result, std::vector<SummaryValue>& values);
+  /// Calls `part`; a disk that is full is no reason to end the training.
+  template <typename F>
+  void guarded(F&& part);
+};
+
+template <typename F>
+void Summaries::State::guarded(F&& part) {
+  try {
+    part();
+  } catch (const Error& error) {
+    if (!std::exchange(complained, true)) {
+      fmt::print(stderr, "warning: {}; training goes on without these summaries\n", error.what());
+    }
+  }
+}
+
+void Summaries::State::open(Session& session) {
+  const StepResult& last = session.last_step();
+  const TaskId task{TaskId::Job::kWorker, session.worker_index()};
+  guarded([&] { writer.emplace(folder + "/" + task.str(), last.global_step); });
+  if (session.is_chief()) add({.step = last.global_step, .graph = graph_def(session.graph())});
+  own_step = last.step;
+  spent = session.seconds_spent();
+  plan_next(last.global_step);
+}
+
+bool Summaries::State::due(const StepResult& result) const {
+  return every.steps > 0 ? result.global_step >= next_step : SummaryClock::now() >= next_time;
+}
+
+// Of several workers each sees some of the global steps.
+void Summaries::State::plan_next(std::int64_t global_step) {
+  if (every.steps > 0) next_step = (global_step / every.steps + 1) * every.steps;
+  next_time = SummaryClock::now() + std::chrono::duration_cast<SummaryClock::duration>(
+                                        std::chrono::duration<double>(every.seconds));
+}
+
+void Summaries::State::add(Event event) {
+  if (!writer) return;
+  guarded([&] { writer->add(std::move(event)); });
+}
+
+void Summaries::State::write(Session& session, const StepResult& result) {
+  std::vector<SummaryValue> values = {{"loss", float(result.loss)},
+                                      {"learning_rate", float(result.learning_rate)}};
+  if (result.global_norm) values.push_back({"global_norm", float(*result.global_norm)});
+  add_speed(session, result, values);
+  if (session.options().summarise) {
+    for (const auto& [tag, value] : session.options().summarise()) {
+      values.push_back({tag, float(value)});
+    }
+  }
+  add({.step = result.global_step, .values = std::move(values)});
+  if (written++ % kHistogramEvery == 0) write_histograms(session, result);
+  plan_next(result.global_step);
+}
+
+// Of the time since the last summary, without evaluations.
+void Summaries::State::add_speed(Session& session, const StepResult& result,
+                                 std::vector<SummaryValue>& values) {
+  const Spent now = session.seconds_spent();
+  const double seconds = total_of(now) - total_of(spent);
+  if (seconds > 0) {
+    const double speed = double(result.step - own_step) / seconds;
+    const SessionOptions& options = session.options();
+    values.push_back({"speed/steps_per_s", float(speed)});
+    values.push_back({fmt::format("speed/{}_per_s", options.unit),
+                      float(speed * double(options.examples_per_step))});
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const double share = (now[i].second - spent[i].second) / seconds;
+      values.push_back({"share/" + now[i].first, float(share)});
+    }
+  }
+  own_step = result.step;
+  spent = now;
+}
+
+void Summaries::State::write_histograms(Session& session, const StepResult& result) {
+  if (!session.is_chief() || std::exchange(histograms_at, result.step) == result.step) return;
+  std::vector<SummaryValue> values;
+  session.see_variables([&](const std::string& name, const Tensor& value) {
+    if (value.dtype() != DType::kFloat32) return;
+    values.push_back({"variables/" + name, Histogram::of(value.data<float>())});
+  });
+  add({.step = result.global_step, .values = std::move(values)});
+}
+
+Summaries::Summaries(std::string folder, Interval every)
+    : state_(std::make_unique<State>(State{.folder = std::move(folder), .every = every})) {}
+
+Summaries::~Summaries() = default;
+Summaries::Summaries(Summaries&&) noexcept = default;
+
+void Summaries::begin(Session& session) {
+  if (!state_->writer && !state_->complained) state_->open(session);
+}
+
+bool Summaries::after_step(Session& session, const StepResult& result) {
+  if (state_->due(result)) state_->write(session, result);
+  return true;
+}
+
+void Summaries::summarised(Session& session, const std::string& tag, double value) {
+  state_->add({.step = session.last_step().global_step, .values = {{tag, float(value)}}});
+}
+
+void Summaries::end(Session& session) {
+  const StepResult& last = session.last_step();
+  if (last.step > state_->own_step) state_->write(session, last);
+  state_->write_histograms(session, last);
+}
+
+}  // namespace paceline

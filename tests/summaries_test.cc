@@ -1,0 +1,175 @@
+// The event files of a run: as we read them, and as Python's tensorboard does. Python is
+// $PACELINE_PYTHON or python3.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "summary/event_folder.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+
+Finished run_program(const std::vector<std::string>& words) {
+  Process process(words);
+  const int status = process.wait_exit(std::chrono::seconds(120));
+  return {status, process.output()};
+}
+
+Finished run_python(const std::string& script) {
+  const char* chosen = std::getenv("PACELINE_PYTHON");
+  return run_program({"/usr/bin/env", chosen != nullptr ? chosen : "python3", "-c", script});
+}
+
+class SummariesOfARun : public ::testing::Test {
+ protected:
+  void train(const std::vector<std::string>& flags) const {
+    std::vector<std::string> arguments = {"train", "mlp", "--hidden", "8", "--out", out_};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const Finished run = run_paceline(arguments);
+    ASSERT_EQ(run.status, 0) << run.output;
+  }
+  static std::vector<std::int64_t> steps(const TaskSummaries& task, const std::string& tag) {
+    std::vector<std::int64_t> steps;
+    for (const SummaryPoint& point : task.numbers.at(tag)) steps.push_back(point.step);
+    return steps;
+  }
+  static std::set<std::string> tags(const TaskSummaries& task) {
+    std::set<std::string> tags;
+    for (const auto& [tag, points] : task.numbers) tags.insert(tag);
+    return tags;
+  }
+
+  const TemporaryFolder folder_;
+  const std::string out_ = folder_.path("out");
+};
+
+TEST_F(SummariesOfARun, AreWrittenEverySoManySteps) {
+  train({"--steps", "25", "--summary-every", "10"});
+  const auto tasks = read_summaries(out_);
+  ASSERT_EQ(tasks.size(), 1U);
+  EXPECT_EQ(tasks[0].task, "worker:0");
+  EXPECT_THAT(tags(tasks[0]),
+              IsSupersetOf({"loss", "learning_rate", "speed/steps_per_s", "speed/examples_per_s",
+                            "share/compute", "share/other"}));
+  EXPECT_THAT(steps(tasks[0], "loss"), ElementsAre(10, 20, 25));
+  EXPECT_NEAR(tasks[0].numbers.at("learning_rate")[0].value, 1e-4, 1e-9);
+  double shares = 0;
+  for (const auto& [tag, points] : tasks[0].numbers) {
+    if (tag.starts_with("share/")) shares += points[1].value;
+  }
+  EXPECT_NEAR(shares, 1, 1e-3);
+}
+
+TEST_F(SummariesOfARun, HaveAFolderForEachWorker) {
+  train({"--steps", "60", "--ps", "1", "--workers", "2", "--summary-every", "0.001s"});
+  const auto tasks = read_summaries(out_);
+  ASSERT_EQ(tasks.size(), 2U);
+  for (const TaskSummaries& task : tasks) EXPECT_FALSE(task.numbers.at("loss").empty());
+}
+
+TEST_F(SummariesOfARun, AreNoReasonToStop) {
+  std::filesystem::create_directories(out_);
+  std::ofstream(out_ + "/summaries") << "a file where a folder should be";
+  const Finished run =
+      run_paceline({"train", "mlp", "--hidden", "8", "--steps", "30", "--out", out_});
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("training goes on without these summaries"));
+}
+
+TEST_F(SummariesOfARun, ChangeNoBitOfTheTraining) {
+  const std::vector<std::string> train = {"train", "mlp",       "--hidden", "8",       "--steps",
+                                          "40",    "--threads", "1",        "--report"};
+  const auto last_loss = [&](const std::string& report, std::vector<std::string> more) {
+    std::vector<std::string> arguments = train;
+    arguments.push_back(folder_.path(report));
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(run_paceline(arguments).status, 0);
+    std::ifstream file(folder_.path(report));
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    return text.substr(text.find("\"last\""), 40);
+  };
+  EXPECT_EQ(last_loss("with.json", {"--out", out_, "--summary-every", "1"}),
+            last_loss("without.json", {}));
+}
+
+TEST_F(SummariesOfARun, AreOpenedByTensorBoard) {
+  if (const Finished has = run_python("import tensorboard"); has.status != 0) {
+    GTEST_SKIP() << "Python has no package tensorboard: " << has.output;
+  }
+  train({"--steps", "25", "--summary-every", "10"});
+  const Finished run = run_python(fmt::format(R"(
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator('{}/summaries/worker:0').Reload()
+tags = events.Tags()
+print('scalars', sorted(tags['scalars']))
+print('histograms', sorted(tags['histograms']))
+for event in events.Scalars('loss'): print('loss', event.step, repr(event.value))
+for event in events.Histograms('variables/layer1/w'):
+  print('histogram', event.step, event.histogram_value.num, sum(event.histogram_value.bucket))
+for node in events.Graph().node:
+  if node.op == 'variable': print('node', node.name, node.op)
+)",
+                                              out_));
+  ASSERT_EQ(run.status, 0) << run.output;
+  std::string expected = "scalars [";
+  const TaskSummaries task = read_summaries(out_)[0];
+  for (const std::string& tag : tags(task)) {
+    expected += (expected.ends_with('[') ? "'" : ", '") + tag + "'";
+  }
+  EXPECT_THAT(run.output, HasSubstr(expected + "]"));
+  EXPECT_THAT(run.output, HasSubstr("'variables/layer1/b', 'variables/layer1/w'"));
+  for (const SummaryPoint& point : task.numbers.at("loss")) {
+    EXPECT_THAT(run.output, HasSubstr(fmt::format("loss {} {}", point.step, point.value)));
+  }
+  EXPECT_THAT(run.output, HasSubstr("histogram 10 2048.0 2048.0"));  // 256 × 8
+  EXPECT_THAT(run.output, HasSubstr("histogram 25 2048.0 2048.0"));
+  EXPECT_THAT(run.output, HasSubstr("node layer1/w variable"));
+}
+
+TEST_F(SummariesOfARun, AreDrawn) {
+  if (run_program({"/usr/bin/env", "gnuplot", "--version"}).status != 0) {
+    GTEST_SKIP() << "there is no gnuplot (Debian: gnuplot-nox)";
+  }
+  train({"--steps", "30", "--summary-every", "5"});
+  const std::string svg = folder_.path("a'b.svg"), png = folder_.path("c.png");
+  const Finished drawn = run_paceline({"plot", out_, "--out", svg});
+  ASSERT_EQ(drawn.status, 0) << drawn.output;
+  std::ifstream file(svg);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  for (const char* there : {"<svg", "loss", "examples/s", "global step", "compute"}) {
+    EXPECT_THAT(text, HasSubstr(there));
+  }
+  EXPECT_EQ(run_paceline({"plot", out_, "--out", png, out_ + "/summaries"}).status, 0);
+  EXPECT_GT(std::filesystem::file_size(png), 1000U);
+}
+
+TEST_F(SummariesOfARun, ThatCannotBeDrawnSayWhy) {
+  const Finished nothing = run_paceline({"plot", folder_.path("none"), "--out", "x.svg"});
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_THAT(nothing.output, HasSubstr("none: no event files"));
+  const Finished format = run_paceline({"plot", out_, "--out", "x.jpg"});
+  EXPECT_EQ(format.status, 2);
+  EXPECT_THAT(format.output, HasSubstr("--out x.jpg: must end with .svg or .png"));
+  train({"--steps", "12"});
+  std::vector<std::string> words = {"/usr/bin/env", "PATH=/nonexistent"};
+  for (const std::string& argument : paceline_words({"plot", out_, "--out", "x.svg"})) {
+    words.push_back(argument);
+  }
+  const Finished missing = run_program(words);
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.output, HasSubstr("apt-get install gnuplot-nox"));
+}
+
+}  // namespace
+}  // namespace paceline::testing
