@@ -72,6 +72,11 @@ struct Cluster {
   /// Variables that other workers update are read chunk by chunk of one moment (256 KiB; rows:
   /// those of a batch), which on one host costs a copy; else element by element.
   bool torn_free = false;
+  /// What values and contributions travel as between hosts: kFloat32, or kBFloat16, rounded to
+  /// nearest even. Tasks that share memory round nothing.
+  DType wire = DType::kFloat32;
+  /// What rounding leaves out of a worker's contribution is added to its next one.
+  bool error_feedback = false;
 
   /// Are there other tasks?
   bool distributed() const { return role != Role::kAlone; }

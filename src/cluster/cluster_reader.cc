@@ -217,6 +217,19 @@ DType read_precision(const FlagValues& values) {
   return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
 }
 
+DType read_wire(const FlagValues& values, const Cluster& cluster) {
+  if (values.text("--wire") == "float16") {
+    refuse_flag("--wire", "float16",
+                "small contributions underflow in it without loss scaling, which is not there yet; "
+                "bfloat16 takes as many bytes and needs none");
+  }
+  const std::optional<std::string> name = values.choice("--wire", {"float32", "bfloat16"});
+  if (name && !cluster.distributed()) {
+    refuse_flag("--wire", *name, "needs a cluster: alone nothing travels");
+  }
+  return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
+}
+
 void read_strategy(const FlagValues& values, Cluster& cluster) {
   const std::optional<std::string> strategy = values.choice("--strategy", {"async"});
   if (strategy && !cluster.distributed()) {
@@ -332,6 +345,11 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.show_placement =
       values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
   cluster.torn_free = values.given("--torn-free");
+  cluster.wire = read_wire(values, cluster);
+  cluster.error_feedback = values.given("--error-feedback");
+  if (cluster.error_feedback && cluster.wire == DType::kFloat32) {
+    refuse("--error-feedback needs --wire bfloat16: nothing else is rounded");
+  }
   return cluster;
 }
 

@@ -156,6 +156,14 @@ TEST(Flags, Precision) {
   EXPECT_EQ(read("--precision bfloat16").cluster.precision, DType::kBFloat16);
 }
 
+TEST(Flags, Wire) {
+  EXPECT_EQ(read("--ps 1 --workers 1").cluster.wire, DType::kFloat32);
+  EXPECT_EQ(read("--ps 1 --workers 1 --wire float32").cluster.wire, DType::kFloat32);
+  const Cluster cluster = read("--ps 1 --workers 1 --wire bfloat16 --error-feedback").cluster;
+  EXPECT_EQ(cluster.wire, DType::kBFloat16);
+  EXPECT_TRUE(cluster.error_feedback);
+}
+
 struct BadLine {
   const char* text;
   const char* said;
@@ -210,6 +218,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "--ps-hosts: address 'a' has no port"},
         BadLine{"--bind 0.0.0.0", "--bind needs --cluster"},
         BadLine{"--torn-free", "--torn-free needs a cluster"},
+        BadLine{"--wire bfloat16", "--wire bfloat16: needs a cluster"},
+        BadLine{"--ps 1 --workers 1 --wire float16",
+                "without loss scaling, which is not there yet; bfloat16"},
+        BadLine{"--ps 1 --workers 1 --wire int8", "--wire int8: must be one of float32, bfloat16"},
+        BadLine{"--ps 1 --workers 1 --error-feedback", "--error-feedback needs --wire bfloat16"},
         BadLine{"--show-placement", "--show-placement needs a cluster"},
         BadLine{"--join-timeout 3", "--join-timeout needs a cluster"},
         BadLine{"--on-failure stop", "--on-failure needs --ps"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "paceline/error.h"
+#include "params/rounded_floats.h"
 
 namespace paceline {
 namespace {
@@ -96,28 +97,41 @@ IncomingPiece& IncomingStep::find(const FrameHeader& header) {
     start(position, piece);
     make_room(position, piece);
   }
-  if (header.offset != piece.received || header.payload_bytes > piece.expected - piece.received ||
-      header.payload_bytes % sizeof(float) != 0) {
-    reject(fmt::format("chunk of {} bytes at {} of piece {}, which has {} of {} bytes",
-                       header.payload_bytes, header.offset, header.id, piece.received,
-                       piece.expected));
+  const std::size_t bytes = chunk_bytes(header);
+  if (bytes == 0 || piece.shared || header.offset != piece.received ||
+      bytes > piece.expected - piece.received || bytes % sizeof(float) != 0) {
+    reject(fmt::format("chunk of {} bytes at {} of piece {}, which has {} of {} bytes", bytes,
+                       header.offset, header.id, piece.received, piece.expected));
   }
   return piece;
 }
 
+// Of float32.
+std::size_t IncomingStep::chunk_bytes(const FrameHeader& header) const {
+  return std::size_t(header.payload_bytes) * (rounded_ ? 2 : 1);
+}
+
+std::span<std::byte> IncomingStep::chunk_of(const IncomingPiece& piece,
+                                            const FrameHeader& header) const {
+  return piece.memory.span().subspan(piece.applied ? 0 : header.offset, chunk_bytes(header));
+}
+
 std::span<std::byte> IncomingStep::place(const FrameHeader& header) {
-  IncomingPiece& piece = find(header);
-  const bool whole = begin_.clipped || shard_.at(shard_.position(header.id)).variable().sparse;
-  if (!whole && header.payload_bytes > kChunkBytes) {
-    reject(fmt::format("a chunk of {} bytes, at most {} are allowed", header.payload_bytes,
+  const IncomingPiece& piece = find(header);
+  if (piece.applied && chunk_bytes(header) > kChunkBytes) {
+    reject(fmt::format("a chunk of {} bytes, at most {} are allowed", chunk_bytes(header),
                        kChunkBytes));
   }
-  return piece.memory.span().subspan(whole ? header.offset : 0, header.payload_bytes);
+  const std::span<std::byte> chunk = chunk_of(piece, header);
+  return rounded_ ? place_of_rounded(chunk) : chunk;
 }
 
 IncomingPiece& IncomingStep::arrived(const FrameHeader& header) {
   IncomingPiece& piece = find(header);
-  piece.received += header.payload_bytes;
+  const std::span<std::byte> chunk = chunk_of(piece, header);
+  if (rounded_) widen_in_place(chunk);
+  piece.received += chunk.size();
+  piece.chunk = chunk;
   return piece;
 }
 

@@ -24,6 +24,7 @@ struct IncomingPiece {
   bool shared = false;     // it lies in memory of the worker, which waits to be told
   bool wants_values = true;
   std::span<const std::byte> gradient;  // once all of it has come, unless it came chunk by chunk
+  std::span<const std::byte> chunk;     // what came last
   Buffer memory;                        // clipped or sparse: all of it; else one chunk
 };
 
@@ -31,7 +32,9 @@ struct IncomingPiece {
 /// the piece that it is for; throws kDataLoss on one that cannot be. One thread at a time.
 class IncomingStep {
  public:
-  explicit IncomingStep(Shard& shard) : shard_(shard), pieces_(shard.size()) {}
+  /// `wire`: what the float32 numbers of chunks travel as.
+  IncomingStep(Shard& shard, DType wire)
+      : shard_(shard), rounded_(wire == DType::kBFloat16), pieces_(shard.size()) {}
 
   /// `counts`: false when this step was applied before and must not be again.
   void begin(std::int64_t step, const StepBegin& begin, bool counts);
@@ -57,12 +60,15 @@ class IncomingStep {
 
  private:
   IncomingPiece& find(const FrameHeader& header);
+  std::size_t chunk_bytes(const FrameHeader& header) const;
+  std::span<std::byte> chunk_of(const IncomingPiece& piece, const FrameHeader& header) const;
   void start(std::size_t position, IncomingPiece& piece);
   void make_room(std::size_t position, IncomingPiece& piece) const;
   void take_rows(std::size_t position, std::span<const std::int32_t> rows);
   void check_step(std::int64_t step, MessageType type) const;
 
   Shard& shard_;
+  const bool rounded_;
   std::vector<IncomingPiece> pieces_;  // by position in the shard
   StepBegin begin_;
   std::int64_t step_ = -1;

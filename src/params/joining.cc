@@ -89,6 +89,7 @@ void Joining::say_hello(PsConnection& ps) {
                                                   .epoch = 0,
                                                   .fingerprint = fingerprint_of(core_.variables()),
                                                   .spin = options_.spin,
+                                                  .wire = ps.wire(),
                                                   .credentials = {}}));
   if (!wait(ps.name(), deadline_, [&] { return ps.welcomed(); })) too_late(ps, "said nothing");
   const Declare declare{.last_step = options_.last_step,

@@ -32,6 +32,7 @@ std::vector<std::byte> encode(const Hello& hello) {
   writer.put(hello.epoch);
   writer.put(hello.fingerprint);
   writer.put(std::uint8_t(hello.spin));
+  writer.put(std::uint8_t(hello.wire == DType::kBFloat16));
   writer.put_text(hello.credentials);
   return bytes;
 }
@@ -49,6 +50,9 @@ Hello decode_hello(std::span<const std::byte> payload) {
   hello.epoch = reader.get<std::uint64_t>();
   hello.fingerprint = reader.get<std::uint64_t>();
   hello.spin = reader.get<std::uint8_t>() != 0;
+  const auto wire = reader.get<std::uint8_t>();
+  if (wire > 1) reader.fail(fmt::format("wire {} is unknown", wire));
+  hello.wire = wire == 1 ? DType::kBFloat16 : DType::kFloat32;
   hello.credentials = reader.get_text();
   reader.end();
   return hello;

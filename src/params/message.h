@@ -73,6 +73,7 @@ struct Hello {
   std::uint64_t epoch = 0;        // membership epoch last seen; 0: none
   std::uint64_t fingerprint = 0;  // of the variables
   bool spin = false;              // asks the ps to poll while it is connected
+  DType wire = DType::kFloat32;   // or kBFloat16: what float32 numbers travel as
   std::string credentials;        // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;
 };

@@ -25,6 +25,7 @@ TEST(Message, HelloComesBack) {
                     .epoch = 2,
                     .fingerprint = 0xdeadbeef,
                     .spin = true,
+                    .wire = DType::kBFloat16,
                     .credentials = "none yet"};
   EXPECT_EQ(decode_hello(encode(hello)), hello);
 }
@@ -34,6 +35,12 @@ TEST(Message, AnotherVersionIsReadAsFarAsItsNumber) {
   bytes[0] = std::byte{9};
   bytes.resize(6);
   EXPECT_EQ(decode_hello(bytes).version, 9u);
+}
+
+TEST(Message, AnUnknownWireIsRefused) {
+  std::vector<std::byte> bytes = encode(Hello{});
+  bytes[bytes.size() - 3] = std::byte{2};  // before the credentials, which are empty
+  EXPECT_THROW(decode_hello(bytes), Error);
 }
 
 TEST(Message, DeclareComesBack) {

@@ -43,6 +43,12 @@ std::vector<Piece> cut_variables(std::span<const VariableSpec> variables, int nu
 
 }  // namespace
 
+std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids) {
+  const auto first = std::lower_bound(ids.begin(), ids.end(), piece.first_row);
+  const auto last = std::lower_bound(first, ids.end(), piece.first_row + piece.rows);
+  return {first, last};
+}
+
 std::int64_t row_count(const VariableSpec& variable) {
   return variable.shape.rank() == 0 ? 1 : variable.shape[0];
 }

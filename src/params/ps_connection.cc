@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "params/rounded_floats.h"
+
 namespace paceline {
 namespace {
 
@@ -60,15 +62,25 @@ const Piece& PsConnection::piece(std::uint32_t id) const {
   return core_.pieces()[id];
 }
 
+// The values that a frame brings; half of its bytes travel if they are rounded.
+std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
+  const Piece& target = piece(header.id);
+  const std::span<std::byte> all = core_.value_of(target);
+  const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds(target) ? 2 : 1);
+  const std::size_t whole = rounds(target) ? sizeof(float) : 1;
+  if (header.offset > all.size() || bytes > all.size() - header.offset ||
+      header.offset % whole != 0 || bytes % whole != 0) {
+    refuse(fmt::format("values of {} bytes at {} of piece {}, which has {}", bytes, header.offset,
+                       header.id, all.size()));
+  }
+  return all.subspan(header.offset, bytes);
+}
+
 std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
   const MessageType type{header.type};
   if (type == MessageType::kValues) {
-    const std::span<std::byte> all = core_.value_of(piece(header.id));
-    if (header.offset > all.size() || header.payload_bytes > all.size() - header.offset) {
-      refuse(fmt::format("values of {} bytes at {} of piece {}, which has {}", header.payload_bytes,
-                         header.offset, header.id, all.size()));
-    }
-    return all.subspan(header.offset, header.payload_bytes);
+    const std::span<std::byte> values = place_values(header);
+    return rounds(piece(header.id)) ? place_of_rounded(values) : values;
   }
   if (type == MessageType::kState) {
     piece(header.id);
@@ -98,7 +110,7 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
                           std::span<const std::byte> payload) {
   switch (type) {
     case MessageType::kValues:
-      return core_.arrive(piece(header.id), payload.size());
+      return on_values(header);
     case MessageType::kRowValues:
       return on_row_values(header, payload);
     case MessageType::kState:
@@ -147,14 +159,22 @@ void PsConnection::on_job_state(std::span<const std::byte> payload) {
   core_.all_done = state.all_done;
 }
 
+void PsConnection::on_values(const FrameHeader& header) {
+  const Piece& target = piece(header.id);
+  const std::span<std::byte> values = place_values(header);
+  if (rounds(target)) widen_in_place(values);
+  core_.arrive(target, values.size());
+}
+
 // The rows come with their ids, because they lie apart in the variable.
 void PsConnection::on_row_values(const FrameHeader& header, std::span<const std::byte> payload) {
   const Piece& target = piece(header.id);
   const std::size_t row = core_.row_bytes(target.variable);
+  const std::size_t travels = rounds(target) ? row / 2 : row;
   std::uint32_t count = 0;
   if (payload.size() >= sizeof(count)) std::memcpy(&count, payload.data(), sizeof(count));
   if (payload.size() < sizeof(count) ||
-      payload.size() - sizeof(count) != std::size_t(count) * (sizeof(std::int32_t) + row)) {
+      payload.size() - sizeof(count) != std::size_t(count) * (sizeof(std::int32_t) + travels)) {
     refuse(fmt::format("{} rows in {} bytes", count, payload.size()));
   }
   const std::byte* ids = payload.data() + sizeof(count);
@@ -166,7 +186,11 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
     const std::int64_t at = id - target.first_row;
     if (at < 0 || at >= target.rows)
       refuse(fmt::format("row {} is not in piece {}", id, header.id));
-    if (row > 0) std::memcpy(place.data() + std::size_t(at) * row, values + i * row, row);
+    if (row == 0) continue;
+    const std::span<std::byte> to = place.subspan(std::size_t(at) * row, row);
+    const bool rounded = travels != row;
+    std::memcpy((rounded ? place_of_rounded(to) : to).data(), values + i * travels, travels);
+    if (rounded) widen_in_place(to);
   }
   core_.arrive(target, std::size_t(count) * row);
 }

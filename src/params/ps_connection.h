@@ -37,6 +37,12 @@ class PsConnection : public Receiver {
   ControlBuffers& control() { return control_; }
   /// Whether contributions in memory shared with it are taken from there.
   bool can_share() const { return connection_->can_share(); }
+  /// What float32 numbers travel as. Where memory is shared they are not rounded: hardly any
+  /// travel.
+  DType wire() const {
+    return can_share() && core_.shares_memory() ? DType::kFloat32 : core_.wire();
+  }
+  bool rounds(DType dtype) const { return dtype == DType::kFloat32 && wire() != dtype; }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
     connection_->share(id, std::move(memory));
   }
@@ -59,6 +65,11 @@ class PsConnection : public Receiver {
  private:
   const Piece& piece(std::uint32_t id) const;
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
+  std::span<std::byte> place_values(const FrameHeader& header);
+  void on_values(const FrameHeader& header);
+  bool rounds(const Piece& piece) const {
+    return rounds(core_.variables()[std::size_t(piece.variable)].dtype);
+  }
   void on_row_values(const FrameHeader& header, std::span<const std::byte> payload);
   void on_state(std::size_t bytes);
   void on_job_state(std::span<const std::byte> payload);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "params/rounded_floats.h"
+
 namespace paceline {
 namespace {
 
@@ -18,6 +20,14 @@ Replies::Replies(std::shared_ptr<Connection> connection)
       queue_(std::make_shared<ReplyQueue>(std::move(connection))) {}
 
 void Replies::allow(const Shard& shard) { blocks_->allow(2 * shard.bytes() + kMostBesideValues); }
+
+ReplyBlocks::Lent Replies::rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
+                                   std::size_t values_at) const {
+  if (wire_ == DType::kFloat32 || piece.variable().dtype != DType::kFloat32) return block;
+  const std::size_t bytes = round_in_place(block->span().subspan(values_at)).size();
+  ReplyBlocks::shorten(*block, values_at + bytes);
+  return block;
+}
 
 void Replies::send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block) {
   FrameHeader typed = header;
@@ -50,7 +60,7 @@ void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
     ReplyBlocks::Lent block = take(std::min(kChunkBytes, piece.bytes() - offset));
     piece.copy(offset, block->span());
     send_block(MessageType::kValues, {.id = piece.where().id, .offset = offset, .step = step},
-               std::move(block));
+               rounded(piece, std::move(block)));
   }
   if (piece.variable().rewritten_after_reply) piece.rewrite();
 }
@@ -73,7 +83,8 @@ void Replies::send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, s
     std::memcpy(at, &count, sizeof(count));
     std::memcpy(at + sizeof(count), some.data(), some.size_bytes());
     piece.copy_rows(some, block->span().subspan(sizeof(count) + some.size_bytes()));
-    send_block(MessageType::kRowValues, {.id = piece.where().id, .step = step}, std::move(block));
+    send_block(MessageType::kRowValues, {.id = piece.where().id, .step = step},
+               rounded(piece, std::move(block), sizeof(count) + some.size_bytes()));
   }
 }
 

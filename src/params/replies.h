@@ -20,6 +20,8 @@ class Replies : public ValueWatcher {
 
   /// Before the handshake little may pile up, after it as much as all values need.
   void allow(const Shard& shard);
+  /// What float32 values travel as.
+  void set_wire(DType wire) { wire_ = wire; }
   /// Pieces, the first needed first.
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
   /// A message that waits behind no values.
@@ -39,6 +41,9 @@ class Replies : public ValueWatcher {
   void send_state(ShardPiece& piece);
 
   ReplyBlocks::Lent take(std::size_t bytes) { return blocks_->take(bytes); }
+  /// A block of values of the piece, as they travel.
+  ReplyBlocks::Lent rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
+                            std::size_t values_at = 0) const;
   void send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block);
 
   void close(Deadline deadline);
@@ -48,6 +53,7 @@ class Replies : public ValueWatcher {
  private:
   std::shared_ptr<ReplyBlocks> blocks_;
   std::shared_ptr<ReplyQueue> queue_;
+  DType wire_ = DType::kFloat32;  // set before any value is sent
 };
 
 }  // namespace paceline

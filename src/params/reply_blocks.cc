@@ -31,6 +31,12 @@ ReplyBlocks::Lent ReplyBlocks::take(std::size_t bytes) {
   return Lent(block.release());
 }
 
+void ReplyBlocks::shorten(Block& block, std::size_t bytes) {
+  const std::lock_guard lock(block.owner->mutex_);
+  block.owner->lent_bytes_ -= block.bytes - bytes;
+  block.bytes = bytes;
+}
+
 void ReplyBlocks::give_back(Block* block) {
   const std::shared_ptr<ReplyBlocks> owner = std::move(block->owner);
   const std::lock_guard lock(owner->mutex_);

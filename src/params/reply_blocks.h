@@ -37,6 +37,8 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   using Lent = std::unique_ptr<Block, GiveBack>;
 
   Lent take(std::size_t bytes);
+  /// Fewer bytes of it are used than were taken.
+  static void shorten(Block& block, std::size_t bytes);
   /// For Connection::send; the context is a block that was lent.
   static void sent(void* block) { give_back(static_cast<Block*>(block)); }
 

@@ -27,6 +27,10 @@ struct SendSpace {
     std::size_t offset = 0;
   };
   std::optional<Place> shared;
+  /// With error feedback: by element of the variable, what rounding has left out so far.
+  std::vector<float> errors;
+  /// Null: none are kept.
+  float* errors_at(std::size_t element) { return errors.empty() ? nullptr : &errors[element]; }
 
   bool fits(std::int64_t elements) const {
     return values.data != nullptr && values.shape.elements() >= elements;

@@ -84,7 +84,7 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
     case MessageType::kRowIds:
       return on_row_ids(header, payload);
     case MessageType::kChunk:
-      return on_chunk(header, payload);
+      return on_chunk(header);
     case MessageType::kContribution:
       return on_contribution(header, payload);
     case MessageType::kLooked:
@@ -107,6 +107,8 @@ void ServerPeer::on_hello(std::span<const std::byte> payload) {
     return job_.refuse(*this, why);
   }
   task_ = fmt::format("worker:{}", hello.index);
+  wire_ = hello.wire;
+  replies_.set_wire(hello.wire);
   greeted_ = true;
   job_.say(fmt::format("{} joined from {}", task_, address_));
 }
@@ -116,7 +118,7 @@ Shard& ServerPeer::shard(bool initialised) {
   Shard& shard = job_.shard_for(*this, initialised);
   if (!incoming_) {
     replies_.allow(shard);
-    incoming_.emplace(shard);
+    incoming_.emplace(shard, wire_);
   }
   if (initialised) working_ = &shard;
   return shard;
@@ -182,11 +184,9 @@ void ServerPeer::on_row_ids(const FrameHeader& header, std::span<const std::byte
   incoming().set_rows(shard().position(header.id), std::int64_t(header.step), messages_.rows);
 }
 
-void ServerPeer::on_chunk(const FrameHeader& header, std::span<const std::byte> payload) {
-  incoming().arrived(header);
-  const std::size_t position = shard().position(header.id);
-  if (incoming_->clipped() || shard().at(position).variable().sparse) return;
-  apply_and_reply(position, 1, header.offset, payload);
+void ServerPeer::on_chunk(const FrameHeader& header) {
+  const IncomingPiece& come = incoming().arrived(header);
+  if (come.applied) apply_and_reply(shard().position(header.id), 1, header.offset, come.chunk);
 }
 
 void ServerPeer::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
@@ -231,7 +231,7 @@ void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::si
   }
   const FrameHeader header{
       .id = piece.where().id, .offset = offset, .step = std::uint64_t(incoming_->step())};
-  replies_.send_block(MessageType::kValues, header, std::move(block));
+  replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(block)));
 }
 
 void ServerPeer::apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale) {

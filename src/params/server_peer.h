@@ -51,7 +51,7 @@ class ServerPeer : public Receiver {
   void on_pull(const FrameHeader& header, std::span<const std::byte> payload);
   void on_order(std::span<const std::byte> payload);
   void on_step_begin(const FrameHeader& header, std::span<const std::byte> payload);
-  void on_chunk(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_chunk(const FrameHeader& header);
   void on_step_end(const FrameHeader& header, std::span<const std::byte> payload);
   void on_contribution(const FrameHeader& header, std::span<const std::byte> payload);
   void on_looked(const FrameHeader& header);
@@ -83,6 +83,7 @@ class ServerPeer : public Receiver {
   std::optional<IncomingStep> incoming_;
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
   TimePoint frame_began_{};
+  DType wire_ = DType::kFloat32;
   bool greeted_ = false, ended_ = false;
   std::string task_;  // "worker:1", once it has said so
   std::int64_t last_step_ = -1;

@@ -32,6 +32,8 @@ class ServerStoreImpl : public ServerStore {
     if (!options.share_memory) core_.share_no_memory();
     if (options.torn_free) core_.copy_from_shared_memory();
     steps_.copy_tries = options.torn_free_tries;
+    core_.set_wire(options.wire);
+    steps_.error_feedback = options.error_feedback;
     join_all();
   }
 
@@ -49,6 +51,10 @@ class ServerStoreImpl : public ServerStore {
   StoreAccount account() const override;
 
   void wait_initialised() override;
+  bool rounds() const override {
+    return std::ranges::any_of(connections_,
+                               [](const auto& ps) { return ps->rounds(DType::kFloat32); });
+  }
   std::string placement_text() const override {
     return paceline::placement_text(core_.variables(), core_.pieces());
   }

@@ -42,10 +42,10 @@ struct ServerStoreOptions {
   /// No reply within this ends the worker.
   Duration reply_timeout = std::chrono::seconds(60);
   bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)
-  /// With the ps tasks of this host, if the link can. A variable that lies whole on one of them is
-  /// then read where it lies, while other workers' updates change it: a reader may see some
-  /// elements before an update and others after it. Contributions are taken from where they lie.
-  /// Else, and for a variable that is split, values come in frames.
+  /// With the ps tasks of this host, if the link can. A variable that lies on one of them, or on
+  /// several in pieces that begin at pages, is then read where it lies, while other workers'
+  /// updates change it: a reader may see some elements before an update and others after it.
+  /// Contributions are taken from where they lie. Else values come in frames.
   bool share_memory = true;
   /// What is read is copied, so that each chunk of it (256 KiB of a variable, or the rows of a
   /// batch) is of one moment.
@@ -53,6 +53,12 @@ struct ServerStoreOptions {
   /// So often is a chunk copied that is being written meanwhile; then the ps is asked for the
   /// values in frames, so that a reader gets them even among writers that never pause.
   int torn_free_tries = 16;
+  /// What float32 values and contributions travel as in frames: kFloat32, or kBFloat16 (rounded to
+  /// nearest even). With ps tasks that share memory nothing is rounded.
+  DType wire = DType::kFloat32;
+  /// What rounding leaves out of a contribution is added to this worker's next one to the same
+  /// elements. With clipping both are as they were before they were scaled.
+  bool error_feedback = false;
   /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user
@@ -75,6 +81,8 @@ class ServerStore : public ParameterStore, public JobControl {
                                            std::vector<VariableSpec> variables);
   /// Returns when some worker (the chief) has initialised the variables; says what it waits for.
   virtual void wait_initialised() = 0;
+  /// Whether some ps exchanges numbers in frames that are rounded as options.wire says.
+  virtual bool rounds() const = 0;
   /// One line a piece: variable, rows, bytes, ps.
   virtual std::string placement_text() const = 0;
 };

@@ -54,6 +54,9 @@ class StoreCore {
   /// rows come in frames.
   void copy_from_shared_memory() { copies_ = true; }
   bool copies() const { return copies_; }
+  /// Told before it joins: what float32 numbers travel as where no memory is shared.
+  void set_wire(DType wire) { wire_ = wire; }
+  DType wire() const { return wire_; }
   /// Renews this worker's copy of what is mapped. False: a chunk was being written each of `tries`
   /// times; the copy holds nothing of worth.
   bool copy_mapped(VariableId variable, int tries);
@@ -143,6 +146,7 @@ class StoreCore {
   std::deque<Arrival> arrivals_;  // by piece
   Wakeup wakeup_;
   bool shares_memory_ = true, copies_ = false;
+  DType wire_ = DType::kFloat32;
   Link* link_ = nullptr;
   bool spinning_ = false;
 

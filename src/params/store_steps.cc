@@ -5,39 +5,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/buffer.h"
 #include "base/check.h"
 #include "params/wire.h"
 
 namespace paceline {
 namespace {
 
-// The part of ascending ids that is in the piece.
-std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids) {
-  const auto first = std::lower_bound(ids.begin(), ids.end(), piece.first_row);
-  const auto last = std::lower_bound(first, ids.end(), piece.first_row + piece.rows);
-  return {first, last};
-}
-
 std::span<const std::int32_t> ids_of(std::span<const RowSet> sets, VariableId variable) {
   for (const RowSet& set : sets) {
     if (set.variable == variable) return set.ids;
   }
   return {};
-}
-
-// Of the variable, or of as many rows as a step can contribute.
-Shape place_shape(const StoreCore& core, const PlanBinding::Use& use) {
-  const VariableSpec& variable = core.variables()[std::size_t(use.variable)];
-  std::vector<std::int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
-  if (variable.sparse) dims.at(0) = use.most_rows;
-  return Shape(std::span<const std::int64_t>(dims));
-}
-
-std::size_t space_bytes(const StoreCore& core, const PlanBinding::Use& use) {
-  const DType dtype = core.variables()[std::size_t(use.variable)].dtype;
-  return round_up(std::size_t(place_shape(core, use).elements()) * size_of(dtype),
-                  kBufferAlignment);
 }
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -51,9 +29,10 @@ ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clippe
       clipped_(clipped),
       used_(core_.variables().size(), false),
       contributed_(core_.variables().size(), false),
+      sender_(state),
       handle_(state) {
   for (const PlanBinding::Use& use : uses_) check(use);
-  make_spaces();
+  sender_.make_spaces(uses_);
 }
 
 void ServerSteps::check(const PlanBinding::Use& use) {
@@ -70,50 +49,6 @@ void ServerSteps::check(const PlanBinding::Use& use) {
 bool ServerSteps::wants_next_rows() const {
   return std::ranges::any_of(
       next_rows_, [this](const NextRows& rows) { return core_.mapped(rows.variable) == nullptr; });
-}
-
-// A larger plan: what the smaller one sent last must have been taken from the old space.
-std::vector<const PlanBinding::Use*> ServerSteps::uses_without_space() {
-  std::vector<const PlanBinding::Use*> uses;
-  for (const PlanBinding::Use& use : uses_) {
-    SendSpace& space = core_.space(use.variable);
-    if (!use.updated || space.fits(place_shape(core_, use).elements())) continue;
-    core_.wait(core_.reply_deadline(), [&] { return space.in_flight == 0; });
-    space.ids.reserve(std::size_t(use.most_rows));
-    uses.push_back(&use);
-  }
-  return uses;
-}
-
-// Null: there is no ps on this host, or too much has been shared with it.
-std::shared_ptr<SharedMemory> ServerSteps::share_memory(std::size_t bytes) {
-  std::shared_ptr<SharedMemory> memory;
-  if (!core_.shares_memory() || state_.shared_memories >= kMostSharedMemories) return memory;
-  for (const auto& ps : state_.connections) {
-    if (!ps->can_share()) continue;
-    if (memory == nullptr) memory = SharedMemory::create(bytes);
-    ps->share(state_.shared_memories, memory);
-  }
-  return memory;
-}
-
-void ServerSteps::make_spaces() {
-  const std::vector<const PlanBinding::Use*> uses = uses_without_space();
-  std::size_t bytes = 0;
-  for (const PlanBinding::Use* use : uses) bytes += space_bytes(core_, *use);
-  const auto memory = bytes > 0 ? share_memory(bytes) : nullptr;
-  SendSpace::Place place{state_.shared_memories, 0};
-  for (const PlanBinding::Use* use : uses) {
-    SendSpace& space = core_.space(use->variable);
-    const DType dtype = core_.variables()[std::size_t(use->variable)].dtype;
-    if (memory == nullptr) {
-      space.use_own_memory(dtype, place_shape(core_, *use));
-    } else {
-      space.use(memory, place, dtype, place_shape(core_, *use));
-    }
-    place.offset += space_bytes(core_, *use);
-  }
-  if (memory != nullptr) ++state_.shared_memories;
 }
 
 void ServerSteps::check_use(VariableId variable, const char* call) const {
@@ -289,73 +224,8 @@ TensorView ServerSteps::place(VariableId variable) {
 
 void ServerSteps::ready(VariableId variable, const Contribution& contribution) {
   check_use(variable, "ready");
-  SendSpace& space = core_.space(variable);
   contributed_[std::size_t(variable)] = true;
-  if (core_.variables()[std::size_t(variable)].sparse) {
-    space.ids.assign(contribution.ids.begin(), contribution.ids.end());
-    if (!std::is_sorted(space.ids.begin(), space.ids.end())) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("[store] rows of {} are not in ascending order",
-                              core_.variables()[std::size_t(variable)].name));
-    }
-    for (const Piece& piece : core_.pieces_of(variable)) send_rows(piece, space);
-    return;
-  }
-  for (const Piece& piece : core_.pieces_of(variable)) send_dense(piece, space);
-}
-
-void ServerSteps::send_dense(const Piece& piece, SendSpace& space) {
-  const std::size_t begin = std::size_t(piece.first_row) * core_.row_bytes(piece.variable);
-  const std::size_t bytes = core_.bytes_of(piece);
-  const bool mapped = core_.mapped(piece.variable) != nullptr;
-  if (!mapped) {
-    core_.hold(piece.variable);
-    core_.expect(piece, bytes);
-  }
-  if (space.shared && connection(piece).can_share()) {
-    return send_place(piece, {}, space, begin);
-  }
-  send_bytes(piece, space, {static_cast<const std::byte*>(space.values.data) + begin, bytes});
-}
-
-// Taken is what the ps answers: then the space is free, and what is mapped has its new value.
-void ServerSteps::send_place(const Piece& piece, std::span<const std::int32_t> ids,
-                             SendSpace& space, std::size_t begin) {
-  const bool mapped = core_.mapped(piece.variable) != nullptr;
-  const FrameHeader header{
-      .flags = std::uint16_t(space.shared->memory * 2 * kSendValues + (mapped ? 0 : kSendValues)),
-      .id = piece.id,
-      .offset = space.shared->offset + begin,
-      .step = step_};
-  if (mapped) core_.expect(piece, 1);
-  ++space.in_flight;
-  connection(piece).send(MessageType::kContribution, header, std::as_bytes(ids), nullptr, nullptr);
-}
-
-void ServerSteps::send_bytes(const Piece& piece, SendSpace& space,
-                             std::span<const std::byte> bytes) {
-  PsConnection& ps = connection(piece);
-  for (std::size_t offset = 0; offset < bytes.size(); offset += kChunkBytes) {
-    ++space.in_flight;
-    ps.send(MessageType::kChunk, {.id = piece.id, .offset = offset, .step = step_},
-            bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset)), &SendSpace::sent,
-            &space);
-  }
-}
-
-// Also when none of the rows is in the piece: the rule counts contributions to every piece alike.
-void ServerSteps::send_rows(const Piece& piece, SendSpace& space) {
-  const std::span<const std::int32_t> ids = rows_in(piece, space.ids);
-  const std::size_t row = core_.row_bytes(piece.variable);
-  const std::size_t before = std::size_t(ids.data() - space.ids.data());
-  if (space.shared && connection(piece).can_share()) {
-    return send_place(piece, ids, space, before * row);
-  }
-  ++space.in_flight;
-  connection(piece).send(MessageType::kRowIds, {.id = piece.id, .step = step_}, std::as_bytes(ids),
-                         &SendSpace::sent, &space);
-  send_bytes(piece, space,
-             {static_cast<const std::byte*>(space.values.data) + before * row, ids.size() * row});
+  sender_.send(variable, contribution, step_);
 }
 
 StepHandle& ServerSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {

@@ -2,32 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "exec/parameter_store.h"
-#include "params/ps_connection.h"
-#include "params/store_core.h"
+#include "params/contribution_sender.h"
+#include "params/store_state.h"
 
 namespace paceline {
-
-/// How each variable's value in this worker came, by variable: what else must be asked for.
-enum class Held : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
-
-/// What all plans of one store share. One step thread.
-struct StoreState {
-  StoreCore& core;
-  std::vector<std::unique_ptr<PsConnection>>& connections;
-  std::vector<Held> held;  // by variable
-  std::int64_t uses = 0;   // steps begun and ended, writes and reads
-  std::uint32_t shared_memories = 0;
-  const void* ordered_by = nullptr;  // whose order of need the ps tasks know
-  int copy_tries = 0;                // of a chunk that is being written
-  /// Returns at once when the variables are initialised.
-  std::function<void()> wait_initialised;
-};
 
 class ServerSteps : public StoreSteps {
  public:
@@ -54,9 +37,6 @@ class ServerSteps : public StoreSteps {
   };
 
   void check(const PlanBinding::Use& use);
-  void make_spaces();
-  std::vector<const PlanBinding::Use*> uses_without_space();
-  std::shared_ptr<SharedMemory> share_memory(std::size_t bytes);
   /// Whether the step reads the variable in the memory of its ps.
   bool reads_in_place(VariableId variable) const;
   bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
@@ -72,11 +52,6 @@ class ServerSteps : public StoreSteps {
   void send_step_begin(const StepScalars& scalars);
   void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
   void send_looked();
-  void send_place(const Piece& piece, std::span<const std::int32_t> ids, SendSpace& space,
-                  std::size_t begin);
-  void send_dense(const Piece& piece, SendSpace& space);
-  void send_bytes(const Piece& piece, SendSpace& space, std::span<const std::byte> bytes);
-  void send_rows(const Piece& piece, SendSpace& space);
   void check_use(VariableId variable, const char* call) const;
   PsConnection& connection(const Piece& piece) const {
     return *state_.connections[std::size_t(piece.ps)];
@@ -87,6 +62,7 @@ class ServerSteps : public StoreSteps {
   const std::vector<PlanBinding::Use> uses_;
   const bool clipped_;
   std::vector<bool> used_, contributed_;  // by variable
+  ContributionSender sender_;
   /// What the last end_step asked for, of every sparse variable; and when that was.
   struct NextRows {
     VariableId variable;

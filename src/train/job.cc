@@ -49,6 +49,8 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.join_timeout = from_seconds(cluster_.join_timeout_s);
   server.spin = options.spin;
   server.torn_free = cluster_.torn_free;
+  server.wire = cluster_.wire;
+  server.error_feedback = cluster_.error_feedback;
   server.last_step = options.run.steps.value_or(0);
   server.timeline = options.timeline;
   server.say = say;
@@ -57,6 +59,10 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   std::unique_ptr<ServerStore> joined = ServerStore::join(server, std::move(variables));
   server_ = joined.get();
   store_ = std::move(joined);
+  if (cluster_.wire != DType::kFloat32 && cluster_.is_chief() && !server_->rounds()) {
+    say("--wire bfloat16 rounds nothing: all parameter servers share this worker's memory, and no "
+        "values travel (--link tcp sends them)");
+  }
   if (!cluster_.show_placement) return;
   fmt::print("{}", server_->placement_text());
   std::fflush(stdout);

@@ -119,6 +119,27 @@ HWY_INLINE void widen(F f, const std::uint16_t* x, float* y, std::size_t n) {
   for (; i < n; ++i) widen_at(hn::CappedTag<float, 1>(), f, x + i, y + i);
 }
 
+template <class D>
+HWY_INLINE void narrow_with_errors_at(D df, const float* x, float* errors, std::uint16_t* y) {
+  const Words<D> d;
+  const hn::Rebind<std::int32_t, D> di;
+  const hn::Rebind<std::uint16_t, D> half;
+  const auto wanted = hn::Add(hn::LoadU(df, x), hn::LoadU(df, errors));
+  const auto words = ToBFloat16{}(d, hn::BitCast(d, wanted));
+  const auto error = hn::Sub(wanted, hn::BitCast(df, hn::ShiftLeft<16>(words)));
+  hn::StoreU(hn::IfThenElseZero(hn::IsFinite(error), error), df, errors);
+  hn::StoreU(hn::DemoteTo(half, hn::BitCast(di, words)), half, y);
+}
+
+void NarrowWithErrors(const float* x, float* errors, std::uint16_t* y, std::size_t n) {
+  const hn::ScalableTag<float> d;
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= n; i += hn::Lanes(d)) {
+    narrow_with_errors_at(d, x + i, errors + i, y + i);
+  }
+  for (; i < n; ++i) narrow_with_errors_at(hn::CappedTag<float, 1>(), x + i, errors + i, y + i);
+}
+
 void NarrowToBFloat16(const float* x, std::uint16_t* y, std::size_t n) {
   narrow(ToBFloat16{}, x, y, n);
 }
@@ -141,6 +162,7 @@ HWY_AFTER_NAMESPACE();
 namespace paceline {
 
 namespace {
+HWY_EXPORT(NarrowWithErrors);
 HWY_EXPORT(NarrowToBFloat16);
 HWY_EXPORT(NarrowToFloat16);
 HWY_EXPORT(WidenBFloat16);
@@ -149,6 +171,9 @@ HWY_EXPORT(WidenFloat16);
 
 void vector_cast(const float* x, BFloat16* y, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(NarrowToBFloat16)(x, &y->bits, std::size_t(n));
+}
+void vector_cast_with_errors(const float* x, float* errors, BFloat16* y, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(NarrowWithErrors)(x, errors, &y->bits, std::size_t(n));
 }
 void vector_cast(const float* x, Float16* y, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(NarrowToFloat16)(x, &y->bits, std::size_t(n));

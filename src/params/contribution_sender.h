@@ -1,0 +1,44 @@
+// How a worker's contributions get to the shards: where they lie, or in frames.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "params/store_state.h"
+
+namespace paceline {
+
+/// Of one plan. One step thread.
+class ContributionSender {
+ public:
+  explicit ContributionSender(StoreState& state) : state_(state), core_(state.core) {}
+
+  /// Space for what these uses can contribute: in memory that the ps tasks of this host read, if
+  /// there are any. Waits until what lies in a space that is too small was taken.
+  void make_spaces(std::span<const PlanBinding::Use> uses);
+  /// What lies in the variable's space, which is not to be touched until it was taken. Never
+  /// blocks. Throws kInvalidArgument unless rows are in ascending order.
+  void send(VariableId variable, const Contribution& contribution, std::uint64_t step);
+
+ private:
+  std::vector<const PlanBinding::Use*> uses_without_space(std::span<const PlanBinding::Use> uses);
+  std::shared_ptr<SharedMemory> share_memory(std::size_t bytes);
+  void keep_errors(VariableId variable) const;
+  void send_dense(const Piece& piece, SendSpace& space);
+  void send_rows(const Piece& piece, SendSpace& space);
+  void send_place(const Piece& piece, std::span<const std::int32_t> ids, SendSpace& space,
+                  std::size_t begin);
+  void send_rounded_rows(const Piece& piece, std::span<const std::int32_t> ids, SendSpace& space,
+                         std::size_t before);
+  template <typename Round>
+  void send_frames(const Piece& piece, SendSpace& space, std::size_t bytes, Round&& payload_at);
+
+  StoreState& state_;
+  StoreCore& core_;
+  std::uint64_t step_ = 0;
+};
+
+}  // namespace paceline

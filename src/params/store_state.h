@@ -1,0 +1,33 @@
+// What all plans of one worker's store share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "params/ps_connection.h"
+#include "params/store_core.h"
+
+namespace paceline {
+
+/// How each variable's value in this worker came, by variable: what else must be asked for.
+enum class Held : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
+
+/// One step thread.
+struct StoreState {
+  StoreCore& core;
+  std::vector<std::unique_ptr<PsConnection>>& connections;
+  std::vector<Held> held;  // by variable
+  std::int64_t uses = 0;   // steps begun and ended, writes and reads
+  std::uint32_t shared_memories = 0;
+  const void* ordered_by = nullptr;  // whose order of need the ps tasks know
+  int copy_tries = 0;                // of a chunk that is being written
+  bool error_feedback = false;
+  /// Returns at once when the variables are initialised.
+  std::function<void()> wait_initialised;
+
+  PsConnection& connection(const Piece& piece) const { return *connections[std::size_t(piece.ps)]; }
+};
+
+}  // namespace paceline
