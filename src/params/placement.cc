@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/check.h"
+#include "net/joined_memory.h"
 #include "params/chunk_versions.h"
 
 namespace paceline {
@@ -25,17 +26,30 @@ std::int64_t cuts(const VariableSpec& variable, std::size_t total, int num_ps) {
   return std::clamp<std::int64_t>(row_count(variable), 1, std::min<std::int64_t>(wanted, num_ps));
 }
 
+// As many rows as fill whole pages.
+std::int64_t rows_of_pages(const VariableSpec& variable) {
+  const std::size_t row = row_bytes(variable);
+  return row == 0 ? 1 : std::int64_t(std::lcm(row, JoinedMemory::kPageBytes) / row);
+}
+
+// The first row of piece i of `count`.
+std::int64_t cut_at(const VariableSpec& variable, std::int64_t i, std::int64_t count) {
+  const std::int64_t rows = row_count(variable), unit = rows_of_pages(variable);
+  const std::int64_t exact = rows * i / count;
+  if (i == 0 || i == count || unit > rows / count / 4) return exact;
+  return (exact + unit / 2) / unit * unit;
+}
+
 std::vector<Piece> cut_variables(std::span<const VariableSpec> variables, int num_ps) {
   std::size_t total = 0;
   for (const VariableSpec& variable : variables) total += variable_bytes(variable);
   std::vector<Piece> pieces;
   for (std::size_t v = 0; v < variables.size(); ++v) {
     const std::int64_t count = cuts(variables[v], total, num_ps);
-    const std::int64_t rows = row_count(variables[v]);
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t first = rows * i / count;
-      pieces.push_back(
-          {std::uint32_t(pieces.size()), VariableId(v), first, rows * (i + 1) / count - first, 0});
+      const std::int64_t first = cut_at(variables[v], i, count);
+      const std::int64_t rows = cut_at(variables[v], i + 1, count) - first;
+      pieces.push_back({std::uint32_t(pieces.size()), VariableId(v), first, rows, 0});
     }
   }
   return pieces;
@@ -93,13 +107,22 @@ std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int 
   return pieces;
 }
 
+bool begins_at_page(const VariableSpec& variable, const Piece& piece) {
+  return std::size_t(piece.first_row) * row_bytes(variable) % JoinedMemory::kPageBytes == 0;
+}
+
 ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
                          int ps) {
   ShardLayout layout;
   for (const Piece& piece : pieces) {
+    const VariableSpec& variable = variables[std::size_t(piece.variable)];
+    const bool whole = piece.rows == row_count(variable);
+    if (piece.ps == ps && !whole && begins_at_page(variable, piece)) {
+      layout.bytes = round_up(layout.bytes, JoinedMemory::kPageBytes);
+    }
     layout.offsets.push_back(layout.bytes);
     if (piece.ps != ps) continue;
-    const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
+    const std::size_t bytes = piece_bytes(variable, piece);
     layout.bytes += round_up(bytes, kBufferAlignment);
   }
   for (const Piece& piece : pieces) {

@@ -35,13 +35,18 @@ std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 
 /// Places variables by bytes, the largest first onto the least loaded ps (Graham's longest
 /// processing time first, SIAM J. Appl. Math. 1969); equal ones by position in the list. A variable
-/// larger than total/num_ps is split by rows first. Depends on the arguments only; the pieces are
-/// in order of variable, then row.
+/// larger than total/num_ps is split by rows first, between pages of it where that moves a cut by
+/// at most an eighth of a piece. Depends on the arguments only; the pieces are in order of
+/// variable, then row.
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
 
+/// Whether the piece begins at a page of its variable, were that at a page.
+bool begins_at_page(const VariableSpec& variable, const Piece& piece);
+
 /// Where the values of one ps lie in its memory: one piece after the other, each at a multiple of
-/// 64 bytes; then the versions of the chunks of each (chunk_versions.h). Depends on the arguments
-/// only, so that both sides of shared memory agree.
+/// 64 bytes, one of several of its variable that begins at a page of that at a page; then the
+/// versions of the chunks of each (chunk_versions.h). Depends on the arguments only, so that both
+/// sides of shared memory agree.
 struct ShardLayout {
   std::vector<std::size_t> offsets, versions;  // by piece id; only of those on this ps
   std::size_t bytes = 0;

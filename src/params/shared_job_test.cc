@@ -5,6 +5,7 @@
 #include <future>
 
 #include "params/job_fixture.h"
+#include "params/local_store.h"
 
 namespace paceline {
 namespace {
@@ -43,7 +44,8 @@ TEST_F(SharedJob, NoValueAndNoGradientGoesOverTheLink) {
   store->goodbye();
 }
 
-// Of one that is split, values come in frames; its contributions are taken where they lie.
+// Of one whose pieces cannot begin at pages, values come in frames; its contributions are taken
+// where they lie.
 TEST_F(SharedJob, OfASplitVariableOnlyValuesGoOverTheLink) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {600, 500}, .rule = Adam{}}};
   make_spec(2, 1);
@@ -57,6 +59,29 @@ TEST_F(SharedJob, OfASplitVariableOnlyValuesGoOverTheLink) {
   EXPECT_LT(store->account().bytes_sent - before.bytes_sent, 10 * 1000);
   // The last step's may still be on their way.
   EXPECT_GT(store->account().bytes_received - before.bytes_received, 8 * 600 * 500 * 4);
+  store->goodbye();
+}
+
+// Cut between pages, it is mapped as a whole all the same.
+TEST_F(SharedJob, OfAVariableThatIsSplitBetweenPagesNothingGoesOverTheLink) {
+  const std::vector<VariableSpec> variables = {
+      {.name = "w", .shape = {1000, 256}, .rule = Adam{}},
+      {.name = "rows", .shape = {3000, 64}, .rule = Sgd{}, .sparse = true}};
+  make_spec(3, 1);
+  start_all_ps();
+  const auto store = join(variables);
+  EXPECT_GT(std::ranges::count(store->placement_text(), '\n'), 2) << store->placement_text();
+  const auto local = make_local_store(variables, nullptr, nullptr);
+  store->write(initial_states(variables), 0);
+  local->write(initial_states(variables), 0);
+  StepDriver far(*store, false), near(*local, false);
+  far.step();
+  near.step();
+  const std::int64_t before = bytes(*store);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(far.step(), near.step());
+  // Headers, and which rows: at most 3,000 ids.
+  EXPECT_LT(bytes(*store) - before, 10 * (3000 * 4 + 3000));
+  EXPECT_EQ(everything(*store), everything(*local));
   store->goodbye();
 }
 

@@ -16,8 +16,9 @@ StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration r
       values_(variables_.size()),
       held_(variables_.size()),
       mapped_(variables_.size(), nullptr),
-      versions_(variables_.size(), nullptr),
+      versions_(pieces_.size(), nullptr),
       memories_(std::size_t(num_ps)),
+      joined_(variables_.size()),
       spaces_(variables_.size()),
       arrivals_(pieces_.size()) {
   for (const VariableSpec& variable : variables_) {
@@ -50,26 +51,54 @@ void StoreCore::map(int ps, std::shared_ptr<const SharedMemory> values) {
     throw Error(ErrorCode::kDataLoss, fmt::format("[store] {} bytes are shared for values of {}",
                                                   values->size(), layout.bytes));
   }
+  const std::lock_guard lock(map_mutex_);
   for (const Piece& piece : pieces_) {
-    if (piece.ps != ps || pieces_of(piece.variable).size() != 1) continue;
     const std::size_t v = std::size_t(piece.variable);
-    if (copies_ && variables_[v].sparse) continue;
+    if (piece.ps != ps || (copies_ && variables_[v].sparse)) continue;
     const std::byte* const start = values->bytes().data();
-    mapped_[v] = start + layout.offsets[piece.id];
-    versions_[v] = reinterpret_cast<const std::uint64_t*>(start + layout.versions[piece.id]);
+    versions_[piece.id] = reinterpret_cast<const std::uint64_t*>(start + layout.versions[piece.id]);
+    if (pieces_of(piece.variable).size() == 1) {
+      mapped_[v] = start + layout.offsets[piece.id];
+    } else if (can_join(piece.variable)) {
+      map_part(piece, values, layout.offsets[piece.id]);
+    }
   }
   memories_[std::size_t(ps)] = std::move(values);
 }
 
+bool StoreCore::can_join(VariableId variable) const {
+  return std::ranges::all_of(pieces_of(variable), [&](const Piece& piece) {
+    return begins_at_page(variables_[std::size_t(variable)], piece);
+  });
+}
+
+// It is there as a whole when all of its ps tasks are on this host.
+void StoreCore::map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& values,
+                         std::size_t offset) {
+  const std::size_t v = std::size_t(piece.variable), row = row_bytes_[v];
+  Joined& joined = joined_[v];
+  if (joined.memory == nullptr) {
+    joined.memory = std::make_unique<JoinedMemory>(std::size_t(row_count(variables_[v])) * row);
+  }
+  joined.memory->map(std::size_t(piece.first_row) * row, values, offset, bytes_of(piece));
+  if (++joined.pieces == pieces_of(piece.variable).size()) mapped_[v] = joined.memory->data();
+}
+
 bool StoreCore::copy_mapped(VariableId variable, int tries) {
   hold(variable);
-  const std::size_t v = std::size_t(variable);
-  const std::size_t bytes = values_[v].bytes();
-  std::byte* const to = static_cast<std::byte*>(values_[v].raw());
-  for (std::size_t begin = 0; begin < bytes; begin += kVersionedBytes) {
-    const std::span chunk(mapped_[v] + begin, std::min(kVersionedBytes, bytes - begin));
+  return std::ranges::all_of(pieces_of(variable),
+                             [&](const Piece& piece) { return copy_piece(piece, tries); });
+}
+
+bool StoreCore::copy_piece(const Piece& piece, int tries) {
+  const std::span<std::byte> to = value_of(piece);
+  const std::byte* const from =
+      mapped(piece.variable) + std::size_t(piece.first_row) * row_bytes(piece.variable);
+  for (std::size_t begin = 0; begin < to.size(); begin += kVersionedBytes) {
+    const std::span chunk(from + begin, std::min(kVersionedBytes, to.size() - begin));
+    const std::uint64_t& version = versions_[piece.id][begin / kVersionedBytes];
     int tried = 0;
-    while (tried < tries && !copy_chunk(versions_[v][begin / kVersionedBytes], chunk, to + begin)) {
+    while (tried < tries && !copy_chunk(version, chunk, to.data() + begin)) {
       ++tried;
       std::this_thread::yield();
     }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
+#include "net/joined_memory.h"
 #include "net/link.h"
 #include "params/message.h"
 #include "params/placement.h"
@@ -61,9 +62,10 @@ class StoreCore {
   /// times; the copy holds nothing of worth.
   bool copy_mapped(VariableId variable, int tries);
   /// The values of a ps of this host, as shard_layout says. To be called before its pieces are
-  /// used. Throws kDataLoss when the memory is too small for them.
+  /// used; from any thread. Throws kDataLoss when the memory is too small for them.
   void map(int ps, std::shared_ptr<const SharedMemory> values);
-  /// The whole variable in such memory; null: it has no place there, or several.
+  /// The whole variable in such memory; null: it has no place there, or its pieces cannot be put
+  /// one after the other.
   const std::byte* mapped(VariableId variable) const { return mapped_[std::size_t(variable)]; }
   SendSpace& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
@@ -120,6 +122,10 @@ class StoreCore {
     std::atomic<std::int64_t> expected{0}, arrived{0};
     std::atomic<bool> changed{false};
   };
+  bool can_join(VariableId variable) const;
+  void map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& values,
+                std::size_t offset);
+  bool copy_piece(const Piece& piece, int tries);
   // Spins for a little before the caller sleeps: a reply is often on its way.
   template <typename Predicate>
   bool poll_for(Predicate&& come, Deadline deadline) {
@@ -140,8 +146,14 @@ class StoreCore {
   std::vector<Tensor> values_;
   std::deque<std::atomic<bool>> held_;                         // by variable: values_ is defined
   std::vector<const std::byte*> mapped_;                       // by variable
-  std::vector<const std::uint64_t*> versions_;                 // of what is mapped, by variable
+  std::vector<const std::uint64_t*> versions_;                 // of what is mapped, by piece
   std::vector<std::shared_ptr<const SharedMemory>> memories_;  // by ps
+  struct Joined {
+    std::unique_ptr<JoinedMemory> memory;
+    std::size_t pieces = 0;
+  };
+  std::vector<Joined> joined_;  // of variables that are split, by variable
+  std::mutex map_mutex_;
   std::deque<SendSpace> spaces_;
   std::deque<Arrival> arrivals_;  // by piece
   Wakeup wakeup_;

@@ -185,11 +185,12 @@ void ServerSteps::wait_for_values(VariableId variable) {
 // The ps copies each chunk under its lock, for which it waits like any writer.
 void ServerSteps::copy_mapped(VariableId variable) {
   if (core_.copy_mapped(variable, state_.copy_tries)) return;
-  const Piece& piece = core_.pieces_of(variable).front();
-  ControlBuffers::Buffer& buffer = connection(piece).control().take();
-  WireWriter(buffer.bytes).put(piece.id);
-  core_.expect(piece, core_.bytes_of(piece));
-  connection(piece).send_control(MessageType::kPull, {.step = step_}, buffer);
+  for (const Piece& piece : core_.pieces_of(variable)) {
+    ControlBuffers::Buffer& buffer = connection(piece).control().take();
+    WireWriter(buffer.bytes).put(piece.id);
+    core_.expect(piece, core_.bytes_of(piece));
+    connection(piece).send_control(MessageType::kPull, {.step = step_}, buffer);
+  }
   wait_for_values(variable);
 }
 
@@ -245,8 +246,9 @@ void ServerSteps::send_looked() {
   for (const PlanBinding::Use& use : uses_) {
     if (!core_.variables()[std::size_t(use.variable)].rewritten_after_reply) continue;
     if (!reads_in_place(use.variable)) continue;
-    const Piece& piece = core_.pieces_of(use.variable).front();
-    connection(piece).send(MessageType::kLooked, {.id = piece.id}, {}, nullptr, nullptr);
+    for (const Piece& piece : core_.pieces_of(use.variable)) {
+      connection(piece).send(MessageType::kLooked, {.id = piece.id}, {}, nullptr, nullptr);
+    }
   }
 }
 
