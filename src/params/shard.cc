@@ -17,6 +17,7 @@ namespace {
 
 // Small enough to change no result, large enough to change every bit pattern near 1.
 constexpr float kRewriteStep = 0x1p-20f;
+constexpr std::size_t kRewriteBytes = std::size_t{1} << 15;
 // What is locked at a time: a rule takes longer for it than waking a thread.
 constexpr std::size_t kRegionBytes = kVersionedBytes;
 // Elements of as many rows.
@@ -196,10 +197,23 @@ void ShardPiece::rewrite() {
   if (variable_.dtype != DType::kFloat32) return;
   const float change = rewrites_++ % 2 == 0 ? kRewriteStep : -kRewriteStep;
   write_regions(0, value_.size(), [&](std::size_t begin, std::size_t end) {
-    float* const values = reinterpret_cast<float*>(value_.data() + begin);
-    for (std::size_t i = 0; i < (end - begin) / sizeof(float); ++i) values[i] += change;
+    while (end > begin) {
+      const std::size_t bytes = std::min((end - begin - 1) % kRewriteBytes + 1, kRewriteBytes);
+      end -= bytes;
+      rewrite_locked({reinterpret_cast<float*>(value_.data() + end), bytes / sizeof(float)},
+                     change);
+    }
   });
   tell_watchers();
+}
+
+// Assigned as a whole: writing line by line into what another core reads takes its owner's answer
+// for each, and the reader as long; from the end, so that both do not keep step with each other.
+void ShardPiece::rewrite_locked(std::span<float> values, float change) {
+  std::array<float, kRewriteBytes / sizeof(float)> changed;
+  for (std::size_t i = 0; i < values.size(); ++i) changed[i] = values[i] + change;
+  apply_rule(Assign{}, {},
+             {.values = values, .slots = {}, .gradient = std::span(changed).first(values.size())});
 }
 
 void ShardPiece::watch(ValueWatcher& watcher) {

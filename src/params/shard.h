@@ -82,6 +82,7 @@ class ShardPiece {
   void write_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
   void tell_watchers();
+  static void rewrite_locked(std::span<float> values, float change);
   void apply_locked(const RuleStep& step, std::size_t offset, std::span<const float> gradient);
 
   const VariableSpec variable_;

@@ -3,6 +3,7 @@
 // element's new value never depends on where its range begins or ends.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rules.cc"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -223,6 +224,30 @@ void pass(const RuleNumbers& numbers, const RuleMemory& memory) {
   Pass<Body>(numbers).run(memory);
 }
 
+// Nothing is read of what is written, so its lines need not come to this core first: neither from
+// memory, nor away from other cores that read them.
+void stream(const RuleMemory& memory) {
+  const D d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t past = reinterpret_cast<std::uintptr_t>(memory.values) / sizeof(float) % lanes;
+  const std::size_t head = past == 0 ? 0 : lanes - past;
+  std::memcpy(memory.values, memory.gradient, head * sizeof(float));
+  std::size_t i = head;
+  for (; i + lanes <= memory.size; i += lanes) {
+    hn::Stream(hn::LoadU(d, memory.gradient + i), d, memory.values + i);
+  }
+  hwy::FlushStream();
+  std::memcpy(memory.values + i, memory.gradient + i, (memory.size - i) * sizeof(float));
+}
+
+// Fewer are soon read again, from this core's cache.
+constexpr std::size_t kLeastStreamed = std::size_t{1} << 13;
+
+void assign(const RuleNumbers& numbers, const RuleMemory& memory) {
+  if (memory.size >= kLeastStreamed) return stream(memory);
+  pass<AssignBody>(numbers, memory);
+}
+
 void run_rule(RuleKind kind, const RuleNumbers& numbers, const RuleMemory& memory) {
   switch (kind) {
     case RuleKind::kSgd:
@@ -242,7 +267,7 @@ void run_rule(RuleKind kind, const RuleNumbers& numbers, const RuleMemory& memor
     case RuleKind::kAdd:
       return pass<AddBody>(numbers, memory);
     case RuleKind::kAssign:
-      return pass<AssignBody>(numbers, memory);
+      return assign(numbers, memory);
   }
 }
 

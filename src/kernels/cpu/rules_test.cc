@@ -249,6 +249,19 @@ TEST(PublishedEquations, MovingAverageAddAndAssign) {
   expect_worked({Assign{}, {3, -1}, 1, {3, -1}});
 }
 
+// Long ones go another way to memory.
+TEST(Assign, OfManyElementsWritesThemAndNoOthersWhereverTheyBegin) {
+  for (const std::size_t begin : {0u, 1u, 15u, 16u, 33u}) {
+    const std::size_t end = begin + 20'003;
+    Held held(Assign{}, end + 40);
+    const std::vector<float> given = random_values(end + 40, 3);
+    update(&apply_rule, Assign{}, {}, held, given, begin, end);
+    for (std::size_t i = 0; i < held.values.size(); ++i) {
+      ASSERT_EQ(held.values[i], i >= begin && i < end ? given[i] : 0.0f) << begin << ", " << i;
+    }
+  }
+}
+
 TEST(Ftrl, LeavesTheVariableAloneWithoutARate) {
   const Rule rule = Ftrl{0.0f};
   Held held(rule, 2);
