@@ -1,7 +1,8 @@
-// Two ends in this process that exchange bytes: a link of ours, or the barest loop that there is.
+// Two ends that exchange bytes: a link of ours, or the barest loop that there is.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,7 +15,7 @@ struct Message {
 };
 
 /// How both ends wait: by looking again and again, or asleep.
-enum class Waiting { kSpinning, kSleeping };
+enum class Waiting : std::uint8_t { kSpinning, kSleeping };
 
 struct ChannelOptions {
   Message message;
@@ -22,12 +23,16 @@ struct ChannelOptions {
   bool echo = false;  // the far end sends every piece back
 };
 
-/// Used by one thread, which is the near end; the far end is a thread of the channel.
+/// Used by one thread, which is the near end; the far end is a process of its own (of inproc links
+/// a thread).
 class Channel {
  public:
   virtual ~Channel() = default;
   /// Sends the message; returns when the far end has all of it or, with echo, when all came back.
   virtual void exchange() = 0;
+  /// The far end takes no core until `resume`: a channel beside it is measured.
+  virtual void pause() {}
+  virtual void resume() {}
 };
 
 /// A link by its kind. Throws what make_link throws.

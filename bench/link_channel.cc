@@ -1,39 +1,77 @@
+#include <unistd.h>
+
 #include <atomic>
+#include <cstring>
+#include <optional>
 #include <thread>
 
 #include "base/buffer.h"
 #include "bench/channel.h"
-#include "bench/spin.h"
+#include "bench/far_end.h"
+#include "bench/shared_word.h"
 #include "net/inproc/inproc_hub.h"
 #include "net/link.h"
 
 namespace paceline::bench {
 namespace {
 
+constexpr std::chrono::seconds kMeetingTimeout{10};
+
 /// Counts pieces; sends each back when told to.
 class PieceCounter : public Receiver {
  public:
-  explicit PieceCounter(std::size_t piece_bytes) : room_(piece_bytes) {}
+  PieceCounter(const ChannelOptions& options, SharedWord& pieces)
+      : waiting_(options.waiting), room_(options.message.piece_bytes), pieces_(pieces) {}
 
   std::span<std::byte> place_payload(const FrameHeader& header) override {
     return room_.span().first(header.payload_bytes);
   }
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
     if (reply_) reply_->send(header, payload);
-    pieces_.fetch_add(1, std::memory_order_release);
-    pieces_.notify_all();
+    pieces_.set(pieces_.get() + 1, waiting_);
   }
   void on_closed(const Error&) override { reply_.reset(); }
-
-  std::uint32_t pieces() const { return pieces_.load(std::memory_order_acquire); }
-  /// Returns when another piece than the `seen` ones may have come.
-  void wait_past(std::uint32_t seen) const { pieces_.wait(seen, std::memory_order_acquire); }
   void reply_to(std::shared_ptr<Connection> connection) { reply_ = std::move(connection); }
 
  private:
+  const Waiting waiting_;
   Buffer room_;
-  std::atomic<std::uint32_t> pieces_{0};
+  SharedWord& pieces_;
   std::shared_ptr<Connection> reply_;
+};
+
+/// What both ends see.
+struct Meeting {
+  SharedWord pieces, listens;
+  char address[128] = {};
+};
+
+/// Listens, and counts or echoes what comes.
+class LinkFarEnd {
+ public:
+  LinkFarEnd(const std::string& kind, const LinkOptions& link, const ChannelOptions& options,
+             Meeting& meeting)
+      : options_(options), counter_(options, meeting.pieces), link_(make_link(kind, link)) {
+    const std::string address = link_->listen(kind == "inproc" ? "far:0" : "127.0.0.1:0",
+                                              [&](std::shared_ptr<Connection> connection) {
+                                                if (options_.echo) {
+                                                  counter_.reply_to(std::move(connection));
+                                                }
+                                                return &counter_;
+                                              });
+    if (options.waiting == Waiting::kSpinning) link_->set_spinning(true);
+    std::strncpy(meeting.address, address.c_str(), sizeof meeting.address - 1);
+    meeting.listens.set(1, Waiting::kSleeping);
+  }
+  void serve(const std::stop_token& stop) {
+    if (options_.waiting == Waiting::kSleeping) return;
+    spin_until([&] { return link_->help(), stop.stop_requested(); });
+  }
+
+ private:
+  const ChannelOptions options_;
+  PieceCounter counter_;
+  const std::unique_ptr<Link> link_;
 };
 
 class LinkChannel : public Channel {
@@ -41,62 +79,64 @@ class LinkChannel : public Channel {
   LinkChannel(const std::string& kind, const ChannelOptions& options)
       : options_(options),
         payload_(options.message.piece_bytes),
-        near_(options.message.piece_bytes),
-        far_(options.message.piece_bytes) {
-    connect(kind);
-    if (options.waiting == Waiting::kSleeping) return;
-    near_link_->set_spinning(true);
-    far_link_->set_spinning(true);
-    far_thread_ = std::jthread([this](const std::stop_token& stop) {
-      spin_until([&] { return far_link_->help(), stop.stop_requested(); });
-    });
+        near_(options, *echoed_),
+        counted_(options.echo ? *echoed_ : meeting_->pieces) {
+    LinkOptions link;
+    link.hub = std::make_shared<InprocHub>();
+    start_far_end(kind, link);
+    link_ = make_link(kind, link);
+    connection_ = link_->connect(meeting_->address, near_, Deadline::after(kMeetingTimeout));
+    if (options.waiting == Waiting::kSpinning) link_->set_spinning(true);
   }
 
   void exchange() override {
-    const PieceCounter& counter = options_.echo ? near_ : far_;
     const auto pieces = std::uint32_t(options_.message.pieces);
-    const std::uint32_t wanted = counter.pieces() + pieces;
+    const std::uint32_t wanted = counted_.get() + pieces;
     for (std::uint32_t i = 0; i < pieces; ++i) connection_->send({}, payload_.span());
-    wait_for(counter, wanted);
+    const auto come = [&] { return std::int32_t(wanted - counted_.get()) <= 0; };
+    if (options_.waiting == Waiting::kSpinning) {
+      return spin_until([&] { return come() || (link_->help(), come()); });
+    }
+    counted_.wait(options_.waiting, [&](std::uint32_t) { return come(); });
+  }
+  void pause() override {
+    if (process_) process_->pause();
+  }
+  void resume() override {
+    if (process_) process_->resume();
   }
 
  private:
-  void connect(const std::string& kind) {
-    LinkOptions link;
-    link.hub = std::make_shared<InprocHub>();
-    far_link_ = make_link(kind, link);
-    near_link_ = make_link(kind, link);
-    std::atomic<bool> accepted{false};
-    const std::string address = far_link_->listen(kind == "inproc" ? "far:0" : "127.0.0.1:0",
-                                                  [&](std::shared_ptr<Connection> connection) {
-                                                    if (options_.echo)
-                                                      far_.reply_to(std::move(connection));
-                                                    accepted = true;
-                                                    accepted.notify_all();
-                                                    return &far_;
-                                                  });
-    connection_ = near_link_->connect(address, near_, Deadline::after(std::chrono::seconds(10)));
-    accepted.wait(false);
-  }
-
-  // The count wraps around.
-  void wait_for(const PieceCounter& counter, std::uint32_t wanted) {
-    const auto missing = [&] { return std::int32_t(wanted - counter.pieces()) > 0; };
-    if (options_.waiting == Waiting::kSpinning) {
-      spin_until([&] { return !missing() || (near_link_->help(), !missing()); });
+  void start_far_end(const std::string& kind, const LinkOptions& link) {
+    if (kind == "inproc") {
+      far_end_.emplace(kind, link, options_, *meeting_);
+      thread_ = std::jthread([this](const std::stop_token& stop) { far_end_->serve(stop); });
       return;
     }
-    for (std::uint32_t seen = counter.pieces(); missing(); seen = counter.pieces()) {
-      counter.wait_past(seen);
+    process_.emplace([&] {
+      LinkFarEnd far(kind, link, options_, *meeting_);
+      far.serve({});
+      while (true) ::pause();
+    });
+    const Deadline deadline = Deadline::after(kMeetingTimeout);
+    while (meeting_->listens.get() == 0) {
+      process_->check();
+      if (deadline.passed()) throw Error(ErrorCode::kUnavailable, "[bench] no far end in 10 s");
+      std::this_thread::yield();
     }
   }
 
   const ChannelOptions options_;
   const Buffer payload_;
-  PieceCounter near_, far_;
-  std::unique_ptr<Link> far_link_, near_link_;
+  const SharedObject<Meeting> meeting_;
+  const SharedObject<SharedWord> echoed_;
+  PieceCounter near_;
+  SharedWord& counted_;
+  std::optional<LinkFarEnd> far_end_;
+  std::optional<FarEnd> process_;
+  std::unique_ptr<Link> link_;
   std::shared_ptr<Connection> connection_;
-  std::jthread far_thread_;
+  std::jthread thread_;
 };
 
 }  // namespace

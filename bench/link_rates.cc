@@ -45,6 +45,24 @@ std::vector<double> values_of(const ChannelOptions& options, const std::vector<d
   return values;
 }
 
+// The far end of the one that is not measured takes no core.
+PairedTimes time_in_turn(int repeats, Channel& first, Channel& second) {
+  PairedTimes times;
+  first.pause();
+  second.pause();
+  const auto time_one = [](Channel& channel) {
+    channel.resume();
+    const double seconds = time_calls(1, kLeastLinkSeconds, [&] { channel.exchange(); }).front();
+    channel.pause();
+    return seconds;
+  };
+  for (int i = 0; i < repeats; ++i) {
+    times.first.push_back(time_one(first));
+    times.second.push_back(time_one(second));
+  }
+  return times;
+}
+
 void measure_beside_bare(Recorder& recorder, const std::string& kind, const char* size,
                          const ChannelOptions& options) {
   const std::string name =
@@ -53,8 +71,7 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
   recorder.progress(name);
   const auto link = make_link_channel(kind, options);
   const auto bare = make_bare_channel(kind, options);
-  const PairedTimes times = time_in_turn(
-      recorder.repeats(), kLeastLinkSeconds, [&] { link->exchange(); }, [&] { bare->exchange(); });
+  const PairedTimes times = time_in_turn(recorder.repeats(), *link, *bare);
   recorder.add(figure_beside(name, options.echo ? "us" : "GB/s", values_of(options, times.first),
                              bare_name(kind), values_of(options, times.second)));
 }

@@ -2,12 +2,12 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <atomic>
-#include <thread>
+#include <cerrno>
 
 #include "base/buffer.h"
 #include "bench/channel.h"
-#include "bench/spin.h"
+#include "bench/far_end.h"
+#include "bench/shared_word.h"
 #include "net/file_descriptor.h"
 #include "paceline/error.h"
 
@@ -45,24 +45,20 @@ struct SocketPair {
 class SocketChannel : public Channel {
  public:
   explicit SocketChannel(const ChannelOptions& options)
-      : options_(options),
-        payload_(options.message.piece_bytes),
-        far_thread_([this] { serve(); }) {}
-  ~SocketChannel() override { ::shutdown(pair_.near.get(), SHUT_RDWR); }
+      : options_(options), payload_(options.message.piece_bytes), far_end_([this] { serve(); }) {}
 
   void exchange() override {
-    const std::uint32_t wanted = received_.load() + std::uint32_t(options_.message.pieces);
+    const std::uint32_t wanted = received_->get() + std::uint32_t(options_.message.pieces);
     for (std::size_t i = 0; i < options_.message.pieces; ++i) {
       if (!send_all(pair_.near.get(), payload_)) fail();
       // What comes back is read meanwhile, or both ends could wait for room.
       if (options_.echo && !receive_all(pair_.near.get(), answer_)) fail();
     }
     if (options_.echo) return;
-    if (options_.waiting == Waiting::kSpinning) {
-      return spin_until([&] { return received_.load(std::memory_order_acquire) == wanted; });
-    }
-    for (std::uint32_t seen = received_; seen != wanted; seen = received_) received_.wait(seen);
+    received_->wait(options_.waiting, [&](std::uint32_t received) { return received == wanted; });
   }
+  void pause() override { far_end_.pause(); }
+  void resume() override { far_end_.resume(); }
 
  private:
   [[noreturn]] static void fail() {
@@ -70,11 +66,12 @@ class SocketChannel : public Channel {
   }
 
   void serve() {
-    Buffer room(options_.message.piece_bytes);
-    while (receive_all(pair_.far.get(), room)) {
-      if (options_.echo && !send_all(pair_.far.get(), room)) return;
-      received_.fetch_add(1, std::memory_order_release);
-      received_.notify_all();
+    while (receive_all(pair_.far.get(), answer_)) {
+      if (!options_.echo) {
+        received_->set(received_->get() + 1, options_.waiting);
+      } else if (!send_all(pair_.far.get(), answer_)) {
+        return;
+      }
     }
   }
 
@@ -109,9 +106,9 @@ class SocketChannel : public Channel {
   const ChannelOptions options_;
   const Buffer payload_;
   const Buffer answer_{options_.message.piece_bytes};
-  SocketPair pair_;
-  std::atomic<std::uint32_t> received_{0};
-  std::jthread far_thread_;
+  const SocketPair pair_;
+  const SharedObject<SharedWord> received_;
+  const FarEnd far_end_;
 };
 
 }  // namespace

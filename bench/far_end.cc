@@ -1,0 +1,45 @@
+#include "bench/far_end.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <exception>
+
+#include "paceline/error.h"
+
+namespace paceline::bench {
+
+FarEnd::FarEnd(const std::function<void()>& serve) : pid_(::fork()) {
+  if (pid_ < 0) throw Error(ErrorCode::kUnavailable, "[bench] no process for a far end");
+  if (pid_ > 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  try {
+    serve();
+  } catch (const std::exception&) {
+    ::_exit(1);  // check says that it has ended
+  }
+  ::_exit(0);
+}
+
+FarEnd::~FarEnd() {
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void FarEnd::pause() const {
+  ::kill(pid_, SIGSTOP);
+  ::waitpid(pid_, nullptr, WUNTRACED);
+}
+
+void FarEnd::resume() const { ::kill(pid_, SIGCONT); }
+
+void FarEnd::check() const {
+  siginfo_t ended{};
+  const int asked = ::waitid(P_PID, id_t(pid_), &ended, WEXITED | WNOHANG | WNOWAIT);
+  if (asked == 0 && ended.si_pid == 0) return;
+  throw Error(ErrorCode::kUnavailable, "[bench] the far end of a channel has ended");
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,29 @@
+// The far end of a channel as a process of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+
+namespace paceline::bench {
+
+/// A copy of this process, from this moment on, that runs a function and ends when this object
+/// does, or with its parent. To be made before any thread that the function could need.
+class FarEnd {
+ public:
+  explicit FarEnd(const std::function<void()>& serve);
+  ~FarEnd();
+  FarEnd(const FarEnd&) = delete;
+  FarEnd& operator=(const FarEnd&) = delete;
+
+  /// Stops it where it is, so that it takes no core while something else is measured.
+  void pause() const;
+  void resume() const;
+  /// Throws kUnavailable when it has ended.
+  void check() const;
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace paceline::bench

@@ -1,0 +1,81 @@
+// Words in memory that both ends of a channel see, and waiting for them to change.
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <span>
+
+#include "bench/channel.h"
+#include "bench/spin.h"
+#include "paceline/error.h"
+
+namespace paceline::bench {
+
+/// Zero-filled memory that a process shares with those it makes from then on.
+class SharedBytes {
+ public:
+  explicit SharedBytes(std::size_t bytes)
+      : bytes_(bytes),
+        data_(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (data_ == MAP_FAILED) throw Error(ErrorCode::kUnavailable, "[bench] no shared memory");
+  }
+  ~SharedBytes() { ::munmap(data_, bytes_); }
+  SharedBytes(const SharedBytes&) = delete;
+  SharedBytes& operator=(const SharedBytes&) = delete;
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  const std::size_t bytes_;
+  void* const data_;
+};
+
+/// A number that one end changes and the other waits for: looking, or asleep on a futex. The
+/// system is called only when somebody sleeps.
+class SharedWord {
+ public:
+  std::uint32_t get() const { return value_.load(std::memory_order_acquire); }
+  void set(std::uint32_t value, Waiting waiting) {
+    if (waiting == Waiting::kSpinning) return value_.store(value, std::memory_order_release);
+    value_.store(value);
+    if (sleepers_.load() > 0) call(FUTEX_WAKE, INT32_MAX);
+  }
+  /// Until done(value).
+  template <typename Done>
+  void wait(Waiting waiting, const Done& done) {
+    if (waiting == Waiting::kSpinning) return spin_until([&] { return done(get()); });
+    for (std::uint32_t seen = value_.load(); !done(seen); seen = value_.load()) {
+      ++sleepers_;
+      if (value_.load() == seen) call(FUTEX_WAIT, seen);
+      --sleepers_;
+    }
+  }
+
+ private:
+  void call(int operation, std::uint32_t value) {
+    ::syscall(SYS_futex, &value_, operation, value, nullptr, nullptr, 0);
+  }
+  alignas(64) std::atomic<std::uint32_t> value_{0};
+  std::atomic<std::uint32_t> sleepers_{0};
+};
+
+/// An object that both ends see.
+template <typename T>
+class SharedObject {
+ public:
+  SharedObject() : bytes_(sizeof(T)), object_(new (bytes_.data()) T) {}
+  T* operator->() const { return object_; }
+  T& operator*() const { return *object_; }
+
+ private:
+  SharedBytes bytes_;
+  T* const object_;
+};
+
+}  // namespace paceline::bench
