@@ -16,7 +16,7 @@ struct Size {
 constexpr Size kRoundTrips[] = {{"8 B", {1, 8}}, {"4 KB", {1, 4000}}, {"64 KB", {1, 64000}}};
 constexpr Message kLarge{18, 4'194'304};
 constexpr Size kOneWay[] = {{"75 MB", kLarge}, {"100 × 10 KB", {100, 10'000}}};
-constexpr double kMicro = 1e6, kGiga = 1e9;
+constexpr double kMicro = 1e6, kGigabyte = 1e9;
 constexpr double kLeastLinkSeconds = 0.02;
 
 const char* name_of(Waiting waiting) {
@@ -40,13 +40,14 @@ std::string bare_name(const std::string& kind) {
 std::vector<double> values_of(const ChannelOptions& options, const std::vector<double>& seconds) {
   std::vector<double> values;
   for (const double time : seconds) {
-    values.push_back(options.echo ? time * kMicro : double(options.message.bytes()) / time / kGiga);
+    values.push_back(options.echo ? time * kMicro
+                                  : double(options.message.bytes()) / time / kGigabyte);
   }
   return values;
 }
 
 // The far end of the one that is not measured takes no core.
-PairedTimes time_in_turn(int repeats, Channel& first, Channel& second) {
+PairedTimes time_channels_in_turn(int repeats, Channel& first, Channel& second) {
   PairedTimes times;
   first.pause();
   second.pause();
@@ -71,7 +72,7 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
   recorder.progress(name);
   const auto link = make_link_channel(kind, options);
   const auto bare = make_bare_channel(kind, options);
-  const PairedTimes times = time_in_turn(recorder.repeats(), *link, *bare);
+  const PairedTimes times = time_channels_in_turn(recorder.repeats(), *link, *bare);
   recorder.add(figure_beside(name, options.echo ? "us" : "GB/s", values_of(options, times.first),
                              bare_name(kind), values_of(options, times.second)));
 }
