@@ -166,12 +166,17 @@ Program read_program(const Model& model, const CommandLine& line, const FlagValu
   return program;
 }
 
-int train(const Model& model, const Arguments& arguments) {
+CommandLine train_line(const Model& model) {
   CommandLine line = train_flags(model);
   line.flags.push_back({"--dry-run", "",
                         "Print the cluster, where each variable would be and what a step computes "
                         "and sends; start nothing",
                         "Run"});
+  return line;
+}
+
+int train(const Model& model, const Arguments& arguments) {
+  const CommandLine line = train_line(model);
   const std::optional<FlagValues> values =
       parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
   if (!values) return 0;
@@ -190,7 +195,7 @@ int train(const Model& model, const Arguments& arguments) {
 
 std::vector<CommandLine> train_lines() {
   std::vector<CommandLine> lines;
-  for (const Model* model : models::all_models()) lines.push_back(train_flags(*model));
+  for (const Model* model : models::all_models()) lines.push_back(train_line(*model));
   return lines;
 }
 
