@@ -72,6 +72,7 @@ std::string case_of_line(const CommandNode& node) {
 
 std::string case_of_paths(const std::vector<CommandNode>& tree) {
   std::vector<std::string> paths;
+  paths.reserve(tree.size());
   for (const CommandNode& node : tree) paths.push_back(fmt::format("'{}'", node.path));
   return fmt::format("{}", fmt::join(paths, "|"));
 }
