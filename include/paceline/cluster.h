@@ -113,8 +113,9 @@ struct RunOptions {
   /// A trace for Perfetto of what each task did in some of its own steps (docs/timeline.md); empty:
   /// none.
   std::string timeline;
-  std::int64_t timeline_first = 10, timeline_end = 30;  // those steps, counted from 0; end excluded
-  bool quiet = false;                                   // errors only
+  std::int64_t timeline_first = 10;  // those steps, counted from 0; end excluded
+  std::int64_t timeline_end = 30;    // those steps, counted from 0; end excluded
+  bool quiet = false;                // errors only
   /// The folder of what the run leaves: checkpoints/, summaries/TASK/, timeline/, report.json.
   /// Empty: nothing is left.
   std::string out;

@@ -15,9 +15,10 @@ namespace paceline {
 /// nothing is due costs a comparison. What cannot be written is said once; training goes on.
 class Summaries : public Hook {
  public:
+  /// Into files of `folder`, made where missing; `every`: how often.
   explicit Summaries(std::string folder, Interval every = 20);
   ~Summaries() override;
-  Summaries(Summaries&&) noexcept;
+  Summaries(Summaries&&) noexcept;  // moves
   void begin(Session& session) override;
   bool after_step(Session& session, const StepResult& result) override;
   void summarised(Session& session, const std::string& tag, double value) override;
