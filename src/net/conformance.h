@@ -38,6 +38,15 @@ inline std::ostream& operator<<(std::ostream& out, const LinkCase& one) { return
 /// No test waits longer; none depends on how long it takes.
 constexpr Duration kPatience = std::chrono::seconds(60);
 
+inline Deadline soon() { return Deadline::after(kPatience); }
+
+inline std::unique_ptr<Link> make_mortal_link(const std::string& kind,
+                                              Duration dead_after = LinkOptions{}.dead_after) {
+  LinkOptions options;
+  options.dead_after = dead_after;
+  return make_link(kind, options);
+}
+
 /// Keeps what it hears. Thread-safe.
 class TestReceiver : public Receiver {
  public:
@@ -208,6 +217,26 @@ class Listener {
   std::vector<std::shared_ptr<Connection>> connections_;
   std::unique_ptr<Link> link_;
   std::string address_;
+};
+
+/// The links of a test, all of one kind; they reach each other.
+class Conformance : public testing::TestWithParam<LinkCase> {
+ protected:
+  LinkOptions options(int threads = 1) const {
+    LinkOptions options;
+    options.hub = hub_;
+    options.threads = threads;
+    return options;
+  }
+  std::unique_ptr<Link> make(int threads = 1) const {
+    return make_link(GetParam().kind, options(threads));
+  }
+  std::unique_ptr<Listener> listen(int threads = 1) const {
+    return std::make_unique<Listener>(make(threads), GetParam().any_address);
+  }
+
+ private:
+  const std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>();
 };
 
 inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {

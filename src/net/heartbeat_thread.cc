@@ -2,10 +2,36 @@
 
 namespace paceline {
 
-HeartbeatThread::HeartbeatThread(Duration period, std::function<void()> tick)
-    : period_(period), tick_(std::move(tick)), thread_([this] { run(); }) {}
+void ManualTicks::tick() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [owner, tick] : ticks_) tick();
+}
+
+void ManualTicks::add(const void* owner, std::function<void()> tick) {
+  const std::lock_guard lock(mutex_);
+  ticks_.emplace(owner, std::move(tick));
+}
+
+void ManualTicks::remove(const void* owner) {
+  const std::lock_guard lock(mutex_);
+  ticks_.erase(owner);
+}
+
+HeartbeatThread::HeartbeatThread(Duration period, std::function<void()> tick,
+                                 std::shared_ptr<ManualTicks> manual)
+    : period_(period), tick_(std::move(tick)), manual_(std::move(manual)) {
+  if (manual_) {
+    manual_->add(this, tick_);
+  } else {
+    thread_ = std::thread([this] { run(); });
+  }
+}
 
 HeartbeatThread::~HeartbeatThread() {
+  if (manual_) {
+    manual_->remove(this);
+    return;
+  }
   {
     std::lock_guard lock(mutex_);
     stopped_ = true;

@@ -4,6 +4,8 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -11,11 +13,26 @@
 
 namespace paceline {
 
+/// Ticks that a test gives instead of time. Thread-safe.
+class ManualTicks {
+ public:
+  /// All that were added, in turn.
+  void tick();
+  void add(const void* owner, std::function<void()> tick);
+  void remove(const void* owner);
+
+ private:
+  std::mutex mutex_;
+  std::map<const void*, std::function<void()>> ticks_;
+};
+
 /// Calls `tick` every `period` until it is destroyed. A tick is never made up for: after a pause of
 /// the whole process the next one is a period later.
 class HeartbeatThread {
  public:
-  HeartbeatThread(Duration period, std::function<void()> tick);
+  /// `manual` (may be null) says when instead, and there is no thread.
+  HeartbeatThread(Duration period, std::function<void()> tick,
+                  std::shared_ptr<ManualTicks> manual = nullptr);
   /// Joins. Not inside tick.
   ~HeartbeatThread();
 
@@ -24,6 +41,7 @@ class HeartbeatThread {
 
   const Duration period_;
   const std::function<void()> tick_;
+  const std::shared_ptr<ManualTicks> manual_;
   std::mutex mutex_;
   std::condition_variable stops_;
   bool stopped_ = false;

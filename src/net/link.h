@@ -66,6 +66,7 @@ class Connection {
 };
 
 class InprocHub;
+class ManualTicks;
 
 /// Called for each accepted connection; gives its receiver (owned by the caller, and alive until
 /// on_closed has returned). Refuse by throwing.
@@ -77,6 +78,9 @@ struct LinkOptions {
   Duration dead_after = std::chrono::seconds(4);
   /// How long a waiting thread may poll before it sleeps.
   Duration spin = std::chrono::microseconds(20);
+  /// Sixteen times in dead_after heartbeats are sent and heard. Not null (tests): whenever it ticks
+  /// (heartbeat_thread.h).
+  std::shared_ptr<ManualTicks> ticks;
   int threads = 1;
   /// Of inproc: where its addresses live. Links reach each other through the same hub
   /// (inproc/inproc_hub.h); null: one of its own.

@@ -26,6 +26,7 @@ ShmConnection::ShmConnection(std::shared_ptr<ShmConnections> connections, FileDe
       sleep_(pair_),
       socket_(connections_->poller(), std::move(socket)),
       reader_(pair_, sleep_, meter_),
+      end_(peer_),
       writer_(pair_, sleep_, socket_) {}
 
 ShmConnection::~ShmConnection() {
@@ -104,8 +105,8 @@ void ShmConnection::take_in() {
     if (socket_.take_in(shared_from_this())) return;
     gone_ = true;
     sleep_.wake_here();
-  } catch (const Error& error) {
-    fail({error.code(), peer_ + ": " + error.what()});
+  } catch (const Error&) {
+    fail(end_.of_current_exception());
   }
 }
 
@@ -135,20 +136,10 @@ ShmConnection::Outcome ShmConnection::guarded_turn() {
   try {
     if (reader_.turn(*receiver_, socket_)) return Outcome::kSome;
     return nothing_follows ? Outcome::kEnd : Outcome::kNothing;
-  } catch (const Error& error) {
-    fail({error.code(), peer_ + ": " + error.what()});
-  } catch (const std::exception& error) {
-    fail({ErrorCode::kInternal, "the receiver of " + peer_ + " threw: " + error.what()});
+  } catch (const std::exception&) {
+    fail(end_.of_current_exception());
   }
   return Outcome::kEnd;
-}
-
-Error ShmConnection::verdict() {
-  std::lock_guard lock(cause_mutex_);
-  if (cause_) return *cause_;
-  const std::string position = reader_.position();
-  return {ErrorCode::kUnavailable,
-          peer_ + " closed the connection or died" + (position.empty() ? "" : " " + position)};
 }
 
 void ShmConnection::finish() {
@@ -157,7 +148,7 @@ void ShmConnection::finish() {
     std::lock_guard lock(writing_mutex_);
     finished_ = true;
   }
-  const Error error = verdict();
+  const Error error = end_.verdict(reader_.position());
   socket_.close();
   Ring<QueuedFrame> unsent;
   {
@@ -272,9 +263,9 @@ std::size_t ShmConnection::guarded_write(const QueuedFrame& frame, std::size_t d
   if (finished_) return 0;
   try {
     return writer_.write_some(frame, done, most_bytes);
-  } catch (const Error& error) {
+  } catch (const Error&) {
     lock.unlock();
-    fail({error.code(), peer_ + ": " + error.what()});
+    fail(end_.of_current_exception());
     return 0;
   }
 }
@@ -306,31 +297,19 @@ void ShmConnection::close(Deadline deadline) {
   lock.unlock();
   if (at_rest) shut_writing();
   connections_->poller()->call_at(deadline.time(), [weak = weak_from_this()] {
-    if (const auto self = weak.lock())
-      self->fail({ErrorCode::kCancelled, "the connection to " + self->peer_ +
-                                             " was closed on this side; what was queued was not "
-                                             "taken in time"});
+    if (const auto self = weak.lock()) self->fail(self->end_.not_taken_in_time());
   });
 }
 
 /// The peer reads to the end, and closes; that is what ends this side.
 void ShmConnection::shut_writing() {
-  {
-    std::lock_guard lock(cause_mutex_);
-    if (!cause_)
-      cause_ =
-          Error(ErrorCode::kCancelled, "the connection to " + peer_ + " was closed on this side");
-  }
+  end_.note_closed_here();
   pair_.mine().closed.store(1);
   sleep_.wake_peer(ShmSleep::kData);
 }
 
-/// The earliest cause stays.
 void ShmConnection::fail(const Error& error) {
-  {
-    std::lock_guard lock(cause_mutex_);
-    if (!cause_) cause_ = error;
-  }
+  end_.note(error);
   failed_ = true;
   socket_.shut_down();
   sleep_.wake_here();

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 
+#include "net/connection_end.h"
 #include "net/link.h"
 #include "net/queued_frame.h"
 #include "net/shm/shm_connections.h"
@@ -85,7 +85,6 @@ class ShmConnection final : public Connection,
   Outcome guarded_turn();
   bool is_closed_by_peer() const { return pair_.theirs().closed.load() != 0; }
   void finish();
-  Error verdict();
 
   void queue(QueuedFrame frame);
   bool write_at_once(const QueuedFrame& frame);
@@ -113,8 +112,7 @@ class ShmConnection final : public Connection,
   Receiver* receiver_ = nullptr;
   ShmFrameReader reader_;
 
-  std::mutex cause_mutex_;
-  std::optional<Error> cause_;
+  ConnectionEnd end_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> gone_{false};  // the peer
 

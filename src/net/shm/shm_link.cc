@@ -19,8 +19,9 @@ class ShmLink : public Link {
       : others_(others),
         tcp_(options),
         connections_(std::make_shared<ShmConnections>(tcp_.poller(), options)),
-        heartbeats_(std::in_place, options.dead_after / Silence::kTicksOfDeath,
-                    [this] { connections_->tick(); }) {}
+        heartbeats_(
+            std::in_place, options.dead_after / Silence::kTicksOfDeath,
+            [this] { connections_->tick(); }, options.ticks) {}
 
   ~ShmLink() override {
     for (const auto& acceptor : acceptors_) acceptor->stop();

@@ -18,14 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Deadline soon() { return Deadline::after(kPatience); }
-
-std::unique_ptr<Link> make_shm(Duration dead_after = std::chrono::seconds(4)) {
-  LinkOptions options;
-  options.dead_after = dead_after;
-  return make_link("shm", options);
-}
-
 Offer offer_of(const std::string& address) {
   TcpLink asks{LinkOptions{}};
   return asks.ask_for_offer(address, soon()).value();
@@ -58,7 +50,7 @@ class ShmPeer : public testing::Test {
   Error end() { return listener_.receiver(0)->wait_closed(); }
   void wake() { ShmSleep(peer_.pair).wake_peer(ShmSleep::kData); }
 
-  Listener listener_{make_shm(), "127.0.0.1:0"};
+  Listener listener_{make_mortal_link("shm"), "127.0.0.1:0"};
   HostilePeer peer_{listener_.address()};
 };
 
@@ -151,13 +143,13 @@ TEST_F(ShmPeer, ThatSharesNothingThoughItSaysSoIsCutOff) {
 }
 
 TEST(ShmLink, TakesAPeerWithoutHeartbeatsForDead) {
-  Listener listener(make_shm(std::chrono::milliseconds(100)), "127.0.0.1:0");
+  Listener listener(make_mortal_link("shm", std::chrono::milliseconds(100)), "127.0.0.1:0");
   const HostilePeer peer(listener.address());
   EXPECT_THAT(listener.receiver(0)->wait_closed().what(), HasSubstr("no heartbeat for 0.1 s"));
 }
 
 TEST(ShmLink, DropsStrangersAndServesOthers) {
-  Listener listener(make_shm(std::chrono::milliseconds(500)), "127.0.0.1:0");
+  Listener listener(make_mortal_link("shm", std::chrono::milliseconds(500)), "127.0.0.1:0");
   const Offer offer = offer_of(listener.address());
   std::vector<FileDescriptor> strangers;
   for (int i = 0; i < 5; ++i)
@@ -176,7 +168,7 @@ TEST(ShmLink, DropsStrangersAndServesOthers) {
   EXPECT_EQ(listener.count(), 0u);
 
   TestReceiver receiver;
-  const auto link = make_shm();
+  const auto link = make_mortal_link("shm");
   link->connect(listener.address(), receiver, soon())->send({}, {});
   ASSERT_NE(listener.receiver(0), nullptr);
   EXPECT_TRUE(listener.receiver(0)->wait_frames(1));
@@ -185,7 +177,7 @@ TEST(ShmLink, DropsStrangersAndServesOthers) {
 TEST(ShmLink, RefusesTasksThatShareNothing) {
   TestReceiver receiver;
   Listener over_tcp(make_link("tcp", {}), "127.0.0.1:0");
-  const auto link = make_shm();
+  const auto link = make_mortal_link("shm");
   try {
     link->connect(over_tcp.address(), receiver, soon());
     FAIL();
@@ -194,7 +186,7 @@ TEST(ShmLink, RefusesTasksThatShareNothing) {
     EXPECT_THAT(error.what(),
                 HasSubstr("--link shm: no memory can be shared with " + over_tcp.address()));
   }
-  Listener over_shm(make_shm(), "127.0.0.1:0");
+  Listener over_shm(make_mortal_link("shm"), "127.0.0.1:0");
   const auto tcp = make_link("tcp", {});
   tcp->connect(over_shm.address(), receiver, soon());
   EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kUnavailable);

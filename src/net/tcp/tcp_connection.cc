@@ -23,6 +23,7 @@ TcpConnection::TcpConnection(std::shared_ptr<TcpConnections> connections, FileDe
     : connections_(std::move(connections)),
       peer_(std::move(peer)),
       reader_(meter_),
+      end_(peer_),
       data_(std::in_place, connections_->poller(), std::move(data)),
       heartbeat_(std::move(control)) {}
 
@@ -95,25 +96,15 @@ FrameReader::Outcome TcpConnection::guarded_turn() {
     return reader_.turn(data_->fd(), *receiver_);
   } catch (const FrameReader::SocketFailure& failure) {
     fail(error_of_socket(peer_, failure.error_number));
-  } catch (const Error& error) {
-    fail({error.code(), peer_ + ": " + error.what()});
-  } catch (const std::exception& error) {
-    fail({ErrorCode::kInternal, "the receiver of " + peer_ + " threw: " + error.what()});
+  } catch (const std::exception&) {
+    fail(end_.of_current_exception());
   }
   return FrameReader::Outcome::kClosed;
 }
 
-Error TcpConnection::verdict() {
-  std::lock_guard lock(socket_mutex_);
-  if (cause_) return *cause_;
-  const std::string position = reader_.position();
-  if (position.empty()) return {ErrorCode::kUnavailable, peer_ + " closed the connection or died"};
-  return {ErrorCode::kUnavailable, peer_ + " closed the connection or died " + position};
-}
-
 void TcpConnection::finish() {
   finished_ = true;
-  const Error error = verdict();
+  const Error error = end_.verdict(reader_.position());
   {
     std::scoped_lock lock(writing_mutex_, socket_mutex_);
     data_.reset();
@@ -234,32 +225,21 @@ void TcpConnection::close(Deadline deadline) {
   lock.unlock();
   if (at_rest) shut_writing();
   connections_->poller()->call_at(deadline.time(), [weak = weak_from_this()] {
-    if (const auto self = weak.lock())
-      self->fail({ErrorCode::kCancelled, "the connection to " + self->peer_ +
-                                             " was closed on this side; what was queued was not "
-                                             "taken in time"});
+    if (const auto self = weak.lock()) self->fail(self->end_.not_taken_in_time());
   });
 }
 
 /// The peer reads to the end, and closes; that is what ends this side.
 void TcpConnection::shut_writing() {
+  end_.note_closed_here();
   std::lock_guard lock(socket_mutex_);
-  if (!cause_)
-    cause_ =
-        Error(ErrorCode::kCancelled, "the connection to " + peer_ + " was closed on this side");
   if (data_) ::shutdown(data_->fd(), SHUT_WR);
 }
 
-/// The earliest cause stays.
 void TcpConnection::fail(const Error& error) {
+  end_.note(error);
   std::lock_guard lock(socket_mutex_);
-  if (!cause_) cause_ = error;
   if (data_) ::shutdown(data_->fd(), SHUT_RDWR);
-}
-
-bool TcpConnection::failed() const {
-  std::lock_guard lock(socket_mutex_);
-  return cause_.has_value();
 }
 
 void TcpConnection::tick() {
@@ -275,7 +255,7 @@ void TcpConnection::tick() {
     fail({ErrorCode::kDataLoss, peer_ + " sent garbage instead of heartbeats"});
   // While somebody is said to spin no thread waits for the end. Receivers take their time, so this
   // is no thread to call them.
-  if (failed())
+  if (end_.noted())
     connections_->poller()->call_at(std::chrono::steady_clock::now(), [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->help();
     });

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "net/connection_end.h"
 #include "net/link.h"
 #include "net/queued_frame.h"
 #include "net/tcp/frame_reader.h"
@@ -58,7 +59,6 @@ class TcpConnection final : public Connection,
   void wait_readable();
   void pause();
   void finish();
-  Error verdict();
 
   void flush(std::unique_lock<std::mutex>& lock, std::size_t most_bytes);
   std::ptrdiff_t write(class FrameBatch& batch);
@@ -66,7 +66,6 @@ class TcpConnection final : public Connection,
   void wait_writable();
   void shut_writing();
   void fail(const Error& error);
-  bool failed() const;
 
   const std::shared_ptr<TcpConnections> connections_;
   const std::string peer_;
@@ -81,13 +80,14 @@ class TcpConnection final : public Connection,
   FrameReader reader_;
   std::atomic<bool> heard_{false};  // since the last tick
 
+  ConnectionEnd end_;
+
   std::mutex writing_mutex_;  // held while writing: the descriptor must not close meanwhile
 
   mutable std::mutex socket_mutex_;
   std::optional<Watch> data_;  // empty when finished
   bool write_waits_ = false;
   Heartbeat heartbeat_;
-  std::optional<Error> cause_;
 
   mutable std::mutex queue_mutex_;
   Ring<QueuedFrame> queue_;

@@ -24,8 +24,9 @@ void introduce(int fd, const Preamble& preamble, const std::string& address) {
 TcpLink::TcpLink(const LinkOptions& options)
     : connections_(
           std::make_shared<TcpConnections>(std::make_shared<Poller>(options.threads), options)),
-      heartbeats_(std::in_place, options.dead_after / Silence::kTicksOfDeath,
-                  [this] { connections_->tick(); }) {}
+      heartbeats_(
+          std::in_place, options.dead_after / Silence::kTicksOfDeath,
+          [this] { connections_->tick(); }, options.ticks) {}
 
 TcpLink::~TcpLink() {
   for (const auto& acceptor : acceptors_) acceptor->stop();

@@ -17,14 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Deadline soon() { return Deadline::after(kPatience); }
-
-std::unique_ptr<Link> make_tcp(Duration dead_after = std::chrono::seconds(4)) {
-  LinkOptions options;
-  options.dead_after = dead_after;
-  return make_link("tcp", options);
-}
-
 /// A socket of a stranger. Reads give up after kPatience.
 class RawSocket {
  public:
@@ -66,7 +58,7 @@ struct RawPeer {
 };
 
 TEST(TcpPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
-  Listener listener(make_tcp(), "127.0.0.1:0");
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
   RawPeer peer(listener.address());
   peer.data.write(encode(FrameHeader{.payload_bytes = 1000}));
   peer.data.write(std::string(10, 'x'));
@@ -80,7 +72,7 @@ TEST(TcpPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
 }
 
 TEST(TcpPeer, ThatSendsGarbageIsCutOff) {
-  Listener listener(make_tcp(), "127.0.0.1:0");
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
   RawPeer peer(listener.address());
   peer.data.write("GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n");
   const Error error = listener.receiver(0)->wait_closed();
@@ -91,14 +83,14 @@ TEST(TcpPeer, ThatSendsGarbageIsCutOff) {
 }
 
 TEST(TcpPeer, ThatSendsGarbageForHeartbeatsIsCutOff) {
-  Listener listener(make_tcp(), "127.0.0.1:0");
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
   RawPeer peer(listener.address());
   peer.control.write("HHHx");
   EXPECT_EQ(listener.receiver(0)->wait_closed().code(), ErrorCode::kDataLoss);
 }
 
 TEST(TcpPeer, ThatLiesAboutALengthIsCutOff) {
-  Listener listener(make_tcp(), "127.0.0.1:0");
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
   RawPeer peer(listener.address());
   peer.data.write(encode(FrameHeader{.payload_bytes = kMaxPayloadBytes + 1}));
   const Error error = listener.receiver(0)->wait_closed();
@@ -107,13 +99,13 @@ TEST(TcpPeer, ThatLiesAboutALengthIsCutOff) {
 }
 
 TEST(TcpPeer, ThatSendsNoHeartbeatIsDead) {
-  Listener listener(make_tcp(std::chrono::milliseconds(100)), "127.0.0.1:0");
+  Listener listener(make_mortal_link("tcp", std::chrono::milliseconds(100)), "127.0.0.1:0");
   RawPeer peer(listener.address());
   EXPECT_THAT(listener.receiver(0)->wait_closed().what(), HasSubstr("no heartbeat for 0.1 s"));
 }
 
 TEST(TcpAcceptor, DropsStrangersAndServesOthers) {
-  Listener listener(make_tcp(std::chrono::milliseconds(500)), "127.0.0.1:0");
+  Listener listener(make_mortal_link("tcp", std::chrono::milliseconds(500)), "127.0.0.1:0");
   RawSocket silent(listener.address()), rude(listener.address()), alone(listener.address()),
       other_version(listener.address());
   rude.write("GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n");
@@ -126,7 +118,7 @@ TEST(TcpAcceptor, DropsStrangersAndServesOthers) {
   EXPECT_EQ(listener.count(), 0u);
 
   TestReceiver receiver;
-  const auto link = make_tcp();
+  const auto link = make_mortal_link("tcp");
   const auto connection = link->connect(listener.address(), receiver, soon());
   connection->send({}, {});
   ASSERT_NE(listener.receiver(0), nullptr);
@@ -134,9 +126,9 @@ TEST(TcpAcceptor, DropsStrangersAndServesOthers) {
 }
 
 TEST(TcpAcceptor, WaitsWhenOutOfDescriptors) {
-  Listener listener(make_tcp(), "127.0.0.1:0");
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
   TestReceiver receiver;
-  const auto link = make_tcp();
+  const auto link = make_mortal_link("tcp");
   const auto first = link->connect(listener.address(), receiver, soon());
   ASSERT_NE(listener.receiver(0), nullptr);
 
@@ -168,7 +160,7 @@ TEST(TcpAcceptor, WaitsWhenOutOfDescriptors) {
 
 TEST(TcpLink, NamesAnUnknownHost) {
   TestReceiver receiver;
-  const auto link = make_tcp();
+  const auto link = make_mortal_link("tcp");
   try {
     link->connect("no-such-host.invalid:1", receiver, soon());
     FAIL();
@@ -207,7 +199,7 @@ TEST(TcpLink, ConnectsWithinTheDeadline) {
   RawSocket fills_the_queue(address);
 
   TestReceiver receiver;
-  const auto link = make_tcp();
+  const auto link = make_mortal_link("tcp");
   try {
     link->connect(address, receiver, Deadline::after(std::chrono::milliseconds(100)));
     FAIL();
@@ -218,9 +210,9 @@ TEST(TcpLink, ConnectsWithinTheDeadline) {
 }
 
 TEST(TcpLink, SaysWhichPortIsInUse) {
-  Listener listener(make_tcp(), "127.0.0.1:0");
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
   const std::string port = std::to_string(parse_address(listener.address()).port);
-  const auto link = make_tcp();
+  const auto link = make_mortal_link("tcp");
   try {
     link->listen(listener.address(), [](std::shared_ptr<Connection>) { return nullptr; });
     FAIL();
@@ -233,13 +225,13 @@ TEST(TcpLink, SaysWhichPortIsInUse) {
 TEST(TcpLink, SpeaksIpv6) {
   std::unique_ptr<Listener> listener;
   try {
-    listener = std::make_unique<Listener>(make_tcp(), "[::1]:0");
+    listener = std::make_unique<Listener>(make_mortal_link("tcp"), "[::1]:0");
   } catch (const Error& error) {
     GTEST_SKIP() << "no IPv6 here: " << error.what();
   }
   EXPECT_THAT(listener->address(), testing::StartsWith("[::1]:"));
   TestReceiver receiver;
-  const auto link = make_tcp();
+  const auto link = make_mortal_link("tcp");
   const auto connection = link->connect(listener->address(), receiver, soon());
   connection->send({}, {});
   EXPECT_TRUE(listener->receiver(0)->wait_frames(1));

@@ -1,0 +1,129 @@
+// Who waits for what comes over every link, and how.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "net/conformance.h"
+#include "net/heartbeat_thread.h"
+#include "net/silence.h"
+
+namespace paceline {
+namespace {
+
+using ConformanceOfWaits = Conformance;
+INSTANTIATE_TEST_SUITE_P(Links, ConformanceOfWaits, testing::ValuesIn(links_to_test()),
+                         [](const auto& one) { return one.param.kind; });
+
+TEST_P(ConformanceOfWaits, ASpinningCallerHandlesWhatComes) {
+  auto listener = listen();
+  listener->reply();
+  TestReceiver receiver;
+  auto link = make();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  link->set_spinning(true);
+  const Deadline deadline = soon();
+  for (std::size_t i = 0; i < 100; ++i) {
+    connection->send({.step = i}, {});
+    while (receiver.count() <= i && !deadline.passed()) link->help();
+  }
+  EXPECT_EQ(receiver.count(), 100u);
+  link->set_spinning(false);
+  connection->send({}, {});
+  EXPECT_TRUE(receiver.wait_frames(101));
+}
+
+// Its peers' heartbeats are sent and heard all the same: by their own clock, six times as long as a
+// silent one may live.
+TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
+  LinkOptions ticking = options();
+  ticking.ticks = std::make_shared<ManualTicks>();
+  Listener listener(make_link(GetParam().kind, ticking), GetParam().any_address);
+  TestReceiver receiver;
+  const auto link = make_link(GetParam().kind, ticking);
+  const auto connection = link->connect(listener.address(), receiver, soon());
+  TestReceiver* const far = listener.receiver(0);
+  ASSERT_NE(far, nullptr);
+  far->hold(true);
+  connection->send({}, {});
+  for (int i = 0; i < 6 * Silence::kTicksOfDeath; ++i) ticking.ticks->tick();
+  EXPECT_EQ(receiver.times_closed(), 0);
+  EXPECT_EQ(far->times_closed(), 0);
+  far->hold(false);
+  EXPECT_TRUE(far->wait_frames(1));
+}
+
+std::set<pid_t> threads_of_this_process() {
+  std::set<pid_t> ids;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    ids.insert(pid_t(std::stol(task.path().filename().string())));
+  }
+  return ids;
+}
+
+/// How often threads of this process, other than these, went to sleep.
+std::int64_t sleeps_of_threads_but(const std::set<pid_t>& others) {
+  std::int64_t sum = 0;
+  for (const pid_t id : threads_of_this_process()) {
+    if (others.contains(id)) continue;
+    std::ifstream status("/proc/self/task/" + std::to_string(id) + "/status");
+    for (std::string word; status >> word;) {
+      std::int64_t number = 0;
+      if (word == "voluntary_ctxt_switches:" && status >> number) sum += number;
+    }
+  }
+  return sum;
+}
+
+TEST_P(ConformanceOfWaits, NoThreadWakesWhileOthersSpin) {
+  std::set<pid_t> others = threads_of_this_process();
+  LinkOptions quiet = options();
+  quiet.dead_after = std::chrono::hours(1);  // no heartbeats meanwhile
+  Listener listener(make_link(GetParam().kind, quiet), GetParam().any_address);
+  listener.reply();
+  TestReceiver receiver;
+  const auto link = make_link(GetParam().kind, quiet);
+  const auto connection = link->connect(listener.address(), receiver, soon());
+  ASSERT_NE(listener.receiver(0), nullptr);
+  link->set_spinning(true);
+  listener.link().set_spinning(true);
+  std::atomic<pid_t> helper_id{0};
+  std::atomic<bool> stop{false};
+  std::thread helper([&] {
+    helper_id = ::gettid();
+    for (; !stop; std::this_thread::yield()) listener.link().help();
+  });
+  const auto exchange = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      connection->send({}, {});
+      for (; receiver.count() <= i; std::this_thread::yield()) link->help();
+    }
+  };
+  exchange(0, 10);  // whoever is about to fall asleep does so
+  others.insert(helper_id);
+  const std::int64_t before = sleeps_of_threads_but(others);
+  exchange(10, 210);
+  EXPECT_LT(sleeps_of_threads_but(others) - before, 50);
+  stop = true;
+  helper.join();
+}
+
+TEST_P(ConformanceOfWaits, WhatHelpLeavesUnsentIsSent) {
+  auto listener = listen();
+  TestReceiver receiver;
+  auto link = make();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  const auto payload = pattern(5 << 20, 1);
+  SentCounter sent;
+  for (int i = 1; i <= 200; ++i) {
+    connection->send({}, payload, &SentCounter::add, &sent);
+    while (sent.count() < i && !link->help()) {
+    }
+    ASSERT_TRUE(sent.wait(i));  // helped in the middle of it, then no more
+  }
+}
+
+}  // namespace
+}  // namespace paceline
