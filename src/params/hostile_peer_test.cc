@@ -1,0 +1,152 @@
+// Whatever a peer says, the ps ends at worst its connection.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/philox.h"
+#include "params/stranger.h"
+
+namespace paceline {
+namespace {
+
+struct Attack {
+  std::string name;
+  std::function<void(Stranger&)> send;
+};
+
+class HostilePeer : public ServerTest, public ::testing::WithParamInterface<Attack> {};
+
+TEST_P(HostilePeer, EndsOnlyItsOwnConnection) {
+  initialise();
+  auto peer = GetParam().name.starts_with("stranger") ? stranger() : member();
+  GetParam().send(*peer);
+  EXPECT_TRUE(peer->wait_closed());
+  expect_still_serving();
+}
+
+std::vector<std::byte> words(std::initializer_list<std::uint32_t> values) {
+  const auto bytes = std::as_bytes(std::span(values.begin(), values.size()));
+  return {bytes.begin(), bytes.end()};
+}
+
+using Say = std::function<void(Stranger&)>;
+
+Say chunk(std::uint32_t id, std::uint64_t offset, std::size_t bytes) {
+  return [=](Stranger& peer) {
+    peer.send(MessageType::kStepBegin, step_begin(true), {.step = 0});
+    peer.send(MessageType::kChunk, std::vector<std::byte>(bytes), {.id = id, .offset = offset});
+  };
+}
+
+Say rows(std::initializer_list<std::uint32_t> ids) {
+  return [ids = words(ids)](Stranger& peer) {
+    peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
+    peer.send(MessageType::kRowIds, ids, {.id = 1});
+  };
+}
+
+Say lies_at(std::uint32_t id, std::uint64_t offset, std::vector<std::byte> rows, int times = 1) {
+  return [=](Stranger& peer) {
+    peer.share(0, 60);
+    peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
+    for (int i = 0; i < times; ++i) {
+      peer.send(MessageType::kContribution, rows, {.id = id, .offset = offset});
+    }
+  };
+}
+
+Say message(MessageType type, std::vector<std::byte> payload, FrameHeader header = {}) {
+  return [=](Stranger& peer) { peer.send(type, payload, header); };
+}
+
+void say_at_random(Stranger& peer) {
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    const PhiloxBlock random = philox(3, i, 0);
+    peer.send(MessageType{std::uint16_t(4 + random[0] % 29)},
+              words({random[1], random[2], random[3]}), {.id = random[1] % 3});
+  }
+}
+
+std::vector<Attack> attacks_before_a_handshake() {
+  return {
+      {"stranger_chunk_before_hello", message(MessageType::kChunk, std::vector<std::byte>(48))},
+      {"stranger_pull_before_hello", message(MessageType::kPull, words({0}))},
+      {"stranger_empty_frame", message(MessageType::kGoodbye, {})},
+      {"stranger_torn_hello", message(MessageType::kHello, words({kProtocolVersion, 1}))},
+      {"stranger_long_hello",
+       message(MessageType::kHello, std::vector<std::byte>(kMaxHelloBytes + 1))},
+  };
+}
+
+std::vector<Attack> attacks_by_chunks() {
+  return {
+      {"chunk_outside_a_step", message(MessageType::kChunk, std::vector<std::byte>(48))},
+      {"chunk_beyond_the_piece", chunk(0, 0, 52)},
+      {"chunk_at_a_wrong_offset", chunk(0, 4, 4)},
+      {"chunk_at_an_offset_that_wraps", chunk(0, ~std::uint64_t{3}, 8)},
+      {"chunk_of_half_a_float", chunk(0, 0, 6)},
+      {"chunk_of_no_bytes", chunk(0, 0, 0)},
+      {"chunk_of_an_unknown_piece", chunk(12345, 0, 8)},
+      {"chunk_of_rows_without_ids", chunk(1, 0, 8)},
+      {"rows_out_of_range", rows({3, 10})},
+      {"rows_twice", rows({3, 3})},
+  };
+}
+
+std::vector<Attack> attacks_by_shared_memory() {
+  return {
+      {"stranger_shares_memory", [](Stranger& peer) { peer.share(0, 60); }},
+      {"memory_with_a_wrong_number", [](Stranger& peer) { peer.share(1, 60); }},
+      {"memories_without_end",
+       [](Stranger& peer) {
+         for (std::uint32_t id = 0; id <= kMostSharedMemories; ++id) peer.share(id, 1);
+       }},
+      {"contribution_in_no_memory",
+       [](Stranger& peer) {
+         peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
+         peer.send(MessageType::kContribution, {}, {.flags = 2});
+       }},
+      {"contribution_beyond_the_memory", lies_at(0, 16, {})},
+      {"contribution_at_an_offset_that_wraps", lies_at(0, ~std::uint64_t{3}, {})},
+      {"contribution_at_half_a_float", lies_at(0, 2, {})},
+      {"contribution_to_an_unknown_piece", lies_at(12345, 0, {})},
+      {"contribution_of_rows_to_a_dense_one", lies_at(0, 0, words({1}))},
+      {"contribution_of_rows_out_of_range", lies_at(1, 0, words({3, 10}))},
+      {"contribution_of_more_rows_than_memory", lies_at(1, 0, words({0, 1, 2, 3, 4, 5, 6, 7}))},
+      {"contribution_that_comes_twice", lies_at(0, 0, {}, 2)},
+  };
+}
+
+std::vector<Attack> other_attacks() {
+  return {
+      {"unknown_type", message(MessageType{999}, {})},
+      {"message_of_a_ps", message(MessageType::kValues, std::vector<std::byte>(48))},
+      {"second_hello", message(MessageType::kHello, encode(good_hello(1)))},
+      {"step_end_without_the_contribution",
+       [](Stranger& peer) {
+         peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
+         peer.send(MessageType::kStepEnd, step_end(0, true), {.step = 0});
+       }},
+      {"step_end_without_a_step", message(MessageType::kStepEnd, step_end(0, false))},
+      {"pull_of_an_unknown_piece", message(MessageType::kPull, words({7}))},
+      {"pull_rows_out_of_range", message(MessageType::kPullRows, words({99}), {.id = 1})},
+      {"write_by_another_than_the_chief", message(MessageType::kWrite, words({1}), {.id = 0})},
+      {"initialised_by_another_than_the_chief", message(MessageType::kWriteEnd, words({9, 0}))},
+      {"random_bytes", say_at_random},
+  };
+}
+
+std::vector<Attack> attacks() {
+  std::vector<Attack> all;
+  for (const auto& some : {attacks_before_a_handshake(), attacks_by_chunks(),
+                           attacks_by_shared_memory(), other_attacks()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Attacks, HostilePeer, ::testing::ValuesIn(attacks()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace paceline
