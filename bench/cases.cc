@@ -6,6 +6,7 @@
 
 #include "base/nearest.h"
 #include "bench/executor_rates.h"
+#include "bench/fetch_rates.h"
 #include "bench/kernel_rates.h"
 #include "bench/link_rates.h"
 #include "bench/roof.h"
@@ -18,6 +19,8 @@ namespace {
 constexpr Case kCases[] = {
     {"roof", "What this machine can do: products, memory, links", measure_roof},
     {"links", "Every link, beside a bare socket or a bare ring in memory", measure_links},
+    {"fetch", "What fetching a small variable adds, beside bare loops of the same bytes",
+     measure_fetch},
     {"rules", "Every update rule, beside what memory allows", measure_rules},
     {"kernels", "The main ops in the workloads' shapes, beside the roof", measure_kernels},
     {"executor", "Time per tiny op; share of a step that its accounting takes", measure_executor},

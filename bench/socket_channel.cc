@@ -45,7 +45,9 @@ struct SocketPair {
 class SocketChannel : public Channel {
  public:
   explicit SocketChannel(const ChannelOptions& options)
-      : options_(options), payload_(options.message.piece_bytes), far_end_([this] { serve(); }) {}
+      : options_(options),
+        payload_(options.request_bytes > 0 ? options.request_bytes : options.message.piece_bytes),
+        far_end_([this] { serve(); }) {}
 
   void exchange() override {
     const std::uint32_t wanted = received_->get() + std::uint32_t(options_.message.pieces);
@@ -66,7 +68,8 @@ class SocketChannel : public Channel {
   }
 
   void serve() {
-    while (receive_all(pair_.far.get(), answer_)) {
+    const Buffer room(payload_.size());
+    while (receive_all(pair_.far.get(), room)) {
       if (!options_.echo) {
         received_->set(received_->get() + 1, options_.waiting);
       } else if (!send_all(pair_.far.get(), answer_)) {

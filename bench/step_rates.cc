@@ -138,9 +138,10 @@ class StepRuns {
   void record_section(std::size_t step) const {
     const std::string& section = steps_[step].section;
     for (const char* key : {"local_us", "remote_us", "added_us"}) {
-      if (!value_of(0, section, key)) continue;
+      if (!section_value(runs_[0].report, section, key)) continue;
       const std::string name = fmt::format("{}, {}", section, key);
-      const auto values = of_runs([&](std::size_t i) { return *value_of(i, section, key); });
+      const auto values =
+          of_runs([&](std::size_t i) { return *section_value(runs_[i].report, section, key); });
       if (key == std::string("remote_us")) {
         recorder_.add(figure_beside(name, "us", values, "bound", of_runs([&](std::size_t i) {
                                       return bound(step, i).total() * kMicrosPerSecond;
@@ -149,17 +150,6 @@ class StepRuns {
         recorder_.add(figure_of(name, "us", values));
       }
     }
-  }
-
-  std::optional<double> value_of(std::size_t run, const std::string& section,
-                                 const std::string& key) const {
-    for (const ReportSection& each : runs_[run].report.sections) {
-      if (each.name != section) continue;
-      for (const auto& [name, value] : each.values) {
-        if (name == key) return value;
-      }
-    }
-    return {};
   }
 
   void record_roof() const {

@@ -57,6 +57,17 @@ TrainRun run_train(std::vector<std::string> arguments) {
   return {read_report(path), double(usage.ru_maxrss) * 1024};
 }
 
+std::optional<double> section_value(const Report& report, const std::string& section,
+                                    const std::string& key) {
+  for (const ReportSection& each : report.sections) {
+    if (each.name != section) continue;
+    for (const auto& [name, value] : each.values) {
+      if (name == key) return value;
+    }
+  }
+  return {};
+}
+
 double total_steps_per_s(const Report& report) {
   double total = 0;
   for (const TaskReport& task : report.tasks) {

@@ -1,6 +1,7 @@
 // One run of `paceline train` as a process of its own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct TrainRun {
 /// Runs this program with `arguments` ("train", the model, its flags) and a --report; its output is
 /// dropped. Throws kFailedPrecondition with what the run says went wrong.
 TrainRun run_train(std::vector<std::string> arguments);
+
+/// A value of a section of a report; none: it has no such section, key or value.
+std::optional<double> section_value(const Report& report, const std::string& section,
+                                    const std::string& key);
 
 /// Steps per second of all workers; throws kFailedPrecondition when one made no timed step.
 double total_steps_per_s(const Report& report);
