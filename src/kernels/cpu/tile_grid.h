@@ -17,7 +17,7 @@ struct TileGrid {
 /// One tile on one thread, or when the product is too small to wake another; else between one and
 /// four a thread where the sides allow it. A large weight's gradient (A transposed) is cut into
 /// panels of whole rows, each small enough to stay in the cache that threads share. A packed B that
-/// this cache holds is read by all: each thread has whole rows, if they are not too few.
+/// a thread's own cache holds is read by all: each has whole rows, if they are not too few.
 TileGrid choose_tiles(const GemmShape& shape, int threads);
 
 constexpr std::int64_t kTileAlign = 16;  // a vector of float32: no tile ends within one

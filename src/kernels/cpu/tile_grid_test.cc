@@ -33,7 +33,7 @@ TEST(TileGrid, APackedOperandInTheCacheIsSharedByWholeRows) {
   const TileGrid grid = choose_tiles(with_packed_b(20, 200, 800), 2);
   EXPECT_EQ(grid.rows, 2);
   EXPECT_EQ(grid.columns, 1);
-  EXPECT_EQ(choose_tiles(with_packed_b(64, 1500, 6000), 2).rows, 1);  // too large
+  EXPECT_EQ(choose_tiles(with_packed_b(64, 650, 2600), 2).rows, 1);  // too large
   EXPECT_EQ(choose_tiles(with_packed_b(64, 1500, 6000), 1).tiles(), 1);
 }
 
