@@ -34,10 +34,9 @@ class CountAllocations : public Hook {
   std::vector<AllocationCounts>& counts_;
 };
 
-void expect_none(Training training, const Cluster& cluster,
-                 const std::function<void(Feed&)>& feed) {
+void expect_none(Training training, const Cluster& cluster, const std::function<void(Feed&)>& feed,
+                 RunOptions run = {}) {
   if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
-  RunOptions run;
   run.quiet = true;
   std::vector<AllocationCounts> counts;
   {
@@ -53,13 +52,14 @@ void expect_none(Training training, const Cluster& cluster,
   std::printf("oneDNN's own allocations: %.1f a step\n", double(foreign) / kCountedSteps);
 }
 
-void expect_none_in_mlp(const Cluster& cluster) {
+void expect_none_in_mlp(const Cluster& cluster, const RunOptions& run = {}) {
   Graph graph;
   models::MlpConfig config;
   config.hidden = 128;
   const models::MlpGraph mlp = models::build_mlp(graph, config);
-  expect_none(minimize(mlp.loss, config.rule), cluster,
-              [&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
+  expect_none(
+      minimize(mlp.loss, config.rule), cluster,
+      [&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); }, run);
 }
 
 void expect_none_in_ptb(const Cluster& cluster) {
@@ -106,6 +106,16 @@ TEST(Allocation, NoneInAStepOfPtbAlone) { expect_none_in_ptb({}); }
 TEST(Allocation, NoneInAStepOfMlpAsAWorker) {
   if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
   expect_none_in_mlp(ServedWorker().cluster());
+}
+TEST(Allocation, NoneInAStepOfMlpThatATimelineShows) {
+  if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
+  const TemporaryFolder folder;
+  RunOptions run;
+  run.timeline = folder.path("timeline.json");
+  run.timeline_first = 0;
+  run.timeline_end = kWarmSteps + 2 * kCountedSteps;
+  expect_none_in_mlp({}, run);
+  expect_none_in_mlp(ServedWorker().cluster(), run);
 }
 TEST(Allocation, NoneInAStepOfPtbAsAWorker) {
   if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";

@@ -110,7 +110,7 @@ TEST_F(SummariesOfARun, AreOpenedByTensorBoard) {
   train({"--steps", "25", "--summary-every", "10"});
   const Finished run = run_python(fmt::format(R"(
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-events = EventAccumulator('{}/summaries/worker:0').Reload()
+events = EventAccumulator('{}/summaries/worker:0', {{'histograms': 0, 'graph': 1}}).Reload()
 tags = events.Tags()
 print('scalars', sorted(tags['scalars']))
 print('histograms', sorted(tags['histograms']))

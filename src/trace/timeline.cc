@@ -13,10 +13,20 @@ pid_t this_thread() {
   return id;
 }
 
+// Of a large graph, or of many chunks on a ps.
+constexpr std::int64_t kMostInAStep = 4096;
+
+std::size_t places_for(std::int64_t steps, std::size_t most) {
+  const std::int64_t most_steps = std::int64_t(most) / kMostInAStep + 1;
+  return std::min(most, std::size_t(std::min(steps, most_steps) * kMostInAStep));
+}
+
 }  // namespace
 
 Timeline::Timeline(std::int64_t first_step, std::int64_t end_step, std::size_t most_events)
-    : first_step_(first_step), end_step_(end_step), places_(most_events) {}
+    : first_step_(first_step),
+      end_step_(end_step),
+      places_(places_for(end_step - first_step, most_events)) {}
 
 const TimelineLabel* Timeline::label(TimelineLabel label) {
   const std::lock_guard lock(mutex_);

@@ -35,7 +35,7 @@ class Timeline {
     std::int64_t bytes = -1;  // −1: none
     pid_t thread = 0;
   };
-  static constexpr std::size_t kMostEvents = std::size_t{1} << 19;
+  static constexpr std::size_t kMostEvents = std::size_t{1} << 19;  // and 4096 a step
 
   Timeline(std::int64_t first_step, std::int64_t end_step, std::size_t most_events = kMostEvents);
 

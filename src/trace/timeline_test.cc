@@ -70,6 +70,15 @@ TEST_F(TimelineTest, KeepsWhatThreadsAdd) {
   EXPECT_EQ(timeline.dropped(), 1000U);
 }
 
+TEST_F(TimelineTest, HasPlacesForItsSteps) {
+  constexpr int kEvents = 10'000;
+  Timeline timeline(3, 5);
+  const TimelineLabel* label = timeline.label({"a", "kernel", {}});
+  for (int i = 0; i < kEvents; ++i) timeline.add(label, at(i), at(i + 1));
+  EXPECT_EQ(timeline.events().size(), 2 * 4096U);
+  EXPECT_EQ(timeline.dropped(), kEvents - 2 * 4096U);
+}
+
 TEST_F(TimelineTest, AScopeIsOneEvent) {
   Timeline timeline(1, 2);
   const TimelineLabel* label = timeline.label({"apply", "rule", {}});
