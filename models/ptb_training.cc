@@ -16,8 +16,10 @@ SessionOptions session_options(const PtbConfig& config, const PerplexityEnds& en
   options.model = "ptb";
   options.unit = "words";
   options.examples_per_step = config.batch * config.unroll;
-  options.summarise = [&ends]() -> std::vector<std::pair<std::string, double>> {
-    return {{"perplexity", *ends.last()}};
+  options.summarise = [&ends] {
+    std::vector<std::pair<std::string, double>> numbers;
+    if (const auto last = ends.last()) numbers.emplace_back("perplexity", *last);
+    return numbers;
   };
   return options;
 }

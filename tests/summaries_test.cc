@@ -71,6 +71,17 @@ TEST_F(SummariesOfARun, AreWrittenEverySoManySteps) {
   EXPECT_NEAR(shares, 1, 1e-3);
 }
 
+TEST_F(SummariesOfARun, HaveThePerplexityOfEveryStep) {
+  const std::string text = folder_.path("text");
+  ASSERT_EQ(run_paceline({"data", "corpus", "--out", text, "--words", "20000"}).status, 0);
+  const Finished run = run_paceline({"train", "ptb", "--size", "test", "--data", text, "--steps",
+                                     "3", "--out", out_, "--summary-every", "1"});
+  ASSERT_EQ(run.status, 0) << run.output;
+  const TaskSummaries task = read_summaries(out_)[0];
+  EXPECT_THAT(steps(task, "perplexity"), ElementsAre(1, 2, 3));
+  for (const SummaryPoint& point : task.numbers.at("perplexity")) EXPECT_GT(point.value, 1);
+}
+
 TEST_F(SummariesOfARun, HaveAFolderForEachWorker) {
   train({"--steps", "60", "--ps", "1", "--workers", "2", "--summary-every", "0.001s"});
   const auto tasks = read_summaries(out_);

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <thread>
+#include <utility>
 
 #include "base/check.h"
 #include "kernels/cpu/instruction_set.h"
@@ -115,7 +117,6 @@ void Session::Impl::make_parts() {
   rates = std::make_unique<LearningRates>(job->store().variables(),
                                           training.has_value() ? &*training : nullptr);
   if (training.has_value()) make_loop();
-  if (training.has_value()) add_summaries();
 }
 
 RewriteOptions Session::Impl::rewrite_options() {
@@ -162,6 +163,7 @@ bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed
   if (left_run_) meter->exclude(clock.now() - *left_run_);
   left_run_.reset();
   start_use();
+  if (!std::exchange(ran_, true)) add_summaries();
   for (const auto& hook : hooks) hook->begin(session);
   const bool more = run_steps(session, feed);
   for (const auto& hook : hooks) hook->end(session);
@@ -229,10 +231,12 @@ void Session::Impl::begin_evaluation(EvaluateWith with) {
 void Session::Impl::see_variables(
     const std::function<void(const std::string&, const Tensor&)>& see) {
   const TimePoint begun = clock.now();
-  refresh_snapshot(EvaluateWith::kVariables);
   const std::span<const VariableSpec> variables = job->store().variables();
-  for (std::size_t i = 0; i < variables.size(); ++i) {
-    see(variables[i].name, snapshot->value(VariableId(i)));
+  std::vector<VariableId> all(variables.size());
+  std::iota(all.begin(), all.end(), 0);
+  // Not the snapshot: an evaluation may be under way on it.
+  for (const VariableState& state : job->store().read(all)) {
+    see(variables[std::size_t(state.variable)].name, state.value);
   }
   if (!left_run_) meter->exclude(clock.now() - begun);
 }

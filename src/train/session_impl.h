@@ -67,6 +67,7 @@ class Session::Impl {
  private:
   void make_parts();
   void make_loop();
+  /// After the hooks of whoever trains, so that these see each step first.
   void add_summaries();
   /// By the precision that was asked for; says so when it will not be faster.
   RewriteOptions rewrite_options();
@@ -91,6 +92,7 @@ class Session::Impl {
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   NormalTable normals_;
   bool terminal_;
+  bool ran_ = false;
   std::vector<Tensor> watched_;
   std::optional<TimePoint> left_run_;  // since when no run is under way
   std::int64_t read_steps_ = 0;

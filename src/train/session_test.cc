@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -232,6 +233,14 @@ TEST_F(SessionTest, EvaluatesWithMovingAverages) {
     EXPECT_NEAR(weight(EvaluateWith::kAverages), average, 1e-6) << step;
   }
   EXPECT_NE(weight(EvaluateWith::kVariables), average);
+  // What somebody looks at meanwhile changes nothing of an evaluation.
+  session.begin_evaluation(EvaluateWith::kAverages);
+  float seen = average;
+  session.see_variables([&](const std::string& name, const Tensor& value) {
+    if (name == "layer/w") seen = value.data<float>()[0];
+  });
+  EXPECT_NEAR(session.evaluate("layer/w", feeding()).data<float>()[0], average, 1e-6);
+  EXPECT_GT(std::abs(seen - average), 1e-5);
 }
 
 TEST_F(SessionTest, LocalsGoOnAndAreReset) {
