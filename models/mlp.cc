@@ -98,7 +98,7 @@ void MlpModel::run(const Cluster& cluster, const RunOptions& run,
   Graph graph;
   const MlpGraph mlp = build_mlp(graph, config);
   Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
-  session.add(StepsPerSecond()).add(Progress());
+  session.add(NanGuard()).add(StepsPerSecond()).add(Progress());
   session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
 }
 

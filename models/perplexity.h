@@ -15,6 +15,7 @@ class Perplexity {
     cost_ += cost;
     time_steps_ += time_steps;
   }
+  double cost() const { return cost_; }
   std::int64_t time_steps() const { return time_steps_; }
   /// No number when nothing was added.
   double value() const;

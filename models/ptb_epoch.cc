@@ -3,8 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace paceline::models {
+
+void PtbEpoch::begin_at(std::int64_t step, double cost) {
+  fed_ = made_ = std::min(step, steps_);
+  if (std::isnan(cost) || made_ == 0) return;
+  perplexity_.add(cost, made_ * unroll_);
+  timed_from_ = perplexity_.time_steps();
+}
 
 void PtbEpoch::add_step(Session& session, double cost) {
   perplexity_.add(cost, unroll_);
@@ -16,7 +24,7 @@ void PtbEpoch::add_step(Session& session, double cost) {
 }
 
 std::string PtbEpoch::line(std::int64_t step) const {
-  const double words = double(perplexity_.time_steps() * batch_);
+  const double words = double((perplexity_.time_steps() - timed_from_) * batch_);
   return fmt::format("{:.3f} perplexity: {:.1f} speed: {:.0f} wps", double(step) / double(steps_),
                      perplexity_.value(), words / seconds());
 }

@@ -16,6 +16,14 @@ class PtbEpoch {
   PtbEpoch(std::int64_t steps, std::int64_t batch, std::int64_t unroll)
       : steps_(steps), batch_(batch), unroll_(unroll), begun_(Clock::now()) {}
 
+  /// Begins behind so many steps of it, whose costs summed to `cost`; NaN: not known, so that the
+  /// perplexity is that of the steps from now on.
+  void begin_at(std::int64_t step, double cost);
+  std::int64_t steps_made() const { return made_; }
+  double cost() const { return perplexity_.cost(); }
+  /// Whether the perplexity is of all steps made.
+  bool knows_all() const { return perplexity_.time_steps() == made_ * unroll_; }
+
   /// The next batch, or none at the end.
   bool at_end() const { return fed_ == steps_; }
   /// Every step of it was made.
@@ -34,6 +42,7 @@ class PtbEpoch {
   std::int64_t steps_, batch_, unroll_;
   Clock::time_point begun_;
   std::int64_t fed_ = 0, made_ = 0;
+  std::int64_t timed_from_ = 0;  // time steps
   Perplexity perplexity_;
 };
 

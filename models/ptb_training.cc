@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "paceline/hooks.h"
 
@@ -27,7 +28,7 @@ SessionOptions session_options(const PtbConfig& config, const PerplexityEnds& en
 /// Tells the epoch under way, and the ends of the training, of each step.
 class EpochSteps : public Hook {
  public:
-  EpochSteps(PtbEpoch* const& epoch, PerplexityEnds& ends, std::int64_t unroll)
+  EpochSteps(std::optional<PtbEpoch>& epoch, PerplexityEnds& ends, std::int64_t unroll)
       : epoch_(epoch), ends_(ends), unroll_(unroll) {}
   bool after_step(Session& session, const StepResult& result) override {
     epoch_->add_step(session, result.loss);
@@ -36,7 +37,7 @@ class EpochSteps : public Hook {
   }
 
  private:
-  PtbEpoch* const& epoch_;
+  std::optional<PtbEpoch>& epoch_;
   PerplexityEnds& ends_;
   std::int64_t unroll_;
 };
@@ -53,7 +54,9 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
       test_(build_ptb(test_graph_, config, 1, 1, false)),
       session_(ptb_minimize(train_, config), cluster, run, session_options(config, ends_)) {
   session_.share(valid_graph_).share(test_graph_);
-  session_.add(EpochSteps(epoch_, ends_, config.unroll))
+  session_.on_save([this](TaskPosition& position) { tell_position(position); });
+  session_.add(NanGuard())
+      .add(EpochSteps(epoch_, ends_, config.unroll))
       .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * data_.train.size() : 0));
 }
 
@@ -64,25 +67,50 @@ void PtbTraining::run() {
   for (const char* key : {"first", "last", "train", "valid", "test"}) {
     session_.report("perplexity", key, {});
   }
-  std::int64_t epoch = 0;
-  while (run_epoch(epoch) && (!by_epochs_ || epoch + 1 < config_.epochs)) ++epoch;
+  Begin from = begin();
+  while ((!by_epochs_ || from.epoch < config_.epochs) && run_epoch(from.epoch, from)) {
+    from = {.epoch = from.epoch + 1};
+  }
   // Nobody else has a reason to wait for the others.
   if (!by_epochs_ || !session_.is_chief()) return;
   if (session_.workers() > 1) session_.print("waiting for the other workers to end");
   session_.finish_training();
   test();
+  session_.save();
 }
 
-bool PtbTraining::run_epoch(std::int64_t epoch) {
+PtbTraining::Begin PtbTraining::begin() const {
+  const std::int64_t size = data_.train.size(), made = session_.last_step().step;
+  const TaskPosition& saved = session_.restored();
+  if (saved.numbers.contains("epoch") && saved.numbers.contains("batch")) {
+    const auto cost = saved.sums.find("cost");
+    return {.epoch = saved.numbers.at("epoch"),
+            .step = saved.numbers.at("batch"),
+            .cost = cost != saved.sums.end() ? cost->second : std::nan(""),
+            .keep_state = true};
+  }
+  return {.epoch = made / size, .step = made % size, .cost = std::nan("")};
+}
+
+void PtbTraining::tell_position(TaskPosition& position) const {
+  position.numbers["epoch"] = epoch_number_;
+  position.numbers["batch"] = epoch_ ? epoch_->steps_made() : 0;
+  if (epoch_ && epoch_->knows_all()) position.sums["cost"] = epoch_->cost();
+}
+
+bool PtbTraining::run_epoch(std::int64_t epoch, const Begin& begin) {
   const double factor = config_.rate_factor(epoch);
   session_.set_learning_rate_factor(factor);
   session_.print(
       fmt::format("Epoch: {} Learning rate: {:.3f}", epoch + 1, config_.learning_rate * factor));
-  PtbEpoch progress(data_.train.size(), config_.batch, config_.unroll);
+  PtbEpoch& progress = epoch_.emplace(data_.train.size(), config_.batch, config_.unroll);
+  progress.begin_at(begin.step, begin.cost);
+  epoch_number_ = epoch;
+  if (!begin.keep_state) session_.reset_locals(train_graph_);
   session_.report("perplexity", "valid", {});
   bool go_on = false;
   try {
-    go_on = train(progress);
+    go_on = train();
   } catch (...) {
     report_training(progress);  // as far as it came
     throw;
@@ -103,9 +131,8 @@ void PtbTraining::report_training(const PtbEpoch& epoch) {
   session_.report("perplexity", "train", epoch.perplexity());
 }
 
-bool PtbTraining::train(PtbEpoch& epoch) {
-  epoch_ = &epoch;
-  session_.reset_locals(train_graph_);
+bool PtbTraining::train() {
+  PtbEpoch& epoch = *epoch_;
   return session_.run([&](Feed& feed) {
     if (epoch.at_end()) return feed.stop();
     data_.train.fill(epoch.next_batch(), feed.data<std::int32_t>(train_.inputs).data(),

@@ -1,6 +1,7 @@
 // Training of ptb: epochs over this worker's part of the text, validation, test.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "models/ptb_data.h"
@@ -19,9 +20,18 @@ class PtbTraining {
   void run();
 
  private:
+  /// Where training goes on: epoch 0, step 0, or where the checkpoint was written, or, of a worker
+  /// that was restarted, where its own steps have led it.
+  struct Begin {
+    std::int64_t epoch = 0, step = 0;
+    double cost = 0;  // of the steps before; NaN: not known
+    bool keep_state = false;
+  };
+  Begin begin() const;
+  void tell_position(TaskPosition& position) const;
   /// False when training has ended for good, within the epoch.
-  bool run_epoch(std::int64_t epoch);
-  bool train(PtbEpoch& epoch);
+  bool run_epoch(std::int64_t epoch, const Begin& begin);
+  bool train();
   void report_training(const PtbEpoch& epoch);
   void validate(std::int64_t epoch);
   void test();
@@ -34,9 +44,10 @@ class PtbTraining {
   bool by_epochs_;
   Graph train_graph_, valid_graph_, test_graph_;
   PtbGraph train_, valid_, test_;
-  Session session_;
-  PtbEpoch* epoch_ = nullptr;  // under way
+  std::optional<PtbEpoch> epoch_;  // under way, or the last one
+  std::int64_t epoch_number_ = 0;
   PerplexityEnds ends_;
+  Session session_;  // last: it asks for the position until it ends
 };
 
 }  // namespace paceline::models

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -37,6 +38,63 @@ class StopAtStep : public Hook {
 
  private:
   std::int64_t last_step_;
+};
+
+/// Begins a checkpoint at an interval: SaveEvery{60s}, SaveEvery{1000}. In RunOptions::out, by the
+/// chief; beside those that RunOptions::save_every asks for.
+class SaveEvery : public Hook {
+ public:
+  explicit SaveEvery(Interval every);  ///< Counted from where each run begins.
+  ~SaveEvery() override;
+  SaveEvery(SaveEvery&&) noexcept;  ///< Into Session::add.
+  void begin(Session& session) override;
+  bool after_step(Session& session, const StepResult& result) override;
+
+ private:
+  std::unique_ptr<class Due> due_;
+};
+
+/// Counts steps, and prints `global_step/sec: 12.5` at an interval of them.
+class StepCounter : public Hook {
+ public:
+  /// Prints nothing.
+  StepCounter() : StepCounter(Interval()) {}
+  explicit StepCounter(Interval print_every);  ///< And prints now and then.
+  ~StepCounter() override;
+  StepCounter(StepCounter&&) noexcept;  ///< Into Session::add.
+  void begin(Session& session) override;
+  bool after_step(Session& session, const StepResult& result) override;
+  /// Own steps seen.
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  std::unique_ptr<class Due> due_;
+  std::int64_t steps_ = 0, printed_step_ = 0;
+  std::chrono::steady_clock::time_point printed_;
+};
+
+/// Ends training with an error when the loss is infinite or not a number: it names the first
+/// variable that holds such a value, and which element. Hooks that come after it do not see that
+/// step, and no checkpoint is written of it.
+class NanGuard : public Hook {
+ public:
+  bool after_step(Session& session, const StepResult& result) override;
+};
+
+/// Calls a function at an interval, between two steps: to evaluate a validation graph, say. The
+/// time that Session::evaluate takes counts as no step's. False ends training.
+class EvaluateEvery : public Hook {
+ public:
+  using Function = std::function<bool(Session&, const StepResult&)>;  ///< False: enough.
+  EvaluateEvery(Interval every, Function evaluate);  ///< Counted from where each run begins.
+  ~EvaluateEvery() override;
+  EvaluateEvery(EvaluateEvery&&) noexcept;  ///< Into Session::add.
+  void begin(Session& session) override;
+  bool after_step(Session& session, const StepResult& result) override;
+
+ private:
+  std::unique_ptr<class Due> due_;
+  Function evaluate_;
 };
 
 /// Step, loss, speed and time left: one line that renews itself on a terminal, a line every few

@@ -13,6 +13,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
+#include "paceline/task_position.h"
 #include "paceline/tensor.h"
 
 namespace paceline {
@@ -155,6 +156,24 @@ class Session {
   int worker_index() const;
   /// All workers of the job; 1 when alone.
   int workers() const;
+  /// `tell` fills in where this program is in its data, between two steps, whenever a checkpoint is
+  /// begun; what it uses outlives the session. Local variables of the first graph are saved without
+  /// being asked for.
+  Session& on_save(std::function<void(TaskPosition&)> tell);
+  /// What it told when the checkpoint that this task resumes from was written; empty when it begins
+  /// anew, or was restarted in a job that went on: then last_step().step says how far it came.
+  const TaskPosition& restored() const;
+  /// Begins to save what is there now, on another thread, in RunOptions::out. Between two steps.
+  /// False when nothing is begun: the last save is still under way, or this is not the chief, or
+  /// there is no such folder. What goes wrong is said, and training goes on.
+  bool begin_save();
+  /// Saves what is there now, unless that is saved already, and waits for it. Throws what went
+  /// wrong. Nothing where begin_save begins nothing. Done by itself when training ends for good.
+  void save();
+  /// Names of the shared variables, and a copy of the newest value of one. Throws kNotFound.
+  std::vector<std::string> variable_names() const;
+  Tensor variable(std::string_view name);  ///< A copy. Throws kNotFound.
+
   /// Says that this worker trains no more, and waits until all workers have said so or are gone.
   void finish_training();
   /// Adds to the report, e.g. report("perplexity", "train", 40.1); nullopt is null. A section

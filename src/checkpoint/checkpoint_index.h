@@ -51,6 +51,7 @@ struct SavedTask {
   std::map<std::string, std::int64_t> position;  // in its data: "epoch", "batch", … by its pipeline
   std::string file;                              // with its local variables; empty: it has none
   std::vector<TensorInfo> local;                 // their names tell graphs apart: "train/lstm/h"
+  std::map<std::string, double> sums = {};       // so far, by name: "cost"; finite
   bool operator==(const SavedTask&) const = default;
 };
 

@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 #include "checkpoint/checkpoint_index.h"
 #include "checkpoint/data_loss.h"
 #include "checkpoint/strict_json.h"
@@ -67,6 +69,10 @@ Ordered json_of(const SavedTask& task) {
   object["applied"] = task.applied;
   object["position"] = Ordered::object();
   for (const auto& [name, value] : task.position) object["position"][name] = value;
+  if (!task.sums.empty()) object["sums"] = Ordered::object();
+  for (const auto& [name, value] : task.sums) {
+    if (std::isfinite(value)) object["sums"][name] = value;
+  }
   object["file"] = task.file;
   object["local"] = json_of(task.local);
   return object;
@@ -164,6 +170,16 @@ SavedVariable read_variable(const Json& object, const std::string& what) {
   return variable;
 }
 
+std::map<std::string, double> read_sums(const Json& object, const std::string& what) {
+  if (!object.is_object()) data_loss(what, "\"sums\" is no object");
+  std::map<std::string, double> sums;
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_number()) data_loss(what, fmt::format("sums {} is no number", name));
+    sums[name] = value.get<double>();
+  }
+  return sums;
+}
+
 SavedTask read_task(const Json& object, const std::string& what) {
   SavedTask task;
   task.task = text_at(object, "task", what);
@@ -175,6 +191,7 @@ SavedTask read_task(const Json& object, const std::string& what) {
   for (const auto& [name, value] : position.items()) {
     task.position[name] = whole_number(value, fmt::format("{}, position {}", named, name));
   }
+  if (object.contains("sums")) task.sums = read_sums(object["sums"], named);
   task.file = text_at(object, "file", named);
   task.local = list_at<TensorInfo>(object, "local", named, read_tensor_info);
   return task;

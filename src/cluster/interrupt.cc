@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "cluster/ending_signals.h"
 #include "paceline/error.h"
@@ -30,12 +32,16 @@ void raise_event(int fd) {
   [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
 }
 
-// Until one of the two is readable or the time is over; true when it is the first.
-bool wait_for(int fd, int other, int timeout_ms) {
-  pollfd both[] = {{fd, POLLIN, 0}, {other, POLLIN, 0}};
-  while (poll(both, 2, timeout_ms) < 0 && errno == EINTR) {
+// Until one of them is readable or the time is over; which: −1 for none.
+int wait_for(std::initializer_list<int> fds, int timeout_ms) {
+  std::vector<pollfd> all;
+  for (const int fd : fds) all.push_back({fd, POLLIN, 0});
+  while (poll(all.data(), all.size(), timeout_ms) < 0 && errno == EINTR) {
   }
-  return (both[0].revents & POLLIN) != 0;
+  for (const pollfd& one : all) {
+    if ((one.revents & POLLIN) != 0) return one.fd;
+  }
+  return -1;
 }
 
 }  // namespace
@@ -47,6 +53,7 @@ Interrupt::Interrupt() {
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_ = checked(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
   asked_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
+  takes_time_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
   ended_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
   thread_ = std::thread([this] { watch(); });
 }
@@ -54,20 +61,24 @@ Interrupt::Interrupt() {
 Interrupt::~Interrupt() {
   raise_event(ended_);
   thread_.join();
-  for (const int fd : {signals_, asked_, ended_}) close(fd);
+  for (const int fd : {signals_, asked_, takes_time_, ended_}) close(fd);
   const sigset_t set = ending_signals();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
 void Interrupt::watch() {
   signalfd_siginfo info;
-  if (!wait_for(signals_, ended_, -1)) return;
+  if (wait_for({ended_, signals_}, -1) == ended_) return;
   [[maybe_unused]] const ssize_t taken = read(signals_, &info, sizeof info);
   interrupted_.store(true, std::memory_order_relaxed);
   raise_event(asked_);
 
   const int patience_ms = int(std::chrono::milliseconds(kHeededWithin).count());
-  if (!wait_for(ended_, signals_, patience_ms)) _exit(kInterruptedStatus);
+  int next = wait_for({ended_, signals_, takes_time_}, patience_ms);
+  if (next == takes_time_) next = wait_for({ended_, signals_}, -1);
+  if (next != ended_) _exit(kInterruptedStatus);
 }
+
+void Interrupt::take_time() const { raise_event(takes_time_); }
 
 }  // namespace paceline

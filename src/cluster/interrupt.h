@@ -9,8 +9,8 @@ namespace paceline {
 constexpr int kInterruptedStatus = 130;  // how a process ends that a signal ended
 
 /// While it lives, SIGINT and SIGTERM do not end the process: the first asks it to finish, the
-/// second ends it at once with status 130, as does a first that was not heeded within 10 s. One per
-/// process, made before any other thread is started.
+/// second ends it at once with status 130, as does a first that was not heeded within 10 s, unless
+/// it is said that it takes time. One per process, made before any other thread is started.
 class Interrupt {
  public:
   Interrupt();
@@ -20,6 +20,8 @@ class Interrupt {
 
   /// A signal came. A worker asks once per step, and then throws kCancelled.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
+  /// What was asked for is under way, and takes as long as it takes: only a second signal ends it.
+  void take_time() const;
   /// Readable from the first signal on, for poll; not to be read from.
   int fd() const { return asked_; }
 
@@ -27,7 +29,7 @@ class Interrupt {
   void watch();
 
   std::atomic<bool> interrupted_{false};
-  int signals_, asked_, ended_;
+  int signals_, asked_, takes_time_, ended_;
   std::thread thread_;
 };
 

@@ -201,6 +201,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   std::string error;
   if (result.first_failure) error = cause_of(*result.first_failure, folder);
   if (!result.first_failure && result.interrupted) error = "interrupted";
+  if (result.first_failure || result.interrupted) error += how_to_go_on(run);
   Report merged = merge(read_reports(tasks, folder));
   merged.error = error;
   write_reports(asked, run, merged);

@@ -69,6 +69,11 @@ int run_role(const Program& program) {
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.stop_on_failure = program.cluster.stop_on_failure;
+    // A checkpoint takes as long as it takes; a second Ctrl-C ends it.
+    if (!run.out.empty()) {
+      options.interrupt_within = std::chrono::minutes(10);
+      options.stop_within = std::chrono::minutes(1);
+    }
     return launch(program.cluster, run, {"/proc/self/exe", program.arguments}, options);
   }
   if (program.cluster.role == Cluster::Role::kEvaluator) {

@@ -15,6 +15,9 @@ namespace paceline {
 
 namespace {
 
+// The chief saves before it leaves.
+constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
+
 ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Timeline* timeline) {
   ServerOptions options;
   options.spec = cluster.spec;
@@ -27,7 +30,14 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   options.threads = cluster.threads;
   options.last_step = run.steps.value_or(0);
   options.timeline = timeline;
-  if (run.interrupt != nullptr) options.stop_fd = run.interrupt->fd();
+  if (run.interrupt != nullptr) {
+    options.stop_fd = run.interrupt->fd();
+    options.stop_within = kWorkersMayTake;
+    options.stopping = [&run] {
+      run.interrupt->take_time();
+      fmt::print("told to stop: waits until its workers have left\n");
+    };
+  }
   if (cluster.show_placement) {
     options.placed = [](const std::string& text) { fmt::print("{}", text); };
   }

@@ -26,14 +26,8 @@ void make_folder(const std::string& out) {
   if (access(out.c_str(), W_OK) != 0) refuse_flag("--out", out, "cannot be written to");
 }
 
-void say_torn(const std::vector<FoundCheckpoint>& torn) {
-  for (const FoundCheckpoint& found : torn) {
-    fmt::print("passes over a checkpoint that is not whole: {}\n", found.torn);
-  }
-}
-
 void check_resume(const RunOptions& run, const Checkpoints::Newest& newest) {
-  if (newest.whole) return say_torn(newest.torn);
+  if (newest.whole) return;
   if (!newest.torn.empty()) {
     throw Error(ErrorCode::kDataLoss, fmt::format("--resume: no checkpoint in {} is whole: {}",
                                                   run.out, newest.torn.front().torn));
@@ -85,6 +79,13 @@ void prepare_run_folder(const Cluster& cluster, const RunOptions& run) {
               fmt::format("holds a checkpoint of step {}{}: --resume goes on from it, --overwrite "
                           "deletes it and begins anew",
                           found.step, newest.whole ? "" : ", which is not whole"));
+}
+
+std::string how_to_go_on(const RunOptions& run) {
+  if (run.out.empty()) return "; nothing was saved (no --out)";
+  const auto newest = Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes).whole;
+  if (!newest) return "; no checkpoint was written yet";
+  return fmt::format("; to go on from step {}: {}", newest->step, run.resume_command);
 }
 
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run) {

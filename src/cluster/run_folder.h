@@ -20,6 +20,9 @@ void prepare_run_folder(const Cluster& cluster, const RunOptions& run);
 /// Whether this process is the one that decides for the job.
 bool decides_for_job(const Cluster& cluster);
 
+/// "; to go on from step 1200: COMMAND", when there is a checkpoint; else why not, or nothing.
+std::string how_to_go_on(const RunOptions& run);
+
 /// Where the report of this process goes: RunOptions::report, and OUT/report.json.
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run);
 /// Writes all of them. Throws kNotFound naming one.

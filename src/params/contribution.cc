@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "paceline/error.h"
 #include "params/rounded_floats.h"
@@ -50,7 +51,10 @@ void IncomingStep::start(std::size_t position, IncomingPiece& piece) {
   piece.received = 0;
   const bool sparse = target.variable().sparse;
   piece.expected = sparse ? piece.rows.size() * target.row_bytes() : target.bytes();
-  if (counts_) piece.count = target.begin_contribution();
+  if (counts_) {
+    piece.count = target.begin_contribution();
+    piece.under_way = true;
+  }
   piece.applied = piece.shared = false;
   piece.wants_values = !sparse;
   piece.gradient = {};
@@ -173,8 +177,19 @@ IncomingPiece& IncomingStep::whole(std::size_t position) {
   return piece;
 }
 
+IncomingStep::~IncomingStep() {
+  for (std::size_t position = 0; position < pieces_.size(); ++position) applied(position);
+}
+
+void IncomingStep::applied(std::size_t position) {
+  if (std::exchange(pieces_[position].under_way, false)) shard_.at(position).end_contribution();
+}
+
 void IncomingStep::end() {
-  for (IncomingPiece& piece : pieces_) piece.started = false;
+  for (std::size_t position = 0; position < pieces_.size(); ++position) {
+    applied(position);
+    pieces_[position].started = false;
+  }
   open_ = false;
 }
 

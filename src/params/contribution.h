@@ -17,6 +17,7 @@ namespace paceline {
 struct IncomingPiece {
   std::vector<std::int32_t> rows;  // sparse: which
   bool started = false;
+  bool under_way = false;  // counted by the shard's piece, and not yet applied as a whole
   std::size_t received = 0;
   std::size_t expected = 0;
   std::int64_t count = 0;  // what Adam's t is for it
@@ -35,6 +36,10 @@ class IncomingStep {
   /// `wire`: what the float32 numbers of chunks travel as.
   IncomingStep(Shard& shard, DType wire)
       : shard_(shard), rounded_(wire == DType::kBFloat16), pieces_(shard.size()) {}
+  /// What a lost worker had begun is under way no more.
+  ~IncomingStep();
+  IncomingStep(const IncomingStep&) = delete;
+  IncomingStep& operator=(const IncomingStep&) = delete;
 
   /// `counts`: false when this step was applied before and must not be again.
   void begin(std::int64_t step, const StepBegin& begin, bool counts);
@@ -54,6 +59,8 @@ class IncomingStep {
   /// kContribution: all of it is there, in the worker's memory. `rows` of a sparse variable only.
   IncomingPiece& lies_in(std::span<const std::byte> memory, const FrameHeader& header,
                          std::span<const std::int32_t> rows);
+  /// All of it has been applied.
+  void applied(std::size_t position);
   /// At the end of the step. Throws unless all of it has come.
   IncomingPiece& whole(std::size_t position);
   void end();

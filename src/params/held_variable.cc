@@ -108,8 +108,30 @@ RuleStep HeldVariable::begin_contribution(const UpdateScalars& scalars) {
           spec_.average_decay};
 }
 
+void HeldVariable::make_room() {
+  if (moment_ == nullptr) {
+    std::vector<std::span<const std::byte>> arrays = {
+        {static_cast<const std::byte*>(value_.raw()), value_.bytes()}};
+    for (const Tensor& slot : slots_) {
+      if (slot.dtype() == DType::kInt64) continue;
+      arrays.emplace_back(static_cast<const std::byte*>(slot.raw()), slot.bytes());
+    }
+    moment_ = std::make_unique<Moment>(std::move(arrays));
+  }
+  moment_->make_room();
+}
+
+void HeldVariable::mark() {
+  make_room();
+  moment_->mark(count_ == nullptr ? 0 : *count_);
+}
+
 void HeldVariable::apply_range(const RuleStep& step, std::int64_t first,
                                std::span<const float> gradient) {
+  if (moment_ != nullptr) {
+    const std::size_t begin = std::size_t(first) * sizeof(float);
+    moment_->before_change(begin, begin + gradient.size_bytes());
+  }
   float* const values = static_cast<float*>(value_.raw()) + first;
   std::array<float*, kMostSlots> slots{};
   for (std::size_t i = 0; i < full_slots_.size(); ++i) slots[i] = full_slots_[i] + first;
@@ -133,11 +155,19 @@ void HeldVariable::apply_rows(const UpdateScalars& scalars, std::span<const std:
       std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(row_size, 1));
   float* const values = static_cast<float*>(value_.raw());
   for_ranges(pool, std::int64_t(ids.size()), grain, [&](std::int64_t begin, std::int64_t end) {
-    apply_rule_to_rows(
-        spec_.rule, step,
-        {values, full_slots_, ids.subspan(std::size_t(begin), std::size_t(end - begin)),
-         gradient + begin * row_size, row_size});
+    const auto rows = ids.subspan(std::size_t(begin), std::size_t(end - begin));
+    keep_rows(rows, std::size_t(row_size) * sizeof(float));
+    apply_rule_to_rows(spec_.rule, step,
+                       {values, full_slots_, rows, gradient + begin * row_size, row_size});
   });
+}
+
+void HeldVariable::keep_rows(std::span<const std::int32_t> ids, std::size_t row_bytes) {
+  if (moment_ == nullptr) return;
+  for (const std::int32_t id : ids) {
+    const std::size_t begin = std::size_t(id) * row_bytes;
+    moment_->before_change(begin, begin + row_bytes);
+  }
 }
 
 void HeldVariable::check_rows(std::span<const std::int32_t> ids) const {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "exec/parameter_store.h"
 #include "kernels/rule_kernel.h"
+#include "params/moment.h"
 
 namespace paceline {
 
@@ -30,6 +32,14 @@ class HeldVariable {
   /// Copies.
   VariableState read(VariableId id) const;
 
+  /// Value and slots as they are now, kept while updates go on; between two updates. Null before
+  /// the first: updates then ask nobody.
+  void mark();
+  Moment* moment() { return moment_.get(); }
+  /// Memory for the moments; the variable was written.
+  void make_room();
+  std::span<const SlotSpec> slot_specs() const { return slot_specs_; }
+
   /// Begins one contribution that comes in ranges: what to apply each of them with.
   RuleStep begin_contribution(const UpdateScalars& scalars);
   /// Elements from `first` on. Threads may apply ranges of their own at once. Allocates nothing.
@@ -44,6 +54,7 @@ class HeldVariable {
  private:
   void write_slots(const std::vector<Tensor>& slots);
   std::int64_t next_count();
+  void keep_rows(std::span<const std::int32_t> ids, std::size_t row_bytes);
   void check_rows(std::span<const std::int32_t> ids) const;
 
   VariableSpec spec_;
@@ -52,6 +63,7 @@ class HeldVariable {
   std::vector<Tensor> slots_;       // in the order of slots_of
   std::vector<float*> full_slots_;  // those as large as the variable
   std::int64_t* count_ = nullptr;   // the scalar slot, if there is one
+  std::unique_ptr<Moment> moment_;
 };
 
 }  // namespace paceline

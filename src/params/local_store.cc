@@ -7,9 +7,11 @@
 #include <set>
 #include <string>
 
+#include "checkpoint/checkpoint_save.h"
 #include "paceline/error.h"
 #include "params/held_variable.h"
 #include "params/rule_label.h"
+#include "params/saved_variables.h"
 
 namespace paceline {
 namespace {
@@ -71,7 +73,7 @@ class LocalSteps : public StoreSteps {
   LocalHandle handle_;
 };
 
-class LocalStore : public ParameterStore {
+class LocalStore : public SavableStore {
  public:
   LocalStore(std::vector<VariableSpec> specs, ThreadPool* pool, StepAccount* account,
              Timeline* timeline)
@@ -107,6 +109,16 @@ class LocalStore : public ParameterStore {
   }
   std::int64_t global_step() const override { return global_step_; }
 
+  std::vector<std::string> prepare_saving(const std::string&) override {
+    for (HeldVariable& held : variables_) held.make_room();
+    return {};
+  }
+  void mark() override {
+    for (HeldVariable& held : variables_) held.mark();
+    marked_step_ = global_step_;
+  }
+  SavedShards write_shards(const std::string& folder) override;
+
   HeldVariable& variable(VariableId id) {
     if (id >= 0 && std::size_t(id) < variables_.size()) return variables_[std::size_t(id)];
     throw Error(ErrorCode::kNotFound,
@@ -128,12 +140,28 @@ class LocalStore : public ParameterStore {
  private:
   std::vector<VariableSpec> specs_;
   std::vector<HeldVariable> variables_;
-  std::int64_t global_step_ = 0;
+  std::int64_t global_step_ = 0, marked_step_ = 0;
   ThreadPool* pool_;
   StepAccount* account_;
   Timeline* timeline_;
   std::vector<const TimelineLabel*> labels_;  // by variable; null without a timeline
 };
+
+SavedShards LocalStore::write_shards(const std::string& folder) {
+  const std::vector<Piece> pieces = place_variables(specs_, 1);
+  SavedShards saved{.global_step = marked_step_,
+                    .files = {},
+                    .variables = saved_variables(specs_, pieces, 1),
+                    .others = {}};
+  const auto read = [this](const Piece& piece, std::size_t array, std::size_t offset,
+                           std::size_t bytes) {
+    HeldVariable& held = variables_[std::size_t(piece.variable)];
+    return read_moment(*held.moment(), held.slot_specs(), array, offset, bytes);
+  };
+  saved.files.push_back(write_shard(folder + "/" + shard_name(0, 1), specs_, pieces, 0, 1, read));
+  for (HeldVariable& held : variables_) held.moment()->drop();
+  return saved;
+}
 
 Shape place_shape(const VariableSpec& spec, std::int64_t most_rows) {
   if (!spec.sparse) return spec.shape;
@@ -225,9 +253,9 @@ StepHandle& LocalSteps::end_step(float clip_scale, std::span<const RowSet>) {
 
 }  // namespace
 
-std::unique_ptr<ParameterStore> make_local_store(std::vector<VariableSpec> variables,
-                                                 ThreadPool* pool, StepAccount* account,
-                                                 Timeline* timeline) {
+std::unique_ptr<SavableStore> make_local_store(std::vector<VariableSpec> variables,
+                                               ThreadPool* pool, StepAccount* account,
+                                               Timeline* timeline) {
   return std::make_unique<LocalStore>(std::move(variables), pool, account, timeline);
 }
 

@@ -27,7 +27,11 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
                        member.incarnation, incarnation);
   }
   replaced = member.presence == Presence::kConnected;
-  member = {.presence = Presence::kConnected, .incarnation = incarnation};
+  // A step that the older one ended is not applied again.
+  member = {.presence = Presence::kConnected,
+            .incarnation = incarnation,
+            .begun = member.applied - 1,
+            .applied = member.applied};
   alone_since_ = now;
   ++epoch_;
   return {};
@@ -63,8 +67,16 @@ bool Membership::begin_step(int worker, std::uint64_t incarnation, std::int64_t 
 std::int64_t Membership::end_step(int worker, std::uint64_t incarnation, bool counts) {
   Member* member = find(worker, incarnation);
   if (member == nullptr || !counts) return global_step_;
+  ++member->made;
   ++member->applied;
   return ++global_step_;
+}
+
+void Membership::set_applied(int worker, std::int64_t steps) {
+  if (worker < 0 || std::size_t(worker) >= members_.size()) return;
+  Member& member = members_[std::size_t(worker)];
+  member.applied = steps;
+  member.begun = steps - 1;
 }
 
 int Membership::connected() const {
@@ -79,7 +91,7 @@ JobState Membership::job_state(TimePoint now) const {
   for (const Member& member : members_) {
     const bool awaited = member.presence == Presence::kAbsent && waits_for_absent;
     const bool trains = member.presence == Presence::kConnected && !member.done;
-    const bool cold = trains && member.applied < options_.warm_steps;
+    const bool cold = trains && member.made < options_.warm_steps;
     state.all_warm = state.all_warm && !awaited && !cold;
     state.all_done = state.all_done && !awaited && !trains;
   }

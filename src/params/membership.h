@@ -24,7 +24,7 @@ class Membership {
   Membership(const MembershipOptions& options, TimePoint now);
 
   /// A worker says hello. Returns why it may not join; empty: it has. A newer incarnation replaces
-  /// the older (`replaced` tells); its count of own steps begins anew.
+  /// the older (`replaced` tells), and goes on at the task's next step: `applied`.
   std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
   void lose(int worker, std::uint64_t incarnation, TimePoint now);
   void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
@@ -37,10 +37,17 @@ class Membership {
   std::int64_t end_step(int worker, std::uint64_t incarnation, bool counts);
 
   void set_global_step(std::int64_t step) { global_step_ = step; }
+  /// Training resumes: so many own steps of the worker are applied. No error for one that is not in
+  /// the cluster spec.
+  void set_applied(int worker, std::int64_t steps);
   void set_last_step(std::int64_t step) { last_step_ = step; }
   std::int64_t global_step() const { return global_step_; }
   std::uint64_t epoch() const { return epoch_; }
   int connected() const;
+  int workers() const { return int(members_.size()); }
+  bool is_connected(int worker) const {
+    return members_[std::size_t(worker)].presence == Presence::kConnected;
+  }
   std::int64_t applied(int worker) const { return members_[std::size_t(worker)].applied; }
 
   /// Warm: every worker that takes part has made its first steps. Done: none of them trains any
@@ -64,7 +71,8 @@ class Membership {
     std::uint64_t incarnation = 0;
     bool done = false;
     std::int64_t begun = -1;   // the last own step begun
-    std::int64_t applied = 0;  // own steps of this incarnation
+    std::int64_t applied = 0;  // own steps of the task, of all incarnations
+    std::int64_t made = 0;     // of this incarnation
   };
   bool reached() const { return last_step_ > 0 && global_step_ >= last_step_; }
   /// When the job ends if nobody comes any more.

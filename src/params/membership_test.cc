@@ -141,5 +141,21 @@ TEST(Membership, IsAbandonedWhenNobodyIsThereForTheJoinTimeout) {
   EXPECT_EQ(members.text(), "worker:0 died, worker:1 never came");
 }
 
+TEST(Membership, ANewerIncarnationGoesOnAtTheTasksNextStep) {
+  Membership members = two_workers();
+  join(members, 0, 1);
+  make_steps(members, 0, 1, 0, 7);
+  EXPECT_TRUE(members.begin_step(0, 1, 7)) << "and dies in it";
+  join(members, 0, 2);
+  EXPECT_EQ(members.applied(0), 7);
+  EXPECT_FALSE(members.begin_step(0, 2, 6)) << "the older one has ended it";
+  EXPECT_TRUE(members.begin_step(0, 2, 7));
+  EXPECT_EQ(members.end_step(0, 2, true), 8);
+  members.set_applied(1, 40);
+  join(members, 1, 1);
+  EXPECT_EQ(members.applied(1), 40);
+  EXPECT_TRUE(members.begin_step(1, 1, 40));
+}
+
 }  // namespace
 }  // namespace paceline

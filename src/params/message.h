@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 3;
+constexpr std::uint32_t kProtocolVersion = 4;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -58,6 +58,17 @@ enum class MessageType : std::uint16_t {
   // Whenever values stay for several fetch steps.
   kChanged = 27,  // ps → worker: a piece is no longer as it was sent
   kOrder = 28,    // worker → ps: the order in which I need pieces from now on
+  // While a checkpoint is written (save_messages.h).
+  kFindFile = 29,    // chief → ps: do you see this file of mine?
+  kFoundFile = 30,   // ps → chief
+  kMark = 31,        // chief → ps: keep what is there now, it is to be saved
+  kSaveShard = 32,   // chief → ps: write it there; or I read it, when there is no path
+  kSaved = 33,       // ps → chief: done, or why not
+  kReadMarked = 34,  // chief → ps: send these bytes of what is kept
+  kMarked = 35,      // ps → chief: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kAskState = 36,    // ps 0 → worker: tell what is your own
+  kTaskState = 37,   // worker → ps 0 → chief; when training resumes: chief → ps 0 → worker
+  kStop = 38,        // ps → workers: it was told to stop; leave, the chief after saving
 };
 
 /// "step_begin"; "unknown (77)".

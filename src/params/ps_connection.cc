@@ -86,6 +86,10 @@ std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
     piece(header.id);
     return core_.place_state(header);
   }
+  if (type == MessageType::kMarked) {
+    piece(header.id);
+    return core_.save_inbox().place(header);
+  }
   const bool rows = type == MessageType::kRowValues;
   if (header.payload_bytes > (rows ? kMaxPayloadBytes : kMaxControlBytes)) {
     refuse(fmt::format("{} of {} bytes is too long", name_of(type), header.payload_bytes));
@@ -124,8 +128,21 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       ++core_.steps_done;
       break;
     case MessageType::kInitialised:
-      if (ps_ == 0) set_global_step(payload, type);
-      initialised_ = true;
+      on_initialised(payload);
+      break;
+    case MessageType::kTaskState:
+      return on_task_state(header, payload);
+    case MessageType::kAskState:
+      core_.state_asked = header.step;
+      return;
+    case MessageType::kFoundFile:
+      return core_.save_inbox().put_found(ps_, !payload.empty() && payload[0] == std::byte{1});
+    case MessageType::kSaved:
+      return core_.save_inbox().put_saved(ps_, header.step, decode_saved_shard(payload));
+    case MessageType::kMarked:
+      return core_.save_inbox().arrived(payload.size());
+    case MessageType::kStop:
+      core_.stop_asked = true;
       break;
     case MessageType::kJobState:
       on_job_state(payload);
@@ -135,6 +152,7 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       welcomed_ = true;
       break;
     case MessageType::kDeclared:
+      was_initialised_ = !payload.empty() && payload[0] == std::byte{1};
       declared_ = true;
       break;
     case MessageType::kWritten:
@@ -147,6 +165,23 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       refuse("unexpected message " + name_of(type));
   }
   core_.notify();
+}
+
+void PsConnection::on_initialised(std::span<const std::byte> payload) {
+  const Initialised told = decode_initialised(payload);
+  if (ps_ == 0) core_.global_step = told.global_step;
+  if (ps_ == 0 && !initialised_) core_.begin_at(told.own_step);
+  initialised_ = true;
+}
+
+// Before it is initialised a worker learns where it was; later the chief learns where others are.
+void PsConnection::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
+  TaskState state = decode_task_state(payload);
+  if (!initialised_) {
+    core_.restored = std::move(state);
+  } else {
+    core_.save_inbox().put_state(std::move(state), header.step);
+  }
 }
 
 void PsConnection::set_global_step(std::span<const std::byte> payload, MessageType type) {

@@ -54,6 +54,8 @@ class PsConnection : public Receiver {
   bool welcomed() const { return welcomed_; }
   bool declared() const { return declared_; }
   bool initialised() const { return initialised_; }
+  /// The variables were initialised before this worker came.
+  bool was_initialised() const { return was_initialised_; }
   int written() const { return written_; }
   bool closed() const { return closed_; }
 
@@ -73,6 +75,8 @@ class PsConnection : public Receiver {
   void on_row_values(const FrameHeader& header, std::span<const std::byte> payload);
   void on_state(std::size_t bytes);
   void on_job_state(std::span<const std::byte> payload);
+  void on_initialised(std::span<const std::byte> payload);
+  void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
   void set_global_step(std::span<const std::byte> payload, MessageType type);
 
   StoreCore& core_;
@@ -81,7 +85,8 @@ class PsConnection : public Receiver {
   std::shared_ptr<Connection> connection_;
   ControlBuffers control_;
   std::vector<std::byte> received_;
-  std::atomic<bool> welcomed_{false}, declared_{false}, initialised_{false}, closed_{false};
+  std::atomic<bool> welcomed_{false}, declared_{false}, was_initialised_{false},
+      initialised_{false}, closed_{false};
   std::atomic<bool> leaving_{false};
   std::atomic<int> written_{0};
   std::atomic<MessageType> last_type_{};

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <thread>
 
 #include "params/server_job.h"
@@ -76,13 +77,15 @@ class Server {
       const TimePoint next = job_.turn(steady_now());
       switch (job_.end(steady_now())) {
         case Membership::End::kFinished:
+          if (stops_) was_told_to_stop();
           return;
         case Membership::End::kAbandoned:
           abandoned();
         case Membership::End::kNotYet:
           break;
       }
-      if (wait(next)) throw Error(ErrorCode::kCancelled, options_.task.str() + " was told to stop");
+      if (wait(stops_ ? std::min(next, *stops_) : next) && !take_time()) was_told_to_stop();
+      if (stops_ && (job_.all_gone() || steady_now() >= *stops_)) was_told_to_stop();
     }
   }
 
@@ -108,6 +111,14 @@ class Server {
     return traced(make_link(options_.link, link), options_.timeline);
   }
 
+  // Told to stop: whether workers are given time to leave.
+  bool take_time() {
+    if (options_.stop_within <= Duration(0) || !job_.ask_to_leave()) return false;
+    stops_ = steady_now() + options_.stop_within;
+    if (options_.stopping) options_.stopping();
+    return true;
+  }
+
   void listen() {
     const std::string address = link_->listen(
         address_of(options_),
@@ -119,6 +130,10 @@ class Server {
                       options_.task.str(), address));
     }
     if (options_.listening) options_.listening(address);
+  }
+
+  [[noreturn]] void was_told_to_stop() {
+    throw Error(ErrorCode::kCancelled, options_.task.str() + " was told to stop");
   }
 
   [[noreturn]] void abandoned() {
@@ -139,7 +154,7 @@ class Server {
     const Duration left = std::clamp<Duration>(next - steady_now(), Duration(0), kLongestWait);
     const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left);
     pollfd fds[] = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
-                    {.fd = options_.stop_fd, .events = POLLIN, .revents = 0}};
+                    {.fd = stops_ ? -1 : options_.stop_fd, .events = POLLIN, .revents = 0}};
     const int ready = poll(fds, 2, int(ms.count()));
     if (ready > 0 && fds[0].revents != 0) wake_.clear();
     return ready > 0 && fds[1].revents != 0;
@@ -150,7 +165,8 @@ class Server {
   EventFd wake_;
   ServerJob job_;
   bool spinning_ = false;
-  std::unique_ptr<Link> link_;  // last: its threads call the job
+  std::optional<TimePoint> stops_;  // at the latest, once it was told to
+  std::unique_ptr<Link> link_;      // last: its threads call the job
 };
 
 }  // namespace

@@ -30,6 +30,9 @@ struct ServerOptions {
   /// serve() ends with kCancelled when this can be read; an eventfd or pipe that a signal handler
   /// writes to. −1: none. Owned by the caller.
   int stop_fd = -1;
+  /// How long its workers, told to leave, may then take: the chief saves. Called when that begins.
+  Duration stop_within{0};
+  std::function<void()> stopping;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
   /// Gets an event for each frame and each application of a rule; null: none. Borrowed.
@@ -38,6 +41,8 @@ struct ServerOptions {
   std::function<void(const std::string& text)> placed;
   /// Told the address that peers can use, once it listens.
   std::function<void(const std::string& address)> listening;
+  /// False: as if no file of the chief's could be seen here (tests).
+  bool sees_files = true;
 };
 
 /// What a ps did, for the report.

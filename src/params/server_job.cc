@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "params/placement.h"
@@ -37,7 +38,9 @@ ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
                    .late_start = std::min(kLateStart, options.join_timeout),
                    .warm_steps = kUntimedSteps},
                   steady_now()),
-      apply_pool_(apply_threads(options)) {
+      apply_pool_(apply_threads(options)),
+      states_(options.spec.workers.size()),
+      saving_(options.task.index, int(options.spec.ps.size()), options.sees_files) {
   membership_.set_last_step(options.last_step);
 }
 
@@ -143,10 +146,9 @@ void ServerJob::check_variables(ServerPeer& peer) {
 void ServerJob::agree(ServerPeer& peer) {
   peer.standing.agreed = true;
   peer.replies().share(shard_->values());
-  peer.replies().send(MessageType::kDeclared, {});
-  if (initialised_) {
-    peer.replies().send(MessageType::kInitialised, encode_number(membership_.global_step()));
-  }
+  const std::array<std::byte, 1> initialised = {std::byte(initialised_ ? 1 : 0)};
+  peer.replies().send(MessageType::kDeclared, initialised);
+  if (initialised_) tell_initialised(peer);
   if (counts_steps()) peer.replies().send(MessageType::kJobState, encode(told_));
 }
 
@@ -171,8 +173,7 @@ void ServerJob::initialise(ServerPeer& peer, std::int64_t global_step) {
   membership_.set_global_step(global_step);
   peer.replies().send(MessageType::kWritten, {});
   for (const auto& other : peers_) {
-    if (!other->standing.agreed || other->standing.closed) continue;
-    other->replies().send(MessageType::kInitialised, encode_number(global_step));
+    if (other->standing.agreed && !other->standing.closed) tell_initialised(*other);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "params/server.h"
 #include "params/server_account.h"
 #include "params/shard.h"
+#include "params/shard_saving.h"
 
 namespace paceline {
 
@@ -44,12 +45,19 @@ class ServerJob {
   void set_done(ServerPeer& peer);
   void say_goodbye(ServerPeer& peer);
   void closed(ServerPeer& peer, const Error& error);
+  void find_file(ServerPeer& peer, const FindFile& file);
+  void mark(ServerPeer& peer, std::uint64_t save);
+  void save_shard(ServerPeer& peer, const std::string& path, std::uint64_t save);
+  void take_state(ServerPeer& peer, std::span<const std::byte> payload, std::uint64_t save);
 
   /// One turn of the main thread: closes who was refused or says nothing, tells workers what has
   /// changed. Returns when to call again at the latest.
   TimePoint turn(TimePoint now);
   Membership::End end(TimePoint now) const;
   std::string members() const;
+  /// This ps was told to stop: its workers are told. False when there are none.
+  bool ask_to_leave();
+  bool all_gone() const;
   std::int64_t applied() const { return applied_; }
   /// Over links since the first contribution.
   struct Bytes {
@@ -77,6 +85,10 @@ class ServerJob {
   void tell_job_state(TimePoint now);
   Bytes bytes_locked() const;
   void take_declaration(Declare declare);
+  void ask_for_states(ServerPeer& chief, std::uint64_t save, SavedShard& what);
+  /// Whether it is of the worker's last step.
+  bool knows_state(int worker) const;
+  void tell_initialised(ServerPeer& peer);
   std::string name() const { return options_.task.str(); }
 
   const ServerOptions options_;
@@ -99,6 +111,12 @@ class ServerJob {
   JobState told_;
   Bytes bytes_gone_;                   // of connections that have ended
   std::optional<Bytes> bytes_before_;  // when use_ began
+  struct KnownState {
+    std::int64_t step = 0;
+    std::vector<std::byte> bytes;  // as it came; empty: not known
+  };
+  std::vector<KnownState> states_;  // by worker
+  ShardSaving saving_;              // last: its thread calls what is above
 };
 
 }  // namespace paceline

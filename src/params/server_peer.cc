@@ -91,6 +91,16 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
       return on_looked(header);
     case MessageType::kStepEnd:
       return on_step_end(header, payload);
+    case MessageType::kFindFile:
+      return job_.find_file(*this, decode_find_file(payload));
+    case MessageType::kMark:
+      return job_.mark(*this, header.step);
+    case MessageType::kSaveShard:
+      return job_.save_shard(*this, decode_text(payload, type), header.step);
+    case MessageType::kReadMarked:
+      return on_read_marked(header, payload);
+    case MessageType::kTaskState:
+      return job_.take_state(*this, payload, header.step);
     case MessageType::kDone:
       return job_.set_done(*this);
     case MessageType::kGoodbye:
@@ -186,7 +196,10 @@ void ServerPeer::on_row_ids(const FrameHeader& header, std::span<const std::byte
 
 void ServerPeer::on_chunk(const FrameHeader& header) {
   const IncomingPiece& come = incoming().arrived(header);
-  if (come.applied) apply_and_reply(shard().position(header.id), 1, header.offset, come.chunk);
+  if (!come.applied) return;
+  const std::size_t position = shard().position(header.id);
+  apply_and_reply(position, 1, header.offset, come.chunk);
+  if (come.received == come.expected) incoming_->applied(position);
 }
 
 void ServerPeer::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
@@ -208,6 +221,24 @@ void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std:
 void ServerPeer::on_looked(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   if (piece.variable().rewritten_after_reply) piece.rewrite();
+}
+
+void ServerPeer::on_read_marked(const FrameHeader& header, std::span<const std::byte> payload) {
+  const std::int64_t bytes = decode_number(payload, MessageType::kReadMarked);
+  ShardPiece& piece = shard().at(shard().position(header.id));
+  const std::size_t all = header.flags < piece.arrays() ? piece.array_bytes(header.flags) : 0;
+  if (bytes < 0 || std::size_t(bytes) > kChunkBytes || header.offset > all ||
+      std::size_t(bytes) > all - header.offset) {
+    fail(fmt::format("{} bytes at {} of array {} of piece {}, which has {}, are asked for", bytes,
+                     header.offset, header.flags, header.id, all));
+  }
+  if (standing.worker != 0) fail("only the chief reads what is to be saved");
+  ReplyBlocks::Lent block = replies_.take(std::size_t(bytes));
+  const auto kept = piece.read_marked(header.flags, header.offset, std::size_t(bytes));
+  std::ranges::copy(kept, block->span().begin());
+  replies_.send_block(MessageType::kMarked,
+                      {.flags = header.flags, .id = header.id, .offset = header.offset},
+                      std::move(block));
 }
 
 template <typename F>
@@ -259,6 +290,7 @@ void ServerPeer::apply_whole(std::size_t position, IncomingPiece& come, float cl
                        reinterpret_cast<const float*>(come.gradient.data()));
     });
   }
+  incoming_->applied(position);
   if (come.shared) {
     replies_.tell(MessageType::kTaken, piece.where().id, std::uint64_t(incoming_->step()));
   }

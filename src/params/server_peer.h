@@ -55,6 +55,7 @@ class ServerPeer : public Receiver {
   void on_step_end(const FrameHeader& header, std::span<const std::byte> payload);
   void on_contribution(const FrameHeader& header, std::span<const std::byte> payload);
   void on_looked(const FrameHeader& header);
+  void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
   void apply_whole(std::size_t position, IncomingPiece& come, float clip_scale);
   void apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale);
   /// Of the piece at `position`.

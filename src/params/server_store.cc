@@ -7,6 +7,7 @@
 
 #include "params/joining.h"
 #include "params/ps_connection.h"
+#include "params/served_saving.h"
 #include "params/store_core.h"
 #include "params/store_steps.h"
 #include "params/traced_messages.h"
@@ -69,6 +70,23 @@ class ServerStoreImpl : public ServerStore {
   }
   void goodbye() override;
 
+  bool was_initialised() const override { return connections_.front()->was_initialised(); }
+  void restore(std::span<const TaskState> states) override;
+  std::int64_t next_step() const override { return core_.steps_sent; }
+  const std::optional<TaskState>& restored() const override { return core_.restored; }
+  bool state_asked() const override { return core_.state_asked != 0; }
+  void send_state(const TaskState& state) override;
+  bool stop_asked() const override { return core_.stop_asked; }
+
+  std::vector<std::string> prepare_saving(const std::string& folder) override {
+    saving_ = std::make_unique<ServedSaving>(core_, connections_);
+    return saving_->prepare_saving(folder);
+  }
+  void mark() override { saving_->mark(); }
+  SavedShards write_shards(const std::string& folder) override {
+    return saving_->write_shards(folder);
+  }
+
  private:
   std::unique_ptr<Link> make() const {
     const LinkOptions link;
@@ -88,6 +106,7 @@ class ServerStoreImpl : public ServerStore {
   StoreCore core_;
   std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps
   StoreState steps_;
+  std::unique_ptr<ServedSaving> saving_;
   std::vector<VariableState> writing_;  // borrowed by frames until they are sent
   SendSpace written_;                   // counts those frames
   std::unique_ptr<Link> link_;          // last: its threads call what is above
@@ -254,6 +273,19 @@ std::vector<VariableState> ServerStoreImpl::read(std::span<const VariableId> var
     steps_.held[std::size_t(state.variable)] = Held::kWhole;
   }
   return std::move(target.states);
+}
+
+void ServerStoreImpl::restore(std::span<const TaskState> states) {
+  for (const TaskState& state : states) {
+    connections_.front()->send_small(MessageType::kTaskState, encode(state));
+  }
+}
+
+void ServerStoreImpl::send_state(const TaskState& state) {
+  const std::uint64_t save = core_.state_asked.exchange(0);
+  ControlBuffers::Buffer& buffer = connections_.front()->control().take();
+  buffer.bytes = encode(state);
+  connections_.front()->send_control(MessageType::kTaskState, {.step = save}, buffer);
 }
 
 StoreAccount ServerStoreImpl::account() const {

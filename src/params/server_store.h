@@ -10,6 +10,7 @@
 #include "exec/parameter_store.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
+#include "params/store_saving.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
 
@@ -75,7 +76,7 @@ struct ServerStoreOptions {
 /// the chief declares them, the others are checked against it. On return the store can be written
 /// (chief) or waits in its first step for the chief to have done so. Throws kUnavailable naming the
 /// ps, kFailedPrecondition when the ps refuses (the message says both sides).
-class ServerStore : public ParameterStore, public JobControl {
+class ServerStore : public SavableStore, public JobControl {
  public:
   static std::unique_ptr<ServerStore> join(const ServerStoreOptions& options,
                                            std::vector<VariableSpec> variables);
@@ -83,6 +84,19 @@ class ServerStore : public ParameterStore, public JobControl {
   virtual void wait_initialised() = 0;
   /// Whether some ps exchanges numbers in frames that are rounded as options.wire says.
   virtual bool rounds() const = 0;
+  /// The variables were initialised before this worker came: it was restarted, or came late.
+  virtual bool was_initialised() const = 0;
+  /// The chief's part when training resumes, before it writes the variables: where each worker is.
+  virtual void restore(std::span<const TaskState> states) = 0;
+  /// Once the variables are initialised: the number of this worker's next step, and where it was
+  /// when that was saved; none: it begins anew, or what it did since is lost.
+  virtual std::int64_t next_step() const = 0;
+  virtual const std::optional<TaskState>& restored() const = 0;
+  /// Whether what is this worker's own is asked for, between two steps; send_state answers.
+  virtual bool state_asked() const = 0;
+  virtual void send_state(const TaskState& state) = 0;
+  /// Some ps was told to stop.
+  virtual bool stop_asked() const = 0;
   /// One line a piece: variable, rows, bytes, ps.
   virtual std::string placement_text() const = 0;
 };

@@ -42,7 +42,8 @@ TEST_P(ServerStoreSame, AsTheLocalStoreBitForBit) {
   options.share_memory = test.shared;
   const auto remote = ServerStore::join(options, variables);
   const auto local = make_local_store(variables, nullptr, nullptr);
-  for (ParameterStore* store : {static_cast<ParameterStore*>(remote.get()), local.get()}) {
+  for (ParameterStore* store :
+       {static_cast<ParameterStore*>(remote.get()), static_cast<ParameterStore*>(local.get())}) {
     store->write(initial_states(variables), 0);
   }
   StepDriver far(*remote, test.clipped), near(*local, test.clipped);

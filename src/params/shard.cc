@@ -11,6 +11,7 @@
 #include "net/frame.h"
 #include "paceline/error.h"
 #include "params/chunk_versions.h"
+#include "params/saved_variables.h"
 
 namespace paceline {
 namespace {
@@ -67,17 +68,34 @@ ShardPiece::ShardPiece(const VariableSpec& variable, const Piece& where, std::sp
       versions_(versions),
       region_bytes_(variable.sparse ? std::max<std::size_t>(value.size(), 1) : kRegionBytes),
       pool_(pool),
-      regions_(std::max<std::size_t>(1, (value.size() + region_bytes_ - 1) / region_bytes_)) {
-  for (const SlotSpec& slot : slot_specs_) {
-    Buffer& memory = slots_.emplace_back(slot.scalar ? kScalarSlotBytes : value_.size());
-    if (slot.scalar) {
-      count_slot_ = int(slots_.size()) - 1;
+      regions_(std::max<std::size_t>(1, (value.size() + region_bytes_ - 1) / region_bytes_)),
+      slots_(make_slots()),
+      moment_(kept_arrays()) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (slot_specs_[i].scalar) {
+      count_slot_ = int(i);
     } else {
-      large_slots_.push_back(reinterpret_cast<float*>(memory.data()));
+      large_slots_.push_back(reinterpret_cast<float*>(slots_[i].data()));
     }
   }
   PACELINE_CHECK(large_slots_.size() <= kMostLargeSlots);
   reset_slots();
+}
+
+std::vector<Buffer> ShardPiece::make_slots() const {
+  std::vector<Buffer> slots;
+  for (const SlotSpec& slot : slot_specs_) {
+    slots.emplace_back(slot.scalar ? kScalarSlotBytes : value_.size());
+  }
+  return slots;
+}
+
+std::vector<std::span<const std::byte>> ShardPiece::kept_arrays() const {
+  std::vector<std::span<const std::byte>> arrays = {value_};
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (!slot_specs_[i].scalar) arrays.emplace_back(slots_[i].span());
+  }
+  return arrays;
 }
 
 void ShardPiece::reset_slots() {
@@ -117,10 +135,42 @@ std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
   return locks;
 }
 
-std::int64_t ShardPiece::begin_contribution() { return ++count_; }
+std::int64_t ShardPiece::begin_contribution() {
+  const std::lock_guard lock(under_way_mutex_);
+  ++under_way_;
+  return ++count_;
+}
+
+void ShardPiece::end_contribution() {
+  const std::lock_guard lock(under_way_mutex_);
+  if (--under_way_ > 0 || !to_be_marked_) return;
+  moment_.mark(count_);
+  to_be_marked_ = false;
+  none_under_way_.notify_all();
+}
+
+void ShardPiece::mark() {
+  const std::lock_guard lock(under_way_mutex_);
+  to_be_marked_ = under_way_ > 0;
+  if (!to_be_marked_) moment_.mark(count_);
+}
+
+void ShardPiece::wait_marked(Deadline deadline) {
+  std::unique_lock lock(under_way_mutex_);
+  if (none_under_way_.wait_until(lock, deadline.time(), [this] { return !to_be_marked_; })) return;
+  const auto locks = lock_all();
+  moment_.mark(count_);
+  to_be_marked_ = false;
+}
+
+std::span<const std::byte> ShardPiece::read_marked(std::size_t array, std::size_t offset,
+                                                   std::size_t bytes) {
+  return read_moment(moment_, slot_specs_, array, offset, bytes);
+}
 
 void ShardPiece::apply_locked(const RuleStep& step, std::size_t offset,
                               std::span<const float> gradient) {
+  moment_.before_change(offset, offset + gradient.size_bytes());
   std::array<float*, kMostLargeSlots> slots{};
   for (std::size_t i = 0; i < large_slots_.size(); ++i) {
     slots[i] = large_slots_[i] + offset / sizeof(float);
@@ -167,6 +217,10 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
   const std::int64_t grain =
       std::max<std::int64_t>(1, kApplyGrain / std::max<std::int64_t>(row_size, 1));
   pool_.for_ranges(std::int64_t(rows.size()), grain, [&](std::int64_t first, std::int64_t last) {
+    for (const std::int32_t row : rows.subspan(std::size_t(first), std::size_t(last - first))) {
+      const std::size_t at = std::size_t(row - where_.first_row) * row_bytes_;
+      moment_.before_change(at, at + row_bytes_);
+    }
     apply_rule_to_rows(variable_.rule, step,
                        {.values = shifted(value_.data()),
                         .slots = {slots.data(), large_slots_.size()},
@@ -197,6 +251,7 @@ void ShardPiece::rewrite() {
   if (variable_.dtype != DType::kFloat32) return;
   const float change = rewrites_++ % 2 == 0 ? kRewriteStep : -kRewriteStep;
   write_regions(0, value_.size(), [&](std::size_t begin, std::size_t end) {
+    moment_.before_change(begin, end);
     while (end > begin) {
       const std::size_t bytes = std::min((end - begin - 1) % kRewriteBytes + 1, kRewriteBytes);
       end -= bytes;
@@ -251,6 +306,7 @@ void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const st
   const auto locks = lock_all();
   if (bytes.empty()) return;
   // The value comes first: slots that do not follow begin anew.
+  moment_.before_change(0, value_.size());
   if (index == 0 && offset == 0) reset_slots();
   std::deque<ChunkWriting> writing;
   for (std::uint64_t& version : versions_) writing.emplace_back(version);

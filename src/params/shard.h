@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -10,10 +11,12 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/deadline.h"
 #include "exec/parameter_store.h"
 #include "kernels/rule_kernel.h"
 #include "net/shared_memory.h"
 #include "params/apply_pool.h"
+#include "params/moment.h"
 #include "params/placement.h"
 
 namespace paceline {
@@ -45,8 +48,9 @@ class ShardPiece {
     return row >= where_.first_row && row < where_.first_row + where_.rows;
   }
 
-  /// Counts a contribution: Adam's t for all of its chunks.
+  /// Counts a contribution: Adam's t for all of its chunks. Until end_contribution it is under way.
   std::int64_t begin_contribution();
+  void end_contribution();
   /// Applies the rule to a range and copies the new values of it to `updated`, unless that is
   /// empty.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
@@ -72,9 +76,21 @@ class ShardPiece {
   void copy_all(std::span<std::byte> bytes);
   std::size_t all_bytes() const;
 
+  /// What is there now is kept while contributions go on; if some are under way, what is there when
+  /// none is.
+  void mark();
+  /// Waits until it is kept. At the deadline it is then kept region by region (256 KiB; rows: all
+  /// of them), each between two updates.
+  void wait_marked(Deadline deadline);
+  /// Of the arrays as they were. One thread, after wait_marked.
+  std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes);
+  Moment& moment() { return moment_; }
+
  private:
   std::span<std::byte> array(std::size_t array);
   void reset_slots();
+  std::vector<Buffer> make_slots() const;
+  std::vector<std::span<const std::byte>> kept_arrays() const;
   /// Calls function(begin, end) for parts of [begin, end) bytes, each with its region locked.
   template <typename F>
   void for_regions(std::size_t begin, std::size_t end, F&& function);
@@ -100,6 +116,11 @@ class ShardPiece {
   std::atomic<std::int64_t> count_{0};
   std::atomic<std::int64_t> rewrites_{0};
   std::atomic<bool> watched_{false};
+  Moment moment_;
+  std::mutex under_way_mutex_;
+  std::condition_variable none_under_way_;
+  int under_way_ = 0;  // contributions
+  bool to_be_marked_ = false;
   std::mutex watchers_mutex_;
   std::vector<ValueWatcher*> watchers_;
 };

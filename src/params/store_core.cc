@@ -20,7 +20,8 @@ StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration r
       memories_(std::size_t(num_ps)),
       joined_(variables_.size()),
       spaces_(variables_.size()),
-      arrivals_(pieces_.size()) {
+      arrivals_(pieces_.size()),
+      save_inbox_(num_ps) {
   for (const VariableSpec& variable : variables_) {
     row_bytes_.push_back(paceline::row_bytes(variable));
   }

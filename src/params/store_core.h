@@ -16,6 +16,7 @@
 #include "net/link.h"
 #include "params/message.h"
 #include "params/placement.h"
+#include "params/save_inbox.h"
 #include "params/send_space.h"
 #include "params/wakeup.h"
 
@@ -116,6 +117,14 @@ class StoreCore {
   std::atomic<std::int64_t> global_step{0};
   std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
   std::atomic<bool> all_warm{false}, all_done{false};
+  std::atomic<bool> stop_asked{false};
+  /// The number of the save for which this worker's state is asked for; 0: it is not.
+  std::atomic<std::uint64_t> state_asked{0};
+  SaveInbox& save_inbox() { return save_inbox_; }
+  /// Where this worker was when what it resumes from was saved; set before it is initialised.
+  std::optional<TaskState> restored;
+  /// The number of this worker's next step. Before its first one.
+  void begin_at(std::int64_t own_step) { steps_sent = steps_done = own_step; }
 
  private:
   struct Arrival {
@@ -159,6 +168,7 @@ class StoreCore {
   Wakeup wakeup_;
   bool shares_memory_ = true, copies_ = false;
   DType wire_ = DType::kFloat32;
+  SaveInbox save_inbox_;
   Link* link_ = nullptr;
   bool spinning_ = false;
 

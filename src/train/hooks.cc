@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "train/due.h"
+
 namespace paceline {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -64,6 +66,54 @@ std::string Progress::State::time_left(const RunOptions& run, const StepResult& 
   if (run.seconds) left = *run.seconds - std::chrono::duration<double>(last - *begun_first).count();
   if (run.steps && made > 0) left = double(*run.steps - result.global_step) * seconds / made;
   return left >= 0 ? fmt::format(" {:.0f} s left", left) : "";
+}
+
+SaveEvery::SaveEvery(Interval every) : due_(std::make_unique<Due>(every)) {}
+SaveEvery::~SaveEvery() = default;
+SaveEvery::SaveEvery(SaveEvery&&) noexcept = default;
+
+void SaveEvery::begin(Session& session) { due_->begin(session.last_step().global_step); }
+
+// One that cannot be begun yet stays due.
+bool SaveEvery::after_step(Session& session, const StepResult& result) {
+  if (due_->at(result.global_step) && session.begin_save()) due_->begin(result.global_step);
+  return true;
+}
+
+StepCounter::StepCounter(Interval print_every) : due_(std::make_unique<Due>(print_every)) {}
+StepCounter::~StepCounter() = default;
+StepCounter::StepCounter(StepCounter&&) noexcept = default;
+
+void StepCounter::begin(Session& session) {
+  printed_step_ = session.last_step().global_step;
+  printed_ = SteadyClock::now();
+  due_->begin(printed_step_);
+}
+
+bool StepCounter::after_step(Session& session, const StepResult& result) {
+  ++steps_;
+  if (!due_->at(result.global_step)) return true;
+  const auto now = SteadyClock::now();
+  const double seconds = std::chrono::duration<double>(now - printed_).count();
+  session.print(
+      fmt::format("global_step/sec: {:.4g}", double(result.global_step - printed_step_) / seconds));
+  printed_step_ = result.global_step;
+  printed_ = now;
+  due_->begin(result.global_step);
+  return true;
+}
+
+EvaluateEvery::EvaluateEvery(Interval every, Function evaluate)
+    : due_(std::make_unique<Due>(every)), evaluate_(std::move(evaluate)) {}
+EvaluateEvery::~EvaluateEvery() = default;
+EvaluateEvery::EvaluateEvery(EvaluateEvery&&) noexcept = default;
+
+void EvaluateEvery::begin(Session& session) { due_->begin(session.last_step().global_step); }
+
+bool EvaluateEvery::after_step(Session& session, const StepResult& result) {
+  if (!due_->at(result.global_step)) return true;
+  due_->begin(result.global_step);
+  return evaluate_(session, result);
 }
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "cluster/interrupt.h"
 #include "paceline/error.h"
@@ -13,9 +14,6 @@ namespace {
 
 // What a quiet worker waits for is worth a line only when the user would wonder.
 constexpr Duration kQuietWait = std::chrono::seconds(5);
-// Long enough to cost nothing, short enough for Ctrl-C.
-constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
-
 void say(const std::string& line) {
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -69,7 +67,11 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
 }
 
 Job::~Job() {
-  if (server_ == nullptr || failed_) return;
+  if (!failed_) leave();
+}
+
+void Job::leave() {
+  if (server_ == nullptr || std::exchange(left_, true)) return;
   try {
     server_->set_done();
     server_->goodbye();
@@ -78,22 +80,32 @@ Job::~Job() {
   }
 }
 
-void Job::initialise(const std::function<std::vector<VariableState>()>& make_values) {
-  if (!cluster_.is_chief()) {
+void Job::initialise(const std::function<Beginning()>& make) {
+  if (!cluster_.is_chief() || (server_ != nullptr && server_->was_initialised())) {
     server_->wait_initialised();
-  } else if (!store_->initialised()) {
-    store_->write(make_values(), 0);
+  } else {
+    Beginning beginning = make();
+    if (server_ != nullptr) server_->restore(beginning.tasks);
+    store_->write(beginning.values, beginning.global_step);
+    if (!beginning.tasks.empty()) restored_ = std::move(beginning.tasks.front());
   }
+  if (server_ != nullptr && !restored_) restored_ = server_->restored();
+  first_step_ = server_ != nullptr ? server_->next_step() : restored_ ? restored_->step : 0;
 }
 
-void Job::finish_training() {
-  if (server_ == nullptr) return;
+bool Job::wait_all_done(Deadline deadline) {
+  if (server_ == nullptr) return true;
   server_->set_done();
-  while (!server_->wait_all_done(Deadline::after(kInterruptCheck))) check_interrupt();
+  return server_->wait_all_done(deadline);
+}
+
+bool Job::interrupted() const {
+  return (interrupt_ != nullptr && interrupt_->interrupted()) ||
+         (server_ != nullptr && server_->stop_asked());
 }
 
 void Job::check_interrupt() const {
-  if (interrupt_ != nullptr && interrupt_->interrupted()) {
+  if (interrupted()) {
     throw Error(ErrorCode::kCancelled, cluster_.task.str() + " was interrupted");
   }
 }

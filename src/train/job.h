@@ -10,6 +10,7 @@
 #include "params/server_store.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
+#include "train/beginning.h"
 
 namespace paceline {
 
@@ -30,18 +31,26 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// The chief's part: `make_values` gives what the variables begin with, unless they are
+  /// The chief's part: `make` gives what training begins with, unless the variables are
   /// initialised already. Another worker waits until they are.
-  void initialise(const std::function<std::vector<VariableState>()>& make_values);
-  /// Waits until every worker is done or gone.
-  void finish_training();
+  void initialise(const std::function<Beginning()>& make);
+  /// Once it is initialised: the number of this task's next step, and where it was when the
+  /// checkpoint that it resumes from was written.
+  std::int64_t first_step() const { return first_step_; }
+  const std::optional<TaskState>& restored() const { return restored_; }
+  /// This worker trains no more. Waits until every worker is done or gone; false at the deadline.
+  bool wait_all_done(Deadline deadline);
   /// The session failed: no goodbye, so that the others see that this task was lost.
   void fail() { failed_ = true; }
+  /// Leaves in good order; nothing can be asked of the store any more.
+  void leave();
 
-  ParameterStore& store() { return *store_; }
+  SavableStore& store() { return *store_; }
   /// Null in one process.
-  JobControl* control() { return server_; }
-  /// Throws kCancelled when the user has interrupted the process.
+  ServerStore* control() { return server_; }
+  /// The user has interrupted this process, or a ps of the job.
+  bool interrupted() const;
+  /// Throws kCancelled then.
   void check_interrupt() const;
 
  private:
@@ -49,9 +58,11 @@ class Job {
 
   Cluster cluster_;
   const Interrupt* interrupt_;
-  std::unique_ptr<ParameterStore> store_;
+  std::unique_ptr<SavableStore> store_;
   ServerStore* server_ = nullptr;
-  bool failed_ = false;
+  std::optional<TaskState> restored_;
+  std::int64_t first_step_ = 0;
+  bool failed_ = false, left_ = false;
 };
 
 }  // namespace paceline

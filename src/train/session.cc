@@ -131,7 +131,30 @@ int Session::worker_index() const { return impl_->cluster.task.index; }
 int Session::workers() const { return impl_->cluster.workers(); }
 
 void Session::finish_training() {
-  impl_->guarded([&] { impl_->job->finish_training(); });
+  impl_->guarded([&] { impl_->finish_training(); });
+}
+
+Session& Session::on_save(std::function<void(TaskPosition&)> tell) {
+  impl_->tell_position = std::move(tell);
+  return *this;
+}
+
+const TaskPosition& Session::restored() const { return impl_->restored_position; }
+bool Session::begin_save() {
+  return impl_->guarded([&] { return impl_->begin_save(); });
+}
+void Session::save() {
+  impl_->guarded([&] { impl_->save(); });
+}
+
+std::vector<std::string> Session::variable_names() const {
+  std::vector<std::string> names;
+  for (const VariableSpec& spec : impl_->job->store().variables()) names.push_back(spec.name);
+  return names;
+}
+
+Tensor Session::variable(std::string_view name) {
+  return impl_->guarded([&] { return impl_->read_variable(name); });
 }
 
 void Session::report(const std::string& section, const std::string& key,

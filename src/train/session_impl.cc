@@ -14,7 +14,6 @@
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "paceline/summaries.h"
-#include "train/initial_values.h"
 
 namespace paceline {
 namespace {
@@ -56,6 +55,7 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
       run_options(run_with),
       options(session_options),
       pool(rule_threads(on)),
+      save_due_(run_with.save_every),
       terminal_(isatty(STDOUT_FILENO) == 1),
       exceptions_(std::uncaught_exceptions()) {
   report.model = options.model;
@@ -73,7 +73,7 @@ Session::Impl::~Impl() {
   // An exception of the program itself: whoever catches it knows what it says.
   const bool unwinding = std::uncaught_exceptions() > exceptions_;
   if (unwinding && job != nullptr) job->fail();
-  if (!unwinding && report.error.empty()) print_summary();
+  if (!unwinding && report.error.empty()) end_well();
   write_report();
   write_timeline();
 }
@@ -104,7 +104,10 @@ void Session::Impl::make_parts() {
                                            .account = &account,
                                            .timeline = timeline.get()},
                               variables);
-  job->initialise([&] { return initial_values(*graphs[0], variables, run_options.seed); });
+  job->initialise([&] {
+    return make_beginning(*graphs[0], variables, run_options, cluster.workers(),
+                          [this](const std::string& line) { print(line, false); });
+  });
   snapshot = std::make_unique<VariableSnapshot>(job->store());
   plans = std::make_unique<PlanSet>(PlanSet::Parts{job->store(), *device, *snapshot, account,
                                                    evaluation_account, rewrite_options(),
@@ -116,7 +119,10 @@ void Session::Impl::make_parts() {
   limit = std::make_unique<TrainLimit>(run_options, *meter, job->control());
   rates = std::make_unique<LearningRates>(job->store().variables(),
                                           training.has_value() ? &*training : nullptr);
-  if (training.has_value()) make_loop();
+  if (!training.has_value()) return;
+  make_loop();
+  restore();
+  make_saver();
 }
 
 RewriteOptions Session::Impl::rewrite_options() {
@@ -147,6 +153,7 @@ void Session::Impl::make_loop() {
                                                       .seed = run_options.seed,
                                                       .task = cluster.task.index,
                                                       .examples = options.examples_per_step,
+                                                      .first_step = job->first_step(),
                                                       .timeline = timeline.get()});
 }
 
@@ -167,16 +174,18 @@ bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed
   for (const auto& hook : hooks) hook->begin(session);
   const bool more = run_steps(session, feed);
   for (const auto& hook : hooks) hook->end(session);
+  if (!more) save_at_end();
   left_run_ = clock.now();
   return more;
 }
 
 bool Session::Impl::run_steps(Session& session, const std::function<void(Feed&)>& feed) {
   while (limit->go_on(loop->last().global_step)) {
-    job->check_interrupt();
+    check_interrupt();
     if (!loop->step(feed)) return true;
     read_watched();
     const bool go_on = call_hooks(session);
+    tend_saving();
     loop->end_step();
     if (!go_on) return false;
   }
@@ -267,7 +276,7 @@ std::span<const TensorView> Session::Impl::fetch(const Graph& graph, std::span<c
 std::span<const TensorView> Session::Impl::run_read_plan(StepKind kind, const Graph& graph,
                                                          std::span<const Value> fetches,
                                                          const std::function<void(Feed&)>& feed) {
-  job->check_interrupt();
+  check_interrupt();
   const bool keep_locals = training.has_value() && &graph == graphs[0];
   ReadPlan& plan = plans->read_plan(kind, graph, fetches, keep_locals);
   const StepIdentity identity{run_options.seed, cluster.task.index, read_steps_++};

@@ -11,10 +11,12 @@
 #include "paceline/hooks.h"
 #include "paceline/session.h"
 #include "trace/use_meter.h"
+#include "train/due.h"
 #include "train/job.h"
 #include "train/learning_rates.h"
 #include "train/normal_table.h"
 #include "train/plan_set.h"
+#include "train/saver.h"
 #include "train/step_feed.h"
 #include "train/step_meter.h"
 #include "train/train_limit.h"
@@ -38,6 +40,10 @@ class Session::Impl {
   void share(const Graph& graph);
   const Tensor& watched(Value value) const;
   void print(const std::string& line, bool progress);
+  void finish_training();
+  bool begin_save();
+  void save();
+  Tensor read_variable(std::string_view name);
   /// Calls `part`; what it throws is the session's error, in the report.
   template <typename F>
   auto guarded(F&& part);
@@ -62,20 +68,33 @@ class Session::Impl {
   std::unique_ptr<StepMeter> meter;
   std::unique_ptr<TrainLimit> limit;
   std::unique_ptr<TrainLoop> loop;
+  std::unique_ptr<Saver> saver;  // null: this task begins no checkpoint
   std::vector<std::unique_ptr<Hook>> hooks;
+  std::function<void(TaskPosition&)> tell_position;
+  TaskPosition restored_position;
 
  private:
   void make_parts();
   void make_loop();
   /// After the hooks of whoever trains, so that these see each step first.
   void add_summaries();
+  void restore();
+  void make_saver();
+  TaskState own_state();
+  /// After each step: a checkpoint when it is time, and what others ask for.
+  void tend_saving();
+  void save_at_end();
+  /// When the user has interrupted the job: saves, leaves, and throws kCancelled.
+  void check_interrupt();
   /// By the precision that was asked for; says so when it will not be faster.
   RewriteOptions rewrite_options();
   std::vector<VariableSpec> specs() const;
   void fail(const std::string& message);
+  void end_well();
   bool run_steps(Session& session, const std::function<void(Feed&)>& feed);
   bool call_hooks(Session& session);
   void read_watched();
+  Due save_due_;
   std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
   void refresh_snapshot(EvaluateWith with);
   std::span<const TensorView> run_read_plan(StepKind kind, const Graph& graph,

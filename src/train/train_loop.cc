@@ -9,6 +9,7 @@ namespace paceline {
 TrainLoop::TrainLoop(const Parts& parts)
     : parts_(parts),
       fill_next_([this] { return (inputs_ = fill(last_.step + 1)) == Inputs::kFilled; }) {
+  last_.step = parts_.first_step;
   last_.global_step = parts_.store.global_step();
   if (parts_.timeline == nullptr) return;
   parts_.timeline->name_thread("step");
@@ -48,7 +49,8 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
   last_.loss = parts_.executor.loss();
   last_.learning_rate = parts_.rates.first();
   if (parts_.executor.clips()) last_.global_norm = parts_.executor.global_norm();
-  if (++last_.step == 1) first_loss_ = last_.loss;
+  ++last_.step;
+  if (steps_made() == 1) first_loss_ = last_.loss;
   last_.seconds = double((parts_.account.clock().now() - begun_).count()) * 1e-9;
   return true;
 }

@@ -25,6 +25,7 @@ class TrainLoop {
     std::uint64_t seed = 0;
     std::int64_t task = 0;
     std::int64_t examples = 0;
+    std::int64_t first_step = 0;   // the number of the task's next step
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
   };
   explicit TrainLoop(const Parts& parts);
@@ -41,6 +42,8 @@ class TrainLoop {
 
   const StepResult& last() const { return last_; }
   double first_loss() const { return first_loss_; }
+  /// By this loop.
+  std::int64_t steps_made() const { return last_.step - parts_.first_step; }
 
  private:
   enum class Inputs : std::uint8_t { kUnknown, kFilled, kOver };

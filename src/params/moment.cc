@@ -1,0 +1,55 @@
+#include "params/moment.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace paceline {
+namespace {
+
+// As what a shard locks at a time.
+constexpr std::size_t kMomentRegion = std::size_t{256} << 10;
+
+}  // namespace
+
+Moment::Moment(std::vector<std::span<const std::byte>> arrays)
+    : arrays_(std::move(arrays)),
+      regions_((arrays_.front().size() + kMomentRegion - 1) / kMomentRegion),
+      taken_(regions_.size()) {}
+
+void Moment::make_room() {
+  if (!kept_.empty()) return;
+  for (const std::span<const std::byte> array : arrays_) kept_.emplace_back(array.size());
+}
+
+void Moment::mark(std::int64_t count) {
+  make_room();
+  count_ = count;
+  for (std::atomic<bool>& taken : taken_) taken.store(false, std::memory_order_relaxed);
+  marked_.store(true, std::memory_order_release);
+}
+
+void Moment::keep(std::size_t begin, std::size_t end) {
+  if (begin >= end) return;
+  for (std::size_t region = begin / kMomentRegion; region <= (end - 1) / kMomentRegion; ++region) {
+    if (!taken_[region].load(std::memory_order_acquire)) keep_region(region);
+  }
+}
+
+// Nobody has changed any of it: whoever wants to comes through here first, and waits.
+void Moment::keep_region(std::size_t region) {
+  const std::lock_guard lock(regions_[region]);
+  if (taken_[region].load(std::memory_order_relaxed)) return;
+  const std::size_t begin = region * kMomentRegion;
+  const std::size_t bytes = std::min(kMomentRegion, arrays_.front().size() - begin);
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    std::memcpy(kept_[i].data() + begin, arrays_[i].data() + begin, bytes);
+  }
+  taken_[region].store(true, std::memory_order_release);
+}
+
+std::span<const std::byte> Moment::read(std::size_t array, std::size_t offset, std::size_t bytes) {
+  keep(offset, offset + bytes);
+  return kept_[array].span().subspan(offset, bytes);
+}
+
+}  // namespace paceline

@@ -1,0 +1,48 @@
+// What chief and ps say to each other when a checkpoint is written. Format: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+/// A ps has written its shard, or has not.
+struct SavedShard {
+  std::string error;  // empty: it has
+  std::uint64_t bytes = 0;
+  std::uint32_t checksum = 0;
+  std::int64_t global_step = 0;  // when it was marked
+  struct Worker {
+    std::int64_t applied = 0;  // own steps, when it was marked
+    bool asked = false;        // for its state, which comes by itself
+    bool operator==(const Worker&) const = default;
+  };
+  std::vector<Worker> workers;
+  bool operator==(const SavedShard&) const = default;
+};
+
+/// A file that the chief has made: does the ps see it, with this content?
+struct FindFile {
+  std::string path, content;
+  bool operator==(const FindFile&) const = default;
+};
+
+/// What a worker is told when the variables are initialised.
+struct Initialised {
+  std::int64_t global_step = 0;
+  std::int64_t own_step = 0;  // the next of this worker; known to ps 0
+  bool operator==(const Initialised&) const = default;
+};
+
+std::vector<std::byte> encode(const SavedShard& saved);
+std::vector<std::byte> encode(const FindFile& find);
+std::vector<std::byte> encode(const Initialised& initialised);
+/// All throw kDataLoss naming the message.
+SavedShard decode_saved_shard(std::span<const std::byte> payload);
+FindFile decode_find_file(std::span<const std::byte> payload);
+Initialised decode_initialised(std::span<const std::byte> payload);
+
+}  // namespace paceline

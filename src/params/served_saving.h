@@ -1,0 +1,44 @@
+// The chief's part of a checkpoint of parameter servers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "params/ps_connection.h"
+#include "params/store_core.h"
+#include "params/store_saving.h"
+
+namespace paceline {
+
+/// Every ps that sees the folder writes its own shard, in parallel; the shards of the others are
+/// written here, from what they send. Core and connections must outlive it.
+class ServedSaving : public StoreSaving {
+ public:
+  ServedSaving(StoreCore& core, std::vector<std::unique_ptr<PsConnection>>& connections)
+      : core_(core), connections_(connections), requests_(connections.size()) {}
+
+  std::vector<std::string> prepare_saving(const std::string& folder) override;
+  void mark() override;
+  SavedShards write_shards(const std::string& folder) override;
+
+ private:
+  void send(PsConnection& ps, MessageType type, std::span<const std::byte> payload,
+            FrameHeader header = {});
+  void check_files_are_found(const std::string& path, const std::string& content);
+  std::string shard_path(const std::string& folder, std::size_t ps) const;
+  void wait_saved(std::size_t ps);
+  WrittenFile write_here(const std::string& path, std::size_t ps);
+  std::span<const std::byte> fetch(const Piece& piece, std::size_t array, std::size_t offset,
+                                   std::size_t bytes);
+  std::vector<TaskState> other_workers(const SavedShard& counts);
+
+  StoreCore& core_;
+  std::vector<std::unique_ptr<PsConnection>>& connections_;
+  std::vector<ControlBuffers> requests_;  // of the thread that saves, by ps
+  std::vector<bool> sees_;                // the folder, by ps
+  std::vector<std::byte> fetched_;
+  std::uint64_t save_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,76 @@
+// A checkpoint of parameter servers is of one moment, whoever writes the shards.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "checkpoint/safetensors_file.h"
+#include "params/job_fixture.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<VariableSpec> kVariables = {
+    {.name = "w", .shape = {601, 503}, .rule = Adam{.learning_rate = 0.01f}},
+    {.name = "embedding", .shape = {90, 7}, .rule = Sgd{}, .sparse = true},
+    {.name = "frozen", .shape = {5}, .trained = false}};
+
+class ServedSavingTest : public JobFixture {
+ protected:
+  ServedSavingTest() {
+    if (mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << folder_;
+  }
+  ~ServedSavingTest() override { std::filesystem::remove_all(folder_); }
+
+  /// Every value and slot of the shards, in the order of `everything`.
+  std::vector<std::vector<float>> saved(const SavedShards& shards) const {
+    std::vector<std::vector<float>> all;
+    for (const SavedVariable& variable : shards.variables) {
+      for (std::size_t array = 0; array < variable.arrays(); ++array) {
+        std::vector<float>& floats = all.emplace_back();
+        for (const SavedPiece& piece : variable.pieces) {
+          const SafetensorsFile file(folder_ + "/" + piece.file);
+          const Tensor tensor = file.read(file.tensor(piece_tensor(variable, piece, array).name));
+          if (tensor.dtype() == DType::kInt64) {
+            floats.assign(1, float(tensor.item<std::int64_t>()));
+          } else {
+            floats.insert(floats.end(), tensor.data<float>().begin(), tensor.data<float>().end());
+          }
+        }
+      }
+    }
+    return all;
+  }
+  std::string folder_ = ::testing::TempDir() + "served_saving_XXXXXX";
+};
+
+TEST_F(ServedSavingTest, IsOfTheStepAtWhichItWasMarkedWithSharedFilesAndWithout) {
+  make_spec(2, 1);
+  for (const int ps : {0, 1}) {
+    ServerOptions options = server_options(ps);
+    options.sees_files = ps == 0;
+    servers_.push_back(start_ps(options));
+  }
+  const auto store = ServerStore::join(store_options(0), kVariables);
+  store->write(initial_states(kVariables), 0);
+  StepDriver driver(*store, false);
+  for (int step = 0; step < 5; ++step) driver.step();
+  const std::vector<std::string> lines = store->prepare_saving(folder_);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], HasSubstr("ps:1"));
+  EXPECT_THAT(lines[0], HasSubstr("does not see " + folder_));
+  for (int save = 0; save < 3; ++save) {
+    const auto before = everything(*store);
+    store->mark();
+    for (int step = 0; step < 4; ++step) driver.step();
+    const SavedShards shards = store->write_shards(folder_);
+    EXPECT_EQ(shards.global_step, 5 + 4 * save);
+    EXPECT_EQ(shards.files.size(), 2U);
+    EXPECT_EQ(saved(shards), before);
+  }
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,112 @@
+#include "params/shard_saving.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "checkpoint/checkpoint_save.h"
+#include "paceline/error.h"
+#include "params/saved_variables.h"
+
+namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// How long contributions to a piece may overlap before it is kept region by region.
+constexpr Duration kWaitForNoneUnderWay = std::chrono::milliseconds(500);
+
+bool holds(const FindFile& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file.path, error) ||
+      fs::file_size(file.path, error) != file.content.size() || error) {
+    return false;
+  }
+  std::ifstream stream(file.path, std::ios::binary);
+  std::string content(file.content.size(), '\0');
+  stream.read(content.data(), std::streamsize(content.size()));
+  return bool(stream) && content == file.content;
+}
+
+}  // namespace
+
+ShardSaving::~ShardSaving() {
+  cancelled_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void ShardSaving::start(std::function<void()> work) {
+  if (thread_.joinable()) thread_.join();  // it is not busy
+  busy_ = true;
+  thread_ = std::thread([this, work = std::move(work)] {
+    run_in_background();
+    work();
+    busy_ = false;
+  });
+}
+
+bool ShardSaving::find(const FindFile& file, Shard& shard) {
+  const std::lock_guard lock(mutex_);
+  const bool found = sees_files_ && holds(file);
+  folder_ = found ? fs::path(file.path).parent_path().string() : "";
+  if (busy_) return found;
+  makes_room_ = true;
+  start([this, &shard] {
+    for (std::size_t i = 0; i < shard.size() && !cancelled_; ++i) shard.at(i).moment().make_room();
+  });
+  return found;
+}
+
+void ShardSaving::mark(Shard& shard, const SavedShard& what) {
+  const std::lock_guard lock(mutex_);
+  if (makes_room_ && thread_.joinable()) thread_.join();
+  makes_room_ = false;
+  refused_ = busy_;
+  if (refused_) return;
+  what_ = what;
+  for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).mark();
+}
+
+std::string ShardSaving::why_not(const std::string& path) const {
+  if (refused_) return "the last save is still under way";
+  const bool outside =
+      folder_.empty() || !path.starts_with(folder_ + "/") || path.find("/../") != std::string::npos;
+  if (!path.empty() && outside) return path + " is not in the folder of checkpoints";
+  return "";
+}
+
+void ShardSaving::write(Shard& shard, const std::string& path,
+                        std::function<void(const SavedShard&)> done) {
+  const std::lock_guard lock(mutex_);
+  if (const std::string why = why_not(path); !why.empty()) {
+    SavedShard refused;
+    refused.error = why;
+    return done(refused);
+  }
+  start([this, &shard, path, done = std::move(done)] { done(write_now(shard, path)); });
+}
+
+SavedShard ShardSaving::write_now(Shard& shard, const std::string& path) {
+  SavedShard saved = what_;
+  try {
+    const Deadline deadline = Deadline::after(kWaitForNoneUnderWay);
+    for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).wait_marked(deadline);
+    if (path.empty()) return saved;
+    const WrittenFile file = write_shard(
+        path, shard.variables(), shard.all_pieces(), shard_, shards_,
+        [&](const Piece& piece, std::size_t array, std::size_t offset, std::size_t bytes) {
+          if (cancelled_) throw Error(ErrorCode::kCancelled, "this ps ends");
+          return shard.at(shard.position(piece.id)).read_marked(array, offset, bytes);
+        });
+    saved.bytes = file.bytes;
+    saved.checksum = file.checksum;
+  } catch (const std::exception& error) {
+    saved.error = error.what();
+  }
+  for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).moment().drop();
+  return saved;
+}
+
+}  // namespace paceline

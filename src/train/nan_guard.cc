@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "paceline/error.h"
+#include "paceline/hooks.h"
+
+namespace paceline {
+namespace {
+
+// "layer1/weights[17] is nan"; empty: all of them are finite.
+std::string first_not_finite(Session& session) {
+  for (const std::string& name : session.variable_names()) {
+    const Tensor value = session.variable(name);
+    if (value.dtype() != DType::kFloat32) continue;
+    const auto values = value.data<float>();
+    const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
+    if (bad != values.end()) return fmt::format("{}[{}] is {}", name, bad - values.begin(), *bad);
+  }
+  return "";
+}
+
+}  // namespace
+
+bool NanGuard::after_step(Session& session, const StepResult& result) {
+  if (std::isfinite(result.loss)) return true;
+  const std::string variable = first_not_finite(session);
+  throw Error(
+      ErrorCode::kFailedPrecondition,
+      fmt::format("the loss of step {} is {}: {}", result.global_step, result.loss,
+                  variable.empty() ? "all variables are finite, so look at the inputs" : variable));
+}
+
+}  // namespace paceline

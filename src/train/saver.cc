@@ -1,0 +1,114 @@
+#include "train/saver.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+#include "checkpoint/checkpoint_save.h"
+#include "paceline/cluster.h"
+#include "paceline/error.h"
+#include "params/saved_variables.h"
+
+namespace paceline {
+namespace {
+
+SavedTask saved_task(const TaskState& state) {
+  SavedTask task;
+  task.task = TaskId{TaskId::Job::kWorker, state.worker}.str();
+  task.step = task.applied = state.step;
+  task.position = state.position.numbers;
+  task.sums = state.position.sums;
+  return task;
+}
+
+// With its local variables, if it has some, as a file of their own.
+void add_task(CheckpointIndex& index, const std::string& folder, const TaskState& state) {
+  SavedTask& task = index.tasks.emplace_back(saved_task(state));
+  if (state.local.empty()) return;
+  task.file = local_name(task.task);
+  for (const auto& [name, tensor] : state.local) {
+    task.local.push_back({name, tensor.dtype(), tensor.shape()});
+  }
+  index.files.push_back(write_safetensors(folder + "/" + task.file, state.local));
+}
+
+std::uint64_t bytes_of(const CheckpointIndex& index) {
+  std::uint64_t bytes = 0;
+  for (const WrittenFile& file : index.files) bytes += file.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+Saver::Saver(Parts parts) : parts_(std::move(parts)), checkpoints_(parts_.folder) {
+  Disk::machine().make_folder(parts_.folder);
+  for (const std::string& line : parts_.store.prepare_saving(parts_.folder)) parts_.say(line);
+}
+
+Saver::~Saver() {
+  if (last_.valid()) last_.wait();
+}
+
+bool Saver::busy() const {
+  return last_.valid() && last_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
+void Saver::start(TaskState own, std::int64_t global_step) {
+  parts_.store.mark();
+  started_step_ = global_step;
+  last_ = std::async(std::launch::async, [this, own = std::move(own), global_step] {
+            run_in_background();
+            save_or_complain(own, global_step);
+          }).share();
+}
+
+void Saver::wait() {
+  if (last_.valid()) last_.get();
+}
+
+std::int64_t Saver::saved_step() {
+  try {
+    wait();
+  } catch (const std::exception&) {
+    return -1;
+  }
+  return started_step_;
+}
+
+void Saver::save_or_complain(const TaskState& own, std::int64_t global_step) {
+  try {
+    save(own, global_step);
+  } catch (const std::exception& error) {
+    const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
+    parts_.complain(fmt::format("no checkpoint of step {}: {}; {}", global_step, error.what(),
+                                newest ? "the newest is " + newest->path : "there is none yet"));
+    throw;
+  }
+}
+
+CheckpointIndex Saver::write_files(const TaskState& own, const std::string& folder) {
+  SavedShards shards = parts_.store.write_shards(folder);
+  CheckpointIndex index;
+  index.global_step = shards.global_step;
+  index.notes = parts_.notes;
+  index.files = std::move(shards.files);
+  index.variables = std::move(shards.variables);
+  add_task(index, folder, own);
+  for (const TaskState& other : shards.others) add_task(index, folder, other);
+  return index;
+}
+
+void Saver::save(const TaskState& own, std::int64_t global_step) {
+  const auto began = std::chrono::steady_clock::now();
+  CheckpointSave save(checkpoints_, global_step);
+  const CheckpointIndex index = write_files(own, save.folder());
+  const std::string path = save.finish(index);
+  checkpoints_.keep_last(parts_.keep);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  // Only now: who reads this can rely on it.
+  parts_.say(fmt::format("Saving model to {} ({:.1f} MB in {:.2f} s)", path,
+                         double(bytes_of(index)) * 1e-6, took.count()));
+}
+
+}  // namespace paceline

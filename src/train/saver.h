@@ -1,0 +1,52 @@
+// Writes checkpoints of a run on a thread of its own, while training goes on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <string>
+
+#include "checkpoint/checkpoints.h"
+#include "params/store_saving.h"
+
+namespace paceline {
+
+/// The chief's, or that of the only process. One thread calls it, between two steps.
+class Saver {
+ public:
+  struct Parts {
+    StoreSaving& store;  // must outlive the saver
+    std::string folder;  // of checkpoints; made
+    int keep = 1;
+    std::map<std::string, std::string> notes = {};          // in the index
+    std::function<void(const std::string&)> say = {};       // lines for the user, from any thread
+    std::function<void(const std::string&)> complain = {};  // the same, that something went wrong
+  };
+  /// Throws as StoreSaving::prepare_saving does.
+  explicit Saver(Parts parts);
+  /// Waits for a save that is under way.
+  ~Saver();
+  Saver(const Saver&) = delete;
+  Saver& operator=(const Saver&) = delete;
+
+  bool busy() const;
+  /// Begins to save what is there now; what fails is said, and training goes on. Not while busy.
+  void start(TaskState own, std::int64_t global_step);
+  /// Waits for what was started last. Throws what it failed with.
+  void wait();
+  /// The global step at which it was started last, and did not fail; −1: never.
+  std::int64_t saved_step();
+
+ private:
+  void save(const TaskState& own, std::int64_t global_step);
+  void save_or_complain(const TaskState& own, std::int64_t global_step);
+  CheckpointIndex write_files(const TaskState& own, const std::string& folder);
+
+  const Parts parts_;
+  const Checkpoints checkpoints_;
+  std::shared_future<void> last_;
+  std::int64_t started_step_ = -1;
+};
+
+}  // namespace paceline

@@ -1,0 +1,147 @@
+// Hooks that save, count, guard and evaluate; sessions that save on parameter servers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+
+#include "checkpoint/checkpoints.h"
+#include "paceline/error.h"
+#include "paceline/hooks.h"
+#include "paceline/ops.h"
+#include "paceline/session.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// loss = mean (x·w − y)², w begins at 0.
+class SavingHooks : public ::testing::Test {
+ protected:
+  SavingHooks() {
+    if (mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << folder_;
+    x_ = graph_.input("x", {4, 2});
+    loss_ = mean_squared_error(matmul(x_, graph_.variable("w", {2, 3})), graph_.input("y", {4, 3}));
+    run_.quiet = true;
+    run_.out = folder_;
+    run_.save_every = Interval();
+    run_.steps = 20;
+    cluster_.threads = 1;
+  }
+  ~SavingHooks() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<Session> make() {
+    return std::make_unique<Session>(minimize(loss_, Sgd{0.1f}), cluster_, run_);
+  }
+  std::function<void(Feed&)> feed(std::int64_t bad_step = -1) {
+    return [this, bad_step](Feed& f) {
+      f.normal(x_);
+      if (f.step() == bad_step) f.data<float>(x_)[0] = std::numeric_limits<float>::infinity();
+    };
+  }
+  std::vector<std::int64_t> saved_steps() const {
+    std::vector<std::int64_t> steps;
+    const Checkpoints checkpoints(folder_ + "/checkpoints");
+    for (const auto& found : checkpoints.list(WholeCheck::kChecksums)) {
+      EXPECT_EQ(found.torn, "");
+      steps.push_back(found.step);
+    }
+    return steps;
+  }
+
+  std::string folder_ = ::testing::TempDir() + "saving_hooks_XXXXXX";
+  Graph graph_;
+  Value x_, loss_;
+  Cluster cluster_;
+  RunOptions run_;
+};
+
+/// Waits for what was begun, so that the next one can be.
+class WaitForSave : public Hook {
+ public:
+  bool after_step(Session& session, const StepResult& result) override {
+    if (result.step % 5 == 0) session.save();
+    return true;
+  }
+};
+
+TEST_F(SavingHooks, SaveEveryBeginsACheckpointAtItsSteps) {
+  const auto session = make();
+  session->add(SaveEvery{5}).add(WaitForSave());
+  session->run(feed());
+  EXPECT_EQ(saved_steps(), (std::vector<std::int64_t>{20, 15, 10, 5}));
+}
+
+TEST_F(SavingHooks, ARunSavesAtItsEndAndTwiceTheSameStepOnce) {
+  const auto session = make();
+  session->run(feed());
+  session->save();
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/checkpoints/step-20.part"));
+  EXPECT_EQ(saved_steps(), std::vector<std::int64_t>{20});
+}
+
+TEST_F(SavingHooks, ThePositionComesBack) {
+  {
+    const auto session = make();
+    EXPECT_TRUE(session->restored().empty());
+    session->on_save([&](TaskPosition& position) {
+      position.numbers["batch"] = session->last_step().step;
+      position.sums["cost"] = 0.1;
+    });
+    session->run(feed());
+  }
+  run_.resume = true;
+  run_.steps = 25;
+  const auto session = make();
+  EXPECT_EQ(session->restored(), (TaskPosition{{{"batch", 20}}, {{"cost", 0.1}}}));
+  EXPECT_EQ(session->last_step().step, 20);
+  session->run(feed());
+  EXPECT_EQ(session->last_step().global_step, 25);
+}
+
+TEST_F(SavingHooks, StepCounterCounts) {
+  const auto session = make();
+  auto counter = std::make_unique<StepCounter>(Interval(10));
+  const StepCounter& counts = *counter;
+  session->add(std::unique_ptr<Hook>(std::move(counter)));
+  session->run(feed());
+  EXPECT_EQ(counts.steps(), 20);
+}
+
+TEST_F(SavingHooks, NanGuardNamesTheVariableAndNothingOfItIsSaved) {
+  run_.save_every = Interval(1);
+  const auto session = make();
+  session->add(NanGuard());
+  try {
+    session->run(feed(7));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the loss of step 8 is "));
+    EXPECT_THAT(error.what(), HasSubstr(": w[0] is "));
+  }
+  for (const std::int64_t step : saved_steps()) EXPECT_LT(step, 8);
+}
+
+TEST_F(SavingHooks, EvaluateEveryCallsAndMayEndTraining) {
+  const auto session = make();
+  std::vector<std::int64_t> at;
+  session->add(EvaluateEvery(Interval(4), [&](Session&, const StepResult& result) {
+    at.push_back(result.global_step);
+    return at.size() < 3;
+  }));
+  EXPECT_FALSE(session->run(feed()));
+  EXPECT_EQ(at, (std::vector<std::int64_t>{4, 8, 12}));
+}
+
+TEST_F(SavingHooks, VariablesCanBeRead) {
+  const auto session = make();
+  EXPECT_EQ(session->variable_names(), std::vector<std::string>{"w"});
+  EXPECT_EQ(session->variable("w").shape(), (Shape{2, 3}));
+  EXPECT_THROW(session->variable("v"), Error);
+}
+
+}  // namespace
+}  // namespace paceline

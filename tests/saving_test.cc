@@ -1,0 +1,245 @@
+// Checkpoints as a user meets them: resumed bit for bit, refused, on a full disk, after Ctrl-C and
+// after kill -9.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Words = std::vector<std::string>;
+
+Words join(std::initializer_list<Words> lists) {
+  Words all;
+  for (const Words& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+const Words kMlp = {"train", "mlp", "--hidden", "48", "--batch", "16", "--threads", "1"};
+const Words kOnePs = {"--ps", "1", "--workers", "1"}, kTwoPs = {"--ps", "2", "--workers", "1"};
+
+class Saving : public ::testing::Test {
+ protected:
+  std::string out() const { return folder_.path("out"); }
+  std::string checkpoint(int step) const {
+    return out() + "/checkpoints/step-" + std::to_string(step);
+  }
+  std::string run(const Words& words, int status = 0) {
+    const Finished finished = run_paceline(words);
+    EXPECT_EQ(finished.status, status) << finished.output;
+    return finished.output;
+  }
+  /// The report of steps up to `steps`, in one go.
+  json unbroken(const Words& words, int steps) {
+    run(join({words, {"--steps", std::to_string(steps), "--report", folder_.path("whole")}}));
+    return json::parse(std::ifstream(folder_.path("whole")));
+  }
+  /// The same, cut at a step and resumed, perhaps as another cluster.
+  json cut(const Words& words, int at, int steps, const Words& before, const Words& after) {
+    std::filesystem::remove_all(out());
+    const std::string saved =
+        run(join({words, before, {"--steps", std::to_string(at), "--out", out()}}));
+    EXPECT_THAT(saved, HasSubstr("Saving model to " + checkpoint(at)));
+    const std::string resumed =
+        run(join({words, after, {"--steps", std::to_string(steps), "--out", out(), "--resume"}}));
+    EXPECT_THAT(resumed, HasSubstr("Goes on from step " + std::to_string(at)));
+    return json::parse(std::ifstream(out() + "/report.json"));
+  }
+  /// A corpus whose test size has some hundred steps in an epoch.
+  Words ptb() {
+    run({"data", "corpus", "--out", folder_.path("corpus"), "--words", "20000"});
+    return {
+        "train",          "ptb",       "--size", "test", "--data", folder_.path("corpus"), "--set",
+        "vocabulary=500", "--threads", "1"};
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Saving, MlpGoesOnBitForBitInEveryCluster) {
+  const json whole = unbroken(kMlp, 60);
+  const std::vector<std::pair<Words, Words>> shapes = {
+      {{}, {}}, {kOnePs, kOnePs}, {kTwoPs, kOnePs}};
+  for (const auto& [before, after] : shapes) {
+    EXPECT_EQ(cut(kMlp, 25, 60, before, after)["loss"]["last"], whole["loss"]["last"]);
+  }
+}
+
+// With the state of the LSTM, and within an epoch with what the perplexity has summed.
+TEST_F(Saving, PtbGoesOnBitForBitInEveryCluster) {
+  const Words words = ptb();
+  const json whole = unbroken(words, 700);
+  const std::vector<std::pair<Words, Words>> shapes = {{{}, {}}, {kOnePs, kOnePs}};
+  for (const auto& [before, after] : shapes) {
+    for (const int at : {130, 650}) {
+      const json resumed = cut(words, at, 700, before, after);
+      EXPECT_EQ(resumed["loss"]["last"], whole["loss"]["last"]) << at;
+      EXPECT_EQ(resumed["perplexity"]["train"], whole["perplexity"]["train"]) << at;
+    }
+  }
+}
+
+TEST_F(Saving, WhileTrainingGoesOnEveryCheckpointIsOfOneStep) {
+  const json whole = unbroken(kMlp, 80);
+  run(join(
+      {kMlp, kOnePs, {"--steps", "60", "--out", out(), "--save-every", "7", "--keep", "100"}}));
+  int resumed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(out() + "/checkpoints")) {
+    const std::string other = folder_.path("other");
+    std::filesystem::remove_all(other);
+    std::filesystem::create_directories(other + "/checkpoints");
+    std::filesystem::copy(entry.path(), other + "/checkpoints/" + entry.path().filename().string());
+    run(join({kMlp, {"--steps", "80", "--out", other, "--resume"}}));
+    const json report = json::parse(std::ifstream(other + "/report.json"));
+    EXPECT_EQ(report["loss"]["last"], whole["loss"]["last"]) << entry.path();
+    ++resumed;
+  }
+  EXPECT_GT(resumed, 1);
+}
+
+TEST_F(Saving, KeepsTheLastOnesAndRefusesThemWithoutAWord) {
+  run(join({kMlp, {"--steps", "40", "--out", out(), "--keep", "1", "--save-every", "5"}}));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint(40)));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out() + "/checkpoints"), {}), 1);
+  const Words again = join({kMlp, {"--steps", "50", "--out", out()}});
+  EXPECT_THAT(run(again, 2), HasSubstr("checkpoint of step 40"));
+  EXPECT_THAT(run(join({again, {"--overwrite"}})), HasSubstr("deleted the checkpoint of step 40"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint(50)));
+}
+
+TEST_F(Saving, PassesOverATornOne) {
+  run(join({kMlp, {"--steps", "20", "--out", out()}}));
+  run(join({kMlp, {"--steps", "30", "--out", out(), "--resume"}}));
+  std::filesystem::resize_file(checkpoint(30) + "/shard-0-of-1.safetensors", 1000);
+  const std::string output = run(join({kMlp, {"--steps", "40", "--out", out(), "--resume"}}));
+  EXPECT_THAT(output, HasSubstr("not whole: " + checkpoint(30)));
+  EXPECT_THAT(output, HasSubstr("Goes on from step 20"));
+}
+
+TEST_F(Saving, OfAnotherModelIsRefusedNamingWhatDiffers) {
+  run(join({kMlp, {"--steps", "5", "--out", out()}}));
+  const std::string output =
+      run(join({kMlp, {"--hidden", "40", "--steps", "9", "--out", out(), "--resume"}}), 1);
+  EXPECT_THAT(output, HasSubstr("layer1/w: (256,48) float32, adam"));
+  EXPECT_THAT(output, HasSubstr("(256,40) float32, adam"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint(5)));
+}
+
+TEST_F(Saving, InitialValuesComeFromPartOfACheckpoint) {
+  run(join({kMlp, {"--steps", "5", "--out", out()}}));
+  const Words deeper = join({kMlp, {"--set", "layers=3", "--steps", "3", "--init-from", out()}});
+  EXPECT_THAT(run(deeper, 1), HasSubstr("layer4/b: only in the model"));
+  EXPECT_THAT(run(join({deeper, {"--init-only", "layer1/*", "--init-only", "layer2/*"}})),
+              HasSubstr("4 of 8 variables begin with the values in " + checkpoint(5)));
+  EXPECT_THAT(run(join({deeper, {"--init-only", "layr*"}}), 2), HasSubstr("layer1/w"));
+  EXPECT_THAT(run(join({kMlp, {"--init-from", folder_.path("no")}}), 2), HasSubstr("nothing"));
+}
+
+TEST_F(Saving, WithoutAFolderItSaysThatNothingIsWritten) {
+  EXPECT_THAT(run(join({kMlp, {"--steps", "2"}})), HasSubstr("No --out: nothing is written."));
+}
+
+TEST_F(Saving, CtrlCSavesAndSaysHowToGoOn) {
+  for (const Words& cluster : {Words{}, kOnePs}) {
+    std::filesystem::remove_all(out());
+    Process training(paceline_words(
+        join({kMlp, cluster, {"--steps", "1000000000", "--out", out(), "--overwrite"}})));
+    ASSERT_TRUE(training.wait_for("Step: 20 ", seconds(60))) << training.output();
+    training.signal(SIGINT);
+    EXPECT_EQ(training.wait_exit(seconds(60)), 130) << training.output();
+    std::smatch go_on;
+    const std::regex pattern("to go on from step (\\d+): (\\S+) train mlp .* --resume");
+    ASSERT_TRUE(std::regex_search(training.output(), go_on, pattern)) << training.output();
+    const std::string step = go_on[1];
+    EXPECT_THAT(training.output(),
+                HasSubstr("Saving model to " + out() + "/checkpoints/step-" + step));
+    EXPECT_THAT(go_on[0].str(), Not(HasSubstr("--overwrite")));
+    EXPECT_THAT(run(join({kMlp, cluster, {"--steps", "1", "--out", out(), "--resume"}})),
+                HasSubstr("Goes on from step " + step));
+  }
+}
+
+TEST_F(Saving, TheStopOfAPsMakesTheChiefSave) {
+  const std::string spec = "ps=" + free_address() + ";worker=" + free_address();
+  const auto words = [&](const std::string& task) {
+    return paceline_words(
+        join({kMlp, {"--cluster", spec, "--task", task, "--steps", "1000000000", "--out", out()}}));
+  };
+  Process ps(words("ps:0")), chief(words("worker:0"));
+  ASSERT_TRUE(chief.wait_for("Step: 20 ", seconds(60))) << chief.output();
+  ps.signal(SIGTERM);
+  EXPECT_EQ(chief.wait_exit(seconds(60)), 130) << chief.output();
+  EXPECT_THAT(chief.output(), HasSubstr("Saving model to"));
+  EXPECT_EQ(ps.wait_exit(seconds(60)), 130) << ps.output();
+}
+
+// A limit on the size of files stands for a full disk: what is there is too large for it.
+TEST_F(Saving, AFullDiskLeavesTheOldCheckpointAndTrainingGoesOn) {
+  for (const Words& cluster : {Words{}, kOnePs}) {
+    std::filesystem::remove_all(out());
+    run(join({kMlp, {"--steps", "10", "--out", out()}}));
+    std::string command = "trap '' XFSZ; ulimit -f 20; exec";
+    for (const std::string& word : paceline_words(
+             join({kMlp,
+                   cluster,
+                   {"--steps", "40", "--out", out(), "--resume", "--save-every", "5"}}))) {
+      command += " '" + word + "'";
+    }
+    Process training({"/bin/bash", "-c", command});
+    EXPECT_EQ(training.wait_exit(seconds(120)), 1) << training.output();
+    EXPECT_THAT(training.output(), HasSubstr("File too large"));
+    EXPECT_THAT(training.output(), HasSubstr("the newest is " + checkpoint(10)));
+    EXPECT_THAT(training.output(), HasSubstr("Step: 40 "));
+    EXPECT_THAT(run(join({kMlp, {"--steps", "12", "--out", out(), "--resume"}})),
+                HasSubstr("Goes on from step 10"));
+  }
+}
+
+// The own steps of the workers go on where the ps knows that they were.
+TEST_F(Saving, ARestartedWorkerGoesOnAtItsNextStep) {
+  const std::string spec =
+      "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();
+  const auto start = [&](const std::string& task) {
+    return std::make_unique<Process>(
+        paceline_words(join({kMlp, {"--cluster", spec, "--task", task, "--steps", "1000000000"}})));
+  };
+  const auto ps = start("ps:0");
+  std::unique_ptr<Process> workers[] = {start("worker:0"), start("worker:1")};
+  for (const int restarted : {1, 0}) {
+    const std::string task = "worker:" + std::to_string(restarted);
+    std::unique_ptr<Process>& worker = workers[restarted];
+    ASSERT_TRUE(worker->wait_for("Step: 200 ", seconds(60))) << worker->output();
+    worker->signal(SIGKILL);
+    worker->wait_exit(seconds(60));
+    ASSERT_TRUE(ps->wait_for("lost " + task, seconds(60))) << ps->output();
+    worker = start(task);
+    ASSERT_TRUE(worker->wait_for("Step: ", seconds(60))) << worker->output();
+    ASSERT_TRUE(worker->wait_for_more("steps/sec", seconds(60)));
+    std::smatch step;
+    const std::string& output = worker->output();
+    ASSERT_TRUE(std::regex_search(output, step, std::regex("Step: (\\d+) ")));
+    EXPECT_GT(std::stoll(step[1]), 200) << output;
+  }
+}
+
+TEST_F(Saving, TenRandomKillsLoseNothingThatWasAnnounced) {
+  Process killer({PACELINE_SOURCE "/scripts/kill_anything", "--times", "10", "--seed", "7",
+                  "--paceline", paceline_words({}).front()});
+  EXPECT_EQ(killer.wait_exit(seconds(280)), 0) << killer.output();
+}
+
+}  // namespace
+}  // namespace paceline::testing
