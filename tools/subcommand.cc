@@ -8,6 +8,7 @@ namespace {
 constexpr Subcommand kSubcommands[] = {
     {"train", "Train a model: in one process, or with parameter servers and workers", train_command,
      train_lines},
+    {"server", "Be a parameter server for job after job", server_command, server_lines},
     {"data", "Make data to train on", data_command, data_lines},
     {"compare", "Put the reports of two runs side by side", compare_command, compare_lines},
     {"bench",

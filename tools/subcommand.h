@@ -31,6 +31,7 @@ int data_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
 int manual_command(const Arguments& arguments);
 int plot_command(const Arguments& arguments);
+int server_command(const Arguments& arguments);
 int train_command(const Arguments& arguments);
 int version_command(const Arguments& arguments);
 
@@ -41,6 +42,7 @@ std::vector<CommandLine> data_lines();
 std::vector<CommandLine> inspect_lines();
 std::vector<CommandLine> manual_lines();
 std::vector<CommandLine> plot_lines();
+std::vector<CommandLine> server_lines();
 std::vector<CommandLine> train_lines();
 std::vector<CommandLine> version_lines();
 

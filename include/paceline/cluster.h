@@ -13,6 +13,7 @@
 namespace paceline {
 
 class Interrupt;
+class Log;
 
 /// Addresses "host:port" by job name and index.
 struct ClusterSpec {
@@ -60,6 +61,7 @@ struct Cluster {
   std::string link = "auto";       // what carries messages: auto, inproc, shm or tcp
   int local_ps = 0;                // that the launcher starts
   int local_workers = 0;           // that the launcher starts
+  bool existing_servers = false;   // spec.ps are `paceline server`, which outlive the job
   DeviceChoice device;             // of this task
   int threads = 0;                 // 0: all cores
   /// What matrix products are computed in: kFloat32, or kBFloat16 with sums in float32. Variables,
@@ -81,7 +83,9 @@ struct Cluster {
   /// Are there other tasks?
   bool distributed() const { return role != Role::kAlone; }
   /// Does this task initialise the variables, and save them?
-  bool is_chief() const { return task.job == TaskId::Job::kWorker && task.index == 0; }
+  bool is_chief() const {
+    return role != Role::kEvaluator && task.job == TaskId::Job::kWorker && task.index == 0;
+  }
   /// All workers of the job; 1 when alone.
   int workers() const { return spec.workers.empty() ? 1 : int(spec.workers.size()); }
 };
@@ -133,6 +137,11 @@ struct RunOptions {
   std::uint64_t seed = 1;  // where random numbers start
   /// Tells of SIGINT and SIGTERM; borrowed, outlives the run. Null: nobody watches.
   const Interrupt* interrupt = nullptr;
+  std::string log_level = "info";   // debug, info, warning or error
+  std::string log_format = "text";  // or json: an object a line
+  /// Where lines about the task go: who joined, what it waits for. Borrowed, outlives the run.
+  /// Null: they are printed.
+  const Log* log = nullptr;
 };
 
 /// The whole main function of a program that trains: reads the cluster and run flags of `argv`

@@ -75,7 +75,7 @@ ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix
     : name_(command.name),
       is_ps_(command.is_ps),
       out_{-1, LinePrefixer(prefix, out)},
-      err_{-1, LinePrefixer(prefix, err)} {
+      err_{-1, LinePrefixer(command.prefixed_errors ? prefix : "", err)} {
   std::vector<std::string> texts = {command.program};
   texts.insert(texts.end(), command.arguments.begin(), command.arguments.end());
   const std::vector<char*> arguments = argument_pointers(texts);

@@ -24,6 +24,7 @@ struct TaskCommand {
   std::string program;                 // a path
   std::vector<std::string> arguments;  // after the program's name
   bool is_ps = false;
+  bool prefixed_errors = true;  // else lines of its stderr are passed on as they are
 };
 
 /// Starts the process in a process group of its own (a terminal's Ctrl-C reaches only the launcher,

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <string_view>
 
 #include "base/philox.h"
 #include "paceline/error.h"
@@ -43,11 +44,23 @@ void check_apart(const FlagValues& values, const std::string& flag, const std::s
   }
 }
 
+// Workers on this machine, with servers that are there already.
+void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
+  check_together(values, "--existing-servers", "--ps-hosts", "the addresses of the servers");
+  check_apart(values, "--existing-servers", "--ps", "the servers are there, or are started");
+  cluster.spec.ps = read_flag("--ps-hosts", [&] {
+                      return ClusterSpec::parse("ps=" + values.text("--ps-hosts"));
+                    }).ps;
+}
+
 void read_launcher(const FlagValues& values, Cluster& cluster) {
   cluster.local_ps = int(values.whole_number("--ps", 1, kMostTasks).value_or(0));
   cluster.local_workers = int(values.whole_number("--workers", 1, kMostTasks).value_or(0));
   if (cluster.local_ps == 0 && cluster.local_workers == 0) return;
-  if (cluster.local_ps == 0) {
+  const bool existing = values.given("--existing-servers");
+  if (existing) {
+    read_launcher_of_workers(values, cluster);
+  } else if (cluster.local_ps == 0) {
     refuse(
         fmt::format("--workers {} needs --ps M: workers without a parameter server would need "
                     "all-reduce, which does not exist yet (for example --ps 1 --workers {})",
@@ -61,11 +74,13 @@ void read_launcher(const FlagValues& values, Cluster& cluster) {
   }
   for (const char* other : {"--cluster", "--ps-hosts", "--worker-hosts", "--task", "--job-name",
                             "--task-index", "--bind"}) {
+    if (existing && other == std::string_view("--ps-hosts")) continue;
     check_apart(
-        values, "--ps", other,
+        values, existing ? "--workers" : "--ps", other,
         "--ps and --workers start all tasks on this machine, the other flags start one task "
         "of a cluster");
   }
+  cluster.existing_servers = existing;
   cluster.role = Cluster::Role::kLauncher;
 }
 
@@ -79,11 +94,17 @@ ClusterSpec read_hosts(const FlagValues& values) {
 }
 
 ClusterSpec read_spec(const FlagValues& values) {
-  check_apart(values, "--cluster", "--ps-hosts", "both give the addresses");
-  check_apart(values, "--cluster", "--worker-hosts", "both give the addresses");
-  check_together(values, "--ps-hosts", "--worker-hosts", "the addresses of the workers");
-  check_together(values, "--worker-hosts", "--ps-hosts", "the addresses of the parameter servers");
-  if (!values.given("--cluster")) return read_hosts(values);
+  // What the launcher starts has the launcher's own flags too.
+  if (!values.given("--launched")) {
+    check_apart(values, "--cluster", "--ps-hosts", "both give the addresses");
+    check_apart(values, "--cluster", "--worker-hosts", "both give the addresses");
+  }
+  if (!values.given("--cluster")) {
+    check_together(values, "--ps-hosts", "--worker-hosts", "the addresses of the workers");
+    check_together(values, "--worker-hosts", "--ps-hosts",
+                   "the addresses of the parameter servers");
+    return read_hosts(values);
+  }
   ClusterSpec spec =
       read_flag("--cluster", [&] { return ClusterSpec::parse(values.text("--cluster")); });
   if (spec.ps.empty() || spec.workers.empty()) {
@@ -147,6 +168,7 @@ void read_task(const FlagValues& values, Cluster& cluster) {
   if (!spec && !task) {
     check_together(values, "--bind", "--cluster", "alone no task listens");
     check_together(values, "--cluster-id", "--cluster", "alone there is no cluster");
+    check_together(values, "--existing-servers", "--workers", "how many workers to start");
     return;
   }
   if (!spec) {
@@ -167,6 +189,13 @@ void read_task(const FlagValues& values, Cluster& cluster) {
   }
   cluster.task = read_named_task(values);
   check_task_exists(cluster);
+  cluster.existing_servers = values.given("--existing-servers");
+  if (cluster.existing_servers && cluster.task.job == TaskId::Job::kPs) {
+    refuse(
+        fmt::format("--existing-servers: the servers are there already, so this process cannot be "
+                    "{}; on the host of a server run: paceline server --bind ADDRESS",
+                    cluster.task.str()));
+  }
   cluster.bind = read_bind(values, cluster);
   cluster.role = Cluster::Role::kTask;
 }
@@ -363,6 +392,9 @@ RunOptions read_run_options(const FlagValues& values) {
   read_timeline(values, run);
   run.fused_update = !values.given("--no-fused-update");
   run.quiet = values.given("--quiet");
+  run.log_level = values.choice("--log-level", {"debug", "info", "warning", "error"})
+                      .value_or(run.quiet ? "warning" : "info");
+  run.log_format = values.choice("--log-format", {"text", "json"}).value_or("text");
   return run;
 }
 

@@ -117,6 +117,27 @@ TEST(Flags, SpellingsOfOneTaskAreEqual) {
   }
 }
 
+TEST(Flags, ExistingServersNeedNoPs) {
+  const Cluster launcher = read("--workers 2 --ps-hosts a:1,b:1 --existing-servers").cluster;
+  EXPECT_EQ(launcher.role, Cluster::Role::kLauncher);
+  EXPECT_TRUE(launcher.existing_servers);
+  EXPECT_EQ(launcher.local_ps, 0);
+  EXPECT_EQ(launcher.spec.str(), "ps=a:1,b:1");
+  const Cluster task =
+      read("--ps-hosts a:1 --worker-hosts b:1 --existing-servers --task worker:0").cluster;
+  EXPECT_EQ(task.role, Cluster::Role::kTask);
+  EXPECT_TRUE(task.existing_servers);
+  const Cluster launched = read(
+                               "--workers 2 --ps-hosts a:1 --existing-servers --launched --cluster "
+                               "ps=a:1;worker=b:1,c:1 --task worker:1")
+                               .cluster;
+  EXPECT_EQ(launched.task.str(), "worker:1");
+  EXPECT_THAT(refusal("--workers 2 --existing-servers"), HasSubstr("needs --ps-hosts"));
+  EXPECT_THAT(refusal("--ps-hosts a:1 --worker-hosts b:1 --existing-servers --task ps:0"),
+              HasSubstr("paceline server"));
+  EXPECT_THAT(refusal("--existing-servers"), HasSubstr("--workers"));
+}
+
 TEST(Flags, BindTakesThePortOfTheSpec) {
   const std::string task = "--cluster ps=a:71;worker=c:1 --task ps:0 --bind ";
   EXPECT_EQ(read(task + "0.0.0.0").cluster.bind, "0.0.0.0:71");

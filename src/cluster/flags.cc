@@ -22,7 +22,7 @@ using Names = std::vector<std::string_view>;
 // Ways to say one thing. A cluster is given by one of the first three; the task by one of two.
 const Names kLocal = {"--ps", "--workers", "--on-failure"};
 const Names kSpec = {"--cluster"};
-const Names kHosts = {"--ps-hosts", "--worker-hosts"};
+const Names kHosts = {"--ps-hosts", "--worker-hosts", "--existing-servers"};
 const Names kTask = {"--task", "--bind"};
 const Names kJob = {"--job-name", "--task-index", "--bind"};
 
@@ -37,9 +37,11 @@ Names joined(std::initializer_list<Names> lists) {
 }
 
 std::vector<Displacement> displacements() {
-  return {{{"--ps", "--workers"}, joined({kSpec, kHosts, kTask, kJob})},
+  return {{{"--ps"}, joined({kSpec, kHosts, kTask, kJob})},
+          {{"--workers"}, joined({kSpec, {"--worker-hosts"}, kTask, kJob})},
           {kSpec, joined({kLocal, kHosts})},
-          {kHosts, joined({kLocal, kSpec})},
+          {{"--ps-hosts"}, joined({{"--ps"}, kSpec})},
+          {{"--worker-hosts"}, joined({kLocal, kSpec})},
           {{"--task"}, joined({kLocal, {"--job-name", "--task-index"}})},
           {{"--job-name", "--task-index"}, joined({kLocal, {"--task"}})},
           {{"--steps"}, {"--seconds", "--epochs"}},
@@ -80,6 +82,8 @@ std::vector<Flag> cluster_flags() {
        kProcesses},
       {"--cluster-id", "NAME",
        "Tells runs apart that use the same addresses; the same for all tasks", kProcesses},
+      {"--existing-servers", "",
+       "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
       {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
       {"--link", "auto|inproc|shm|tcp",
        "What carries messages between tasks (auto: shm on one host, tcp between hosts)", kBoth},
@@ -113,7 +117,11 @@ std::vector<Flag> run_flags() {
       {"--seed", "S", "Where random numbers start (default 1)", kRun},
       {"--no-fused-update", "",
        "Alone: update a weight after its gradient is whole, not while it is computed", kRun},
-      {"--quiet", "", "Print errors only", kRun},
+      {"--quiet", "", "Print warnings and errors only", kRun},
+      {"--log-level", "debug|info|warning|error",
+       "Which lines about the tasks go to standard error (default info; with --quiet warning)",
+       kRun},
+      {"--log-format", "text|json", "What such a line looks like (default text)", kRun},
       {"--report", "FILE", "Write what was measured to this JSON file", kOut},
       {"--timeline", "FILE", "Write what each task did when to this JSON file, for ui.perfetto.dev",
        kOut},

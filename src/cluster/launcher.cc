@@ -12,6 +12,7 @@
 #include "base/grouped_digits.h"
 #include "cluster/held_ports.h"
 #include "cluster/interrupt.h"
+#include "cluster/log.h"
 #include "cluster/run_folder.h"
 #include "paceline/error.h"
 #include "trace/timeline_file.h"
@@ -56,6 +57,7 @@ std::vector<TaskId> all_tasks(const Cluster& cluster) {
 }
 
 ClusterSpec local_spec(const Cluster& cluster, const std::vector<std::string>& addresses) {
+  if (cluster.existing_servers) return {cluster.spec.ps, addresses};
   const auto first_worker = addresses.begin() + cluster.local_ps;
   return {{addresses.begin(), first_worker}, {first_worker, addresses.end()}};
 }
@@ -114,10 +116,14 @@ void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& t
   merge_timelines(parts, path);
 }
 
-void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error) {
+// In JSON an error is a line like the others.
+void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error,
+               const RunOptions& run) {
   fmt::print("{}", steps);
   std::fflush(stdout);
-  if (result.first_failure) {
+  if (!error.empty() && run.log != nullptr && run.log_format == "json") {
+    run.log->write(result.first_failure ? LogLevel::kError : LogLevel::kInfo, error);
+  } else if (result.first_failure) {
     fmt::print(stderr, "paceline: error: {}\n", error);
   } else if (result.interrupted) {
     fmt::print(stderr, "paceline: {}\n", error);
@@ -154,6 +160,11 @@ std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& ta
 std::string announcement(const Cluster& cluster, int cores) {
   std::string text = fmt::format("{} ps + {} worker{} on this machine\n", cluster.local_ps,
                                  cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
+  if (cluster.existing_servers) {
+    text = fmt::format("{} worker{} on this machine, with existing servers, which stay: {}\n",
+                       cluster.local_workers, cluster.local_workers == 1 ? "" : "s",
+                       fmt::join(cluster.spec.ps, ", "));
+  }
   const int threads = threads_of_worker(cluster, cores);
   for (const TaskId& task : all_tasks(cluster)) {
     const bool ps = task.job == TaskId::Job::kPs;
@@ -187,7 +198,8 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
 
   TaskGroup group(options);
   for (const TaskId& task : tasks) {
-    TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs};
+    TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
+                        run.log_format != "json"};
     const auto more = task_arguments(cluster, task, cores, folder.report_of(task.str()));
     command.arguments.insert(command.arguments.end(), more.begin(), more.end());
     if (!run.timeline.empty()) {
@@ -206,7 +218,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   merged.error = error;
   write_reports(asked, run, merged);
   if (!run.timeline.empty()) write_timeline_of_all(run.timeline, tasks, folder);
-  print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error);
+  print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error, run);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;
 }

@@ -14,6 +14,7 @@
 #include "cluster/interrupt.h"
 #include "cluster/job_flags.h"
 #include "cluster/launcher.h"
+#include "cluster/log.h"
 #include "cluster/ps_task.h"
 #include "cluster/report.h"
 #include "cluster/run_folder.h"
@@ -45,6 +46,21 @@ void report_failure(const Program& program, const std::string& error) {
   write_reports(program.cluster, program.run, report);
 }
 
+/// What a user is told of an exception.
+struct Failure {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+};
+
+Failure failure_of(const std::exception& exception) {
+  if (const auto* error = dynamic_cast<const Error*>(&exception))
+    return {error->code(), error->what()};
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
+    return {ErrorCode::kInternal, "not enough memory for what was asked"};
+  }
+  return {ErrorCode::kInternal, exception.what()};
+}
+
 void run_task(const Program& program, const RunOptions& run) {
   const bool ps =
       program.cluster.role == Cluster::Role::kTask && program.cluster.task.job == TaskId::Job::kPs;
@@ -55,15 +71,12 @@ void run_task(const Program& program, const RunOptions& run) {
   }
 }
 
-}  // namespace
-
-int run_role(const Program& program) {
+int run_with(const Program& program, RunOptions& run) {
   prepare_run_folder(program.cluster, program.run);
   // What an earlier run left must not pass for this one's.
   for (const std::string& file : report_files(program.cluster, program.run)) {
     std::filesystem::remove(file);
   }
-  RunOptions run = program.run;
   run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.role == Cluster::Role::kLauncher) {
@@ -76,13 +89,6 @@ int run_role(const Program& program) {
     }
     return launch(program.cluster, run, {"/proc/self/exe", program.arguments}, options);
   }
-  if (program.cluster.role == Cluster::Role::kEvaluator) {
-    fmt::print(
-        "evaluator:{}: workers evaluate; a task that only evaluates is not there yet, so this "
-        "one has nothing to do and ends\n",
-        program.cluster.task.index);
-    return 0;
-  }
   Interrupt interrupt;
   run.interrupt = &interrupt;
   try {
@@ -94,22 +100,38 @@ int run_role(const Program& program) {
   return 0;
 }
 
+}  // namespace
+
+int run_role(const Program& program) {
+  const Log log(log_options(program.cluster, program.run));
+  RunOptions run = program.run;
+  run.log = &log;
+  if (program.cluster.role == Cluster::Role::kEvaluator) {
+    log.warning(
+        "an evaluator has nothing to do: workers evaluate, and a task that only evaluates is not "
+        "there yet; it ends");
+    return 0;
+  }
+  if (run.log_format != "json") return run_with(program, run);
+  try {
+    return run_with(program, run);
+  } catch (const std::exception& exception) {
+    // A line like the others; else report_errors prints it.
+    const Failure failure = failure_of(exception);
+    log.error(failure.message);
+    return exit_status(failure.code);
+  }
+}
+
 int report_errors(const std::function<int()>& main) {
-  ErrorCode code = ErrorCode::kInternal;
-  std::string message;
   try {
     return main();
-  } catch (const Error& error) {
-    code = error.code();
-    message = error.what();
-  } catch (const std::bad_alloc&) {
-    message = "not enough memory for what was asked";
-  } catch (const std::exception& error) {
-    message = error.what();
+  } catch (const std::exception& exception) {
+    const auto [code, message] = failure_of(exception);
+    std::fflush(stdout);
+    fmt::print(stderr, "paceline: {}{}\n", code == ErrorCode::kCancelled ? "" : "error: ", message);
+    return exit_status(code);
   }
-  std::fflush(stdout);
-  fmt::print(stderr, "paceline: {}{}\n", code == ErrorCode::kCancelled ? "" : "error: ", message);
-  return exit_status(code);
 }
 
 int run_program(int argc, char** argv,

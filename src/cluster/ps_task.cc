@@ -6,6 +6,7 @@
 
 #include "base/grouped_digits.h"
 #include "cluster/interrupt.h"
+#include "cluster/log.h"
 #include "cluster/report.h"
 #include "paceline/error.h"
 #include "params/server.h"
@@ -41,10 +42,10 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   if (cluster.show_placement) {
     options.placed = [](const std::string& text) { fmt::print("{}", text); };
   }
-  if (!run.quiet) {
-    // One call of the C library: lines of several threads do not mix.
-    options.say = [](const std::string& text) { fmt::print("{}\n", text); };
-    options.listening = [](const std::string& at) { fmt::print("listening on {}\n", at); };
+  if (const Log* const log = run.log) {
+    options.say = [log](const std::string& text) { log->info(text); };
+    options.warn = [log](const std::string& text) { log->warning(text); };
+    options.listening = [log](const std::string& at) { log->info("listening on " + at); };
   }
   return options;
 }

@@ -122,7 +122,8 @@ void TaskGroup::after_workers() {
 // They end only when training is over and nobody is connected: a worker that is still there came
 // too late, and waits for them in vain.
 void TaskGroup::after_ps() {
-  if (ps_over_ || asked_ || any_running(true)) return;
+  const bool has_ps = std::ranges::any_of(children_, &ChildProcess::is_ps);
+  if (ps_over_ || asked_ || !has_ps || any_running(true)) return;
   ps_over_ = true;
   next_ = now() + options_.outlives_the_other_job;
 }

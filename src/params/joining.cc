@@ -69,18 +69,18 @@ bool Joining::try_once(PsConnection& ps, std::string& reason) {
 void Joining::connect(PsConnection& ps) {
   std::string reason = "was not there";
   next_say_ = steady_now() + options_.say_after;
-  for (Duration back_off = kFirstBackOff; !try_once(ps, reason);
+  for (Duration back_off = kFirstBackOff; !try_once(ps, reason) || !say_hello(ps, reason);
        back_off = std::min(back_off * 3 / 2, kLongestBackOff)) {
     if (deadline_.passed()) too_late(ps, "could not be reached: " + reason);
     check_interrupt();
-    say_waiting(ps.name());
+    say_waiting(ps.busy() ? fmt::format("{}, {}", ps.name(), reason) : ps.name());
     core_.wait(Deadline::at(std::min(deadline_.time(), steady_now() + back_off)),
                [] { return false; });
   }
-  say_hello(ps);
+  declare(ps);
 }
 
-void Joining::say_hello(PsConnection& ps) {
+bool Joining::say_hello(PsConnection& ps, std::string& reason) {
   ps.send_small(MessageType::kHello, encode(Hello{.version = kProtocolVersion,
                                                   .job = "worker",
                                                   .index = options_.task.index,
@@ -89,9 +89,19 @@ void Joining::say_hello(PsConnection& ps) {
                                                   .epoch = 0,
                                                   .fingerprint = fingerprint_of(core_.variables()),
                                                   .spin = options_.spin,
+                                                  .ps = ps.index(),
+                                                  .workers = int(options_.spec.workers.size()),
                                                   .wire = ps.wire(),
                                                   .credentials = {}}));
-  if (!wait(ps.name(), deadline_, [&] { return ps.welcomed(); })) too_late(ps, "said nothing");
+  if (!wait(ps.name(), deadline_, [&] { return ps.welcomed() || ps.turned_away(); })) {
+    too_late(ps, "said nothing");
+  }
+  if (!ps.turned_away()) return true;
+  reason = ps.why_turned_away();
+  return false;
+}
+
+void Joining::declare(PsConnection& ps) {
   const Declare declare{.last_step = options_.last_step,
                         .variables = {core_.variables().begin(), core_.variables().end()},
                         .pieces = {core_.pieces().begin(), core_.pieces().end()}};

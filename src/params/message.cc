@@ -11,14 +11,14 @@
 namespace paceline {
 
 std::string name_of(MessageType type) {
-  constexpr std::array<std::string_view, 39> names = {
+  constexpr std::array<std::string_view, 40> names = {
       "none",         "hello",      "welcome",    "refuse",      "declare",     "declared",
       "write",        "write_end",  "written",    "initialised", "pull",        "pull_rows",
       "values",       "row_values", "step_begin", "chunk",       "row_ids",     "step_end",
       "step_done",    "job_state",  "read",       "state",       "done",        "goodbye",
       "contribution", "taken",      "looked",     "changed",     "order",       "find_file",
       "found_file",   "mark",       "save_shard", "saved",       "read_marked", "marked",
-      "ask_state",    "task_state", "stop"};
+      "ask_state",    "task_state", "stop",       "busy"};
   const std::size_t i = std::size_t(type);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
 }
@@ -34,6 +34,8 @@ std::vector<std::byte> encode(const Hello& hello) {
   writer.put(hello.epoch);
   writer.put(hello.fingerprint);
   writer.put(std::uint8_t(hello.spin));
+  writer.put(hello.ps);
+  writer.put(hello.workers);
   writer.put(std::uint8_t(hello.wire == DType::kBFloat16));
   writer.put_text(hello.credentials);
   return bytes;
@@ -52,6 +54,8 @@ Hello decode_hello(std::span<const std::byte> payload) {
   hello.epoch = reader.get<std::uint64_t>();
   hello.fingerprint = reader.get<std::uint64_t>();
   hello.spin = reader.get<std::uint8_t>() != 0;
+  hello.ps = reader.get<std::int32_t>();
+  hello.workers = reader.get<std::int32_t>();
   const auto wire = reader.get<std::uint8_t>();
   if (wire > 1) reader.fail(fmt::format("wire {} is unknown", wire));
   hello.wire = wire == 1 ? DType::kBFloat16 : DType::kFloat32;

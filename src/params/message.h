@@ -69,6 +69,7 @@ enum class MessageType : std::uint16_t {
   kAskState = 36,    // ps 0 → worker: tell what is your own
   kTaskState = 37,   // worker → ps 0 → chief; when training resumes: chief → ps 0 → worker
   kStop = 38,        // ps → workers: it was told to stop; leave, the chief after saving
+  kBusy = 39,        // ps → worker: I serve another job, come again; the ps then closes
 };
 
 /// "step_begin"; "unknown (77)".
@@ -84,6 +85,8 @@ struct Hello {
   std::uint64_t epoch = 0;        // membership epoch last seen; 0: none
   std::uint64_t fingerprint = 0;  // of the variables
   bool spin = false;              // asks the ps to poll while it is connected
+  std::int32_t ps = 0;            // which one it takes the other for
+  std::int32_t workers = 0;       // in its cluster spec; 0: unknown
   DType wire = DType::kFloat32;   // or kBFloat16: what float32 numbers travel as
   std::string credentials;        // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;

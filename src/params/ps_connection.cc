@@ -20,7 +20,13 @@ PsConnection::PsConnection(StoreCore& core, int ps, std::string address)
     : core_(core), ps_(ps), address_(std::move(address)) {}
 
 void PsConnection::connect(Link& link, Deadline deadline) {
+  closed_ = busy_ = false;
   connection_ = link.connect(address_, *this, deadline);
+}
+
+std::string PsConnection::why_turned_away() const {
+  const std::lock_guard lock(why_mutex_);
+  return why_;
 }
 
 std::string PsConnection::name() const { return fmt::format("ps:{} at {}", ps_, address_); }
@@ -161,6 +167,12 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
     case MessageType::kRefuse:
       return core_.fail(Error(ErrorCode::kFailedPrecondition,
                               fmt::format("{}: {}", name(), decode_text(payload, type))));
+    case MessageType::kBusy: {
+      const std::lock_guard lock(why_mutex_);
+      why_ = decode_text(payload, type);
+      busy_ = true;
+      break;
+    }
     default:
       refuse("unexpected message " + name_of(type));
   }
@@ -237,8 +249,14 @@ void PsConnection::on_state(std::size_t bytes) {
 }
 
 void PsConnection::on_closed(const Error& error) {
+  // A ps that ends before it has answered may be about to serve the next job.
+  const bool again = !welcomed_ && error.code() == ErrorCode::kUnavailable;
+  if (again && !busy_) {
+    const std::lock_guard lock(why_mutex_);
+    why_ = error.what();
+  }
   closed_ = true;
-  if (leaving_) return core_.notify();
+  if (leaving_ || again) return core_.notify();
   core_.fail(Error(ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())));
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,7 +52,13 @@ class PsConnection : public Receiver {
   void leave();
   void close(Deadline deadline);
 
+  int index() const { return ps_; }
   bool welcomed() const { return welcomed_; }
+  /// The connection ended before the ps welcomed this worker, and may be made anew: the ps serves
+  /// another job (`busy`), or went away.
+  bool turned_away() const { return closed_ && !welcomed_; }
+  bool busy() const { return busy_; }
+  std::string why_turned_away() const;
   bool declared() const { return declared_; }
   bool initialised() const { return initialised_; }
   /// The variables were initialised before this worker came.
@@ -87,7 +94,9 @@ class PsConnection : public Receiver {
   std::vector<std::byte> received_;
   std::atomic<bool> welcomed_{false}, declared_{false}, was_initialised_{false},
       initialised_{false}, closed_{false};
-  std::atomic<bool> leaving_{false};
+  std::atomic<bool> leaving_{false}, busy_{false};
+  mutable std::mutex why_mutex_;
+  std::string why_;  // it was turned away
   std::atomic<int> written_{0};
   std::atomic<MessageType> last_type_{};
 };

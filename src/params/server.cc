@@ -44,8 +44,8 @@ class EventFd {
 };
 
 int thread_count(const ServerOptions& options) {
-  const int most = std::max(1, int(options.spec.workers.size()));
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+  const int most = options.any_job ? cores : std::max(1, int(options.spec.workers.size()));
   return std::clamp(options.threads > 0 ? options.threads : cores, 1, most);
 }
 
@@ -92,7 +92,8 @@ class Server {
   ServerSummary summary() {
     const ServerAccount::Shares shares = job_.account().shares(threads_);
     const ServerJob::Bytes bytes = job_.bytes();
-    return {.applied = job_.applied(),
+    return {.job = job_.id(),
+            .applied = job_.applied(),
             .seconds = shares.seconds,
             .apply_share = shares.apply,
             .queue_share = shares.queue,
@@ -124,8 +125,8 @@ class Server {
         address_of(options_),
         [this](std::shared_ptr<Connection> peer) { return job_.accept(std::move(peer)); });
     if (!on_loopback(address) && link_->kind() != "inproc") {
-      job_.say(
-          fmt::format("warning: {} listens on {}: not encrypted, not authenticated; use it "
+      job_.warn(
+          fmt::format("{} listens on {}: not encrypted, not authenticated; use it "
                       "only in a network that you trust",
                       options_.task.str(), address));
     }
@@ -137,6 +138,11 @@ class Server {
   }
 
   [[noreturn]] void abandoned() {
+    if (job_.given_up()) {
+      throw Error(ErrorCode::kUnavailable,
+                  fmt::format("none of its workers was connected when another job came: {}",
+                              job_.members()));
+    }
     throw Error(
         ErrorCode::kUnavailable,
         fmt::format("{} had no worker for {:.0f} s (--join-timeout): {}", options_.task.str(),

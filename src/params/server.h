@@ -17,6 +17,11 @@
 namespace paceline {
 
 struct ServerOptions {
+  /// Serves the job whose worker comes first, whatever its cluster id; then `task` and the number
+  /// of workers are what that worker says, and `spec` needs no workers. While it does, workers of
+  /// other jobs are told to come again; when nobody is connected, one of them takes the place of
+  /// the job.
+  bool any_job = false;
   ClusterSpec spec;
   TaskId task;
   std::string cluster_id;
@@ -25,8 +30,9 @@ struct ServerOptions {
   Duration join_timeout = std::chrono::seconds(300);
   /// That apply rules, and of the link (at most one per worker); 0: all cores.
   int threads = 0;
-  std::int64_t last_step = 0;                   // 0: unknown; the chief may declare it
-  std::function<void(const std::string&)> say;  // a line for the user; from any thread
+  std::int64_t last_step = 0;  // 0: unknown; the chief may declare it
+  /// Lines for the user, from any thread: what goes well, and what does not.
+  std::function<void(const std::string&)> say, warn;
   /// serve() ends with kCancelled when this can be read; an eventfd or pipe that a signal handler
   /// writes to. −1: none. Owned by the caller.
   int stop_fd = -1;
@@ -47,6 +53,7 @@ struct ServerOptions {
 
 /// What a ps did, for the report.
 struct ServerSummary {
+  std::string job;           // its cluster id; of any_job empty: none came
   std::int64_t applied = 0;  // worker steps applied
   double seconds = 0;        // from the first contribution to the last
   double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; sum 1

@@ -21,6 +21,8 @@ constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
 // A worker that starts beside others may be loading its data while they make all the steps.
 constexpr Duration kLateStart = std::chrono::seconds(5);
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+// More in a hello is a lie.
+constexpr std::int32_t kMostWorkers = 1 << 16;
 
 int apply_threads(const ServerOptions& options) {
   return options.threads > 0 ? options.threads
@@ -33,21 +35,34 @@ ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
     : options_(options),
       wake_(std::move(wake)),
       incarnation_(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count())),
-      membership_({.workers = int(options.spec.workers.size()),
-                   .join_timeout = options.join_timeout,
-                   .late_start = std::min(kLateStart, options.join_timeout),
-                   .warm_steps = kUntimedSteps},
-                  steady_now()),
+      membership_(membership_options(), steady_now()),
+      waits_for_job_(options.any_job),
       apply_pool_(apply_threads(options)),
       states_(options.spec.workers.size()),
-      saving_(options.task.index, int(options.spec.ps.size()), options.sees_files) {
+      saving_(options.sees_files) {
   membership_.set_last_step(options.last_step);
 }
 
 ServerJob::~ServerJob() = default;
 
+MembershipOptions ServerJob::membership_options() const {
+  return {.workers = int(options_.spec.workers.size()),
+          .join_timeout = options_.join_timeout,
+          .late_start = std::min(kLateStart, options_.join_timeout),
+          .warm_steps = kUntimedSteps};
+}
+
 void ServerJob::say(const std::string& line) const {
   if (options_.say) options_.say(line);
+}
+
+void ServerJob::warn(const std::string& line) const {
+  if (options_.warn) options_.warn(line);
+}
+
+std::string ServerJob::id() const {
+  const std::lock_guard lock(mutex_);
+  return waits_for_job_ ? std::string() : options_.cluster_id;
 }
 
 Receiver* ServerJob::accept(std::shared_ptr<Connection> connection) {
@@ -67,12 +82,57 @@ std::string ServerJob::why_not(const Hello& hello) const {
   if (hello.cluster_id != options_.cluster_id) {
     return fmt::format("cluster id '{}' here, '{}' there", options_.cluster_id, hello.cluster_id);
   }
+  if (hello.ps != options_.task.index) {
+    return fmt::format("this is {}, the other takes it for ps:{}", name(), hello.ps);
+  }
+  const int workers = int(options_.spec.workers.size());
+  if (hello.workers != 0 && hello.workers != workers) {
+    return fmt::format("the cluster has {} workers here, {} there", workers, hello.workers);
+  }
   return {};
 }
 
-std::string ServerJob::greet(ServerPeer& peer, const Hello& hello) {
-  if (std::string why = why_not(hello); !why.empty()) return why;
+// A job that nobody is connected to is left to workers that come back, unless another one comes, or
+// they come with other variables.
+bool ServerJob::serves_another(const Hello& hello) const {
+  if (!options_.any_job || waits_for_job_) return false;
+  const bool other_variables = hello.fingerprint != fingerprint_ && membership_.connected() == 0;
+  return given_up_ || hello.cluster_id != options_.cluster_id || other_variables;
+}
+
+void ServerJob::adopt(const Hello& hello) {
+  waits_for_job_ = false;
+  options_.cluster_id = hello.cluster_id;
+  options_.task = {TaskId::Job::kPs, hello.ps};
+  options_.spec.workers.resize(std::size_t(hello.workers));
+  fingerprint_ = hello.fingerprint;
+  membership_ = Membership(membership_options(), steady_now());
+  states_.assign(options_.spec.workers.size(), {});
+  say(fmt::format("job {} begins: {} workers, and this is {}", options_.cluster_id, hello.workers,
+                  name()));
+}
+
+void ServerJob::turn_away(ServerPeer& peer) {
+  if (membership_.connected() == 0) given_up_ = true;
+  peer.standing.refused = true;
+  peer.replies().send(MessageType::kBusy,
+                      encode_text(fmt::format("which serves job {}", options_.cluster_id)));
+  closing_.push_back(&peer);
+  wake_();
+}
+
+std::string ServerJob::greet(ServerPeer& peer, const Hello& hello, bool& busy) {
   const std::lock_guard lock(mutex_);
+  busy = hello.version == kProtocolVersion && serves_another(hello);
+  if (busy) {
+    turn_away(peer);
+    return {};
+  }
+  const bool adopts = waits_for_job_ && hello.version == kProtocolVersion &&
+                      hello.job == "worker" && hello.workers > 0 && hello.workers <= kMostWorkers &&
+                      hello.ps >= 0;
+  if (adopts) adopt(hello);
+  if (std::string why = why_not(hello); !why.empty()) return why;
   bool replaced = false;
   std::string why = membership_.join(hello.index, hello.incarnation, steady_now(), replaced);
   if (!why.empty()) return why;
@@ -101,7 +161,7 @@ void ServerJob::refuse_locked(ServerPeer& peer, const std::string& why) {
   peer.replies().send(MessageType::kRefuse,
                       encode_text(fmt::format("{} refuses: {}", name(), why)));
   closing_.push_back(&peer);
-  say(fmt::format("refused {}: {}", peer.text(), why));
+  warn(fmt::format("refused {}: {}", peer.text(), why));
   wake_();
 }
 
@@ -222,7 +282,7 @@ void ServerJob::closed(ServerPeer& peer, const Error& error) {
     tell_job_state(steady_now());
   }
   const bool expected = standing.left || standing.refused;
-  if (!expected) say(fmt::format("lost {}: {}", peer.text(), error.what()));
+  if (!expected) warn(fmt::format("lost {}: {}", peer.text(), error.what()));
   wake_();
 }
 
@@ -264,7 +324,7 @@ TimePoint ServerJob::turn(TimePoint time) {
   {
     const std::lock_guard lock(mutex_);
     tell_job_state(time);
-    next = membership_.next_change(time);
+    next = waits_for_job_ ? TimePoint::max() : membership_.next_change(time);
     for (const auto& peer : peers_) {
       const ServerPeer::Standing& standing = peer->standing;
       if (standing.worker >= 0 || standing.closed || standing.refused) continue;
@@ -281,7 +341,13 @@ TimePoint ServerJob::turn(TimePoint time) {
 
 Membership::End ServerJob::end(TimePoint time) const {
   const std::lock_guard lock(mutex_);
-  return membership_.end(time);
+  if (waits_for_job_) return Membership::End::kNotYet;
+  return given_up_ ? Membership::End::kAbandoned : membership_.end(time);
+}
+
+bool ServerJob::given_up() const {
+  const std::lock_guard lock(mutex_);
+  return given_up_;
 }
 
 std::string ServerJob::members() const {

@@ -33,7 +33,8 @@ class ServerJob {
   Receiver* accept(std::shared_ptr<Connection> connection);
 
   // Calls of a connection; those that return a text say why it is refused.
-  std::string greet(ServerPeer& peer, const Hello& hello);
+  /// `busy`: it was told to come again.
+  std::string greet(ServerPeer& peer, const Hello& hello, bool& busy);
   void declare(ServerPeer& peer, Declare declare);
   /// What the peer works on. Throws kFailedPrecondition unless it has agreed on the variables, or,
   /// when `initialised` is asked for, while they are not.
@@ -67,6 +68,8 @@ class ServerJob {
   std::optional<MachineUse> use() const { return use_.measure(); }
   /// Some worker has asked that this ps polls.
   bool spins() const { return spinning_ > 0; }
+  /// Another job has taken its place (any_job).
+  bool given_up() const;
   bool counts_steps() const { return options_.task.index == 0; }
   ServerAccount& account() { return account_; }
   /// May be null.
@@ -76,9 +79,15 @@ class ServerJob {
     return labels_.empty() ? nullptr : labels_[position];
   }
   void say(const std::string& line) const;
+  void warn(const std::string& line) const;
+  /// Empty while it waits for a job to serve.
+  std::string id() const;
 
  private:
   std::string why_not(const Hello& hello) const;
+  bool serves_another(const Hello& hello) const;
+  void adopt(const Hello& hello);
+  void turn_away(ServerPeer& peer);
   void check_variables(ServerPeer& peer);
   void agree(ServerPeer& peer);
   void refuse_locked(ServerPeer& peer, const std::string& why);
@@ -91,7 +100,9 @@ class ServerJob {
   void tell_initialised(ServerPeer& peer);
   std::string name() const { return options_.task.str(); }
 
-  const ServerOptions options_;
+  MembershipOptions membership_options() const;
+
+  ServerOptions options_;  // of any_job: complete once a job is adopted
   const std::function<void()> wake_;
   const std::uint64_t incarnation_;
   ServerAccount account_;
@@ -101,6 +112,9 @@ class ServerJob {
 
   mutable std::mutex mutex_;
   Membership membership_;
+  bool waits_for_job_;             // any_job, and nobody came yet
+  bool given_up_ = false;          // another job takes its place
+  std::uint64_t fingerprint_ = 0;  // of the adopted job's variables
   std::vector<std::unique_ptr<ServerPeer>> peers_;
   std::vector<ServerPeer*> closing_;
   std::optional<Declare> declared_;

@@ -113,8 +113,13 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
 void ServerPeer::on_hello(std::span<const std::byte> payload) {
   if (greeted_) fail("a second hello");
   const Hello hello = decode_hello(payload);
-  if (const std::string why = job_.greet(*this, hello); !why.empty()) {
+  bool busy = false;
+  if (const std::string why = job_.greet(*this, hello, busy); !why.empty()) {
     return job_.refuse(*this, why);
+  }
+  if (busy) {
+    ended_ = true;
+    return;
   }
   task_ = fmt::format("worker:{}", hello.index);
   wire_ = hello.wire;

@@ -29,6 +29,12 @@ TEST_F(ServerTest, RefusesAnotherVersionClusterJobOrTaskNamingBothSides) {
   hello = good_hello(1);
   hello.job = "ps";
   EXPECT_THAT(refusal_of(hello), HasSubstr("a ps serves workers; the other is ps:1"));
+  hello = good_hello(1);
+  hello.ps = 1;
+  EXPECT_THAT(refusal_of(hello), HasSubstr("this is ps:0, the other takes it for ps:1"));
+  hello = good_hello(1);
+  hello.workers = 9;
+  EXPECT_THAT(refusal_of(hello), HasSubstr("workers here, 9 there"));
   EXPECT_THAT(refusal_of(good_hello(2)), HasSubstr("worker:2 is not in the cluster spec"));
   EXPECT_THAT(refusal_of(good_hello(0)), HasSubstr("worker:0 has joined"));
   expect_still_serving();

@@ -337,7 +337,10 @@ void ShardPiece::copy_all(std::span<std::byte> bytes) {
 
 Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps,
              ApplyPool& pool)
-    : variables_(std::move(variables)), pieces_(std::move(pieces)), positions_(pieces_.size(), -1) {
+    : variables_(std::move(variables)),
+      pieces_(std::move(pieces)),
+      ps_(ps),
+      positions_(pieces_.size(), -1) {
   check_can_hold(variables_, pieces_, ps);
   const ShardLayout layout = shard_layout(variables_, pieces_, ps);
   values_ = SharedMemory::create(layout.bytes);

@@ -132,6 +132,7 @@ class Shard {
   /// or more memory than this machine has. The pool must outlive the shard.
   Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps, ApplyPool& pool);
 
+  int ps() const { return ps_; }
   std::span<const VariableSpec> variables() const { return variables_; }
   std::span<const Piece> all_pieces() const { return pieces_; }
   /// Here, by position.
@@ -147,6 +148,7 @@ class Shard {
  private:
   std::vector<VariableSpec> variables_;
   std::vector<Piece> pieces_;
+  const int ps_;
   std::vector<int> positions_;  // by piece id; −1: elsewhere
   std::shared_ptr<SharedMemory> values_;
   std::vector<std::unique_ptr<ShardPiece>> local_;

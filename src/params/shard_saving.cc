@@ -94,8 +94,9 @@ SavedShard ShardSaving::write_now(Shard& shard, const std::string& path) {
     const Deadline deadline = Deadline::after(kWaitForNoneUnderWay);
     for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).wait_marked(deadline);
     if (path.empty()) return saved;
+    // How many shards there are is only in the file's name, which is the chief's to give.
     const WrittenFile file = write_shard(
-        path, shard.variables(), shard.all_pieces(), shard_, shards_,
+        path, shard.variables(), shard.all_pieces(), shard.ps(), shard.ps() + 1,
         [&](const Piece& piece, std::size_t array, std::size_t offset, std::size_t bytes) {
           if (cancelled_) throw Error(ErrorCode::kCancelled, "this ps ends");
           return shard.at(shard.position(piece.id)).read_marked(array, offset, bytes);

@@ -18,8 +18,7 @@ namespace paceline {
 /// Calls may come from any thread; those of one save come one after the other.
 class ShardSaving {
  public:
-  ShardSaving(int shard, int shards, bool sees_files)
-      : shard_(shard), shards_(shards), sees_files_(sees_files) {}
+  explicit ShardSaving(bool sees_files) : sees_files_(sees_files) {}
   ~ShardSaving();
   ShardSaving(const ShardSaving&) = delete;
   ShardSaving& operator=(const ShardSaving&) = delete;
@@ -38,7 +37,6 @@ class ShardSaving {
   SavedShard write_now(Shard& shard, const std::string& path);
   void start(std::function<void()> work);
 
-  const int shard_, shards_;
   const bool sees_files_;
   std::mutex mutex_;
   std::string folder_;  // where the file was found

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cluster/interrupt.h"
+#include "cluster/log.h"
 #include "paceline/error.h"
 #include "params/local_store.h"
 
@@ -14,17 +15,18 @@ namespace {
 
 // What a quiet worker waits for is worth a line only when the user would wonder.
 constexpr Duration kQuietWait = std::chrono::seconds(5);
-void say(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
+// Long enough to cost nothing, short enough for Ctrl-C.
+constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
 
 Duration from_seconds(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }
 
 }  // namespace
 
 Job::Job(const Options& options, std::vector<VariableSpec> variables)
-    : cluster_(options.cluster), interrupt_(options.run.interrupt) {
+    : cluster_(options.cluster),
+      interrupt_(options.run.interrupt),
+      log_(options.run.log),
+      quiet_(options.run.quiet) {
   if (cluster_.task.job == TaskId::Job::kPs) {
     throw Error(ErrorCode::kUsage, cluster_.task.str() +
                                        " serves, it does not train: a session is "
@@ -51,8 +53,15 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.error_feedback = cluster_.error_feedback;
   server.last_step = options.run.steps.value_or(0);
   server.timeline = options.timeline;
-  server.say = say;
+  server.say = [this](const std::string& line) { say(line); };
+  if (log_ != nullptr) {
+    log_->debug(fmt::format("cluster {}, cluster id {}, link {}", cluster_.spec.str(),
+                            cluster_.cluster_id, cluster_.link));
+  }
   if (options.run.quiet) server.say_after = kQuietWait;
+  if (cluster_.existing_servers && !cluster_.launched) {
+    say(fmt::format("uses existing servers, which stay: {}", fmt::join(cluster_.spec.ps, ", ")));
+  }
   server.check_interrupt = [this] { check_interrupt(); };
   std::unique_ptr<ServerStore> joined = ServerStore::join(server, std::move(variables));
   server_ = joined.get();
@@ -66,6 +75,13 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   std::fflush(stdout);
 }
 
+// Who wants no lines wants those that tell of a trouble.
+void Job::say(const std::string& line) const {
+  if (log_ != nullptr) return log_->write(quiet_ ? LogLevel::kWarning : LogLevel::kInfo, line);
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
 Job::~Job() {
   if (!failed_) leave();
 }
@@ -76,7 +92,7 @@ void Job::leave() {
     server_->set_done();
     server_->goodbye();
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: could not say goodbye: {}\n", cluster_.task.str(), error.what());
+    if (log_ != nullptr) log_->warning(fmt::format("could not say goodbye: {}", error.what()));
   }
 }
 

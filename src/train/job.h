@@ -54,10 +54,13 @@ class Job {
   void check_interrupt() const;
 
  private:
+  void say(const std::string& line) const;
   void join(const Options& options, std::vector<VariableSpec> variables);
 
   Cluster cluster_;
   const Interrupt* interrupt_;
+  const Log* log_;
+  const bool quiet_;
   std::unique_ptr<SavableStore> store_;
   ServerStore* server_ = nullptr;
   std::optional<TaskState> restored_;

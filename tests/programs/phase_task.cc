@@ -13,7 +13,7 @@ namespace {
 
 std::vector<VariableSpec> one_variable() {
   VariableSpec variable;
-  variable.name = "w";
+  variable.name = std::string("w");
   variable.shape = {8, 8};
   return {variable};
 }

@@ -1,0 +1,49 @@
+// What happens to a task, line by line, on standard error: who joined, who was lost, what it waits
+// for. What a program reports (losses, speeds, perplexities) is no log: it is printed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "paceline/cluster.h"
+
+namespace paceline {
+
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
+
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;  // nothing below it is written
+  bool json = false;                 // one object a line
+  std::string task;                  // "ps:0"; of a text line empty when its prefix says it
+  int fd = 2;                        // borrowed
+};
+
+/// Lines with a time in UTC:
+///     2026-11-21T15:53:01.123Z warning ps:0: lost worker:1 at …
+///     {"time":"2026-11-21T15:53:01.123Z","level":"warning","task":"ps:0","message":"lost …"}
+/// Each line is one write, so that lines of several tasks on one descriptor do not mix; a message
+/// of several lines becomes one. Any thread may call.
+class Log {
+ public:
+  explicit Log(const LogOptions& options);
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  void debug(std::string_view message) const { write(LogLevel::kDebug, message); }
+  void info(std::string_view message) const { write(LogLevel::kInfo, message); }
+  void warning(std::string_view message) const { write(LogLevel::kWarning, message); }
+  void error(std::string_view message) const { write(LogLevel::kError, message); }
+  void write(LogLevel level, std::string_view message) const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// As --log-level and --log-format say it, of the task that this process is.
+LogOptions log_options(const Cluster& cluster, const RunOptions& run);
+
+}  // namespace paceline

@@ -1,0 +1,86 @@
+// `paceline server` serves job after job, of any model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class Server : public ::testing::Test {
+ protected:
+  Server() : process_(paceline_words({"server", "--bind", address_})) {}
+
+  Words job(const Words& model, const Words& more) const {
+    Words words = {"train"};
+    words.insert(words.end(), model.begin(), model.end());
+    words.insert(words.end(), {"--threads", "1", "--ps-hosts", address_, "--existing-servers"});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  const std::string address_ = free_address();
+  Process process_;
+  const Words mlp_ = {"mlp", "--hidden", "16", "--batch", "8"};
+};
+
+TEST_F(Server, ServesOneModelAfterTheOther) {
+  const Finished mlp = run_paceline(job(mlp_, {"--workers", "2", "--steps", "40"}), seconds(60));
+  EXPECT_EQ(mlp.status, 0) << mlp.output;
+  EXPECT_THAT(mlp.output, HasSubstr("with existing servers, which stay: " + address_));
+  const Finished fetch =
+      run_paceline(job({"fetch"}, {"--workers", "1", "--steps", "5"}), seconds(60));
+  EXPECT_EQ(fetch.status, 0) << fetch.output;
+  const Finished again = run_paceline(job(mlp_, {"--workers", "1", "--steps", "12"}), seconds(60));
+  EXPECT_EQ(again.status, 0) << again.output;
+  EXPECT_THAT(again.output, HasSubstr("12 global steps"));  // counted from 0
+  process_.signal(SIGTERM);
+  EXPECT_EQ(process_.wait_exit(seconds(20)), 0) << process_.output();
+  std::size_t jobs = 0;
+  for (std::size_t at = 0;
+       (at = process_.output().find("its variables are forgotten", at)) != std::string::npos;
+       ++at) {
+    ++jobs;
+  }
+  EXPECT_EQ(jobs, 3U) << process_.output();
+}
+
+TEST_F(Server, AJobWaitsForTheOneThatIsServed) {
+  Process first(paceline_words(job(mlp_, {"--workers", "1", "--cluster-id", "first"})));
+  ASSERT_TRUE(first.wait_for("Step: ", seconds(60))) << first.output();
+  Process second(
+      paceline_words(job(mlp_, {"--workers", "1", "--cluster-id", "second", "--steps", "5"})));
+  ASSERT_TRUE(second.wait_for("which serves job first", seconds(60))) << second.output();
+  // The first one's workers die, and the server is the second's.
+  first.signal(SIGKILL);
+  EXPECT_EQ(second.wait_exit(seconds(60)), 0) << second.output();
+}
+
+TEST_F(Server, WorkersCanBeProcessesOfTheirOwn) {
+  const std::string workers = free_address() + "," + free_address();
+  const auto worker = [&](const char* task) {
+    return paceline_words(job(mlp_, {"--worker-hosts", workers, "--task", task, "--steps", "20"}));
+  };
+  Process other(worker("worker:1")), chief(worker("worker:0"));
+  EXPECT_EQ(chief.wait_exit(seconds(60)), 0) << chief.output();
+  EXPECT_EQ(other.wait_exit(seconds(60)), 0) << other.output();
+  EXPECT_THAT(chief.output(), HasSubstr("uses existing servers, which stay: " + address_));
+}
+
+TEST(ServerUsage, SaysWhatIsMissing) {
+  const Finished run = run_paceline({"server"}, seconds(20));
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.output, HasSubstr("--bind is missing"));
+  const Finished port = run_paceline({"server", "--bind", "0.0.0.0"}, seconds(20));
+  EXPECT_EQ(port.status, 2);
+  EXPECT_THAT(port.output, HasSubstr("has no port"));
+}
+
+}  // namespace
+}  // namespace paceline::testing

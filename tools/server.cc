@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cluster/cluster_reader.h"
+#include "cluster/flags.h"
+#include "cluster/interrupt.h"
+#include "cluster/job_flags.h"
+#include "cluster/log.h"
+#include "paceline/error.h"
+#include "params/server.h"
+#include "tools/subcommand.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::int64_t kMostThreads = 1024;
+
+/// Those flags of a training program that mean the same here.
+std::vector<Flag> shared_flags() {
+  std::vector<Flag> shared;
+  for (const auto& flags : {cluster_flags(), run_flags()}) {
+    for (const char* name : {"--link", "--join-timeout", "--threads", "--config", "--log-level",
+                             "--log-format", "--quiet"}) {
+      const auto flag = std::ranges::find(flags, name, &Flag::name);
+      if (flag == flags.end()) continue;
+      shared.push_back(*flag);
+      shared.back().group = "Flags";
+    }
+  }
+  return shared;
+}
+
+CommandLine server_flags() {
+  CommandLine line{
+      "paceline server",
+      "A parameter server that serves job after job. When a job ends, its variables are forgotten, "
+      "and the next one's chief declares its own. While it serves one, workers of another wait, up "
+      "to their --join-timeout; they are let in at once when no worker of the first is connected.",
+      R"(Examples:
+  paceline server --bind 0.0.0.0:2222
+  paceline train mlp --ps-hosts a:2222 --existing-servers --workers 2
+      on another host, or on this one; as often as you like
+  paceline train mlp --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --existing-servers --task worker:0
+      the workers as processes of their own
+
+Exit status: 0 stopped between two jobs, or after --jobs; 130 stopped during one; 1 failed, 2 wrong usage.)",
+      {{"--bind", "HOST:PORT", "Where to listen; 0.0.0.0:2222 is every address of this host",
+        "Flags"},
+       {"--jobs", "N", "End after so many jobs (default: never)", "Flags"}}};
+  const std::vector<Flag> shared = shared_flags();
+  line.flags.insert(line.flags.end(), shared.begin(), shared.end());
+  return line;
+}
+
+ServerOptions server_options(const FlagValues& values, const Log& log) {
+  ServerOptions options;
+  options.any_job = true;
+  options.task = {TaskId::Job::kPs, 0};
+  options.bind = values.text("--bind");
+  if (options.bind.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "--bind is missing: where to listen (for example --bind 0.0.0.0:2222)");
+  }
+  options.spec = ClusterSpec::parse("ps=" + options.bind);
+  options.link = values.choice("--link", {"auto", "shm", "tcp"}).value_or("auto");
+  options.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
+  options.join_timeout = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(values.positive_number("--join-timeout").value_or(300)));
+  options.say = [&log](const std::string& line) { log.info(line); };
+  options.warn = [&log](const std::string& line) { log.warning(line); };
+  return options;
+}
+
+void say_end(const Log& log, const ServerSummary& summary) {
+  log.info(fmt::format("job {} has ended{}: {} steps in {:.1f} s; its variables are forgotten",
+                       summary.job, summary.error.empty() ? "" : " (" + summary.error + ")",
+                       summary.applied, summary.seconds));
+}
+
+/// False when it was stopped between two jobs.
+bool serve_next(const ServerOptions& options, const Log& log) {
+  ServerSummary summary;
+  try {
+    serve(options, &summary);
+  } catch (const Error& error) {
+    const bool idle = summary.job.empty();
+    if (error.code() == ErrorCode::kCancelled && idle) return false;
+    // A job that all its workers have left is over; the server is not.
+    if (error.code() != ErrorCode::kUnavailable || idle) throw;
+  }
+  say_end(log, summary);
+  return true;
+}
+
+}  // namespace
+
+std::vector<CommandLine> server_lines() { return {server_flags()}; }
+
+int server_command(const Arguments& arguments) {
+  const std::optional<FlagValues> values = parse_job(server_flags(), arguments, nullptr);
+  if (!values) return 0;
+  return values->with_places([&] {
+    LogOptions log_to = log_options({}, read_run_options(*values));
+    log_to.task = "server";
+    const Log log(log_to);
+    ServerOptions options = server_options(*values, log);
+    const auto jobs = values->whole_number("--jobs", 1, INT64_MAX);
+    const Interrupt interrupt;
+    options.stop_fd = interrupt.fd();
+    options.listening = [&](const std::string& at) { log.info("listening on " + at); };
+    for (std::int64_t job = 0; job < jobs.value_or(INT64_MAX); ++job) {
+      if (!serve_next(options, log)) break;
+    }
+    return 0;
+  });
+}
+
+}  // namespace paceline
