@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <memory>
 
@@ -77,6 +82,71 @@ TEST(Refusal, APortInUseIsNamed) {
   const Finished second = run_paceline(words, seconds(20));
   EXPECT_EQ(second.status, 1);
   EXPECT_THAT(second.output, HasSubstr("in use"));
+}
+
+TEST(Refusal, AnUnknownHostIsNamed) {
+  const Finished run = run_paceline({"train", "mlp", "--hidden", "32", "--cluster",
+                                     "ps=no-such-host.invalid:2222;worker=" + free_address(),
+                                     "--task", "worker:0", "--join-timeout", "1"},
+                                    seconds(60));
+  EXPECT_EQ(run.status, 1) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("unknown host 'no-such-host.invalid'"));
+}
+
+/// A ps and what its tasks have in common.
+class PsAndWorkers : public ::testing::Test {
+ protected:
+  std::unique_ptr<Process> start(const std::string& task, const std::string& spec,
+                                 const std::string& hidden = "32") const {
+    return std::make_unique<Process>(paceline_words(
+        {"train", "mlp", "--hidden", hidden, "--batch", "8", "--threads", "1", "--steps", "30",
+         "--cluster", spec, "--cluster-id", "test", "--task", task}));
+  }
+  const std::string ps_ = free_address(), chief_ = free_address(), other_ = free_address();
+  const std::string spec_ = "ps=" + ps_ + ";worker=" + chief_ + "," + other_;
+};
+
+TEST_F(PsAndWorkers, WithOtherVariablesNameTheFirstThatDiffers) {
+  const auto server = start("ps:0", spec_), chief = start("worker:0", spec_);
+  const auto other = start("worker:1", spec_, "48");
+  EXPECT_EQ(other->wait_exit(seconds(60)), 1) << other->output();
+  EXPECT_THAT(other->output(), HasSubstr("other variables: "));
+  EXPECT_THAT(other->output(), HasSubstr("(256,48)"));
+  EXPECT_THAT(other->output(), HasSubstr("(256,32)"));
+  EXPECT_EQ(chief->wait_exit(seconds(60)), 0) << chief->output();
+  EXPECT_EQ(server->wait_exit(seconds(60)), 0) << server->output();
+}
+
+TEST_F(PsAndWorkers, OfAClusterWithAnotherNumberOfWorkersAreRefused) {
+  const auto server = start("ps:0", spec_);
+  const auto worker = start("worker:0", "ps=" + ps_ + ";worker=" + chief_);
+  EXPECT_EQ(worker->wait_exit(seconds(60)), 1) << worker->output();
+  EXPECT_THAT(worker->output(), HasSubstr("the cluster has 2 workers here, 1 there"));
+}
+
+/// Connects to "127.0.0.1:port", sends, and closes.
+void send_bytes(const std::string& address, const std::string& bytes) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(std::uint16_t(std::stoi(address.substr(address.rfind(':') + 1))));
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0) << address;
+  // The peer may close before it has read all.
+  [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  close(fd);
+}
+
+TEST_F(PsAndWorkers, TrainThoughStrangersSendGarbage) {
+  const auto server = start("ps:0", spec_);
+  ASSERT_TRUE(server->wait_for("listening on", seconds(60))) << server->output();
+  send_bytes(ps_, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  send_bytes(ps_, std::string(100'000, '\xff'));
+  send_bytes(ps_, "");
+  const auto chief = start("worker:0", spec_), other = start("worker:1", spec_);
+  EXPECT_EQ(chief->wait_exit(seconds(60)), 0) << chief->output();
+  EXPECT_EQ(other->wait_exit(seconds(60)), 0) << other->output();
+  EXPECT_EQ(server->wait_exit(seconds(60)), 0) << server->output();
 }
 
 }  // namespace
