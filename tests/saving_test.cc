@@ -69,6 +69,17 @@ class Saving : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+/// For a shell, with a space before each word.
+std::string quoted(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += " '" + word + "'";
+  return text;
+}
+
+Words to_step_40(const std::string& out) {
+  return join({kMlp, {"--steps", "40", "--out", out, "--resume", "--save-every", "5"}});
+}
+
 TEST_F(Saving, MlpGoesOnBitForBitInEveryCluster) {
   const json whole = unbroken(kMlp, 60);
   const std::vector<std::pair<Words, Words>> shapes = {
@@ -186,26 +197,43 @@ TEST_F(Saving, TheStopOfAPsMakesTheChiefSave) {
   EXPECT_EQ(ps.wait_exit(seconds(60)), 130) << ps.output();
 }
 
-// A limit on the size of files stands for a full disk: what is there is too large for it.
+// One process: a limit on the size of files stands for a full disk, since what is there is too
+// large for it.
 TEST_F(Saving, AFullDiskLeavesTheOldCheckpointAndTrainingGoesOn) {
-  for (const Words& cluster : {Words{}, kOnePs}) {
-    std::filesystem::remove_all(out());
-    run(join({kMlp, {"--steps", "10", "--out", out()}}));
-    std::string command = "trap '' XFSZ; ulimit -f 20; exec";
-    for (const std::string& word : paceline_words(
-             join({kMlp,
-                   cluster,
-                   {"--steps", "40", "--out", out(), "--resume", "--save-every", "5"}}))) {
-      command += " '" + word + "'";
-    }
-    Process training({"/bin/bash", "-c", command});
-    EXPECT_EQ(training.wait_exit(seconds(120)), 1) << training.output();
-    EXPECT_THAT(training.output(), HasSubstr("File too large"));
-    EXPECT_THAT(training.output(), HasSubstr("the newest is " + checkpoint(10)));
-    EXPECT_THAT(training.output(), HasSubstr("Step: 40 "));
-    EXPECT_THAT(run(join({kMlp, {"--steps", "12", "--out", out(), "--resume"}})),
-                HasSubstr("Goes on from step 10"));
+  run(join({kMlp, {"--steps", "10", "--out", out()}}));
+  Process training(
+      {"/bin/bash", "-c",
+       "trap '' XFSZ; ulimit -f 20; exec" + quoted(paceline_words(to_step_40(out())))});
+  EXPECT_EQ(training.wait_exit(seconds(120)), 1) << training.output();
+  EXPECT_THAT(training.output(), HasSubstr("File too large"));
+  EXPECT_THAT(training.output(), HasSubstr("the newest is " + checkpoint(10)));
+  EXPECT_THAT(training.output(), HasSubstr("Step: 40 "));
+  EXPECT_THAT(run(join({kMlp, {"--steps", "12", "--out", out(), "--resume"}})),
+              HasSubstr("Goes on from step 10"));
+}
+
+// Tasks share memory in files, which such a limit is for as well: theirs is a small disk that is
+// full but for 20 KB.
+TEST_F(Saving, AFullDiskOfPsTasksLeavesTheOldCheckpointToo) {
+  if (Process({"unshare", "-m", "true"}).wait_exit(seconds(20)) != 0) {
+    GTEST_SKIP() << "needs root, to mount a disk of its own";
   }
+  std::filesystem::create_directories(out());
+  const std::string first = quoted(paceline_words(join({kMlp, {"--steps", "10", "--out", out()}})));
+  const std::string second = quoted(paceline_words(join({to_step_40(out()), kOnePs})));
+  const std::string third =
+      quoted(paceline_words(join({kMlp, {"--steps", "12", "--out", out(), "--resume"}})));
+  Process disk({"unshare", "-m", "/bin/bash", "-c",
+                "mount -t tmpfs -o size=4m none " + out() + " && " + first + " && head -c 20000 " +
+                    "/dev/zero > " + out() + "/small && ! cat /dev/zero > " + out() + "/filler " +
+                    "&& rm " + out() + "/small; " + second + "; echo ended $?; rm " + out() +
+                    "/filler; " + third});
+  EXPECT_EQ(disk.wait_exit(seconds(120)), 0) << disk.output();
+  EXPECT_THAT(disk.output(), HasSubstr("No space left on device"));
+  EXPECT_THAT(disk.output(), HasSubstr("the newest is " + checkpoint(10)));
+  EXPECT_THAT(disk.output(), HasSubstr("Step: 40 "));
+  EXPECT_THAT(disk.output(), HasSubstr("ended 1"));
+  EXPECT_THAT(disk.output(), HasSubstr("Goes on from step 10"));
 }
 
 // The own steps of the workers go on where the ps knows that they were.

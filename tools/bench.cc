@@ -75,6 +75,12 @@ bool is_case(const std::string& word) {
   return std::ranges::count(bench::all_cases(), word, &bench::Case::name) > 0;
 }
 
+// fetch is a case and a model: behind "step" it is the model.
+bool is_model(const std::string& word) {
+  return std::ranges::any_of(models::all_models(),
+                             [&](const models::Model* model) { return model->name() == word; });
+}
+
 bool is_own_flag_with_value(const std::string& argument) {
   return argument == "--json" || argument == "--repeat";
 }
@@ -93,7 +99,8 @@ BenchArguments take_apart(const Arguments& arguments) {
       parts.step.push_back(argument);
     } else if (argument.starts_with('-')) {
       parts.own.push_back(argument);
-    } else if (!parts.cases.empty() && parts.cases.back() == "step" && !is_case(argument)) {
+    } else if (!parts.cases.empty() && parts.cases.back() == "step" &&
+               (is_model(argument) || !is_case(argument))) {
       parts.step.push_back(argument);
     } else {
       parts.cases.push_back(argument);

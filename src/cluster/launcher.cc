@@ -213,7 +213,9 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   std::string error;
   if (result.first_failure) error = cause_of(*result.first_failure, folder);
   if (!result.first_failure && result.interrupted) error = "interrupted";
-  if (result.first_failure || result.interrupted) error += how_to_go_on(run);
+  // Who asked for nothing to be kept is told so only when it was their hand that ended the run.
+  const bool told = result.interrupted || (result.first_failure && !run.out.empty());
+  if (told) error += how_to_go_on(run);
   Report merged = merge(read_reports(tasks, folder));
   merged.error = error;
   write_reports(asked, run, merged);

@@ -93,10 +93,12 @@ bool Joining::say_hello(PsConnection& ps, std::string& reason) {
                                                   .workers = int(options_.spec.workers.size()),
                                                   .wire = ps.wire(),
                                                   .credentials = {}}));
+  const TimePoint say_then = next_say_;  // of all tries, not of this one
   if (!wait(ps.name(), deadline_, [&] { return ps.welcomed() || ps.turned_away(); })) {
     too_late(ps, "said nothing");
   }
   if (!ps.turned_away()) return true;
+  next_say_ = say_then;
   reason = ps.why_turned_away();
   return false;
 }

@@ -108,8 +108,8 @@ void ServerJob::adopt(const Hello& hello) {
   fingerprint_ = hello.fingerprint;
   membership_ = Membership(membership_options(), steady_now());
   states_.assign(options_.spec.workers.size(), {});
-  say(fmt::format("job {} begins: {} workers, and this is {}", options_.cluster_id, hello.workers,
-                  name()));
+  say(fmt::format("job {} begins: {} worker{}, and this is {}", options_.cluster_id, hello.workers,
+                  hello.workers == 1 ? "" : "s", name()));
 }
 
 void ServerJob::turn_away(ServerPeer& peer) {
