@@ -15,6 +15,8 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kMostThreads = 1024;
+// The chief saves before it leaves.
+constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
 /// Those flags of a training program that mean the same here.
 std::vector<Flag> shared_flags() {
@@ -106,8 +108,13 @@ int server_command(const Arguments& arguments) {
     const Log log(log_to);
     ServerOptions options = server_options(*values, log);
     const auto jobs = values->whole_number("--jobs", 1, INT64_MAX);
-    const Interrupt interrupt;
+    Interrupt interrupt;
     options.stop_fd = interrupt.fd();
+    options.stop_within = kWorkersMayTake;
+    options.stopping = [&] {
+      interrupt.take_time();
+      log.info("told to stop: waits until its workers have left");
+    };
     options.listening = [&](const std::string& at) { log.info("listening on " + at); };
     for (std::int64_t job = 0; job < jobs.value_or(INT64_MAX); ++job) {
       if (!serve_next(options, log)) break;

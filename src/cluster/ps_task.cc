@@ -36,7 +36,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
     options.stop_within = kWorkersMayTake;
     options.stopping = [&run] {
       run.interrupt->take_time();
-      fmt::print("told to stop: waits until its workers have left\n");
+      if (run.log != nullptr) run.log->info("told to stop: waits until its workers have left");
     };
   }
   if (cluster.show_placement) {

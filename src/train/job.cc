@@ -15,8 +15,6 @@ namespace {
 
 // What a quiet worker waits for is worth a line only when the user would wonder.
 constexpr Duration kQuietWait = std::chrono::seconds(5);
-// Long enough to cost nothing, short enough for Ctrl-C.
-constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
 
 Duration from_seconds(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }
 
