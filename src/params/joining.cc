@@ -73,7 +73,8 @@ void Joining::connect(PsConnection& ps) {
        back_off = std::min(back_off * 3 / 2, kLongestBackOff)) {
     if (deadline_.passed()) too_late(ps, "could not be reached: " + reason);
     check_interrupt();
-    say_waiting(ps.busy() ? fmt::format("{}, {}", ps.name(), reason) : ps.name());
+    // One that was there and went away says more than one that is not there yet.
+    say_waiting(ps.turned_away() ? fmt::format("{}, {}", ps.name(), reason) : ps.name());
     core_.wait(Deadline::at(std::min(deadline_.time(), steady_now() + back_off)),
                [] { return false; });
   }
