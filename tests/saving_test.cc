@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::seconds;
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -264,8 +263,9 @@ TEST_F(Saving, ARestartedWorkerGoesOnAtItsNextStep) {
 }
 
 TEST_F(Saving, TenRandomKillsLoseNothingThatWasAnnounced) {
-  Process killer({PACELINE_SOURCE "/scripts/kill_anything", "--times", "10", "--seed", "7",
-                  "--paceline", paceline_words({}).front()});
+  const std::string script = PACELINE_SOURCE "/scripts/kill_anything";
+  Process killer(
+      {script, "--times", "10", "--seed", "7", "--paceline", paceline_words({}).front()});
   EXPECT_EQ(killer.wait_exit(seconds(280)), 0) << killer.output();
 }
 

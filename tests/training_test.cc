@@ -259,7 +259,8 @@ TEST_F(Training, FetchTimesOneShapeForTheStepsOrTheSecondsAskedFor) {
 TEST_F(Training, ASimulatedDeviceTakesItsTime) {
   const json report =
       train("sim", with(kSmallMlp, {"--steps", "40", "--device", "sim", "--sim-step-ms", "5"}));
-  EXPECT_GE(report["tasks"][0]["step_ms"]["p50"].get<double>(), 5.0);
+  // Not the median: after a sleep that was too long, steps take less until the time is made up.
+  EXPECT_GE(report["tasks"][0]["step_ms"]["p99"].get<double>(), 5.0);
 }
 
 TEST_F(Training, AnInterruptEndsTheRunWith130) {

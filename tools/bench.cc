@@ -85,22 +85,24 @@ bool is_own_flag_with_value(const std::string& argument) {
   return argument == "--json" || argument == "--repeat";
 }
 
+bool is_own_flag_and_value(const std::string& argument) {
+  return argument.starts_with("--json=") || argument.starts_with("--repeat=");
+}
+
 BenchArguments take_apart(const Arguments& arguments) {
   BenchArguments parts;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     const bool in_step = !parts.step.empty();
-    if (argument.starts_with("--json=") || argument.starts_with("--repeat=")) {
-      parts.own.push_back(argument);
-    } else if (is_own_flag_with_value(argument)) {
+    const bool begins_step = !parts.cases.empty() && parts.cases.back() == "step" &&
+                             !argument.starts_with('-') &&
+                             (is_model(argument) || !is_case(argument));
+    if (is_own_flag_with_value(argument)) {
       parts.own.push_back(argument);
       if (i + 1 < arguments.size()) parts.own.push_back(arguments[++i]);
-    } else if (in_step) {
-      parts.step.push_back(argument);
-    } else if (argument.starts_with('-')) {
+    } else if (is_own_flag_and_value(argument) || (!in_step && argument.starts_with('-'))) {
       parts.own.push_back(argument);
-    } else if (!parts.cases.empty() && parts.cases.back() == "step" &&
-               (is_model(argument) || !is_case(argument))) {
+    } else if (in_step || begins_step) {
       parts.step.push_back(argument);
     } else {
       parts.cases.push_back(argument);

@@ -112,6 +112,7 @@ std::string steps_text(const Report& merged, int workers) {
 void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
                            const TemporaryFolder& folder) {
   std::vector<std::string> parts;
+  parts.reserve(tasks.size());
   for (const TaskId& task : tasks) parts.push_back(folder.timeline_of(task.str()));
   merge_timelines(parts, path);
 }
