@@ -27,19 +27,24 @@ constexpr double kFetchMicro = 1e6, kLeastFetchSeconds = 0.05;
 /// A value that a process writes anew when it is asked to, as a ps does, and that this one reads.
 class RewrittenValue {
  public:
-  explicit RewrittenValue(std::size_t floats)
-      : floats_(floats), bytes_(floats * sizeof(float)), far_end_([this] { serve(); }) {}
+  RewrittenValue(std::size_t floats, Waiting waiting)
+      : floats_(floats),
+        waiting_(waiting),
+        bytes_(floats * sizeof(float)),
+        far_end_([this] { serve(); }) {}
 
-  /// µs that reading it, as often as a product of the workload does, takes longer while it is
-  /// written anew: medians of many.
+  /// µs that asking for it to be written anew and reading it meanwhile, as often as a product of
+  /// the workload does, takes longer than reading it at rest: medians of many.
   double added_us() {
     std::vector<double> still, rewritten;
     for (std::uint32_t i = 1; i <= kPasses; ++i) {
       read();
-      still.push_back(time_read());
-      words_->asked.set(++asked_, Waiting::kSpinning);
-      rewritten.push_back(time_read());
-      words_->done.wait(Waiting::kSpinning, [&](std::uint32_t done) { return done == asked_; });
+      still.push_back(seconds_of([&] { read(); }));
+      rewritten.push_back(seconds_of([&] {
+        words_->asked.set(++asked_, waiting_);
+        read();
+      }));
+      words_->done.wait(waiting_, [&](std::uint32_t done) { return done == asked_; });
     }
     return (summarize(rewritten).median - summarize(still).median) * kFetchMicro;
   }
@@ -55,8 +60,8 @@ class RewrittenValue {
   [[noreturn]] void serve() {
     auto* const values = reinterpret_cast<float*>(bytes_.data());
     std::vector<float> next(floats_);
-    for (std::uint32_t seen = 0;; words_->done.set(++seen, Waiting::kSpinning)) {
-      words_->asked.wait(Waiting::kSpinning, [&](std::uint32_t asked) { return asked != seen; });
+    for (std::uint32_t seen = 0;; words_->done.set(++seen, waiting_)) {
+      words_->asked.wait(waiting_, [&](std::uint32_t asked) { return asked != seen; });
       for (std::size_t i = 0; i < floats_; ++i) next[i] = values[i] + 1;
       apply_rule(Assign{}, {}, {.values = {values, floats_}, .slots = {}, .gradient = next});
     }
@@ -69,13 +74,15 @@ class RewrittenValue {
     }
     for (const std::uint32_t sum : sums) sum_ = sum_ + sum;
   }
-  double time_read() {
+  template <typename Work>
+  static double seconds_of(const Work& work) {
     const auto began = std::chrono::steady_clock::now();
-    read();
+    work();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
 
   const std::size_t floats_;
+  const Waiting waiting_;
   SharedBytes bytes_;
   SharedObject<RewriteWords> words_;
   std::uint32_t asked_ = 0;
@@ -83,16 +90,31 @@ class RewrittenValue {
   FarEnd far_end_;
 };
 
-double socket_us(std::size_t bytes) {
-  const auto channel =
-      make_socket_channel({.message = {1, bytes}, .echo = true, .request_bytes = kRequestBytes});
+double socket_us(std::size_t bytes, Waiting waiting) {
+  const auto channel = make_socket_channel(
+      {.message = {1, bytes}, .waiting = waiting, .echo = true, .request_bytes = kRequestBytes});
   return time_calls(1, kLeastFetchSeconds, [&] { channel->exchange(); }).front() * kFetchMicro;
 }
 
-Report run_fetch(const std::string& link, bool constant) {
+/// How both tasks wait for each other, and whether the ps writes the value anew.
+struct Fetched {
+  std::string link;
+  Waiting waiting = Waiting::kSpinning;
+  bool constant = false;
+
+  std::string str() const {
+    return fmt::format("{}{}{}", link, waiting == Waiting::kSleeping ? ", sleeping" : "",
+                       constant ? ", constant" : "");
+  }
+};
+
+Report run_fetch(const Fetched& fetched) {
   std::vector<std::string> arguments = {"train", "fetch",     "--ps", "1",      "--workers",
-                                        "1",     "--threads", "1",    "--link", link};
-  if (constant) arguments.emplace_back("--constant");
+                                        "1",     "--threads", "1",    "--link", fetched.link};
+  if (fetched.constant) arguments.emplace_back("--constant");
+  if (fetched.waiting == Waiting::kSleeping) {
+    arguments.insert(arguments.end(), {"--set", "spin=0"});
+  }
   return run_train(arguments).report;
 }
 
@@ -110,34 +132,26 @@ struct FetchTimes {
   }
 };
 
-void measure_changing(Recorder& recorder, const std::string& link) {
-  const bool shared = link == "shm";
-  FetchTimes times;
-  for (int repeat = 0; repeat < recorder.repeats(); ++repeat) {
-    recorder.progress(fmt::format("{}, {} of {}", link, repeat + 1, recorder.repeats()));
-    times.add(run_fetch(link, false));
-    for (std::size_t i = 0; i < times.bare.size(); ++i) {
-      const std::size_t floats = kFetchedShapes[i].floats;
-      times.bare[i].push_back(shared ? RewrittenValue(floats).added_us()
-                                     : socket_us(floats * sizeof(float)));
-    }
-  }
-  for (std::size_t i = 0; i < times.added.size(); ++i) {
-    recorder.add(figure_beside(fmt::format("{}, {}, added", kFetchedShapes[i].name, link), "us",
-                               times.added[i], shared ? "bare re-reading" : "bare socket",
-                               times.bare[i]));
-  }
+double bare_us(const Fetched& fetched, std::size_t floats) {
+  return fetched.link == "shm" ? RewrittenValue(floats, fetched.waiting).added_us()
+                               : socket_us(floats * sizeof(float), fetched.waiting);
 }
 
-void measure_constant(Recorder& recorder, const std::string& link) {
+void measure_one(Recorder& recorder, const Fetched& fetched) {
   FetchTimes times;
   for (int repeat = 0; repeat < recorder.repeats(); ++repeat) {
-    recorder.progress(fmt::format("{}, constant, {}", link, repeat + 1));
-    times.add(run_fetch(link, true));
+    recorder.progress(fmt::format("{}, {} of {}", fetched.str(), repeat + 1, recorder.repeats()));
+    times.add(run_fetch(fetched));
+    for (std::size_t i = 0; !fetched.constant && i < times.bare.size(); ++i) {
+      times.bare[i].push_back(bare_us(fetched, kFetchedShapes[i].floats));
+    }
   }
+  const char* const beside = fetched.link == "shm" ? "bare re-reading" : "bare socket";
   for (std::size_t i = 0; i < times.added.size(); ++i) {
-    recorder.add(figure_of(fmt::format("{}, {}, constant, added", kFetchedShapes[i].name, link),
-                           "us", times.added[i]));
+    const std::string name = fmt::format("{}, {}, added", kFetchedShapes[i].name, fetched.str());
+    recorder.add(fetched.constant
+                     ? figure_of(name, "us", times.added[i])
+                     : figure_beside(name, "us", times.added[i], beside, times.bare[i]));
   }
 }
 
@@ -145,8 +159,9 @@ void measure_constant(Recorder& recorder, const std::string& link) {
 
 void measure_fetch(Recorder& recorder) {
   for (const char* link : {"shm", "tcp"}) {
-    measure_changing(recorder, link);
-    measure_constant(recorder, link);
+    measure_one(recorder, {link});
+    measure_one(recorder, {link, Waiting::kSpinning, true});
+    measure_one(recorder, {link, Waiting::kSleeping});
   }
 }
 

@@ -7,7 +7,8 @@ namespace paceline::bench {
 
 /// The case `fetch`: added µs of the workload's three shapes, over shared memory beside re-reading
 /// what another process writes anew meanwhile, and over tcp beside a bare socket loop of the same
-/// bytes, each in turn; then with a value that does not change. Workers compute on one thread.
+/// bytes, each in turn, with tasks that spin and that sleep; and with a value that does not change.
+/// Workers compute on one thread.
 void measure_fetch(Recorder& recorder);
 
 }  // namespace paceline::bench

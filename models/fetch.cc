@@ -93,14 +93,20 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   session.report(section, "added_us", remote_us - local_us);
 }
 
-Limit limit_of(const RunOptions& run, const ModelOptions& options) {
+Settings fetch_settings(const ModelOptions& options) {
   const FetchModel model;
-  Settings settings(model.name(), model.hyper_parameters(), options.set);
+  return {model.name(), model.hyper_parameters(), options.set};
+}
+
+Limit limit_of(const RunOptions& run, const ModelOptions& options) {
+  Settings settings = fetch_settings(options);
   if (run.steps) settings.set_default("steps", std::to_string(*run.steps));
   if (run.seconds) settings.set_default("steps", std::to_string(INT64_MAX));
   return {.steps = settings.whole("steps", 1),
           .seconds = run.seconds.value_or(std::numeric_limits<double>::infinity())};
 }
+
+bool spins(const ModelOptions& options) { return fetch_settings(options).on("spin"); }
 
 std::int64_t at_least_one(const char* flag, std::optional<std::int64_t> given,
                           std::int64_t otherwise) {
@@ -140,14 +146,16 @@ std::span<const std::string_view> FetchModel::flags() const {
 }
 
 std::span<const HyperParameter> FetchModel::hyper_parameters() const {
-  static const std::array<HyperParameter, 1> parameters = {
-      {{"steps", "2000", "timed steps per shape, of either kind"}}};
+  static const std::array<HyperParameter, 2> parameters = {
+      {{"steps", "2000", "timed steps per shape, of either kind"},
+       {"spin", "1", "1: worker and ps poll for each other; 0: they sleep"}}};
   return parameters;
 }
 
 void FetchModel::check(const Cluster&, const RunOptions& run, const ModelOptions& options) const {
   fetch_shapes(options);
   limit_of(run, options);
+  spins(options);
 }
 
 void FetchModel::run(const Cluster& cluster, const RunOptions& run,
@@ -157,7 +165,7 @@ void FetchModel::run(const Cluster& cluster, const RunOptions& run,
   std::vector<FetchGraph> parts;
   SessionOptions session_options;
   session_options.model = "fetch";
-  session_options.spin = true;
+  session_options.spin = spins(options);
   session_options.examples_per_step = 1;
   session_options.unit = "steps";
   for (const FetchShape& shape : shapes) {

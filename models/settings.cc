@@ -80,4 +80,10 @@ double Settings::number(const std::string& name, double low, double high) const 
               fmt::format("--set {}={}: allowed are numbers from {} to {}", name, text, low, high));
 }
 
+bool Settings::on(const std::string& name) const {
+  const std::string& text = values_.at(name);
+  if (text == "0" || text == "1") return text == "1";
+  throw Error(ErrorCode::kUsage, fmt::format("--set {}={}: allowed are 0 and 1", name, text));
+}
+
 }  // namespace paceline::models

@@ -27,6 +27,8 @@ class Settings {
   std::int64_t whole(const std::string& name, std::int64_t least) const;
   /// Throws kUsage unless it is a number in [low, high].
   double number(const std::string& name, double low, double high) const;
+  /// Throws kUsage unless it is 0 or 1.
+  bool on(const std::string& name) const;
 
  private:
   std::map<std::string, std::string> values_;
