@@ -90,7 +90,7 @@ bool Joining::say_hello(PsConnection& ps, std::string& reason) {
                                                   .epoch = 0,
                                                   .fingerprint = fingerprint_of(core_.variables()),
                                                   .spin = options_.spin,
-                                                  .ps = ps.index(),
+                                                  .ps = ps.ps(),
                                                   .workers = int(options_.spec.workers.size()),
                                                   .wire = ps.wire(),
                                                   .credentials = {}}));

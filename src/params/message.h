@@ -109,6 +109,7 @@ struct StepBegin {
   bool clipped = false;
   std::int64_t examples = 0;
   std::vector<float> learning_rates;  // by variable
+  bool operator==(const StepBegin&) const = default;
 };
 
 /// What a step ends with: for each piece, in the order in which the next step first needs it.
@@ -117,9 +118,11 @@ struct StepEnd {
     std::uint32_t piece = 0;
     bool contributed = false;
     std::vector<std::int32_t> next_rows;  // of the variable; sent after the contribution is applied
+    bool operator==(const Entry&) const = default;
   };
   float clip_scale = 1;
   std::vector<Entry> entries;
+  bool operator==(const StepEnd&) const = default;
 };
 
 struct JobState {
@@ -142,8 +145,10 @@ JobState decode_job_state(std::span<const std::byte> payload);
 std::int64_t decode_number(std::span<const std::byte> payload, MessageType type);
 std::string decode_text(std::span<const std::byte> payload, MessageType type);
 
-/// Messages of every step: read into memory that is used again, so that they allocate nothing once
-/// it is large enough.
+/// Messages of every step: written to and read into memory that is used again, so that they
+/// allocate nothing once it is large enough.
+void encode(const StepBegin& begin, std::vector<std::byte>& bytes);
+void encode(const StepEnd& end, std::vector<std::byte>& bytes);
 void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin);
 void decode_step_end(std::span<const std::byte> payload, StepEnd& end);
 /// Piece ids (kPull, kRead, kOrder).

@@ -1,5 +1,6 @@
 #include "params/message.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -28,6 +29,89 @@ TEST(Message, HelloComesBack) {
                     .wire = DType::kBFloat16,
                     .credentials = "none yet"};
   EXPECT_EQ(decode_hello(encode(hello)), hello);
+}
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::uint8_t(byte));
+  return text;
+}
+
+// The example of docs/wire.md.
+TEST(Message, HelloHasTheBytesOfItsFormat) {
+  const Hello hello{.job = "worker",
+                    .index = 1,
+                    .cluster_id = "run-7",
+                    .incarnation = 0x1122334455667788,
+                    .fingerprint = 0xa1b2c3d4e5f60718,
+                    .workers = 2,
+                    .credentials = {}};
+  EXPECT_EQ(hex(encode(hello)),
+            "04000000"
+            "0600776f726b6572"
+            "01000000"
+            "050072756e2d37"
+            "8877665544332211"
+            "0000000000000000"
+            "1807f6e5d4c3b2a1"
+            "00"
+            "00000000"
+            "02000000"
+            "00"
+            "0000");
+}
+
+TEST(Message, MessagesOfAStepHaveTheBytesOfTheirFormat) {
+  std::vector<std::byte> bytes;
+  encode(StepBegin{.clipped = true, .examples = 20, .learning_rates = {1, 2}}, bytes);
+  EXPECT_EQ(hex(bytes),
+            "01"
+            "1400000000000000"
+            "02000000"
+            "0000803f"
+            "00000040");
+  encode(StepEnd{.clip_scale = 2, .entries = {{7, true, {5, 6}}, {8, false, {}}}}, bytes);
+  EXPECT_EQ(hex(bytes),
+            "00000040"
+            "02000000"
+            "07000000"
+            "01"
+            "02000000"
+            "05000000"
+            "06000000"
+            "08000000"
+            "00"
+            "00000000");
+  EXPECT_EQ(hex(encode(JobState{.all_warm = true, .all_done = false})),
+            "01"
+            "00");
+  EXPECT_EQ(hex(encode(Welcome{.incarnation = 3, .epoch = 4})),
+            "0300000000000000"
+            "0400000000000000");
+}
+
+TEST(Message, MessagesOfAStepComeBackIntoUsedMemory) {
+  const StepBegin begin{.clipped = true, .examples = 20, .learning_rates = {1, 2}};
+  const StepEnd end{.clip_scale = 2, .entries = {{7, true, {5, 6}}, {8, false, {}}}};
+  std::vector<std::byte> bytes;
+  StepBegin begin_back{.learning_rates = {9, 9, 9, 9}};
+  encode(begin, bytes);
+  decode_step_begin(bytes, begin_back);
+  EXPECT_EQ(begin_back, begin);
+  StepEnd end_back{.entries = {{1, true, {3, 3, 3}}, {1, true, {2}}, {2, false, {}}}};
+  encode(end, bytes);
+  decode_step_end(bytes, end_back);
+  EXPECT_EQ(end_back, end);
+}
+
+// A count of entries that the bytes could not hold is refused before memory is made for them.
+TEST(Message, ACountThatLiesIsRefused) {
+  std::vector<std::byte> bytes;
+  encode(StepEnd{.entries = {{7, true, {}}}}, bytes);
+  bytes[4] = std::byte{2};
+  StepEnd end;
+  EXPECT_THROW(decode_step_end(bytes, end), Error);
+  EXPECT_TRUE(end.entries.empty());
 }
 
 TEST(Message, AnotherVersionIsReadAsFarAsItsNumber) {

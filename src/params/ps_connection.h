@@ -52,7 +52,6 @@ class PsConnection : public Receiver {
   void leave();
   void close(Deadline deadline);
 
-  int index() const { return ps_; }
   bool welcomed() const { return welcomed_; }
   /// The connection ended before the ps welcomed this worker, and may be made anew: the ps serves
   /// another job (`busy`), or went away.

@@ -1,70 +1,44 @@
 #include "params/save_messages.h"
 
-#include "params/wire.h"
+#include "params/wire_fields.h"
 
 namespace paceline {
 
-std::vector<std::byte> encode(const SavedShard& saved) {
-  std::vector<std::byte> bytes;
-  WireWriter writer(bytes);
-  writer.put_text(std::string_view(saved.error).substr(0, 0xffff));
-  writer.put(saved.bytes);
-  writer.put(saved.checksum);
-  writer.put(saved.global_step);
-  writer.put(std::uint32_t(saved.workers.size()));
-  for (const SavedShard::Worker& worker : saved.workers) {
-    writer.put(worker.applied);
-    writer.put(std::uint8_t(worker.asked));
-  }
-  return bytes;
+void fields(auto& wire, Of<SavedShard::Worker> auto& worker) { wire(worker.applied, worker.asked); }
+
+void fields(auto& wire, Of<SavedShard> auto& saved) {
+  wire(saved.error, saved.bytes, saved.checksum, saved.global_step, saved.workers);
 }
+
+void fields(auto& wire, Of<FindFile> auto& find) { wire(find.path, find.content); }
+
+void fields(auto& wire, Of<Initialised> auto& initialised) {
+  wire(initialised.global_step, initialised.own_step);
+}
+
+std::vector<std::byte> encode(const SavedShard& saved) {
+  if (saved.error.size() <= kMostTextBytes) return encode_fields(saved);
+  SavedShard shorter = saved;
+  shorter.error.resize(kMostTextBytes);
+  return encode_fields(shorter);
+}
+
+std::vector<std::byte> encode(const FindFile& find) { return encode_fields(find); }
+
+std::vector<std::byte> encode(const Initialised& initialised) { return encode_fields(initialised); }
 
 SavedShard decode_saved_shard(std::span<const std::byte> payload) {
-  WireReader reader(payload, "saved");
-  SavedShard saved;
-  saved.error = reader.get_text();
-  saved.bytes = reader.get<std::uint64_t>();
-  saved.checksum = reader.get<std::uint32_t>();
-  saved.global_step = reader.get<std::int64_t>();
-  saved.workers.resize(reader.get_count(sizeof(std::int64_t) + 1));
-  for (SavedShard::Worker& worker : saved.workers) {
-    worker.applied = reader.get<std::int64_t>();
-    worker.asked = reader.get<std::uint8_t>() != 0;
-  }
-  reader.end();
-  return saved;
-}
-
-std::vector<std::byte> encode(const FindFile& find) {
-  std::vector<std::byte> bytes;
-  WireWriter writer(bytes);
-  writer.put_text(find.path);
-  writer.put_text(find.content);
-  return bytes;
+  return decode_fields<SavedShard>(payload, "saved");
 }
 
 FindFile decode_find_file(std::span<const std::byte> payload) {
-  WireReader reader(payload, "find_file");
-  FindFile find;
-  find.path = reader.get_text();
-  find.content = reader.get_text();
-  reader.end();
-  return find;
-}
-
-std::vector<std::byte> encode(const Initialised& initialised) {
-  std::vector<std::byte> bytes;
-  WireWriter writer(bytes);
-  writer.put(initialised.global_step);
-  writer.put(initialised.own_step);
-  return bytes;
+  return decode_fields<FindFile>(payload, "find_file");
 }
 
 Initialised decode_initialised(std::span<const std::byte> payload) {
   WireReader reader(payload, "initialised");
   Initialised initialised;
-  initialised.global_step = reader.get<std::int64_t>();
-  initialised.own_step = reader.get<std::int64_t>();
+  FieldReader{reader}(initialised);
   reader.end();
   if (initialised.own_step < 0 || initialised.global_step < 0) reader.fail("a step below 0");
   return initialised;

@@ -30,6 +30,33 @@ TEST(SaveMessages, ComeBackAsTheyWere) {
   expect_exact(encode(initialised), decode_initialised);
 }
 
+// As the chief and the ps have said them since they are in docs/wire.md.
+TEST(SaveMessages, HaveTheBytesOfTheirFormat) {
+  const auto text = [](std::initializer_list<int> bytes) {
+    std::vector<std::byte> all;
+    for (const int byte : bytes) all.push_back(std::byte(byte));
+    return all;
+  };
+  EXPECT_EQ(encode(SavedShard{"no", 7, 8, 9, {{10, true}}}),
+            text({2, 0, 'n', 'o', 7, 0, 0, 0, 0, 0,  0, 0, 8, 0, 0, 0, 9, 0, 0,
+                  0, 0, 0,   0,   0, 1, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(encode(FindFile{"/o", "17"}), text({2, 0, '/', 'o', 2, 0, '1', '7'}));
+}
+
+TEST(SaveMessages, AnErrorIsCutToTheLongestText) {
+  const SavedShard saved{std::string(70000, 'x'), 0, 0, 0, {}};
+  EXPECT_EQ(decode_saved_shard(encode(saved)).error, std::string(65535, 'x'));
+}
+
+TEST(TaskStateMessage, HasTheBytesOfItsFormat) {
+  const TaskState state{.worker = 2, .step = 3, .position = {{{"b", 4}}, {}}, .local = {}};
+  const std::vector<int> bytes = {2,   0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0,
+                                  'b', 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  std::vector<int> encoded;
+  for (const std::byte byte : encode(state)) encoded.push_back(int(byte));
+  EXPECT_EQ(encoded, bytes);
+}
+
 TEST(TaskStateMessage, ComesBackAsItWas) {
   TaskState state{
       .worker = 2, .step = 41, .position = {{{"batch", 3}}, {{"cost", 0.1}}}, .local = {}};

@@ -70,10 +70,9 @@ class ServerAllocations : public ::testing::TestWithParam<bool> {
     receiver_.on_frame(header, payload);
   }
 
-  template <typename Write>
-  void send_written(MessageType type, const FrameHeader& header, Write write) {
-    WireWriter writer(written_);
-    write(writer);
+  template <typename M>
+  void send_written(MessageType type, const FrameHeader& header, const M& message) {
+    encode(message, written_);
     send(type, written_, header);
   }
 
@@ -81,28 +80,15 @@ class ServerAllocations : public ::testing::TestWithParam<bool> {
   void step(std::uint64_t step) {
     const FrameHeader header{.step = step};
     const std::span<const std::int32_t> ids = std::span(ids_).first(1 + step % ids_.size());
-    send_written(MessageType::kStepBegin, header, [&](WireWriter& writer) {
-      writer.put(std::uint8_t(GetParam()));
-      writer.put(std::int64_t{20});
-      writer.put(std::uint32_t{2});
-      writer.put_all(std::span<const float>(rates_));
-    });
+    send_written(MessageType::kStepBegin, header, begin_);
     send(MessageType::kPull, std::as_bytes(std::span(pieces_).first(1)), header);
     send(MessageType::kPullRows, std::as_bytes(ids), {.id = 1, .step = step});
     send(MessageType::kChunk, gradient_, {.id = 0, .step = step});
     send(MessageType::kRowIds, std::as_bytes(ids), {.id = 1, .step = step});
     send(MessageType::kChunk, std::span(gradient_).first(ids.size() * 4 * sizeof(float)),
          {.id = 1, .step = step});
-    send_written(MessageType::kStepEnd, header, [&](WireWriter& writer) {
-      writer.put(0.5f);
-      writer.put(std::uint32_t{2});
-      for (const std::uint32_t piece : pieces_) {
-        writer.put(piece);
-        writer.put(std::uint8_t{1});
-        writer.put(std::uint32_t(piece == 0 ? 0 : ids.size()));
-        if (piece == 1) writer.put_all(ids);
-      }
-    });
+    end_.entries[1].next_rows.assign(ids.begin(), ids.end());
+    send_written(MessageType::kStepEnd, header, end_);
   }
 
   const std::shared_ptr<Sink> sink_ = std::make_shared<Sink>();
@@ -111,7 +97,8 @@ class ServerAllocations : public ::testing::TestWithParam<bool> {
   std::vector<std::byte> gradient_, written_;
   const std::array<std::int32_t, 5> ids_ = {1, 7, 8, 30, 49};
   const std::array<std::uint32_t, 2> pieces_ = {0, 1};
-  const std::array<float, 2> rates_ = {0.1f, 0.1f};
+  const StepBegin begin_{.clipped = GetParam(), .examples = 20, .learning_rates = {0.1f, 0.1f}};
+  StepEnd end_{.clip_scale = 0.5f, .entries = {{0, true, {}}, {1, true, {}}}};
 };
 
 TEST_P(ServerAllocations, AStepMakesNone) {

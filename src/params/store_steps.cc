@@ -30,6 +30,8 @@ ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clippe
       used_(core_.variables().size(), false),
       contributed_(core_.variables().size(), false),
       sender_(state),
+      begin_{.clipped = clipped, .examples = 0, .learning_rates = {}},
+      ends_(state.connections.size()),
       handle_(state) {
   for (const PlanBinding::Use& use : uses_) check(use);
   sender_.make_spaces(uses_);
@@ -95,13 +97,11 @@ void ServerSteps::send_step_begin(const StepScalars& scalars) {
   PACELINE_CHECK(scalars.learning_rates.size() == core_.variables().size());
   step_ = std::uint64_t(core_.steps_sent++);
   std::fill(contributed_.begin(), contributed_.end(), false);
+  begin_.examples = scalars.examples;
+  begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
   for (const auto& ps : state_.connections) {
     ControlBuffers::Buffer& buffer = ps->control().take();
-    WireWriter writer(buffer.bytes);
-    writer.put(std::uint8_t(clipped_));
-    writer.put(scalars.examples);
-    writer.put(std::uint32_t(scalars.learning_rates.size()));
-    writer.put_all(scalars.learning_rates);
+    encode(begin_, buffer.bytes);
     ps->send_control(MessageType::kStepBegin, {.step = step_}, buffer);
   }
 }
@@ -269,22 +269,23 @@ bool ServerSteps::on_their_way(const RowSet& rows) const {
 
 void ServerSteps::send_step_end(PsConnection& ps, float clip_scale,
                                 std::span<const RowSet> next_rows) {
-  ControlBuffers::Buffer& buffer = ps.control().take();
-  WireWriter writer(buffer.bytes);
-  writer.put(clipped_ ? clip_scale : 1.0f);
-  std::uint32_t count = 0;
-  for_pieces_on(ps, [&](const Piece&) { ++count; });
-  writer.put(count);
+  StepEnd& end = ends_[std::size_t(ps.ps())];
+  end.clip_scale = clipped_ ? clip_scale : 1.0f;
+  std::size_t count = 0;
   for_pieces_on(ps, [&](const Piece& piece) {
-    const std::span<const std::int32_t> ids =
-        reads_in_place(piece.variable) ? std::span<const std::int32_t>()
-                                       : rows_in(piece, ids_of(next_rows, piece.variable));
-    writer.put(piece.id);
-    writer.put(std::uint8_t(contributed_[std::size_t(piece.variable)]));
-    writer.put(std::uint32_t(ids.size()));
-    writer.put_all(ids);
-    core_.expect(piece, ids.size() * core_.row_bytes(piece.variable));
+    if (count == end.entries.size()) end.entries.emplace_back();
+    StepEnd::Entry& entry = end.entries[count++];
+    entry.piece = piece.id;
+    entry.contributed = contributed_[std::size_t(piece.variable)];
+    entry.next_rows.clear();
+    if (!reads_in_place(piece.variable)) {
+      const auto ids = rows_in(piece, ids_of(next_rows, piece.variable));
+      entry.next_rows.assign(ids.begin(), ids.end());
+    }
+    core_.expect(piece, entry.next_rows.size() * core_.row_bytes(piece.variable));
   });
+  ControlBuffers::Buffer& buffer = ps.control().take();
+  encode(end, buffer.bytes);
   ps.send_control(MessageType::kStepEnd, {.step = step_}, buffer);
 }
 

@@ -63,6 +63,9 @@ class ServerSteps : public StoreSteps {
   const bool clipped_;
   std::vector<bool> used_, contributed_;  // by variable
   ContributionSender sender_;
+  // Kept from step to step for their memory.
+  StepBegin begin_;
+  std::vector<StepEnd> ends_;  // by ps
   /// What the last end_step asked for, of every sparse variable; and when that was.
   struct NextRows {
     VariableId variable;

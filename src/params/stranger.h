@@ -101,23 +101,14 @@ inline Declare good_declaration() {
 
 inline std::vector<std::byte> step_begin(bool clipped = false) {
   std::vector<std::byte> bytes;
-  WireWriter writer(bytes);
-  writer.put(std::uint8_t(clipped));
-  writer.put(std::int64_t{1});
-  writer.put(std::uint32_t{2});
-  writer.put(1.0f);
-  writer.put(1.0f);
+  encode(StepBegin{.clipped = clipped, .examples = 1, .learning_rates = {1, 1}}, bytes);
   return bytes;
 }
 
 inline std::vector<std::byte> step_end(std::uint32_t piece, bool contributed) {
   std::vector<std::byte> bytes;
-  WireWriter writer(bytes);
-  writer.put(1.0f);
-  writer.put(std::uint32_t{1});
-  writer.put(piece);
-  writer.put(std::uint8_t(contributed));
-  writer.put(std::uint32_t{0});
+  encode(StepEnd{.entries = {{.piece = piece, .contributed = contributed, .next_rows = {}}}},
+         bytes);
   return bytes;
 }
 

@@ -4,31 +4,20 @@
 #include <cstring>
 
 #include "params/message.h"
-#include "params/wire.h"
+#include "params/wire_fields.h"
 
 namespace paceline {
 namespace {
 
 constexpr std::size_t kMostRank = 8;
 
-template <typename T>
-void put_numbers(WireWriter& writer, const std::map<std::string, T>& numbers) {
-  writer.put(std::uint32_t(numbers.size()));
-  for (const auto& [name, number] : numbers) {
-    writer.put_text(name);
-    writer.put(number);
-  }
-}
-
-template <typename T>
-std::map<std::string, T> get_numbers(WireReader& reader) {
-  std::map<std::string, T> numbers;
-  const std::size_t count = reader.get_count(sizeof(std::uint16_t) + sizeof(T));
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::string name = reader.get_text();
-    numbers[name] = reader.get<T>();
-  }
-  return numbers;
+void put_tensor(WireWriter& writer, const NamedTensor& named) {
+  const Tensor& tensor = named.tensor;
+  writer.put_text(named.name);
+  writer.put(std::uint8_t(tensor.dtype()));
+  writer.put(std::uint8_t(tensor.shape().rank()));
+  writer.put_all(tensor.shape().dims());
+  writer.put_all(std::span(static_cast<const std::byte*>(tensor.raw()), tensor.bytes()));
 }
 
 NamedTensor get_tensor(WireReader& reader) {
@@ -52,21 +41,17 @@ NamedTensor get_tensor(WireReader& reader) {
 
 }  // namespace
 
+// Without its tensors, which are laid out as their shapes say.
+void fields(auto& wire, Of<TaskState> auto& state) {
+  wire(state.worker, state.step, state.position.numbers, state.position.sums);
+}
+
 std::vector<std::byte> encode(const TaskState& state) {
   std::vector<std::byte> bytes;
   WireWriter writer(bytes);
-  writer.put(std::int32_t(state.worker));
-  writer.put(state.step);
-  put_numbers(writer, state.position.numbers);
-  put_numbers(writer, state.position.sums);
+  FieldWriter{writer}(state);
   writer.put(std::uint32_t(state.local.size()));
-  for (const auto& [name, tensor] : state.local) {
-    writer.put_text(name);
-    writer.put(std::uint8_t(tensor.dtype()));
-    writer.put(std::uint8_t(tensor.shape().rank()));
-    writer.put_all(tensor.shape().dims());
-    writer.put_all(std::span(static_cast<const std::byte*>(tensor.raw()), tensor.bytes()));
-  }
+  for (const NamedTensor& tensor : state.local) put_tensor(writer, tensor);
   if (bytes.size() > kMaxControlBytes && !state.local.empty()) {
     return encode(TaskState{state.worker, state.step, state.position, {}});
   }
@@ -76,11 +61,8 @@ std::vector<std::byte> encode(const TaskState& state) {
 TaskState decode_task_state(std::span<const std::byte> payload) {
   WireReader reader(payload, "task_state");
   TaskState state;
-  state.worker = reader.get<std::int32_t>();
-  state.step = reader.get<std::int64_t>();
+  FieldReader{reader}(state);
   if (state.step < 0) reader.fail("a step below 0");
-  state.position.numbers = get_numbers<std::int64_t>(reader);
-  state.position.sums = get_numbers<double>(reader);
   constexpr std::size_t kLeastTensor = 4;
   const std::size_t count = reader.get_count(kLeastTensor);
   for (std::size_t i = 0; i < count; ++i) state.local.push_back(get_tensor(reader));

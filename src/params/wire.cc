@@ -7,10 +7,10 @@
 namespace paceline {
 
 void WireWriter::put_text(std::string_view text) {
-  if (text.size() > 0xffff) {
+  if (text.size() > kMostTextBytes) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[wire] a text of {} bytes is longer than 65535: {}…", text.size(),
-                            text.substr(0, 60)));
+                fmt::format("[wire] a text of {} bytes is longer than {}: {}…", text.size(),
+                            kMostTextBytes, text.substr(0, 60)));
   }
   put(std::uint16_t(text.size()));
   put_bytes(std::as_bytes(std::span(text)));

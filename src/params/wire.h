@@ -15,6 +15,9 @@ namespace paceline {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
+/// No text is longer.
+constexpr std::size_t kMostTextBytes = 0xffff;
+
 /// Appends to a caller's buffer, which keeps its capacity when it is used again.
 class WireWriter {
  public:
