@@ -95,17 +95,18 @@ TEST_P(ConformanceOfWaits, NoThreadWakesWhileOthersSpin) {
     helper_id = ::gettid();
     for (; !stop; std::this_thread::yield()) listener.link().help();
   });
+  const auto payload = pattern(4 << 20, 1);  // more than any link takes at once
   const auto exchange = [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) {
-      connection->send({}, {});
+      connection->send({}, payload);
       for (; receiver.count() <= i; std::this_thread::yield()) link->help();
     }
   };
   exchange(0, 10);  // whoever is about to fall asleep does so
   others.insert(helper_id);
   const std::int64_t before = sleeps_of_threads_but(others);
-  exchange(10, 210);
-  EXPECT_LT(sleeps_of_threads_but(others) - before, 50);
+  exchange(10, 60);
+  EXPECT_LT(sleeps_of_threads_but(others) - before, 25);
   stop = true;
   helper.join();
 }

@@ -1,8 +1,10 @@
 #include "net/tcp/tcp_connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <utility>
 
 #include "base/check.h"
 #include "net/tcp/frame_writer.h"
@@ -51,17 +53,19 @@ void TcpConnection::on_readable() {
 }
 
 bool TcpConnection::help() {
-  std::unique_lock reading(reading_mutex_, std::try_to_lock);
-  return reading.owns_lock() && read_turn();
+  bool done = false;
+  {
+    std::unique_lock reading(reading_mutex_, std::try_to_lock);
+    done = reading.owns_lock() && read_turn();
+  }
+  return (waiting_ && has_room() && write_turn()) || done;
 }
 
 void TcpConnection::set_spinning(bool spinning) {
   std::lock_guard reading(reading_mutex_);
-  if (spinning) {
-    pause();
-  } else {
-    wait_readable();
-  }
+  if (spinning) return pause();
+  wait_readable();
+  if (waiting_) ask_poller_to_write();
 }
 
 /// With the reading mutex.
@@ -75,7 +79,7 @@ void TcpConnection::wait_readable() {
 /// With the reading mutex. A pending wait for writing keeps the poller's threads listening.
 void TcpConnection::pause() {
   std::lock_guard lock(socket_mutex_);
-  if (!data_ || write_waits_) return;
+  if (!data_ || writable_asked_) return;
   data_->pause();
   read_waits_ = false;
 }
@@ -150,13 +154,25 @@ void TcpConnection::send(const FrameHeader& header, std::span<const std::byte> p
 void TcpConnection::on_writable() {
   {
     std::lock_guard lock(socket_mutex_);
-    write_waits_ = false;
+    writable_asked_ = false;
   }
-  {
-    std::unique_lock lock(queue_mutex_);
-    flush(lock, kFlushBytes);
-  }
+  write_turn();
   if (connections_->spinning()) set_spinning(true);
+}
+
+/// Goes on with what found no room, unless another thread does.
+bool TcpConnection::write_turn() {
+  std::unique_lock lock(queue_mutex_);
+  if (!waiting_.exchange(false)) return false;
+  flush(lock, kFlushBytes);
+  return true;
+}
+
+/// Room that is worth a call, as the system sees it: more than a few bytes.
+bool TcpConnection::has_room() {
+  std::lock_guard lock(writing_mutex_);
+  pollfd room{data_ ? data_->fd() : -1, POLLOUT, 0};
+  return ::poll(&room, 1, 0) > 0;
 }
 
 /// The caller has set flushing_, and is the only one here. Returns with or without the lock.
@@ -204,9 +220,13 @@ void TcpConnection::take_sent(std::size_t bytes, std::unique_lock<std::mutex>& l
 }
 
 void TcpConnection::wait_writable() {
+  waiting_ = true;
+  if (!connections_->spinning()) ask_poller_to_write();
+}
+
+void TcpConnection::ask_poller_to_write() {
   std::lock_guard lock(socket_mutex_);
-  if (!data_) return;
-  write_waits_ = true;
+  if (!data_ || std::exchange(writable_asked_, true)) return;
   data_->wait_writable(shared_from_this());
 }
 

@@ -19,7 +19,8 @@ namespace paceline {
 
 /// Whoever holds the reading mutex is the only one that calls the receiver: a thread of the poller,
 /// or one inside Link::help. Whoever finds the queue at rest sends from it, on the calling thread;
-/// what the socket does not take at once is left to the poller. Everything that ends a connection
+/// what the socket does not take at once is left to the poller or, while somebody spins, to help.
+/// Everything that ends a connection
 /// notes the cause and shuts the socket down; the reader sees that and makes the last call.
 class TcpConnection final : public Connection,
                             public Watcher,
@@ -41,9 +42,9 @@ class TcpConnection final : public Connection,
   void refuse();
   /// Only the system knows, and is asked in `help`.
   bool has_come() const { return true; }
-  /// Reads what has come, unless another thread is doing so.
+  /// Reads what has come, unless another thread is doing so, and sends what there is room for.
   bool help();
-  /// Somebody reads again and again, so the poller's threads need not; or does so no more.
+  /// Somebody helps again and again, so the poller's threads need not; or does so no more.
   void set_spinning(bool spinning);
   /// Sends and hears heartbeats: Silence::kTicksOfDeath times per dead_after.
   void tick();
@@ -61,9 +62,12 @@ class TcpConnection final : public Connection,
   void finish();
 
   void flush(std::unique_lock<std::mutex>& lock, std::size_t most_bytes);
+  bool write_turn();
+  bool has_room();
   std::ptrdiff_t write(class FrameBatch& batch);
   void take_sent(std::size_t bytes, std::unique_lock<std::mutex>& lock);
   void wait_writable();
+  void ask_poller_to_write();
   void shut_writing();
   void fail(const Error& error);
 
@@ -86,13 +90,14 @@ class TcpConnection final : public Connection,
 
   mutable std::mutex socket_mutex_;
   std::optional<Watch> data_;  // empty when finished
-  bool write_waits_ = false;
+  bool writable_asked_ = false;
   Heartbeat heartbeat_;
 
   mutable std::mutex queue_mutex_;
   Ring<QueuedFrame> queue_;
-  std::size_t front_done_ = 0;  // bytes of the first frame that were sent
-  bool flushing_ = false;       // a thread sends, or a wait for writing is pending
+  std::size_t front_done_ = 0;        // bytes of the first frame that were sent
+  bool flushing_ = false;             // a thread sends, or somebody shall
+  std::atomic<bool> waiting_{false};  // somebody shall go on when there is room
   bool closing_ = false;
   bool ended_ = false;
 };
