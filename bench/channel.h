@@ -30,8 +30,10 @@ struct ChannelOptions {
 class Channel {
  public:
   virtual ~Channel() = default;
-  /// Sends the message; returns when the far end has all of it or, with echo, when all came back.
-  virtual void exchange() = 0;
+  /// Sends the message so often; returns when the far end has all of it or, with echo, when all
+  /// came back. With echo a piece is sent again when it has come back, by the thread that has it.
+  virtual void exchange(std::uint32_t times) = 0;
+  void exchange() { exchange(1); }
   /// The far end takes no core until `resume`: a channel beside it is measured.
   virtual void pause() {}
   virtual void resume() {}

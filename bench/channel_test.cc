@@ -13,7 +13,7 @@ void exchange_some(const std::function<std::unique_ptr<Channel>(const ChannelOpt
     for (const bool echo : {true, false}) {
       for (const Message message : {Message{1, 8}, Message{7, 5000}}) {
         const auto channel = make({message, waiting, echo});
-        for (int i = 0; i < 3; ++i) channel->exchange();
+        for (const std::uint32_t times : {1u, 3u, 2u}) channel->exchange(times);
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <exception>
 
+#include "bench/pinned.h"
 #include "paceline/error.h"
 
 namespace paceline::bench {
@@ -15,6 +16,7 @@ FarEnd::FarEnd(const std::function<void()>& serve) : pid_(::fork()) {
   if (pid_ < 0) throw Error(ErrorCode::kUnavailable, "[bench] no process for a far end");
   if (pid_ > 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  Pinned::leave();
   try {
     serve();
   } catch (const std::exception&) {

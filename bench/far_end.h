@@ -8,7 +8,8 @@
 namespace paceline::bench {
 
 /// A copy of this process, from this moment on, that runs a function and ends when this object
-/// does, or with its parent. To be made before any thread that the function could need.
+/// does, or with its parent. To be made before any thread that the function could need. Not on the
+/// core of a Pinned parent.
 class FarEnd {
  public:
   explicit FarEnd(const std::function<void()>& serve);

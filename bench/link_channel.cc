@@ -17,9 +17,11 @@ namespace {
 
 constexpr std::chrono::seconds kMeetingTimeout{10};
 
-/// Counts pieces; sends each back when told to.
+/// Sends so many pieces back as it is told to, and counts the others.
 class PieceCounter : public Receiver {
  public:
+  static constexpr std::uint32_t kAll = ~std::uint32_t{0};
+
   PieceCounter(const ChannelOptions& options, SharedWord& pieces)
       : waiting_(options.waiting), room_(options.message.piece_bytes), pieces_(pieces) {}
 
@@ -27,17 +29,24 @@ class PieceCounter : public Receiver {
     return room_.span().first(header.payload_bytes);
   }
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
-    if (reply_) reply_->send(header, payload);
-    pieces_.set(pieces_.get() + 1, waiting_);
+    const std::uint32_t replies = replies_.load(std::memory_order_relaxed);
+    if (replies == 0) return pieces_.set(pieces_.get() + 1, waiting_);
+    if (replies != kAll) replies_.store(replies - 1, std::memory_order_relaxed);
+    connection_->send(header, payload);
   }
-  void on_closed(const Error&) override { reply_.reset(); }
-  void reply_to(std::shared_ptr<Connection> connection) { reply_ = std::move(connection); }
+  void on_closed(const Error&) override { connection_.reset(); }
+  /// Before the pieces are sent.
+  void reply(const std::shared_ptr<Connection>& connection, std::uint32_t times) {
+    connection_ = connection;
+    replies_.store(times, std::memory_order_relaxed);
+  }
 
  private:
   const Waiting waiting_;
   Buffer room_;
   SharedWord& pieces_;
-  std::shared_ptr<Connection> reply_;
+  std::shared_ptr<Connection> connection_;
+  std::atomic<std::uint32_t> replies_{0};
 };
 
 /// What both ends see.
@@ -53,9 +62,9 @@ class LinkFarEnd {
              Meeting& meeting)
       : options_(options), counter_(options, meeting.pieces), link_(make_link(kind, link)) {
     const std::string address = link_->listen(kind == "inproc" ? "far:0" : "127.0.0.1:0",
-                                              [&](std::shared_ptr<Connection> connection) {
+                                              [&](const std::shared_ptr<Connection>& connection) {
                                                 if (options_.echo) {
-                                                  counter_.reply_to(std::move(connection));
+                                                  counter_.reply(connection, PieceCounter::kAll);
                                                 }
                                                 return &counter_;
                                               });
@@ -89,10 +98,13 @@ class LinkChannel : public Channel {
     if (options.waiting == Waiting::kSpinning) link_->set_spinning(true);
   }
 
-  void exchange() override {
+  using Channel::exchange;
+  void exchange(std::uint32_t times) override {
     const auto pieces = std::uint32_t(options_.message.pieces);
-    const std::uint32_t wanted = counted_.get() + pieces;
-    for (std::uint32_t i = 0; i < pieces; ++i) connection_->send({}, payload_.span());
+    const std::uint32_t sent = options_.echo ? pieces : pieces * times;
+    const std::uint32_t wanted = counted_.get() + sent;
+    if (options_.echo) near_.reply(connection_, pieces * (times - 1));
+    for (std::uint32_t i = 0; i < sent; ++i) connection_->send({}, payload_.span());
     const auto come = [&] { return std::int32_t(wanted - counted_.get()) <= 0; };
     if (options_.waiting == Waiting::kSpinning) {
       return spin_until([&] { return come() || (link_->help(), come()); });

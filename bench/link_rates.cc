@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/pinned.h"
 #include "bench/timing.h"
 #include "net/link.h"
 #include "paceline/error.h"
@@ -18,6 +19,7 @@ constexpr Message kLarge{18, 4'194'304};
 constexpr Size kOneWay[] = {{"75 MB", kLarge}, {"100 × 10 KB", {100, 10'000}}};
 constexpr double kMicro = 1e6, kGigabyte = 1e9;
 constexpr double kLeastLinkSeconds = 0.02;
+constexpr std::uint32_t kExchanges = 16;  // of a piece there and back, in one call
 
 const char* name_of(Waiting waiting) {
   return waiting == Waiting::kSpinning ? "spinning" : "sleeping";
@@ -39,6 +41,7 @@ std::string bare_name(const std::string& kind) {
 // µs of an exchange, or GB/s one way.
 std::vector<double> values_of(const ChannelOptions& options, const std::vector<double>& seconds) {
   std::vector<double> values;
+  values.reserve(seconds.size());
   for (const double time : seconds) {
     values.push_back(options.echo ? time * kMicro
                                   : double(options.message.bytes()) / time / kGigabyte);
@@ -47,15 +50,16 @@ std::vector<double> values_of(const ChannelOptions& options, const std::vector<d
 }
 
 // The far end of the one that is not measured takes no core.
-PairedTimes time_channels_in_turn(int repeats, Channel& first, Channel& second) {
+PairedTimes time_channels_in_turn(int repeats, std::uint32_t exchanges, Channel& first,
+                                  Channel& second) {
   PairedTimes times;
   first.pause();
   second.pause();
-  const auto time_one = [](Channel& channel) {
+  const auto time_one = [&](Channel& channel) {
     channel.resume();
-    const double seconds = time_calls(1, kLeastLinkSeconds, [&] { channel.exchange(); }).front();
+    const auto seconds = time_calls(1, kLeastLinkSeconds, [&] { channel.exchange(exchanges); });
     channel.pause();
-    return seconds;
+    return seconds.front() / exchanges;
   };
   for (int i = 0; i < repeats; ++i) {
     times.first.push_back(time_one(first));
@@ -70,9 +74,11 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
       fmt::format("{}, {} {}, {}", kind, size, options.echo ? "there and back" : "one way",
                   name_of(options.waiting));
   recorder.progress(name);
+  const Pinned near(kind == "inproc" ? Pinned::kNowhere : 0);  // whose ends are threads
   const auto link = make_link_channel(kind, options);
   const auto bare = make_bare_channel(kind, options);
-  const PairedTimes times = time_channels_in_turn(recorder.repeats(), *link, *bare);
+  const PairedTimes times =
+      time_channels_in_turn(recorder.repeats(), options.echo ? kExchanges : 1, *link, *bare);
   recorder.add(figure_beside(name, options.echo ? "us" : "GB/s", values_of(options, times.first),
                              bare_name(kind), values_of(options, times.second)));
 }

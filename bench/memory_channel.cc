@@ -57,8 +57,9 @@ class MemoryChannel : public Channel {
         answer_(options.message.piece_bytes),
         far_end_([this] { serve(); }) {}
 
-  void exchange() override {
-    for (std::size_t i = 0; i < options_.message.pieces; ++i) {
+  using Channel::exchange;
+  void exchange(std::uint32_t times) override {
+    for (std::size_t i = 0; i < times * options_.message.pieces; ++i) {
       there_.push(payload_);
       if (options_.echo) back_.pop(answer_);
     }

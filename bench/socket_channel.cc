@@ -49,9 +49,11 @@ class SocketChannel : public Channel {
         payload_(options.request_bytes > 0 ? options.request_bytes : options.message.piece_bytes),
         far_end_([this] { serve(); }) {}
 
-  void exchange() override {
-    const std::uint32_t wanted = received_->get() + std::uint32_t(options_.message.pieces);
-    for (std::size_t i = 0; i < options_.message.pieces; ++i) {
+  using Channel::exchange;
+  void exchange(std::uint32_t times) override {
+    const auto pieces = times * std::uint32_t(options_.message.pieces);
+    const std::uint32_t wanted = received_->get() + pieces;
+    for (std::uint32_t i = 0; i < pieces; ++i) {
       if (!send_all(pair_.near.get(), payload_)) fail();
       // What comes back is read meanwhile, or both ends could wait for room.
       if (options_.echo && !receive_all(pair_.near.get(), answer_)) fail();

@@ -1,0 +1,28 @@
+// Threads on cores of their own.
+#pragma once
+
+#include <sched.h>
+
+namespace paceline::bench {
+
+/// While it lives the calling thread, and those that it starts, stay on one core: two ends that the
+/// system moves together and apart take now this long, now that. Does nothing on a machine with one
+/// core, or where the system refuses.
+class Pinned {
+ public:
+  static constexpr int kNowhere = -1;
+
+  /// To which of the cores that it may use, counted from 0.
+  explicit Pinned(int core);
+  ~Pinned();
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  /// The calling process leaves the core that its parent was pinned to.
+  static void leave();
+
+ private:
+  cpu_set_t before_;
+};
+
+}  // namespace paceline::bench

@@ -1,0 +1,40 @@
+#include "bench/pinned.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/far_end.h"
+#include "bench/shared_word.h"
+
+namespace paceline::bench {
+namespace {
+
+cpu_set_t own_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  ::sched_getaffinity(0, sizeof cores, &cores);
+  return cores;
+}
+
+TEST(Pinned, BothEndsHaveCoresOfTheirOwnAndItEnds) {
+  const cpu_set_t before = own_cores();
+  const SharedObject<cpu_set_t> far;
+  const SharedObject<SharedWord> known;
+  {
+    const Pinned near(0);
+    const FarEnd end([&] {
+      *far = own_cores();
+      known->set(1, Waiting::kSleeping);
+    });
+    known->wait(Waiting::kSleeping, [](std::uint32_t value) { return value == 1; });
+    cpu_set_t both;
+    const cpu_set_t here = own_cores();
+    CPU_AND(&both, &*far, &here);
+    EXPECT_EQ(CPU_COUNT(&here), 1);
+    EXPECT_EQ(CPU_COUNT(&both), CPU_COUNT(&before) > 1 ? 0 : 1);
+  }
+  const cpu_set_t after = own_cores();
+  EXPECT_TRUE(CPU_EQUAL(&before, &after));
+}
+
+}  // namespace
+}  // namespace paceline::bench
