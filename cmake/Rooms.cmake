@@ -125,16 +125,20 @@ function(add_process_tests)
   target_include_directories(phase_task PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(phase_task PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(phase_task PRIVATE paceline fmt::fmt)
+  # And what is preloaded into one.
+  add_library(hold_saves SHARED ${PROJECT_SOURCE_DIR}/tests/programs/hold_saves.cc)
+  target_compile_options(hold_saves PRIVATE ${PACELINE_WARNINGS})
   add_executable(process_tests ${support})
   target_include_directories(process_tests PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(process_tests PRIVATE ${PACELINE_WARNINGS})
   target_compile_definitions(process_tests PRIVATE PACELINE_COMMAND="$<TARGET_FILE:paceline_command>"
                                                    PACELINE_PHASE_TASK="$<TARGET_FILE:phase_task>"
+                                                   PACELINE_HOLD_SAVES="$<TARGET_FILE:hold_saves>"
                                                    PACELINE_SOURCE="${PROJECT_SOURCE_DIR}"
                                                    PACELINE_BUILD="${PROJECT_BINARY_DIR}")
   target_link_libraries(process_tests PRIVATE paceline_models paceline_train
                                               nlohmann_json::nlohmann_json GTest::gmock
                                               GTest::gtest_main)
-  add_dependencies(process_tests paceline_command phase_task)
+  add_dependencies(process_tests paceline_command phase_task hold_saves)
   gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()

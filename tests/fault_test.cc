@@ -1,4 +1,5 @@
-// A peer that is killed, stopped or cut off is noticed in every phase of a job, and named.
+// A peer that is killed, stopped or cut off is noticed in every phase of a job, and named; what was
+// saved stays whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +9,9 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <regex>
 
+#include "tests/held_saves.h"
 #include "tests/namespaces.h"
 #include "tests/process.h"
 
@@ -23,10 +26,10 @@ using Words = std::vector<std::string>;
 struct Phase {
   std::string name;
   Words worker;         // the program, without its task
-  Words flags;          // of every task
   bool second_ps;       // in the spec, and never started
   std::string reached;  // what a worker says
   bool go_on;           // the others train on without a lost worker
+  bool saves = false;   // a save is then held open: by the ps, or by the chief if that is struck
 };
 
 const Words kMlp = paceline_words(
@@ -35,17 +38,18 @@ const Words kMlp = paceline_words(
 Words phase_task(const std::string& phase) { return {PACELINE_PHASE_TASK, phase}; }
 
 const Phase kPhases[] = {
-    {"joining", kMlp, {}, true, "waiting for ps:1", false},
-    {"initialising", phase_task("initialising"), {}, false, "in phase initialising", false},
-    {"training", kMlp, {}, false, "Step: ", true},
-    {"leaving", phase_task("leaving"), {}, false, "in phase leaving", false},
+    {"joining", kMlp, true, "waiting for ps:1", false},
+    {"initialising", phase_task("initialising"), false, "in phase initialising", false},
+    {"training", kMlp, false, "Step: ", true},
+    {"saving", kMlp, false, "Step: ", true, true},
+    {"leaving", phase_task("leaving"), false, "in phase leaving", false},
 };
 
 enum class Fault { kKilled, kStopped, kCut };
 struct Case {
   const Phase* phase;
   Fault fault;
-  std::string victim;
+  std::string victim;  // "ps", "worker" (worker:1) or "chief"
 };
 
 std::string text_of(const Case& fault) {
@@ -67,77 +71,129 @@ class FaultTest : public ::testing::TestWithParam<Case> {
     }
     const std::string ps = address("ps"),
                       second = test.phase->second_ps ? "," + address("ps:1") : "";
-    spec_ = fmt::format("ps={}{};worker={},{}", ps, second, address("worker:0"), address("worker"));
-    Words server = kMlp;
-    server.insert(server.end(), {"--cluster", spec_, "--task", "ps:0"});
-    ps_ = start("ps", server);
-    chief_ = start("worker:0", worker("worker:0"));
-    other_ = start("worker", worker("worker:1"));
+    spec_ = fmt::format("ps={}{};worker={},{}", ps, second, address("chief"), address("worker"));
+    ps_ = start("ps", kMlp, "ps:0");
+    chief_ = start("chief", test.phase->worker, "worker:0");
+    other_ = start("worker", test.phase->worker, "worker:1");
     for (auto* task : {chief_.get(), other_.get()}) {
       ASSERT_TRUE(task->wait_for(test.phase->reached, seconds(60))) << task->output();
     }
     ASSERT_TRUE(ps_->wait_for("worker:1 joined", seconds(60))) << ps_->output();
+    if (test.phase->saves) hold_a_save();
   }
 
-  Words worker(const std::string& task) const {
-    Words words = GetParam().phase->worker;
-    words.insert(words.end(), {"--cluster", spec_, "--task", task});
-    return words;
+  std::string holder() const { return GetParam().victim == "chief" ? "chief" : "ps"; }
+  Process& task(const std::string& name) const {
+    return *(name == "ps" ? ps_ : name == "chief" ? chief_ : other_);
+  }
+  // One was announced, and the next one is under way.
+  void hold_a_save() {
+    ASSERT_TRUE(chief_->wait_for("Saving model to ", seconds(60))) << chief_->output();
+    held_.hold();
+    ASSERT_TRUE(task(holder()).wait_for(HeldSaves::kSaid, seconds(60))) << task(holder()).output();
   }
   bool cut_off(const std::string& task) const { return hosts_ && task == GetParam().victim; }
   std::string address(const std::string& task) {
     if (!hosts_) return free_address();
     return fmt::format("10.231.78.{}:{}", cut_off(task) ? 2 : 1, ++port_);
   }
-  std::unique_ptr<Process> start(const std::string& task, const Words& words) const {
+  std::unique_ptr<Process> start(const std::string& name, Words words, const std::string& task) {
+    words.insert(words.end(), {"--cluster", spec_, "--task", task});
+    if (GetParam().phase->saves) {
+      words.insert(words.end(), {"--out", folder_.path("out"), "--save-every", "5"});
+      if (name == holder()) words = held_.of(words);
+    }
     if (!hosts_) return std::make_unique<Process>(words);
-    return std::make_unique<Process>(cut_off(task) ? hosts_->in_b(words) : hosts_->in_a(words));
+    return std::make_unique<Process>(cut_off(name) ? hosts_->in_b(words) : hosts_->in_a(words));
   }
 
-  void strike(Process& victim) const {
+  void strike() {
+    begun_ = std::chrono::steady_clock::now();
     switch (GetParam().fault) {
       case Fault::kKilled:
-        return victim.signal(SIGKILL);
+        return task(GetParam().victim).signal(SIGKILL);
       case Fault::kStopped:
-        return victim.signal(SIGSTOP);
+        return task(GetParam().victim).signal(SIGSTOP);
       case Fault::kCut:
         return hosts_->cut();
     }
   }
+  void say_when(const char* who) const {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begun_;
+    fmt::print("{}: {} noticed after {:.1f} s\n", text_of(GetParam()), who, spent.count());
+  }
+  void expect_ends_without_its_ps(Process& worker) const {
+    EXPECT_EQ(worker.wait_exit(kNoticed), 1) << worker.output();
+    say_when("a worker");
+    EXPECT_THAT(worker.output(), HasSubstr("lost ps:0 at "));
+    EXPECT_THAT(worker.output(), HasSubstr("last message "));
+  }
+  void strike_ps() {
+    strike();
+    for (auto* worker : {chief_.get(), other_.get()}) expect_ends_without_its_ps(*worker);
+    if (!GetParam().phase->saves) return;
+    EXPECT_THAT(chief_->output(), HasSubstr("; the newest is " + announced()));
+    held_.let_go();
+  }
+  void strike_worker() {
+    const bool chief = GetParam().victim == "chief";
+    strike();
+    EXPECT_TRUE(ps_->wait_for(chief ? "lost worker:0" : "lost worker:1", kNoticed))
+        << ps_->output();
+    say_when("the ps");
+    held_.let_go();
+    Process& survivor = chief ? *other_ : *chief_;
+    if (GetParam().phase->go_on) {
+      EXPECT_TRUE(survivor.wait_for_more("Step: ", kNoticed)) << survivor.output();
+    }
+    if (GetParam().phase->saves && !chief) {
+      EXPECT_TRUE(chief_->wait_for_more("Saving model to ", kNoticed)) << chief_->output();
+    }
+    if (GetParam().fault == Fault::kCut) expect_ends_without_its_ps(task(GetParam().victim));
+  }
 
+  /// The last checkpoint that the chief has announced.
+  std::string announced() const {
+    const std::string& output = chief_->output();
+    const std::regex pattern("Saving model to (\\S*/step-\\d+) ");
+    std::string last;
+    for (std::sregex_iterator found(output.begin(), output.end(), pattern), none; found != none;
+         ++found) {
+      last = (*found)[1];
+    }
+    return last;
+  }
+  static int step_of(const std::string& checkpoint) {
+    return std::stoi(checkpoint.substr(checkpoint.rfind('-') + 1));
+  }
+  /// Training goes on from it, or from a newer one of which nobody could hear.
+  void expect_whole_checkpoint() {
+    const std::string last = announced();
+    for (auto* one : {&ps_, &chief_, &other_}) one->reset();
+    Words words = kMlp;
+    words.insert(words.end(), {"--ps", "1", "--workers", "1", "--steps", "1", "--out",
+                               folder_.path("out"), "--resume"});
+    Process resumed(words);
+    EXPECT_EQ(resumed.wait_exit(seconds(60)), 0) << resumed.output();
+    std::smatch from;
+    ASSERT_TRUE(
+        std::regex_search(resumed.output(), from, std::regex("Goes on from step (\\d+)")))
+        << resumed.output();
+    EXPECT_GE(std::stoi(from[1]), step_of(last));
+  }
+
+  const TemporaryFolder folder_;
+  HeldSaves held_{folder_.path("pipe"), holder() == "ps" ? "/shard-" : "/index.json"};
   std::optional<Namespaces> hosts_;
   int port_ = 2222;
   std::string spec_;
   std::unique_ptr<Process> ps_, chief_, other_;
+  std::chrono::steady_clock::time_point begun_;
 };
 
 TEST_P(FaultTest, IsNoticed) {
-  const Case& test = GetParam();
-  const auto begun = std::chrono::steady_clock::now();
-  const auto say_when = [&](const char* who) {
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begun;
-    fmt::print("{}: {} noticed after {:.1f} s\n", text_of(test), who, spent.count());
-  };
-  if (test.victim == "ps") {
-    strike(*ps_);
-    for (auto* worker : {chief_.get(), other_.get()}) {
-      EXPECT_EQ(worker->wait_exit(kNoticed), 1) << worker->output();
-      say_when("a worker");
-      EXPECT_THAT(worker->output(), HasSubstr("lost ps:0 at "));
-      EXPECT_THAT(worker->output(), HasSubstr("last message "));
-    }
-    return;
-  }
-  strike(*other_);
-  EXPECT_TRUE(ps_->wait_for("lost worker:1", kNoticed)) << ps_->output();
-  say_when("the ps");
-  if (test.phase->go_on) {
-    EXPECT_TRUE(chief_->wait_for_more("Step: ", kNoticed)) << chief_->output();
-  }
-  if (test.fault == Fault::kCut) {
-    EXPECT_EQ(other_->wait_exit(kNoticed), 1) << other_->output();
-    EXPECT_THAT(other_->output(), HasSubstr("lost ps:0 at "));
-  }
+  GetParam().victim == "ps" ? strike_ps() : strike_worker();
+  if (GetParam().phase->saves) expect_whole_checkpoint();
 }
 
 std::vector<Case> all_cases() {
@@ -145,6 +201,7 @@ std::vector<Case> all_cases() {
   for (const Phase& phase : kPhases) {
     for (const Fault fault : {Fault::kKilled, Fault::kStopped, Fault::kCut}) {
       for (const char* victim : {"ps", "worker"}) cases.push_back({&phase, fault, victim});
+      if (phase.saves) cases.push_back({&phase, fault, "chief"});
     }
   }
   return cases;
