@@ -26,8 +26,8 @@ using Words = std::vector<std::string>;
 struct Phase {
   std::string name;
   Words worker;         // the program, without its task
-  bool second_ps;       // in the spec, and never started
   std::string reached;  // what a worker says
+  bool second_ps;       // in the spec, and never started
   bool go_on;           // the others train on without a lost worker
   bool saves = false;   // a save is then held open: by the ps, or by the chief if that is struck
 };
@@ -38,11 +38,11 @@ const Words kMlp = paceline_words(
 Words phase_task(const std::string& phase) { return {PACELINE_PHASE_TASK, phase}; }
 
 const Phase kPhases[] = {
-    {"joining", kMlp, true, "waiting for ps:1", false},
-    {"initialising", phase_task("initialising"), false, "in phase initialising", false},
-    {"training", kMlp, false, "Step: ", true},
-    {"saving", kMlp, false, "Step: ", true, true},
-    {"leaving", phase_task("leaving"), false, "in phase leaving", false},
+    {"joining", kMlp, "waiting for ps:1", true, false},
+    {"initialising", phase_task("initialising"), "in phase initialising", false, false},
+    {"training", kMlp, "Step: ", false, true},
+    {"saving", kMlp, "Step: ", false, true, true},
+    {"leaving", phase_task("leaving"), "in phase leaving", false, false},
 };
 
 enum class Fault { kKilled, kStopped, kCut };
@@ -176,8 +176,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
     Process resumed(words);
     EXPECT_EQ(resumed.wait_exit(seconds(60)), 0) << resumed.output();
     std::smatch from;
-    ASSERT_TRUE(
-        std::regex_search(resumed.output(), from, std::regex("Goes on from step (\\d+)")))
+    ASSERT_TRUE(std::regex_search(resumed.output(), from, std::regex("Goes on from step (\\d+)")))
         << resumed.output();
     EXPECT_GE(std::stoi(from[1]), step_of(last));
   }

@@ -18,7 +18,8 @@ HeldSaves::~HeldSaves() {
 
 std::vector<std::string> HeldSaves::of(const std::vector<std::string>& words) const {
   // A sanitizer would want to be loaded before any other library.
-  std::vector<std::string> all = {"env", "LD_PRELOAD=" PACELINE_HOLD_SAVES,
+  const std::string library = PACELINE_HOLD_SAVES;
+  std::vector<std::string> all = {"env", "LD_PRELOAD=" + library,
                                   "ASAN_OPTIONS=verify_asan_link_order=0",
                                   "PACELINE_HELD_FILE=" + file_, "PACELINE_HELD_PIPE=" + pipe_};
   all.insert(all.end(), words.begin(), words.end());
