@@ -72,5 +72,29 @@ TEST_F(ServedSavingTest, IsOfTheStepAtWhichItWasMarkedWithSharedFilesAndWithout)
   }
 }
 
+TEST_F(ServedSavingTest, AWorkerThatHasEndedItsTrainingIsSavedAsItSaidAndNotAsked) {
+  make_spec(1, 2);
+  start_all_ps();
+  const auto stores = join_all(kVariables);
+  stores[0]->write(initial_states(kVariables), 0);
+  stores[1]->wait_initialised();
+  StepDriver driver(*stores[1], false);
+  driver.step();
+  TaskState ended;
+  ended.worker = 1;
+  ended.step = 1;
+  ended.position.numbers = {{"epoch", 7}};
+  stores[1]->send_state(ended);
+  stores[1]->set_done();
+  stores[0]->set_done();
+  ASSERT_TRUE(stores[0]->wait_all_done(Deadline::after(std::chrono::seconds(60))));
+  stores[0]->prepare_saving(folder_);
+  stores[0]->mark();
+  const SavedShards shards = stores[0]->write_shards(folder_);
+  EXPECT_FALSE(stores[1]->state_asked());
+  ASSERT_EQ(shards.others.size(), 1U);
+  EXPECT_EQ(shards.others[0].position.numbers, ended.position.numbers);
+}
+
 }  // namespace
 }  // namespace paceline

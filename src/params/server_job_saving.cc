@@ -47,16 +47,17 @@ void ServerJob::mark(ServerPeer& peer, std::uint64_t save) {
   saving_.mark(shard, what);
 }
 
+// One whose last step is told already need not be asked: it may have ended its training, and would
+// not answer.
 void ServerJob::ask_for_states(ServerPeer& chief, std::uint64_t save, SavedShard& what) {
   for (const auto& peer : peers_) {
     const int worker = peer->standing.worker;
-    if (worker <= 0 || !takes_part(*peer)) continue;
+    if (worker <= 0 || !takes_part(*peer) || knows_state(worker)) continue;
     peer->replies().send(MessageType::kAskState, {}, save);
     what.workers[std::size_t(worker)].asked = true;
   }
-  // Of those that have left, as they were.
   for (std::size_t worker = 1; worker < what.workers.size(); ++worker) {
-    if (what.workers[worker].asked || !knows_state(int(worker))) continue;
+    if (!knows_state(int(worker))) continue;
     chief.replies().send(MessageType::kTaskState, states_[worker].bytes, save);
   }
 }
