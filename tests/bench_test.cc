@@ -82,7 +82,7 @@ TEST(Bench, StepPutsAWorkloadBesideItsBound) {
 }
 
 TEST(Bench, StepOfAClusterCountsAllWorkersAndTheLink) {
-  const auto figures = figures_of({"bench", "step", "mlp", "--hidden", "16", "--steps", "60",
+  const auto figures = figures_of({"bench", "step", "mlp", "--hidden", "16", "--seconds", "1",
                                    "--link", "tcp", "--ps", "1", "--workers", "2"});
   EXPECT_NE(find(figures, "mlp, 1 ps + 2 workers"), nullptr);
   const nlohmann::json* link = find(figures, "mlp, 1 ps + 2 workers: bound, link");
