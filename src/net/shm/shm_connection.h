@@ -7,9 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "net/connection_end.h"
-#include "net/link.h"
-#include "net/queued_frame.h"
+#include "net/queued_connection.h"
 #include "net/shm/shm_connections.h"
 #include "net/shm/shm_frame_reader.h"
 #include "net/shm/shm_frame_writer.h"
@@ -17,32 +15,21 @@
 #include "net/shm/shm_sleep.h"
 #include "net/shm/shm_socket.h"
 #include "net/silence.h"
-#include "net/traffic_meter.h"
 
 namespace paceline {
 
 /// Whoever holds the reading mutex is the only one that calls the receiver: the connection's own
-/// thread, which sleeps until something comes, or one inside Link::help. Whoever finds the queue at
-/// rest writes, on the calling thread; what the ring does not take is left to the own thread.
-/// Everything that ends a connection notes the cause and wakes the own thread, which makes the last
-/// call.
-class ShmConnection final : public Connection,
-                            public Watcher,
-                            public std::enable_shared_from_this<ShmConnection> {
+/// thread, which sleeps until something comes, or one inside Link::help. What the ring does not
+/// take is left to the own thread. Cutting the connection wakes it, and it makes the last call.
+class ShmConnection final : public QueuedConnection, public Watcher {
  public:
   ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,
                 std::shared_ptr<SharedMemory> own, std::shared_ptr<const SharedMemory> peers,
                 std::string peer);
   ~ShmConnection() override;
 
-  void send(const FrameHeader& header, std::span<const std::byte> payload,
-            void (*sent)(void* context), void* context) override;
   bool can_share() const override { return true; }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
-  void close(Deadline deadline) override;
-  bool idle() const override;
-  std::string peer() const override { return peer_; }
-  const Traffic& traffic() const override { return meter_.traffic(); }
 
   /// From now on `receiver` hears what comes.
   void start(Receiver& receiver);
@@ -78,7 +65,7 @@ class ShmConnection final : public Connection,
   bool own_turn();
   bool must_not_sleep() const;
   bool is_ending() const { return failed_ || gone_; }
-  bool may_write() const { return waiting_ && writer_.may_go_on(); }
+  bool may_write() const { return waits_for_room() && writer_.may_go_on(); }
   bool spin_in_message() const;
   void sleep(std::uint32_t wakes);
   bool read_turn();
@@ -86,46 +73,39 @@ class ShmConnection final : public Connection,
   bool is_closed_by_peer() const { return pair_.theirs().closed.load() != 0; }
   void finish();
 
-  void queue(QueuedFrame frame);
-  bool write_at_once(const QueuedFrame& frame);
-  bool flush_turn();
-  void leave_to_own_thread();
-  void flush(std::unique_lock<std::mutex>& lock, std::size_t most_bytes);
-  std::size_t guarded_write(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
-  void take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock);
-  void shut_writing();
-  void fail(const Error& error);
+  bool write_at_once(const QueuedFrame& frame) override;
+  Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
+                std::unique_lock<std::mutex>& lock) override;
+  Written guarded_write(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
+  bool write_turn() { return may_write() && go_on(); }
+  void leave_rest() override;
+  void shut_writing() override;
+  void cut() override;
+
+  std::shared_ptr<ShmConnection> self() {
+    return std::static_pointer_cast<ShmConnection>(shared_from_this());
+  }
 
   const std::shared_ptr<ShmConnections> connections_;
-  const std::string peer_;
   const ShmPair pair_;
   ShmSleep sleep_;
   ShmSocket socket_;
-  TrafficMeter meter_;
   std::thread thread_;
   std::atomic<bool> ran_{false};  // the thread is about to end
 
-  // Order of locks: reading, writing; queue; the others alone.
+  // Order of locks: reading, writing; the queue's; the others alone.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
   std::atomic<bool> finished_{false};  // set with the writing mutex, too
   Receiver* receiver_ = nullptr;
   ShmFrameReader reader_;
 
-  ConnectionEnd end_;
   std::atomic<bool> failed_{false};
   std::atomic<bool> gone_{false};  // the peer
 
   std::mutex writing_mutex_;  // held while a queued payload is copied
 
-  mutable std::mutex queue_mutex_;
-  Ring<QueuedFrame> queue_;
   ShmFrameWriter writer_;
-  std::size_t front_done_ = 0;        // bytes of the first frame that were written
-  bool flushing_ = false;             // a thread writes, or the own thread shall
-  std::atomic<bool> waiting_{false};  // somebody shall go on when there is room
-  bool closing_ = false;
-  bool ended_ = false;
 
   // Of the heartbeat's thread.
   Silence silence_;

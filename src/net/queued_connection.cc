@@ -1,0 +1,124 @@
+#include "net/queued_connection.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace paceline {
+namespace {
+
+// What send writes on the caller's thread; the rest is another's.
+constexpr std::size_t kDirectBytes = 256 << 10;
+// Whoever goes on turns to other connections after this much.
+constexpr std::size_t kFlushBytes = 8 << 20;
+
+}  // namespace
+
+QueuedConnection::QueuedConnection(std::string peer, std::shared_ptr<Poller> poller)
+    : peer_(std::move(peer)), poller_(std::move(poller)), end_(peer_) {}
+
+void QueuedConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
+                            void (*sent)(void* context), void* context) {
+  PACELINE_CHECK(payload.size() <= kMaxPayloadBytes);
+  QueuedFrame frame{header, payload, sent, context};
+  frame.header.payload_bytes = std::uint32_t(payload.size());
+  queue(std::move(frame));
+}
+
+void QueuedConnection::queue(QueuedFrame frame) {
+  std::unique_lock lock(queue_mutex_);
+  const bool at_rest = !flushing_ && queue_.empty();
+  if (closing_ || ended_ || (at_rest && write_at_once(frame))) {
+    lock.unlock();
+    return frame.give_back();
+  }
+  if (queue_.empty()) meter_.begin();
+  queue_.push(std::move(frame));
+  if (flushing_) return;
+  flushing_ = true;
+  flush(std::move(lock), kDirectBytes);
+  if (waiting_) leave_rest();
+}
+
+bool QueuedConnection::go_on() {
+  std::unique_lock lock(queue_mutex_);
+  if (!waiting_.exchange(false)) return false;
+  flush(std::move(lock), kFlushBytes);
+  return true;
+}
+
+/// The caller has set flushing_, and is the only one here.
+void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most_bytes) {
+  std::size_t total = 0;
+  while (!ended_ && !queue_.empty()) {
+    const Written written = total < most_bytes
+                                ? write(queue_, front_done_, most_bytes - total, lock)
+                                : Written{.room = Room::kNone};
+    if (ended_ || written.room == Room::kFailed) return;
+    take_written(written.bytes, lock);
+    if (ended_) return;
+    if (written.room == Room::kNone) {
+      waiting_ = true;
+      return;
+    }
+    total += written.bytes;
+  }
+  flushing_ = false;
+  const bool close_now = closing_ && !ended_;
+  lock.unlock();
+  if (close_now) end_writing();
+}
+
+/// Gives back what was written whole, without the lock.
+void QueuedConnection::take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
+  front_done_ += bytes;
+  if (!queue_.front().shared) meter_.count_sent(bytes);
+  while (!ended_ && !queue_.empty() && front_done_ >= queue_.front().bytes()) {
+    front_done_ -= queue_.front().bytes();
+    const QueuedFrame done = queue_.pop();
+    if (queue_.empty()) meter_.end();
+    lock.unlock();
+    done.give_back();
+    lock.lock();
+  }
+}
+
+bool QueuedConnection::idle() const {
+  const std::lock_guard lock(queue_mutex_);
+  return queue_.empty();
+}
+
+void QueuedConnection::close(Deadline deadline) {
+  std::unique_lock lock(queue_mutex_);
+  if (closing_ || ended_) return;
+  closing_ = true;
+  const bool at_rest = !flushing_;
+  lock.unlock();
+  if (at_rest) end_writing();
+  poller_->call_at(deadline.time(), [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->fail(self->end_.not_taken_in_time());
+  });
+}
+
+void QueuedConnection::end_writing() {
+  end_.note_closed_here();
+  shut_writing();
+}
+
+void QueuedConnection::fail(const Error& error) {
+  end_.note(error);
+  cut();
+}
+
+void QueuedConnection::drop_queue() {
+  Ring<QueuedFrame> unsent;
+  {
+    const std::lock_guard lock(queue_mutex_);
+    ended_ = true;
+    std::swap(unsent, queue_);
+  }
+  if (!unsent.empty()) meter_.end();
+  give_back_all(unsent);
+}
+
+}  // namespace paceline

@@ -1,0 +1,85 @@
+// A connection that sends from a queue, and how it ends: what tcp and shm have in common.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "net/connection_end.h"
+#include "net/link.h"
+#include "net/queued_frame.h"
+#include "net/tcp/poller.h"
+#include "net/traffic_meter.h"
+
+namespace paceline {
+
+/// Whoever finds the queue at rest sends from it, on the calling thread; what finds no room waits
+/// until somebody goes on. Everything that ends a connection notes the cause and cuts it; the
+/// subclass's reader sees that, drops the queue and makes the receiver's last call.
+class QueuedConnection : public Connection, public std::enable_shared_from_this<QueuedConnection> {
+ public:
+  void send(const FrameHeader& header, std::span<const std::byte> payload,
+            void (*sent)(void* context), void* context) override;
+  void close(Deadline deadline) override;
+  bool idle() const override;
+  std::string peer() const override { return peer_; }
+  const Traffic& traffic() const override { return meter_.traffic(); }
+
+ protected:
+  /// What one write has done.
+  enum class Room { kMore, kNone, kFailed };  // kFailed: fail() was called
+  struct Written {
+    std::size_t bytes = 0;
+    Room room = Room::kMore;
+  };
+
+  QueuedConnection(std::string peer, std::shared_ptr<Poller> poller);
+
+  /// Queues it, and sends unless another thread does.
+  void queue(QueuedFrame frame);
+  /// Something was queued that found no room: somebody is to go on when there is some.
+  bool waits_for_room() const { return waiting_; }
+  /// Goes on with it, unless another thread does.
+  bool go_on();
+  /// Nothing is sent any more.
+  void drop_queue();
+  /// The earliest cause stays.
+  void fail(const Error& error);
+  const ConnectionEnd& end_cause() const { return end_; }
+  TrafficMeter& meter() { return meter_; }
+
+ private:
+  /// A frame that finds an empty queue may be written whole, under the queue's lock.
+  virtual bool write_at_once(const QueuedFrame& /*frame*/) { return false; }
+  /// Writes of the first frames, of the very first without its first `done` bytes. One thread at a
+  /// time. Lets go of `lock` while it writes.
+  virtual Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
+                        std::unique_lock<std::mutex>& lock) = 0;
+  /// This thread turns to other things: what waits for room is left to another.
+  virtual void leave_rest() = 0;
+  /// The peer is to know that nothing more comes: it reads to the end, and closes.
+  virtual void shut_writing() = 0;
+  /// Both sides are to see that the connection is over.
+  virtual void cut() = 0;
+
+  void flush(std::unique_lock<std::mutex> lock, std::size_t most_bytes);
+  void take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock);
+  void end_writing();
+
+  const std::string peer_;
+  const std::shared_ptr<Poller> poller_;
+  TrafficMeter meter_;
+  ConnectionEnd end_;
+
+  mutable std::mutex queue_mutex_;
+  Ring<QueuedFrame> queue_;
+  std::size_t front_done_ = 0;        // bytes of the first frame that were written
+  bool flushing_ = false;             // a thread sends, or somebody shall
+  std::atomic<bool> waiting_{false};  // somebody shall go on when there is room
+  bool closing_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace paceline
