@@ -73,7 +73,7 @@ class SlowServer {
     worker.spec = spec;
     worker.cluster_id = server.cluster_id;
     worker.link_factory = [this, &clock, added](LinkOptions options) {
-      return std::make_unique<SlowLink>(link(options), clock, added);
+      return slow_link(link(options), clock, added);
     };
     store_ = ServerStore::join(worker, specs);
   }

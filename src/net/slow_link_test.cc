@@ -13,8 +13,7 @@ TEST(SlowLink, AddsItsTimeToEachFrame) {
   LinkOptions options;
   options.hub = std::make_shared<InprocHub>();
   TestReceiver receiver;
-  Listener listener(std::make_unique<SlowLink>(make_link("inproc", options), clock,
-                                               std::chrono::milliseconds(10)),
+  Listener listener(slow_link(make_link("inproc", options), clock, std::chrono::milliseconds(10)),
                     "task:0");
   const auto link = make_link("inproc", options);
   const auto connection = link->connect(listener.address(), receiver, Deadline::after(kPatience));

@@ -27,10 +27,9 @@ TEST(TracedLink, ShowsFramesThatAreSentAndReceived) {
   LinkOptions options;
   options.hub = std::make_shared<InprocHub>();
   TestReceiver receiver;
-  Listener listener(std::make_unique<TracedLink>(make_link("inproc", options), there, name_of),
-                    "task:0");
-  TracedLink link(make_link("inproc", options), here, name_of);
-  const auto connection = link.connect(listener.address(), receiver, Deadline::after(kPatience));
+  Listener listener(traced_link(make_link("inproc", options), there, name_of), "task:0");
+  const auto link = traced_link(make_link("inproc", options), here, name_of);
+  const auto connection = link->connect(listener.address(), receiver, Deadline::after(kPatience));
 
   connection->send({.type = 1}, {});  // nothing is recorded yet
   ASSERT_TRUE(listener.receiver(0)->wait_frames(1));

@@ -33,7 +33,7 @@ class LinkAccountTest : public JobFixture {
     ServerStoreOptions options = store_options(0);
     options.spin = true;
     options.link_factory = [this, added](const LinkOptions& link) {
-      return std::make_unique<SlowLink>(link_factory()(link), clock_, added);
+      return slow_link(link_factory()(link), clock_, added);
     };
     auto store = ServerStore::join(options, specs_);
     store->write(initial_states(specs_), 0);

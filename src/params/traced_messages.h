@@ -12,8 +12,8 @@ namespace paceline {
 /// The link itself when `timeline` is null.
 inline std::unique_ptr<Link> traced(std::unique_ptr<Link> link, Timeline* timeline) {
   if (timeline == nullptr) return link;
-  return std::make_unique<TracedLink>(
-      std::move(link), *timeline, [](std::uint16_t type) { return name_of(MessageType{type}); });
+  return traced_link(std::move(link), *timeline,
+                     [](std::uint16_t type) { return name_of(MessageType{type}); });
 }
 
 }  // namespace paceline

@@ -1,0 +1,92 @@
+// A link with something between it and its users: what is forwarded, in one place.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "net/link.h"
+
+namespace paceline {
+
+/// Says to another receiver what it is told; that one must outlive it.
+class ForwardingReceiver : public Receiver {
+ public:
+  explicit ForwardingReceiver(Receiver& receiver) : receiver_(receiver) {}
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override {
+    return receiver_.place_payload(header);
+  }
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
+    receiver_.on_frame(header, payload);
+  }
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override {
+    receiver_.on_shared(id, std::move(memory));
+  }
+  void on_closed(const Error& error) override { receiver_.on_closed(error); }
+
+ private:
+  Receiver& receiver_;
+};
+
+/// Does what another connection does.
+class ForwardingConnection : public Connection {
+ public:
+  explicit ForwardingConnection(std::shared_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
+
+  void send(const FrameHeader& header, std::span<const std::byte> payload, void (*sent)(void*),
+            void* context) override {
+    connection_->send(header, payload, sent, context);
+  }
+  void close(Deadline deadline) override { connection_->close(deadline); }
+  bool can_share() const override { return connection_->can_share(); }
+  void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override {
+    connection_->share(id, std::move(memory));
+  }
+  bool idle() const override { return connection_->idle(); }
+  std::string peer() const override { return connection_->peer(); }
+  const Traffic& traffic() const override { return connection_->traffic(); }
+
+ private:
+  const std::shared_ptr<Connection> connection_;
+};
+
+/// What stands between a link and its users. `peer`: the address that was connected to, or what the
+/// accepted connection calls its peer.
+struct LinkWrapping {
+  /// Instead of the receiver, which outlives it.
+  std::function<std::unique_ptr<Receiver>(Receiver& receiver, const std::string& peer)> receiver;
+  /// Instead of the connection; none: the connection itself.
+  std::function<std::shared_ptr<Connection>(std::shared_ptr<Connection> connection,
+                                            const std::string& peer)>
+      connection = {};
+};
+
+/// Does what another link does, with what is wrapped around its receivers and connections. Owns all
+/// of them.
+class WrappedLink final : public Link {
+ public:
+  WrappedLink(std::unique_ptr<Link> link, LinkWrapping wrapping);
+
+  std::string kind() const override { return link_->kind(); }
+  std::string listen(const std::string& address, Acceptor acceptor) override;
+  std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
+                                      Deadline deadline) override;
+  bool help() override { return link_->help(); }
+  void set_spinning(bool spinning) override { link_->set_spinning(spinning); }
+
+ private:
+  Receiver* wrap(Receiver& receiver, const std::string& peer);
+  std::shared_ptr<Connection> wrap(std::shared_ptr<Connection> connection, const std::string& peer);
+
+  const LinkWrapping wrapping_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Receiver>> receivers_;
+  std::unique_ptr<Link> link_;  // last: its threads call the receivers
+};
+
+}  // namespace paceline
