@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/row_count.h"
+
 namespace paceline {
 namespace {
 
@@ -51,7 +53,7 @@ struct Rows {
 
 // Ranges of rows that hold about kElementsAtOnce.
 std::vector<Rows> ranges_of(const Shape& shape) {
-  const std::int64_t all = rows_of(shape);
+  const std::int64_t all = row_count(shape);
   const std::int64_t row = std::max<std::int64_t>(all == 0 ? 0 : shape.elements() / all, 1);
   const std::int64_t at_once = std::max<std::int64_t>(kElementsAtOnce / row, 1);
   std::vector<Rows> ranges;
@@ -65,7 +67,7 @@ std::vector<double> values_of(const CheckpointReader& checkpoint, const SavedVar
                               std::size_t array, const Rows& rows) {
   const DType dtype = array == 0 ? variable.dtype : variable.slots[array - 1].dtype;
   const bool scalar = array > 0 && variable.slots[array - 1].scalar;
-  const std::int64_t all = rows_of(variable.shape);
+  const std::int64_t all = row_count(variable.shape);
   const std::int64_t elements = scalar ? 1 : variable.shape.elements() / all * rows.count;
   const Tensor tensor(dtype, {elements});
   checkpoint.read_rows(variable, array, rows.first, rows.count,

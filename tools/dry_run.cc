@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/grouped_digits.h"
+#include "base/row_count.h"
 #include "bench/bound.h"
 #include "cluster/launcher.h"
 #include "params/placement.h"
@@ -74,7 +75,7 @@ int ps_count(const Cluster& cluster) {
 }
 
 double value_bytes(const VariableSpec& spec) {
-  return double(row_count(spec)) * double(row_bytes(spec));
+  return double(row_count(spec.shape)) * double(row_bytes(spec));
 }
 
 // Of the rows [first, first + rows).
@@ -111,7 +112,7 @@ class Job {
     for (const VariableSpec& spec : specs_) {
       elements += spec.shape.elements();
       values += value_bytes(spec);
-      slots += slot_bytes(spec, double(row_count(spec)));
+      slots += slot_bytes(spec, double(row_count(spec.shape)));
       if (spec.trained && work_.front().link_bytes_out > 0) rules.insert(spec.rule.name());
     }
     return fmt::format("{} parameters in {} variable{}: {}, slots {}{}\n", grouped_digits(elements),
@@ -168,7 +169,7 @@ class Job {
       const auto own = std::ranges::find(work.specs, spec.name, &VariableSpec::name);
       if (own == work.specs.end()) continue;
       const auto v = std::size_t(own - work.specs.begin());
-      const double part = double(piece.rows) / double(row_count(spec));
+      const double part = double(piece.rows) / double(row_count(spec.shape));
       in[std::size_t(piece.ps)] += part * work.bytes_in[v];
       out[std::size_t(piece.ps)] += part * work.bytes_out[v];
     }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/grouped_digits.h"
+#include "base/row_count.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
 #include "cluster/command_line.h"
@@ -98,7 +99,7 @@ std::string slots_text(const CheckpointReader& checkpoint, const SavedVariable& 
     const SavedSlot& slot = variable.slots[array - 1];
     std::int64_t count = 0;
     if (slot.scalar) {
-      checkpoint.read_rows(variable, array, 0, rows_of(variable.shape),
+      checkpoint.read_rows(variable, array, 0, row_count(variable.shape),
                            std::as_writable_bytes(std::span(&count, 1)));
     }
     texts.push_back(

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/nearest.h"
+#include "base/row_count.h"
 #include "checkpoint/data_loss.h"
 #include "paceline/error.h"
 
@@ -37,7 +38,7 @@ bool is_plain(const std::string& name) {
 
 void check_pieces(const SavedVariable& variable, const Names& files, const std::string& what) {
   std::int64_t next = 0;
-  const std::int64_t rows = rows_of(variable.shape);
+  const std::int64_t rows = row_count(variable.shape);
   for (const SavedPiece& piece : variable.pieces) {
     if (!files.contains(piece.file)) {
       data_loss(what, fmt::format("its file '{}' is not among the files", piece.file));
@@ -91,11 +92,9 @@ const SavedTask* CheckpointIndex::task(std::string_view name) const {
   return found == tasks.end() ? nullptr : &*found;
 }
 
-std::int64_t rows_of(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
-
 TensorInfo piece_tensor(const SavedVariable& variable, const SavedPiece& piece, std::size_t array) {
   TensorInfo tensor{variable.name, variable.dtype, variable.shape};
-  if (piece.rows != rows_of(variable.shape)) {
+  if (piece.rows != row_count(variable.shape)) {
     tensor.name += fmt::format("[{}:{}]", piece.first_row, piece.first_row + piece.rows);
     std::vector<std::int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
     dims[0] = piece.rows;

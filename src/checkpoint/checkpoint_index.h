@@ -76,9 +76,6 @@ struct CheckpointIndex {
   bool operator==(const CheckpointIndex&) const = default;
 };
 
-/// Dimension 0; 1 of a scalar.
-std::int64_t rows_of(const Shape& shape);
-
 /// How an array of a piece stands in its file: the value of a whole variable as "w", its slot m as
 /// "w:m", those of rows 0 to 511 of a split one as "w[0:512]" and "w[0:512]:m". A scalar slot has
 /// the shape (1).

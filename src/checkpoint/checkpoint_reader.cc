@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/row_count.h"
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/data_loss.h"
 #include "paceline/error.h"
@@ -17,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::size_t bytes_of_row(const TensorInfo& tensor) {
-  const std::int64_t rows = rows_of(tensor.shape);
+  const std::int64_t rows = row_count(tensor.shape);
   return rows == 0 ? 0 : std::size_t(tensor.bytes()) / std::size_t(rows);
 }
 
@@ -70,7 +71,7 @@ void CheckpointReader::open_lone_file(const std::string& path) {
   index_.files = {{name, file->file().size(), 0}};
   for (const StoredTensor& tensor : file->tensors()) {
     index_.variables.push_back(
-        {tensor.name, tensor.dtype, tensor.shape, "", {}, {{name, 0, rows_of(tensor.shape)}}});
+        {tensor.name, tensor.dtype, tensor.shape, "", {}, {{name, 0, row_count(tensor.shape)}}});
   }
   std::ranges::sort(index_.variables, {}, &SavedVariable::name);
   files_[name] = std::move(file);
@@ -86,7 +87,7 @@ void CheckpointReader::check_tensor(const std::string& name, const TensorInfo& e
 
 SavedRows CheckpointReader::read(std::string_view name) const {
   const SavedVariable& variable = index_.variable(name);
-  return read_rows(variable, 0, rows_of(variable.shape));
+  return read_rows(variable, 0, row_count(variable.shape));
 }
 
 SavedRows CheckpointReader::read_rows(const SavedVariable& variable, std::int64_t first_row,
@@ -110,7 +111,7 @@ SavedRows CheckpointReader::read_rows(const SavedVariable& variable, std::int64_
 void CheckpointReader::read_rows(const SavedVariable& variable, std::size_t array,
                                  std::int64_t first_row, std::int64_t rows,
                                  std::span<std::byte> into) const {
-  const std::int64_t all = rows_of(variable.shape);
+  const std::int64_t all = row_count(variable.shape);
   if (first_row < 0 || rows < 0 || first_row > all || rows > all - first_row) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("rows {} to {} of '{}', which has {}", first_row, first_row + rows,

@@ -5,6 +5,7 @@
 #include <queue>
 #include <tuple>
 
+#include "graph/sources.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -92,11 +93,6 @@ void put_after_readers(const Graph& graph, const PlanRoots& roots,
 }
 
 }  // namespace
-
-bool is_source(const Node& node) {
-  const std::string& op = node.op().name;
-  return op == "input" || op == "variable" || op == "local" || op == "constant";
-}
 
 bool has_kernel(const Node& node) { return !is_source(node) && !node.op().view; }
 

@@ -13,8 +13,6 @@ struct NodeOrder {
   std::size_t prologue = 0;        // so many of them compute `early`
 };
 
-/// A node whose value comes from outside: input, variable, local, constant.
-bool is_source(const Node& node);
 /// A node that needs no kernel of its own: a source, or a view of its input.
 bool has_kernel(const Node& node);
 

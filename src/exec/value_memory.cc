@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/check.h"
 #include "exec/plan_roots.h"
+#include "graph/sources.h"
 #include "paceline/op.h"
 
 namespace paceline {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/sources.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 
@@ -14,7 +15,7 @@ namespace {
 const Node* variable_behind(const Value& value, std::set<const Node*>& seen) {
   const Node& node = value.node();
   if (!seen.insert(&node).second) return nullptr;
-  if (node.op().name == "variable") return &node;
+  if (is_variable(node)) return &node;
   for (const Value& input : node.inputs()) {
     if (const Node* variable = variable_behind(input, seen)) return variable;
   }
@@ -32,7 +33,7 @@ std::vector<VariableReads> variable_reads(const Graph& graph, std::span<const Va
     return i < 0 ? nullptr : &reads[std::size_t(i)];
   };
   for (const auto& node : graph.nodes()) {
-    if (node->op().name == "variable") {
+    if (is_variable(*node)) {
       index[std::size_t(node->id())] = int(reads.size());
       reads.push_back({variable_id(*node, specs), node.get(), {}, false});
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/plan.h"
+#include "graph/sources.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 
@@ -49,7 +50,7 @@ std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
   std::vector<VariableSpec> specs;
   for (const Graph* graph : graphs) {
     for (const auto& node : graph->nodes()) {
-      if (node->op().name == "variable") add_variable(*node, specs);
+      if (is_variable(*node)) add_variable(*node, specs);
     }
   }
   if (training != nullptr) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "graph/sources.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -156,7 +157,7 @@ std::vector<Gradient> gradients(Value loss, std::span<const Value> wrt) {
   differentiation.run();
   std::vector<Gradient> result;
   for (const Value& value : wrt) {
-    result.push_back(differentiation.take(value, value.node().op().name == "variable"));
+    result.push_back(differentiation.take(value, is_variable(value.node())));
   }
   return result;
 }

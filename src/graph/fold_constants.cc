@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/passes.h"
+#include "graph/sources.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -14,10 +15,10 @@ std::size_t bytes_of(const ValueType& type) {
   return std::size_t(type.shape.elements()) * size_of(type.dtype);
 }
 
-bool is_constant(const Value& value) { return value.node().op().name == "constant"; }
+bool is_folded(const Value& value) { return is_constant(value.node()); }
 
 bool foldable(const Node& node, std::span<const Value> inputs) {
-  if (inputs.empty() || node.op().stateful || !std::ranges::all_of(inputs, is_constant)) {
+  if (inputs.empty() || node.op().stateful || !std::ranges::all_of(inputs, is_folded)) {
     return false;
   }
   std::size_t read = 0, written = 0;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "graph/passes.h"
+#include "graph/sources.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -26,7 +27,7 @@ bool can_fuse(const Node& loss, const Node& grad, const Readers& readers) {
   const bool matches = loss.op().name == "softmax_cross_entropy" &&
                        grad.input(0) == loss.input(0) && grad.input(1) == loss.input(1) &&
                        grad.input(2) == loss.output(1);
-  return matches && grad.input(3).node().op().name == "constant" &&
+  return matches && is_constant(grad.input(3).node()) &&
          loss.output(0).dtype() == DType::kFloat32 &&
          readers.only_reader(loss.output(1)) == &grad &&
          readers.of(loss.input(0)) == std::set<const Node*>{&loss, &grad};

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "graph/initializer_of.h"
+#include "graph/sources.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 
@@ -91,7 +92,7 @@ Value Graph::input(const std::string& name, const Shape& shape, DType dtype) {
 Value Graph::variable(const std::string& name, const Shape& shape, Initializer initializer,
                       DType dtype) {
   const auto known = nodes_by_name_.find(scoped(name));
-  if (known == nodes_by_name_.end() || known->second->op().name != "variable") {
+  if (known == nodes_by_name_.end() || !is_variable(*known->second)) {
     check_initializer(scoped(name), initializer);
     Attributes attributes;
     set_initializer(attributes, initializer);

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "graph/passes.h"
+#include "graph/sources.h"
 #include "paceline/op.h"
 
 namespace paceline {

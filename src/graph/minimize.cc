@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "graph/autodiff.h"
+#include "graph/sources.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -15,8 +16,6 @@ namespace {
 [[noreturn]] void refuse(const std::string& message) {
   throw Error(ErrorCode::kInvalidArgument, "[minimize] " + message);
 }
-
-bool is_variable(const Node& node) { return node.op().name == "variable"; }
 
 // In the order in which they were made.
 std::vector<Value> variables_below(Value loss) {

@@ -23,7 +23,4 @@ RewrittenGraph with_fused_bias(const RewriteSource& source);
 /// Trees of element-wise ops become fused_elementwise; see fused_program.h.
 RewrittenGraph with_fused_elementwise(const RewriteSource& source);
 
-/// input, variable or local: a value from outside that is never another one's equal.
-bool is_fed(const Node& node);
-
 }  // namespace paceline

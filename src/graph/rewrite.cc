@@ -5,11 +5,6 @@
 
 namespace paceline {
 
-bool is_fed(const Node& node) {
-  const std::string& op = node.op().name;
-  return op == "input" || op == "variable" || op == "local";
-}
-
 RewrittenGraph without_dead_nodes(const RewriteSource& source) {
   return GraphCopy::run(source, [](GraphCopy& copy, const Node& node) { copy.copy(node); });
 }

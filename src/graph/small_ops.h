@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/fused_program.h"
+#include "graph/sources.h"
 #include "paceline/op.h"
 
 namespace paceline::small_ops {
@@ -289,7 +290,7 @@ inline std::vector<Tensor> run_node(const Node& node, std::span<const Tensor> in
 /// Computes a value of single-output nodes.
 inline Tensor evaluate(Value value, const Feeds& feeds) {
   const Node& node = value.node();
-  if (node.op().name == "constant") return node.attributes().get<Tensor>("value");
+  if (is_constant(node)) return node.attributes().get<Tensor>("value");
   if (!node.op().kernel) return feeds.at(node.name());
   std::vector<Tensor> inputs;
   for (const Value& input : node.inputs()) inputs.push_back(evaluate(input, feeds));

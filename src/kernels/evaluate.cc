@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "graph/sources.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 
@@ -29,11 +30,6 @@ std::set<int> needed_ids(std::span<const Value> roots) {
     for (const Value& input : node->inputs()) open.push_back(&input.node());
   }
   return ids;
-}
-
-bool is_source(const Node& node) {
-  const std::string& op = node.op().name;
-  return op == "input" || op == "variable" || op == "local";
 }
 
 const Tensor& fed(const Node& node, const Feeds& feeds) {
@@ -78,9 +74,9 @@ std::vector<Tensor> evaluate_graph(std::span<const Value> roots, const Feeds& fe
     for (const Value& input : node.inputs()) {
       inputs.push_back(values.at(input.node().id())[std::size_t(input.output())]);
     }
-    if (is_source(node)) {
+    if (is_fed(node)) {
       values[id] = {fed(node, feeds)};
-    } else if (node.op().name == "constant") {
+    } else if (is_constant(node)) {
       values[id] = {node.attributes().get<Tensor>("value")};
     } else {
       values[id] = evaluate_node(node, inputs, device, step);

@@ -12,6 +12,7 @@
 #include "base/allocation_hook.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
+#include "graph/sources.h"
 #include "kernels/evaluate.h"
 #include "kernels/testing/op_cases.h"
 #include "paceline/op.h"
@@ -249,11 +250,6 @@ std::string case_name(const testing::TestParamInfo<OpCase>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpCaseTest, testing::ValuesIn(all_op_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(cases_with_gradient()), case_name);
-
-// What is fed or held has no kernel.
-bool is_source(const std::string& op) {
-  return op == "input" || op == "variable" || op == "local" || op == "constant";
-}
 
 TEST(OpListTest, EveryOpHasCases) {
   std::set<std::string> compared, differentiated;

@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/check.h"
+#include "base/row_count.h"
 #include "net/joined_memory.h"
 #include "params/chunk_versions.h"
 
@@ -23,7 +24,8 @@ std::int64_t cuts(const VariableSpec& variable, std::size_t total, int num_ps) {
   const std::size_t bytes = variable_bytes(variable);
   if (bytes * std::size_t(num_ps) <= total) return 1;
   const std::int64_t wanted = std::int64_t((bytes * std::size_t(num_ps) + total - 1) / total);
-  return std::clamp<std::int64_t>(row_count(variable), 1, std::min<std::int64_t>(wanted, num_ps));
+  return std::clamp<std::int64_t>(row_count(variable.shape), 1,
+                                  std::min<std::int64_t>(wanted, num_ps));
 }
 
 // As many rows as fill whole pages.
@@ -34,7 +36,7 @@ std::int64_t rows_of_pages(const VariableSpec& variable) {
 
 // The first row of piece i of `count`.
 std::int64_t cut_at(const VariableSpec& variable, std::int64_t i, std::int64_t count) {
-  const std::int64_t rows = row_count(variable), unit = rows_of_pages(variable);
+  const std::int64_t rows = row_count(variable.shape), unit = rows_of_pages(variable);
   const std::int64_t exact = rows * i / count;
   if (i == 0 || i == count || unit > rows / count / 4) return exact;
   return (exact + unit / 2) / unit * unit;
@@ -61,10 +63,6 @@ std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::i
   const auto first = std::lower_bound(ids.begin(), ids.end(), piece.first_row);
   const auto last = std::lower_bound(first, ids.end(), piece.first_row + piece.rows);
   return {first, last};
-}
-
-std::int64_t row_count(const VariableSpec& variable) {
-  return variable.shape.rank() == 0 ? 1 : variable.shape[0];
 }
 
 std::int64_t row_elements(const VariableSpec& variable) {
@@ -116,7 +114,7 @@ ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<cons
   ShardLayout layout;
   for (const Piece& piece : pieces) {
     const VariableSpec& variable = variables[std::size_t(piece.variable)];
-    const bool whole = piece.rows == row_count(variable);
+    const bool whole = piece.rows == row_count(variable.shape);
     if (piece.ps == ps && !whole && begins_at_page(variable, piece)) {
       layout.bytes = round_up(layout.bytes, JoinedMemory::kPageBytes);
     }
@@ -139,7 +137,7 @@ std::string placement_text(std::span<const VariableSpec> variables, std::span<co
   for (const Piece& piece : pieces) {
     const VariableSpec& variable = variables[std::size_t(piece.variable)];
     text += fmt::format("{} rows {}-{} of {}: {} bytes on ps:{}\n", variable.name, piece.first_row,
-                        piece.first_row + piece.rows, row_count(variable),
+                        piece.first_row + piece.rows, row_count(variable.shape),
                         piece_bytes(variable, piece), piece.ps);
   }
   return text;

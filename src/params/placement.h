@@ -23,7 +23,6 @@ struct Piece {
 
 /// The part of ascending row numbers that is in the piece.
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
-std::int64_t row_count(const VariableSpec& variable);
 std::int64_t row_elements(const VariableSpec& variable);
 std::size_t row_bytes(const VariableSpec& variable);
 /// Slots that are kept: none of a variable that is not trained; its rule's, then the moving

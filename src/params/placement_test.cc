@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/row_count.h"
+
 namespace paceline {
 namespace {
 
@@ -85,7 +87,7 @@ TEST(Placement, PiecesOfAPsLieApartAtMultiplesOf64Bytes) {
     pieces.push_back({.id = std::uint32_t(v),
                       .variable = v,
                       .first_row = 0,
-                      .rows = row_count(variables[std::size_t(v)]),
+                      .rows = row_count(variables[std::size_t(v)].shape),
                       .ps = v == 1 ? 0 : 1});
   }
   const ShardLayout first = shard_layout(variables, pieces, 0);

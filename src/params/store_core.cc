@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/row_count.h"
 #include "params/chunk_versions.h"
 
 namespace paceline {
@@ -79,7 +80,8 @@ void StoreCore::map_part(const Piece& piece, const std::shared_ptr<const SharedM
   const std::size_t v = std::size_t(piece.variable), row = row_bytes_[v];
   Joined& joined = joined_[v];
   if (joined.memory == nullptr) {
-    joined.memory = std::make_unique<JoinedMemory>(std::size_t(row_count(variables_[v])) * row);
+    joined.memory =
+        std::make_unique<JoinedMemory>(std::size_t(row_count(variables_[v].shape)) * row);
   }
   joined.memory->map(std::size_t(piece.first_row) * row, values, offset, bytes_of(piece));
   if (++joined.pieces == pieces_of(piece.variable).size()) mapped_[v] = joined.memory->data();

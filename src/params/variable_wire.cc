@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/row_count.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -80,14 +81,14 @@ void check_cover(const WireReader& reader, std::span<const Piece> pieces,
   for (const Piece& piece : pieces) {
     const bool known = piece.variable >= last && std::size_t(piece.variable) < variables.size();
     if (!known || piece.rows < 0 || piece.first_row != covered[std::size_t(piece.variable)] ||
-        piece.rows > row_count(variables[std::size_t(piece.variable)]) - piece.first_row) {
+        piece.rows > row_count(variables[std::size_t(piece.variable)].shape) - piece.first_row) {
       reader.fail(fmt::format("piece {} does not follow the one before it", piece.id));
     }
     last = piece.variable;
     covered[std::size_t(piece.variable)] += piece.rows;
   }
   for (std::size_t v = 0; v < variables.size(); ++v) {
-    if (covered[v] != row_count(variables[v])) reader.fail("rows without a ps");
+    if (covered[v] != row_count(variables[v].shape)) reader.fail("rows without a ps");
   }
 }
 

@@ -1,0 +1,25 @@
+// Nodes whose values no kernel makes.
+#pragma once
+
+#include <string_view>
+
+#include "paceline/graph.h"
+#include "paceline/op.h"
+
+namespace paceline {
+
+inline bool is_variable(const Node& node) { return node.op().name == "variable"; }
+inline bool is_constant(const Node& node) { return node.op().name == "constant"; }
+
+/// Whether whoever runs the graph gives the values of nodes of this op, which are never another's
+/// equal.
+inline bool is_fed(std::string_view op) {
+  return op == "input" || op == "variable" || op == "local";
+}
+inline bool is_fed(const Node& node) { return is_fed(node.op().name); }
+
+/// Fed, or a constant.
+inline bool is_source(std::string_view op) { return is_fed(op) || op == "constant"; }
+inline bool is_source(const Node& node) { return is_source(node.op().name); }
+
+}  // namespace paceline
