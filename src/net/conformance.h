@@ -219,6 +219,24 @@ class Listener {
   std::string address_;
 };
 
+/// A connection between two links, from the side that connected; `far` is the receiver of the
+/// other.
+struct ConnectedEnds {
+  ConnectedEnds(std::unique_ptr<Listener> listens, std::unique_ptr<Link> connects)
+      : listener(std::move(listens)),
+        link(std::move(connects)),
+        connection(link->connect(listener->address(), receiver, soon())),
+        far(listener->receiver(0)) {
+    if (far == nullptr) throw Error(ErrorCode::kDeadlineExceeded, "the listener accepted nobody");
+  }
+
+  std::unique_ptr<Listener> listener;
+  TestReceiver receiver;
+  std::unique_ptr<Link> link;
+  std::shared_ptr<Connection> connection;
+  TestReceiver* far;
+};
+
 /// The links of a test, all of one kind; they reach each other.
 class Conformance : public testing::TestWithParam<LinkCase> {
  protected:
@@ -234,6 +252,7 @@ class Conformance : public testing::TestWithParam<LinkCase> {
   std::unique_ptr<Listener> listen(int threads = 1) const {
     return std::make_unique<Listener>(make(threads), GetParam().any_address);
   }
+  ConnectedEnds connect(int threads = 1) const { return {listen(), make(threads)}; }
 
  private:
   const std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>();

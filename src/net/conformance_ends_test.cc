@@ -13,102 +13,79 @@ INSTANTIATE_TEST_SUITE_P(Links, ConformanceOfEnds, testing::ValuesIn(links_to_te
                          [](const auto& one) { return one.param.kind; });
 
 TEST_P(ConformanceOfEnds, CloseSendsWhatIsQueued) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
+  ConnectedEnds ends = connect();
   const auto payload = pattern(4 << 20, 1);
   SentCounter sent;
-  for (int i = 0; i < 8; ++i) connection->send({}, payload, &SentCounter::add, &sent);
-  connection->close(soon());
-  connection->send({}, payload, &SentCounter::add, &sent);  // too late, but given back
+  for (int i = 0; i < 8; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
+  ends.connection->close(soon());
+  ends.connection->send({}, payload, &SentCounter::add, &sent);  // too late, but given back
 
-  EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kCancelled);
-  TestReceiver* far = listener->receiver(0);
-  const Error error = far->wait_closed();
+  EXPECT_EQ(ends.receiver.wait_closed().code(), ErrorCode::kCancelled);
+  const Error error = ends.far->wait_closed();
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.what(), HasSubstr("closed the connection"));
-  EXPECT_EQ(far->count(), 8u);
+  EXPECT_EQ(ends.far->count(), 8u);
   EXPECT_TRUE(sent.wait(9));
-  EXPECT_EQ(far->times_closed(), 1);
-  EXPECT_EQ(receiver.times_closed(), 1);
+  EXPECT_EQ(ends.far->times_closed(), 1);
+  EXPECT_EQ(ends.receiver.times_closed(), 1);
 }
 
 TEST_P(ConformanceOfEnds, CloseGivesUpAtItsDeadline) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  TestReceiver* far = listener->receiver(0);
-  ASSERT_NE(far, nullptr);
-  far->hold(true);
+  ConnectedEnds ends = connect();
+  ends.far->hold(true);
   const auto payload = pattern(2 << 20, 1);
   SentCounter sent;
-  for (int i = 0; i < 64; ++i) connection->send({}, payload, &SentCounter::add, &sent);
-  connection->close(Deadline::after(std::chrono::milliseconds(50)));
-  EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kCancelled);
-  EXPECT_TRUE(sent.wait(far->count() == 0 && GetParam().kind == "inproc" ? 63 : 64));
-  far->hold(false);
-  EXPECT_EQ(far->wait_closed().code(), ErrorCode::kUnavailable);
+  for (int i = 0; i < 64; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
+  ends.connection->close(Deadline::after(std::chrono::milliseconds(50)));
+  EXPECT_EQ(ends.receiver.wait_closed().code(), ErrorCode::kCancelled);
+  EXPECT_TRUE(sent.wait(ends.far->count() == 0 && GetParam().kind == "inproc" ? 63 : 64));
+  ends.far->hold(false);
+  EXPECT_EQ(ends.far->wait_closed().code(), ErrorCode::kUnavailable);
   EXPECT_TRUE(sent.wait(64));
 }
 
 TEST_P(ConformanceOfEnds, DestroyingALinkEndsItsConnections) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make(2);
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  TestReceiver* far = listener->receiver(0);
-  ASSERT_NE(far, nullptr);
+  ConnectedEnds ends = connect(2);
   const auto payload = pattern(100'000, 1);
   SentCounter sent;
   std::atomic<bool> stop{false};
   std::atomic<int> sends{0};
   std::thread sender([&] {
     while (!stop && sends < 20'000) {
-      connection->send({}, payload, &SentCounter::add, &sent);
+      ends.connection->send({}, payload, &SentCounter::add, &sent);
       ++sends;
     }
   });
-  EXPECT_TRUE(far->wait_frames(10));
-  link.reset();
-  EXPECT_EQ(receiver.times_closed(), 1);
-  EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kCancelled);
+  EXPECT_TRUE(ends.far->wait_frames(10));
+  ends.link.reset();
+  EXPECT_EQ(ends.receiver.times_closed(), 1);
+  EXPECT_EQ(ends.receiver.wait_closed().code(), ErrorCode::kCancelled);
   stop = true;
   sender.join();
   EXPECT_TRUE(sent.wait(sends));
   EXPECT_EQ(sent.count(), sends);
-  EXPECT_EQ(far->wait_closed().code(), ErrorCode::kUnavailable);
-  EXPECT_EQ(far->times_closed(), 1);
+  EXPECT_EQ(ends.far->wait_closed().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(ends.far->times_closed(), 1);
 }
 
 TEST_P(ConformanceOfEnds, DestroyingTheListeningLinkEndsItsPeers) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  ASSERT_NE(listener->receiver(0), nullptr);
-  listener->destroy_link();
-  EXPECT_EQ(listener->receiver(0)->times_closed(), 1);
-  const Error error = receiver.wait_closed();
+  ConnectedEnds ends = connect();
+  ends.listener->destroy_link();
+  EXPECT_EQ(ends.far->times_closed(), 1);
+  const Error error = ends.receiver.wait_closed();
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(error.what(), HasSubstr(listener->address()));
-  EXPECT_THROW(link->connect(listener->address(), receiver, soon()), Error);
+  EXPECT_THAT(error.what(), HasSubstr(ends.listener->address()));
+  EXPECT_THROW(ends.link->connect(ends.listener->address(), ends.receiver, soon()), Error);
 }
 
 TEST_P(ConformanceOfEnds, AReceiverThatThrowsEndsTheConnection) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  TestReceiver* far = listener->receiver(0);
-  ASSERT_NE(far, nullptr);
-  far->refuse_frames();
-  connection->send({}, {});
-  const Error error = far->wait_closed();
+  ConnectedEnds ends = connect();
+  ends.far->refuse_frames();
+  ends.connection->send({}, {});
+  const Error error = ends.far->wait_closed();
   EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
   EXPECT_THAT(error.what(), HasSubstr("the test refuses this frame"));
-  EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(ends.receiver.wait_closed().code(), ErrorCode::kUnavailable);
 }
 
 TEST_P(ConformanceOfEnds, AnAcceptorMayRefuse) {

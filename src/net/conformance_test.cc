@@ -10,21 +10,18 @@ INSTANTIATE_TEST_SUITE_P(Links, Conformance, testing::ValuesIn(links_to_test()),
                          [](const auto& one) { return one.param.kind; });
 
 TEST_P(Conformance, FramesArriveWholeAndInOrder) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
+  ConnectedEnds ends = connect();
   constexpr std::size_t kFrames = 2000;
   std::vector<std::vector<std::byte>> payloads;
   for (std::size_t i = 0; i < kFrames; ++i) payloads.push_back(pattern(i * 7 % 5000, int(i)));
   SentCounter sent;
   for (std::size_t i = 0; i < kFrames; ++i)
-    connection->send({.type = std::uint16_t(i), .id = 7, .offset = i * 3, .step = i}, payloads[i],
-                     &SentCounter::add, &sent);
+    ends.connection->send({.type = std::uint16_t(i), .id = 7, .offset = i * 3, .step = i},
+                          payloads[i], &SentCounter::add, &sent);
   ASSERT_TRUE(sent.wait(kFrames));
 
-  ASSERT_TRUE(listener->receiver(0)->wait_frames(kFrames));
-  const auto frames = listener->receiver(0)->frames();
+  ASSERT_TRUE(ends.far->wait_frames(kFrames));
+  const auto frames = ends.far->frames();
   for (std::size_t i = 0; i < kFrames; ++i) {
     EXPECT_EQ(frames[i].header.step, i);
     EXPECT_EQ(frames[i].header.type, i);
@@ -35,26 +32,21 @@ TEST_P(Conformance, FramesArriveWholeAndInOrder) {
 }
 
 TEST_P(Conformance, EmptyAndLargestMessagesArrive) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  TestReceiver* far = listener->receiver(0);
-  ASSERT_NE(far, nullptr);
+  ConnectedEnds ends = connect();
   const auto large = pattern(kMaxPayloadBytes, 5);
   SentCounter sent;
-  connection->send({.step = 1}, {}, &SentCounter::add, &sent);
-  connection->send({.step = 2}, large, &SentCounter::add, &sent);
-  connection->send({.step = 3}, std::span(large).first(1), &SentCounter::add, &sent);
-  ASSERT_TRUE(far->wait_frames(3));
+  ends.connection->send({.step = 1}, {}, &SentCounter::add, &sent);
+  ends.connection->send({.step = 2}, large, &SentCounter::add, &sent);
+  ends.connection->send({.step = 3}, std::span(large).first(1), &SentCounter::add, &sent);
+  ASSERT_TRUE(ends.far->wait_frames(3));
   EXPECT_TRUE(sent.wait(3));
-  const auto frames = far->frames();
+  const auto frames = ends.far->frames();
   EXPECT_EQ(frames[0].header.payload_bytes, 0u);
   EXPECT_EQ(frames[1].header.payload_bytes, kMaxPayloadBytes);
   EXPECT_EQ(frames[2].header.step, 3u);
   EXPECT_THAT(frames[1].payload,
               testing::ElementsAreArray(large.begin(), large.begin() + (1 << 16)));
-  const std::span<std::byte> place = far->place_payload({.payload_bytes = kMaxPayloadBytes});
+  const std::span<std::byte> place = ends.far->place_payload({.payload_bytes = kMaxPayloadBytes});
   EXPECT_TRUE(std::equal(place.begin() + 1, place.end(), large.begin() + 1));
 }
 
@@ -112,86 +104,70 @@ TEST_P(Conformance, ManyPeersAreServed) {
 }
 
 TEST_P(Conformance, FramesForASlowReaderStayBorrowed) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  TestReceiver* far = listener->receiver(0);
-  ASSERT_NE(far, nullptr);
-  far->hold(true);
+  ConnectedEnds ends = connect();
+  ends.far->hold(true);
   constexpr int kFrames = 64;  // more than any system buffers
   const auto payload = pattern(2 << 20, 1);
   SentCounter sent;
   for (int i = 0; i < kFrames; ++i)
-    connection->send({.step = std::uint64_t(i)}, payload, &SentCounter::add, &sent);
+    ends.connection->send({.step = std::uint64_t(i)}, payload, &SentCounter::add, &sent);
   EXPECT_LT(sent.count(), kFrames);
-  EXPECT_FALSE(connection->idle());
-  far->hold(false);
-  ASSERT_TRUE(far->wait_frames(kFrames));
+  EXPECT_FALSE(ends.connection->idle());
+  ends.far->hold(false);
+  ASSERT_TRUE(ends.far->wait_frames(kFrames));
   EXPECT_TRUE(sent.wait(kFrames));
   EXPECT_EQ(sent.count(), kFrames);
 }
 
 TEST_P(Conformance, BothEndsSendLargeMessagesAtOnce) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  const auto far = listener->connection(0);
-  ASSERT_NE(far, nullptr);
+  ConnectedEnds ends = connect();
+  const auto back = ends.listener->connection(0);
+  ASSERT_NE(back, nullptr);
   const auto payload = pattern(16 << 20, 3);
   SentCounter sent;
   for (int i = 0; i < 4; ++i) {
-    connection->send({}, payload, &SentCounter::add, &sent);
-    far->send({}, payload, &SentCounter::add, &sent);
+    ends.connection->send({}, payload, &SentCounter::add, &sent);
+    back->send({}, payload, &SentCounter::add, &sent);
   }
-  EXPECT_TRUE(receiver.wait_frames(4));
-  EXPECT_TRUE(listener->receiver(0)->wait_frames(4));
+  EXPECT_TRUE(ends.receiver.wait_frames(4));
+  EXPECT_TRUE(ends.far->wait_frames(4));
   EXPECT_TRUE(sent.wait(8));
 }
 
 TEST_P(Conformance, TrafficIsCounted) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
+  ConnectedEnds ends = connect();
   const auto payload = pattern(3 << 20, 1);
   SentCounter sent;
-  connection->send({}, payload, &SentCounter::add, &sent);
-  connection->send({}, {}, &SentCounter::add, &sent);
-  const auto far = listener->connection(0);
-  ASSERT_TRUE(listener->receiver(0)->wait_frames(2));
+  ends.connection->send({}, payload, &SentCounter::add, &sent);
+  ends.connection->send({}, {}, &SentCounter::add, &sent);
+  const auto back = ends.listener->connection(0);
+  ASSERT_TRUE(ends.far->wait_frames(2));
   ASSERT_TRUE(sent.wait(2));
   const std::int64_t bytes = (3 << 20) + 2 * std::int64_t(kFrameHeaderBytes);
-  EXPECT_EQ(connection->traffic().bytes_sent, bytes);
-  EXPECT_EQ(far->traffic().bytes_received, bytes);
-  EXPECT_EQ(far->traffic().bytes_sent, 0);
-  EXPECT_GT(connection->traffic().busy_ns, 0);
-  EXPECT_GT(far->traffic().busy_ns, 0);
-  EXPECT_TRUE(connection->idle());
+  EXPECT_EQ(ends.connection->traffic().bytes_sent, bytes);
+  EXPECT_EQ(back->traffic().bytes_received, bytes);
+  EXPECT_EQ(back->traffic().bytes_sent, 0);
+  EXPECT_GT(ends.connection->traffic().busy_ns, 0);
+  EXPECT_GT(back->traffic().busy_ns, 0);
+  EXPECT_TRUE(ends.connection->idle());
 }
 
 TEST_P(Conformance, MemoryIsSharedInOrderWithTheFrames) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  ASSERT_EQ(connection->can_share(), GetParam().shares);
+  ConnectedEnds ends = connect();
+  ASSERT_EQ(ends.connection->can_share(), GetParam().shares);
   const auto memory = SharedMemory::create(3 << 20);
   if (!GetParam().shares) {
-    EXPECT_THROW(connection->share(1, memory), Error);
+    EXPECT_THROW(ends.connection->share(1, memory), Error);
     return;
   }
   const auto payload = pattern(100'000, 1);
-  connection->send({.step = 1}, {});
-  connection->send({.step = 2}, payload);
-  connection->share(77, memory);
-  connection->send({.step = 3}, {});
-  connection->share(78, SharedMemory::create(1));
+  ends.connection->send({.step = 1}, {});
+  ends.connection->send({.step = 2}, payload);
+  ends.connection->share(77, memory);
+  ends.connection->send({.step = 3}, {});
+  ends.connection->share(78, SharedMemory::create(1));
   memory->bytes()[1 << 20] = std::byte{9};
-  TestReceiver* const far = listener->receiver(0);
-  ASSERT_NE(far, nullptr);
-  const auto shared = far->wait_shared(2);
+  const auto shared = ends.far->wait_shared(2);
   ASSERT_EQ(shared.size(), 2u);
   EXPECT_EQ(shared[0].id, 77u);
   EXPECT_EQ(shared[0].frames_before, 2u);
@@ -199,7 +175,7 @@ TEST_P(Conformance, MemoryIsSharedInOrderWithTheFrames) {
   EXPECT_EQ(shared[1].frames_before, 3u);
   ASSERT_EQ(shared[0].memory->size(), std::size_t(3 << 20));
   EXPECT_EQ(shared[0].memory->bytes()[1 << 20], std::byte{9});
-  EXPECT_EQ(connection->traffic().bytes_sent, 3 * std::int64_t(kFrameHeaderBytes) + 100'000);
+  EXPECT_EQ(ends.connection->traffic().bytes_sent, 3 * std::int64_t(kFrameHeaderBytes) + 100'000);
 }
 
 TEST_P(Conformance, SharedMemoryOutlivesTheConnection) {

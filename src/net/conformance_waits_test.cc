@@ -112,15 +112,12 @@ TEST_P(ConformanceOfWaits, NoThreadWakesWhileOthersSpin) {
 }
 
 TEST_P(ConformanceOfWaits, WhatHelpLeavesUnsentIsSent) {
-  auto listener = listen();
-  TestReceiver receiver;
-  auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
+  ConnectedEnds ends = connect();
   const auto payload = pattern(5 << 20, 1);
   SentCounter sent;
   for (int i = 1; i <= 200; ++i) {
-    connection->send({}, payload, &SentCounter::add, &sent);
-    while (sent.count() < i && !link->help()) {
+    ends.connection->send({}, payload, &SentCounter::add, &sent);
+    while (sent.count() < i && !ends.link->help()) {
     }
     ASSERT_TRUE(sent.wait(i));  // helped in the middle of it, then no more
   }
