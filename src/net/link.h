@@ -101,7 +101,8 @@ class Link {
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
   /// Lends the calling thread for one short turn: handles what has come, if anything, and sends
-  /// what found no room before. A waiter polls with it for `spin`, then sleeps on its own condition.
+  /// what found no room before. A waiter polls with it for `spin`, then sleeps on its own
+  /// condition.
   virtual bool help() = 0;
   /// While true, the caller calls help() again and again, and the link's threads leave what comes
   /// to it: no thread is woken per message. Calls nest. For waits that never sleep.
