@@ -134,6 +134,10 @@ TEST(Manual, IsRoffThatManTakesWithoutAWarning) {
                      "' >/dev/null"});
     EXPECT_EQ(man.wait_exit(kShellTime), 0);
     EXPECT_EQ(man.output(), "") << page.path();
+    // As it stands, without what man does to it first.
+    Process groff({"groff", "-ww", "-man", "-Tutf8", "-z", page.path().string()});
+    EXPECT_EQ(groff.wait_exit(kShellTime), 0);
+    EXPECT_EQ(groff.output(), "") << page.path();
   }
 }
 

@@ -82,7 +82,18 @@ TEST(Refusal, APortInUseIsNamed) {
   ASSERT_TRUE(first.wait_for(address, seconds(20))) << first.output();
   const Finished second = run_paceline(words, seconds(20));
   EXPECT_EQ(second.status, 1);
+  EXPECT_THAT(second.output, HasSubstr("error: ps:0: port "));
   EXPECT_THAT(second.output, HasSubstr("in use"));
+}
+
+TEST(Refusal, AnAddressOfAnotherHostIsNamedWithTheFlagThatListensElsewhere) {
+  const std::string spec = "ps=192.0.2.1:2222;worker=" + free_address();
+  const std::vector<std::string> words = {"train",  "mlp",  "--cluster",      spec,
+                                          "--task", "ps:0", "--join-timeout", "1"};
+  const Finished run = run_paceline(words, seconds(20));
+  EXPECT_EQ(run.status, 1) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("ps:0: cannot listen at 192.0.2.1:2222: this machine has no "
+                                    "such address; --bind 0.0.0.0 listens"));
 }
 
 TEST(Refusal, AnUnknownHostIsNamed) {

@@ -172,6 +172,9 @@ TEST_F(SummariesOfARun, ThatCannotBeDrawnSayWhy) {
   const Finished format = run_paceline({"plot", out_, "--out", "x.jpg"});
   EXPECT_EQ(format.status, 2);
   EXPECT_THAT(format.output, HasSubstr("--out x.jpg: must end with .svg or .png"));
+  const Finished nowhere = run_paceline({"plot", out_, "--out", "/nonexistent/x.svg"});
+  EXPECT_EQ(nowhere.status, 2);
+  EXPECT_THAT(nowhere.output, HasSubstr("--out /nonexistent/x.svg: there is no folder"));
   train({"--steps", "12"});
   std::vector<std::string> words = {"/usr/bin/env", "PATH=/nonexistent"};
   for (const std::string& argument : paceline_words({"plot", out_, "--out", "x.svg"})) {

@@ -84,7 +84,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadEnvironment{"{\n  \"cluster\": {ps}}", "TF_CONFIG, line 2, column 15: "},
         BadEnvironment{"{\"cluster\":{\"ps\":[\"a:1\"],\"worker\":[\"b:1\"]}}",
-                       "not which task of it this process is"},
+                       "add --task worker:0 (or --job-name and --task-index); --ps M --workers N "
+                       "start all tasks on this machine (--cluster is from TF_CONFIG, line 1, "
+                       "column 2)"},
         BadEnvironment{"{\"cluster\":{\"ps\":[\"a:1\"],\"worker\":[\"b:1\"]},\"task\":"
                        "{\"type\":\"worker\",\"index\":3}}",
                        "TF_CONFIG, line 1, column 44: task worker:3 is not in the cluster"},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <sstream>
 #include <string_view>
 
@@ -16,18 +17,33 @@ std::string dashed(std::string name) {
   return name;
 }
 
-// Text as roff prints it: no backslash, dash or dot at the start of a line is taken for its own.
+// One character of UTF-8, from `at` on; `at` is then behind it. Our own texts are well-formed.
+char32_t next_character(std::string_view text, std::size_t& at) {
+  const auto byte = std::uint8_t(text[at++]);
+  const int more = byte < 0x80 ? 0 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+  char32_t character = more == 0 ? byte : byte & (0x3f >> more);
+  for (int i = 0; i < more && at < text.size(); ++i) {
+    character = character << 6 | (std::uint8_t(text[at++]) & 0x3f);
+  }
+  return character;
+}
+
+// Text as roff prints it, whatever the locale: no backslash, dash or dot at the start of a line is
+// taken for its own, and what is no ASCII has its number.
 std::string plain(std::string_view text) {
   std::string result;
   bool at_start = true;
-  for (const char c : text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t c = next_character(text, at);
     if (at_start && (c == '.' || c == '\'')) result += "\\&";
     if (c == '\\') {
       result += "\\e";
     } else if (c == '-') {
       result += "\\-";
+    } else if (c >= 0x80) {
+      result += fmt::format("\\[u{:04X}]", std::uint32_t(c));
     } else {
-      result += c;
+      result += char(c);
     }
     at_start = c == '\n';
   }
@@ -81,7 +97,8 @@ ManPage page_of(const CommandLine& line) {
   text +=
       fmt::format(".SH NAME\n{} \\- {}\n", plain(dashed(line.name)), plain(first_line(line.about)));
   text += synopsis(line);
-  text += ".SH DESCRIPTION\n" + verbatim(line.about);
+  const bool paragraph = line.about.find('\n') == line.about.npos;
+  text += ".SH DESCRIPTION\n" + (paragraph ? plain(line.about) + "\n" : verbatim(line.about));
   text += options(line);
   if (!line.examples.empty()) text += ".SH NOTES\n" + verbatim(line.examples);
   return {dashed(line.name), text + ".SH SEE ALSO\n.BR paceline (1)\n"};

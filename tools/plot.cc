@@ -106,6 +106,7 @@ int plot_command(const Arguments& arguments) {
   if (!values) return 0;
   const std::string out = values->text("--out");
   terminal_for(out);
+  check_new_file("--out", out);
   std::vector<PlottedRun> runs;
   for (const std::string& run : values->all("RUN")) runs.push_back({run, read_summaries(run)});
   draw(runs, out);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -13,6 +15,20 @@ constexpr int kWidth = 900, kPanelHeight = 240;
 constexpr std::size_t kKeyWidth = 9;  // of a line's sample, in characters
 constexpr std::string_view kSpeed = "speed/", kPerSecond = "_per_s", kShare = "share/";
 constexpr double kSeen = 5e-4;  // of the time; less is no area of the picture
+// Told apart also by who does not see all colours (Okabe and Ito).
+constexpr std::string_view kColours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
+                                         "#d55e00", "#56b4e9", "#999999"};
+
+// In the order of the reports.
+struct DrawnActivity {
+  std::string_view name, colour;
+};
+constexpr DrawnActivity kDrawnActivities[] = {
+    {"input", "#e69f00"}, {"compute", "#0072b2"}, {"pull", "#56b4e9"},
+    {"push", "#009e73"},  {"apply", "#cc79a7"},   {"queue", "#d55e00"},
+    {"wait", "#d55e00"},  {"other", "#999999"},   {"idle", "#dddddd"}};
+
+bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
 constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
 
 // As gnuplot takes a word: it reads nothing else in single quotes.
@@ -28,19 +44,37 @@ std::string word(const std::string& text) {
 /// Panels, and the data that they draw.
 class Script {
  public:
-  explicit Script(const std::vector<PlottedRun>& runs) : runs_(runs) {}
+  explicit Script(const std::vector<PlottedRun>& runs) {
+    for (const PlottedRun& run : runs) {
+      const auto workers = std::ranges::count_if(run.tasks, std::not_fn(is_ps));
+      for (const TaskSummaries& task : run.tasks) {
+        if (is_ps(task)) continue;
+        const std::string_view colour = kColours[workers_.size() % std::size(kColours)];
+        workers_.push_back({workers == 1 ? run.name : run.name + " " + task.task, &task, colour});
+      }
+    }
+    if (runs.size() != 1) return;
+    // One of each kind stands for the others.
+    const auto& tasks = runs.front().tasks;
+    for (const auto first :
+         {std::ranges::find_if_not(tasks, is_ps), std::ranges::find_if(tasks, is_ps)}) {
+      if (first != tasks.end()) shown_shares_.push_back(&*first);
+    }
+  }
 
   void add_panels() {
     add_lines("loss", {"loss"}, "");
     add_lines("perplexity", {"perplexity", "perplexity/valid"}, "set logscale y\n");
     add_lines(speed_label(), speed_tags(), "set yrange [0:*]\n");
-    if (runs_.size() == 1) add_shares(runs_[0].tasks[0]);
+    for (const TaskSummaries* task : shown_shares_) add_shares(*task);
   }
   std::string text(const std::string& terminal, const std::string& output) const {
     const int height = kPanelHeight * std::max<int>(1, int(panels_.size()));
     std::string text = fmt::format(
         "set terminal {} noenhanced size {},{} background rgb 'white'\nset output {}\n{}"
-        "set grid\nset xlabel 'global step'\nset key outside right top\nset lmargin 11\n"
+        "set border 3 linecolor rgb '#666666'\nset tics nomirror\n"
+        "set grid linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\nset xlabel 'global step'\n"
+        "set key at graph 1.02, graph 1 left top Left reverse\nset lmargin 11\n"
         "set rmargin {}\nset multiplot layout {},1\n",
         terminal, kWidth, height, word(output), data_, longest_title_ + kKeyWidth,
         std::max<std::size_t>(1, panels_.size()));
@@ -49,9 +83,12 @@ class Script {
   }
 
  private:
-  std::string name_of(const PlottedRun& run, const TaskSummaries& task) const {
-    return run.tasks.size() == 1 ? run.name : run.name + " " + task.task;
-  }
+  /// What is drawn in one colour.
+  struct Worker {
+    std::string name;
+    const TaskSummaries* task;
+    std::string_view colour;
+  };
   std::string title(const std::string& text) {
     longest_title_ = std::max(longest_title_, text.size());
     return word(text);
@@ -73,34 +110,29 @@ class Script {
   void add_lines(const std::string& label, const std::vector<std::string>& tags,
                  const std::string& settings) {
     std::vector<std::string> curves;
-    for (const PlottedRun& run : runs_) {
-      for (const TaskSummaries& task : run.tasks) {
-        for (const std::string& tag : tags) add_curve(name_of(run, task), task, tag, curves);
-      }
+    for (const Worker& worker : workers_) {
+      for (const std::string& tag : tags) add_curve(worker, tag, curves);
     }
     add_panel(label, settings, curves);
   }
-  void add_curve(const std::string& name, const TaskSummaries& task, const std::string& tag,
-                 std::vector<std::string>& curves) {
-    const auto points = task.numbers.find(tag);
-    if (points == task.numbers.end()) return;
+  void add_curve(const Worker& worker, const std::string& tag, std::vector<std::string>& curves) {
+    const auto points = worker.task->numbers.find(tag);
+    if (points == worker.task->numbers.end()) return;
     const bool seldom = tag.ends_with("/valid");
     std::string rows;
     for (const SummaryPoint& point : points->second) {
       rows += fmt::format("{} {}\n", point.step, point.value);
     }
-    curves.push_back(fmt::format("{} using 1:2 with {} title {}", add_data(rows),
-                                 seldom ? "points pt 7" : "lines lw 2",
-                                 title(seldom ? name + ", valid" : name)));
+    curves.push_back(fmt::format("{} using 1:2 with {} linecolor rgb '{}' title {}", add_data(rows),
+                                 seldom ? "points pt 7" : "lines lw 2", worker.colour,
+                                 title(seldom ? worker.name + ", valid" : worker.name)));
   }
 
   std::vector<std::string> speed_tags() const {
     std::set<std::string> tags;
-    for (const PlottedRun& run : runs_) {
-      for (const TaskSummaries& task : run.tasks) {
-        for (const auto& [tag, points] : task.numbers) {
-          if (tag.starts_with(kSpeed) && tag != kStepsPerSecond) tags.insert(tag);
-        }
+    for (const Worker& worker : workers_) {
+      for (const auto& [tag, points] : worker.task->numbers) {
+        if (tag.starts_with(kSpeed) && tag != kStepsPerSecond) tags.insert(tag);
       }
     }
     return {tags.begin(), tags.end()};
@@ -114,36 +146,39 @@ class Script {
 
   /// One above the other, in percent.
   void add_shares(const TaskSummaries& task) {
-    std::vector<std::string> names;
-    std::map<std::int64_t, std::vector<double>> shares;  // by step, in the order of the names
-    for (const auto& [tag, points] : task.numbers) {
-      const auto seen = [](const SummaryPoint& point) { return point.value > kSeen; };
-      if (!tag.starts_with(kShare) || std::ranges::none_of(points, seen)) continue;
-      names.push_back(tag.substr(kShare.size()));
-      for (const SummaryPoint& point : points) {
-        shares[point.step].resize(names.size());
+    std::vector<DrawnActivity> seen;
+    std::map<std::int64_t, std::vector<double>> shares;  // by step, in the order of `seen`
+    for (const DrawnActivity& activity : kDrawnActivities) {
+      const auto points = task.numbers.find(std::string(kShare) + std::string(activity.name));
+      const auto large = [](const SummaryPoint& point) { return point.value > kSeen; };
+      if (points == task.numbers.end() || std::ranges::none_of(points->second, large)) continue;
+      seen.push_back(activity);
+      for (const SummaryPoint& point : points->second) {
+        shares[point.step].resize(seen.size());
         shares[point.step].back() = point.value;
       }
     }
     std::string rows;
     for (auto& [step, parts] : shares) {
-      parts.resize(names.size());
+      parts.resize(seen.size());
       double below = 0;
       rows += fmt::format("{} 0", step);
       for (const double part : parts) rows += fmt::format(" {}", below += 100 * part);
       rows += '\n';
     }
     std::vector<std::string> curves;
-    if (names.empty()) return;
+    if (seen.empty()) return;
     const std::string data = add_data(rows);
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      curves.push_back(fmt::format("{} using 1:{}:{} with filledcurves title {}", data, i + 2,
-                                   i + 3, title(names[i])));
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      curves.push_back(fmt::format("{} using 1:{}:{} with filledcurves fillcolor rgb '{}' title {}",
+                                   data, i + 2, i + 3, seen[i].colour,
+                                   title(std::string(seen[i].name))));
     }
     add_panel("time, % (" + task.task + ")", "set yrange [0:100]\n", curves);
   }
 
-  const std::vector<PlottedRun>& runs_;
+  std::vector<Worker> workers_;
+  std::vector<const TaskSummaries*> shown_shares_;  // of one run
   std::string data_;
   int count_ = 0;
   std::size_t longest_title_ = 0;

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <filesystem>
 #include <string_view>
 
 #include "base/philox.h"
@@ -177,9 +176,13 @@ void read_task(const FlagValues& values, Cluster& cluster) {
         "'ps=host:port,…;worker=host:port,…' (or --ps-hosts and --worker-hosts)");
   }
   if (!task) {
-    refuse(
-        "the cluster was given, but not which task of it this process is: add --task worker:0 "
-        "(or --job-name and --task-index); --ps M --workers N start all tasks on this machine");
+    const char* const how = values.given("--cluster")    ? "--cluster"
+                            : values.given("--ps-hosts") ? "--ps-hosts"
+                                                         : "--worker-hosts";
+    refuse(fmt::format(
+        "the cluster was given ({}), but not which task of it this process is: add --task worker:0 "
+        "(or --job-name and --task-index); --ps M --workers N start all tasks on this machine",
+        how));
   }
   cluster.spec = read_spec(values);
   if (const std::optional<int> evaluator = read_evaluator(values)) {
@@ -286,19 +289,6 @@ std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
   std::uint64_t fresh = 0;
   if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh) fresh = std::uint64_t(getpid());
   return fmt::format("{:016x}", fresh);
-}
-
-// Found now, not after hours of training.
-void check_new_file(const std::string& flag, const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (!std::filesystem::is_directory(folder)) {
-    refuse_flag(flag, path, fmt::format("there is no folder {}", folder.string()));
-  }
-  if (std::filesystem::is_directory(path)) refuse_flag(flag, path, "is a folder, not a file");
-  if (access(folder.c_str(), W_OK) != 0) {
-    refuse_flag(flag, path, fmt::format("folder {} cannot be written to", folder.string()));
-  }
 }
 
 void read_timeline(const FlagValues& values, RunOptions& run) {

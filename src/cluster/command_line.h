@@ -86,4 +86,7 @@ std::optional<FlagValues> parse(const CommandLine& line, std::vector<std::string
 [[noreturn]] void refuse_flag(const std::string& flag, const std::string& value,
                               const std::string& why);
 
+/// A file that is to be written can be: found now, not after hours of work. Throws kUsage.
+void check_new_file(const std::string& flag, const std::string& path);
+
 }  // namespace paceline

@@ -1,6 +1,9 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <filesystem>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -37,6 +40,18 @@ bool names(std::string_view message, std::string_view flag) {
 
 void refuse_flag(const std::string& flag, const std::string& value, const std::string& why) {
   throw Error(ErrorCode::kUsage, fmt::format("{} {}: {}", flag, value, why));
+}
+
+void check_new_file(const std::string& flag, const std::string& path) {
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!std::filesystem::is_directory(folder)) {
+    refuse_flag(flag, path, fmt::format("there is no folder {}", folder.string()));
+  }
+  if (std::filesystem::is_directory(path)) refuse_flag(flag, path, "is a folder, not a file");
+  if (access(folder.c_str(), W_OK) != 0) {
+    refuse_flag(flag, path, fmt::format("folder {} cannot be written to", folder.string()));
+  }
 }
 
 void FlagValues::add(const GivenFlag& flag) {

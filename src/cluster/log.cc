@@ -100,6 +100,14 @@ class DescriptorSink : public spdlog::sinks::base_sink<std::mutex> {
   const int fd_;
 };
 
+std::string name_of_process(const Cluster& cluster) {
+  if (cluster.role == Cluster::Role::kLauncher) return "launcher";
+  if (cluster.role == Cluster::Role::kEvaluator) {
+    return "evaluator:" + std::to_string(cluster.task.index);
+  }
+  return cluster.task.str();
+}
+
 }  // namespace
 
 LogOptions log_options(const Cluster& cluster, const RunOptions& run) {
@@ -108,9 +116,8 @@ LogOptions log_options(const Cluster& cluster, const RunOptions& run) {
   if (run.log_level == "debug") options.level = LogLevel::kDebug;
   if (run.log_level == "warning") options.level = LogLevel::kWarning;
   if (run.log_level == "error") options.level = LogLevel::kError;
-  const bool launcher = cluster.role == Cluster::Role::kLauncher;
   // What a launcher passes on begins with the task's name already.
-  if (options.json || !cluster.launched) options.task = launcher ? "launcher" : cluster.task.str();
+  if (options.json || !cluster.launched) options.task = name_of_process(cluster);
   return options;
 }
 

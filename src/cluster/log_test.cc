@@ -79,6 +79,17 @@ TEST(Log, JsonLinesAreObjects) {
   EXPECT_EQ(nlohmann::json::parse(lines[1])["level"], "error");
 }
 
+TEST(Log, IsNamedAfterTheProcess) {
+  Cluster cluster;
+  cluster.role = Cluster::Role::kEvaluator;
+  cluster.task.index = 1;
+  EXPECT_EQ(log_options(cluster, {}).task, "evaluator:1");
+  cluster.role = Cluster::Role::kLauncher;
+  EXPECT_EQ(log_options(cluster, {}).task, "launcher");
+  cluster.role = Cluster::Role::kTask;
+  EXPECT_EQ(log_options(cluster, {}).task, "worker:1");
+}
+
 TEST(Log, LinesOfSeveralTasksDoNotMix) {
   Written written;
   constexpr int kTasks = 4, kLines = 25;  // they fit the pipe

@@ -29,8 +29,11 @@ void make_folder(const std::string& out) {
 void check_resume(const RunOptions& run, const Checkpoints::Newest& newest) {
   if (newest.whole) return;
   if (!newest.torn.empty()) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("--resume: no checkpoint in {} is whole: {}",
-                                                  run.out, newest.torn.front().torn));
+    throw Error(
+        ErrorCode::kDataLoss,
+        fmt::format("--resume: no checkpoint in {} is whole: {}; --overwrite instead deletes "
+                    "what is there and begins anew",
+                    run.out, newest.torn.front().torn));
   }
   if (!run.quiet) fmt::print("No checkpoint in {} yet: training begins.\n", run.out);
 }
@@ -59,7 +62,7 @@ bool decides_for_job(const Cluster& cluster) {
 void prepare_run_folder(const Cluster& cluster, const RunOptions& run) {
   if (!decides_for_job(cluster)) return;
   if (!run.init_from.empty() && !fs::exists(run.init_from)) {
-    refuse_flag("--init-from", run.init_from, "there is nothing");
+    refuse_flag("--init-from", run.init_from, "there is no such file or folder");
   }
   if (run.out.empty()) {
     if (!run.quiet) {

@@ -64,6 +64,7 @@ TEST_F(RunFolder, WithTornCheckpointsOnlyIsNotResumed) {
   EXPECT_THAT(refusal(), HasSubstr("step 9, which is not whole"));
   run_.resume = true;
   EXPECT_THAT(refusal(ErrorCode::kDataLoss), HasSubstr("step-9"));
+  EXPECT_THAT(refusal(ErrorCode::kDataLoss), HasSubstr("; --overwrite instead deletes"));
 }
 
 TEST_F(RunFolder, ThatCannotBeMadeIsRefused) {

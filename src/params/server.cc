@@ -120,10 +120,25 @@ class Server {
     return true;
   }
 
+  // Of a server without a job it is --bind itself that is wrong.
+  std::string start_to_listen() {
+    try {
+      return link_->listen(address_of(options_), [this](std::shared_ptr<Connection> peer) {
+        return job_.accept(std::move(peer));
+      });
+    } catch (const Error& error) {
+      if (options_.any_job) throw;
+      const bool not_here = error.code() == ErrorCode::kNotFound && options_.bind.empty();
+      throw Error(error.code(),
+                  fmt::format("{}: {}{}", options_.task.str(), error.what(),
+                              not_here ? "; --bind 0.0.0.0 listens at every address of this host, "
+                                         "at the port that the cluster says"
+                                       : ""));
+    }
+  }
+
   void listen() {
-    const std::string address = link_->listen(
-        address_of(options_),
-        [this](std::shared_ptr<Connection> peer) { return job_.accept(std::move(peer)); });
+    const std::string address = start_to_listen();
     if (!on_loopback(address) && link_->kind() != "inproc") {
       job_.warn(
           fmt::format("{} listens on {}: not encrypted, not authenticated; use it "

@@ -81,7 +81,7 @@ Error error_of_binding(const Address& address, int error_number) {
   if (error_number == EADDRINUSE)
     return {ErrorCode::kUnavailable, place + " is in use (another task or another job?)"};
   if (error_number == EADDRNOTAVAIL)
-    return {ErrorCode::kUnavailable,
+    return {ErrorCode::kNotFound,
             "cannot listen at " + text_of(address) + ": this machine has no such address"};
   return {ErrorCode::kUnavailable, "cannot listen at " + place + ": " + words_of(error_number)};
 }
