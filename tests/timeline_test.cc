@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,6 +18,8 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAre;
+
+constexpr double kRounded = 0.0011;  // microseconds; the file has three digits of them
 
 class TimelineOfARun : public ::testing::Test {
  protected:
@@ -37,6 +40,37 @@ class TimelineOfARun : public ::testing::Test {
     ASSERT_EQ(run.status, 0) << run.output;
     std::ifstream file(folder_.path("t.json"));
     events_ = Json::parse(file).at("traceEvents");
+    expect_that_viewers_take_it();
+  }
+  // What Perfetto needs of the trace event format: names of all processes and threads, and events
+  // of a thread that lie in one another or apart.
+  void expect_that_viewers_take_it() const {
+    std::set<std::pair<int, int>> named;
+    std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> spans;
+    for (const Json& event : events_) {
+      const std::pair<int, int> thread(event.at("pid").get<int>(), event.at("tid").get<int>());
+      EXPECT_FALSE(event.at("name").get<std::string>().empty());
+      if (event.at("ph") == "M") {
+        if (event["name"] == "thread_name") named.insert(thread);
+        continue;
+      }
+      ASSERT_EQ(event.at("ph"), "X") << event;
+      const double begin = event.at("ts").get<double>(), duration = event.at("dur").get<double>();
+      EXPECT_GE(begin, 0) << event;
+      EXPECT_GE(duration, 0) << event;
+      spans[thread].emplace_back(begin, -duration);  // of two that begin at once the longer first
+    }
+    for (auto& [thread, events] : spans) {
+      EXPECT_TRUE(named.contains(thread)) << thread.second;
+      std::ranges::sort(events);
+      std::vector<double> ends;  // of those that are open
+      for (const auto& [begin, minus_duration] : events) {
+        while (!ends.empty() && ends.back() <= begin + kRounded) ends.pop_back();
+        ends.push_back(begin - minus_duration);
+        if (ends.size() == 1) continue;
+        EXPECT_LE(ends.back(), ends[ends.size() - 2] + kRounded);
+      }
+    }
   }
   // By process name.
   std::map<std::string, int> tasks() const {
