@@ -157,7 +157,7 @@ class Session {
   /// All workers of the job; 1 when alone.
   int workers() const;
   /// `tell` fills in where this program is in its data, between two steps, whenever a checkpoint is
-  /// begun; what it uses outlives the session. Local variables of the first graph are saved without
+  /// begun; what it uses outlives the session. Local variables of its graphs are saved without
   /// being asked for.
   Session& on_save(std::function<void(TaskPosition&)> tell);
   /// What it told when the checkpoint that this task resumes from was written; empty when it begins

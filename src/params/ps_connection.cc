@@ -57,6 +57,17 @@ void PsConnection::send_small(MessageType type, std::span<const std::byte> paylo
   send_control(type, {}, buffer);
 }
 
+// Frames go in their order: with the last one the buffer is free again.
+void PsConnection::send_task_state(const TaskState& state, std::uint64_t save) {
+  ControlBuffers::Buffer& buffer = control_.take();
+  buffer.bytes = encode(state);
+  for_state_frames(buffer.bytes, [&](std::uint16_t flags, std::span<const std::byte> frame) {
+    const bool last = flags != kStateGoesOn;
+    send(MessageType::kTaskState, {.flags = flags, .step = save}, frame,
+         last ? &ControlBuffers::sent : nullptr, last ? &buffer : nullptr);
+  });
+}
+
 void PsConnection::leave() { leaving_ = true; }
 
 void PsConnection::close(Deadline deadline) { connection_->close(deadline); }
@@ -188,7 +199,9 @@ void PsConnection::on_initialised(std::span<const std::byte> payload) {
 
 // Before it is initialised a worker learns where it was; later the chief learns where others are.
 void PsConnection::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
-  TaskState state = decode_task_state(payload);
+  const auto whole = state_frames_.add(header.flags, payload);
+  if (!whole) return;
+  TaskState state = decode_task_state(*whole);
   if (!initialised_) {
     core_.restored = std::move(state);
   } else {

@@ -32,6 +32,8 @@ class PsConnection : public Receiver {
   /// A small message whose payload lies in a buffer of control().take().
   void send_control(MessageType type, FrameHeader header, ControlBuffers::Buffer& payload);
   void send_small(MessageType type, std::span<const std::byte> payload);
+  /// What is this worker's own, or another's as it was saved.
+  void send_task_state(const TaskState& state, std::uint64_t save);
   /// The payload is borrowed until `sent` is called.
   void send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
             void (*sent)(void*), void* context);
@@ -90,6 +92,7 @@ class PsConnection : public Receiver {
   const std::string address_;
   std::shared_ptr<Connection> connection_;
   ControlBuffers control_;
+  StateFrames state_frames_;
   std::vector<std::byte> received_;
   std::atomic<bool> welcomed_{false}, declared_{false}, was_initialised_{false},
       initialised_{false}, closed_{false};

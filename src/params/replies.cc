@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "params/rounded_floats.h"
+#include "params/task_state.h"
 
 namespace paceline {
 namespace {
@@ -42,6 +43,23 @@ void Replies::send(MessageType type, std::span<const std::byte> payload, std::ui
   std::copy(payload.begin(), payload.end(), block->span().begin());
   const std::span<const std::byte> bytes = block->span();
   to->send({.type = std::uint16_t(type), .step = step}, bytes, &ReplyBlocks::sent, block.release());
+}
+
+// Frames go in their order: with the last one all are sent.
+void Replies::send_task_state(std::shared_ptr<const std::vector<std::byte>> state,
+                              std::uint64_t step) {
+  using Kept = std::shared_ptr<const std::vector<std::byte>>;
+  const std::shared_ptr<Connection> to = queue_->connection();
+  if (!to) return;
+  const std::span<const std::byte> bytes = *state;
+  auto kept = std::make_unique<Kept>(std::move(state));
+  for_state_frames(bytes, [&](std::uint16_t flags, std::span<const std::byte> frame) {
+    const FrameHeader header{
+        .type = std::uint16_t(MessageType::kTaskState), .flags = flags, .step = step};
+    if (flags == kStateGoesOn) return to->send(header, frame);
+    to->send(
+        header, frame, [](void* sent) { delete static_cast<Kept*>(sent); }, kept.release());
+  });
 }
 
 void Replies::tell(MessageType type, std::uint32_t piece, std::uint64_t step) {

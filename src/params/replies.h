@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "net/link.h"
 #include "params/message.h"
@@ -26,6 +27,8 @@ class Replies : public ValueWatcher {
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
   /// A message that waits behind no values.
   void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
+  /// What is a worker's own; kept until it is sent, and not counted among what piles up.
+  void send_task_state(std::shared_ptr<const std::vector<std::byte>> state, std::uint64_t step);
   /// A header about a piece.
   void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
   /// If the peer is on this host: memory 0.

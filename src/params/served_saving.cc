@@ -104,7 +104,7 @@ SavedShards ServedSaving::write_shards(const std::string& folder) {
   }
   const SavedShard counts = *core_.save_inbox().saved()[0];
   shards.global_step = counts.global_step;
-  shards.others = other_workers(counts);
+  add_other_workers(shards, counts);
   return shards;
 }
 
@@ -146,27 +146,30 @@ std::span<const std::byte> ServedSaving::fetch(const Piece& piece, std::size_t a
 }
 
 // Of one that does not tell where it is, how many of its steps were applied is known.
-std::vector<TaskState> ServedSaving::other_workers(const SavedShard& counts) {
+void ServedSaving::add_other_workers(SavedShards& shards, const SavedShard& counts) {
+  const auto knows = [&](std::size_t worker) {
+    return std::ranges::find(shards.others, int(worker), &TaskState::worker) != shards.others.end();
+  };
   const auto told = [&] {
     core_.check();
-    const std::vector<TaskState> states = core_.save_inbox().states();
+    shards.others = core_.save_inbox().states();
     for (std::size_t worker = 1; worker < counts.workers.size(); ++worker) {
-      if (counts.workers[worker].asked &&
-          std::ranges::find(states, int(worker), &TaskState::worker) == states.end()) {
-        return false;
-      }
+      if (counts.workers[worker].asked && !knows(worker)) return false;
     }
     return true;
   };
   core_.save_inbox().wait(Deadline::after(kWaitForStates), told);
-  std::vector<TaskState> states = core_.save_inbox().states();
   for (std::size_t worker = 1; worker < counts.workers.size(); ++worker) {
-    if (std::ranges::find(states, int(worker), &TaskState::worker) != states.end()) continue;
-    TaskState& state = states.emplace_back();
+    if (knows(worker)) continue;
+    TaskState& state = shards.others.emplace_back();
     state.worker = int(worker);
     state.step = counts.workers[worker].applied;
+    if (!counts.workers[worker].asked) continue;
+    shards.lines.push_back(fmt::format(
+        "worker:{} did not say within {} s where it is: its place in its data and its local "
+        "variables are not in this checkpoint",
+        worker, std::chrono::duration_cast<std::chrono::seconds>(kWaitForStates).count()));
   }
-  return states;
 }
 
 }  // namespace paceline

@@ -31,7 +31,7 @@ class ServedSaving : public StoreSaving {
   WrittenFile write_here(const std::string& path, std::size_t ps);
   std::span<const std::byte> fetch(const Piece& piece, std::size_t array, std::size_t offset,
                                    std::size_t bytes);
-  std::vector<TaskState> other_workers(const SavedShard& counts);
+  void add_other_workers(SavedShards& shards, const SavedShard& counts);
 
   StoreCore& core_;
   std::vector<std::unique_ptr<PsConnection>>& connections_;

@@ -1,6 +1,7 @@
 // A checkpoint of parameter servers is of one moment, whoever writes the shards.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -94,6 +95,78 @@ TEST_F(ServedSavingTest, AWorkerThatHasEndedItsTrainingIsSavedAsItSaidAndNotAske
   EXPECT_FALSE(stores[1]->state_asked());
   ASSERT_EQ(shards.others.size(), 1U);
   EXPECT_EQ(shards.others[0].position.numbers, ended.position.numbers);
+}
+
+/// More than fits into one message.
+TaskState large_state(int worker) {
+  TaskState state{.worker = worker, .step = 0, .position = {{{"batch", 3}}, {}}, .local = {}};
+  state.local.push_back({"train/h", Tensor(DType::kFloat32, {5, 1 << 20})});
+  state.local.back().tensor.data<float>()[5'000'000] = float(worker) + 0.5f;
+  return state;
+}
+
+void expect_is_large_state(const TaskState& state, int worker) {
+  EXPECT_EQ(state.worker, worker);
+  EXPECT_EQ(state.position.numbers.at("batch"), 3);
+  ASSERT_EQ(state.local.size(), 1U);
+  EXPECT_EQ(state.local[0].name, "train/h");
+  EXPECT_EQ(state.local[0].tensor.shape(), (Shape{5, 1 << 20}));
+  EXPECT_EQ(state.local[0].tensor.data<float>()[5'000'000], float(worker) + 0.5f);
+}
+
+class WorkersStates : public ServedSavingTest {
+ protected:
+  WorkersStates() {
+    make_spec(1, 3);
+    start_all_ps();
+    stores_ = join_all(kVariables);
+    chief().prepare_saving(folder_);
+  }
+  ServerStore& chief() { return *stores_[0]; }
+  std::vector<std::unique_ptr<ServerStore>> stores_;
+};
+
+// One tells it when it is asked, between two steps; one has left before.
+TEST_F(WorkersStates, ComeWholeHoweverLargeTheyAre) {
+  chief().write(initial_states(kVariables), 0);
+  for (const auto& store : stores_) store->wait_initialised();
+  stores_[2]->send_state(large_state(2));
+  stores_[2]->set_done();
+  stores_[2]->goodbye();
+  chief().mark();
+  StepDriver driver(*stores_[1], false);
+  do {
+    driver.step();
+  } while (!stores_[1]->state_asked());
+  stores_[1]->send_state(large_state(1));
+  SavedShards shards = chief().write_shards(folder_);
+  EXPECT_TRUE(shards.lines.empty());
+  ASSERT_EQ(shards.others.size(), 2U);
+  std::ranges::sort(shards.others, {}, &TaskState::worker);
+  expect_is_large_state(shards.others[0], 1);
+  expect_is_large_state(shards.others[1], 2);
+}
+
+TEST_F(WorkersStates, ComeBackWholeWhenTrainingResumes) {
+  const TaskState states[] = {large_state(0), large_state(1), large_state(2)};
+  chief().restore(states);
+  chief().write(initial_states(kVariables), 0);
+  for (const int worker : {1, 2}) {
+    stores_[std::size_t(worker)]->wait_initialised();
+    ASSERT_TRUE(stores_[std::size_t(worker)]->restored());
+    expect_is_large_state(*stores_[std::size_t(worker)]->restored(), worker);
+  }
+}
+
+TEST_F(WorkersStates, ThatDoNotComeAreNamed) {
+  chief().write(initial_states(kVariables), 0);
+  stores_[2]->send_state(large_state(2));
+  stores_[2]->set_done();
+  stores_[2]->goodbye();
+  chief().mark();
+  const SavedShards shards = chief().write_shards(folder_);
+  ASSERT_EQ(shards.lines.size(), 1U);
+  EXPECT_THAT(shards.lines[0], HasSubstr("worker:1 did not say within 5 s where it is"));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class ServerJob {
   void find_file(ServerPeer& peer, const FindFile& file);
   void mark(ServerPeer& peer, std::uint64_t save);
   void save_shard(ServerPeer& peer, const std::string& path, std::uint64_t save);
-  void take_state(ServerPeer& peer, std::span<const std::byte> payload, std::uint64_t save);
+  void take_state(ServerPeer& peer, std::vector<std::byte> bytes, std::uint64_t save);
 
   /// One turn of the main thread: closes who was refused or says nothing, tells workers what has
   /// changed. Returns when to call again at the latest.
@@ -127,7 +127,7 @@ class ServerJob {
   std::optional<Bytes> bytes_before_;  // when use_ began
   struct KnownState {
     std::int64_t step = 0;
-    std::vector<std::byte> bytes;  // as it came; empty: not known
+    std::shared_ptr<const std::vector<std::byte>> bytes;  // as it came; null: not known
   };
   std::vector<KnownState> states_;  // by worker
   ShardSaving saving_;              // last: its thread calls what is above

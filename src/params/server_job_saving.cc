@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "params/server_job.h"
 #include "params/server_peer.h"
@@ -54,17 +55,18 @@ void ServerJob::ask_for_states(ServerPeer& chief, std::uint64_t save, SavedShard
     const int worker = peer->standing.worker;
     if (worker <= 0 || !takes_part(*peer) || knows_state(worker)) continue;
     peer->replies().send(MessageType::kAskState, {}, save);
+    peer->standing.state_asked = save;
     what.workers[std::size_t(worker)].asked = true;
   }
   for (std::size_t worker = 1; worker < what.workers.size(); ++worker) {
     if (!knows_state(int(worker))) continue;
-    chief.replies().send(MessageType::kTaskState, states_[worker].bytes, save);
+    chief.replies().send_task_state(states_[worker].bytes, save);
   }
 }
 
 bool ServerJob::knows_state(int worker) const {
   const KnownState& known = states_[std::size_t(worker)];
-  return !known.bytes.empty() && known.step == membership_.applied(worker);
+  return known.bytes != nullptr && known.step == membership_.applied(worker);
 }
 
 void ServerJob::save_shard(ServerPeer& peer, const std::string& path, std::uint64_t save) {
@@ -75,9 +77,8 @@ void ServerJob::save_shard(ServerPeer& peer, const std::string& path, std::uint6
   });
 }
 
-void ServerJob::take_state(ServerPeer& peer, std::span<const std::byte> payload,
-                           std::uint64_t save) {
-  const TaskState state = decode_task_state(payload);
+void ServerJob::take_state(ServerPeer& peer, std::vector<std::byte> bytes, std::uint64_t save) {
+  const TaskState state = decode_task_state(bytes);
   const std::lock_guard lock(mutex_);
   const bool resumes = peer.standing.worker == 0 && !initialised_;
   if (state.worker < 0 || state.worker >= membership_.workers() ||
@@ -86,11 +87,13 @@ void ServerJob::take_state(ServerPeer& peer, std::span<const std::byte> payload,
                                                   state.worker, peer.standing.worker));
   }
   if (resumes) membership_.set_applied(state.worker, state.step);
-  states_[std::size_t(state.worker)] = {state.step, {payload.begin(), payload.end()}};
-  if (resumes) return;
+  const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  states_[std::size_t(state.worker)] = {state.step, kept};
+  const bool asked = save != 0 && save == std::exchange(peer.standing.state_asked, 0);
+  if (resumes || !asked) return;
   for (const auto& other : peers_) {
     if (other->standing.worker != 0 || !takes_part(*other)) continue;
-    other->replies().send(MessageType::kTaskState, payload, save);
+    other->replies().send_task_state(kept, save);
   }
 }
 
@@ -98,7 +101,7 @@ void ServerJob::tell_initialised(ServerPeer& peer) {
   const int worker = peer.standing.worker;
   // Where it was when the checkpoint was written; a worker that was restarted later begins anew.
   if (knows_state(worker)) {
-    peer.replies().send(MessageType::kTaskState, states_[std::size_t(worker)].bytes);
+    peer.replies().send_task_state(states_[std::size_t(worker)].bytes, 0);
   }
   peer.replies().send(MessageType::kInitialised,
                       encode(Initialised{.global_step = membership_.global_step(),

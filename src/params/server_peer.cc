@@ -100,7 +100,7 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
     case MessageType::kReadMarked:
       return on_read_marked(header, payload);
     case MessageType::kTaskState:
-      return job_.take_state(*this, payload, header.step);
+      return on_task_state(header, payload);
     case MessageType::kDone:
       return job_.set_done(*this);
     case MessageType::kGoodbye:
@@ -228,6 +228,12 @@ void ServerPeer::on_looked(const FrameHeader& header) {
   if (piece.variable().rewritten_after_reply) piece.rewrite();
 }
 
+void ServerPeer::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
+  if (auto state = state_frames_.add(header.flags, payload)) {
+    job_.take_state(*this, std::move(*state), header.step);
+  }
+}
+
 void ServerPeer::on_read_marked(const FrameHeader& header, std::span<const std::byte> payload) {
   const std::int64_t bytes = decode_number(payload, MessageType::kReadMarked);
   ShardPiece& piece = shard().at(shard().position(header.id));
@@ -326,6 +332,7 @@ void ServerPeer::on_closed(const Error& error) {
   incoming_.reset();
   shared_.clear();
   messages_ = {};
+  state_frames_ = StateFrames();
 }
 
 }  // namespace paceline

@@ -11,6 +11,7 @@
 #include "params/contribution.h"
 #include "params/message.h"
 #include "params/replies.h"
+#include "params/task_state.h"
 
 namespace paceline {
 
@@ -40,6 +41,7 @@ class ServerPeer : public Receiver {
     bool agreed = false;  // on the variables
     bool refused = false, left = false, closed = false;
     std::optional<Declare> declared;  // waits for the chief's
+    std::uint64_t state_asked = 0;    // for which save; 0: none
   };
   Standing standing;
 
@@ -55,6 +57,7 @@ class ServerPeer : public Receiver {
   void on_step_end(const FrameHeader& header, std::span<const std::byte> payload);
   void on_contribution(const FrameHeader& header, std::span<const std::byte> payload);
   void on_looked(const FrameHeader& header);
+  void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
   void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
   void apply_whole(std::size_t position, IncomingPiece& come, float clip_scale);
   void apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale);
@@ -82,6 +85,7 @@ class ServerPeer : public Receiver {
   Messages messages_;
   Shard* working_ = nullptr;  // once it is initialised
   std::optional<IncomingStep> incoming_;
+  StateFrames state_frames_;
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
   TimePoint frame_began_{};
   DType wire_ = DType::kFloat32;

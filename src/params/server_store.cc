@@ -277,15 +277,12 @@ std::vector<VariableState> ServerStoreImpl::read(std::span<const VariableId> var
 
 void ServerStoreImpl::restore(std::span<const TaskState> states) {
   for (const TaskState& state : states) {
-    connections_.front()->send_small(MessageType::kTaskState, encode(state));
+    connections_.front()->send_task_state(state, 0);
   }
 }
 
 void ServerStoreImpl::send_state(const TaskState& state) {
-  const std::uint64_t save = core_.state_asked.exchange(0);
-  ControlBuffers::Buffer& buffer = connections_.front()->control().take();
-  buffer.bytes = encode(state);
-  connections_.front()->send_control(MessageType::kTaskState, {.step = save}, buffer);
+  connections_.front()->send_task_state(state, core_.state_asked.exchange(0));
 }
 
 StoreAccount ServerStoreImpl::account() const {

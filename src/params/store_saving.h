@@ -16,7 +16,8 @@ struct SavedShards {
   std::int64_t global_step = 0;
   std::vector<WrittenFile> files;
   std::vector<SavedVariable> variables;
-  std::vector<TaskState> others;  // of the workers that are not the chief
+  std::vector<TaskState> others;        // of the workers that are not the chief
+  std::vector<std::string> lines = {};  // for the user: what is not in it that should be
 };
 
 /// A save is mark(), then write_shards() on any one thread. One at a time.

@@ -1,9 +1,14 @@
 #include "params/task_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
-#include "params/message.h"
+#include "base/grouped_digits.h"
+#include "paceline/cluster.h"
+#include "paceline/error.h"
 #include "params/wire_fields.h"
 
 namespace paceline {
@@ -26,7 +31,7 @@ NamedTensor get_tensor(WireReader& reader) {
   const std::size_t rank = reader.get<std::uint8_t>();
   if (dtype >= kDTypeCount || rank > kMostRank) reader.fail("an unknown dtype or shape");
   const std::vector<std::int64_t> dims = reader.get_all<std::int64_t>(rank);
-  std::int64_t most = std::int64_t(kMaxControlBytes);
+  std::int64_t most = std::int64_t(kMostLocalBytes);
   for (const std::int64_t dim : dims) {
     if (dim < 0 || dim > most) reader.fail("a local variable that is too large");
     most /= std::max<std::int64_t>(dim, 1);
@@ -46,15 +51,31 @@ void fields(auto& wire, Of<TaskState> auto& state) {
   wire(state.worker, state.step, state.position.numbers, state.position.sums);
 }
 
+std::string why_left_out(const TaskState& state, std::size_t most_bytes) {
+  std::size_t all = 0;
+  const NamedTensor* largest = nullptr;
+  for (const NamedTensor& local : state.local) {
+    all += local.tensor.bytes();
+    if (largest == nullptr || local.tensor.bytes() > largest->tensor.bytes()) largest = &local;
+  }
+  if (all <= most_bytes) return {};
+  return fmt::format(
+      "the local variables of {} are not saved: they have {} bytes, {} alone {}, and no more "
+      "than {} can be sent to the chief",
+      TaskId{TaskId::Job::kWorker, state.worker}.str(), grouped_digits(std::int64_t(all)),
+      largest->name, grouped_digits(std::int64_t(largest->tensor.bytes())),
+      grouped_digits(std::int64_t(most_bytes)));
+}
+
 std::vector<std::byte> encode(const TaskState& state) {
+  if (!why_left_out(state).empty()) {
+    return encode(TaskState{state.worker, state.step, state.position, {}});
+  }
   std::vector<std::byte> bytes;
   WireWriter writer(bytes);
   FieldWriter{writer}(state);
   writer.put(std::uint32_t(state.local.size()));
   for (const NamedTensor& tensor : state.local) put_tensor(writer, tensor);
-  if (bytes.size() > kMaxControlBytes && !state.local.empty()) {
-    return encode(TaskState{state.worker, state.step, state.position, {}});
-  }
   return bytes;
 }
 
@@ -68,6 +89,16 @@ TaskState decode_task_state(std::span<const std::byte> payload) {
   for (std::size_t i = 0; i < count; ++i) state.local.push_back(get_tensor(reader));
   reader.end();
   return state;
+}
+
+std::optional<std::vector<std::byte>> StateFrames::add(std::uint16_t flags,
+                                                       std::span<const std::byte> payload) {
+  if (payload.size() > most_bytes_ - so_far_.size()) {
+    throw Error(ErrorCode::kDataLoss, "[wire] a task_state without end");
+  }
+  so_far_.insert(so_far_.end(), payload.begin(), payload.end());
+  if ((flags & kStateGoesOn) != 0) return std::nullopt;
+  return std::exchange(so_far_, {});
 }
 
 }  // namespace paceline

@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "checkpoint/safetensors_writer.h"
@@ -18,9 +20,44 @@ struct TaskState {
   std::vector<NamedTensor> local;  // variables
 };
 
-/// Without the local variables when with them it is longer than a message may be.
+/// Of its local variables, as they go over the wire: no more can be told.
+constexpr std::size_t kMostLocalBytes = std::size_t{1} << 30;
+/// Why the local variables are left out of what is told, naming the task, the largest of them and
+/// its bytes; empty: they are not.
+std::string why_left_out(const TaskState& state, std::size_t most_bytes = kMostLocalBytes);
+
+/// Without the local variables when they are left out.
 std::vector<std::byte> encode(const TaskState& state);
 /// Throws kDataLoss.
 TaskState decode_task_state(std::span<const std::byte> payload);
+
+/// A state goes in frames of at most kStateFrameBytes; all but the last have this in their flags.
+constexpr std::uint16_t kStateGoesOn = 1;
+constexpr std::size_t kStateFrameBytes = std::size_t{1} << 20;
+
+/// Calls send(flags, bytes) for each of them.
+template <typename F>
+void for_state_frames(std::span<const std::byte> state, F&& send) {
+  while (state.size() > kStateFrameBytes) {
+    send(kStateGoesOn, state.first(kStateFrameBytes));
+    state = state.subspan(kStateFrameBytes);
+  }
+  send(std::uint16_t{0}, state);
+}
+
+/// Puts the frames of one peer together.
+class StateFrames {
+ public:
+  /// Of a state with all that is not local variables.
+  static constexpr std::size_t kMostBytes = kMostLocalBytes + (std::size_t{1} << 24);
+  explicit StateFrames(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+  /// The state, when this was its last frame. Throws kDataLoss when it is too long.
+  std::optional<std::vector<std::byte>> add(std::uint16_t flags,
+                                            std::span<const std::byte> payload);
+
+ private:
+  std::size_t most_bytes_;
+  std::vector<std::byte> so_far_;
+};
 
 }  // namespace paceline

@@ -70,4 +70,9 @@ LocalMemory& PlanSet::locals(const Graph& graph) {
   return *memory;
 }
 
+const LocalMemory* PlanSet::used_locals(const Graph& graph) const {
+  const auto found = locals_.find(&graph);
+  return found != locals_.end() ? found->second.get() : nullptr;
+}
+
 }  // namespace paceline

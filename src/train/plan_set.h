@@ -54,6 +54,8 @@ class PlanSet {
   ReadPlan& read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches,
                       bool keep_locals);
   LocalMemory& locals(const Graph& graph);
+  /// Those that some plan has, or had; null: none.
+  const LocalMemory* used_locals(const Graph& graph) const;
 
  private:
   struct Entry {

@@ -96,6 +96,7 @@ CheckpointIndex Saver::write_files(const TaskState& own, const std::string& fold
   index.variables = std::move(shards.variables);
   add_task(index, folder, own);
   for (const TaskState& other : shards.others) add_task(index, folder, other);
+  for (const std::string& line : shards.lines) parts_.complain(line);
   return index;
 }
 

@@ -102,6 +102,33 @@ TEST_F(SavingHooks, ThePositionComesBack) {
   EXPECT_EQ(session->last_step().global_step, 25);
 }
 
+TEST_F(SavingHooks, LocalVariablesOfSharedGraphsComeBack) {
+  Graph counting;
+  const Value count = counting.local("count", {1});
+  Tensor one(DType::kFloat32, {1});
+  one.data<float>()[0] = 1;
+  const Value next = add(count, counting.constant(one));
+  counting.assign(count, next);
+  const auto counted = [&](Session& session) {
+    return session.evaluate(counting, {&next, 1}, nullptr)[0].item<float>();
+  };
+  {
+    const auto session = make();
+    session->share(counting);
+    EXPECT_EQ(counted(*session), 1);
+    EXPECT_EQ(counted(*session), 2);
+    session->run(feed());
+  }
+  run_.resume = true;
+  run_.steps = 25;
+  const auto session = make();
+  session->share(counting);
+  EXPECT_EQ(counted(*session), 3);
+  Graph other;
+  other.local("count", {7});
+  EXPECT_NO_THROW(make()->share(other)) << "of another shape: it begins anew";
+}
+
 TEST_F(SavingHooks, StepCounterCounts) {
   const auto session = make();
   auto counter = std::make_unique<StepCounter>(Interval(10));

@@ -224,6 +224,7 @@ void Session::Impl::share(const Graph& graph) {
     }
   }
   graphs = std::move(with_it);
+  restore_locals(graphs.size() - 1);
 }
 
 void Session::Impl::refresh_snapshot(EvaluateWith with) {

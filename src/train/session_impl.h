@@ -80,7 +80,11 @@ class Session::Impl {
   void add_summaries();
   void restore();
   void make_saver();
+  /// Local variables of a graph as they were saved; of another than the train graph, those that
+  /// are still the model's.
+  void restore_locals(std::size_t graph);
   TaskState own_state();
+  void tell_state();
   /// After each step: a checkpoint when it is time, and what others ask for.
   void tend_saving();
   void save_at_end();
@@ -113,6 +117,7 @@ class Session::Impl {
   bool terminal_;
   bool ran_ = false;
   std::vector<Tensor> watched_;
+  bool left_out_ = false;              // local variables are too large to be saved, and it was said
   std::optional<TimePoint> left_run_;  // since when no run is under way
   std::int64_t read_steps_ = 0;
   std::int64_t snapshot_step_ = 0;  // own train steps made when the snapshot was read

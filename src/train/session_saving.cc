@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "cluster/interrupt.h"
 #include "cluster/run_folder.h"
@@ -14,8 +15,10 @@
 namespace paceline {
 namespace {
 
-// Of the graph that trains, among local variables of a checkpoint.
-constexpr std::string_view kTrainGraph = "train/";
+// What local variables of the session's graphs are called in a checkpoint: the first one trains.
+std::string saved_prefix(std::size_t graph) {
+  return graph == 0 ? "train/" : fmt::format("shared{}/", graph);
+}
 // Steps of the others that are under way when the chief has ended.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
 // Long enough to cost nothing, short enough for Ctrl-C.
@@ -33,19 +36,27 @@ void Session::Impl::restore() {
   save_due_.begin(loop->last().global_step);
   if (!job->restored()) return;
   restored_position = job->restored()->position;
-  const LocalMemory& locals = plans->locals(*graphs[0]);
+  restore_locals(0);
+}
+
+void Session::Impl::restore_locals(std::size_t graph) {
+  if (!job->restored()) return;
+  const std::string prefix = saved_prefix(graph);
   for (const auto& [name, tensor] : job->restored()->local) {
-    if (!name.starts_with(kTrainGraph)) continue;
-    const std::string_view local = std::string_view(name).substr(kTrainGraph.size());
+    if (!name.starts_with(prefix)) continue;
+    const LocalMemory& locals = plans->locals(*graphs[graph]);
+    const std::string_view local = std::string_view(name).substr(prefix.size());
     const bool fits = locals.contains(local) && locals.view(local).dtype == tensor.dtype() &&
                       locals.view(local).shape == tensor.shape();
-    if (!fits) {
+    if (!fits && graph == 0) {
       throw Error(ErrorCode::kFailedPrecondition,
                   fmt::format("[session] local variable {} {} {} of the checkpoint is not the "
                               "model's",
                               local, name_of(tensor.dtype()), tensor.shape().str()));
     }
-    if (tensor.bytes() > 0) std::memcpy(locals.view(local).data, tensor.raw(), tensor.bytes());
+    if (fits && tensor.bytes() > 0) {
+      std::memcpy(locals.view(local).data, tensor.raw(), tensor.bytes());
+    }
   }
 }
 
@@ -67,15 +78,26 @@ TaskState Session::Impl::own_state() {
   state.worker = cluster.task.index;
   state.step = own_steps();
   if (tell_position) tell_position(state.position);
-  for (const auto& [name, view] : plans->locals(*graphs[0]).views()) {
-    state.local.push_back({std::string(kTrainGraph) + name, copy_of_view(view)});
+  for (std::size_t graph = 0; graph < graphs.size(); ++graph) {
+    const LocalMemory* const locals = plans->used_locals(*graphs[graph]);
+    if (locals == nullptr) continue;
+    for (const auto& [name, view] : locals->views()) {
+      state.local.push_back({saved_prefix(graph) + name, copy_of_view(view)});
+    }
   }
   return state;
 }
 
+void Session::Impl::tell_state() {
+  const TaskState state = own_state();
+  const std::string why = why_left_out(state);
+  if (!why.empty() && !std::exchange(left_out_, true)) fmt::print(stderr, "paceline: {}\n", why);
+  job->control()->send_state(state);
+}
+
 void Session::Impl::tend_saving() {
   if (job->control() != nullptr && job->control()->state_asked()) {
-    job->control()->send_state(own_state());
+    tell_state();
   }
   if (saver != nullptr && save_due_.at(loop->last().global_step)) begin_save();
 }
@@ -96,7 +118,7 @@ void Session::Impl::save() {
 // The chief's values are then those of everybody's last step.
 void Session::Impl::save_at_end() {
   if (job->control() != nullptr && !run_options.out.empty()) {
-    job->control()->send_state(own_state());
+    tell_state();
   }
   if (saver == nullptr) return;
   const Deadline deadline = Deadline::after(kWaitForLastSteps);
