@@ -170,18 +170,23 @@ HWY_EXPORT(WidenFloat16);
 }  // namespace
 
 void vector_cast(const float* x, BFloat16* y, std::int64_t n) {
+  if (n == 0) return;  // here and below: there may be no memory then
   HWY_DYNAMIC_DISPATCH(NarrowToBFloat16)(x, &y->bits, std::size_t(n));
 }
 void vector_cast_with_errors(const float* x, float* errors, BFloat16* y, std::int64_t n) {
+  if (n == 0) return;
   HWY_DYNAMIC_DISPATCH(NarrowWithErrors)(x, errors, &y->bits, std::size_t(n));
 }
 void vector_cast(const float* x, Float16* y, std::int64_t n) {
+  if (n == 0) return;
   HWY_DYNAMIC_DISPATCH(NarrowToFloat16)(x, &y->bits, std::size_t(n));
 }
 void vector_cast(const BFloat16* x, float* y, std::int64_t n) {
+  if (n == 0) return;
   HWY_DYNAMIC_DISPATCH(WidenBFloat16)(&x->bits, y, std::size_t(n));
 }
 void vector_cast(const Float16* x, float* y, std::int64_t n) {
+  if (n == 0) return;
   HWY_DYNAMIC_DISPATCH(WidenFloat16)(&x->bits, y, std::size_t(n));
 }
 
