@@ -42,6 +42,7 @@ struct PlanBinding {
     bool updated = false;        // contributes; else only read
     std::int64_t most_rows = 0;  // sparse: rows that one step can read or contribute
     bool streamed = false;       // the contribution comes through sink(), range by range
+    bool reread = false;         // by more than one kernel of a step
   };
   std::vector<Use> uses;  // in the order in which the plan first reads them
 };

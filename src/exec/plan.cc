@@ -176,7 +176,7 @@ class PlanMaker {
       auto use =
           std::ranges::find(plan_->binding.uses, update.root.variable, &PlanBinding::Use::variable);
       if (use == plan_->binding.uses.end()) {
-        use = plan_->binding.uses.insert(use, {update.root.variable, false, 0, false});
+        use = plan_->binding.uses.insert(use, {.variable = update.root.variable});
       }
       use->updated = true;
       use->streamed = update.streamed;
@@ -187,7 +187,8 @@ class PlanMaker {
   }
 
   void bind(const VariableReads& read) {
-    PlanBinding::Use use{read.variable, false, 0, false};
+    const ValueMemory::Life& life = memory_->life(memory_->storage_of(read.node->output(0)));
+    PlanBinding::Use use{.variable = read.variable, .reread = life.last_read > life.first_read};
     const VariableSpec& spec = specs_[std::size_t(read.variable)];
     if (spec.sparse) {
       RowReads rows{read.variable, spec.shape[0], read.as_a_whole, {}};

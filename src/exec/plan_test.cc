@@ -96,6 +96,19 @@ TEST_F(PlanTest, AVariableIsNeededJustBeforeItsFirstReader) {
   EXPECT_THAT(text(*fetch({y})), ElementsAre("need v", "matmul", "need w", "matmul"));
 }
 
+TEST_F(PlanTest, TheStoreIsToldWhichVariablesSeveralKernelsRead) {
+  const Value h = dense(graph_.input("x", {2, 3}), 3, "first");
+  const Value loss = mean_squared_error(dense(h, 3, "second"), graph_.input("y", {2, 3}));
+  const Training training = minimize(loss, Sgd{});
+  const auto plan = make(training);
+  ASSERT_EQ(plan->binding.uses.size(), 4u);
+  for (const PlanBinding::Use& use : plan->binding.uses) {
+    const std::string& name = specs_[std::size_t(use.variable)].name;
+    // Forwards, and for the gradient of what went in; what goes into the first layer wants none.
+    EXPECT_EQ(use.reread, name == "second/w") << name;
+  }
+}
+
 TEST_F(PlanTest, AContributionIsWrittenInItsPlaceAndReadyAfterTheLastReadOfItsVariable) {
   const Value x = graph_.input("x", {2, 3});
   Value h = x;

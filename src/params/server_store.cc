@@ -33,6 +33,8 @@ class ServerStoreImpl : public ServerStore {
     if (!options.share_memory) core_.share_no_memory();
     if (options.torn_free) core_.copy_from_shared_memory();
     steps_.copy_tries = options.torn_free_tries;
+    steps_.others_contribute = options.spec.workers.size() > 1;
+    steps_.pool = options.pool;
     core_.set_wire(options.wire);
     steps_.error_feedback = options.error_feedback;
     join_all();

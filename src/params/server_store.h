@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "exec/parameter_store.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
@@ -45,9 +46,14 @@ struct ServerStoreOptions {
   bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)
   /// With the ps tasks of this host, if the link can. A variable that lies on one of them, or on
   /// several in pieces that begin at pages, is then read where it lies, while other workers'
-  /// updates change it: a reader may see some elements before an update and others after it.
-  /// Contributions are taken from where they lie. Else values come in frames.
+  /// updates change it: a reader may see some elements before an update and others after it. Where
+  /// there are other workers, one that several kernels of a step read is copied from there when it
+  /// is first needed: a step whose backward kernels saw other values than its forward ones would
+  /// not follow any gradient. Contributions are taken from where they lie. Else values come in
+  /// frames.
   bool share_memory = true;
+  /// Copies large variables; null: the step thread does. Must outlive the store.
+  ThreadPool* pool = nullptr;
   /// What is read is copied, so that each chunk of it (256 KiB of a variable, or the rows of a
   /// batch) is of one moment.
   bool torn_free = false;

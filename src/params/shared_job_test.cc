@@ -193,6 +193,35 @@ TEST_F(SharedJob, OfAConstantValueNothingIsAsked) {
   }
 }
 
+// Of one that a single kernel reads, what lies there is good enough.
+TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
+  const std::vector<VariableSpec> variables = {{.name = "once", .shape = {600}, .rule = Add{}},
+                                               {.name = "again", .shape = {600}, .rule = Add{}}};
+  make_spec(1, 2);
+  start_all_ps();
+  auto joining = std::async(std::launch::async, [&] { return join(variables, true, 1); });
+  const auto store = join(variables);
+  const auto other = joining.get();
+  store->write(initial_states(variables), 0);
+  other->wait_initialised();
+  const auto steps =
+      store->bind({.uses = {{.variable = 0}, {.variable = 1, .reread = true}}}, false);
+  const std::vector<float> rates(2, 0.0f);
+  for (int i = 0; i < 3; ++i) {
+    steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
+    const float* const once = steps->need(0).as<float>();
+    const float* const again = steps->need(1).as<float>();
+    const float once_before = once[599], again_before = again[599];
+    StepDriver(*other, false).step();  // its contributions have been applied
+    EXPECT_NE(once[599], once_before);
+    EXPECT_EQ(again[599], again_before);
+    EXPECT_NE(steps->need(1).as<float>()[599], again_before) << "what was changed is not seen";
+    steps->end_step(1, {}).global_step();
+  }
+  store->goodbye();
+  other->goodbye();
+}
+
 // In frames: one that looks is told, by the ps, what another has changed.
 TEST_F(SharedJob, AFetchIsToldOfChanges) {
   std::vector<VariableSpec> variables = {{.name = "w", .shape = {128}, .rule = Add{}}};

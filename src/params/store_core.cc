@@ -3,12 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "base/row_count.h"
 #include "params/chunk_versions.h"
 
 namespace paceline {
+namespace {
+
+constexpr std::int64_t kCopyGrain = 128 << 10;  // takes as long as waking a thread, or longer
+
+}  // namespace
 
 StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout)
     : variables_(std::move(variables)),
@@ -87,7 +93,19 @@ void StoreCore::map_part(const Piece& piece, const std::shared_ptr<const SharedM
   if (++joined.pieces == pieces_of(piece.variable).size()) mapped_[v] = joined.memory->data();
 }
 
-bool StoreCore::copy_mapped(VariableId variable, int tries) {
+void StoreCore::copy_mapped(VariableId variable, ThreadPool* pool) {
+  hold(variable);
+  const Tensor& copy = value(variable);
+  std::byte* const to = static_cast<std::byte*>(copy.raw());
+  const std::byte* const from = mapped(variable);
+  const auto copy_range = [&](std::int64_t begin, std::int64_t end) {
+    std::memcpy(to + begin, from + begin, std::size_t(end - begin));
+  };
+  if (pool == nullptr) return copy_range(0, std::int64_t(copy.bytes()));
+  pool->parallel_for(std::int64_t(copy.bytes()), kCopyGrain, copy_range);
+}
+
+bool StoreCore::copy_mapped_chunks(VariableId variable, int tries) {
   hold(variable);
   return std::ranges::all_of(pieces_of(variable),
                              [&](const Piece& piece) { return copy_piece(piece, tries); });

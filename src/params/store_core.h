@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "exec/parameter_store.h"
 #include "net/joined_memory.h"
 #include "net/link.h"
@@ -59,9 +60,11 @@ class StoreCore {
   /// Told before it joins: what float32 numbers travel as where no memory is shared.
   void set_wire(DType wire) { wire_ = wire; }
   DType wire() const { return wire_; }
-  /// Renews this worker's copy of what is mapped. False: a chunk was being written each of `tries`
+  /// Renews this worker's copy of what is mapped, as it lies there. A pool shares the work.
+  void copy_mapped(VariableId variable, ThreadPool* pool);
+  /// The same, each chunk as of one moment. False: a chunk was being written each of `tries`
   /// times; the copy holds nothing of worth.
-  bool copy_mapped(VariableId variable, int tries);
+  bool copy_mapped_chunks(VariableId variable, int tries);
   /// The values of a ps of this host, as shard_layout says. To be called before its pieces are
   /// used; from any thread. Throws kDataLoss when the memory is too small for them.
   void map(int ps, std::shared_ptr<const SharedMemory> values);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "params/ps_connection.h"
 #include "params/store_core.h"
 
@@ -23,6 +24,8 @@ struct StoreState {
   std::uint32_t shared_memories = 0;
   const void* ordered_by = nullptr;  // whose order of need the ps tasks know
   int copy_tries = 0;                // of a chunk that is being written
+  bool others_contribute = false;    // there are workers beside this one
+  ThreadPool* pool = nullptr;        // copies large variables; null: the step thread does
   bool error_feedback = false;
   /// Returns at once when the variables are initialised.
   std::function<void()> wait_initialised;

@@ -28,6 +28,7 @@ ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clippe
       uses_(plan.uses),
       clipped_(clipped),
       used_(core_.variables().size(), false),
+      reread_(core_.variables().size(), false),
       contributed_(core_.variables().size(), false),
       sender_(state),
       begin_{.clipped = clipped, .examples = 0, .learning_rates = {}},
@@ -41,6 +42,7 @@ void ServerSteps::check(const PlanBinding::Use& use) {
   PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < used_.size());
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   used_[std::size_t(use.variable)] = true;
+  reread_[std::size_t(use.variable)] = use.reread;
   if (variable.sparse) next_rows_.push_back({use.variable, {}});
   if (use.updated && !variable.trained) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -183,8 +185,8 @@ void ServerSteps::wait_for_values(VariableId variable) {
 }
 
 // The ps copies each chunk under its lock, for which it waits like any writer.
-void ServerSteps::copy_mapped(VariableId variable) {
-  if (core_.copy_mapped(variable, state_.copy_tries)) return;
+void ServerSteps::copy_chunks(VariableId variable) {
+  if (core_.copy_mapped_chunks(variable, state_.copy_tries)) return;
   for (const Piece& piece : core_.pieces_of(variable)) {
     ControlBuffers::Buffer& buffer = connection(piece).control().take();
     WireWriter(buffer.bytes).put(piece.id);
@@ -198,13 +200,15 @@ TensorView ServerSteps::need(VariableId variable) {
   check_use(variable, "need");
   wait_for_values(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
-  // Only read by kernels: a variable changes by contributions alone.
-  if (reads_in_place(variable) && core_.copies()) {
-    copy_mapped(variable);
-  } else if (reads_in_place(variable)) {
+  if (!reads_in_place(variable)) {
+    core_.hold(variable);
+  } else if (core_.copies()) {
+    copy_chunks(variable);
+  } else if (state_.others_contribute && reread_[std::size_t(variable)]) {
+    core_.copy_mapped(variable, state_.pool);
+  } else {  // only read by kernels: a variable changes by contributions alone
     return {const_cast<std::byte*>(core_.mapped(variable)), spec.dtype, spec.shape};
   }
-  core_.hold(variable);
   return core_.value(variable).view();
 }
 

@@ -43,7 +43,7 @@ class ServerSteps : public StoreSteps {
   void pull_stale(StepKind kind);
   void pull_rows(std::span<const RowSet> rows);
   void wait_for_values(VariableId variable);
-  void copy_mapped(VariableId variable);
+  void copy_chunks(VariableId variable);
   void note_next_rows(std::span<const RowSet> rows);
   bool on_their_way(const RowSet& rows) const;
   void send_order();
@@ -61,7 +61,7 @@ class ServerSteps : public StoreSteps {
   StoreCore& core_;
   const std::vector<PlanBinding::Use> uses_;
   const bool clipped_;
-  std::vector<bool> used_, contributed_;  // by variable
+  std::vector<bool> used_, reread_, contributed_;  // by variable
   ContributionSender sender_;
   // Kept from step to step for their memory.
   StepBegin begin_;

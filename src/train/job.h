@@ -20,7 +20,7 @@ class Job {
     const Cluster& cluster;
     const RunOptions& run;
     bool spin = false;
-    ThreadPool* pool = nullptr;  // applies the rules in one process
+    ThreadPool* pool = nullptr;  // applies the rules in one process; copies what is mapped
     StepAccount* account = nullptr;
     Timeline* timeline = nullptr;
   };

@@ -24,8 +24,6 @@ int threads_of(const Cluster& cluster) {
 }
 
 // Rules are applied by this process only when there is no ps.
-int rule_threads(const Cluster& cluster) { return cluster.distributed() ? 1 : threads_of(cluster); }
-
 std::int64_t first_dimension_of_inputs(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->op().name != "input") continue;
@@ -54,7 +52,7 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
       cluster(on),
       run_options(run_with),
       options(session_options),
-      pool(rule_threads(on)),
+      pool(threads_of(on)),
       save_due_(run_with.save_every),
       terminal_(isatty(STDOUT_FILENO) == 1),
       exceptions_(std::uncaught_exceptions()) {
