@@ -17,12 +17,13 @@ function(add_fuzzed_room room)
 endfunction()
 
 # add_fuzzer(NAME ROOM… [FILES …]): tests/fuzz/NAME_target.cc over these rooms and files of src/, and
-# no others: they are built with sanitizers, which takes long.
+# no others: they are built with sanitizers, which takes long. With tests/fuzz/NAME_script.cc if there is one.
 function(add_fuzzer name)
   cmake_parse_arguments(FUZZER "" "" "FILES" ${ARGN})
   list(TRANSFORM FUZZER_FILES PREPEND ${PROJECT_SOURCE_DIR}/src/)
+  file(GLOB script ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_script.cc)
   add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/libfuzzer_main.cc
-                              ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_target.cc ${FUZZER_FILES})
+                              ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_target.cc ${script} ${FUZZER_FILES})
   target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(fuzz_${name} PRIVATE PACELINE_FUZZ_TARGET=fuzz_${name})
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
@@ -43,3 +44,11 @@ add_fuzzer(preamble base net)
 add_fuzzer(frames base net)
 add_fuzzer(messages base graph FILES params/message.cc params/placement.cc params/variable_wire.cc
                                      params/wire.cc)
+add_fuzzer(server base checkpoint net FILES
+           graph/rule.cc kernels/cpu/rules.cc kernels/cpu/vector_cast.cc
+           params/contribution.cc params/membership.cc params/message.cc params/moment.cc params/placement.cc
+           params/replies.cc params/reply_blocks.cc params/reply_queue.cc params/rounded_floats.cc
+           params/save_messages.cc params/saved_variables.cc params/server_account.cc params/server_job.cc
+           params/server_job_saving.cc params/server_peer.cc params/shard.cc params/shard_saving.cc
+           params/task_state.cc params/variable_wire.cc params/wire.cc trace/timeline.cc trace/use_meter.cc)
+target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY)

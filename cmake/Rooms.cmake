@@ -119,7 +119,8 @@ function(add_process_tests)
     return()
   endif()
   file(GLOB support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*.cc
-                                      ${PROJECT_SOURCE_DIR}/tests/fuzz/*_target.cc)
+                                      ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cc)
+  list(FILTER support EXCLUDE REGEX "libfuzzer_main")
   # Programs that a test starts as a task.
   add_executable(phase_task ${PROJECT_SOURCE_DIR}/tests/programs/phase_task.cc)
   target_include_directories(phase_task PRIVATE ${PROJECT_SOURCE_DIR}/src)

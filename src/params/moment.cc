@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "paceline/error.h"
+
 namespace paceline {
 namespace {
 
@@ -48,6 +50,9 @@ void Moment::keep_region(std::size_t region) {
 }
 
 std::span<const std::byte> Moment::read(std::size_t array, std::size_t offset, std::size_t bytes) {
+  if (!marked_.load(std::memory_order_acquire)) {
+    throw Error(ErrorCode::kFailedPrecondition, "[ps] what is to be saved was not marked");
+  }
   keep(offset, offset + bytes);
   return kept_[array].span().subspan(offset, bytes);
 }

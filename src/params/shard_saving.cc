@@ -66,6 +66,8 @@ void ShardSaving::mark(Shard& shard, const SavedShard& what) {
   refused_ = busy_;
   if (refused_) return;
   what_ = what;
+  // For a chief that has asked for no file before.
+  for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).moment().make_room();
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).mark();
 }
 

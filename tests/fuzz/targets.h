@@ -22,6 +22,7 @@ void fuzz_tf_config(Bytes bytes);         // $TF_CONFIG
 void fuzz_preamble(Bytes bytes);          // the first bytes of a socket; an offer
 void fuzz_frames(Bytes bytes);            // all that a socket brings
 void fuzz_messages(Bytes bytes);          // a message's type and payload
+void fuzz_server(Bytes bytes);            // what several peers do to a ps (server_script.h)
 
 struct FuzzTarget {
   std::string_view name;  // of its folder in corpus/ too
@@ -34,7 +35,7 @@ constexpr FuzzTarget kFuzzTargets[] = {
     {"event_file", fuzz_event_file},   {"event", fuzz_event},
     {"config", fuzz_config},           {"tf_config", fuzz_tf_config},
     {"preamble", fuzz_preamble},       {"frames", fuzz_frames},
-    {"messages", fuzz_messages},
+    {"messages", fuzz_messages},       {"server", fuzz_server},
 };
 
 }  // namespace paceline::testing

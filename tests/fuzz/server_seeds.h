@@ -1,0 +1,21 @@
+// Scripts for fuzz_server that reach the deep states of a ps, made by the project's own encoders.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/server_script.h"
+
+namespace paceline::testing {
+
+struct ServerSeed {
+  std::string name;  // of its file in the corpus
+  ServerScript script;
+  std::int64_t applied;        // steps, at its end
+  std::set<MessageType> said;  // among what the ps says
+  std::string warning = {};    // in what it warns of
+};
+
+std::vector<ServerSeed> server_seeds();
+
+}  // namespace paceline::testing
