@@ -130,6 +130,18 @@ TEST_F(Saving, KeepsTheLastOnesAndRefusesThemWithoutAWord) {
   EXPECT_TRUE(std::filesystem::exists(checkpoint(50)));
 }
 
+TEST_F(Saving, AResumedRunSaysHowFarItIsAndWhetherThereWasAnythingToDo) {
+  run(join({kMlp, kOnePs, {"--steps", "10", "--out", out()}}));
+  const Words on = join({kMlp, {"--steps", "15", "--out", out(), "--resume"}});
+  EXPECT_THAT(run(join({on, kOnePs})), HasSubstr("\n15 global steps, 5 of them in this run\n"));
+  for (const Words& cluster : {Words(), kOnePs}) {
+    const std::string output = run(join({on, cluster}));
+    EXPECT_THAT(output,
+                HasSubstr("Global step 15 is reached (--steps 15): there is no step to make"));
+    EXPECT_THAT(output, Not(HasSubstr("Saving model")));
+  }
+}
+
 TEST_F(Saving, PassesOverATornOne) {
   run(join({kMlp, {"--steps", "20", "--out", out()}}));
   run(join({kMlp, {"--steps", "30", "--out", out(), "--resume"}}));

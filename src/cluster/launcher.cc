@@ -91,8 +91,9 @@ std::string cause_of(const TaskFailure& failure, const TemporaryFolder& folder) 
   return fmt::format("{} failed first: {}", failure.task, cause);
 }
 
-// "3,000 global steps (1,500 + 1,500)"; empty when nothing was trained. What a worker without a
-// report did is known to the ps that counts steps.
+// "3,000 global steps (1,500 + 1,500)", "9,000 global steps, 3,000 of them in this run (…)" of one
+// that was resumed; empty when nothing was trained. What a worker without a report did is known to
+// the ps that counts steps.
 std::string steps_text(const Report& merged, int workers) {
   std::int64_t sum = 0, counted = 0;
   std::vector<std::string> parts;
@@ -104,7 +105,10 @@ std::string steps_text(const Report& merged, int workers) {
   }
   if (!merged.first_loss) return "";
   const bool complete = int(parts.size()) == workers;
-  std::string text = grouped_digits(complete ? sum : std::max(sum, counted)) + " global steps";
+  const std::int64_t made = complete ? sum : std::max(sum, counted);
+  const std::int64_t reached = std::max(made, merged.global_step.value_or(0));
+  std::string text = grouped_digits(reached) + " global steps";
+  if (reached > made) text += fmt::format(", {} of them in this run", grouped_digits(made));
   if (complete && workers > 1) text += fmt::format(" ({})", fmt::join(parts, " + "));
   return text + "\n";
 }

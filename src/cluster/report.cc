@@ -165,6 +165,7 @@ std::string Report::to_json() const {
   for (const TaskReport& task : tasks) object["tasks"].push_back(to_object(task));
   object["total"] = {{"steps_per_s", to_value(total(tasks, &TaskReport::steps_per_s))},
                      {"examples_per_s", to_value(total(tasks, &TaskReport::examples_per_s))}};
+  object["global_step"] = global_step ? Json(*global_step) : Json(nullptr);
   object["loss"] = {{"first", to_value(first_loss)}, {"last", to_value(last_loss)}};
   for (const ReportSection& section : sections) add_section(object, section);
   if (!error.empty()) object["error"] = error;
@@ -183,6 +184,10 @@ Report Report::from_json(const std::string& text) {
     for (const Json& task : object.at("tasks")) report.tasks.push_back(to_task(task));
     report.first_loss = to_number(object.at("loss").at("first"));
     report.last_loss = to_number(object.at("loss").at("last"));
+    const auto global_step = object.find("global_step");
+    if (global_step != object.end() && !global_step->is_null()) {
+      report.global_step = global_step->get<std::int64_t>();
+    }
     report.error = object.value("error", "");
     read_sections(report, object);
     return report;

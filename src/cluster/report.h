@@ -46,6 +46,7 @@ struct Report {
   std::string precision = "float32";  // name of Cluster::precision
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0
+  std::optional<std::int64_t> global_step;      // the last that a worker saw
   std::vector<ReportSection> sections;
   std::string error;  // empty: the run went well
 

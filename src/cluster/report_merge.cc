@@ -72,6 +72,8 @@ Report merge(std::span<const Report> reports) {
     merged.tasks.insert(merged.tasks.end(), report->tasks.begin(), report->tasks.end());
     if (!merged.first_loss) merged.first_loss = report->first_loss;
     if (!merged.last_loss) merged.last_loss = report->last_loss;
+    // None is less than any.
+    merged.global_step = std::max(merged.global_step, report->global_step);
     if (merged.error.empty()) merged.error = report->error;
     merge_sections(merged, *report);
   }

@@ -60,6 +60,7 @@ TEST(Report, ReadsBackEveryDigit) {
   report.set("perplexity", "test", std::nullopt);
   report.set("fetch/128x32x256", "local_us", 30.5);
   report.set("fetch/256x128x64", "local_us", 40.25);
+  report.global_step = 1234;
   report.error = "worker:0 lost ps:0\n\"quoted\"";
   EXPECT_EQ(Report::from_json(report.to_json()), report);
 }
@@ -84,6 +85,7 @@ TEST(Report, HasTheDocumentedFields) {
   EXPECT_EQ(json["tasks"][1]["share"]["queue"], 0.5);
   EXPECT_FALSE(json["tasks"][1].contains("steps_per_s"));
   EXPECT_EQ(json["total"]["steps_per_s"], 4.0);
+  EXPECT_TRUE(json["global_step"].is_null());
   EXPECT_EQ(json["fetch"][0]["shape"], "128x32x256");
   EXPECT_EQ(json["fetch"][0]["added_us"], 7.0);
   EXPECT_TRUE(json["loss"]["first"].is_null());

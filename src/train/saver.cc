@@ -44,6 +44,9 @@ std::uint64_t bytes_of(const CheckpointIndex& index) {
 Saver::Saver(Parts parts) : parts_(std::move(parts)), checkpoints_(parts_.folder) {
   Disk::machine().make_folder(parts_.folder);
   for (const std::string& line : parts_.store.prepare_saving(parts_.folder)) parts_.say(line);
+  // Training that has just been resumed is saved already.
+  const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
+  if (newest && newest->step == parts_.global_step) started_step_ = newest->step;
 }
 
 Saver::~Saver() {

@@ -19,6 +19,7 @@ class Saver {
     StoreSaving& store;  // must outlive the saver
     std::string folder;  // of checkpoints; made
     int keep = 1;
+    std::int64_t global_step = 0;                           // where training begins
     std::map<std::string, std::string> notes = {};          // in the index
     std::function<void(const std::string&)> say = {};       // lines for the user, from any thread
     std::function<void(const std::string&)> complain = {};  // the same, that something went wrong
@@ -35,7 +36,8 @@ class Saver {
   void start(TaskState own, std::int64_t global_step);
   /// Waits for what was started last. Throws what it failed with.
   void wait();
-  /// The global step at which it was started last, and did not fail; −1: never.
+  /// The global step at which it was started last, and did not fail; before, that of a checkpoint
+  /// which training has just been resumed from; −1: never.
   std::int64_t saved_step();
 
  private:

@@ -171,10 +171,19 @@ bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed
   if (!std::exchange(ran_, true)) add_summaries();
   for (const auto& hook : hooks) hook->begin(session);
   const bool more = run_steps(session, feed);
+  if (!more && loop->steps_made() == 0) say_nothing_to_do();
   for (const auto& hook : hooks) hook->end(session);
   if (!more) save_at_end();
   left_run_ = clock.now();
   return more;
+}
+
+void Session::Impl::say_nothing_to_do() {
+  const std::string asked =
+      run_options.steps ? fmt::format(" (--steps {})", *run_options.steps) : "";
+  print(fmt::format("Global step {} is reached{}: there is no step to make",
+                    loop->last().global_step, asked),
+        false);
 }
 
 bool Session::Impl::run_steps(Session& session, const std::function<void(Feed&)>& feed) {

@@ -95,6 +95,7 @@ class Session::Impl {
   std::vector<VariableSpec> specs() const;
   void fail(const std::string& message);
   void end_well();
+  void say_nothing_to_do();
   bool run_steps(Session& session, const std::function<void(Feed&)>& feed);
   bool call_hooks(Session& session);
   void read_watched();

@@ -57,6 +57,7 @@ TaskReport Session::Impl::task_report() const {
 void Session::Impl::write_report() {
   if (meter != nullptr) report.tasks = {task_report()};
   if (loop != nullptr && loop->steps_made() > 0) {
+    report.global_step = loop->last().global_step;
     report.first_loss = loop->first_loss();
     report.last_loss = loop->last().loss;
   }

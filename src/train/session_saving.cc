@@ -66,6 +66,7 @@ void Session::Impl::make_saver() {
       .store = job->store(),
       .folder = checkpoints_folder(run_options),
       .keep = run_options.keep,
+      .global_step = loop->last().global_step,
       .notes = {{"model", options.model},
                 {"seed", std::to_string(run_options.seed)},
                 {"precision", std::string(name_of(cluster.precision))}},
