@@ -2,35 +2,14 @@
 // rate that was measured for this machine. All of it follows from the graph.
 #pragma once
 
-#include <vector>
-
 #include "bench/roof.h"
-#include "exec/plan.h"
 #include "models/model.h"
+#include "train/step_work.h"
 
 namespace paceline::bench {
 
-/// What one step of one worker has to do.
-struct StepWork {
-  std::vector<Cost> ops;      // of the rewritten graph, in order
-  double rule_bytes = 0;      // variables, slots and gradients that updates read and write
-  double link_bytes_in = 0;   // values that a worker needs anew in each step
-  double link_bytes_out = 0;  // its contributions
-  std::vector<VariableSpec> specs;
-  std::vector<double> bytes_in, bytes_out;  // of link_bytes, by variable
-  // Bytes that one process holds.
-  double variables = 0, slots = 0, gradients = 0, activations = 0;
-
-  double flops() const;
-  double memory() const { return variables + slots + gradients + activations; }
-};
-
-/// Bytes that a rule reads and writes per element of the variable: value and slots both ways (a
-/// value that is only assigned one way), the gradient once.
-double rule_bytes_per_element(const Rule& rule);
-
-/// Sparse variables count with as many rows as a batch can name.
-/// `rewrite`: what the plan is made with.
+/// What a plan of that step is made of, which borrows it; `rewrite`: what it is made with.
+PlanRequest request_of(const models::StepGraph& step, const RewriteOptions& rewrite = {});
 StepWork step_work(const models::StepGraph& step, const RewriteOptions& rewrite = {});
 
 /// Seconds.

@@ -48,6 +48,14 @@ TEST(DryRun, OfATaskConnectsToNobody) {
   EXPECT_THAT(text, HasSubstr("    ps:1: "));
 }
 
+TEST(DryRun, OfExistingServersPlacesVariablesOnThem) {
+  const std::string text = dry_run(
+      {"mlp", "--workers", "2", "--ps-hosts", "a.invalid:1,b.invalid:2", "--existing-servers"});
+  EXPECT_THAT(text, HasSubstr("2 workers on this machine, with existing servers"));
+  EXPECT_THAT(text, HasSubstr("b.invalid:2"));
+  EXPECT_THAT(text, HasSubstr("ps:1 keeps "));
+}
+
 TEST(DryRun, OfEveryModelPlacesVariablesAsARunDoes) {
   const TemporaryFolder folder;
   const std::string corpus = folder.path("corpus");

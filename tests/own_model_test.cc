@@ -14,6 +14,7 @@ namespace paceline::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::chrono::seconds kBuildTime(200), kRunTime(60);
 
@@ -101,6 +102,13 @@ TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
       output_of({program, "--ps", "1", "--workers", "2", "--steps", "50"}, kRunTime);
   EXPECT_THAT(cluster, HasSubstr("steps/s"));
   EXPECT_THAT(cluster, HasSubstr(" global steps ("));
+  const std::string dry =
+      output_of({program, "--ps", "1", "--workers", "2", "--dry-run"}, kRunTime);
+  for (const char* there :
+       {"nothing is started", "1 ps + 2 workers", "layer2/w", "A step of one worker"}) {
+    EXPECT_THAT(dry, HasSubstr(there));
+  }
+  EXPECT_THAT(dry, Not(HasSubstr("global steps")));
 }
 
 }  // namespace

@@ -129,6 +129,7 @@ class GeneratedText {
 CommandLine step_flags(const models::Model& model) {
   CommandLine line = train_flags(model);
   line.name = fmt::format("paceline bench step {}", model.name());
+  std::erase_if(line.flags, [](const Flag& flag) { return flag.name == "--dry-run"; });
   return line;
 }
 

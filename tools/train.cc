@@ -4,15 +4,16 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "bench/bound.h"
 #include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
 #include "cluster/job_flags.h"
 #include "cluster/program.h"
 #include "models/model.h"
 #include "paceline/error.h"
-#include "tools/dry_run.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
+#include "train/dry_run.h"
 
 namespace paceline {
 namespace {
@@ -166,24 +167,25 @@ Program read_program(const Model& model, const CommandLine& line, const FlagValu
   return program;
 }
 
-CommandLine train_line(const Model& model) {
-  CommandLine line = train_flags(model);
-  line.flags.push_back({"--dry-run", "",
-                        "Print the cluster, where each variable would be and what a step computes "
-                        "and sends; start nothing",
-                        "Run"});
-  return line;
+// Of all graphs that it times, without its data.
+std::string dry_run_of(const Model& model, const ModelOptions& options, const Cluster& cluster) {
+  const std::vector<models::StepGraph> graphs = model.step_graphs(options);
+  std::vector<DryStep> steps;
+  for (const models::StepGraph& graph : graphs) {
+    steps.push_back({graph.section, bench::request_of(graph)});
+  }
+  return dry_run_text(model.name(), steps, cluster);
 }
 
 int train(const Model& model, const Arguments& arguments) {
-  const CommandLine line = train_line(model);
+  const CommandLine line = train_flags(model);
   const std::optional<FlagValues> values =
       parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
   if (!values) return 0;
   Program program;
   values->with_places([&] { program = read_program(model, line, *values); });
-  if (values->given("--dry-run")) {
-    fmt::print("{}", dry_run_text(model, read_model_options(*values), program.cluster));
+  if (program.run.dry_run) {
+    fmt::print("{}", dry_run_of(model, read_model_options(*values), program.cluster));
     return 0;
   }
   program.arguments = {"train"};
@@ -195,7 +197,7 @@ int train(const Model& model, const Arguments& arguments) {
 
 std::vector<CommandLine> train_lines() {
   std::vector<CommandLine> lines;
-  for (const Model* model : models::all_models()) lines.push_back(train_line(*model));
+  for (const Model* model : models::all_models()) lines.push_back(train_flags(*model));
   return lines;
 }
 

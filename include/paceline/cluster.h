@@ -134,6 +134,9 @@ struct RunOptions {
   /// Alone and without clipping: the rule is applied to parts of a large weight's gradient while
   /// the rest is computed, and no memory holds the gradient as a whole. Changes no bit.
   bool fused_update = true;
+  /// A session prints what the job would be, from the flags and its graph alone, and ends the
+  /// program (run_program then returns 0).
+  bool dry_run = false;
   std::uint64_t seed = 1;  // where random numbers start
   /// Tells of SIGINT and SIGTERM; borrowed, outlives the run. Null: nobody watches.
   const Interrupt* interrupt = nullptr;

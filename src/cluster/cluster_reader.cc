@@ -380,6 +380,7 @@ RunOptions read_run_options(const FlagValues& values) {
   run.seed = std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1));
   read_what_is_left(values, run);
   read_timeline(values, run);
+  run.dry_run = values.given("--dry-run");
   run.fused_update = !values.given("--no-fused-update");
   run.quiet = values.given("--quiet");
   run.log_level = values.choice("--log-level", {"debug", "info", "warning", "error"})

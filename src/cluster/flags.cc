@@ -122,6 +122,10 @@ std::vector<Flag> run_flags() {
        "Which lines about the tasks go to standard error (default info; with --quiet warning)",
        kRun},
       {"--log-format", "text|json", "What such a line looks like (default text)", kRun},
+      {"--dry-run", "",
+       "Print the cluster, where each variable would be and what a step computes and sends; start "
+       "nothing",
+       kRun},
       {"--report", "FILE", "Write what was measured to this JSON file", kOut},
       {"--timeline", "FILE", "Write what each task did when to this JSON file, for ui.perfetto.dev",
        kOut},

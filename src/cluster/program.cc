@@ -100,9 +100,19 @@ int run_with(const Program& program, RunOptions& run) {
   return 0;
 }
 
+// Its first session says all, and goes no further.
+int run_dry(const Program& program) {
+  try {
+    program.work(program.cluster, program.run);
+  } catch (const DryRunShown&) {
+  }
+  return 0;
+}
+
 }  // namespace
 
 int run_role(const Program& program) {
+  if (program.run.dry_run) return run_dry(program);
   const Log log(log_options(program.cluster, program.run));
   RunOptions run = program.run;
   run.log = &log;

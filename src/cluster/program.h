@@ -18,6 +18,9 @@ struct Program {
   std::function<void(const Cluster&, const RunOptions&)> work;
 };
 
+/// What a session of a dry run throws when it has said what the job would be; no error.
+struct DryRunShown {};
+
 /// Does what this process is there for, and returns the exit status. A task that fails leaves a
 /// report with its error. Throws what the task threw.
 int run_role(const Program& program);

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "cluster/program.h"
 #include "paceline/error.h"
+#include "train/dry_run.h"
 #include "train/session_impl.h"
 
 namespace paceline {
@@ -41,17 +43,31 @@ Tensor copy_of(const TensorView& view) {
   return tensor;
 }
 
+// Says what the job would be, and ends the program through run_program.
+[[noreturn]] void dry_run(const Graph& graph, const Training* training, const Cluster& cluster,
+                          const SessionOptions& options) {
+  DryStep step;
+  step.request.graph = &graph;
+  step.request.training = training;
+  step.request.fetches = options.watch;
+  fmt::print("{}", dry_run_text(options.model, {&step, 1}, cluster));
+  throw DryRunShown();
+}
+
 }  // namespace
 
 Session::Session(Training training, const Cluster& cluster, const RunOptions& run,
                  const SessionOptions& options) {
   const Graph& graph = training.graph();
+  if (run.dry_run) dry_run(graph, &training, cluster, options);
   impl_ = std::make_unique<Impl>(std::move(training), graph, cluster, run, options);
 }
 
 Session::Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
-                 const SessionOptions& options)
-    : impl_(std::make_unique<Impl>(std::nullopt, graph, cluster, run, options)) {}
+                 const SessionOptions& options) {
+  if (run.dry_run) dry_run(graph, nullptr, cluster, options);
+  impl_ = std::make_unique<Impl>(std::nullopt, graph, cluster, run, options);
+}
 
 Session::~Session() = default;
 

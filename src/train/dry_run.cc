@@ -1,4 +1,4 @@
-#include "tools/dry_run.h"
+#include "train/dry_run.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 
 #include "base/grouped_digits.h"
 #include "base/row_count.h"
-#include "bench/bound.h"
 #include "cluster/launcher.h"
 #include "params/placement.h"
+#include "train/step_work.h"
 
 namespace paceline {
 namespace {
@@ -40,7 +40,9 @@ std::string threads_text(const Cluster& cluster) {
 // The ports of tasks on this machine are chosen when they are started.
 std::string local_cluster_text(Cluster cluster) {
   const std::string address = "127.0.0.1:free";
-  cluster.spec.ps.assign(std::size_t(cluster.local_ps), address);
+  if (!cluster.existing_servers) {
+    cluster.spec.ps.assign(std::size_t(cluster.local_ps), address);
+  }
   cluster.spec.workers.assign(std::size_t(cluster.local_workers), address);
   return announcement(cluster, cores());
 }
@@ -71,7 +73,8 @@ std::string cluster_text(const Cluster& cluster) {
 }
 
 int ps_count(const Cluster& cluster) {
-  return cluster.role == Cluster::Role::kLauncher ? cluster.local_ps : int(cluster.spec.ps.size());
+  const bool launched_here = cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
+  return launched_here ? cluster.local_ps : int(cluster.spec.ps.size());
 }
 
 double value_bytes(const VariableSpec& spec) {
@@ -88,14 +91,14 @@ double slot_bytes(const VariableSpec& spec, double rows) {
 }
 
 /// The job's variables, with the work of each kind of step.
-class Job {
+class DryJob {
  public:
-  Job(const models::Model& model, const models::ModelOptions& options, const Cluster& cluster)
-      : cluster_(cluster), steps_(model.step_graphs(options)) {
-    RewriteOptions rewrite;
-    rewrite.bfloat16_products = cluster.precision == DType::kBFloat16;
-    for (const models::StepGraph& step : steps_) {
-      work_.push_back(bench::step_work(step, rewrite));
+  DryJob(std::span<const DryStep> steps, const Cluster& cluster) : cluster_(cluster) {
+    for (const DryStep& step : steps) {
+      PlanRequest request = step.request;
+      request.rewrite.bfloat16_products = cluster.precision == DType::kBFloat16;
+      work_.push_back(step_work(request));
+      sections_.push_back(step.section);
       for (const VariableSpec& spec : work_.back().specs) {
         if (std::ranges::find(specs_, spec.name, &VariableSpec::name) == specs_.end()) {
           specs_.push_back(spec);
@@ -138,8 +141,8 @@ class Job {
 
   std::string steps() const {
     std::string text;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      const std::string& section = steps_[i].section;
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      const std::string& section = sections_[i];
       text += fmt::format("A step of one worker{}:\n", section.empty() ? "" : ", " + section);
       text += work_text(work_[i]);
       if (cluster_.distributed()) text += link_text(work_[i]);
@@ -148,7 +151,7 @@ class Job {
   }
 
  private:
-  static std::string work_text(const bench::StepWork& work) {
+  static std::string work_text(const StepWork& work) {
     double op_bytes = 0;
     for (const Cost& cost : work.ops) op_bytes += cost.bytes;
     std::string text =
@@ -162,7 +165,7 @@ class Job {
   }
 
   // Rows of a split sparse variable are taken to be anywhere in it.
-  std::string link_text(const bench::StepWork& work) const {
+  std::string link_text(const StepWork& work) const {
     std::vector<double> in(std::size_t(ps_count(cluster_))), out(in);
     for (const Piece& piece : pieces_) {
       const VariableSpec& spec = specs_[std::size_t(piece.variable)];
@@ -173,7 +176,8 @@ class Job {
       in[std::size_t(piece.ps)] += part * work.bytes_in[v];
       out[std::size_t(piece.ps)] += part * work.bytes_out[v];
     }
-    const bool shared = cluster_.role == Cluster::Role::kLauncher && cluster_.link != "tcp";
+    const bool shared = cluster_.role == Cluster::Role::kLauncher && !cluster_.existing_servers &&
+                        cluster_.link != "tcp";
     std::string text = fmt::format(
         "  on links: {} of values come, {} of contributions go{}\n", bytes(work.link_bytes_in),
         bytes(work.link_bytes_out),
@@ -185,18 +189,18 @@ class Job {
   }
 
   const Cluster& cluster_;
-  const std::vector<models::StepGraph> steps_;
-  std::vector<bench::StepWork> work_;  // by step
+  std::vector<std::string> sections_;  // by step
+  std::vector<StepWork> work_;         // by step
   Specs specs_;
   std::vector<Piece> pieces_;
 };
 
 }  // namespace
 
-std::string dry_run_text(const models::Model& model, const models::ModelOptions& options,
+std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
                          const Cluster& cluster) {
-  const Job job(model, options, cluster);
-  return fmt::format("Dry run of {}: nothing is started.\n", model.name()) + cluster_text(cluster) +
+  const DryJob job(steps, cluster);
+  return fmt::format("Dry run of {}: nothing is started.\n", model) + cluster_text(cluster) +
          fmt::format("strategy {}, link {}\n", cluster.strategy,
                      cluster.distributed() ? cluster.link : "none") +
          job.parameters() + job.placement() + job.steps();

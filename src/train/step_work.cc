@@ -1,0 +1,79 @@
+#include "train/step_work.h"
+
+#include <numeric>
+
+#include "base/clock.h"
+#include "kernels/device.h"
+#include "params/placement.h"
+
+namespace paceline {
+namespace {
+
+double bytes_of(const VariableSpec& spec) {
+  return double(spec.shape.elements()) * double(size_of(spec.dtype));
+}
+
+// Of a variable, in one step.
+double touched_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
+  return spec.sparse ? double(use.most_rows) * double(row_bytes(spec)) : bytes_of(spec);
+}
+
+double slot_bytes(const VariableSpec& spec) {
+  double bytes = 0;
+  for (const SlotSpec& slot : slots_of(spec)) {
+    bytes += slot.scalar ? sizeof(float) : bytes_of(spec);
+  }
+  return bytes;
+}
+
+void add_use(StepWork& work, const VariableSpec& spec, const PlanBinding::Use& use) {
+  const double touched = touched_bytes(spec, use);
+  work.link_bytes_in += touched;
+  work.bytes_in[std::size_t(use.variable)] += touched;
+  if (!use.updated) return;
+  work.link_bytes_out += touched;
+  work.bytes_out[std::size_t(use.variable)] += touched;
+  work.gradients += touched;
+  const double average = spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read and written
+  work.rule_bytes +=
+      touched / double(size_of(spec.dtype)) * (rule_bytes_per_element(spec.rule) + average);
+}
+
+}  // namespace
+
+double StepWork::flops() const {
+  return std::accumulate(ops.begin(), ops.end(), 0.0,
+                         [](double sum, const Cost& cost) { return sum + cost.flops; });
+}
+
+double rule_bytes_per_element(const Rule& rule) {
+  const double value = rule.kind() == RuleKind::kAssign ? 1 : 2, gradient = 1;
+  double slots = 0;
+  for (const SlotSpec& slot : rule.slots()) slots += slot.scalar ? 0 : 2;
+  return (value + gradient + slots) * sizeof(float);
+}
+
+StepWork step_work(const PlanRequest& request) {
+  RealClock clock;
+  // The kernels are not run; naive ones are made at once.
+  const std::unique_ptr<Device> device = make_device({.kind = "naive"}, clock);
+  StepWork work;
+  work.specs = variable_specs({&request.graph, 1}, request.training);
+  const std::vector<VariableSpec>& specs = work.specs;
+  work.bytes_in.resize(specs.size());
+  work.bytes_out.resize(specs.size());
+  const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
+  for (const Plan::KernelUse& use : plan->kernels)
+    work.ops.push_back(use.node->op().cost(*use.node));
+  for (const PlanBinding::Use& use : plan->binding.uses) {
+    add_use(work, specs[std::size_t(use.variable)], use);
+  }
+  for (const VariableSpec& spec : specs) {
+    work.variables += bytes_of(spec);
+    if (spec.trained) work.slots += slot_bytes(spec);
+  }
+  work.activations = double(plan->arena_bytes + plan->input_bytes);
+  return work;
+}
+
+}  // namespace paceline

@@ -1,0 +1,34 @@
+// What a step computes, keeps and sends. All of it follows from the graph.
+#pragma once
+
+#include <vector>
+
+#include "exec/plan.h"
+#include "paceline/op.h"
+
+namespace paceline {
+
+/// What one step of one worker has to do.
+struct StepWork {
+  std::vector<Cost> ops;      // of the rewritten graph, in order
+  double rule_bytes = 0;      // variables, slots and gradients that updates read and write
+  double link_bytes_in = 0;   // values that a worker needs anew in each step
+  double link_bytes_out = 0;  // its contributions
+  std::vector<VariableSpec> specs;
+  std::vector<double> bytes_in, bytes_out;  // of link_bytes, by variable
+  // Bytes that one process holds.
+  double variables = 0, slots = 0, gradients = 0, activations = 0;
+
+  double flops() const;
+  double memory() const { return variables + slots + gradients + activations; }
+};
+
+/// Bytes that a rule reads and writes per element of the variable: value and slots both ways (a
+/// value that is only assigned one way), the gradient once.
+double rule_bytes_per_element(const Rule& rule);
+
+/// Of the plan that would be made. Sparse variables count with as many rows as a batch can name.
+/// Runs nothing.
+StepWork step_work(const PlanRequest& request);
+
+}  // namespace paceline
