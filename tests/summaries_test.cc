@@ -82,11 +82,27 @@ TEST_F(SummariesOfARun, HaveThePerplexityOfEveryStep) {
   for (const SummaryPoint& point : task.numbers.at("perplexity")) EXPECT_GT(point.value, 1);
 }
 
-TEST_F(SummariesOfARun, HaveAFolderForEachWorker) {
+TEST_F(SummariesOfARun, HaveAFolderForEachTask) {
   train({"--steps", "60", "--ps", "1", "--workers", "2", "--summary-every", "0.001s"});
   const auto tasks = read_summaries(out_);
-  ASSERT_EQ(tasks.size(), 2U);
-  for (const TaskSummaries& task : tasks) EXPECT_FALSE(task.numbers.at("loss").empty());
+  ASSERT_EQ(tasks.size(), 3U);
+  EXPECT_EQ(tasks[0].task, "ps:0");
+  for (const int worker : {1, 2}) EXPECT_FALSE(tasks[worker].numbers.at("loss").empty());
+}
+
+TEST_F(SummariesOfARun, OfAPsSayWhatItsThreadsDid) {
+  train({"--steps", "30", "--ps", "1", "--workers", "1", "--summary-every", "10"});
+  const TaskSummaries ps = read_summaries(out_)[0];
+  ASSERT_EQ(ps.task, "ps:0");
+  EXPECT_THAT(tags(ps),
+              ElementsAre("share/apply", "share/idle", "share/queue", "speed/steps_per_s",
+                          "use/cores", "use/received_bytes_per_s", "use/sent_bytes_per_s"));
+  double shares = 0;
+  for (const auto& [tag, points] : ps.numbers) {
+    EXPECT_EQ(points.back().step, 30) << tag;
+    if (tag.starts_with("share/")) shares += points.back().value;
+  }
+  EXPECT_NEAR(shares, 1, 1e-3);
 }
 
 TEST_F(SummariesOfARun, AreNoReasonToStop) {

@@ -7,6 +7,7 @@
 #include "base/grouped_digits.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
+#include "cluster/ps_summaries.h"
 #include "cluster/report.h"
 #include "paceline/error.h"
 #include "params/server.h"
@@ -31,6 +32,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   options.threads = cluster.threads;
   options.last_step = run.steps.value_or(0);
   options.timeline = timeline;
+  options.progress_every = run.summary_every;
   if (run.interrupt != nullptr) {
     options.stop_fd = run.interrupt->fd();
     options.stop_within = kWorkersMayTake;
@@ -74,14 +76,21 @@ Report report_of(const ServerSummary& summary, const Cluster& cluster, const std
 
 void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model) {
   ServerSummary summary;
+  std::optional<PsSummaries> summaries;
+  if (!run.out.empty() && !run.summary_every.never()) {
+    summaries.emplace(run.out + "/summaries", cluster.task, run.log);
+  }
   std::optional<Timeline> timeline;
   if (!run.timeline.empty()) timeline.emplace(run.timeline_first, run.timeline_end);
+  ServerOptions options = server_options(cluster, run, timeline ? &*timeline : nullptr);
+  if (summaries) options.progress = [&](const ServerSummary& now) { summaries->add(now); };
   const auto leave_report = [&] {
+    if (summaries) summaries->add(summary);
     if (!run.report.empty()) write_report(run.report, report_of(summary, cluster, model));
     if (timeline) write_timeline(run.timeline, *timeline, cluster.task.str());
   };
   try {
-    serve(server_options(cluster, run, timeline ? &*timeline : nullptr), &summary);
+    serve(options, &summary);
   } catch (const Error&) {
     leave_report();
     throw;

@@ -94,7 +94,8 @@ class Link {
   virtual ~Link() = default;
   virtual std::string kind() const = 0;  // "tcp"
   /// Accepts at `address` ("host:port"; port 0 picks one) until the link is destroyed; returns the
-  /// address that peers can use. Throws kUnavailable "port 2222 of 127.0.0.1 is in use".
+  /// address that peers can use. Throws kUnavailable "port 2222 of 127.0.0.1 is in use",
+  /// kNotFound for an unknown host or one that is not this machine.
   virtual std::string listen(const std::string& address, Acceptor acceptor) = 0;
   /// One try. Throws kUnavailable when nobody listens, kNotFound for an unknown host,
   /// kDeadlineExceeded. `receiver` must live until its on_closed has returned.

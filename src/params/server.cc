@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "params/due.h"
 #include "params/server_job.h"
 #include "params/steady_now.h"
 #include "params/traced_messages.h"
@@ -69,12 +70,13 @@ class Server {
       : options_(options),
         threads_(thread_count(options)),
         job_(options, [this] { wake_.raise(); }),
+        progress_due_(options.progress_every),
         link_(make()) {}
 
   void run() {
     listen();
     while (true) {
-      const TimePoint next = job_.turn(steady_now());
+      const TimePoint next = std::min(job_.turn(steady_now()), tell_progress());
       switch (job_.end(steady_now())) {
         case Membership::End::kFinished:
           if (stops_) was_told_to_stop();
@@ -94,6 +96,7 @@ class Server {
     const ServerJob::Bytes bytes = job_.bytes();
     return {.job = job_.id(),
             .applied = job_.applied(),
+            .global_step = job_.global_step(),
             .seconds = shares.seconds,
             .apply_share = shares.apply,
             .queue_share = shares.queue,
@@ -110,6 +113,19 @@ class Server {
     link.threads = threads_;
     if (options_.link_factory) return options_.link_factory(link);
     return traced(make_link(options_.link, link), options_.timeline);
+  }
+
+  /// Returns when to call again at the latest.
+  TimePoint tell_progress() {
+    if (!options_.progress) return TimePoint::max();
+    const std::int64_t step = job_.global_step();
+    if (job_.applied() > 0 && progress_due_.at(step)) {
+      progress_due_.begin(step);
+      options_.progress(summary());
+    }
+    if (options_.progress_every.seconds <= 0) return TimePoint::max();
+    return steady_now() + std::chrono::duration_cast<Duration>(
+                              std::chrono::duration<double>(options_.progress_every.seconds));
   }
 
   // Told to stop: whether workers are given time to leave.
@@ -185,6 +201,7 @@ class Server {
   const int threads_;
   EventFd wake_;
   ServerJob job_;
+  Due progress_due_;
   bool spinning_ = false;
   std::optional<TimePoint> stops_;  // at the latest, once it was told to
   std::unique_ptr<Link> link_;      // last: its threads call the job

@@ -16,6 +16,19 @@
 
 namespace paceline {
 
+/// What a ps did, for the report.
+struct ServerSummary {
+  std::string job;               // its cluster id; of any_job empty: none came
+  std::int64_t applied = 0;      // worker steps applied
+  std::int64_t global_step = 0;  // as this ps has counted it
+  double seconds = 0;            // from the first contribution to the last
+  double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; sum 1
+  std::string error;
+  /// From the first contribution on.
+  std::optional<MachineUse> use = {};
+  std::int64_t bytes_sent = 0, bytes_received = 0;
+};
+
 struct ServerOptions {
   /// Serves the job whose worker comes first, whatever its cluster id; then `task` and the number
   /// of workers are what that worker says, and `spec` needs no workers. While it does, workers of
@@ -47,20 +60,11 @@ struct ServerOptions {
   std::function<void(const std::string& text)> placed;
   /// Told the address that peers can use, once it listens.
   std::function<void(const std::string& address)> listening;
+  /// Called by serve, at that interval of global steps or seconds, with what was done so far.
+  std::function<void(const ServerSummary&)> progress;
+  Interval progress_every;
   /// False: as if no file of the chief's could be seen here (tests).
   bool sees_files = true;
-};
-
-/// What a ps did, for the report.
-struct ServerSummary {
-  std::string job;           // its cluster id; of any_job empty: none came
-  std::int64_t applied = 0;  // worker steps applied
-  double seconds = 0;        // from the first contribution to the last
-  double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; sum 1
-  std::string error;
-  /// From the first contribution on.
-  std::optional<MachineUse> use = {};
-  std::int64_t bytes_sent = 0, bytes_received = 0;
 };
 
 /// Serves until the global step is reached and nobody is connected, or every worker of the spec has

@@ -252,7 +252,14 @@ std::int64_t ServerJob::end_step(ServerPeer& peer, bool counts) {
   const std::int64_t global_step =
       membership_.end_step(peer.standing.worker, peer.standing.incarnation, counts);
   tell_job_state(steady_now());
+  const std::int64_t every = options_.progress_every.steps;
+  if (counts && every > 0 && global_step % every == 0) wake_();
   return global_step;
+}
+
+std::int64_t ServerJob::global_step() const {
+  const std::lock_guard lock(mutex_);
+  return membership_.global_step();
 }
 
 void ServerJob::set_done(ServerPeer& peer) {

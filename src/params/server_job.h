@@ -60,6 +60,7 @@ class ServerJob {
   bool ask_to_leave();
   bool all_gone() const;
   std::int64_t applied() const { return applied_; }
+  std::int64_t global_step() const;
   /// Over links since the first contribution.
   struct Bytes {
     std::int64_t sent = 0, received = 0;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "train/due.h"
+#include "params/due.h"
 
 namespace paceline {
 
