@@ -14,6 +14,10 @@ namespace {
   throw Error(ErrorCode::kDataLoss, "[store] " + why);
 }
 
+bool says_yes(std::span<const std::byte> payload) {
+  return !payload.empty() && payload[0] == std::byte{1};
+}
+
 }  // namespace
 
 PsConnection::PsConnection(StoreCore& core, int ps, std::string address)
@@ -27,6 +31,11 @@ void PsConnection::connect(Link& link, Deadline deadline) {
 std::string PsConnection::why_turned_away() const {
   const std::lock_guard lock(why_mutex_);
   return why_;
+}
+
+void PsConnection::note_why(std::string why) {
+  const std::lock_guard lock(why_mutex_);
+  why_ = std::move(why);
 }
 
 std::string PsConnection::name() const { return fmt::format("ps:{} at {}", ps_, address_); }
@@ -127,6 +136,7 @@ void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemor
   if (core_.shares_memory()) core_.map(ps_, std::move(memory));
 }
 
+// Most frames are a step's.
 void PsConnection::handle(MessageType type, const FrameHeader& header,
                           std::span<const std::byte> payload) {
   switch (type) {
@@ -134,60 +144,73 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       return on_values(header);
     case MessageType::kRowValues:
       return on_row_values(header, payload);
-    case MessageType::kState:
-      return on_state(payload.size());
     case MessageType::kTaken:
       return core_.take(piece(header.id));
     case MessageType::kChanged:
       return core_.note_change(piece(header.id));
     case MessageType::kStepDone:
-      set_global_step(payload, type);
+      core_.global_step = decode_number(payload, type);
       ++core_.steps_done;
-      break;
-    case MessageType::kInitialised:
-      on_initialised(payload);
-      break;
+      return core_.notify();
+    default:
+      return handle_saving(type, header, payload);
+  }
+}
+
+// What is read from the ps, saved and restored.
+void PsConnection::handle_saving(MessageType type, const FrameHeader& header,
+                                 std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kState:
+      return on_state(payload.size());
     case MessageType::kTaskState:
       return on_task_state(header, payload);
     case MessageType::kAskState:
       core_.state_asked = header.step;
       return;
     case MessageType::kFoundFile:
-      return core_.save_inbox().put_found(ps_, !payload.empty() && payload[0] == std::byte{1});
+      return core_.save_inbox().put_found(ps_, says_yes(payload));
     case MessageType::kSaved:
       return core_.save_inbox().put_saved(ps_, header.step, decode_saved_shard(payload));
     case MessageType::kMarked:
       return core_.save_inbox().arrived(payload.size());
-    case MessageType::kStop:
-      core_.stop_asked = true;
-      break;
-    case MessageType::kJobState:
-      on_job_state(payload);
-      break;
+    default:
+      handle_joining(type, payload);
+      return core_.notify();
+  }
+}
+
+// How a worker comes into the job, and how the job begins and ends.
+void PsConnection::handle_joining(MessageType type, std::span<const std::byte> payload) {
+  switch (type) {
     case MessageType::kWelcome:
       decode_welcome(payload);
       welcomed_ = true;
-      break;
+      return;
     case MessageType::kDeclared:
-      was_initialised_ = !payload.empty() && payload[0] == std::byte{1};
+      was_initialised_ = says_yes(payload);
       declared_ = true;
-      break;
+      return;
     case MessageType::kWritten:
       ++written_;
-      break;
+      return;
+    case MessageType::kInitialised:
+      return on_initialised(payload);
+    case MessageType::kJobState:
+      return on_job_state(payload);
+    case MessageType::kStop:
+      core_.stop_asked = true;
+      return;
     case MessageType::kRefuse:
       return core_.fail(Error(ErrorCode::kFailedPrecondition,
                               fmt::format("{}: {}", name(), decode_text(payload, type))));
-    case MessageType::kBusy: {
-      const std::lock_guard lock(why_mutex_);
-      why_ = decode_text(payload, type);
+    case MessageType::kBusy:
+      note_why(decode_text(payload, type));
       busy_ = true;
-      break;
-    }
+      return;
     default:
       refuse("unexpected message " + name_of(type));
   }
-  core_.notify();
 }
 
 void PsConnection::on_initialised(std::span<const std::byte> payload) {
@@ -207,10 +230,6 @@ void PsConnection::on_task_state(const FrameHeader& header, std::span<const std:
   } else {
     core_.save_inbox().put_state(std::move(state), header.step);
   }
-}
-
-void PsConnection::set_global_step(std::span<const std::byte> payload, MessageType type) {
-  core_.global_step = decode_number(payload, type);
 }
 
 void PsConnection::on_job_state(std::span<const std::byte> payload) {
@@ -264,10 +283,7 @@ void PsConnection::on_state(std::size_t bytes) {
 void PsConnection::on_closed(const Error& error) {
   // A ps that ends before it has answered may be about to serve the next job.
   const bool again = !welcomed_ && error.code() == ErrorCode::kUnavailable;
-  if (again && !busy_) {
-    const std::lock_guard lock(why_mutex_);
-    why_ = error.what();
-  }
+  if (again && !busy_) note_why(error.what());
   closed_ = true;
   if (leaving_ || again) return core_.notify();
   core_.fail(Error(ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())));

@@ -75,6 +75,10 @@ class PsConnection : public Receiver {
  private:
   const Piece& piece(std::uint32_t id) const;
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
+  void handle_saving(MessageType type, const FrameHeader& header,
+                     std::span<const std::byte> payload);
+  void handle_joining(MessageType type, std::span<const std::byte> payload);
+  void note_why(std::string why);
   std::span<std::byte> place_values(const FrameHeader& header);
   void on_values(const FrameHeader& header);
   bool rounds(const Piece& piece) const {
@@ -85,7 +89,6 @@ class PsConnection : public Receiver {
   void on_job_state(std::span<const std::byte> payload);
   void on_initialised(std::span<const std::byte> payload);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
-  void set_global_step(std::span<const std::byte> payload, MessageType type);
 
   StoreCore& core_;
   const int ps_;
