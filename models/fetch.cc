@@ -93,15 +93,21 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   session.report(section, "added_us", remote_us - local_us);
 }
 
+std::span<const HyperParameter> fetch_parameters() {
+  static const std::array<HyperParameter, 2> parameters = {
+      {{"steps", "2000", "timed steps per shape, of either kind"},
+       {"spin", "1", "1: worker and ps poll for each other; 0: they sleep"}}};
+  return parameters;
+}
+
 Settings fetch_settings(const ModelOptions& options) {
-  const FetchModel model;
-  return {model.name(), model.hyper_parameters(), options.set};
+  return {"fetch", fetch_parameters(), options.set};
 }
 
 Limit limit_of(const RunOptions& run, const ModelOptions& options) {
   Settings settings = fetch_settings(options);
-  if (run.steps) settings.set_default("steps", std::to_string(*run.steps));
-  if (run.seconds) settings.set_default("steps", std::to_string(INT64_MAX));
+  settings.set_default("steps", run.steps);
+  if (run.seconds) settings.set_default("steps", INT64_MAX);
   return {.steps = settings.whole("steps", 1),
           .seconds = run.seconds.value_or(std::numeric_limits<double>::infinity())};
 }
@@ -139,62 +145,67 @@ FetchGraph build_fetch(Graph& graph, const FetchShape& shape) {
   return fetch;
 }
 
-std::span<const std::string_view> FetchModel::flags() const {
-  static constexpr std::array<std::string_view, 6> flags = {"features", "batch", "hidden",
-                                                            "constant", "steps", "seconds"};
-  return flags;
-}
+namespace {
 
-std::span<const HyperParameter> FetchModel::hyper_parameters() const {
-  static const std::array<HyperParameter, 2> parameters = {
-      {{"steps", "2000", "timed steps per shape, of either kind"},
-       {"spin", "1", "1: worker and ps poll for each other; 0: they sleep"}}};
-  return parameters;
-}
+class FetchModel : public Model {
+ public:
+  FetchModel()
+      : Model({.name = "fetch",
+               .summary = "the price of reading one small variable from a ps in each step",
+               .flags = {"features", "batch", "hidden", "constant", "steps", "seconds"},
+               .hyper_parameters = fetch_parameters()}) {}
 
-void FetchModel::check(const Cluster&, const RunOptions& run, const ModelOptions& options) const {
-  fetch_shapes(options);
-  limit_of(run, options);
-  spins(options);
-}
+  void check(const Cluster&, const RunOptions& run, const ModelOptions& options) const override {
+    fetch_shapes(options);
+    limit_of(run, options);
+    spins(options);
+  }
 
-void FetchModel::run(const Cluster& cluster, const RunOptions& run,
-                     const ModelOptions& options) const {
-  Graph graph;
-  const std::vector<FetchShape> shapes = fetch_shapes(options);
-  std::vector<FetchGraph> parts;
-  SessionOptions session_options;
-  session_options.model = "fetch";
-  session_options.spin = spins(options);
-  session_options.examples_per_step = 1;
-  session_options.unit = "steps";
-  for (const FetchShape& shape : shapes) {
-    parts.push_back(build_fetch(graph, shape));
-    if (options.constant) continue;
-    session_options.rewritten_variables.push_back(parts.back().remote_w.name());
+  void run(const Cluster& cluster, const RunOptions& run,
+           const ModelOptions& options) const override {
+    Graph graph;
+    const std::vector<FetchShape> shapes = fetch_shapes(options);
+    std::vector<FetchGraph> parts;
+    SessionOptions session_options;
+    session_options.model = "fetch";
+    session_options.spin = spins(options);
+    session_options.examples_per_step = 1;
+    session_options.unit = "steps";
+    for (const FetchShape& shape : shapes) {
+      parts.push_back(build_fetch(graph, shape));
+      if (options.constant) continue;
+      session_options.rewritten_variables.push_back(parts.back().remote_w.name());
+    }
+    RunOptions endless = run;  // no step of fetch counts as a global one
+    endless.steps.reset();
+    endless.seconds.reset();
+    Session session(graph, cluster, endless, session_options);
+    const bool alone = !cluster.distributed();
+    if (alone) {
+      session.print("no ps: nothing is fetched; --ps 1 --workers 1 measures what that adds");
+    }
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      const auto part = alone ? measure_alone : measure;
+      part(session, graph, shapes[i], parts[i], limit_of(run, options));
+    }
   }
-  RunOptions endless = run;  // no step of fetch counts as a global one
-  endless.steps.reset();
-  endless.seconds.reset();
-  Session session(graph, cluster, endless, session_options);
-  const bool alone = !cluster.distributed();
-  if (alone) {
-    session.print("no ps: nothing is fetched; --ps 1 --workers 1 measures what that adds");
-  }
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const auto part = alone ? measure_alone : measure;
-    part(session, graph, shapes[i], parts[i], limit_of(run, options));
-  }
-}
 
-std::vector<StepGraph> FetchModel::step_graphs(const ModelOptions& options) const {
-  std::vector<StepGraph> steps;
-  for (const FetchShape& shape : fetch_shapes(options)) {
-    auto graph = std::make_unique<Graph>();
-    const FetchGraph fetch = build_fetch(*graph, shape);
-    steps.push_back({section_of(shape), std::move(graph), {}, {fetch.remote}});
+  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override {
+    std::vector<StepGraph> steps;
+    for (const FetchShape& shape : fetch_shapes(options)) {
+      auto graph = std::make_unique<Graph>();
+      const FetchGraph fetch = build_fetch(*graph, shape);
+      steps.push_back({section_of(shape), std::move(graph), {}, {fetch.remote}});
+    }
+    return steps;
   }
-  return steps;
+};
+
+}  // namespace
+
+const Model& fetch_model() {
+  static const FetchModel model;
+  return model;
 }
 
 }  // namespace paceline::models

@@ -28,19 +28,6 @@ struct FetchGraph {
 std::vector<FetchShape> fetch_shapes(const ModelOptions& options);
 FetchGraph build_fetch(Graph& graph, const FetchShape& shape);
 
-class FetchModel : public Model {
- public:
-  std::string_view name() const override { return "fetch"; }
-  std::string_view summary() const override {
-    return "the price of reading one small variable from a ps in each step";
-  }
-  std::span<const std::string_view> flags() const override;
-  std::span<const HyperParameter> hyper_parameters() const override;
-  void check(const Cluster& cluster, const RunOptions& run,
-             const ModelOptions& options) const override;
-  void run(const Cluster& cluster, const RunOptions& run,
-           const ModelOptions& options) const override;
-  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override;
-};
+const Model& fetch_model();
 
 }  // namespace paceline::models

@@ -37,13 +37,26 @@ class StepsPerSecond : public Hook {
   std::chrono::steady_clock::time_point since_;
 };
 
+std::span<const HyperParameter> mlp_parameters() {
+  static const std::array<HyperParameter, 8> parameters = {{
+      {"learning_rate", "1e-4", "Adam's"},
+      {"beta1", "0.9", "Adam's decay of the first moment"},
+      {"beta2", "0.999", "Adam's decay of the second moment"},
+      {"epsilon", "1e-8", "Adam's"},
+      {"batch", "128", "examples per step"},
+      {"features", "256", "of an example and of its target"},
+      {"hidden", "4096", "units of each hidden layer"},
+      {"layers", "2", "hidden layers"},
+  }};
+  return parameters;
+}
+
 }  // namespace
 
 MlpConfig mlp_config(const ModelOptions& options) {
-  const MlpModel model;
-  Settings settings(model.name(), model.hyper_parameters(), options.set);
-  if (options.batch) settings.set_default("batch", std::to_string(*options.batch));
-  if (options.hidden) settings.set_default("hidden", std::to_string(*options.hidden));
+  Settings settings("mlp", mlp_parameters(), options.set);
+  settings.set_default("batch", options.batch);
+  settings.set_default("hidden", options.hidden);
   return {.batch = settings.whole("batch", 1),
           .features = settings.whole("features", 1),
           .hidden = settings.whole("hidden", 1),
@@ -67,48 +80,47 @@ MlpGraph build_mlp(Graph& graph, const MlpConfig& config) {
   return mlp;
 }
 
-std::span<const std::string_view> MlpModel::flags() const {
-  static constexpr std::array<std::string_view, 2> flags = {"batch", "hidden"};
-  return flags;
-}
+namespace {
 
-std::span<const HyperParameter> MlpModel::hyper_parameters() const {
-  static const std::array<HyperParameter, 8> parameters = {{
-      {"learning_rate", "1e-4", "Adam's"},
-      {"beta1", "0.9", "Adam's decay of the first moment"},
-      {"beta2", "0.999", "Adam's decay of the second moment"},
-      {"epsilon", "1e-8", "Adam's"},
-      {"batch", "128", "examples per step"},
-      {"features", "256", "of an example and of its target"},
-      {"hidden", "4096", "units of each hidden layer"},
-      {"layers", "2", "hidden layers"},
-  }};
-  return parameters;
-}
+class MlpModel : public Model {
+ public:
+  MlpModel()
+      : Model({.name = "mlp",
+               .summary = "dense 256-4096-4096-256 on noise, Adam: 75.5 MB of parameters",
+               .flags = {"batch", "hidden"},
+               .hyper_parameters = mlp_parameters()}) {}
 
-void MlpModel::check(const Cluster&, const RunOptions&, const ModelOptions& options) const {
-  mlp_config(options);
-}
+  void check(const Cluster&, const RunOptions&, const ModelOptions& options) const override {
+    mlp_config(options);
+  }
 
-void MlpModel::run(const Cluster& cluster, const RunOptions& run,
-                   const ModelOptions& options) const {
-  const MlpConfig config = mlp_config(options);
-  RunOptions limited = run;
-  if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
-  Graph graph;
-  const MlpGraph mlp = build_mlp(graph, config);
-  Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
-  session.add(NanGuard()).add(StepsPerSecond()).add(Progress());
-  session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
-}
+  void run(const Cluster& cluster, const RunOptions& run,
+           const ModelOptions& options) const override {
+    const MlpConfig config = mlp_config(options);
+    RunOptions limited = run;
+    if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
+    Graph graph;
+    const MlpGraph mlp = build_mlp(graph, config);
+    Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
+    session.add(NanGuard()).add(StepsPerSecond()).add(Progress());
+    session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
+  }
 
-std::vector<StepGraph> MlpModel::step_graphs(const ModelOptions& options) const {
-  const MlpConfig config = mlp_config(options);
-  auto graph = std::make_unique<Graph>();
-  const MlpGraph mlp = build_mlp(*graph, config);
-  std::vector<StepGraph> steps;
-  steps.push_back({"", std::move(graph), minimize(mlp.loss, config.rule)});
-  return steps;
+  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override {
+    const MlpConfig config = mlp_config(options);
+    auto graph = std::make_unique<Graph>();
+    const MlpGraph mlp = build_mlp(*graph, config);
+    std::vector<StepGraph> steps;
+    steps.push_back({"", std::move(graph), minimize(mlp.loss, config.rule)});
+    return steps;
+  }
+};
+
+}  // namespace
+
+const Model& mlp_model() {
+  static const MlpModel model;
+  return model;
 }
 
 }  // namespace paceline::models

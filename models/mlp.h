@@ -26,19 +26,6 @@ MlpConfig mlp_config(const ModelOptions& options);
 /// Dense layers with ReLU after each, Glorot-uniform weights, zero biases, mean squared error.
 MlpGraph build_mlp(Graph& graph, const MlpConfig& config);
 
-class MlpModel : public Model {
- public:
-  std::string_view name() const override { return "mlp"; }
-  std::string_view summary() const override {
-    return "dense 256-4096-4096-256 on noise, Adam: 75.5 MB of parameters";
-  }
-  std::span<const std::string_view> flags() const override;
-  std::span<const HyperParameter> hyper_parameters() const override;
-  void check(const Cluster& cluster, const RunOptions& run,
-             const ModelOptions& options) const override;
-  void run(const Cluster& cluster, const RunOptions& run,
-           const ModelOptions& options) const override;
-  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override;
-};
+const Model& mlp_model();
 
 }  // namespace paceline::models

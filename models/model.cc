@@ -14,10 +14,7 @@
 namespace paceline::models {
 
 std::span<const Model* const> all_models() {
-  static const MlpModel mlp;
-  static const PtbModel ptb;
-  static const FetchModel fetch;
-  static const std::array<const Model*, 3> models = {&mlp, &ptb, &fetch};
+  static const std::array<const Model*, 3> models = {&mlp_model(), &ptb_model(), &fetch_model()};
   return models;
 }
 

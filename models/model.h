@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "paceline/cluster.h"
@@ -43,16 +44,24 @@ struct StepGraph {
   std::vector<Value> fetches = {};
 };
 
-class Model {
- public:
-  virtual ~Model() = default;
-  virtual std::string_view name() const = 0;     // "ptb"
-  virtual std::string_view summary() const = 0;  // one line for --help
+/// What a model is called and what it takes.
+struct ModelFacts {
+  std::string_view name;     // "ptb"
+  std::string_view summary;  // one line for --help
   /// Which of ModelOptions' flags it takes: of "batch", "epochs", "data", "size", "hidden",
   /// "features", "constant". The command offers only these. "steps" and "seconds", which every
   /// model takes: it times steps that are not global ones, and these flags end its timing.
-  virtual std::span<const std::string_view> flags() const = 0;
-  virtual std::span<const HyperParameter> hyper_parameters() const = 0;
+  std::vector<std::string_view> flags;
+  std::span<const HyperParameter> hyper_parameters;  // of static memory
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  std::string_view name() const { return facts_.name; }
+  std::string_view summary() const { return facts_.summary; }
+  std::span<const std::string_view> flags() const { return facts_.flags; }
+  std::span<const HyperParameter> hyper_parameters() const { return facts_.hyper_parameters; }
   /// Refuses what cannot be, before any task is started. Throws Error kUsage that names the flag
   /// and what is allowed (or the nearest hyper-parameter).
   virtual void check(const Cluster& cluster, const RunOptions& run,
@@ -63,6 +72,12 @@ class Model {
                    const ModelOptions& options) const = 0;
   /// The graphs whose steps `run` times. Throws kUsage.
   virtual std::vector<StepGraph> step_graphs(const ModelOptions& options) const = 0;
+
+ protected:
+  explicit Model(ModelFacts facts) : facts_(std::move(facts)) {}
+
+ private:
+  const ModelFacts facts_;
 };
 
 /// mlp, ptb, fetch: one line each in model.cc.

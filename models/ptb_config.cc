@@ -71,8 +71,8 @@ Settings settings_of(const ModelOptions& options) {
   for (const auto& [name, value] : size_named(options.size).defaults) {
     settings.set_default(name, value);
   }
-  if (options.batch) settings.set_default("batch", std::to_string(*options.batch));
-  if (options.epochs) settings.set_default("epochs", std::to_string(*options.epochs));
+  settings.set_default("batch", options.batch);
+  settings.set_default("epochs", options.epochs);
   return settings;
 }
 

@@ -64,6 +64,10 @@ void Settings::set_default(const std::string& name, std::string value) {
   if (!set_.contains(name)) values_.at(name) = std::move(value);
 }
 
+void Settings::set_default(const std::string& name, std::optional<std::int64_t> flag) {
+  if (flag) set_default(name, std::to_string(*flag));
+}
+
 std::int64_t Settings::whole(const std::string& name, std::int64_t least) const {
   const std::string& text = values_.at(name);
   std::int64_t value = 0;

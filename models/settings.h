@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ class Settings {
            const std::map<std::string, std::string>& set);
   /// Another default, as --size gives; a value of --set stays.
   void set_default(const std::string& name, std::string value);
+  /// As a flag of its own gives, if it was given.
+  void set_default(const std::string& name, std::optional<std::int64_t> flag);
   /// Throws kUsage unless it is a whole number of at least `least`.
   std::int64_t whole(const std::string& name, std::int64_t least) const;
   /// Throws kUsage unless it is a number in [low, high].
