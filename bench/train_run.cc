@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <fstream>
 
-#include "bench/temporary_folder.h"
+#include "base/temporary_folder.h"
 #include "paceline/error.h"
 
 namespace paceline::bench {

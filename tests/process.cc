@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 
 extern char** environ;
@@ -114,17 +112,6 @@ Finished run_paceline(const std::vector<std::string>& arguments, std::chrono::se
   Process process(paceline_words(arguments));
   const int status = process.wait_exit(within);
   return {status, process.output()};
-}
-
-TemporaryFolder::TemporaryFolder() {
-  std::string name = std::filesystem::temp_directory_path() / "paceline-test-XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string free_address() {

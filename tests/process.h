@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
+
 namespace paceline::testing {
 
 /// Starts a program with stdout and stderr in one pipe. The destructor kills what still runs.
@@ -49,19 +51,6 @@ Finished run_paceline(const std::vector<std::string>& arguments,
                       std::chrono::seconds within = std::chrono::seconds(600));
 /// The words of `paceline ARGUMENTS…`, for Process.
 std::vector<std::string> paceline_words(const std::vector<std::string>& arguments);
-
-/// A folder of the test's own, removed with it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::string path(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 /// A loopback address with a port that was free a moment ago.
 std::string free_address();

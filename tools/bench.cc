@@ -6,10 +6,10 @@
 #include <fstream>
 #include <optional>
 
+#include "base/temporary_folder.h"
 #include "bench/cases.h"
 #include "bench/roof.h"
 #include "bench/step_rates.h"
-#include "bench/temporary_folder.h"
 #include "cluster/cluster_reader.h"
 #include "cluster/job_flags.h"
 #include "kernels/cpu/instruction_set.h"
@@ -123,7 +123,7 @@ class GeneratedText {
   }
 
  private:
-  std::optional<bench::TemporaryFolder> folder_;
+  std::optional<TemporaryFolder> folder_;
 };
 
 CommandLine step_flags(const models::Model& model) {

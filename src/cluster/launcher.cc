@@ -1,15 +1,13 @@
 #include "cluster/launcher.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <thread>
 
 #include "base/grouped_digits.h"
+#include "base/temporary_folder.h"
 #include "cluster/held_ports.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
@@ -22,29 +20,10 @@ namespace paceline {
 namespace {
 
 // Where the tasks leave their reports until they are merged.
-class TemporaryFolder {
+class TaskFolder : public TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "paceline-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorCode::kUnavailable, fmt::format("{} cannot be made", name));
-    }
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::string report_of(const std::string& task) const { return path_ / (task + ".json"); }
-  std::string timeline_of(const std::string& task) const {
-    return path_ / (task + ".timeline.json");
-  }
-
- private:
-  std::filesystem::path path_;
+  std::string report_of(const std::string& task) const { return path(task + ".json"); }
+  std::string timeline_of(const std::string& task) const { return path(task + ".timeline.json"); }
 };
 
 // ps first: they are what the others wait for.
@@ -68,7 +47,7 @@ std::string padded_prefix(const std::vector<TaskId>& tasks, const TaskId& task) 
   return fmt::format("{:<{}} | ", task.str(), width);
 }
 
-std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TemporaryFolder& folder) {
+std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFolder& folder) {
   std::vector<Report> reports;
   for (const TaskId& task : tasks) {
     try {
@@ -80,7 +59,7 @@ std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const Tempora
   return reports;
 }
 
-std::string cause_of(const TaskFailure& failure, const TemporaryFolder& folder) {
+std::string cause_of(const TaskFailure& failure, const TaskFolder& folder) {
   std::string cause = failure.status.str();
   try {
     const Report report = read_report(folder.report_of(failure.task));
@@ -114,7 +93,7 @@ std::string steps_text(const Report& merged, int workers) {
 }
 
 void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
-                           const TemporaryFolder& folder) {
+                           const TaskFolder& folder) {
   std::vector<std::string> parts;
   parts.reserve(tasks.size());
   for (const TaskId& task : tasks) parts.push_back(folder.timeline_of(task.str()));
@@ -194,7 +173,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
            const TaskGroupOptions& options) {
   const std::vector<TaskId> tasks = all_tasks(asked);
   const HeldPorts ports(int(tasks.size()));
-  const TemporaryFolder folder;
+  const TaskFolder folder;
   Cluster cluster = asked;
   cluster.spec = local_spec(cluster, ports.addresses());
   const int cores = int(std::max(1U, std::thread::hardware_concurrency()));

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
+#include "base/temporary_folder.h"
 #include "checkpoint/checkpoint_save.h"
 #include "paceline/error.h"
 
@@ -17,11 +17,9 @@ using testing::HasSubstr;
 class RunFolder : public testing::Test {
  protected:
   RunFolder() {
-    if (mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << folder_;
-    run_.out = folder_ + "/out";
+    run_.out = folder_.path("out");
     run_.quiet = true;
   }
-  ~RunFolder() override { std::filesystem::remove_all(folder_); }
   void save(std::int64_t step) const {
     const Checkpoints checkpoints(checkpoints_folder(run_));
     CheckpointSave save(checkpoints, step);
@@ -38,7 +36,7 @@ class RunFolder : public testing::Test {
     }
     return "";
   }
-  std::string folder_ = testing::TempDir() + "run_folder_XXXXXX";
+  TemporaryFolder folder_;
   Cluster cluster_;
   RunOptions run_;
 };

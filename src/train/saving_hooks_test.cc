@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
+#include "base/temporary_folder.h"
 #include "checkpoint/checkpoints.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
@@ -22,16 +22,14 @@ using ::testing::HasSubstr;
 class SavingHooks : public ::testing::Test {
  protected:
   SavingHooks() {
-    if (mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << folder_;
     x_ = graph_.input("x", {4, 2});
     loss_ = mean_squared_error(matmul(x_, graph_.variable("w", {2, 3})), graph_.input("y", {4, 3}));
     run_.quiet = true;
-    run_.out = folder_;
+    run_.out = folder_.path();
     run_.save_every = Interval();
     run_.steps = 20;
     cluster_.threads = 1;
   }
-  ~SavingHooks() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<Session> make() {
     return std::make_unique<Session>(minimize(loss_, Sgd{0.1f}), cluster_, run_);
@@ -44,7 +42,7 @@ class SavingHooks : public ::testing::Test {
   }
   std::vector<std::int64_t> saved_steps() const {
     std::vector<std::int64_t> steps;
-    const Checkpoints checkpoints(folder_ + "/checkpoints");
+    const Checkpoints checkpoints(folder_.path("checkpoints"));
     for (const auto& found : checkpoints.list(WholeCheck::kChecksums)) {
       EXPECT_EQ(found.torn, "");
       steps.push_back(found.step);
@@ -52,7 +50,7 @@ class SavingHooks : public ::testing::Test {
     return steps;
   }
 
-  std::string folder_ = ::testing::TempDir() + "saving_hooks_XXXXXX";
+  TemporaryFolder folder_;
   Graph graph_;
   Value x_, loss_;
   Cluster cluster_;
@@ -79,7 +77,7 @@ TEST_F(SavingHooks, ARunSavesAtItsEndAndTwiceTheSameStepOnce) {
   const auto session = make();
   session->run(feed());
   session->save();
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/checkpoints/step-20.part"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("checkpoints/step-20.part")));
   EXPECT_EQ(saved_steps(), std::vector<std::int64_t>{20});
 }
 

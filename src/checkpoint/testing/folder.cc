@@ -1,26 +1,13 @@
 #include "checkpoint/testing/folder.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
 
 namespace paceline::testing {
-
-Folder::Folder() {
-  std::string name = std::filesystem::temp_directory_path() / "paceline-test-XXXXXX";
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = name;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 std::string Folder::write(const std::string& name, std::string_view content) const {
   std::ofstream file(path(name), std::ios::binary | std::ios::trunc);
@@ -36,8 +23,8 @@ std::string Folder::read(const std::string& name) const {
 
 std::vector<std::string> Folder::names() const {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
-    names.push_back(std::filesystem::relative(entry.path(), path_));
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path())) {
+    names.push_back(std::filesystem::relative(entry.path(), path()));
   }
   std::ranges::sort(names);
   return names;

@@ -1,33 +1,22 @@
 // A folder of the test's own.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/temporary_folder.h"
 #include "paceline/error.h"
 
 namespace paceline::testing {
 
-/// Made empty, removed with the object.
-class Folder {
+class Folder : public TemporaryFolder {
  public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string path() const { return path_; }
-  std::string path(const std::string& name) const { return path_ / name; }
   /// Writes a file of the folder, and gives its path.
   std::string write(const std::string& name, std::string_view content) const;
   std::string read(const std::string& name) const;
   /// The names in it, in order, of folders in it with their paths.
   std::vector<std::string> names() const;
-
- private:
-  std::filesystem::path path_;
 };
 
 /// The bytes of a safetensors file with this header and data.

@@ -3,8 +3,9 @@
 
 #include <string>
 
-namespace paceline::bench {
+namespace paceline {
 
+/// Made empty, where the system keeps temporary files.
 class TemporaryFolder {
  public:
   /// Throws kUnavailable.
@@ -20,4 +21,4 @@ class TemporaryFolder {
   std::string path_;
 };
 
-}  // namespace paceline::bench
+}  // namespace paceline
