@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
 
@@ -11,13 +12,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string refusal(const std::string& spec) {
-  try {
-    ClusterSpec::parse(spec);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage) << spec;
-    return error.what();
-  }
-  return "(accepted)";
+  return error_of(ErrorCode::kUsage, [&] { ClusterSpec::parse(spec); });
 }
 
 TEST(ClusterSpec, ReadsJobsInEitherOrder) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <ostream>
 
+#include "base/testing/error_of.h"
 #include "checkpoint/testing/folder.h"
 #include "checkpoint/testing/sample_checkpoint.h"
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "base/testing/error_of.h"
 #include "checkpoint/testing/folder.h"
 #include "checkpoint/testing/sample_checkpoint.h"
 

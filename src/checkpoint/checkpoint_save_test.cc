@@ -6,8 +6,10 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <thread>
 
+#include "base/testing/error_of.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/testing/folder.h"
 #include "checkpoint/testing/sample_checkpoint.h"

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/testing/error_of.h"
 #include "checkpoint/testing/folder.h"
 #include "checkpoint/testing/sample_checkpoint.h"
 

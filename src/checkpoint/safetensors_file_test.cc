@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <ostream>
 
+#include "base/testing/error_of.h"
 #include "checkpoint/safetensors_writer.h"
 #include "checkpoint/testing/folder.h"
 #include "paceline/error.h"

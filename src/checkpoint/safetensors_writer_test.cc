@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "checkpoint/safetensors_file.h"
 #include "checkpoint/testing/folder.h"
 

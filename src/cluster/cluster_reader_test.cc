@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "base/testing/error_of.h"
 #include "cluster/flags.h"
 #include "paceline/error.h"
 
@@ -31,13 +32,7 @@ Parsed read(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    read(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage) << text;
-    return error.what();
-  }
-  return "(accepted)";
+  return error_of(ErrorCode::kUsage, [&] { read(text); });
 }
 
 TEST(Flags, NothingMeansAlone) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/testing/error_of.h"
 #include "cluster/flags.h"
 #include "paceline/error.h"
 
@@ -38,13 +39,7 @@ std::vector<std::string> values(const std::vector<GivenFlag>& flags, const std::
 }
 
 std::string refusal(const std::string& toml) {
-  try {
-    read(toml);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage) << toml;
-    return error.what();
-  }
-  return "(accepted)";
+  return error_of(ErrorCode::kUsage, [&] { read(toml); });
 }
 
 TEST(ConfigFile, KeysAreFlags) {

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -16,13 +17,7 @@ using Kind = ConfigValue::Kind;
 using Parse = ConfigValue (*)(std::string_view, const std::string&);
 
 std::string refusal(Parse parse, const std::string& text) {
-  try {
-    parse(text, "job");
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage) << text;
-    return error.what();
-  }
-  return "(accepted)";
+  return error_of(ErrorCode::kUsage, [&] { parse(text, "job"); });
 }
 
 std::pair<int, int> at(const ConfigValue& value) { return {value.line, value.column}; }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
 #include "checkpoint/checkpoint_save.h"
 #include "paceline/error.h"
 
@@ -28,13 +29,7 @@ class RunFolder : public testing::Test {
     save.finish(index);
   }
   std::string refusal(ErrorCode code = ErrorCode::kUsage) const {
-    try {
-      prepare_run_folder(cluster_, run_);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      return error.what();
-    }
-    return "";
+    return error_of(code, [&] { prepare_run_folder(cluster_, run_); });
   }
   TemporaryFolder folder_;
   Cluster cluster_;

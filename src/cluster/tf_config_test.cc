@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -18,12 +19,7 @@ std::string read(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    return "(accepted) " + read(text);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUsage) << text;
-    return error.what();
-  }
+  return error_of(ErrorCode::kUsage, [&] { read(text); });
 }
 
 // As the training operator of Kubeflow writes it.

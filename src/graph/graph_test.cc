@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "graph/initializer_of.h"
 #include "graph/small_ops.h"
 #include "paceline/error.h"
@@ -16,13 +17,7 @@ class GraphTest : public testing::Test {
  protected:
   template <typename F>
   void expect_error(ErrorCode code, const std::string& message, F f) {
-    try {
-      f();
-      ADD_FAILURE() << "nothing thrown";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), code);
-      EXPECT_THAT(error.what(), HasSubstr(message));
-    }
+    EXPECT_THAT(error_of(code, f), HasSubstr(message));
   }
 
   OpRegistry ops_ = small_ops::all();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "graph/small_ops.h"
 #include "paceline/error.h"
 
@@ -28,13 +29,8 @@ class MinimizeTest : public testing::Test {
     return names;
   }
   void expect_error(const MinimizeOptions& options, const std::string& message) {
-    try {
-      minimize(loss_, Sgd{}, options);
-      ADD_FAILURE() << "nothing thrown";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-      EXPECT_THAT(error.what(), HasSubstr(message));
-    }
+    EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { minimize(loss_, Sgd{}, options); }),
+                HasSubstr(message));
   }
 
   OpRegistry ops_ = small_ops::all();

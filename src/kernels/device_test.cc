@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "kernels/evaluate.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
@@ -13,15 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(DeviceTest, AnUnknownKindIsRefused) {
   ManualClock clock;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -15,13 +16,7 @@ using testing::HasSubstr;
 FileDescriptor another(int fd) { return FileDescriptor(::dup(fd)); }
 
 std::string refusal(FileDescriptor fd) {
-  try {
-    SharedMemory::open(std::move(fd));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
-    return error.what();
-  }
-  return "";
+  return error_of(ErrorCode::kDataLoss, [&] { SharedMemory::open(std::move(fd)); });
 }
 
 TEST(SharedMemory, ShowsAReaderWhatItsMakerWrites) {

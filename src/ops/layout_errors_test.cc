@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
@@ -20,13 +21,7 @@ class LayoutErrorsTest : public testing::Test {
 
 template <typename F>
 std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  return "nothing was thrown";
+  return error_of(ErrorCode::kInvalidArgument, f);
 }
 
 TEST_F(LayoutErrorsTest, Arithmetic) {

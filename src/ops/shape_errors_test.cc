@@ -1,6 +1,7 @@
 // What is said when inputs do not fit: the op and the shapes, when the node is added.
 #include <gmock/gmock.h>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
@@ -12,13 +13,7 @@ using testing::HasSubstr;
 
 template <typename F>
 std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    return error.what();
-  }
-  return "nothing was thrown";
+  return error_of(ErrorCode::kInvalidArgument, f);
 }
 
 class ShapeErrors : public testing::Test {
@@ -72,7 +67,7 @@ TEST_F(ShapeErrors, Lstm) {
   const auto build = [&](const Shape& state, const Shape& weights) {
     return message_of([&] { lstm(x({2, 3, 4}), x(state), x(state), x(weights), x({20})); });
   };
-  EXPECT_EQ(build({3, 5}, {9, 20}), "nothing was thrown");
+  EXPECT_EQ(build({3, 5}, {9, 20}), "");
   EXPECT_EQ(build({2, 5}, {9, 20}), "[lstm] state h is (2,5), not (3,5)");
   EXPECT_EQ(build({3, 5}, {8, 20}), "[lstm] weights is (8,20), not (9,20)");
 }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
-#include "paceline/error.h"
 
 namespace paceline::testing {
 
@@ -21,16 +20,5 @@ class Folder : public TemporaryFolder {
 
 /// The bytes of a safetensors file with this header and data.
 std::string safetensors_bytes(const std::string& json, const std::string& data);
-
-/// The message of the Error that `call` throws; empty when it throws none.
-template <typename F>
-std::string error_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 }  // namespace paceline::testing

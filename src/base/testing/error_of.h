@@ -1,0 +1,36 @@
+// What tests look at when something is refused.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+/// The message of the Error that `call` throws; empty when it throws none.
+template <typename Call>
+std::string error_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+/// Also, the error is to be of this code.
+template <typename Call>
+std::string error_of(ErrorCode code, Call&& call) {
+  return error_of([&] {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      throw;
+    }
+  });
+}
+
+}  // namespace paceline
