@@ -29,7 +29,10 @@ struct ClusterSpec {
 /// "ps:0", "worker:2"; worker:0 is the chief.
 struct TaskId {
   /// In the words of specs and flags: ps, worker.
-  enum class Job : std::uint8_t { kPs, kWorker };
+  enum class Job : std::uint8_t {
+    kPs,      // "ps": keeps variables
+    kWorker,  // "worker": trains
+  };
   Job job = Job::kWorker;  // ps or worker
   int index = 0;           // from 0, among those of its job
   bool operator==(const TaskId&) const = default;
@@ -49,9 +52,13 @@ struct DeviceChoice {
 
 /// Everything about a job that is not the model: from flags, complete with defaults.
 struct Cluster {
-  /// What this process is: the only one, the launcher of tasks on this machine, a task, or an
-  /// evaluator: known to training operators, and no part of the cluster; it does nothing yet.
-  enum class Role : std::uint8_t { kAlone, kLauncher, kTask, kEvaluator };
+  /// What this process is.
+  enum class Role : std::uint8_t {
+    kAlone,      // the only one
+    kLauncher,   // starts tasks on this machine
+    kTask,       // a task of the cluster
+    kEvaluator,  // known to training operators, and no part of the cluster; it does nothing yet
+  };
   Role role = Role::kAlone;        // of this process
   ClusterSpec spec;                // empty when alone
   TaskId task;                     // worker:0 when alone

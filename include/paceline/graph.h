@@ -130,7 +130,12 @@ class Node {
 /// How a variable begins. Values depend on (seed, variable name, element) only.
 struct Initializer {
   /// Which distribution; `a` and `b` are its numbers.
-  enum class Kind : std::uint8_t { kConstant, kUniform, kNormal, kTruncatedNormal };
+  enum class Kind : std::uint8_t {
+    kConstant,         // a
+    kUniform,          // in [a, b)
+    kNormal,           // of mean a and standard deviation b
+    kTruncatedNormal,  // also, redrawn beyond two standard deviations
+  };
   Kind kind = Kind::kConstant;  // of each element
   float a = 0;                  // constant: the value; uniform: low; normal: mean
   float b = 0;                  // uniform: high; normal: standard deviation

@@ -55,7 +55,10 @@ struct StepResult {
 
 /// What an evaluation reads: the variables, or the moving averages of those that have one
 /// (MinimizeOptions::average_decay).
-enum class EvaluateWith : std::uint8_t { kVariables, kAverages };
+enum class EvaluateWith : std::uint8_t {
+  kVariables,  // as training left them
+  kAverages,   // moving averages, where there are some
+};
 
 /// What a session may be told beside its graph, cluster and run.
 struct SessionOptions {
