@@ -120,7 +120,9 @@ std::string free_address() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t length = sizeof(address);
-  bind(fd, reinterpret_cast<sockaddr*>(&address), length);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) {
+    throw std::runtime_error("no free port of 127.0.0.1");
+  }
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
   close(fd);
   return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));

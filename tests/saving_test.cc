@@ -167,7 +167,8 @@ TEST_F(Saving, InitialValuesComeFromPartOfACheckpoint) {
   EXPECT_THAT(run(join({deeper, {"--init-only", "layer1/*", "--init-only", "layer2/*"}})),
               HasSubstr("4 of 8 variables begin with the values in " + checkpoint(5)));
   EXPECT_THAT(run(join({deeper, {"--init-only", "layr*"}}), 2), HasSubstr("layer1/w"));
-  EXPECT_THAT(run(join({kMlp, {"--init-from", folder_.path("no")}}), 2), HasSubstr("nothing"));
+  EXPECT_THAT(run(join({kMlp, {"--init-from", folder_.path("no")}}), 2),
+              HasSubstr(folder_.path("no") + ": there is no such file or folder"));
 }
 
 TEST_F(Saving, WithoutAFolderItSaysThatNothingIsWritten) {

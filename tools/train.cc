@@ -171,6 +171,7 @@ Program read_program(const Model& model, const CommandLine& line, const FlagValu
 std::string dry_run_of(const Model& model, const ModelOptions& options, const Cluster& cluster) {
   const std::vector<models::StepGraph> graphs = model.step_graphs(options);
   std::vector<DryStep> steps;
+  steps.reserve(graphs.size());
   for (const models::StepGraph& graph : graphs) {
     steps.push_back({graph.section, bench::request_of(graph)});
   }

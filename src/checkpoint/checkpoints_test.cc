@@ -35,7 +35,7 @@ class CheckpointsTest : public ::testing::Test {
   std::vector<std::int64_t> steps() const {
     return steps_of(checkpoints_.list(WholeCheck::kSizes));
   }
-  const Folder folder_;
+  const Folder folder_{};
   const Checkpoints checkpoints_{folder_.path()};
 };
 

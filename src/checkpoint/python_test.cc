@@ -41,7 +41,7 @@ class Python : public ::testing::Test {
     const Ran ran = run_python(folder_, "import safetensors\n");
     if (ran.status != 0) GTEST_SKIP() << python() << " has no package safetensors: " << ran.output;
   }
-  const Folder folder_;
+  const Folder folder_{};
 };
 
 TEST_F(Python, ReadsWhatWeWrite) {
