@@ -66,7 +66,8 @@ class RewrittenValue {
       apply_rule(Assign{}, {}, {.values = {values, floats_}, .slots = {}, .gradient = next});
     }
   }
-  void read() {
+  // Not inlined: its two callers are to run the same instructions.
+  [[gnu::noinline]] void read() {
     const auto* const values = reinterpret_cast<const std::uint32_t*>(bytes_.data());
     std::uint32_t sums[kTurn] = {};
     for (std::size_t i = 0; i < kReadings * floats_; i += kTurn) {

@@ -23,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 std::vector<char*> argument_pointers(const std::vector<std::string>& arguments) {
   std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments)
     pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
