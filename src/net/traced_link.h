@@ -12,7 +12,7 @@ namespace paceline {
 
 /// How frames of a type are called, for types below kMostFrameTypes; all others are "frame".
 using NameOfFrameType = std::string (*)(std::uint16_t type);
-constexpr std::uint16_t kMostFrameTypes = 32;
+constexpr std::uint16_t kMostFrameTypes = 64;
 
 /// What a link does, with an event for each frame: "send NAME", while it is handed to the link, and
 /// "receive NAME", from its header until it was dealt with. `timeline` must outlive the link.

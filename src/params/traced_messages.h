@@ -9,6 +9,8 @@
 
 namespace paceline {
 
+static_assert(std::uint16_t(MessageType::kBusy) < kMostFrameTypes, "the last type has a name, too");
+
 /// The link itself when `timeline` is null.
 inline std::unique_ptr<Link> traced(std::unique_ptr<Link> link, Timeline* timeline) {
   if (timeline == nullptr) return link;
