@@ -67,12 +67,12 @@ class SlowServer {
     server.spec = spec;
     server.task = {TaskId::Job::kPs, 0};
     server.cluster_id = "accounting";
-    server.link_factory = [this](LinkOptions options) { return link(options); };
+    server.link_factory = [this](const LinkOptions& options) { return link(options); };
     thread_ = std::jthread([server] { serve(server); });
     ServerStoreOptions worker;
     worker.spec = spec;
     worker.cluster_id = server.cluster_id;
-    worker.link_factory = [this, &clock, added](LinkOptions options) {
+    worker.link_factory = [this, &clock, added](const LinkOptions& options) {
       return slow_link(link(options), clock, added);
     };
     store_ = ServerStore::join(worker, specs);

@@ -8,7 +8,8 @@ namespace paceline::bench {
 namespace {
 
 models::StepGraph one_product(const Rule& rule) {
-  models::StepGraph step{.section = "", .graph = std::make_unique<Graph>(), .training = {}};
+  models::StepGraph step;
+  step.graph = std::make_unique<Graph>();
   const Value x = step.graph->input("x", {8, 4});
   const Value y = step.graph->input("y", {8, 3});
   const Value w = step.graph->variable("w", {4, 3});
@@ -36,7 +37,8 @@ TEST(Bound, CountsVariablesSlotsAndGradientsOfTheRule) {
 }
 
 TEST(Bound, OfRowsCountsOnlyWhatABatchCanName) {
-  models::StepGraph step{.section = "", .graph = std::make_unique<Graph>(), .training = {}};
+  models::StepGraph step;
+  step.graph = std::make_unique<Graph>();
   const Value ids = step.graph->input("ids", {5}, DType::kInt32);
   const Value table = step.graph->variable("table", {100, 2});
   step.training = minimize(reduce_sum(embedding_lookup(table, ids)), Sgd{});

@@ -12,7 +12,7 @@ using namespace paceline::bench;
 
 void run_chain(benchmark::State& state, const TinyChain& chain) {
   const auto runner = make_runner(chain, int(state.range(0)));
-  for (auto _ : state) runner->run();
+  while (state.KeepRunning()) runner->run();
   state.counters["per op"] = benchmark::Counter(
       kChainOps, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }

@@ -56,8 +56,10 @@ class CaseList {
 
  private:
   Graph& begin(std::string name) {
-    cases_.push_back({std::move(name), std::make_unique<Graph>(), {}});
-    return *cases_.back().graph;
+    KernelCase& one = cases_.emplace_back();
+    one.name = std::move(name);
+    one.graph = std::make_unique<Graph>();
+    return *one.graph;
   }
   void end(std::vector<Value> values) { cases_.back().values = std::move(values); }
 

@@ -15,7 +15,7 @@ using MakeChannel = std::function<std::unique_ptr<Channel>(const ChannelOptions&
 
 void exchange(benchmark::State& state, const MakeChannel& make, const ChannelOptions& options) {
   const auto channel = make(options);
-  for (auto _ : state) channel->exchange();
+  while (state.KeepRunning()) channel->exchange();
   state.SetBytesProcessed(state.iterations() * std::int64_t(options.message.bytes()));
 }
 

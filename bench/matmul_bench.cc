@@ -34,14 +34,14 @@ void tiles(benchmark::State& state, const GemmShape& s) {
   paceline::Gemm gemm(s, pool);
   Operands x(s);
   const paceline::Buffer scratch(gemm.scratch_bytes());
-  for (auto _ : state) gemm.run(x.a.data(), x.b.data(), x.c.data(), scratch.span());
+  while (state.KeepRunning()) gemm.run(x.a.data(), x.b.data(), x.c.data(), scratch.span());
   count_flops(state, s);
 }
 
 void plain(benchmark::State& state, const GemmShape& s) {
   omp_set_num_threads(1);
   Operands x(s);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1, x.a.data(),
                s.lda, x.b.data(), s.ldb, 0, x.c.data(), s.ldc);
   }

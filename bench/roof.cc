@@ -19,6 +19,7 @@ constexpr double kLeastSeconds = 0.05;
 
 std::vector<double> rates(double work, const std::vector<double>& seconds) {
   std::vector<double> rates;
+  rates.reserve(seconds.size());
   for (const double time : seconds) rates.push_back(work / time / kGiga);
   return rates;
 }

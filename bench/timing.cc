@@ -38,6 +38,7 @@ double seconds_per_call(std::int64_t calls, const Call& call) {
 std::vector<double> time_calls(int repeats, double least_seconds, const Call& call) {
   const std::int64_t calls = calls_for(least_seconds, call);
   std::vector<double> seconds;
+  seconds.reserve(std::size_t(repeats));
   for (int i = 0; i < repeats; ++i) seconds.push_back(seconds_per_call(calls, call));
   return seconds;
 }

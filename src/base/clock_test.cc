@@ -33,6 +33,7 @@ TEST(ManualClock, SleepingAdvancesItButNeverBack) {
 TEST(ManualClock, ManyThreadsAdvanceItByTheirSum) {
   ManualClock clock;
   std::vector<std::jthread> threads;
+  threads.reserve(4);
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (int k = 0; k < 1000; ++k) clock.advance(milliseconds(1));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,7 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
 /// The same of any range of strings.
 template <typename Range>
 std::string nearest(std::string_view word, const Range& candidates) {
-  std::vector<std::string_view> views;
-  for (const auto& candidate : candidates) views.emplace_back(candidate);
+  const std::vector<std::string_view> views(std::begin(candidates), std::end(candidates));
   return nearest(word, views);
 }
 
@@ -28,8 +28,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string_vi
 
 template <typename Range>
 std::string did_you_mean(std::string_view word, const Range& candidates) {
-  std::vector<std::string_view> views;
-  for (const auto& candidate : candidates) views.emplace_back(candidate);
+  const std::vector<std::string_view> views(std::begin(candidates), std::end(candidates));
   return did_you_mean(word, views);
 }
 

@@ -39,7 +39,8 @@ TEST(Tensor, KeepsValuesInRowMajorOrder) {
 
 TEST(Tensor, CopiesShareAndClonesDoNot) {
   const Tensor tensor = Tensor::of<float>({2}, {1, 2});
-  const Tensor copy = tensor;
+  Tensor copy;
+  copy = tensor;
   const Tensor clone = tensor.clone();
   tensor.data<float>()[0] = 7;
   EXPECT_EQ(copy.data<float>()[0], 7);
