@@ -94,6 +94,7 @@ TEST(Log, LinesOfSeveralTasksDoNotMix) {
   Written written;
   constexpr int kTasks = 4, kLines = 25;  // they fit the pipe
   std::vector<std::thread> threads;
+  threads.reserve(kTasks);
   for (int task = 0; task < kTasks; ++task) {
     threads.emplace_back([&, task] {
       const Log log({.level = LogLevel::kInfo,

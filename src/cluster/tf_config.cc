@@ -125,18 +125,19 @@ std::vector<GivenFlag> flags_of_tf_config(std::string_view text) {
   const ConfigValue* const cluster = root.find("cluster");
   const ConfigValue* const task = root.find("task");
   const TfCluster jobs = cluster != nullptr ? read_jobs(*cluster) : TfCluster{};
+  const ConfigValue& place = cluster != nullptr ? *cluster : root;
   std::vector<GivenFlag> flags;
   const auto add = [&](const char* flag, const std::string& value, const ConfigValue& at) {
     flags.push_back({flag, {value}, place_of("TF_CONFIG", at.line, at.column)});
   };
   const bool alone = jobs.ps.empty() && jobs.chief.size() + jobs.workers.size() <= 1;
   if (!alone && jobs.ps.empty()) {
-    refuse_at(*cluster,
+    refuse_at(place,
               "several workers and no ps: that would need all-reduce, which does not exist "
               "yet; add replicas of the type PS");
   }
   if (!jobs.ps.empty() && jobs.chief.empty() && jobs.workers.empty()) {
-    refuse_at(*cluster, "there is no worker: needs a chief, a master or a worker");
+    refuse_at(place, "there is no worker: needs a chief, a master or a worker");
   }
   const std::string id = task != nullptr ? read_tf_task(*task, jobs) : "";
   if (alone && !id.starts_with("evaluator")) return flags;

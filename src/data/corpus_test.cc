@@ -133,6 +133,7 @@ TEST_F(Corpus, FollowsZipfAndHasAGrammar) {
   // The state of the last word tells much of the next: at least 1.5 bits of it among frequent
   // words.
   std::vector<std::int32_t> frequent;
+  frequent.reserve(stream.size());
   for (const std::int32_t id : stream) frequent.push_back(std::min(id, 60));
   const Entropies bits = entropies(frequent);
   EXPECT_GT(bits.of_word - bits.of_word_after_word, 0.3);

@@ -64,7 +64,8 @@ class PlanTest : public testing::Test {
   }
 
   // A training of `variables` whose contributions are given, with rule add.
-  static Training contributing(Value loss, std::vector<std::pair<Value, Value>> contributions) {
+  static Training contributing(Value loss,
+                               const std::vector<std::pair<Value, Value>>& contributions) {
     Training training;
     training.loss = loss;
     for (const auto& [variable, contribution] : contributions) {

@@ -105,6 +105,7 @@ void sum_rows(VariableUpdate& update) {
 
 void differentiate(Value loss, std::vector<VariableUpdate>& updates) {
   std::vector<Value> variables;
+  variables.reserve(updates.size());
   for (const VariableUpdate& update : updates) variables.push_back(update.variable);
   const std::vector<Gradient> gradient = gradients(loss, variables);
   const Graph::Scope scope(loss.graph(), "gradients");
