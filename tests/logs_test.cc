@@ -48,7 +48,7 @@ TEST(Logs, InJsonEveryLineOfATaskIsAnObjectAndReportsStayAsTheyAre) {
     }
   }
   EXPECT_EQ(joined, 2) << text;
-  EXPECT_THAT(text, HasSubstr("worker:0 | Step: 10 "));
+  EXPECT_THAT(text, ContainsRegex("worker:[01] \\| Step: 10 "));
 }
 
 TEST(Logs, TheLevelSaysFromWhereOn) {
