@@ -16,12 +16,6 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 add_library(hwy::hwy ALIAS PkgConfig::HWY)
 
-find_path(ASIO_INCLUDE_DIR asio.hpp REQUIRED)
-add_library(asio::asio INTERFACE IMPORTED)
-target_include_directories(asio::asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
-target_compile_definitions(asio::asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
-target_link_libraries(asio::asio INTERFACE Threads::Threads)
-
 # Used header-only: Debian's own target would link its shared library.
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)
 add_library(tomlplusplus::headers INTERFACE IMPORTED)

@@ -13,7 +13,7 @@ function(add_fuzzed_room room)
   add_library(fuzzed_${room} OBJECT ${sources})
   target_include_directories(fuzzed_${room} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                    ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(fuzzed_${room} PUBLIC fmt::fmt nlohmann_json::nlohmann_json asio::asio)
+  target_link_libraries(fuzzed_${room} PUBLIC fmt::fmt nlohmann_json::nlohmann_json)
 endfunction()
 
 # add_fuzzer(NAME ROOM… [FILES …]): tests/fuzz/NAME_target.cc over these rooms and files of src/, and

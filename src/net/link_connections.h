@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "net/link.h"
-#include "net/tcp/poller.h"
+#include "net/poller.h"
 
 namespace paceline {
 

@@ -10,7 +10,7 @@
 #include "net/connection_end.h"
 #include "net/link.h"
 #include "net/queued_frame.h"
-#include "net/tcp/poller.h"
+#include "net/poller.h"
 #include "net/traffic_meter.h"
 
 namespace paceline {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "net/event_fd.h"
 #include "params/due.h"
 #include "params/server_job.h"
 #include "params/steady_now.h"
@@ -23,26 +23,6 @@ namespace {
 constexpr Duration kSpinTurn = std::chrono::milliseconds(1);
 // poll() takes at most so long; then the loop only goes round.
 constexpr Duration kLongestWait = std::chrono::seconds(60);
-
-class EventFd {
- public:
-  EventFd() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-    if (fd_ < 0) throw Error(ErrorCode::kUnavailable, "[ps] no descriptor left for an eventfd");
-  }
-  ~EventFd() { close(fd_); }
-  EventFd(const EventFd&) = delete;
-  EventFd& operator=(const EventFd&) = delete;
-
-  int fd() const { return fd_; }
-  void raise() const { [[maybe_unused]] const auto done = eventfd_write(fd_, 1); }
-  void clear() const {
-    eventfd_t count = 0;
-    [[maybe_unused]] const auto done = eventfd_read(fd_, &count);
-  }
-
- private:
-  int fd_;
-};
 
 int thread_count(const ServerOptions& options) {
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));

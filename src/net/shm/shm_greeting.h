@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "net/tcp/poller.h"
+#include "net/poller.h"
 #include "net/tcp/preamble.h"
 
 namespace paceline {

@@ -9,7 +9,7 @@
 
 #include "net/ring.h"
 #include "net/shared_memory.h"
-#include "net/tcp/poller.h"
+#include "net/poller.h"
 
 namespace paceline {
 

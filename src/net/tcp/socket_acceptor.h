@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "net/tcp/poller.h"
+#include "net/poller.h"
 
 namespace paceline {
 

@@ -71,7 +71,7 @@ void TcpConnection::wait_readable() {
 void TcpConnection::pause() {
   std::lock_guard lock(socket_mutex_);
   if (!data_ || writable_asked_) return;
-  data_->pause();
+  data_->cancel();
   read_waits_ = false;
 }
 

@@ -9,7 +9,7 @@
 #include "net/queued_connection.h"
 #include "net/tcp/frame_reader.h"
 #include "net/tcp/heartbeat.h"
-#include "net/tcp/poller.h"
+#include "net/poller.h"
 #include "net/tcp/tcp_connections.h"
 
 namespace paceline {

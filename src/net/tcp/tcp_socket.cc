@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <system_error>
+
+#include "net/poll_until.h"
 
 namespace paceline {
 namespace {
@@ -35,16 +36,10 @@ FileDescriptor new_socket(int family) {
   return fd;
 }
 
-/// 0 when one of `events` came, ETIME when the deadline passed, or an error number.
+/// As poll_until.
 int wait_for(int fd, short events, Deadline deadline) {
   pollfd waiting{fd, events, 0};
-  while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
-    const int ready = ::poll(&waiting, 1, int(std::clamp<long>(left, 0, 1 << 30)));
-    if (ready > 0) return 0;
-    if (ready == 0) return ETIME;
-    if (errno != EINTR) return errno;
-  }
+  return poll_until({&waiting, 1}, deadline);
 }
 
 /// The error number of connecting, 0 when connected, ETIME when the deadline passed.
