@@ -111,6 +111,107 @@ TEST_P(ConformanceOfWaits, NoThreadWakesWhileOthersSpin) {
   helper.join();
 }
 
+/// Waits in a link, and is woken by what comes to its receiver.
+class WaitingReceiver : public TestReceiver {
+ public:
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
+    TestReceiver::on_frame(header, payload);
+    on_this_thread = std::this_thread::get_id() == waiter;
+    wake.raise();
+  }
+  bool wait(Link& link, std::size_t frames, Deadline deadline) {
+    const auto come = [&] { return count() >= frames; };
+    return link.wait(wake, deadline, come);
+  }
+
+  const EventFd wake;
+  const std::thread::id waiter = std::this_thread::get_id();
+  std::atomic<bool> on_this_thread{false};
+};
+
+TEST_P(ConformanceOfWaits, AWaiterSleepsUntilWhatItWaitsForHasCome) {
+  auto listener = listen();
+  listener->reply();
+  WaitingReceiver receiver;
+  const auto link = make();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  for (std::size_t i = 1; i <= 100; ++i) {
+    connection->send({.step = i}, {});
+    ASSERT_TRUE(receiver.wait(*link, i, soon()));
+  }
+  EXPECT_FALSE(receiver.wait(*link, 101, Deadline::after(std::chrono::milliseconds(1))));
+  connection->send({}, {});
+  EXPECT_TRUE(receiver.wait_frames(101));  // nobody waits in the link any more
+}
+
+TEST(TcpWaits, AWaiterReadsItself) {
+  Listener listener(make_link("tcp", {}), "127.0.0.1:0");
+  listener.reply();
+  WaitingReceiver receiver;
+  const auto link = make_link("tcp", {});
+  const auto connection = link->connect(listener.address(), receiver, soon());
+  TestReceiver* const far = listener.receiver(0);
+  ASSERT_NE(far, nullptr);
+  far->hold(true);
+  connection->send({}, {});
+  receiver.wake.raise();
+  int asked = 0;
+  EXPECT_TRUE(link->wait(receiver.wake, soon(), [&] {
+    if (++asked == 2) far->hold(false);  // the link has woken for the first time
+    return receiver.count() == 1;
+  }));
+  EXPECT_TRUE(receiver.on_this_thread);
+}
+
+TEST_P(ConformanceOfWaits, AWaiterIsWokenByWhateverElseItWaitsFor) {
+  const ConnectedEnds ends = connect();
+  const EventFd wake;
+  std::atomic<bool> come{false};
+  std::thread other([&] {
+    come = true;
+    wake.raise();
+  });
+  EXPECT_TRUE(ends.link->wait(wake, soon(), [&] { return come.load(); }));
+  other.join();
+}
+
+TEST_P(ConformanceOfWaits, WhatIsConnectedOrSentWhileSomebodyWaitsArrives) {
+  TestReceiver receiver;
+  auto listener = listen();
+  listener->reply();
+  const ConnectedEnds ends = connect();
+  const auto payload = pattern(64 << 20, 1);  // more than any link takes at once
+  const EventFd wake;
+  std::atomic<bool> come{false};
+  std::thread waiter([&] { ends.link->wait(wake, soon(), [&] { return come.load(); }); });
+  SentCounter sent;
+  ends.connection->send({}, payload, &SentCounter::add, &sent);
+  EXPECT_TRUE(sent.wait(1));
+  const auto connection = ends.link->connect(listener->address(), receiver, soon());
+  connection->send({}, {});
+  EXPECT_TRUE(receiver.wait_frames(1));
+  come = true;
+  wake.raise();
+  waiter.join();
+}
+
+TEST_P(ConformanceOfWaits, AWaiterHearsThatAConnectionEnds) {
+  auto listener = listen();
+  TestReceiver receiver;
+  const auto link = make();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  TestReceiver* const far = listener->receiver(0);
+  ASSERT_NE(far, nullptr);
+  far->refuse_frames();
+  connection->send({}, {});
+  const EventFd wake;
+  const auto come = [&] { return receiver.times_closed() == 1; };
+  for (const Deadline deadline = soon(); !come() && !deadline.passed();) {
+    link->wait(wake, Deadline::after(std::chrono::milliseconds(20)), come);
+  }
+  EXPECT_TRUE(come());
+}
+
 TEST_P(ConformanceOfWaits, WhatHelpLeavesUnsentIsSent) {
   ConnectedEnds ends = connect();
   const auto payload = pattern(5 << 20, 1);

@@ -14,6 +14,14 @@ void Connection::share(std::uint32_t, std::shared_ptr<const SharedMemory>) {
   throw Error(ErrorCode::kFailedPrecondition, "no memory can be shared with " + peer());
 }
 
+bool Link::wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) {
+  while (!come()) {
+    if (!wake.wait(deadline)) return come();
+    wake.clear();
+  }
+  return true;
+}
+
 std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options) {
   if (kind == "inproc") return make_inproc_link(options);
   if (kind == "tcp") return make_tcp_link(options);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/deadline.h"
+#include "net/event_fd.h"
 #include "net/frame.h"
 #include "net/shared_memory.h"
 #include "paceline/error.h"
@@ -102,9 +103,12 @@ class Link {
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
   /// Lends the calling thread for one short turn: handles what has come, if anything, and sends
-  /// what found no room before. A waiter polls with it for `spin`, then sleeps on its own
-  /// condition.
+  /// what found no room before. A waiter polls with it for `spin`, then sleeps in `wait`.
   virtual bool help() = 0;
+  /// Sleeps until `come` holds, which is asked again after `wake` was raised; false when the
+  /// deadline passed first. One waiter a link at a time. A link that can reads meanwhile on this
+  /// thread, so that what comes wakes no other one first.
+  virtual bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come);
   /// While true, the caller calls help() again and again, and the link's threads leave what comes
   /// to it: no thread is woken per message. Calls nest. For waits that never sleep.
   virtual void set_spinning(bool spinning) = 0;

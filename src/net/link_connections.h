@@ -33,6 +33,10 @@ class LinkConnections {
     std::lock_guard lock(mutex_);
     std::erase_if(connections_, [&](const auto& one) { return one.get() == connection; });
   }
+  bool none() const {
+    std::lock_guard lock(mutex_);
+    return connections_.empty();
+  }
   std::vector<std::shared_ptr<C>> all() const {
     std::lock_guard lock(mutex_);
     return connections_;
@@ -52,7 +56,11 @@ class LinkConnections {
     return helped;
   }
   void tick() {
-    for (std::size_t i = 0; const std::shared_ptr<C> one = at(i); ++i) one->tick();
+    for_each([](const std::shared_ptr<C>& one) { one->tick(); });
+  }
+  /// Not under the lock. One that is forgotten meanwhile may keep the next from its call.
+  void for_each(const auto& call) const {
+    for (std::size_t i = 0; const std::shared_ptr<C> one = at(i); ++i) call(one);
   }
 
   void set_spinning(bool spinning) { spinning_ += spinning ? 1 : -1; }

@@ -103,12 +103,11 @@ void Poller::wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,
   arm(watch, waits);
 }
 
-void Poller::cancel(std::uint64_t watch) {
-  std::shared_ptr<Watcher> reader, writer;  // let go of without the lock
+void Poller::cancel_readable(std::uint64_t watch) {
+  std::shared_ptr<Watcher> reader;  // let go of without the lock
   const std::lock_guard lock(mutex_);
   Waits& waits = watches_.at(watch);
   std::swap(reader, waits.reader);
-  std::swap(writer, waits.writer);
   arm(watch, waits);
 }
 
@@ -186,7 +185,7 @@ void Watch::wait_writable(std::shared_ptr<Watcher> watcher) {
   poller_->wait(number_, &Poller::Waits::writer, std::move(watcher));
 }
 
-void Watch::cancel() { poller_->cancel(number_); }
+void Watch::cancel_readable() { poller_->cancel_readable(number_); }
 
 FileDescriptor Watch::release() {
   poller_->remove(number_);

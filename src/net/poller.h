@@ -51,7 +51,7 @@ class Poller {
   void remove(std::uint64_t watch);
   void wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,
             std::shared_ptr<Watcher> watcher);
-  void cancel(std::uint64_t watch);
+  void cancel_readable(std::uint64_t watch);
   void arm(std::uint64_t watch, const Waits& waits) const;
 
   void run();
@@ -83,8 +83,8 @@ class Watch {
   int fd() const { return fd_.get(); }
   void wait_readable(std::shared_ptr<Watcher> watcher);
   void wait_writable(std::shared_ptr<Watcher> watcher);
-  /// Cancels the waits. One that has just ended may still be told.
-  void cancel();
+  /// Cancels the wait for reading. One that has just ended may still be told.
+  void cancel_readable();
   /// Cancels the waits, and watches it no more.
   FileDescriptor release();
 

@@ -82,7 +82,7 @@ TEST_F(PollerTest, ThePeersEndEndsAWait) {
 TEST_F(PollerTest, AWaitThatIsCancelledIsForgotten) {
   Watch watch(poller_, std::move(sockets_.near));
   watch.wait_readable(watcher_);
-  watch.cancel();
+  watch.cancel_readable();
   EXPECT_EQ(watcher_.use_count(), 1);
   write_byte(sockets_.far);
   sockets_.far = FileDescriptor();

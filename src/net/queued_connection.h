@@ -9,8 +9,8 @@
 
 #include "net/connection_end.h"
 #include "net/link.h"
-#include "net/queued_frame.h"
 #include "net/poller.h"
+#include "net/queued_frame.h"
 #include "net/traffic_meter.h"
 
 namespace paceline {

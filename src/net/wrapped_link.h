@@ -77,6 +77,9 @@ class WrappedLink final : public Link {
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                       Deadline deadline) override;
   bool help() override { return link_->help(); }
+  bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override {
+    return link_->wait(wake, deadline, come);
+  }
   void set_spinning(bool spinning) override { link_->set_spinning(spinning); }
 
  private:

@@ -106,7 +106,7 @@ class StoreCore {
   template <typename Predicate>
   bool wait(Deadline deadline, Predicate&& predicate) {
     const auto come = [&] { return failed() || predicate(); };
-    if (!poll_for(come, deadline) && !wakeup_.wait(deadline, come)) return false;
+    if (!poll_for(come, deadline) && !wakeup_.wait(*link_, deadline, come)) return false;
     check();
     return true;
   }

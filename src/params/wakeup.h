@@ -2,37 +2,36 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
+#include <functional>
+#include <thread>
 
-#include "base/deadline.h"
+#include "base/check.h"
+#include "net/link.h"
 
 namespace paceline {
 
 /// The notifier changes an atomic, then calls notify; the waiter's predicate reads it. Both sides
 /// must use sequentially consistent operations: either the notifier sees the waiter or the waiter
-/// the change. Costs the notifier one load while nobody waits.
+/// the change. Costs the notifier one load while nobody waits. One waiter at a time.
 class Wakeup {
  public:
   void notify() {
-    if (waiters_.load() == 0) return;
-    { const std::lock_guard lock(mutex_); }
-    changed_.notify_all();
+    const std::thread::id waiter = waiter_.load();
+    if (waiter != std::thread::id() && waiter != std::this_thread::get_id()) event_.raise();
   }
-  /// False when the deadline passed first.
+  /// On the link, which may notify on this thread. False when the deadline passed first.
   template <typename Predicate>
-  bool wait(Deadline deadline, Predicate&& predicate) {
-    std::unique_lock lock(mutex_);
-    ++waiters_;
-    const bool come = changed_.wait_until(lock, deadline.time(), predicate);
-    --waiters_;
+  bool wait(Link& link, Deadline deadline, Predicate&& predicate) {
+    PACELINE_CHECK(waiter_.load() == std::thread::id());
+    waiter_.store(std::this_thread::get_id());
+    const bool come = link.wait(event_, deadline, std::ref(predicate));
+    waiter_.store({});
     return come;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::atomic<int> waiters_{0};
+  const EventFd event_;
+  std::atomic<std::thread::id> waiter_;
 };
 
 }  // namespace paceline

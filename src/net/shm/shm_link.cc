@@ -63,6 +63,12 @@ class ShmLink : public Link {
     return (others_ == OtherHosts::kOverTcp && tcp_.help()) || helped;
   }
 
+  /// What comes through memory is read by its connection's own thread, which raises `wake`.
+  bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override {
+    return connections_->none() ? tcp_.wait(wake, deadline, come)
+                                : Link::wait(wake, deadline, come);
+  }
+
   void set_spinning(bool spinning) override {
     tcp_.set_spinning(spinning);
     connections_->set_spinning(spinning);

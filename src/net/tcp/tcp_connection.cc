@@ -38,7 +38,7 @@ void TcpConnection::on_readable() {
   std::lock_guard reading(reading_mutex_);
   read_waits_ = false;
   read_turn();
-  if (!connections_->spinning()) wait_readable();
+  if (!lent_ && !connections_->spinning()) wait_readable();
 }
 
 bool TcpConnection::help() {
@@ -54,9 +54,28 @@ bool TcpConnection::help() {
 
 void TcpConnection::set_spinning(bool spinning) {
   std::lock_guard reading(reading_mutex_);
-  if (spinning) return pause();
-  wait_readable();
+  if (spinning) return stop_waiting();
+  if (!lent_) wait_readable();
   leave_rest();
+}
+
+bool TcpConnection::lend() {
+  const std::unique_lock reading(reading_mutex_, std::try_to_lock);
+  if (!reading || finished_) return false;
+  lent_ = true;
+  stop_waiting();
+  return true;
+}
+
+void TcpConnection::take_back() {
+  std::lock_guard reading(reading_mutex_);
+  lent_ = false;
+  if (!connections_->spinning()) wait_readable();
+}
+
+int TcpConnection::fd() const {
+  std::lock_guard lock(socket_mutex_);
+  return data_ ? data_->fd() : -1;
 }
 
 /// With the reading mutex.
@@ -67,12 +86,11 @@ void TcpConnection::wait_readable() {
   data_->wait_readable(self());
 }
 
-/// With the reading mutex. A pending wait for writing keeps the poller's threads listening.
-void TcpConnection::pause() {
+/// With the reading mutex.
+void TcpConnection::stop_waiting() {
+  if (!std::exchange(read_waits_, false)) return;
   std::lock_guard lock(socket_mutex_);
-  if (!data_ || writable_asked_) return;
-  data_->cancel();
-  read_waits_ = false;
+  if (data_) data_->cancel_readable();
 }
 
 bool TcpConnection::read_turn() {
@@ -125,7 +143,6 @@ void TcpConnection::on_writable() {
   }
   go_on();
   leave_rest();
-  if (connections_->spinning()) set_spinning(true);
 }
 
 QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, std::size_t done,

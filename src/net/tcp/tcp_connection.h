@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
+#include "net/poller.h"
 #include "net/queued_connection.h"
 #include "net/tcp/frame_reader.h"
 #include "net/tcp/heartbeat.h"
-#include "net/poller.h"
 #include "net/tcp/tcp_connections.h"
 
 namespace paceline {
@@ -33,6 +33,11 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   bool help();
   /// Somebody helps again and again, so the poller's threads need not; or does so no more.
   void set_spinning(bool spinning);
+  /// The caller calls `help` whenever `fd` can be read, and the poller's threads need not listen.
+  /// False: another thread reads, or nothing more comes.
+  bool lend();
+  void take_back();
+  int fd() const;  // -1: it has ended
   /// Sends and hears heartbeats: Silence::kTicksOfDeath times per dead_after.
   void tick();
   /// The link is being destroyed, and no poller runs any more.
@@ -45,7 +50,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   bool read_turn();
   FrameReader::Outcome guarded_turn();
   void wait_readable();
-  void pause();
+  void stop_waiting();
   void finish();
 
   Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
@@ -65,7 +70,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   // Order of locks: reading, writing, socket; the queue's alone.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
-  bool read_waits_ = false;
+  bool read_waits_ = false;  // the poller's threads listen
+  bool lent_ = false;
   bool finished_ = false;
   Receiver* receiver_ = nullptr;
   FrameReader reader_;

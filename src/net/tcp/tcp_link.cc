@@ -83,6 +83,10 @@ std::optional<Offer> TcpLink::ask_for_offer(const std::string& address, Deadline
 
 bool TcpLink::help() { return connections_->help(); }
 
+bool TcpLink::wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) {
+  return waiter_.wait(*connections_, wake, deadline, come);
+}
+
 void TcpLink::set_spinning(bool spinning) {
   connections_->set_spinning(spinning);
   for (const auto& connection : connections_->all())

@@ -11,6 +11,7 @@
 #include "net/link.h"
 #include "net/tcp/offer.h"
 #include "net/tcp/tcp_connections.h"
+#include "net/tcp/tcp_waiter.h"
 
 namespace paceline {
 
@@ -26,6 +27,7 @@ class TcpLink : public Link {
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                       Deadline deadline) override;
   bool help() override;
+  bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override;
   void set_spinning(bool spinning) override;
 
   /// As listen; callers who ask for shared memory are told `offer`.
@@ -37,6 +39,7 @@ class TcpLink : public Link {
 
  private:
   const std::shared_ptr<TcpConnections> connections_;
+  TcpWaiter waiter_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<TcpAcceptor>> acceptors_;
   std::optional<HeartbeatThread> heartbeats_;
