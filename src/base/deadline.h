@@ -14,14 +14,23 @@ class Deadline {
     return Deadline(std::chrono::steady_clock::now() + duration);
   }
   static Deadline at(TimePoint time) { return Deadline(time); }
+  /// The same for waits of other kinds; one for a descriptor gives up also once this one can be
+  /// read.
+  Deadline or_when_readable(int descriptor) const {
+    Deadline earlier = *this;
+    earlier.descriptor_ = descriptor;
+    return earlier;
+  }
 
   TimePoint time() const { return time_; }
   bool passed() const { return std::chrono::steady_clock::now() >= time_; }
+  int descriptor() const { return descriptor_; }  // -1: none
   Duration left() const { return time_ - std::chrono::steady_clock::now(); }
 
  private:
   explicit Deadline(TimePoint time) : time_(time) {}
   TimePoint time_;
+  int descriptor_ = -1;
 };
 
 }  // namespace paceline

@@ -57,7 +57,8 @@ void Joining::too_late(const PsConnection& ps, const std::string& what) const {
 
 bool Joining::try_once(PsConnection& ps, std::string& reason) {
   try {
-    ps.connect(link_, Deadline::at(std::min(deadline_.time(), steady_now() + kOneTry)));
+    ps.connect(link_, Deadline::at(std::min(deadline_.time(), steady_now() + kOneTry))
+                          .or_when_readable(core_.failure().fd()));
     return true;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;

@@ -177,6 +177,7 @@ void StoreCore::fail(const Error& error) {
     if (!error_) error_ = error;
   }
   failed_ = true;
+  failure_.raise();
   wakeup_.notify();
 }
 

@@ -89,6 +89,8 @@ class StoreCore {
   /// The first error is kept; every waiter wakes.
   void fail(const Error& error);
   bool failed() const { return failed_; }
+  /// Can be read once it has failed: for waits elsewhere.
+  const EventFd& failure() const { return failure_; }
   void check() const;
 
   void set_link(Link* link) { link_ = link; }
@@ -179,6 +181,7 @@ class StoreCore {
   std::unique_ptr<ReadTarget> read_;
 
   std::atomic<bool> failed_{false};
+  const EventFd failure_;
   mutable std::mutex error_mutex_;
   std::optional<Error> error_;
 };

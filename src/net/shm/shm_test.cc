@@ -12,6 +12,7 @@
 #include "net/shm/shm_socket.h"
 #include "net/shm/unix_socket.h"
 #include "net/tcp/tcp_link.h"
+#include "net/tcp/tcp_socket.h"
 
 namespace paceline {
 namespace {
@@ -152,6 +153,7 @@ TEST(ShmLink, DropsStrangersAndServesOthers) {
   Listener listener(make_mortal_link("shm", std::chrono::milliseconds(500)), "127.0.0.1:0");
   const Offer offer = offer_of(listener.address());
   std::vector<FileDescriptor> strangers;
+  strangers.reserve(5);
   for (int i = 0; i < 5; ++i)
     strangers.push_back(dial_abstract(offer.socket_name(), soon()).value());
   const auto memory = SharedMemory::create(kShmMemoryBytes), small = SharedMemory::create(4096);
@@ -190,6 +192,23 @@ TEST(ShmLink, RefusesTasksThatShareNothing) {
   const auto tcp = make_link("tcp", {});
   tcp->connect(over_shm.address(), receiver, soon());
   EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kUnavailable);
+}
+
+TEST(AutoLink, EndsATryWhenItsCallerIsToldTo) {
+  const ListeningSocket silent = listen_at({"127.0.0.1", 0});
+  const EventFd told;
+  told.raise();
+  TestReceiver receiver;
+  const auto link = make_mortal_link("auto");
+  const Deadline deadline = soon().or_when_readable(told.fd());
+  try {
+    link->connect(silent.address, receiver, deadline);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+    EXPECT_THAT(error.what(), HasSubstr(silent.address));
+  }
+  EXPECT_FALSE(deadline.passed());
 }
 
 TEST(AutoLink, TakesTcpWhereTheOtherWantsIt) {

@@ -36,10 +36,11 @@ FileDescriptor new_socket(int family) {
   return fd;
 }
 
-/// As poll_until.
+/// 0 when one of `events` came, ETIME when the deadline passed, or an error number.
 int wait_for(int fd, short events, Deadline deadline) {
-  pollfd waiting{fd, events, 0};
-  return poll_until({&waiting, 1}, deadline);
+  std::array<pollfd, 2> waited{{{fd, events, 0}, {deadline.descriptor(), POLLIN, 0}}};
+  const int failed = poll_until(waited, deadline);
+  return failed == 0 && waited.front().revents == 0 ? ETIME : failed;
 }
 
 /// The error number of connecting, 0 when connected, ETIME when the deadline passed.
