@@ -16,7 +16,7 @@ class ComparePeers : public ::testing::Test {
  protected:
   /// A shell script; its last line is what it prints.
   std::string script(const std::string& name, const std::string& text) const {
-    const std::string path = folder_.path(name);
+    std::string path = folder_.path(name);
     std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
     chmod(path.c_str(), S_IRWXU);
     return path;

@@ -13,7 +13,6 @@ namespace paceline::testing {
 namespace {
 
 using Json = nlohmann::json;
-using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsSupersetOf;
@@ -126,6 +125,7 @@ TEST_F(TimelineOfARun, PutsAllTasksIntoOneFile) {
   train({"--ps", "1", "--workers", "2", "--threads", "1"});
   const auto pids = tasks();
   std::vector<std::string> tasks_there;
+  tasks_there.reserve(pids.size());
   for (const auto& [task, pid] : pids) tasks_there.push_back(task);
   ASSERT_THAT(tasks_there, UnorderedElementsAre("ps:0", "worker:0", "worker:1"));
   for (const char* worker : {"worker:0", "worker:1"}) {

@@ -95,7 +95,7 @@ class Script {
   }
   // Returns the name of the data.
   std::string add_data(const std::string& rows) {
-    const std::string name = fmt::format("$data{}", count_++);
+    std::string name = fmt::format("$data{}", count_++);
     data_ += fmt::format("{} << END\n{}END\n", name, rows);
     return name;
   }

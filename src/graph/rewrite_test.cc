@@ -13,7 +13,6 @@ using small_ops::evaluate;
 using small_ops::floats;
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 class SmallEvaluator : public ConstantEvaluator {
  public:

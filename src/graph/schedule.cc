@@ -38,7 +38,10 @@ Schedule Schedule::exponential(double rate, std::int64_t decay_steps) {
 
 Schedule Schedule::staircase(double rate, std::int64_t decay_steps) {
   expect_positive(decay_steps, "decay_steps");
-  return Schedule([=](std::int64_t step) { return std::pow(rate, double(step / decay_steps)); });
+  return Schedule([=](std::int64_t step) {
+    const std::int64_t stairs = step / decay_steps;
+    return std::pow(rate, double(stairs));
+  });
 }
 
 Schedule Schedule::piecewise(std::vector<std::int64_t> boundaries, std::vector<double> factors) {

@@ -59,7 +59,9 @@ TEST_P(Conformance, ManyThreadsMaySend) {
   SentCounter sent;
   std::vector<std::thread> threads;
   std::vector<std::vector<std::byte>> payloads;
-  for (int t = 0; t < kThreads; ++t) payloads.push_back(pattern(std::size_t(100 + 3000 * t), t));
+  threads.reserve(kThreads);
+  payloads.reserve(kThreads);
+  for (int t = 0; t < kThreads; ++t) payloads.push_back(pattern(100 + 3000 * std::size_t(t), t));
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < kEach; ++i)

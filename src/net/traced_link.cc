@@ -1,5 +1,7 @@
 #include "net/traced_link.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -16,7 +18,8 @@ class FrameLabels {
               const std::string& peer) {
     for (std::uint16_t type = 0; type <= kMostFrameTypes; ++type) {
       const std::string name = type < kMostFrameTypes ? name_of_type(type) : "frame";
-      labels_.push_back(timeline.label({verb + " " + name, "frame", {{"peer", peer}}}));
+      labels_.push_back(
+          timeline.label({fmt::format("{} {}", verb, name), "frame", {{"peer", peer}}}));
     }
   }
   const TimelineLabel* operator[](std::uint16_t type) const {

@@ -45,7 +45,8 @@ Say rows(std::initializer_list<std::uint32_t> ids) {
   };
 }
 
-Say lies_at(std::uint32_t id, std::uint64_t offset, std::vector<std::byte> rows, int times = 1) {
+Say lies_at(std::uint32_t id, std::uint64_t offset, const std::vector<std::byte>& rows,
+            int times = 1) {
   return [=](Stranger& peer) {
     peer.share(0, 60);
     peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
@@ -55,7 +56,7 @@ Say lies_at(std::uint32_t id, std::uint64_t offset, std::vector<std::byte> rows,
   };
 }
 
-Say message(MessageType type, std::vector<std::byte> payload, FrameHeader header = {}) {
+Say message(MessageType type, const std::vector<std::byte>& payload, FrameHeader header = {}) {
   return [=](Stranger& peer) { peer.send(type, payload, header); };
 }
 

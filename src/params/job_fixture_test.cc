@@ -77,12 +77,14 @@ void JobFixture::start_all_ps() {
 std::vector<std::unique_ptr<ServerStore>> JobFixture::join_all(
     const std::vector<VariableSpec>& variables) {
   std::vector<std::future<std::unique_ptr<ServerStore>>> joining;
+  joining.reserve(spec_.workers.size());
   for (std::size_t i = 0; i < spec_.workers.size(); ++i) {
     joining.push_back(std::async(std::launch::async, [this, i, &variables] {
       return ServerStore::join(store_options(int(i)), variables);
     }));
   }
   std::vector<std::unique_ptr<ServerStore>> stores;
+  stores.reserve(joining.size());
   for (auto& store : joining) stores.push_back(store.get());
   return stores;
 }

@@ -83,6 +83,7 @@ TEST(Placement, PiecesOfAPsLieApartAtMultiplesOf64Bytes) {
   const std::vector<VariableSpec> variables = {
       {.name = "a", .shape = {3}}, {.name = "b", .shape = {20}}, {.name = "c", .shape = {}}};
   std::vector<Piece> pieces;
+  pieces.reserve(3);
   for (int v = 0; v < 3; ++v) {
     pieces.push_back({.id = std::uint32_t(v),
                       .variable = v,

@@ -94,6 +94,7 @@ TEST_F(ServerStoreJob, WorkersInThreadsCountEveryStepOnce) {
   auto stores = join_all(variables);
   stores[0]->write(initial_states(variables), 100);
   std::vector<std::future<void>> workers;
+  workers.reserve(stores.size());
   for (const auto& store : stores) {
     workers.push_back(std::async(std::launch::async, [&store] {
       store->wait_initialised();

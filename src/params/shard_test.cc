@@ -108,6 +108,7 @@ TEST(ShardPiece, ContributionsFromSeveralThreadsAddUp) {
   const std::vector<float> ones(kElements, 1.0f);
   const std::span<const std::byte> gradient = std::as_bytes(std::span(ones));
   std::vector<std::future<void>> workers;
+  workers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     workers.push_back(std::async(std::launch::async, [&, i] {
       const std::size_t chunk = i == 0 ? 100'000 : gradient.size();

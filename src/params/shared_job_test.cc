@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <future>
+#include <numeric>
 
 #include "params/job_fixture.h"
 #include "params/local_store.h"
@@ -116,8 +117,8 @@ TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
     const auto steps =
         store->bind({.uses = {{.variable = 0, .updated = true, .most_rows = rows}}}, rows % 2 == 0);
     const std::vector<float> rates(1, 0.0f);
-    std::vector<std::int32_t> ids;
-    for (std::int32_t i = 0; i < rows; ++i) ids.push_back(i);
+    std::vector<std::int32_t> ids(std::size_t(rows), 0);
+    std::iota(ids.begin(), ids.end(), 0);
     for (int i = 0; i < 5; ++i) {
       steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
       std::fill_n(steps->place(0).as<float>(), 3 * rows, 1.0f);

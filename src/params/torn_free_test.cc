@@ -27,6 +27,7 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
     make_spec(1, 3);
     start_all_ps();
     std::vector<std::future<std::unique_ptr<ServerStore>>> joining;
+    joining.reserve(3);
     for (int worker = 0; worker < 3; ++worker) {
       joining.push_back(std::async(std::launch::async, [this, worker] {
         ServerStoreOptions options = store_options(worker);

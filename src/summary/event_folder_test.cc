@@ -21,7 +21,7 @@ class EventFolder : public ::testing::Test {
   ~EventFolder() override { std::filesystem::remove_all(folder_); }
   // Steps and losses of a run that began after `first_step`.
   void write(const std::string& task, std::int64_t first_step, const std::string& name,
-             std::vector<std::pair<std::int64_t, float>> losses) const {
+             const std::vector<std::pair<std::int64_t, float>>& losses) const {
     const std::string folder = folder_ + "/summaries/" + task;
     EventWriter writer(folder, first_step);
     for (const auto& [step, loss] : losses) {

@@ -60,6 +60,7 @@ TEST_F(TimelineTest, KeepsWhatThreadsAdd) {
   timeline.begin_step(0);
   const TimelineLabel* label = timeline.label({"matmul", "kernel", {}});
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       for (int k = 0; k < kEach; ++k) timeline.add(label, at(k), at(k + 1));

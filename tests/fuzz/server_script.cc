@@ -322,7 +322,7 @@ void ServerScript::put(std::uint64_t number, int bytes) {
   for (int i = 0; i < bytes; ++i) bytes_.push_back(std::uint8_t(number >> (8 * i)));
 }
 
-ServerScript& ServerScript::frame(int peer, MessageType type, std::vector<std::byte> payload,
+ServerScript& ServerScript::frame(int peer, MessageType type, const std::vector<std::byte>& payload,
                                   FrameHeader header) {
   act(kFrame, peer);
   put(std::uint64_t(type), 1);

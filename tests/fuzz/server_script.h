@@ -30,7 +30,7 @@ ServerEnd play_server_script(Bytes script);
 class ServerScript {
  public:
   /// Any frame. Offset and step are cut to 32 bits, and sign-extended when it is played.
-  ServerScript& frame(int peer, MessageType type, std::vector<std::byte> payload,
+  ServerScript& frame(int peer, MessageType type, const std::vector<std::byte>& payload,
                       FrameHeader header = {});
   /// Memory of this many bytes.
   ServerScript& share(int peer, std::uint16_t bytes);

@@ -19,7 +19,7 @@ template <typename To, typename From>
 To truncated(From value) {
   using Limits = std::numeric_limits<To>;
   // A power of two, so exact in every float type, which the largest integer itself is not.
-  constexpr From kEnd = 2 * From(Limits::max() / 2 + 1);
+  constexpr From kEnd = From(std::uint64_t(1) << Limits::digits);
   if (std::isnan(value)) return 0;
   if (value >= kEnd) return Limits::max();
   return value < From(Limits::min()) ? Limits::min() : static_cast<To>(value);

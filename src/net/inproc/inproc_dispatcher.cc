@@ -66,7 +66,7 @@ std::vector<std::shared_ptr<InprocConnection>> InprocDispatcher::stop() {
 
 std::shared_ptr<InprocConnection> InprocDispatcher::take_overdue() {
   if (deadlines_.empty() || deadlines_.begin()->first > std::chrono::steady_clock::now()) return {};
-  const std::shared_ptr<InprocConnection> connection = deadlines_.begin()->second.lock();
+  std::shared_ptr<InprocConnection> connection = deadlines_.begin()->second.lock();
   deadlines_.erase(deadlines_.begin());
   return connection;
 }

@@ -12,7 +12,7 @@ std::string InprocHub::free_name(const std::string& name) const {
 
 std::string InprocHub::add(const std::string& name, std::shared_ptr<InprocListener> listener) {
   std::lock_guard lock(mutex_);
-  const std::string address = free_name(name);
+  std::string address = free_name(name);
   if (!listeners_.emplace(address, std::move(listener)).second)
     throw Error(ErrorCode::kUnavailable, address + " is in use (another task?)");
   return address;

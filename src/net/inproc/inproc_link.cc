@@ -38,7 +38,7 @@ class InprocLink : public Link {
   std::string listen(const std::string& address, Acceptor acceptor) override {
     auto listener =
         std::make_shared<InprocListener>(InprocListener{std::move(acceptor), dispatcher_});
-    const std::string bound = hub_->add(address, std::move(listener));
+    std::string bound = hub_->add(address, std::move(listener));
     std::lock_guard lock(mutex_);
     listening_.push_back(bound);
     return bound;

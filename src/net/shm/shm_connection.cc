@@ -191,6 +191,7 @@ bool ShmConnection::write_at_once(const QueuedFrame& frame) {
 QueuedConnection::Written ShmConnection::write(const Ring<QueuedFrame>& frames, std::size_t done,
                                                std::size_t most_bytes,
                                                std::unique_lock<std::mutex>& lock) {
+  // Another thread may queue meanwhile. NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
   const QueuedFrame frame = frames.front();
   lock.unlock();
   const Written written = guarded_write(frame, done, most_bytes);
