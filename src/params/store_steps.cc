@@ -27,8 +27,7 @@ ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clippe
       core_(state.core),
       uses_(plan.uses),
       clipped_(clipped),
-      used_(core_.variables().size(), false),
-      reread_(core_.variables().size(), false),
+      reads_(core_.variables().size()),
       contributed_(core_.variables().size(), false),
       sender_(state),
       begin_{.clipped = clipped, .examples = 0, .learning_rates = {}},
@@ -39,15 +38,19 @@ ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clippe
 }
 
 void ServerSteps::check(const PlanBinding::Use& use) {
-  PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < used_.size());
+  PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < reads_.size());
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
-  used_[std::size_t(use.variable)] = true;
-  reread_[std::size_t(use.variable)] = use.reread;
+  reads_[std::size_t(use.variable)] = read_of(use);
   if (variable.sparse) next_rows_.push_back({use.variable, {}});
   if (use.updated && !variable.trained) {
     throw Error(ErrorCode::kInvalidArgument,
                 "[store] a plan updates the frozen variable " + variable.name);
   }
+}
+
+ServerSteps::MappedRead ServerSteps::read_of(const PlanBinding::Use& use) const {
+  if (core_.copies()) return MappedRead::kCopiedInChunks;
+  return state_.others_contribute && use.reread ? MappedRead::kCopied : MappedRead::kInPlace;
 }
 
 bool ServerSteps::wants_next_rows() const {
@@ -56,7 +59,7 @@ bool ServerSteps::wants_next_rows() const {
 }
 
 void ServerSteps::check_use(VariableId variable, const char* call) const {
-  if (variable < 0 || std::size_t(variable) >= used_.size() || !used_[std::size_t(variable)]) {
+  if (variable < 0 || std::size_t(variable) >= reads_.size() || !reads_[std::size_t(variable)]) {
     throw Error(
         ErrorCode::kInternal,
         fmt::format("[store] {} of variable {}, which the plan does not use", call, variable));
@@ -202,12 +205,17 @@ TensorView ServerSteps::need(VariableId variable) {
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
   if (!reads_in_place(variable)) {
     core_.hold(variable);
-  } else if (core_.copies()) {
-    copy_chunks(variable);
-  } else if (state_.others_contribute && reread_[std::size_t(variable)]) {
-    core_.copy_mapped(variable, state_.pool);
-  } else {  // only read by kernels: a variable changes by contributions alone
-    return {const_cast<std::byte*>(core_.mapped(variable)), spec.dtype, spec.shape};
+    return core_.value(variable).view();
+  }
+  switch (*reads_[std::size_t(variable)]) {
+    case MappedRead::kInPlace:  // only read by kernels: a variable changes by contributions alone
+      return {const_cast<std::byte*>(core_.mapped(variable)), spec.dtype, spec.shape};
+    case MappedRead::kCopied:
+      core_.copy_mapped(variable, state_.pool);
+      break;
+    case MappedRead::kCopiedInChunks:
+      copy_chunks(variable);
+      break;
   }
   return core_.value(variable).view();
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,7 +37,13 @@ class ServerSteps : public StoreSteps {
     std::int64_t steps_ = 0;
   };
 
+  /// How values that lie in the memory of a ps come to the kernels: as they lie there; as a copy
+  /// of this worker's, since several kernels read them and others change them; as a copy of
+  /// versioned chunks (--torn-free).
+  enum class MappedRead : std::uint8_t { kInPlace, kCopied, kCopiedInChunks };
+
   void check(const PlanBinding::Use& use);
+  MappedRead read_of(const PlanBinding::Use& use) const;
   /// Whether the step reads the variable in the memory of its ps.
   bool reads_in_place(VariableId variable) const;
   bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
@@ -61,7 +68,8 @@ class ServerSteps : public StoreSteps {
   StoreCore& core_;
   const std::vector<PlanBinding::Use> uses_;
   const bool clipped_;
-  std::vector<bool> used_, reread_, contributed_;  // by variable
+  std::vector<std::optional<MappedRead>> reads_;  // by variable; none: the plan does not use it
+  std::vector<bool> contributed_;                 // by variable
   ContributionSender sender_;
   // Kept from step to step for their memory.
   StepBegin begin_;
