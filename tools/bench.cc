@@ -12,6 +12,7 @@
 #include "bench/step_rates.h"
 #include "cluster/cluster_reader.h"
 #include "cluster/job_flags.h"
+#include "cluster/run_options_reader.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 #include "paceline/text.h"

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
 #include "cluster/interrupt.h"
 #include "cluster/job_flags.h"
 #include "cluster/log.h"
+#include "cluster/run_options_reader.h"
 #include "paceline/error.h"
 #include "params/server.h"
 #include "tools/subcommand.h"

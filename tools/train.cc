@@ -9,6 +9,7 @@
 #include "cluster/flags.h"
 #include "cluster/job_flags.h"
 #include "cluster/program.h"
+#include "cluster/run_options_reader.h"
 #include "models/model.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"

@@ -9,6 +9,5 @@ namespace paceline {
 /// The job as the flags say it, complete with defaults. Throws kUsage that names the flag and what
 /// is allowed.
 Cluster read_cluster(const FlagValues& values);
-RunOptions read_run_options(const FlagValues& values);
 
 }  // namespace paceline

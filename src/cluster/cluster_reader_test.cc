@@ -7,6 +7,7 @@
 
 #include "base/testing/error_of.h"
 #include "cluster/flags.h"
+#include "cluster/run_options_reader.h"
 #include "paceline/error.h"
 
 namespace paceline {

@@ -18,6 +18,7 @@
 #include "cluster/ps_task.h"
 #include "cluster/report.h"
 #include "cluster/run_folder.h"
+#include "cluster/run_options_reader.h"
 #include "paceline/error.h"
 
 namespace paceline {
