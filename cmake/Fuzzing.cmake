@@ -40,8 +40,8 @@ add_fuzzer(event base checkpoint summary)
 add_fuzzer(config base FILES cluster/config_file.cc cluster/config_json.cc cluster/config_toml.cc
                              cluster/config_value.cc cluster/flag_values.cc)
 add_fuzzer(tf_config base FILES cluster/config_json.cc cluster/config_value.cc cluster/tf_config.cc)
-add_fuzzer(preamble base net)
-add_fuzzer(frames base net)
+add_fuzzer(preamble base trace net)
+add_fuzzer(frames base trace net)
 add_fuzzer(messages base graph FILES params/message.cc params/placement.cc params/variable_wire.cc
                                      params/wire.cc)
 add_fuzzer(server base checkpoint net FILES
