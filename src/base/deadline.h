@@ -14,8 +14,8 @@ class Deadline {
     return Deadline(std::chrono::steady_clock::now() + duration);
   }
   static Deadline at(TimePoint time) { return Deadline(time); }
-  /// The same for waits of other kinds; one for a descriptor gives up also once this one can be
-  /// read.
+  /// The same; who makes a connection gives up also once `descriptor` can be read (not while it
+  /// looks up a name, or dials a task of this host).
   Deadline or_when_readable(int descriptor) const {
     Deadline earlier = *this;
     earlier.descriptor_ = descriptor;

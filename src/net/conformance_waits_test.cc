@@ -144,6 +144,21 @@ TEST_P(ConformanceOfWaits, AWaiterSleepsUntilWhatItWaitsForHasCome) {
   EXPECT_TRUE(receiver.wait_frames(101));  // nobody waits in the link any more
 }
 
+TEST_P(ConformanceOfWaits, AWaitEndsAtItsDeadlineHoweverMuchComes) {
+  auto listener = listen();
+  listener->reply();
+  WaitingReceiver receiver;
+  const auto link = make();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  for (int i = 0; i < 1000; ++i) connection->send({}, {});
+  const Deadline now = Deadline::after(Duration(0));
+  EXPECT_FALSE(link->wait(receiver.wake, now, [&] {
+    receiver.wake.raise();
+    connection->send({}, {});
+    return false;
+  }));
+}
+
 TEST(TcpWaits, AWaiterReadsItself) {
   Listener listener(make_link("tcp", {}), "127.0.0.1:0");
   listener.reply();

@@ -16,8 +16,8 @@ void Connection::share(std::uint32_t, std::shared_ptr<const SharedMemory>) {
 
 bool Link::wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) {
   while (!come()) {
-    if (!wake.wait(deadline)) return come();
-    wake.clear();
+    if (deadline.passed()) return false;
+    if (wake.wait(deadline)) wake.clear();
   }
   return true;
 }

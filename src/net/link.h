@@ -18,7 +18,8 @@
 namespace paceline {
 
 /// What a connection tells its owner. Called on a thread of the link, or on one that is inside
-/// Link::help; never two calls for one connection at a time. An exception ends the connection.
+/// Link::help or Link::wait; never two calls for one connection at a time. An exception ends the
+/// connection.
 class Receiver {
  public:
   virtual ~Receiver() = default;
@@ -89,7 +90,7 @@ struct LinkOptions {
 };
 
 /// A kind of link, with the threads that drive its connections. Destroying it ends all of them
-/// (their on_closed is called); not to be done on a thread of its own, nor inside help.
+/// (their on_closed is called); not to be done on a thread of its own, nor inside help or wait.
 class Link {
  public:
   virtual ~Link() = default;
@@ -99,15 +100,16 @@ class Link {
   /// kNotFound for an unknown host or one that is not this machine.
   virtual std::string listen(const std::string& address, Acceptor acceptor) = 0;
   /// One try. Throws kUnavailable when nobody listens, kNotFound for an unknown host,
-  /// kDeadlineExceeded (also when the deadline's descriptor can be read). `receiver` must live until its on_closed has returned.
+  /// kDeadlineExceeded (also when the deadline's descriptor can be read). `receiver` must live
+  /// until its on_closed has returned.
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
   /// Lends the calling thread for one short turn: handles what has come, if anything, and sends
   /// what found no room before. A waiter polls with it for `spin`, then sleeps in `wait`.
   virtual bool help() = 0;
   /// Sleeps until `come` holds, which is asked again after `wake` was raised; false when the
-  /// deadline passed first. One waiter a link at a time. A link that can reads meanwhile on this
-  /// thread, so that what comes wakes no other one first.
+  /// deadline passed first. One waiter a link at a time, and not inside a receiver. A link that can
+  /// reads meanwhile on this thread, so that what comes wakes no other one first.
   virtual bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come);
   /// While true, the caller calls help() again and again, and the link's threads leave what comes
   /// to it: no thread is woken per message. Calls nest. For waits that never sleep.

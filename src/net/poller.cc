@@ -22,6 +22,10 @@ FileDescriptor checked(int fd, const char* what) {
   return FileDescriptor(fd);
 }
 
+Error error_of_too_many() {
+  return {ErrorCode::kUnavailable, "the system can watch no more descriptors"};
+}
+
 int set(const FileDescriptor& epoll, int operation, int fd, std::uint64_t number,
         std::uint32_t events) {
   epoll_event event{.events = events, .data = {.u64 = number}};
@@ -35,8 +39,9 @@ Poller::Poller(int threads)
       timer_(checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "a timer")),
       last_watch_(kBeforeWatches) {
   // All threads stop; one makes the calls that are due.
-  PACELINE_CHECK(set(epoll_, EPOLL_CTL_ADD, stopping_.fd(), kStopping, EPOLLIN) == 0);
-  PACELINE_CHECK(set(epoll_, EPOLL_CTL_ADD, timer_.get(), kTimer, EPOLLIN | EPOLLET) == 0);
+  if (set(epoll_, EPOLL_CTL_ADD, stopping_.fd(), kStopping, EPOLLIN) != 0 ||
+      set(epoll_, EPOLL_CTL_ADD, timer_.get(), kTimer, EPOLLIN | EPOLLET) != 0)
+    throw error_of_too_many();
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
 }
 
@@ -81,8 +86,7 @@ void Poller::run() {
 std::uint64_t Poller::add(int fd) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t watch = ++last_watch_;
-  if (set(epoll_, EPOLL_CTL_ADD, fd, watch, EPOLLONESHOT) != 0)
-    throw Error(ErrorCode::kUnavailable, "the system can watch no more descriptors");
+  if (set(epoll_, EPOLL_CTL_ADD, fd, watch, EPOLLONESHOT) != 0) throw error_of_too_many();
   watches_[watch].fd = fd;
   return watch;
 }
@@ -117,7 +121,8 @@ void Poller::arm(std::uint64_t watch, const Waits& waits) const {
   set(epoll_, EPOLL_CTL_MOD, waits.fd, watch, events | EPOLLONESHOT);
 }
 
-/// An error, or the end of a connection, is for both.
+/// An error, or the end of a connection, is for both kinds. Where both end, the reader's thread
+/// leaves the writer to the next that asks, which need not wait for the reader.
 void Poller::call_waiting(std::uint64_t watch, std::uint32_t events) {
   std::shared_ptr<Watcher> reader, writer;
   {
@@ -126,7 +131,7 @@ void Poller::call_waiting(std::uint64_t watch, std::uint32_t events) {
     if (found == watches_.end()) return;
     Waits& waits = found->second;
     if ((events & ~EPOLLOUT) != 0) std::swap(reader, waits.reader);
-    if ((events & ~EPOLLIN) != 0) std::swap(writer, waits.writer);
+    if ((events & ~EPOLLIN) != 0 && !reader) std::swap(writer, waits.writer);
     if (waits.reader || waits.writer) arm(watch, waits);
   }
   if (reader) reader->on_readable();
@@ -147,14 +152,14 @@ void Poller::call_due() {
   }
 }
 
-/// None: the timer is set for the next.
+/// Sets the timer for the one after it, which another thread can make meanwhile.
 std::function<void()> Poller::next_due() {
   const std::lock_guard lock(mutex_);
-  if (calls_.empty()) return nullptr;
-  if (calls_.begin()->first <= std::chrono::steady_clock::now())
-    return std::move(calls_.extract(calls_.begin()).mapped());
-  set_timer(calls_.begin()->first);
-  return nullptr;
+  std::function<void()> due;
+  if (!calls_.empty() && calls_.begin()->first <= std::chrono::steady_clock::now())
+    due = std::move(calls_.extract(calls_.begin()).mapped());
+  if (!calls_.empty()) set_timer(calls_.begin()->first);
+  return due;
 }
 
 /// With the lock.

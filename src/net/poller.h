@@ -17,7 +17,7 @@
 
 namespace paceline {
 
-/// Called on a thread of the poller, once per wait.
+/// Called on a thread of the poller, once per wait; the two kinds perhaps on two at once.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -71,7 +71,8 @@ class Poller {
 };
 
 /// Owns a descriptor and waits for it; at most one wait of a kind at a time. Destroying it cancels
-/// the waits. A wait allocates nothing; while there is none, no thread wakes for the descriptor.
+/// the waits. A wait allocates nothing; while there is none, no thread wakes for the descriptor, or
+/// only once, for its end.
 class Watch {
  public:
   /// Makes it non-blocking. Throws kUnavailable when the system watches no more.

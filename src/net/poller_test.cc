@@ -141,6 +141,18 @@ TEST_F(PollerTest, CallsComeInTheOrderOfTheirTimes) {
   EXPECT_THAT(called, ElementsAre(1, 2, 3));
 }
 
+TEST(Poller, ACallThatTakesLongDelaysNoOther) {
+  Poller poller(2);
+  const TimePoint now = std::chrono::steady_clock::now();
+  Count called;
+  std::atomic<bool> waited{false};
+  poller.call_at(now, [&] { waited = called.wait(1); });
+  poller.call_at(now + std::chrono::milliseconds(1), [&] { called.add(); });
+  EXPECT_TRUE(called.wait(1));
+  poller.stop();
+  EXPECT_TRUE(waited);
+}
+
 TEST_F(PollerTest, LetsGoOfWhatHasNotComeWhenItStops) {
   Watch watch(poller_, std::move(sockets_.near));
   watch.wait_readable(watcher_);

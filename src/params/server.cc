@@ -1,16 +1,13 @@
 #include "params/server.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <optional>
 #include <thread>
 
 #include "net/event_fd.h"
+#include "net/poll_until.h"
 #include "params/due.h"
 #include "params/server_job.h"
 #include "params/steady_now.h"
@@ -21,8 +18,6 @@ namespace {
 
 // While it polls for a worker, the main thread looks at everything else this often.
 constexpr Duration kSpinTurn = std::chrono::milliseconds(1);
-// poll() takes at most so long; then the loop only goes round.
-constexpr Duration kLongestWait = std::chrono::seconds(60);
 
 int thread_count(const ServerOptions& options) {
   const int cores = std::max(1, int(std::thread::hardware_concurrency()));
@@ -168,13 +163,11 @@ class Server {
       while (steady_now() < next) link_->help();
       next = steady_now();
     }
-    const Duration left = std::clamp<Duration>(next - steady_now(), Duration(0), kLongestWait);
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left);
     pollfd fds[] = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
                     {.fd = stops_ ? -1 : options_.stop_fd, .events = POLLIN, .revents = 0}};
-    const int ready = poll(fds, 2, int(ms.count()));
-    if (ready > 0 && fds[0].revents != 0) wake_.clear();
-    return ready > 0 && fds[1].revents != 0;
+    const bool ready = poll_until(fds, Deadline::at(next)) == 0;
+    if (ready && fds[0].revents != 0) wake_.clear();
+    return ready && fds[1].revents != 0;
   }
 
   const ServerOptions& options_;

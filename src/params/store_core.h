@@ -33,7 +33,7 @@ struct ReadTarget {
 };
 
 /// Values of all variables, and how much of what was asked for has arrived. One step thread asks
-/// and waits; threads of the link fill.
+/// and waits; threads of the link fill, and it too while it waits.
 class StoreCore {
  public:
   StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout);

@@ -22,16 +22,28 @@ class Wakeup {
   /// On the link, which may notify on this thread. False when the deadline passed first.
   template <typename Predicate>
   bool wait(Link& link, Deadline deadline, Predicate&& predicate) {
-    PACELINE_CHECK(waiter_.load() == std::thread::id());
-    waiter_.store(std::this_thread::get_id());
-    const bool come = link.wait(event_, deadline, std::ref(predicate));
-    waiter_.store({});
-    return come;
+    const Waiting waiting(waiter_);
+    return link.wait(event_, deadline, std::ref(predicate));
   }
 
  private:
+  using Waiter = std::atomic<std::thread::id>;
+  class Waiting {
+   public:
+    explicit Waiting(Waiter& waiter) : waiter_(waiter) {
+      std::thread::id nobody;
+      PACELINE_CHECK(waiter_.compare_exchange_strong(nobody, std::this_thread::get_id()));
+    }
+    ~Waiting() { waiter_.store({}); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    Waiter& waiter_;
+  };
+
   const EventFd event_;
-  std::atomic<std::thread::id> waiter_;
+  Waiter waiter_;
 };
 
 }  // namespace paceline

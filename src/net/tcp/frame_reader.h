@@ -23,6 +23,8 @@ class FrameReader {
   Outcome turn(int fd, Receiver& receiver);
   /// "in the middle of a message (10 of 100 bytes)"; empty between two frames.
   std::string position() const;
+  /// Whether of a frame some has come, and not all.
+  bool in_message() const { return in_payload_ || end_ > begin_; }
 
   struct SocketFailure {
     int error_number;

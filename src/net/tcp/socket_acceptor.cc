@@ -35,12 +35,20 @@ void SocketAcceptor::accept_all() {
     FileDescriptor socket(
         ::accept4(listening_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
-      welcome(std::move(socket));
+      guarded_welcome(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return start_after_pause();
     } else if (errno == EAGAIN) {
       return listening_->wait_readable(shared_from_this());
     }
+  }
+}
+
+void SocketAcceptor::guarded_welcome(FileDescriptor socket) {
+  try {
+    welcome(std::move(socket));
+  } catch (const Error&) {
+    // The system can watch no more descriptors: the caller sees its connection end.
   }
 }
 

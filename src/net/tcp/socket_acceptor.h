@@ -31,6 +31,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   void on_readable() override;
   void on_writable() override {}
   void accept_all();
+  void guarded_welcome(FileDescriptor socket);
   void start_after_pause();
 
   const std::shared_ptr<Poller> poller_;

@@ -23,7 +23,7 @@ void TcpConnection::start(Receiver& receiver) {
   std::lock_guard reading(reading_mutex_);
   receiver_ = &receiver;
   if (!connections_->add(self())) throw Error(ErrorCode::kCancelled, "the link is being destroyed");
-  set_spinning(connections_->spinning());
+  reconsider();
 }
 
 void TcpConnection::refuse() {
@@ -38,7 +38,7 @@ void TcpConnection::on_readable() {
   std::lock_guard reading(reading_mutex_);
   read_waits_ = false;
   read_turn();
-  if (!lent_ && !connections_->spinning()) wait_readable();
+  wait_readable();
 }
 
 bool TcpConnection::help() {
@@ -52,16 +52,16 @@ bool TcpConnection::help() {
   return wrote || done;
 }
 
-void TcpConnection::set_spinning(bool spinning) {
+void TcpConnection::reconsider() {
   std::lock_guard reading(reading_mutex_);
-  if (spinning) return stop_waiting();
-  if (!lent_) wait_readable();
+  if (connections_->spinning()) return stop_waiting();
+  wait_readable();
   leave_rest();
 }
 
 bool TcpConnection::lend() {
   const std::unique_lock reading(reading_mutex_, std::try_to_lock);
-  if (!reading || finished_) return false;
+  if (!reading || in_turn_ || finished_) return false;
   lent_ = true;
   stop_waiting();
   return true;
@@ -70,7 +70,7 @@ bool TcpConnection::lend() {
 void TcpConnection::take_back() {
   std::lock_guard reading(reading_mutex_);
   lent_ = false;
-  if (!connections_->spinning()) wait_readable();
+  wait_readable();
 }
 
 int TcpConnection::fd() const {
@@ -78,9 +78,14 @@ int TcpConnection::fd() const {
   return data_ ? data_->fd() : -1;
 }
 
-/// With the reading mutex.
+bool TcpConnection::in_message() {
+  std::lock_guard reading(reading_mutex_);
+  return reader_.in_message();
+}
+
+/// With the reading mutex. Unless others read.
 void TcpConnection::wait_readable() {
-  if (finished_ || read_waits_) return;
+  if (finished_ || read_waits_ || lent_ || connections_->spinning()) return;
   read_waits_ = true;
   std::lock_guard lock(socket_mutex_);
   data_->wait_readable(self());

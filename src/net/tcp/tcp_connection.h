@@ -15,9 +15,9 @@
 namespace paceline {
 
 /// Whoever holds the reading mutex is the only one that calls the receiver: a thread of the poller,
-/// or one inside Link::help. What the socket does not take at once is left to the
-/// poller or, while somebody spins, to help. Cutting
-/// the connection shuts the socket down, which the reader sees.
+/// or one inside Link::help or Link::wait. What the socket does not take at once is left to the
+/// poller or, while somebody spins, to help. Cutting the connection shuts the socket down, which
+/// the reader sees.
 class TcpConnection final : public QueuedConnection, public Watcher {
  public:
   TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
@@ -31,13 +31,15 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   bool has_come() const { return true; }
   /// Reads what has come, unless another thread is doing so, and sends what there is room for.
   bool help();
-  /// Somebody helps again and again, so the poller's threads need not; or does so no more.
-  void set_spinning(bool spinning);
-  /// The caller calls `help` whenever `fd` can be read, and the poller's threads need not listen.
-  /// False: another thread reads, or nothing more comes.
+  /// Somebody began to spin, or ended: the poller's threads need not listen, or have to.
+  void reconsider();
+  /// From now on the caller calls `help` whenever `fd` can be read, and the poller's threads need
+  /// not listen. False: another thread reads, or nothing more comes.
   bool lend();
   void take_back();
   int fd() const;  // -1: it has ended
+  /// Whether of a message some has come, and not all.
+  bool in_message();
   /// Sends and hears heartbeats: Silence::kTicksOfDeath times per dead_after.
   void tick();
   /// The link is being destroyed, and no poller runs any more.

@@ -89,8 +89,7 @@ bool TcpLink::wait(const EventFd& wake, Deadline deadline, const std::function<b
 
 void TcpLink::set_spinning(bool spinning) {
   connections_->set_spinning(spinning);
-  for (const auto& connection : connections_->all())
-    connection->set_spinning(connections_->spinning());
+  for (const auto& connection : connections_->all()) connection->reconsider();
 }
 
 std::unique_ptr<Link> make_tcp_link(const LinkOptions& options) {

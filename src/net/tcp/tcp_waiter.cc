@@ -1,16 +1,14 @@
 #include "net/tcp/tcp_waiter.h"
 
+#include <algorithm>
+
 #include "net/tcp/tcp_connection.h"
 
 namespace paceline {
 
 class TcpWaiter::Borrowing {
  public:
-  Borrowing(TcpWaiter& waiter, const TcpConnections& connections) : borrowed_(waiter.borrowed_) {
-    connections.for_each([this](const std::shared_ptr<TcpConnection>& connection) {
-      if (connection->lend()) borrowed_.push_back(connection);
-    });
-  }
+  explicit Borrowing(TcpWaiter& waiter) : borrowed_(waiter.borrowed_) {}
   ~Borrowing() {
     for (const auto& connection : borrowed_) connection->take_back();
     borrowed_.clear();
@@ -18,32 +16,48 @@ class TcpWaiter::Borrowing {
   Borrowing(const Borrowing&) = delete;
   Borrowing& operator=(const Borrowing&) = delete;
 
+  void borrow(const TcpConnections& connections) {
+    connections.for_each([this](const std::shared_ptr<TcpConnection>& connection) {
+      borrowed_.push_back(connection);
+      if (!connection->lend()) borrowed_.pop_back();
+    });
+  }
+
  private:
   std::vector<std::shared_ptr<TcpConnection>>& borrowed_;
 };
 
-TcpWaiter::TcpWaiter() = default;
-TcpWaiter::~TcpWaiter() = default;
-
+/// In the middle of a message it does not sleep at once: the rest is on its way.
 bool TcpWaiter::wait(const TcpConnections& connections, const EventFd& wake, Deadline deadline,
                      const std::function<bool()>& come) {
   if (come()) return true;
-  const Borrowing borrowing(*this, connections);
-  while (sleep(wake, deadline)) {
-    if (come()) return true;
+  Borrowing borrowing(*this);
+  borrowing.borrow(connections);
+  for (TimePoint awake_until; !come();) {
+    if (deadline.passed()) return false;
+    const TimePoint now = std::chrono::steady_clock::now();
+    const bool sleeps = now >= awake_until || !in_message();
+    if (read_until(wake, sleeps ? deadline : Deadline::at(now)))
+      awake_until = std::chrono::steady_clock::now() + connections.spin();
   }
-  return come();
+  return true;
 }
 
-/// Until something has come and was read, or it is woken. False at the deadline.
-bool TcpWaiter::sleep(const EventFd& wake, Deadline deadline) {
+bool TcpWaiter::in_message() const {
+  return std::ranges::any_of(borrowed_,
+                             [](const auto& connection) { return connection->in_message(); });
+}
+
+/// Sleeps until something has come, which is read; or until it is woken, or the deadline: false.
+bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline) {
   polled_.assign(1, {wake.fd(), POLLIN, 0});
   for (const auto& connection : borrowed_) polled_.push_back({connection->fd(), POLLIN, 0});
   if (poll_until(polled_, deadline) != 0) return false;
   if (polled_.front().revents != 0) wake.clear();
+  bool read = false;
   for (std::size_t i = 0; i < borrowed_.size(); ++i)
-    if (polled_[i + 1].revents != 0) borrowed_[i]->help();
-  return true;
+    if (polled_[i + 1].revents != 0) read = borrowed_[i]->help() || read;
+  return read;
 }
 
 }  // namespace paceline

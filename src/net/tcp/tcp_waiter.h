@@ -15,15 +15,14 @@ namespace paceline {
 /// those that are made meanwhile do not. Once it has seen as many connections it allocates nothing.
 class TcpWaiter {
  public:
-  TcpWaiter();
-  ~TcpWaiter();
   /// As Link::wait.
   bool wait(const TcpConnections& connections, const EventFd& wake, Deadline deadline,
             const std::function<bool()>& come);
 
  private:
   class Borrowing;
-  bool sleep(const EventFd& wake, Deadline deadline);
+  bool in_message() const;
+  bool read_until(const EventFd& wake, Deadline deadline);
 
   std::vector<std::shared_ptr<TcpConnection>> borrowed_;
   std::vector<pollfd> polled_;  // who wakes it, then by connection
