@@ -2,13 +2,29 @@
 
 namespace paceline {
 
+Error error_of_closing_here(const std::string& peer) {
+  return {ErrorCode::kCancelled, "the connection to " + peer + " was closed on this side"};
+}
+
+Error error_of_closing_late(const std::string& peer) {
+  return {ErrorCode::kCancelled,
+          "the connection to " + peer +
+              " was closed on this side; what was queued was not taken in time"};
+}
+
+Error error_of_current_exception(const std::string& peer) {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {error.code(), peer + ": " + error.what()};
+  } catch (const std::exception& error) {
+    return {ErrorCode::kInternal, "the receiver of " + peer + " threw: " + error.what()};
+  }
+}
+
 void ConnectionEnd::note(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (!cause_) cause_ = error;
-}
-
-void ConnectionEnd::note_closed_here() {
-  note({ErrorCode::kCancelled, "the connection to " + peer_ + " was closed on this side"});
 }
 
 bool ConnectionEnd::noted() const {
@@ -21,22 +37,6 @@ Error ConnectionEnd::verdict(const std::string& position) const {
   if (cause_) return *cause_;
   return {ErrorCode::kUnavailable,
           peer_ + " closed the connection or died" + (position.empty() ? "" : " " + position)};
-}
-
-Error ConnectionEnd::not_taken_in_time() const {
-  return {ErrorCode::kCancelled,
-          "the connection to " + peer_ +
-              " was closed on this side; what was queued was not taken in time"};
-}
-
-Error ConnectionEnd::of_current_exception() const {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return {error.code(), peer_ + ": " + error.what()};
-  } catch (const std::exception& error) {
-    return {ErrorCode::kInternal, "the receiver of " + peer_ + " threw: " + error.what()};
-  }
 }
 
 }  // namespace paceline

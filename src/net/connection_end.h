@@ -9,22 +9,22 @@
 
 namespace paceline {
 
+/// This side has closed it, in good order; or what was queued then was not taken in time.
+Error error_of_closing_here(const std::string& peer);
+Error error_of_closing_late(const std::string& peer);
+/// Of the exception that is being handled: what reading has thrown, or a receiver.
+Error error_of_current_exception(const std::string& peer);
+
 /// Thread-safe: whoever ends a connection notes the cause, and the earliest one stays.
 class ConnectionEnd {
  public:
   explicit ConnectionEnd(std::string peer) : peer_(std::move(peer)) {}
 
   void note(const Error& error);
-  /// This side has closed it, in good order.
-  void note_closed_here();
   bool noted() const;
 
   /// What was noted, or that the peer has gone; `position`: where in a message, empty: in none.
   Error verdict(const std::string& position) const;
-  /// Its closing has taken too long.
-  Error not_taken_in_time() const;
-  /// Of the exception that is being handled: what reading has thrown, or a receiver.
-  Error of_current_exception() const;
 
  private:
   const std::string peer_;

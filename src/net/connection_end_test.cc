@@ -13,25 +13,24 @@ TEST(ConnectionEnd, TheEarliestCauseStays) {
   EXPECT_STREQ(end.verdict("").what(), "b:1 closed the connection or died");
   EXPECT_STREQ(end.verdict("in a message").what(),
                "b:1 closed the connection or died in a message");
-  end.note_closed_here();
+  end.note(error_of_closing_here("b:1"));
   end.note({ErrorCode::kDataLoss, "garbage"});
   EXPECT_TRUE(end.noted());
   EXPECT_EQ(end.verdict("in a message").code(), ErrorCode::kCancelled);
 }
 
 TEST(ConnectionEnd, WhatWasThrownNamesThePeer) {
-  const ConnectionEnd end("b:1");
   try {
     throw Error(ErrorCode::kDataLoss, "a torn header");
   } catch (const std::exception&) {
-    EXPECT_EQ(end.of_current_exception().code(), ErrorCode::kDataLoss);
-    EXPECT_STREQ(end.of_current_exception().what(), "b:1: a torn header");
+    EXPECT_EQ(error_of_current_exception("b:1").code(), ErrorCode::kDataLoss);
+    EXPECT_STREQ(error_of_current_exception("b:1").what(), "b:1: a torn header");
   }
   try {
     throw std::runtime_error("no");
   } catch (const std::exception&) {
-    EXPECT_EQ(end.of_current_exception().code(), ErrorCode::kInternal);
-    EXPECT_STREQ(end.of_current_exception().what(), "the receiver of b:1 threw: no");
+    EXPECT_EQ(error_of_current_exception("b:1").code(), ErrorCode::kInternal);
+    EXPECT_STREQ(error_of_current_exception("b:1").what(), "the receiver of b:1 threw: no");
   }
 }
 

@@ -96,12 +96,12 @@ void QueuedConnection::close(Deadline deadline) {
   lock.unlock();
   if (at_rest) end_writing();
   poller_->call_at(deadline.time(), [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->fail(self->end_.not_taken_in_time());
+    if (const auto self = weak.lock()) self->fail(error_of_closing_late(self->peer_));
   });
 }
 
 void QueuedConnection::end_writing() {
-  end_.note_closed_here();
+  end_.note(error_of_closing_here(peer_));
   shut_writing();
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "net/connection_end.h"
 #include "net/inproc/inproc_dispatcher.h"
 #include "net/received_frame.h"
 
@@ -28,10 +29,6 @@ InprocConnection::InprocConnection(std::shared_ptr<InprocPair> pair, int side,
       dispatcher_(std::move(dispatcher)),
       receiver_(receiver),
       acceptor_(std::move(acceptor)) {}
-
-Error InprocConnection::closed_here() const {
-  return {ErrorCode::kCancelled, "the connection to " + peer() + " was closed on this side"};
-}
 
 /// The earliest verdict of each end stays.
 void InprocConnection::set_verdicts(const Error& here) {
@@ -70,7 +67,7 @@ void InprocConnection::close(Deadline deadline) {
     std::lock_guard lock(pair_->mutex);
     if (near().closing || near().verdict) return;
     near().closing = true;
-    if (far().inbox.empty() && !far().in_delivery) set_verdicts(closed_here());
+    if (far().inbox.empty() && !far().in_delivery) set_verdicts(error_of_closing_here(peer()));
   }
   dispatcher_->give_up_at(deadline, weak_from_this());
   ask_for_turn();
@@ -82,9 +79,7 @@ void InprocConnection::give_up() {
     std::lock_guard lock(pair_->mutex);
     if (near().verdict) return;
   }
-  fail({ErrorCode::kCancelled,
-        "the connection to " + peer() +
-            " was closed on this side; what was queued was not taken in time"});
+  fail(error_of_closing_late(peer()));
 }
 
 bool InprocConnection::idle() const {
@@ -148,7 +143,7 @@ void InprocConnection::take_turn() {
 void InprocConnection::agree_on_end(std::unique_lock<std::mutex>& lock) {
   const std::shared_ptr<InprocConnection> peer = far().connection.lock();
   if (!peer || near().verdict) return;
-  peer->set_verdicts(peer->closed_here());
+  peer->set_verdicts(error_of_closing_here(peer->peer()));
   lock.unlock();
   peer->ask_for_turn();
   lock.lock();
@@ -160,10 +155,8 @@ bool InprocConnection::guarded(Call call) {
   try {
     call();
     return true;
-  } catch (const Error& error) {
-    fail(error);
-  } catch (const std::exception& error) {
-    fail({ErrorCode::kInternal, "the receiver of " + peer() + " threw: " + error.what()});
+  } catch (const std::exception&) {
+    fail(error_of_current_exception(peer()));
   }
   return false;
 }

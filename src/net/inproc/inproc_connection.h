@@ -74,7 +74,6 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
   void agree_on_end(std::unique_lock<std::mutex>& lock);
   void set_verdicts(const Error& here);
   void report_end(const Error& verdict);
-  Error closed_here() const;
 
   const std::shared_ptr<InprocPair> pair_;
   const int side_;

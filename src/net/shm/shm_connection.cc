@@ -102,7 +102,7 @@ void ShmConnection::take_in() {
     gone_ = true;
     sleep_.wake_here();
   } catch (const Error&) {
-    fail(end_cause().of_current_exception());
+    fail(error_of_current_exception(peer()));
   }
 }
 
@@ -133,7 +133,7 @@ ShmConnection::Outcome ShmConnection::guarded_turn() {
     if (reader_.turn(*receiver_, socket_)) return Outcome::kSome;
     return nothing_follows ? Outcome::kEnd : Outcome::kNothing;
   } catch (const std::exception&) {
-    fail(end_cause().of_current_exception());
+    fail(error_of_current_exception(peer()));
   }
   return Outcome::kEnd;
 }
@@ -209,7 +209,7 @@ QueuedConnection::Written ShmConnection::guarded_write(const QueuedFrame& frame,
     return {bytes, bytes > 0 ? Room::kMore : Room::kNone};
   } catch (const Error&) {
     lock.unlock();
-    fail(end_cause().of_current_exception());
+    fail(error_of_current_exception(peer()));
     return {.room = Room::kFailed};
   }
 }

@@ -115,7 +115,7 @@ FrameReader::Outcome TcpConnection::guarded_turn() {
   } catch (const FrameReader::SocketFailure& failure) {
     fail(error_of_socket(peer(), failure.error_number));
   } catch (const std::exception&) {
-    fail(end_cause().of_current_exception());
+    fail(error_of_current_exception(peer()));
   }
   return FrameReader::Outcome::kClosed;
 }
