@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "paceline/error.h"
+
 namespace paceline {
 namespace {
 
