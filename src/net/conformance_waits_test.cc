@@ -46,13 +46,15 @@ TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
   const auto connection = link->connect(listener.address(), receiver, soon());
   TestReceiver* const far = listener.receiver(0);
   ASSERT_NE(far, nullptr);
+  connection->send({}, {});
+  ASSERT_TRUE(far->wait_frames(1));  // its end beats from now on
   far->hold(true);
   connection->send({}, {});
   for (int i = 0; i < 6 * Silence::kTicksOfDeath; ++i) ticking.ticks->tick();
   EXPECT_EQ(receiver.times_closed(), 0);
   EXPECT_EQ(far->times_closed(), 0);
   far->hold(false);
-  EXPECT_TRUE(far->wait_frames(1));
+  EXPECT_TRUE(far->wait_frames(2));
 }
 
 std::set<pid_t> threads_of_this_process() {
