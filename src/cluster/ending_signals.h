@@ -3,7 +3,13 @@
 
 #include <signal.h>
 
+#include "base/clock.h"
+
 namespace paceline {
+
+/// timeout(1), and others that end jobs, signal a process and then its whole group: what comes so
+/// soon after the first is the same request, no second one.
+constexpr Duration kSameRequest = std::chrono::milliseconds(200);
 
 /// SIGINT and SIGTERM, as a set for masks and signalfd.
 inline sigset_t ending_signals() {

@@ -20,11 +20,15 @@ namespace paceline {
 
 namespace {
 
-constexpr auto kHeededWithin = std::chrono::seconds(10);
+constexpr Duration kHeededWithin = std::chrono::seconds(10);
 
 int checked(int fd, const char* what) {
   if (fd < 0) throw Error(ErrorCode::kInternal, std::string(what) + ": " + std::strerror(errno));
   return fd;
+}
+
+int milliseconds_of(Duration duration) {
+  return int(std::chrono::ceil<std::chrono::milliseconds>(duration).count());
 }
 
 void raise_event(int fd) {
@@ -73,8 +77,10 @@ void Interrupt::watch() {
   interrupted_.store(true, std::memory_order_relaxed);
   raise_event(asked_);
 
-  const int patience_ms = int(std::chrono::milliseconds(kHeededWithin).count());
-  int next = wait_for({ended_, signals_, takes_time_}, patience_ms);
+  if (wait_for({ended_}, milliseconds_of(kSameRequest)) == ended_) return;
+  while (read(signals_, &info, sizeof info) > 0) {
+  }
+  int next = wait_for({ended_, signals_, takes_time_}, milliseconds_of(kHeededWithin));
   if (next == takes_time_) next = wait_for({ended_, signals_}, -1);
   if (next != ended_) _exit(kInterruptedStatus);
 }

@@ -9,8 +9,9 @@ namespace paceline {
 constexpr int kInterruptedStatus = 130;  // how a process ends that a signal ended
 
 /// While it lives, SIGINT and SIGTERM do not end the process: the first asks it to finish, the
-/// second ends it at once with status 130, as does a first that was not heeded within 10 s, unless
-/// it is said that it takes time. One per process, made before any other thread is started.
+/// second (ending_signals.h) ends it at once with status 130, as does a first that was not heeded
+/// within 10 s, unless it is said that it takes time. One per process, made before any other thread
+/// is started.
 class Interrupt {
  public:
   Interrupt();

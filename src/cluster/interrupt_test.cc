@@ -6,6 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <thread>
+
+#include "cluster/ending_signals.h"
+
 namespace paceline {
 namespace {
 
@@ -29,10 +33,26 @@ TEST(Interrupt, SecondSignalEndsTheProcess) {
         Interrupt interrupt;
         kill(getpid(), SIGINT);
         readable(interrupt.fd(), 10'000);
-        kill(getpid(), SIGINT);
-        pause();
+        interrupt.take_time();  // or the first would end it, too, in the end
+        while (true) {
+          kill(getpid(), SIGINT);
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        }
       },
       testing::ExitedWithCode(130), "");
+}
+
+TEST(Interrupt, SignalsOfOneMomentAreOneRequest) {
+  EXPECT_EXIT(
+      {
+        Interrupt interrupt;
+        kill(getpid(), SIGINT);
+        kill(getpid(), SIGTERM);
+        interrupt.take_time();
+        std::this_thread::sleep_for(3 * kSameRequest);
+        _exit(interrupt.interrupted() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(Interrupt, WhenItIsGoneSignalsEndTheProcessAsEver) {

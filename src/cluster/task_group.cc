@@ -79,9 +79,10 @@ void TaskGroup::take_signal() {
   signalfd_siginfo info;
   while (read(signals_, &info, sizeof info) == sizeof info) {
     if (result_.interrupted) {
-      kill_all();
+      if (now() - interrupted_at_ >= kSameRequest) kill_all();
     } else {
       result_.interrupted = true;
+      interrupted_at_ = now();
       ask_all(int(info.ssi_signo), options_.interrupt_within);
     }
   }

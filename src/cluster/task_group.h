@@ -67,6 +67,7 @@ class TaskGroup {
   int signals_;
   std::vector<std::unique_ptr<ChildProcess>> children_;
   TaskGroupResult result_;
+  TimePoint interrupted_at_;
   bool asked_ = false;  // tasks were told to end: their failures are ours
   int signal_ = 0;      // with which, and how long they may take
   Duration within_{};
