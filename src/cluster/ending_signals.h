@@ -2,6 +2,8 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -18,6 +20,13 @@ inline sigset_t ending_signals() {
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   return set;
+}
+
+/// Takes what has come to a signalfd that does not block.
+inline void drain_signals(int signals) {
+  signalfd_siginfo taken;
+  while (read(signals, &taken, sizeof taken) > 0) {
+  }
 }
 
 }  // namespace paceline

@@ -65,6 +65,7 @@ Interrupt::Interrupt() {
 Interrupt::~Interrupt() {
   raise_event(ended_);
   thread_.join();
+  if (interrupted()) drain_signals(signals_);  // or the rest of the request would end the process
   for (const int fd : {signals_, asked_, takes_time_, ended_}) close(fd);
   const sigset_t set = ending_signals();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
@@ -78,8 +79,7 @@ void Interrupt::watch() {
   raise_event(asked_);
 
   if (wait_for({ended_}, milliseconds_of(kSameRequest)) == ended_) return;
-  while (read(signals_, &info, sizeof info) > 0) {
-  }
+  drain_signals(signals_);
   int next = wait_for({ended_, signals_, takes_time_}, milliseconds_of(kHeededWithin));
   if (next == takes_time_) next = wait_for({ended_, signals_}, -1);
   if (next != ended_) _exit(kInterruptedStatus);

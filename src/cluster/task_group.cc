@@ -32,6 +32,7 @@ TaskGroup::TaskGroup(const TaskGroupOptions& options) : options_(options) {
 
 TaskGroup::~TaskGroup() {
   children_.clear();
+  if (result_.interrupted) drain_signals(signals_);
   close(signals_);
   const sigset_t set = ending_signals();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
