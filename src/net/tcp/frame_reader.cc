@@ -13,6 +13,9 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kBufferBytes = 64 << 10;
+// Where no message is known to come, less: most of a large payload, whose place only its header
+// tells, is not to pass through the buffer.
+constexpr std::size_t kFirstBytes = 8 << 10;
 // A thread serves many connections: none keeps it longer than this takes.
 constexpr std::size_t kTurnBytes = 8 << 20;
 
@@ -41,17 +44,19 @@ FrameReader::Outcome FrameReader::turn(int fd, Receiver& receiver) {
 }
 
 std::size_t FrameReader::room() const {
-  return (in_payload_ ? place_.size() - placed_ : 0) + buffer_.size() - (end_ - begin_);
+  const std::size_t held = end_ - begin_;
+  return in_payload_ ? place_.size() - placed_ + buffer_.size() - held : kFirstBytes - held;
 }
 
 std::ptrdiff_t FrameReader::fill(int fd) {
   std::copy(buffer_.data() + begin_, buffer_.data() + end_, buffer_.data());
   end_ -= begin_;
   begin_ = 0;
+  const std::size_t direct = in_payload_ ? place_.size() - placed_ : 0;
   std::array<iovec, 2> parts;
   int count = 0;
-  if (in_payload_) parts[count++] = {place_.data() + placed_, place_.size() - placed_};
-  parts[count++] = {buffer_.data() + end_, buffer_.size() - end_};
+  if (in_payload_) parts[count++] = {place_.data() + placed_, direct};
+  parts[count++] = {buffer_.data() + end_, room() - direct};
   return ::readv(fd, parts.data(), count);
 }
 
