@@ -80,7 +80,7 @@ void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
     send_block(MessageType::kValues, {.id = piece.where().id, .offset = offset, .step = step},
                rounded(piece, std::move(block)));
   }
-  if (piece.variable().rewritten_after_reply) piece.rewrite();
+  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
 }
 
 void Replies::send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step) {

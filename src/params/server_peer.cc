@@ -225,7 +225,7 @@ void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std:
 // What the values are rewritten by is read by nobody's frame: only the worker can say when.
 void ServerPeer::on_looked(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
-  if (piece.variable().rewritten_after_reply) piece.rewrite();
+  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kInPlace);
 }
 
 void ServerPeer::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {

@@ -18,7 +18,8 @@ namespace {
 
 // Small enough to change no result, large enough to change every bit pattern near 1.
 constexpr float kRewriteStep = 0x1p-20f;
-constexpr std::size_t kRewriteBytes = std::size_t{1} << 15;
+constexpr std::size_t kRewriteElements = std::size_t{1} << 13;
+
 // What is locked at a time: a rule takes longer for it than waking a thread.
 constexpr std::size_t kRegionBytes = kVersionedBytes;
 // Elements of as many rows.
@@ -53,6 +54,21 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[ps] the variables need {:.0f} MB, this machine has {:.0f} MB",
                             bytes / 1e6, double(machine_bytes()) / 1e6));
+  }
+}
+
+// Assigned as a whole, past the caches: writing line by line into what another core reads takes its
+// owner's answer for each, and the reader as long; from the end, so that both do not keep step with
+// each other.
+void assign_changed(std::span<float> values, float change) {
+  std::array<float, kRewriteElements> changed;
+  while (!values.empty()) {
+    const std::size_t size = (values.size() - 1) % kRewriteElements + 1;
+    const std::span<float> last = values.last(size);
+    for (std::size_t i = 0; i < size; ++i) changed[i] = last[i] + change;
+    apply_rule(Assign{}, {},
+               {.values = last, .slots = {}, .gradient = std::span(changed).first(size)});
+    values = values.first(values.size() - size);
   }
 }
 
@@ -247,28 +263,17 @@ void ShardPiece::copy_rows(std::span<const std::int32_t> rows, std::span<std::by
   }
 }
 
-void ShardPiece::rewrite() {
+void ShardPiece::rewrite(Reading reading) {
   if (variable_.dtype != DType::kFloat32) return;
   const float change = rewrites_++ % 2 == 0 ? kRewriteStep : -kRewriteStep;
   write_regions(0, value_.size(), [&](std::size_t begin, std::size_t end) {
     moment_.before_change(begin, end);
-    while (end > begin) {
-      const std::size_t bytes = std::min((end - begin - 1) % kRewriteBytes + 1, kRewriteBytes);
-      end -= bytes;
-      rewrite_locked({reinterpret_cast<float*>(value_.data() + end), bytes / sizeof(float)},
-                     change);
-    }
+    const std::span values(reinterpret_cast<float*>(value_.data() + begin),
+                           (end - begin) / sizeof(float));
+    if (reading == Reading::kInPlace) return assign_changed(values, change);
+    for (float& value : values) value += change;
   });
   tell_watchers();
-}
-
-// Assigned as a whole: writing line by line into what another core reads takes its owner's answer
-// for each, and the reader as long; from the end, so that both do not keep step with each other.
-void ShardPiece::rewrite_locked(std::span<float> values, float change) {
-  std::array<float, kRewriteBytes / sizeof(float)> changed;
-  for (std::size_t i = 0; i < values.size(); ++i) changed[i] = values[i] + change;
-  apply_rule(Assign{}, {},
-             {.values = values, .slots = {}, .gradient = std::span(changed).first(values.size())});
 }
 
 void ShardPiece::watch(ValueWatcher& watcher) {

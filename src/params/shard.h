@@ -61,8 +61,10 @@ class ShardPiece {
   void copy(std::size_t offset, std::span<std::byte> values);
   /// The rows, named as in the variable, one after the other.
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
+  /// How a worker gets at the value: where it lies, or in frames.
+  enum class Reading { kInPlace, kFrames };
   /// After a reply: writes every element anew, alternately a little more and a little less.
-  void rewrite();
+  void rewrite(Reading reading);
   /// Until the next change; it must outlive the piece, or its changes.
   void watch(ValueWatcher& watcher);
 
@@ -98,7 +100,6 @@ class ShardPiece {
   void write_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
   void tell_watchers();
-  static void rewrite_locked(std::span<float> values, float change);
   void apply_locked(const RuleStep& step, std::size_t offset, std::span<const float> gradient);
 
   const VariableSpec variable_;

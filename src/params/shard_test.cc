@@ -1,5 +1,6 @@
 #include "params/shard.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,16 +88,22 @@ TEST(ShardPiece, WhatIsWrittenIsReadAndAValueAloneMakesSlotsBeginAnew) {
   EXPECT_EQ(piece.begin_contribution(), 42);
 }
 
+// More elements than are written at a time, and no multiple of that.
 TEST(ShardPiece, RewritingChangesEveryElementAndComesBack) {
-  HeldPiece held({.name = "w", .shape = {3}, .trained = false, .rewritten_after_reply = true},
-                 {.id = 0, .variable = 0, .first_row = 0, .rows = 3, .ps = 0});
+  constexpr std::int64_t kElements = 20'001;
+  HeldPiece held(
+      {.name = "w", .shape = {kElements}, .trained = false, .rewritten_after_reply = true},
+      {.id = 0, .variable = 0, .first_row = 0, .rows = kElements, .ps = 0});
   ShardPiece& piece = held.piece;
-  piece.write(0, 0, bytes_of({1, 2, 3}));
-  piece.rewrite();
-  const auto changed = values_of(piece);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_NE(changed[i], float(i + 1));
-  piece.rewrite();
-  EXPECT_EQ(values_of(piece), (std::vector<float>{1, 2, 3}));
+  std::vector<float> before(kElements);
+  for (std::size_t i = 0; i < before.size(); ++i) before[i] = float(1 + i % 7);
+  for (const auto reading : {ShardPiece::Reading::kInPlace, ShardPiece::Reading::kFrames}) {
+    piece.write(0, 0, std::as_bytes(std::span(before)));
+    piece.rewrite(reading);
+    EXPECT_THAT(values_of(piece), testing::Pointwise(testing::Ne(), before));
+    piece.rewrite(reading);
+    EXPECT_EQ(values_of(piece), before);
+  }
 }
 
 // Contributions of four threads, each by ranges on the threads of one pool, lose nothing; neither
