@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 
@@ -52,6 +53,10 @@ TrainRun run_train(std::vector<std::string> arguments) {
   const std::string path = folder.path("report.json");
   arguments.insert(arguments.begin(), "paceline");
   arguments.insert(arguments.end(), {"--report", path});
+  // Who listens and who joined is no news among figures.
+  if (std::ranges::none_of(arguments,
+                           [](const auto& word) { return word.starts_with("--log-level"); }))
+    arguments.insert(arguments.end(), {"--log-level", "warning"});
   forget_own_peak();
   const rusage usage = wait_for(start(arguments), fmt::format("{}", fmt::join(arguments, " ")));
   return {read_report(path), double(usage.ru_maxrss) * 1024};
