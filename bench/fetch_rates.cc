@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
+#include "base/buffer.h"
+#include "base/thread_pool.h"
 #include "bench/channel.h"
 #include "bench/far_end.h"
 #include "bench/shared_word.h"
 #include "bench/timing.h"
 #include "bench/train_run.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/rule_kernel.h"
 
 namespace paceline::bench {
@@ -17,64 +21,60 @@ namespace {
 
 struct FetchedShape {
   const char* name;
-  std::size_t floats;  // of the fetched variable
+  std::int64_t features, batch, hidden;
+  /// Of the fetched variable.
+  std::size_t floats() const { return std::size_t(features * hidden); }
 };
 constexpr FetchedShape kFetchedShapes[] = {
-    {"128,32,256", 128 * 256}, {"256,128,128", 256 * 128}, {"256,128,64", 256 * 64}};
+    {"128,32,256", 128, 32, 256}, {"256,128,128", 256, 128, 128}, {"256,128,64", 256, 128, 64}};
 constexpr std::size_t kRequestBytes = 36;  // a header and a piece's number
 constexpr double kFetchMicro = 1e6, kLeastFetchSeconds = 0.05;
 
-/// A value that a process writes anew when it is asked to, as a ps does, and that this one reads.
+/// A value that a process writes anew when it is asked to, as a ps does, and that this one
+/// multiplies with, as the workload's step does: the same memory and product, and nothing else.
 class RewrittenValue {
  public:
-  RewrittenValue(std::size_t floats, Waiting waiting)
-      : floats_(floats),
-        waiting_(waiting),
-        bytes_(floats * sizeof(float)),
+  RewrittenValue(const FetchedShape& shape, Waiting waiting)
+      : waiting_(waiting),
+        floats_(shape.floats()),
+        value_(floats_ * sizeof(float)),
+        product_(GemmShape::packed(shape.batch, shape.hidden, shape.features), one_thread_),
+        x_(std::size_t(shape.batch * shape.features), 1),
+        y_(std::size_t(shape.batch * shape.hidden)),
+        scratch_(product_.scratch_bytes()),
         far_end_([this] { serve(); }) {}
 
-  /// µs that asking for it to be written anew and reading it meanwhile, as often as a product of
-  /// the workload does, takes longer than reading it at rest: medians of many.
+  /// µs that a product takes longer when the value was written anew before it and, asked for with
+  /// it, is again meanwhile: medians of many.
   double added_us() {
     std::vector<double> still, rewritten;
-    for (std::uint32_t i = 1; i <= kPasses; ++i) {
-      read();
-      still.push_back(seconds_of([&] { read(); }));
-      rewritten.push_back(seconds_of([&] {
+    for (int i = 0; i < kTimes; ++i) still.push_back(seconds_of([this] { multiply(); }));
+    for (int i = 0; i < kTimes; ++i) {
+      rewritten.push_back(seconds_of([this] {
         words_->asked.set(++asked_, waiting_);
-        read();
+        multiply();
       }));
-      words_->done.wait(waiting_, [&](std::uint32_t done) { return done == asked_; });
+      words_->done.wait(waiting_, [this](std::uint32_t done) { return done == asked_; });
     }
     return (summarize(rewritten).median - summarize(still).median) * kFetchMicro;
   }
 
  private:
-  static constexpr std::uint32_t kPasses = 2000;
-  static constexpr std::size_t kTurn = 64;
-  static constexpr int kReadings = 16;
+  static constexpr int kTimes = 2000;
   struct RewriteWords {
     SharedWord asked, done;
   };
 
   [[noreturn]] void serve() {
-    auto* const values = reinterpret_cast<float*>(bytes_.data());
-    std::vector<float> next(floats_);
+    const std::span values(reinterpret_cast<float*>(value_.data()), floats_);
+    std::vector<float> next(values.size());
     for (std::uint32_t seen = 0;; words_->done.set(++seen, waiting_)) {
       words_->asked.wait(waiting_, [&](std::uint32_t asked) { return asked != seen; });
-      for (std::size_t i = 0; i < floats_; ++i) next[i] = values[i] + 1;
-      apply_rule(Assign{}, {}, {.values = {values, floats_}, .slots = {}, .gradient = next});
+      for (std::size_t i = 0; i < values.size(); ++i) next[i] = values[i] + 1;
+      apply_rule(Assign{}, {}, {.values = values, .slots = {}, .gradient = next});
     }
   }
-  // Not inlined: its two callers are to run the same instructions.
-  [[gnu::noinline]] void read() {
-    const auto* const values = reinterpret_cast<const std::uint32_t*>(bytes_.data());
-    std::uint32_t sums[kTurn] = {};
-    for (std::size_t i = 0; i < kReadings * floats_; i += kTurn) {
-      for (std::size_t k = 0; k < kTurn; ++k) sums[k] += values[i % floats_ + k];
-    }
-    for (const std::uint32_t sum : sums) sum_ = sum_ + sum;
-  }
+  void multiply() { product_.run(x_.data(), value_.data(), y_.data(), scratch_.span()); }
   template <typename Work>
   static double seconds_of(const Work& work) {
     const auto began = std::chrono::steady_clock::now();
@@ -82,12 +82,16 @@ class RewrittenValue {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
 
-  const std::size_t floats_;
   const Waiting waiting_;
-  SharedBytes bytes_;
+  const std::size_t floats_;
+  const SharedBytes value_;
   SharedObject<RewriteWords> words_;
   std::uint32_t asked_ = 0;
-  volatile std::uint32_t sum_ = 0;  // or nothing need be read
+  ThreadPool one_thread_{1};
+  Gemm product_;
+  const std::vector<float> x_;
+  std::vector<float> y_;
+  const Buffer scratch_;
   FarEnd far_end_;
 };
 
@@ -119,40 +123,33 @@ Report run_fetch(const Fetched& fetched) {
   return run_train(arguments).report;
 }
 
-/// Of one link and kind of value: by shape, then by repeat.
-struct FetchTimes {
-  std::vector<std::vector<double>> added, bare;
-  FetchTimes() : added(std::size(kFetchedShapes)), bare(std::size(kFetchedShapes)) {}
+double added_us(const Report& report, const FetchedShape& shape) {
+  return section_value(report, std::string("fetch/") + shape.name, "added_us").value_or(0);
+}
 
-  void add(const Report& report) {
-    for (std::size_t i = 0; i < added.size(); ++i) {
-      const auto value =
-          section_value(report, std::string("fetch/") + kFetchedShapes[i].name, "added_us");
-      added[i].push_back(value.value_or(0));
-    }
-  }
-};
-
-double bare_us(const Fetched& fetched, std::size_t floats) {
-  return fetched.link == "shm" ? RewrittenValue(floats, fetched.waiting).added_us()
-                               : socket_us(floats * sizeof(float), fetched.waiting);
+double bare_us(const Fetched& fetched, const FetchedShape& shape) {
+  return fetched.link == "shm" ? RewrittenValue(shape, fetched.waiting).added_us()
+                               : socket_us(shape.floats() * sizeof(float), fetched.waiting);
 }
 
 void measure_one(Recorder& recorder, const Fetched& fetched) {
-  FetchTimes times;
+  using ByShape = std::array<std::vector<double>, std::size(kFetchedShapes)>;
+  ByShape added, bare;
   for (int repeat = 0; repeat < recorder.repeats(); ++repeat) {
     recorder.progress(fmt::format("{}, {} of {}", fetched.str(), repeat + 1, recorder.repeats()));
-    times.add(run_fetch(fetched));
-    for (std::size_t i = 0; !fetched.constant && i < times.bare.size(); ++i) {
-      times.bare[i].push_back(bare_us(fetched, kFetchedShapes[i].floats));
+    const Report report = run_fetch(fetched);
+    for (std::size_t i = 0; i < added.size(); ++i) {
+      const FetchedShape& shape = kFetchedShapes[i];
+      added[i].push_back(added_us(report, shape));
+      if (fetched.constant) continue;
+      bare[i].push_back(bare_us(fetched, shape));
     }
   }
-  const char* const beside = fetched.link == "shm" ? "bare re-reading" : "bare socket";
-  for (std::size_t i = 0; i < times.added.size(); ++i) {
+  const char* const beside = fetched.link == "shm" ? "bare product" : "bare socket";
+  for (std::size_t i = 0; i < added.size(); ++i) {
     const std::string name = fmt::format("{}, {}, added", kFetchedShapes[i].name, fetched.str());
-    recorder.add(fetched.constant
-                     ? figure_of(name, "us", times.added[i])
-                     : figure_beside(name, "us", times.added[i], beside, times.bare[i]));
+    recorder.add(fetched.constant ? figure_of(name, "us", added[i])
+                                  : figure_beside(name, "us", added[i], beside, bare[i]));
   }
 }
 
