@@ -8,6 +8,7 @@
 #include "bench/link_rates.h"
 #include "bench/roof.h"
 #include "bench/train_run.h"
+#include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 
 namespace paceline::bench {
@@ -65,7 +66,8 @@ class StepRuns {
     const double rate = link.empty() ? 0 : link_rate(link, recorder.repeats());
     // Made anew each time: its arrays must be gone while a run is under way.
     const auto roof = [&] {
-      return RoofMeter(one.cluster.precision, threads_of(one.cluster), rate).measure();
+      return RoofMeter(product_dtype(one.cluster.precision), threads_of(one.cluster), rate)
+          .measure();
     };
     const auto arguments = train_arguments(one, trains());
     for (int i = 0; i < recorder.repeats(); ++i) {
@@ -158,9 +160,9 @@ class StepRuns {
       products.push_back(roof.flops_per_s / 1e9);
       memory.push_back(roof.bytes_per_s / 1e9);
     }
-    recorder_.add(
-        figure_of(detail(fmt::format("roof, {}", paceline::name_of(case_.cluster.precision))),
-                  "GFLOP/s", products));
+    recorder_.add(figure_of(
+        detail(fmt::format("roof, {}", paceline::name_of(product_dtype(case_.cluster.precision)))),
+        "GFLOP/s", products));
     recorder_.add(figure_of(detail("roof, memory update"), "GB/s", memory));
     if (roofs_[0].link_bytes_per_s > 0) {
       recorder_.add(figure_of(detail("roof, link"), "GB/s", {roofs_[0].link_bytes_per_s / 1e9}));

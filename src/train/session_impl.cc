@@ -131,9 +131,12 @@ RewriteOptions Session::Impl::rewrite_options() {
                 fmt::format("[session] cannot compute in {}: float32 or bfloat16",
                             name_of(cluster.precision)));
   }
-  if (cluster.is_chief() && cluster.device.kind == "cpu" && !can_multiply_bfloat16()) {
-    print("This machine has no instructions for bfloat16: it will not be faster than float32.",
-          false);
+  if (cluster.is_chief() && cluster.device.kind == "cpu" &&
+      product_dtype(cluster.precision) != cluster.precision) {
+    print(
+        "This processor multiplies bfloat16 no faster than float32: it computes in float32, from "
+        "rounded operands, and will not be faster.",
+        false);
   }
   rewrite.bfloat16_products = true;
   return rewrite;

@@ -22,7 +22,7 @@ struct GemmShape {
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool accumulate = false;
   bool packed_b = false;             // B is given as Gemm::pack made it
-  DType operands = DType::kFloat32;  // of A and B; or kBFloat16, where can_multiply_bfloat16()
+  DType operands = DType::kFloat32;  // of A and B; or kBFloat16, see product_dtype
 
   /// With rows that lie next to each other.
   static GemmShape packed(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a = false,

@@ -32,6 +32,14 @@ std::vector<std::int64_t> usable_targets() {
   return targets;
 }
 
+bool is_intel() {
+#if HWY_ARCH_X86
+  return __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
 dnnl_cpu_isa_t onednn_limit(std::string_view name) {
   if (name == "AVX-512-DL") return dnnl_cpu_isa_all;
   if (name == "AVX-512") return dnnl_cpu_isa_avx512_core;
@@ -75,9 +83,13 @@ std::string_view onednn_instruction_set() {
   return name;
 }
 
-bool can_multiply_bfloat16() {
-  constexpr unsigned kNeeded = dnnl_cpu_isa_avx512_core_bf16;
-  return (unsigned(dnnl_get_effective_cpu_isa()) & kNeeded) == kNeeded;
+DType product_dtype(DType precision) {
+  const auto has = [](unsigned needed) {
+    return (unsigned(dnnl_get_effective_cpu_isa()) & needed) == needed;
+  };
+  const bool fast =
+      has(dnnl_cpu_isa_avx512_core_amx) || (has(dnnl_cpu_isa_avx512_core_bf16) && !is_intel());
+  return precision == DType::kBFloat16 && !fast ? DType::kFloat32 : precision;
 }
 
 bool limit_onednn_instruction_set(std::string_view name) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/dtype.h"
+
 namespace paceline {
 
 /// "AVX-512", "AVX2", "SSE4", "SSSE3", … of our kernels; "scalar" on a machine with none of them.
@@ -20,9 +22,11 @@ bool limit_instruction_set(std::string_view name);
 std::string onednn_version();
 /// "avx512_core_bf16"; what oneDNN computes with.
 std::string_view onednn_instruction_set();
-/// Whether this machine has instructions for products of bfloat16, which oneDNN uses: about twice
-/// as fast as in float32. Without them oneDNN has no such products, or slow ones.
-bool can_multiply_bfloat16();
+/// What products of operands that are rounded to `precision` are computed in here: bfloat16 only
+/// where that is faster, with AMX, or with AVX512-BF16 on a processor that runs it as often as a
+/// multiply-add. Intel's run it half as often: no more FLOP/s than in float32 (281 and 281 GFLOP/s
+/// on a core of an Emerald Rapids, in registers; in oneDNN's products 80 and 148).
+DType product_dtype(DType precision);
 /// The same limit for oneDNN, whose lowest is SSE4; false once it has computed anything.
 bool limit_onednn_instruction_set(std::string_view name);
 

@@ -37,12 +37,12 @@ class MatmulKernel : public Kernel {
   bool streams_ = false;
 };
 
-/// Of bfloat16 operands. Where the machine cannot multiply them, they are widened to float32.
+/// Of bfloat16 operands, which are widened to float32 where that is faster.
 class Bfloat16MatmulKernel : public Kernel {
  public:
   Bfloat16MatmulKernel(const Node& node, ThreadPool& pool)
       : pool_(pool), gemm_(lowered(shape_of(node)), pool) {
-    if (can_multiply_bfloat16()) return;
+    if (product_dtype(DType::kBFloat16) == DType::kBFloat16) return;
     a_bytes_ = widened_bytes(node.input(0));
     b_bytes_ = widened_bytes(node.input(1));
   }

@@ -27,7 +27,7 @@ void round_to_bfloat16(const float* x, float* y, std::int64_t n) {
 }  // namespace
 
 GemmShape lowered(GemmShape shape) {
-  if (can_multiply_bfloat16()) shape.operands = DType::kBFloat16;
+  shape.operands = product_dtype(DType::kBFloat16);
   return shape;
 }
 
@@ -38,7 +38,7 @@ void widen_in_tiles(ThreadPool& pool, const BFloat16* x, float* y, std::int64_t 
 }
 
 std::int64_t OperandCast::element_bytes() const {
-  return std::int64_t(rounds_ && can_multiply_bfloat16() ? sizeof(BFloat16) : sizeof(float));
+  return std::int64_t(size_of(rounds_ ? product_dtype(DType::kBFloat16) : DType::kFloat32));
 }
 
 std::size_t OperandCast::bytes(std::int64_t n) const {
@@ -47,7 +47,7 @@ std::size_t OperandCast::bytes(std::int64_t n) const {
 
 const void* OperandCast::cast(const float* x, std::int64_t n, std::span<std::byte> space) const {
   if (!rounds_) return x;
-  const bool narrow = can_multiply_bfloat16();
+  const bool narrow = product_dtype(DType::kBFloat16) == DType::kBFloat16;
   pool_->parallel_for(n, kOperandGrain, [&](std::int64_t begin, std::int64_t end) {
     if (narrow) {
       vector_cast(x + begin, reinterpret_cast<BFloat16*>(space.data()) + begin, end - begin);

@@ -10,14 +10,14 @@
 
 namespace paceline {
 
-/// The shape with operands in bfloat16 where the machine can multiply them, else as it is.
+/// The shape with operands in bfloat16 where their products are faster, else as it is.
 GemmShape lowered(GemmShape shape);
 
 /// y[i] = x[i] for i in [0, n), on the threads of the pool.
 void widen_in_tiles(ThreadPool& pool, const BFloat16* x, float* y, std::int64_t n);
 
 /// float32 memory as the products of a kernel want it: as it is, or rounded to bfloat16 (in
-/// float32, where the machine cannot multiply bfloat16).
+/// float32, where products of bfloat16 are no faster).
 class OperandCast {
  public:
   OperandCast(bool rounds, ThreadPool& pool) : rounds_(rounds), pool_(&pool) {}
