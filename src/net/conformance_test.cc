@@ -50,6 +50,25 @@ TEST_P(Conformance, EmptyAndLargestMessagesArrive) {
   EXPECT_TRUE(std::equal(place.begin() + 1, place.end(), large.begin() + 1));
 }
 
+// Also where it finds no room, or others before it: the peer does not read.
+TEST_P(Conformance, OfWhatIsSentAsACopyTheSenderMayChangeTheRest) {
+  ConnectedEnds ends = connect();
+  constexpr std::size_t kFrames = 400, kBytes = 60'000;
+  ends.far->hold(true);
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    std::vector<std::byte> payload = pattern(kBytes, int(i));
+    ends.connection->send_copy({.step = i}, payload);
+    std::ranges::fill(payload, std::byte{});
+  }
+  ends.far->hold(false);
+  ASSERT_TRUE(ends.far->wait_frames(kFrames));
+  const auto frames = ends.far->frames();
+  for (std::size_t i = 0; i < kFrames; ++i) {
+    EXPECT_EQ(frames[i].header.step, i);
+    EXPECT_TRUE(std::ranges::equal(frames[i].payload, pattern(kBytes, int(i)))) << i;
+  }
+}
+
 TEST_P(Conformance, ManyThreadsMaySend) {
   auto listener = listen(2);
   TestReceiver receiver;

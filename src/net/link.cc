@@ -1,6 +1,7 @@
 #include "net/link.h"
 
 #include "net/inproc/inproc_link.h"
+#include "net/queued_frame.h"
 #include "net/shm/shm_link.h"
 #include "net/tcp/tcp_link.h"
 
@@ -8,6 +9,12 @@ namespace paceline {
 
 void Receiver::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory>) {
   throw Error(ErrorCode::kDataLoss, "memory " + std::to_string(id) + " is shared, unasked");
+}
+
+void Connection::send_copy(const FrameHeader& header, std::span<const std::byte> payload) {
+  QueuedFrame frame{header, payload};
+  frame.keep_payload();
+  send(frame.header, frame.payload, frame.sent, frame.context);
 }
 
 void Connection::share(std::uint32_t, std::shared_ptr<const SharedMemory>) {

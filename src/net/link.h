@@ -54,6 +54,9 @@ class Connection {
   /// be called before send returns, so a caller holds no lock that `sent` takes.
   virtual void send(const FrameHeader& header, std::span<const std::byte> payload,
                     void (*sent)(void* context) = nullptr, void* context = nullptr) = 0;
+  /// As if a copy of the payload were sent: it is borrowed for this call only. Copied is what
+  /// cannot be written at once, or all of it (by default).
+  virtual void send_copy(const FrameHeader& header, std::span<const std::byte> payload);
   /// Sends what is queued, then closes (gives up at the deadline). The receiver's on_closed
   /// follows.
   virtual void close(Deadline deadline) = 0;

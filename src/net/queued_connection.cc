@@ -19,19 +19,25 @@ QueuedConnection::QueuedConnection(std::string peer, std::shared_ptr<Poller> pol
 
 void QueuedConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
                             void (*sent)(void* context), void* context) {
-  PACELINE_CHECK(payload.size() <= kMaxPayloadBytes);
-  QueuedFrame frame{header, payload, sent, context};
-  frame.header.payload_bytes = std::uint32_t(payload.size());
+  queue({header, payload, sent, context});
+}
+
+void QueuedConnection::send_copy(const FrameHeader& header, std::span<const std::byte> payload) {
+  QueuedFrame frame{header, payload};
+  frame.lent_by_call = true;
   queue(std::move(frame));
 }
 
 void QueuedConnection::queue(QueuedFrame frame) {
+  PACELINE_CHECK(frame.payload.size() <= kMaxPayloadBytes);
+  frame.header.payload_bytes = std::uint32_t(frame.payload.size());
   std::unique_lock lock(queue_mutex_);
   const bool at_rest = !flushing_ && queue_.empty();
   if (closing_ || ended_ || (at_rest && write_at_once(frame))) {
     lock.unlock();
     return frame.give_back();
   }
+  if (!at_rest && frame.lent_by_call) frame.keep_payload();
   if (queue_.empty()) meter_.begin();
   queue_.push(std::move(frame));
   if (flushing_) return;
@@ -58,6 +64,7 @@ void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most
     take_written(written.bytes, lock);
     if (ended_) return;
     if (written.room == Room::kNone) {
+      if (!queue_.empty() && queue_.front().lent_by_call) queue_.front().keep_payload();
       waiting_ = true;
       return;
     }

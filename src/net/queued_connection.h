@@ -22,6 +22,7 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
  public:
   void send(const FrameHeader& header, std::span<const std::byte> payload,
             void (*sent)(void* context), void* context) override;
+  void send_copy(const FrameHeader& header, std::span<const std::byte> payload) override;
   void close(Deadline deadline) override;
   bool idle() const override;
   std::string peer() const override { return peer_; }

@@ -16,6 +16,7 @@ class Ring {
   const T& operator[](std::size_t i) const { return slots_[(first_ + i) % slots_.size()]; }
 
   const T& front() const { return slots_[first_]; }
+  T& front() { return slots_[first_]; }
 
   void push(T item) {
     if (size_ == slots_.size()) grow();

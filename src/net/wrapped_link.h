@@ -42,6 +42,9 @@ class ForwardingConnection : public Connection {
             void* context) override {
     connection_->send(header, payload, sent, context);
   }
+  void send_copy(const FrameHeader& header, std::span<const std::byte> payload) override {
+    connection_->send_copy(header, payload);
+  }
   void close(Deadline deadline) override { connection_->close(deadline); }
   bool can_share() const override { return connection_->can_share(); }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override {

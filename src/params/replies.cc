@@ -22,9 +22,13 @@ Replies::Replies(std::shared_ptr<Connection> connection)
 
 void Replies::allow(const Shard& shard) { blocks_->allow(2 * shard.bytes() + kMostBesideValues); }
 
+bool Replies::rounds(const ShardPiece& piece) const {
+  return wire_ != DType::kFloat32 && piece.variable().dtype == DType::kFloat32;
+}
+
 ReplyBlocks::Lent Replies::rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
                                    std::size_t values_at) const {
-  if (wire_ == DType::kFloat32 || piece.variable().dtype != DType::kFloat32) return block;
+  if (!rounds(piece)) return block;
   const std::size_t bytes = round_in_place(block->span().subspan(values_at)).size();
   ReplyBlocks::shorten(*block, values_at + bytes);
   return block;
@@ -73,12 +77,22 @@ void Replies::share(std::shared_ptr<const SharedMemory> values) {
   if (to && to->can_share()) to->share(0, std::move(values));
 }
 
+// From where it lies, if it is small and can go at once.
+bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
+  if (rounds(piece)) return false;
+  return piece.with_value([&](std::span<const std::byte> value) {
+    return !value.empty() && queue_->send_at_once(header, value);
+  });
+}
+
 void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
-  for (std::size_t offset = 0; offset < piece.bytes(); offset += kChunkBytes) {
-    ReplyBlocks::Lent block = take(std::min(kChunkBytes, piece.bytes() - offset));
-    piece.copy(offset, block->span());
-    send_block(MessageType::kValues, {.id = piece.where().id, .offset = offset, .step = step},
-               rounded(piece, std::move(block)));
+  FrameHeader header{.id = piece.where().id, .step = step};
+  header.type = std::uint16_t(MessageType::kValues);
+  const bool sent = send_value_at_once(piece, header);
+  for (; !sent && header.offset < piece.bytes(); header.offset += kChunkBytes) {
+    ReplyBlocks::Lent block = take(std::min(kChunkBytes, piece.bytes() - header.offset));
+    piece.copy(header.offset, block->span());
+    send_block(MessageType::kValues, header, rounded(piece, std::move(block)));
   }
   if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
 }

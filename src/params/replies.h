@@ -13,8 +13,8 @@
 
 namespace paceline {
 
-/// Cuts values into frames of at most kChunkBytes, each a copy made under the piece's lock. Safe
-/// from any thread; after drop() it sends nothing.
+/// Cuts values into frames of at most kChunkBytes, each as it is under the piece's lock: copied, or
+/// written at once. Safe from any thread; after drop() it sends nothing.
 class Replies : public ValueWatcher {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);
@@ -54,6 +54,9 @@ class Replies : public ValueWatcher {
   void drop();
 
  private:
+  bool rounds(const ShardPiece& piece) const;
+  bool send_value_at_once(ShardPiece& piece, const FrameHeader& header);
+
   std::shared_ptr<ReplyBlocks> blocks_;
   std::shared_ptr<ReplyQueue> queue_;
   DType wire_ = DType::kFloat32;  // set before any value is sent

@@ -63,6 +63,21 @@ void ReplyQueue::send_some() {
   sending_ = false;
 }
 
+bool ReplyQueue::send_at_once(const FrameHeader& header, std::span<const std::byte> payload) {
+  std::unique_lock lock(mutex_);
+  const bool at_rest = !sending_ && waiting_.empty() && bytes_in_connection_ == 0;
+  if (!connection_ || !at_rest || !connection_->idle()) return false;
+  sending_ = true;
+  const std::shared_ptr<Connection> connection = connection_;
+  lock.unlock();
+  connection->send_copy(header, payload);
+  lock.lock();
+  sending_ = false;
+  lock.unlock();
+  send_some();
+  return true;
+}
+
 void ReplyQueue::send(Connection& connection, FrameHeader header, ReplyBlocks::Lent block) {
   header.payload_bytes = std::uint32_t(block->bytes);
   block->queue = shared_from_this();

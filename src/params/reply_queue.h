@@ -25,6 +25,8 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   /// Pieces by id, the first needed first; others come after them, in the order of their coming.
   void set_order(std::span<const std::uint32_t> pieces);
   void push(const FrameHeader& header, ReplyBlocks::Lent block);
+  /// Sends it at once if nothing else is on its way; the payload is borrowed for this call only.
+  bool send_at_once(const FrameHeader& header, std::span<const std::byte> payload);
   /// For what waits behind nothing. Null after drop().
   std::shared_ptr<Connection> connection();
   /// The connection has ended: nothing is sent any more.

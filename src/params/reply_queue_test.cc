@@ -98,5 +98,20 @@ TEST_F(ReplyQueueTest, AfterTheEndNothingIsSentAndBlocksComeBack) {
   ReplyBlocks::Lent all = blocks_->take(std::size_t{100} << 20);
 }
 
+TEST_F(ReplyQueueTest, AtOnceGoesOnlyWhatFindsNothingOnItsWay) {
+  const std::vector<std::byte> payload(100);
+  EXPECT_TRUE(queue_->send_at_once({.id = 1}, payload));
+  EXPECT_FALSE(queue_->send_at_once({.id = 2}, payload)) << "the connection has not sent the first";
+  gate_->let_all();
+  push(3, 100);
+  EXPECT_FALSE(queue_->send_at_once({.id = 4}, payload)) << "it would overtake a block";
+  gate_->let_all();
+  EXPECT_TRUE(queue_->send_at_once({.id = 5}, payload));
+  EXPECT_THAT(gate_->taken, ElementsAre(1, 3, 5));
+  gate_->let_all();
+  queue_->drop();
+  EXPECT_FALSE(queue_->send_at_once({.id = 6}, payload)) << "the connection has ended";
+}
+
 }  // namespace
 }  // namespace paceline

@@ -58,6 +58,14 @@ class ShardPiece {
   /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
   void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
 
+  /// What `function` says of the whole value, which nobody writes meanwhile; false, uncalled, where
+  /// more than that is locked bit by bit.
+  template <typename F>
+  bool with_value(F&& function) {
+    if (regions_.size() != 1) return false;
+    const std::lock_guard lock(regions_.front());
+    return function(std::span<const std::byte>(value_));
+  }
   void copy(std::size_t offset, std::span<std::byte> values);
   /// The rows, named as in the variable, one after the other.
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
