@@ -10,6 +10,7 @@
 #include "bench/train_run.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
+#include "train/precision.h"
 
 namespace paceline::bench {
 namespace {
@@ -59,8 +60,7 @@ class StepRuns {
  public:
   StepRuns(Recorder& recorder, const StepCase& one)
       : recorder_(recorder), case_(one), steps_(one.model->step_graphs(one.options)) {
-    RewriteOptions rewrite;
-    rewrite.bfloat16_products = one.cluster.precision == DType::kBFloat16;
+    const RewriteOptions rewrite = rewrite_to(one.cluster.precision);
     for (const models::StepGraph& step : steps_) work_.push_back(step_work(step, rewrite));
     const std::string link = moving_link(one.cluster);
     const double rate = link.empty() ? 0 : link_rate(link, recorder.repeats());

@@ -9,18 +9,26 @@ namespace {
 // Casts each value once, for all products that read it: a layer's weights forwards and backwards.
 class Bfloat16Casts {
  public:
+  /// `widened`: and back to float32.
+  explicit Bfloat16Casts(bool widened) : widened_(widened) {}
+  bool widened() const { return widened_; }
+
   Value cast_of(GraphCopy& copy, Value old) {
     Value& cast = casts_[{old.node().id(), old.output()}];
     if (!cast) {
-      const Value input[] = {copy.copy_of(old)};
-      const Node& node = copy.graph().add("cast", input, {{"dtype", DType::kBFloat16}},
-                                          old.node().name() + "/bfloat16");
-      cast = node.output(0);
+      const std::string name = old.node().name() + "/bfloat16";
+      cast = add(copy, copy.copy_of(old), DType::kBFloat16, name);
+      if (widened_) cast = add(copy, cast, DType::kFloat32, name + "/float32");
     }
     return cast;
   }
 
  private:
+  static Value add(GraphCopy& copy, Value x, DType dtype, const std::string& name) {
+    return copy.graph().add("cast", {&x, 1}, {{"dtype", dtype}}, name).output(0);
+  }
+
+  const bool widened_;
   std::map<std::pair<int, int>, Value> casts_;
 };
 
@@ -31,8 +39,8 @@ bool is_float32_product(const Node& node, std::string_view op) {
 void add_product(GraphCopy& copy, Bfloat16Casts& casts, const Node& node) {
   const std::array operands = {casts.cast_of(copy, node.input(0)),
                                casts.cast_of(copy, node.input(1))};
-  const Node& product =
-      copy.graph().add("matmul_bfloat16", operands, node.attributes(), node.name());
+  const Node& product = copy.graph().add(casts.widened() ? "matmul" : "matmul_bfloat16", operands,
+                                         node.attributes(), node.name());
   copy.replace(node.output(0), product.output(0));
 }
 
@@ -49,9 +57,9 @@ void add_lstm(GraphCopy& copy, const Node& node) {
 
 }  // namespace
 
-RewrittenGraph with_bfloat16_products(const RewriteSource& source) {
+RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened) {
   if (!source.graph.ops().contains("matmul_bfloat16")) return without_dead_nodes(source);
-  Bfloat16Casts casts;
+  Bfloat16Casts casts(widened);
   return GraphCopy::run(source, [&casts](GraphCopy& copy, const Node& node) {
     if (is_float32_product(node, "matmul")) {
       add_product(copy, casts, node);

@@ -13,7 +13,8 @@ RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvalua
 /// Of several nodes with the same op, inputs and attributes one is left.
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
 /// matmul, lstm and lstm_grad in float32 read their operands rounded to bfloat16: one cast a value.
-RewrittenGraph with_bfloat16_products(const RewriteSource& source);
+/// `widened`: those of matmul are float32 again.
+RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened);
 /// softmax_cross_entropy and its gradient, a bias before and the sum of its gradient become
 /// softmax_cross_entropy_with_grad, where nothing else reads the logits and the gradient of the
 /// losses is a constant.

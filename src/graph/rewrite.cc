@@ -20,7 +20,11 @@ RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool ke
     apply(without_dead_nodes);
   }
   if (options.merge_common) apply(with_merged_nodes);
-  if (options.bfloat16_products) apply(with_bfloat16_products);
+  if (options.bfloat16_products) {
+    apply([&](const RewriteSource& source) {
+      return with_bfloat16_products(source, options.widened_products);
+    });
+  }
   if (options.fuse) {
     apply(with_fused_loss);
     apply(with_fused_bias);

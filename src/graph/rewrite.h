@@ -24,6 +24,8 @@ struct RewriteOptions {
   /// Operands of matrix products are rounded to bfloat16 and summed in float32; all else, the
   /// contributions too, stays float32.
   bool bfloat16_products = false;
+  /// Those operands are float32 again, for a device that multiplies float32 faster.
+  bool widened_products = false;
 };
 
 struct RewrittenGraph {

@@ -157,6 +157,18 @@ TEST_F(RewriteValuesTest, ProductsInBfloat16ReadEachValueCastOnce) {
   for (const Value& root : result.roots) EXPECT_EQ(root.dtype(), DType::kFloat32);
 }
 
+TEST_F(RewriteValuesTest, WidenedProductsReadTheRoundedValuesInFloat32) {
+  const Value x = graph_.input("x", {5, 7});
+  const Value h = relu(matmul(x, graph_.variable("w1", {7, 11})));
+  const Value y = matmul(h, graph_.variable("w2", {11, 3}));
+  RewriteOptions options;
+  options.bfloat16_products = options.widened_products = true;
+  const RewrittenGraph result = rewritten({y}, 0.02, options);
+  EXPECT_EQ(count(*result.graph, "matmul_bfloat16"), 0U);
+  EXPECT_EQ(count(*result.graph, "matmul"), 2U);
+  EXPECT_EQ(count(*result.graph, "cast"), 8U);
+}
+
 TEST_F(RewriteValuesTest, ProductsOfAnLstmInBfloat16) {
   const Value x = graph_.input("x", {3, 2, 4}), zero = graph_.input("h", {2, 5});
   const LstmOutput cells = lstm(x, zero, graph_.input("c", {2, 5}), graph_.variable("w", {9, 20}),

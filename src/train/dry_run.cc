@@ -12,6 +12,7 @@
 #include "base/row_count.h"
 #include "cluster/launcher.h"
 #include "params/placement.h"
+#include "train/precision.h"
 #include "train/step_work.h"
 
 namespace paceline {
@@ -96,7 +97,7 @@ class DryJob {
   DryJob(std::span<const DryStep> steps, const Cluster& cluster) : cluster_(cluster) {
     for (const DryStep& step : steps) {
       PlanRequest request = step.request;
-      request.rewrite.bfloat16_products = cluster.precision == DType::kBFloat16;
+      request.rewrite = rewrite_to(cluster.precision);
       work_.push_back(step_work(request));
       sections_.push_back(step.section);
       for (const VariableSpec& spec : work_.back().specs) {

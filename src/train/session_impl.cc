@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kernels/cpu/instruction_set.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "paceline/summaries.h"
+#include "train/precision.h"
 
 namespace paceline {
 namespace {
@@ -124,21 +124,13 @@ void Session::Impl::make_parts() {
 }
 
 RewriteOptions Session::Impl::rewrite_options() {
-  RewriteOptions rewrite;
-  if (cluster.precision == DType::kFloat32) return rewrite;
-  if (cluster.precision != DType::kBFloat16) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[session] cannot compute in {}: float32 or bfloat16",
-                            name_of(cluster.precision)));
-  }
-  if (cluster.is_chief() && cluster.device.kind == "cpu" &&
-      product_dtype(cluster.precision) != cluster.precision) {
+  const RewriteOptions rewrite = rewrite_to(cluster.precision);
+  if (rewrite.widened_products && cluster.is_chief() && cluster.device.kind == "cpu") {
     print(
         "This processor multiplies bfloat16 no faster than float32: it computes in float32, from "
         "rounded operands, and will not be faster.",
         false);
   }
-  rewrite.bfloat16_products = true;
   return rewrite;
 }
 

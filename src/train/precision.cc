@@ -1,0 +1,23 @@
+#include "train/precision.h"
+
+#include <fmt/format.h>
+
+#include "kernels/cpu/instruction_set.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+RewriteOptions rewrite_to(DType precision) {
+  RewriteOptions rewrite;
+  if (precision == DType::kFloat32) return rewrite;
+  if (precision != DType::kBFloat16) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[session] cannot compute in {}: float32 or bfloat16", name_of(precision)));
+  }
+  rewrite.bfloat16_products = true;
+  rewrite.widened_products = product_dtype(precision) != precision;
+  return rewrite;
+}
+
+}  // namespace paceline

@@ -1,0 +1,13 @@
+// What --precision changes in a graph.
+#pragma once
+
+#include "graph/rewrite.h"
+#include "paceline/dtype.h"
+
+namespace paceline {
+
+/// Float32, or bfloat16: products then read rounded operands, in the type that this machine
+/// multiplies faster. Throws kInvalidArgument for other types.
+RewriteOptions rewrite_to(DType precision);
+
+}  // namespace paceline
