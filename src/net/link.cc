@@ -13,6 +13,7 @@ void Receiver::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory>) 
 
 void Connection::send_copy(const FrameHeader& header, std::span<const std::byte> payload) {
   QueuedFrame frame{header, payload};
+  frame.header.payload_bytes = std::uint32_t(payload.size());
   frame.keep_payload();
   send(frame.header, frame.payload, frame.sent, frame.context);
 }

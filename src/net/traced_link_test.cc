@@ -40,14 +40,15 @@ TEST(TracedLink, ShowsFramesThatAreSentAndReceived) {
   connection->send({.payload_bytes = 100, .type = 3}, bytes);
   connection->send({.type = 4}, {});
   connection->send({.type = 77}, {});
-  ASSERT_TRUE(listener.receiver(0)->wait_frames(4));
-  EXPECT_THAT(names_in(here),
-              UnorderedElementsAre("send type3 100", "send type4 0", "send frame 0"));
+  connection->send_copy({.type = 5}, bytes);
+  ASSERT_TRUE(listener.receiver(0)->wait_frames(5));
+  EXPECT_THAT(names_in(here), UnorderedElementsAre("send type3 100", "send type4 0", "send frame 0",
+                                                   "send type5 100"));
   connection->close(Deadline::after(kPatience));
   receiver.wait_closed();
   listener.receiver(0)->wait_closed();  // so that its last frame is on the timeline
-  EXPECT_THAT(names_in(there),
-              UnorderedElementsAre("receive type3 100", "receive type4 0", "receive frame 0"));
+  EXPECT_THAT(names_in(there), UnorderedElementsAre("receive type3 100", "receive type4 0",
+                                                    "receive frame 0", "receive type5 100"));
 }
 
 }  // namespace

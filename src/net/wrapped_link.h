@@ -32,7 +32,7 @@ class ForwardingReceiver : public Receiver {
   Receiver& receiver_;
 };
 
-/// Does what another connection does.
+/// Does what another connection does; send_copy is a send, so that what stands between sees it.
 class ForwardingConnection : public Connection {
  public:
   explicit ForwardingConnection(std::shared_ptr<Connection> connection)
@@ -41,9 +41,6 @@ class ForwardingConnection : public Connection {
   void send(const FrameHeader& header, std::span<const std::byte> payload, void (*sent)(void*),
             void* context) override {
     connection_->send(header, payload, sent, context);
-  }
-  void send_copy(const FrameHeader& header, std::span<const std::byte> payload) override {
-    connection_->send_copy(header, payload);
   }
   void close(Deadline deadline) override { connection_->close(deadline); }
   bool can_share() const override { return connection_->can_share(); }
