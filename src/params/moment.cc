@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/rule_kernel.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -10,6 +11,16 @@ namespace {
 
 // As what a shard locks at a time.
 constexpr std::size_t kMomentRegion = std::size_t{256} << 10;
+
+// What is kept is not read soon: it need not be fetched to be written. (Assigning moves bits.)
+void copy_past_caches(std::span<const std::byte> from, std::span<std::byte> to) {
+  const std::size_t floats = from.size() / sizeof(float), whole = floats * sizeof(float);
+  apply_rule(Assign{}, {},
+             {.values = {reinterpret_cast<float*>(to.data()), floats},
+              .slots = {},
+              .gradient = {reinterpret_cast<const float*>(from.data()), floats}});
+  std::memcpy(to.data() + whole, from.data() + whole, from.size() - whole);
+}
 
 }  // namespace
 
@@ -44,7 +55,7 @@ void Moment::keep_region(std::size_t region) {
   const std::size_t begin = region * kMomentRegion;
   const std::size_t bytes = std::min(kMomentRegion, arrays_.front().size() - begin);
   for (std::size_t i = 0; i < arrays_.size(); ++i) {
-    std::memcpy(kept_[i].data() + begin, arrays_[i].data() + begin, bytes);
+    copy_past_caches(arrays_[i].subspan(begin, bytes), kept_[i].span().subspan(begin, bytes));
   }
   taken_[region].store(true, std::memory_order_release);
 }
