@@ -35,6 +35,14 @@ class CaseList {
     const Value logits = graph.local("logits", {rows, classes});
     end({softmax_cross_entropy(logits, graph.local("labels", {rows}, DType::kInt32))});
   }
+  void cross_entropy_with_gradient(std::int64_t rows, std::int64_t classes) {
+    Graph& graph = begin("softmax cross-entropy with gradient, ptb");
+    const Value logits = graph.local("logits", {rows, classes});
+    const Value labels = graph.local("labels", {rows}, DType::kInt32);
+    const Value inputs[] = {logits, labels, graph.local("gradient", {rows}),
+                            graph.local("biases", {classes})};
+    end_with(graph.add("softmax_cross_entropy_with_grad", inputs, {}));
+  }
   void look_up(std::int64_t words, std::int64_t hidden, std::int64_t count) {
     Graph& graph = begin("embedding look-up, ptb");
     const Value table = graph.local("table", {words, hidden});
@@ -48,6 +56,20 @@ class CaseList {
     const LstmOutput out = lstm(x, h, c, w, graph.local("b", {4 * hidden}));
     end({out.outputs, out.h, out.c});
   }
+  void lstm_layer_backwards(std::int64_t steps, std::int64_t batch, std::int64_t hidden) {
+    Graph& graph = begin("lstm backwards, ptb");
+    const Shape sequence{steps, batch, hidden}, state{batch, hidden};
+    const Value inputs[] = {
+        graph.local("x", sequence),       graph.local("h", state),
+        graph.local("c", state),          graph.local("w", {2 * hidden, 4 * hidden}),
+        graph.local("outputs", sequence), graph.local("gates", {steps, batch, 4 * hidden}),
+        graph.local("cells", sequence),   graph.local("gradient", sequence)};
+    Attributes attributes;
+    attributes.set("has_outputs", true);
+    attributes.set("has_h", false);
+    attributes.set("has_c", false);
+    end_with(graph.add("lstm_grad", inputs, attributes));
+  }
   void element_wise(const char* what, Value (*op)(Value), std::int64_t elements) {
     Graph& graph = begin(fmt::format("{}, {} elements", what, elements));
     end({op(graph.local("x", {elements}))});
@@ -60,6 +82,11 @@ class CaseList {
     one.name = std::move(name);
     one.graph = std::make_unique<Graph>();
     return *one.graph;
+  }
+  void end_with(const Node& node) {
+    KernelCase& one = cases_.back();
+    for (std::size_t i = 0; i < node.outputs().size(); ++i)
+      one.values.push_back(node.output(int(i)));
   }
   void end(std::vector<Value> values) { cases_.back().values = std::move(values); }
 
@@ -105,7 +132,9 @@ std::vector<KernelCase> kernel_cases() {
   list.product("ptb softmax, by w", 200, 10000, 400, true);
   list.bias_relu("mlp layer 2", 128, 4096);
   list.lstm_layer(20, 20, 200);
+  list.lstm_layer_backwards(20, 20, 200);
   list.cross_entropy(400, 10000);
+  list.cross_entropy_with_gradient(400, 10000);
   list.look_up(10000, 200, 400);
   list.element_wise("tanh", tanh, 1 << 24);
   list.element_wise("sigmoid", sigmoid, 1 << 24);
