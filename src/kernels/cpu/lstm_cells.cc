@@ -55,21 +55,26 @@ HWY_INLINE void backward_at(D d, const LstmBackwardRow& row, std::size_t u) {
   hn::StoreU(hn::Mul(dc, f), d, row.d_state_c + u);
 }
 
-// The rest of a row goes one by one through the same functions.
+/// at(d, u) for the units from u on: whole vectors, and for the rest vectors of half the size, down
+/// to one unit.
+template <std::size_t kLanes, class At>
+HWY_INLINE void for_units(std::size_t u, std::size_t hidden, const At& at) {
+  const hn::CappedTag<float, kLanes> d;
+  const std::size_t lanes = hn::Lanes(d);
+  for (; u + lanes <= hidden; u += lanes) at(d, u);
+  if constexpr (kLanes > 1) {
+    if (u < hidden) for_units<kLanes / 2>(u, hidden, at);
+  }
+}
+
 void Forward(const LstmForwardRow& row) {
-  const hn::ScalableTag<float> d;
-  const std::size_t hidden = std::size_t(row.hidden), lanes = hn::Lanes(d);
-  std::size_t u = 0;
-  for (; u + lanes <= hidden; u += lanes) forward_at(d, row, u);
-  for (; u < hidden; ++u) forward_at(hn::CappedTag<float, 1>(), row, u);
+  for_units<HWY_MAX_BYTES / sizeof(float)>(
+      0, std::size_t(row.hidden), [&](auto d, std::size_t u) HWY_ATTR { forward_at(d, row, u); });
 }
 
 void Backward(const LstmBackwardRow& row) {
-  const hn::ScalableTag<float> d;
-  const std::size_t hidden = std::size_t(row.hidden), lanes = hn::Lanes(d);
-  std::size_t u = 0;
-  for (; u + lanes <= hidden; u += lanes) backward_at(d, row, u);
-  for (; u < hidden; ++u) backward_at(hn::CappedTag<float, 1>(), row, u);
+  for_units<HWY_MAX_BYTES / sizeof(float)>(
+      0, std::size_t(row.hidden), [&](auto d, std::size_t u) HWY_ATTR { backward_at(d, row, u); });
 }
 
 }  // namespace
