@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
+#include "base/buffer.h"
 #include "kernels/cpu/block_sum.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/loss_rows.h"
@@ -67,8 +70,9 @@ class SoftmaxCrossEntropyGradKernel : public LossKernel {
   }
 };
 
-// Row by row while it is in the cache. The gradients of the biases are summed by parts of rows, the
-// same in every step, and then over the parts in order.
+// By groups of rows, which stay in the cache between their two passes, and in these by blocks of
+// classes, each with a largest logit of its own. The gradients of the biases are summed by parts of
+// rows, the same in every step, and then over the parts in order.
 class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
  public:
   SoftmaxCrossEntropyWithGradKernel(const Node& node, ThreadPool& pool)
@@ -76,45 +80,102 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
         biased_(node.inputs().size() == 4),
         parts_(std::min<std::int64_t>(rows_, pool.threads() == 1 ? 1 : 2 * pool.threads())) {}
 
-  std::size_t scratch_bytes() const override {
-    return std::size_t(parts_ * classes_) * sizeof(float);
-  }
+  std::size_t scratch_bytes() const override { return std::size_t(parts_) * part_bytes(); }
 
   void run(const KernelCall& call) override {
     const std::span labels(call.inputs[1].as<std::int32_t>(), std::size_t(rows_));
     check_indices(node_, "label", labels, classes_);
-    auto* sums = reinterpret_cast<float*>(call.scratch.data());
     auto part = [&](std::int64_t i) {
-      float* own = sums + i * classes_;
-      std::fill_n(own, classes_, 0.0f);
-      for (std::int64_t r = rows_ * i / parts_; r < rows_ * (i + 1) / parts_; ++r) {
-        row(call, r, labels[std::size_t(r)], own);
+      const Part own = part_of(call, i);
+      std::fill_n(own.sums, classes_, 0.0f);
+      const std::int64_t end = rows_ * (i + 1) / parts_;
+      for (std::int64_t r = rows_ * i / parts_; r < end; r += kGroupRows) {
+        group(call, r, std::min(end, r + kGroupRows), own);
       }
     };
     pool_.run_tiles(parts_, TileFunction(part));
-    if (biased_) add_parts(sums, call.outputs[2].as<float>());
+    if (biased_) add_parts(call, call.outputs[2].as<float>());
   }
 
  private:
-  void row(const KernelCall& call, std::int64_t r, std::int32_t label, float* sums) const {
+  static constexpr std::int64_t kGroupRows = 4, kBlockClasses = 1024;
+
+  std::int64_t blocks() const { return (classes_ + kBlockClasses - 1) / kBlockClasses; }
+
+  // What a part of the rows has in the scratch memory.
+  struct Part {
+    BlockOfExp* exps;  // of the blocks of one row
+    float* factors;    // from these to the gradient: of the blocks of each row of a group
+    float* sums;       // of the gradients of each class
+  };
+  std::size_t part_bytes() const {
+    const std::size_t floats = std::size_t(kGroupRows * blocks() + classes_);
+    return round_up(std::size_t(blocks()) * sizeof(BlockOfExp) + floats * sizeof(float),
+                    kBufferAlignment);
+  }
+  Part part_of(const KernelCall& call, std::int64_t i) const {
+    std::byte* memory = call.scratch.data() + std::size_t(i) * part_bytes();
+    auto* exps = reinterpret_cast<BlockOfExp*>(memory);
+    auto* factors = reinterpret_cast<float*>(exps + blocks());
+    return {exps, factors, factors + kGroupRows * blocks()};
+  }
+
+  void group(const KernelCall& call, std::int64_t begin, std::int64_t end, const Part& part) const {
+    for (std::int64_t r = begin; r < end; ++r) {
+      exp_of_row(call, r, part.exps, part.factors + (r - begin) * blocks());
+    }
+    float* y = call.outputs[0].as<float>();
+    std::array<ScaledRow, kGroupRows> rows;
+    for (std::int64_t block = 0; block < blocks(); ++block) {
+      const std::int64_t first = block * kBlockClasses;
+      for (std::int64_t r = begin; r < end; ++r) {
+        rows[std::size_t(r - begin)] = {y + r * classes_ + first,
+                                        part.factors[(r - begin) * blocks() + block]};
+      }
+      scale_and_add({rows.data(), std::size_t(end - begin)}, part.sums + first, block_size(block));
+    }
+    for (std::int64_t r = begin; r < end; ++r) {
+      const std::int32_t label = call.inputs[1].as<std::int32_t>()[r];
+      const float gradient = call.inputs[2].as<float>()[r];
+      y[r * classes_ + label] -= gradient;
+      part.sums[label] -= gradient;
+    }
+  }
+
+  std::int64_t block_size(std::int64_t block) const {
+    return std::min(kBlockClasses, classes_ - block * kBlockClasses);
+  }
+
+  // The exponentials by blocks, the factor of each, and the loss.
+  void exp_of_row(const KernelCall& call, std::int64_t r, BlockOfExp* exps, float* factors) const {
     const float* biases = biased_ ? call.inputs[3].as<float>() : nullptr;
+    const float* x = call.inputs[0].as<float>() + r * classes_;
     float* y = call.outputs[0].as<float>() + r * classes_;
-    const float largest =
-        add_and_max(call.inputs[0].as<float>() + r * classes_, biases, y, classes_);
-    const float wanted = y[label];
-    const double sum = exp_and_sum(y, largest, classes_);
-    const float gradient = call.inputs[2].as<float>()[r];
-    scale_and_add(y, float(gradient / sum), sums, classes_);
-    y[label] -= gradient;
-    sums[label] -= gradient;
+    const std::int32_t label = call.inputs[1].as<std::int32_t>()[r];
+    const float wanted = biased_ ? x[label] + biases[label] : x[label];  // y may be x
+    float largest = std::numeric_limits<float>::lowest();
+    for (std::int64_t block = 0; block < blocks(); ++block) {
+      const std::int64_t first = block * kBlockClasses;
+      exps[block] = exp_of_block(x + first, biased_ ? biases + first : nullptr, y + first,
+                                 x + first + classes_, block_size(block));
+      largest = std::max(largest, exps[block].shift);
+    }
+    double sum = 0;
+    for (std::int64_t block = 0; block < blocks(); ++block) {
+      sum += exps[block].sum * std::exp(double(exps[block].shift) - largest);
+    }
+    const double gradient = call.inputs[2].as<float>()[r];
+    for (std::int64_t block = 0; block < blocks(); ++block) {
+      factors[block] = float(gradient / sum * std::exp(double(exps[block].shift) - largest));
+    }
     call.outputs[1].as<float>()[r] = float(largest + std::log(sum) - wanted);
   }
 
-  void add_parts(const float* sums, float* total) const {
+  void add_parts(const KernelCall& call, float* total) const {
     pool_.parallel_for(classes_, kLossGrain, [&](std::int64_t begin, std::int64_t end) {
       std::fill(total + begin, total + end, 0.0f);
       for (std::int64_t i = 0; i < parts_; ++i) {
-        vector_binary(BinaryFunction::kAdd, 0, {total + begin}, {sums + i * classes_ + begin},
+        vector_binary(BinaryFunction::kAdd, 0, {total + begin}, {part_of(call, i).sums + begin},
                       total + begin, end - begin);
       }
     });

@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/loss_rows.cc"
 #include <hwy/foreach_target.h>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kernels/cpu/float_functions-inl.h"
@@ -54,17 +55,19 @@ struct ExpTerm {
   float shift, factor;
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
-    const auto e = exp_of(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, shift)));
+    const auto e = exp_of_negative(d, hn::Sub(hn::LoadU(d, x + i), hn::Set(d, shift)));
     return hn::Mul(e, hn::Set(d, factor));
   }
 };
 
 struct KeptExpTerm {
   float* y;
+  const float* ahead;
   float shift;
   template <class D>
   HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
-    const auto e = exp_of(d, hn::Sub(hn::LoadU(d, y + i), hn::Set(d, shift)));
+    hwy::Prefetch(ahead + i);
+    const auto e = exp_of_negative(d, hn::Sub(hn::LoadU(d, y + i), hn::Set(d, shift)));
     hn::StoreU(e, d, y + i);
     return e;
   }
@@ -104,10 +107,6 @@ double SumExp(const float* x, float shift, std::size_t n) {
 void ScaledExp(const float* x, float shift, float factor, float* y, std::size_t n) {
   store_values(y, n, ExpTerm{x, shift, factor});
 }
-double ExpAndSum(float* y, float shift, std::size_t n) {
-  return sum_terms(n, KeptExpTerm{y, shift});
-}
-
 template <class D>
 HWY_INLINE hn::Vec<D> add_at(D d, const float* x, const float* b, float* y, std::size_t i) {
   auto sum = hn::LoadU(d, x + i);
@@ -121,27 +120,37 @@ float AddAndMax(const float* x, const float* b, float* y, std::size_t n) {
   const hn::CappedTag<float, 1> one;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  auto most = hn::Set(d, -std::numeric_limits<float>::infinity());
+  // Not −infinity, from which −infinity could not be taken.
+  auto most = hn::Set(d, std::numeric_limits<float>::lowest());
   for (; i + lanes <= n; i += lanes) most = hn::Max(most, add_at(d, x, b, y, i));
   float largest = hn::GetLane(hn::MaxOfLanes(d, most));
   for (; i < n; ++i) largest = std::max(largest, hn::GetLane(add_at(one, x, b, y, i)));
   return largest;
 }
 
-template <class D>
-HWY_INLINE void scale_and_add_at(D d, float* y, float factor, float* sums, std::size_t i) {
-  const auto scaled = hn::Mul(hn::LoadU(d, y + i), hn::Set(d, factor));
-  hn::StoreU(scaled, d, y + i);
-  hn::StoreU(hn::Add(hn::LoadU(d, sums + i), scaled), d, sums + i);
+BlockOfExp ExpOfBlock(const float* x, const float* b, float* y, const float* ahead, std::size_t n) {
+  const float shift = AddAndMax(x, b, y, n);
+  return {shift, sum_terms(n, KeptExpTerm{y, ahead, shift})};
 }
 
-void ScaleAndAdd(float* y, float factor, float* sums, std::size_t n) {
+template <class D>
+HWY_INLINE void scale_and_add_at(D d, std::span<const ScaledRow> rows, float* sums, std::size_t i) {
+  auto sum = hn::LoadU(d, sums + i);
+  for (const ScaledRow& row : rows) {
+    const auto scaled = hn::Mul(hn::LoadU(d, row.y + i), hn::Set(d, row.factor));
+    hn::StoreU(scaled, d, row.y + i);
+    sum = hn::Add(sum, scaled);
+  }
+  hn::StoreU(sum, d, sums + i);
+}
+
+void ScaleAndAdd(std::span<const ScaledRow> rows, float* sums, std::size_t n) {
   const hn::ScalableTag<float> d;
   const hn::CappedTag<float, 1> one;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) scale_and_add_at(d, y, factor, sums, i);
-  for (; i < n; ++i) scale_and_add_at(one, y, factor, sums, i);
+  for (; i + lanes <= n; i += lanes) scale_and_add_at(d, rows, sums, i);
+  for (; i < n; ++i) scale_and_add_at(one, rows, sums, i);
 }
 
 double SumSquares(const float* x, std::size_t n) { return sum_terms(n, SquareTerm{x}); }
@@ -162,8 +171,7 @@ namespace paceline {
 
 HWY_EXPORT(SumExp);
 HWY_EXPORT(ScaledExp);
-HWY_EXPORT(AddAndMax);
-HWY_EXPORT(ExpAndSum);
+HWY_EXPORT(ExpOfBlock);
 HWY_EXPORT(ScaleAndAdd);
 HWY_EXPORT(SumSquares);
 HWY_EXPORT(SumSquaredDifferences);
@@ -175,14 +183,12 @@ double sum_exp(const float* x, float shift, std::int64_t n) {
 void scaled_exp(const float* x, float shift, float factor, float* y, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(ScaledExp)(x, shift, factor, y, std::size_t(n));
 }
-float add_and_max(const float* x, const float* b, float* y, std::int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(AddAndMax)(x, b, y, std::size_t(n));
+BlockOfExp exp_of_block(const float* x, const float* b, float* y, const float* ahead,
+                        std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(ExpOfBlock)(x, b, y, ahead, std::size_t(n));
 }
-double exp_and_sum(float* y, float shift, std::int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(ExpAndSum)(y, shift, std::size_t(n));
-}
-void scale_and_add(float* y, float factor, float* sums, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(ScaleAndAdd)(y, factor, sums, std::size_t(n));
+void scale_and_add(std::span<const ScaledRow> rows, float* sums, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ScaleAndAdd)(rows, sums, std::size_t(n));
 }
 double sum_squares(const float* x, std::int64_t n) {
   return HWY_DYNAMIC_DISPATCH(SumSquares)(x, std::size_t(n));

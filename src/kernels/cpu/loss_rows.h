@@ -3,19 +3,29 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace paceline {
 
-/// Σ exp(x[i] − shift), for a shift that is not much smaller than the largest.
+/// Σ exp(x[i] − shift), for x[i] ≤ shift.
 double sum_exp(const float* x, float shift, std::int64_t n);
-/// y[i] = factor·exp(x[i] − shift). y may be x.
+/// y[i] = factor·exp(x[i] − shift), for x[i] ≤ shift. y may be x.
 void scaled_exp(const float* x, float shift, float factor, float* y, std::int64_t n);
-/// y[i] = x[i] + b[i], or x[i] where b is null; returns the largest. y may be x; n at least 1.
-float add_and_max(const float* x, const float* b, float* y, std::int64_t n);
-/// y[i] = exp(y[i] − shift); returns their sum.
-double exp_and_sum(float* y, float shift, std::int64_t n);
-/// y[i] = factor·y[i], sums[i] += y[i].
-void scale_and_add(float* y, float factor, float* sums, std::int64_t n);
+/// What exp_of_block leaves in y: exp(z − shift), shift the largest z; and their sum.
+struct BlockOfExp {
+  float shift;
+  double sum;
+};
+/// z[i] = x[i] + b[i], or x[i] where b is null, for a block that the first-level cache holds. y may
+/// be x; n at least 1. `ahead`: n elements that are soon read, anywhere.
+BlockOfExp exp_of_block(const float* x, const float* b, float* y, const float* ahead,
+                        std::int64_t n);
+/// y[i] = factor·y[i] for each row of a block, and sums[i] += y[i], row after row.
+struct ScaledRow {
+  float* y;
+  float factor;
+};
+void scale_and_add(std::span<const ScaledRow> rows, float* sums, std::int64_t n);
 double sum_squares(const float* x, std::int64_t n);
 double sum_squared_differences(const float* a, const float* b, std::int64_t n);
 /// y[i] = factor·(a[i] − b[i]). y may be a or b.

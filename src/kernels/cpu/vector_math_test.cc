@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cpu/instruction_set.h"
+#include "kernels/testing/ulp.h"
 
 namespace paceline {
 namespace {
@@ -61,17 +62,6 @@ TEST(VectorMathTest, AnElementDoesNotDependOnItsPlace) {
 
 double exact_sigmoid(double x) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
-}
-
-/// |y − exact| in units in the last place of a float32 of that size; infinity for a wrong one of
-/// NaN and infinity.
-double error_in_ulp(float y, double exact) {
-  const auto nearest = float(exact);
-  if (std::isnan(exact) || std::isnan(y)) return std::isnan(exact) == std::isnan(y) ? 0 : kInfinity;
-  if (std::isinf(nearest) || std::isinf(y)) return y == nearest ? 0 : kInfinity;
-  int exponent = 0;
-  std::frexp(exact, &exponent);
-  return std::abs(double(y) - exact) / std::ldexp(1.0, std::max(exponent - 24, -149));
 }
 
 struct ExactFunction {

@@ -81,6 +81,7 @@ void add_loss_cases(OpCases& cases) {
   add_entropy_with_grad_cases(cases, 0, 4, 1);
   add_entropy_with_grad_cases(cases, 7, 11, 30);
   add_entropy_with_grad_cases(cases, 37, 1031, 5);
+  add_entropy_with_grad_cases(cases, 5, 2500, 5);
   add_squared_cases(cases, Shape{}, "scalar");
   add_squared_cases(cases, Shape{3, 7}, "3x7");
   add_squared_cases(cases, Shape{2, 3, 1, 5}, "2x3x1x5");

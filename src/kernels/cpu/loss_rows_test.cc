@@ -1,0 +1,94 @@
+#include "kernels/cpu/loss_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cpu/instruction_set.h"
+#include "kernels/testing/ulp.h"
+
+namespace paceline {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const float kNan = std::nanf("");
+
+template <typename F>
+void for_each_instruction_set(F&& f) {
+  const std::vector<std::string_view> sets = instruction_sets();
+  for (const std::string_view set : sets) {
+    SCOPED_TRACE(set);
+    ASSERT_TRUE(limit_instruction_set(set));
+    f();
+  }
+  ASSERT_TRUE(limit_instruction_set(sets.front()));
+}
+
+std::vector<float> exps_of(const std::vector<float>& x) {
+  std::vector<float> y(x.size());
+  scaled_exp(x.data(), 0, 1, y.data(), std::int64_t(x.size()));
+  return y;
+}
+
+TEST(LossRows, ExponentialsAreWithinTwoUlpDownToTheLeastNormalFloat) {
+  std::vector<float> x;
+  for (float v = 0; v > -87.3365f; v = std::min(v * 1.0001f, v - 1e-4f)) x.push_back(v);
+  for_each_instruction_set([&] {
+    const std::vector<float> y = exps_of(x);
+    double worst = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      worst = std::max(worst, error_in_ulp(y[i], std::exp(double(x[i]))));
+    }
+    EXPECT_LE(worst, 2);
+  });
+}
+
+TEST(LossRows, ExponentialsBelowThatAreZeroAndNanStays) {
+  for_each_instruction_set([] {
+    const std::vector<float> y =
+        exps_of({-87.34f, -88, -104, -1e9f, -std::numeric_limits<float>::max(), -kInfinity, kNan});
+    for (std::size_t i = 0; i + 1 < y.size(); ++i) EXPECT_EQ(y[i], 0) << i;
+    EXPECT_TRUE(std::isnan(y.back()));
+  });
+}
+
+TEST(LossRows, ABlockHasTheLargestOfItsSumsAsShift) {
+  for_each_instruction_set([] {
+    for (const int n : {1, 5, 16, 33, 1024}) {
+      const auto size = std::size_t(n);
+      std::vector<float> x(size, 1.0f), b(size, 2.0f), y(size);
+      x.back() = 4;
+      const BlockOfExp exps = exp_of_block(x.data(), b.data(), y.data(), x.data(), n);
+      EXPECT_EQ(exps.shift, 6);
+      EXPECT_EQ(y.back(), 1);
+      EXPECT_NEAR(exps.sum, 1 + (n - 1) * std::exp(-3.0), 1e-6 * n);
+      EXPECT_EQ(exp_of_block(x.data(), nullptr, y.data(), x.data(), n).shift, 4);
+    }
+  });
+}
+
+// Classes that are ruled out have such logits.
+TEST(LossRows, ABlockOfMinusInfinityAddsNothing) {
+  std::vector<float> x(100, -kInfinity);
+  const BlockOfExp exps = exp_of_block(x.data(), nullptr, x.data(), x.data(), 100);
+  EXPECT_EQ(exps.sum, 0);
+  EXPECT_EQ(std::exp(exps.shift), 0);
+  EXPECT_EQ(*std::max_element(x.begin(), x.end()), 0);
+}
+
+TEST(LossRows, ABlockWithNanIsSeen) {
+  for_each_instruction_set([] {
+    for (std::size_t at : {0, 7, 32}) {
+      std::vector<float> x(33, 1.0f);
+      x[at] = kNan;
+      EXPECT_TRUE(std::isnan(exp_of_block(x.data(), nullptr, x.data(), x.data(), 33).sum)) << at;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace paceline
