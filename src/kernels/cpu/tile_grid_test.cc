@@ -59,6 +59,14 @@ TEST(TileGrid, ATransposedOperandIsCutByRowsOnceAThread) {
   EXPECT_EQ(grid.columns, 1);
 }
 
+TEST(TileGrid, AWideTransposedOperandIsCutByColumnsOnceAThread) {
+  for (const int threads : {2, 3, 8}) {
+    const TileGrid grid = choose_tiles(GemmShape::packed(128, 4096, 4096, false, true), threads);
+    EXPECT_EQ(grid.rows, 1);
+    EXPECT_EQ(grid.columns, threads);
+  }
+}
+
 TEST(TileGrid, AFlatProductIsCutByItsOtherSide) {
   const TileGrid grid = choose_tiles(GemmShape::packed(20, 200, 800, false, true), 2);
   EXPECT_EQ(grid.rows, 1);
