@@ -6,12 +6,15 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <stdexcept>
 
 extern char** environ;
@@ -115,18 +118,44 @@ Finished run_paceline(const std::vector<std::string>& arguments, std::chrono::se
   return {status, process.output()};
 }
 
-std::string free_address() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+namespace {
+
+// Below those that the system gives to whoever binds to port 0.
+constexpr int kFirstPort = 10000, kPorts = 20000;
+
+/// Holds a port against other test programs until this one ends.
+bool claim(int port) {
+  const std::string name = "paceline-test-port-" + std::to_string(port);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path + 1);  // abstract: no file
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto length = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0) return true;
+  close(fd);
+  return false;
+}
+
+bool is_free(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_port = htons(std::uint16_t(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0) {
-    throw std::runtime_error("no free port of 127.0.0.1");
-  }
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool bound = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   close(fd);
-  return "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  return bound;
+}
+
+}  // namespace
+
+std::string free_address() {
+  static std::atomic<int> next{getpid() * 16};
+  for (int tries = 0; tries < kPorts; ++tries) {
+    const int port = kFirstPort + next++ % kPorts;
+    if (claim(port) && is_free(port)) return "127.0.0.1:" + std::to_string(port);
+  }
+  throw std::runtime_error("no free port of 127.0.0.1");
 }
 
 }  // namespace paceline::testing

@@ -52,7 +52,7 @@ Finished run_paceline(const std::vector<std::string>& arguments,
 /// The words of `paceline ARGUMENTS…`, for Process.
 std::vector<std::string> paceline_words(const std::vector<std::string>& arguments);
 
-/// A loopback address with a port that was free a moment ago.
+/// A loopback address with a free port, which no other test program is given until this one ends.
 std::string free_address();
 
 }  // namespace paceline::testing
