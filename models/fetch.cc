@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "models/settings.h"
 #include "paceline/error.h"
@@ -20,6 +21,7 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t kUntimed = 10;
+constexpr std::int64_t kTurn = 50;
 // Steps whose times find room before the first; beyond, growing is rare.
 constexpr std::int64_t kReserved = 1 << 16;
 
@@ -32,11 +34,12 @@ double mean(const Seconds& times) {
   return std::accumulate(times.begin(), times.end(), 0.0) / double(times.size());
 }
 
-double median_us(Seconds times) {
+double median(Seconds times) {
   const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
   std::nth_element(times.begin(), middle, times.end());
-  return *middle * 1e6;
+  return *middle;
 }
+double median_us(Seconds times) { return median(std::move(times)) * 1e6; }
 
 /// When the timed steps of one kind and shape end: at the first of both.
 struct Limit {
@@ -44,53 +47,75 @@ struct Limit {
   double seconds = 0;
 };
 
-Seconds time_steps(const Limit& limit, const std::function<void()>& step) {
-  for (std::int64_t i = 0; i < kUntimed; ++i) step();
-  Seconds times;
-  times.reserve(std::size_t(std::min(limit.steps, kReserved)));
-  double sum = 0;
-  while (std::int64_t(times.size()) < limit.steps && sum < limit.seconds) {
-    const auto begun = std::chrono::steady_clock::now();
-    step();
-    const auto ended = std::chrono::steady_clock::now();
-    times.push_back(std::chrono::duration<double>(ended - begun).count());
-    sum += times.back();
+/// Steps of one kind, which take turns with those of another: a core's clock may move by half
+/// within a second, and what is compared differs by less.
+class TimedSteps {
+ public:
+  TimedSteps(const Limit& limit, std::function<void()> step)
+      : limit_(limit), step_(std::move(step)) {
+    times_.reserve(std::size_t(std::min(limit.steps, kReserved)));
+    for (std::int64_t i = 0; i < kUntimed; ++i) step_();
   }
-  return times;
-}
 
-Seconds time_own(Session& session, const Graph& graph, const FetchGraph& fetch,
-                 const Limit& limit) {
+  bool ended() const { return left() <= 0 || sum_ >= limit_.seconds; }
+  /// The median of the next steps, at most kTurn.
+  double take_turn() {
+    const auto turn = std::ptrdiff_t(std::min(kTurn, left()));
+    for (std::ptrdiff_t i = 0; i < turn; ++i) {
+      const auto begun = std::chrono::steady_clock::now();
+      step_();
+      const auto ended = std::chrono::steady_clock::now();
+      times_.push_back(std::chrono::duration<double>(ended - begun).count());
+      sum_ += times_.back();
+    }
+    return median({times_.end() - turn, times_.end()});
+  }
+  const Seconds& times() const { return times_; }
+
+ private:
+  std::int64_t left() const { return limit_.steps - std::int64_t(times_.size()); }
+
+  const Limit limit_;
+  const std::function<void()> step_;
+  Seconds times_;
+  double sum_ = 0;
+};
+
+TimedSteps own_steps(Session& session, const Graph& graph, const FetchGraph& fetch,
+                     const Limit& limit) {
   // X and the own W stay as they are.
   session.evaluate_in_place(graph, {&fetch.own, 1},
                             [&](Feed& feed) { feed.normal(fetch.x).normal(fetch.own_w); });
-  return time_steps(limit, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); });
+  return {limit, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); }};
 }
 
 // Alone there is nothing to fetch from.
 void measure_alone(Session& session, const Graph& graph, const FetchShape& shape,
                    const FetchGraph& fetch, const Limit& limit) {
-  const Seconds own = time_own(session, graph, fetch, limit);
-  session.print(fmt::format("Local GEMM Time: {:.7f}", mean(own)));
+  TimedSteps own = own_steps(session, graph, fetch, limit);
+  while (!own.ended()) own.take_turn();
+  session.print(fmt::format("Local GEMM Time: {:.7f}", mean(own.times())));
   const std::string section = section_of(shape);
-  session.report(section, "local_us", median_us(own));
+  session.report(section, "local_us", median_us(own.times()));
   session.report(section, "remote_us", std::nullopt);
   session.report(section, "added_us", std::nullopt);
 }
 
 void measure(Session& session, const Graph& graph, const FetchShape& shape, const FetchGraph& fetch,
              const Limit& limit) {
-  const Seconds own = time_own(session, graph, fetch, limit);
-  const Seconds remote = time_steps(limit, [&] {
-    session.fetch(graph, {&fetch.remote, 1}, nullptr);
-  });
-  session.print(fmt::format("Local GEMM Time: {:.7f}  Network Fetch GEMM Time: {:.7f}", mean(own),
-                            mean(remote)));
-  const double local_us = median_us(own), remote_us = median_us(remote);
+  TimedSteps own = own_steps(session, graph, fetch, limit);
+  TimedSteps remote(limit, [&] { session.fetch(graph, {&fetch.remote, 1}, nullptr); });
+  Seconds added;
+  while (!own.ended() && !remote.ended()) {
+    const double local = own.take_turn();
+    added.push_back(remote.take_turn() - local);
+  }
+  session.print(fmt::format("Local GEMM Time: {:.7f}  Network Fetch GEMM Time: {:.7f}",
+                            mean(own.times()), mean(remote.times())));
   const std::string section = section_of(shape);
-  session.report(section, "local_us", local_us);
-  session.report(section, "remote_us", remote_us);
-  session.report(section, "added_us", remote_us - local_us);
+  session.report(section, "local_us", median_us(own.times()));
+  session.report(section, "remote_us", median_us(remote.times()));
+  session.report(section, "added_us", median_us(std::move(added)));
 }
 
 std::span<const HyperParameter> fetch_parameters() {
