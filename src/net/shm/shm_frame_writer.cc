@@ -47,7 +47,9 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
     if (done > kFrameHeaderBytes || done == end) publish();
   }
   if (done == kFrameHeaderBytes) publish();  // perhaps no room was left for more
-  if (done == begin) goal_ = ring_.head() - kShmRingBytes / 2;
+  // Who sleeps is woken when half the ring is free (fewer wakes), who still looks goes on with the
+  // first piece.
+  if (done == begin) goal_ = ring_.head() - kShmRingBytes + kWritePiece;
   return done - begin;
 }
 
