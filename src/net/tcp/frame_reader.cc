@@ -16,6 +16,9 @@ constexpr std::size_t kBufferBytes = 64 << 10;
 // Where no message is known to come, less: most of a large payload, whose place only its header
 // tells, is not to pass through the buffer.
 constexpr std::size_t kFirstBytes = 8 << 10;
+// Where so much came at once, more is likely to have come meanwhile: looking is cheaper than
+// waiting anew.
+constexpr std::size_t kStreamBytes = 4 << 10;
 // A thread serves many connections: none keeps it longer than this takes.
 constexpr std::size_t kTurnBytes = 8 << 20;
 
@@ -37,7 +40,7 @@ FrameReader::Outcome FrameReader::turn(int fd, Receiver& receiver) {
     if (got < 0) return total == 0 ? Outcome::kNothing : Outcome::kDrained;
     take_in(std::size_t(got));
     hand_out(receiver);
-    if (std::size_t(got) < asked) return Outcome::kDrained;
+    if (std::size_t(got) < std::min(asked, kStreamBytes)) return Outcome::kDrained;
     total += std::size_t(got);
   }
   return Outcome::kMore;
