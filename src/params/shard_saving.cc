@@ -40,10 +40,9 @@ ShardSaving::~ShardSaving() {
 void ShardSaving::start(std::function<void()> work) {
   if (thread_.joinable()) thread_.join();  // it is not busy
   busy_ = true;
-  thread_ = std::thread([this, work = std::move(work)] {
+  thread_ = std::thread([work = std::move(work)] {
     run_in_background();
     work();
-    busy_ = false;
   });
 }
 
@@ -55,6 +54,7 @@ bool ShardSaving::find(const FindFile& file, Shard& shard) {
   makes_room_ = true;
   start([this, &shard] {
     for (std::size_t i = 0; i < shard.size() && !cancelled_; ++i) shard.at(i).moment().make_room();
+    busy_ = false;
   });
   return found;
 }
@@ -87,7 +87,11 @@ void ShardSaving::write(Shard& shard, const std::string& path,
     refused.error = why;
     return done(refused);
   }
-  start([this, &shard, path, done = std::move(done)] { done(write_now(shard, path)); });
+  start([this, &shard, path, done = std::move(done)] {
+    const SavedShard saved = write_now(shard, path);
+    busy_ = false;  // before the chief hears of it, who may then ask for the next
+    done(saved);
+  });
 }
 
 SavedShard ShardSaving::write_now(Shard& shard, const std::string& path) {

@@ -35,6 +35,7 @@ class ShardSaving {
  private:
   std::string why_not(const std::string& path) const;
   SavedShard write_now(Shard& shard, const std::string& path);
+  /// `work` ends being busy.
   void start(std::function<void()> work);
 
   const bool sees_files_;
