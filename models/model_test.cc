@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 
 #include "models/fetch.h"
@@ -159,6 +160,7 @@ TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
   EXPECT_NEAR(double(second.train.size()), double(alone.train.size()) / 2, 1);
   EXPECT_NEAR(double(second.valid.size()), double(alone.valid.size()) / 2, 1);
   EXPECT_EQ(second.test.size(), alone.test.size());
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Fetch, HasTheReportedShapes) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "base/temporary_folder.h"
 #include "paceline/error.h"
 #include "paceline/text.h"
 
@@ -19,14 +20,14 @@ using ::testing::HasSubstr;
 
 class Corpus : public ::testing::Test {
  protected:
-  std::string folder(const std::string& name) {
-    return ::testing::TempDir() + "/corpus_" + name + "_" +
-           ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  }
+  std::string folder(const std::string& name) const { return folder_.path(name); }
   static std::string bytes(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
+
+ private:
+  const TemporaryFolder folder_;
 };
 
 TEST_F(Corpus, HasExactlyTheWordsAndTypesAskedFor) {

@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "base/temporary_folder.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -17,7 +17,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string write_file(const std::string& name, const std::string& text) {
-  std::string path = ::testing::TempDir() + "/" + std::to_string(getpid()) + "_" + name;
+  static const TemporaryFolder folder;
+  std::string path = folder.path(name);
   std::ofstream(path, std::ios::binary) << text;
   return path;
 }

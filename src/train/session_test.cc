@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <set>
 
+#include "base/temporary_folder.h"
 #include "cluster/report.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
@@ -301,10 +300,10 @@ TEST_F(SessionTest, QuietPrintsNothing) {
 
 class SessionReport : public SessionTest {
  protected:
-  SessionReport() {
-    run_.report = ::testing::TempDir() + "/session_report_" + std::to_string(getpid()) + ".json";
-    std::filesystem::remove(run_.report);
-  }
+  SessionReport() { run_.report = folder_.path("report.json"); }
+
+ private:
+  const TemporaryFolder folder_;
 };
 
 TEST_F(SessionReport, TellsWhatWasMeasured) {

@@ -11,20 +11,20 @@ namespace paceline {
 double sum_exp(const float* x, float shift, std::int64_t n);
 /// y[i] = factor·exp(x[i] − shift), for x[i] ≤ shift. y may be x.
 void scaled_exp(const float* x, float shift, float factor, float* y, std::int64_t n);
-/// What exp_of_block leaves in y: exp(z − shift), shift the largest z; and their sum.
+/// Of a block of exponentials exp(z − shift).
 struct BlockOfExp {
-  float shift;
+  float shift;  // the largest z; the lowest float where that is −infinity
   double sum;
 };
-/// z[i] = x[i] + b[i], or x[i] where b is null, for a block that the first-level cache holds. y may
-/// be x; n at least 1. `ahead`: n elements that are soon read, anywhere.
+/// y[i] = exp(z[i] − shift), z[i] = x[i] + b[i], or x[i] where b is null. y may be x; n at least 1,
+/// and no more than the first-level cache holds. `ahead`: what is soon read; need not exist.
 BlockOfExp exp_of_block(const float* x, const float* b, float* y, const float* ahead,
                         std::int64_t n);
-/// y[i] = factor·y[i] for each row of a block, and sums[i] += y[i], row after row.
 struct ScaledRow {
   float* y;
   float factor;
 };
+/// y[i] = factor·y[i] and then sums[i] += y[i], row after row.
 void scale_and_add(std::span<const ScaledRow> rows, float* sums, std::int64_t n);
 double sum_squares(const float* x, std::int64_t n);
 double sum_squared_differences(const float* a, const float* b, std::int64_t n);
