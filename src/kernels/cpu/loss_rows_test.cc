@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -36,7 +38,10 @@ std::vector<float> exps_of(const std::vector<float>& x) {
 
 TEST(LossRows, ExponentialsAreWithinTwoUlpDownToTheLeastNormalFloat) {
   std::vector<float> x;
-  for (float v = 0; v > -87.3365f; v = std::min(v * 1.0001f, v - 1e-4f)) x.push_back(v);
+  const auto last = std::bit_cast<std::uint32_t>(-87.3365f);
+  for (auto bits = std::bit_cast<std::uint32_t>(-0.0f); bits <= last; bits += 4999) {
+    x.push_back(std::bit_cast<float>(bits));
+  }
   for_each_instruction_set([&] {
     const std::vector<float> y = exps_of(x);
     double worst = 0;
