@@ -162,11 +162,12 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
     }
     double sum = 0;
     for (std::int64_t block = 0; block < blocks(); ++block) {
-      sum += exps[block].sum * std::exp(double(exps[block].shift) - largest);
+      factors[block] = float(std::exp(double(exps[block].shift) - largest));
+      sum += exps[block].sum * factors[block];
     }
     const double gradient = call.inputs[2].as<float>()[r];
     for (std::int64_t block = 0; block < blocks(); ++block) {
-      factors[block] = float(gradient / sum * std::exp(double(exps[block].shift) - largest));
+      factors[block] = float(gradient / sum * factors[block]);
     }
     call.outputs[1].as<float>()[r] = float(largest + std::log(sum) - wanted);
   }

@@ -7,10 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string_view>
 #include <vector>
 
-#include "kernels/cpu/instruction_set.h"
+#include "kernels/testing/each_instruction_set.h"
 #include "kernels/testing/ulp.h"
 
 namespace paceline {
@@ -18,17 +17,6 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const float kNan = std::nanf("");
-
-template <typename F>
-void for_each_instruction_set(F&& f) {
-  const std::vector<std::string_view> sets = instruction_sets();
-  for (const std::string_view set : sets) {
-    SCOPED_TRACE(set);
-    ASSERT_TRUE(limit_instruction_set(set));
-    f();
-  }
-  ASSERT_TRUE(limit_instruction_set(sets.front()));
-}
 
 std::vector<float> exps_of(const std::vector<float>& x) {
   std::vector<float> y(x.size());
@@ -42,7 +30,7 @@ TEST(LossRows, ExponentialsAreWithinTwoUlpDownToTheLeastNormalFloat) {
   for (auto bits = std::bit_cast<std::uint32_t>(-0.0f); bits <= last; bits += 4999) {
     x.push_back(std::bit_cast<float>(bits));
   }
-  for_each_instruction_set([&] {
+  with_each_instruction_set([&] {
     const std::vector<float> y = exps_of(x);
     double worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -53,7 +41,7 @@ TEST(LossRows, ExponentialsAreWithinTwoUlpDownToTheLeastNormalFloat) {
 }
 
 TEST(LossRows, ExponentialsBelowThatAreZeroAndNanStays) {
-  for_each_instruction_set([] {
+  with_each_instruction_set([] {
     const std::vector<float> y =
         exps_of({-87.34f, -88, -104, -1e9f, -std::numeric_limits<float>::max(), -kInfinity, kNan});
     for (std::size_t i = 0; i + 1 < y.size(); ++i) EXPECT_EQ(y[i], 0) << i;
@@ -62,7 +50,7 @@ TEST(LossRows, ExponentialsBelowThatAreZeroAndNanStays) {
 }
 
 TEST(LossRows, ABlockHasTheLargestOfItsSumsAsShift) {
-  for_each_instruction_set([] {
+  with_each_instruction_set([] {
     for (const int n : {1, 5, 16, 33, 1024}) {
       const auto size = std::size_t(n);
       std::vector<float> x(size, 1.0f), b(size, 2.0f), y(size);
@@ -86,7 +74,7 @@ TEST(LossRows, ABlockOfMinusInfinityAddsNothing) {
 }
 
 TEST(LossRows, ABlockWithNanIsSeen) {
-  for_each_instruction_set([] {
+  with_each_instruction_set([] {
     for (std::size_t at : {0, 7, 32}) {
       std::vector<float> x(33, 1.0f);
       x[at] = kNan;

@@ -7,22 +7,10 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/cpu/instruction_set.h"
+#include "kernels/testing/each_instruction_set.h"
 
 namespace paceline {
 namespace {
-
-/// Calls test() with each instruction set.
-template <typename F>
-void with_each_instruction_set(const F& test) {
-  const std::vector<std::string_view> sets = instruction_sets();
-  for (const std::string_view set : sets) {
-    SCOPED_TRACE(set);
-    ASSERT_TRUE(limit_instruction_set(set));
-    test();
-  }
-  ASSERT_TRUE(limit_instruction_set(sets.front()));
-}
 
 /// All signs and exponents with mantissas about what rounds up, down and to even.
 std::vector<float> floats_to_round() {
