@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -11,28 +12,54 @@
 namespace paceline {
 namespace {
 
-constexpr int kSpins = 2000;
+constexpr std::size_t kCacheLine = 64;
 
-inline void pause() { __builtin_ia32_pause(); }
+// Waits for what mostly comes soon, since sleeping and being woken cost tens of microseconds, and
+// on a virtual machine more: first without a system call, then leaving the core to others that
+// want it. False after half a millisecond.
+template <typename Predicate>
+bool comes_soon(const Predicate& predicate) {
+  using std::chrono::steady_clock;
+  constexpr int kPauses = 200;
+  constexpr std::chrono::microseconds kMost{500};
+  for (int i = 0; i < kPauses; ++i) {
+    if (predicate()) return true;
+    __builtin_ia32_pause();
+  }
+  for (const auto end = steady_clock::now() + kMost; steady_clock::now() < end;) {
+    if (predicate()) return true;
+    std::this_thread::yield();
+  }
+  return predicate();
+}
 
 }  // namespace
 
-// A job is published by raising `generation`; a thread joins by counting itself into `inside`
-// under the mutex while the job is open, so that the caller, who closes the job and waits until
-// nobody is inside, never leaves a late thread with a dead function.
+// A job is published by storing its number in `job`, and closed by storing 0 there. A thread joins
+// by counting itself into `inside` and then looking whether the job is still open, and the caller
+// closes it before it waits until nobody is inside: whichever comes first is seen by the other, so
+// a late thread never meets a dead function. Nobody takes the mutex but to sleep or to wake.
 struct ThreadPool::State {
+  alignas(kCacheLine) std::atomic<std::uint64_t> job{0};
+  alignas(kCacheLine) std::atomic<std::int64_t> next{0};
+  alignas(kCacheLine) std::atomic<int> inside{0};
+  alignas(kCacheLine) std::optional<TileFunction> function;
+  std::int64_t tiles = 0;
+  std::uint64_t jobs = 0;  // published so far
+
   std::mutex mutex;
   std::condition_variable work, done;
-  std::vector<std::thread> workers;
-  bool stopping = false;
-  bool open = false;
-  std::atomic<int> inside{0};
-  int sleeping = 0;
-  std::atomic<std::uint64_t> generation{0};
-  std::optional<TileFunction> function;
-  std::int64_t tiles = 0;
-  std::atomic<std::int64_t> next{0};
+  std::atomic<int> sleeping{0};
+  std::atomic<bool> caller_sleeps{false}, stopping{false};
   std::exception_ptr error;
+  std::vector<std::thread> workers;
+
+  void publish() {
+    job.store(++jobs);
+    if (sleeping.load() == 0) return;
+    { const std::lock_guard lock(mutex); }  // whoever is about to sleep does or sees the job
+    work.notify_all();
+  }
 
   void claim_tiles() {
     try {
@@ -46,34 +73,43 @@ struct ThreadPool::State {
     }
   }
 
-  // Closes the job. The last tiles of the others mostly end soon: sleeping at once would cost more.
+  // Closes the job and waits for the tiles of the others.
   void wait_for_others() {
-    {
-      const std::lock_guard lock(mutex);
-      open = false;
-    }
-    for (int i = 0; i < kSpins && inside.load(std::memory_order_acquire) > 0; ++i) pause();
+    job.store(0);
+    const auto nobody_inside = [&] { return inside.load() == 0; };
+    if (comes_soon(nobody_inside)) return;
     std::unique_lock lock(mutex);
-    done.wait(lock, [&] { return inside == 0; });
+    caller_sleeps = true;
+    done.wait(lock, nobody_inside);
+    caller_sleeps = false;
+  }
+
+  void leave() {
+    if (inside.fetch_sub(1) != 1 || !caller_sleeps.load()) return;
+    { const std::lock_guard lock(mutex); }
+    done.notify_one();
   }
 
   void worker() {
     std::uint64_t seen = 0;
+    const auto is_new = [&] {
+      const std::uint64_t now = job.load();
+      return (now != 0 && now != seen) || stopping.load();
+    };
     while (true) {
-      for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i)
-        pause();
-      std::unique_lock lock(mutex);
-      ++sleeping;
-      work.wait(lock, [&] { return stopping || generation.load() != seen; });
-      --sleeping;
+      if (!comes_soon(is_new)) {
+        std::unique_lock lock(mutex);
+        ++sleeping;
+        work.wait(lock, is_new);
+        --sleeping;
+      }
       if (stopping) return;
-      seen = generation.load();
-      if (!open) continue;
       ++inside;
-      lock.unlock();
-      claim_tiles();
-      lock.lock();
-      if (--inside == 0) done.notify_one();
+      if (const std::uint64_t now = job.load(); now != 0) {
+        seen = now;
+        claim_tiles();
+      }
+      leave();
     }
   }
 };
@@ -89,7 +125,6 @@ ThreadPool::~ThreadPool() {
   {
     const std::lock_guard lock(state_->mutex);
     state_->stopping = true;
-    state_->generation.fetch_add(1);
   }
   state_->work.notify_all();
   for (std::thread& worker : state_->workers) worker.join();
@@ -101,16 +136,11 @@ void ThreadPool::run_tiles(std::int64_t tiles, TileFunction function) {
     return;
   }
   State& state = *state_;
-  {
-    const std::lock_guard lock(state.mutex);
-    state.function = function;
-    state.tiles = tiles;
-    state.next.store(0, std::memory_order_relaxed);
-    state.error = nullptr;
-    state.open = true;
-    state.generation.fetch_add(1, std::memory_order_release);
-    if (state.sleeping > 0) state.work.notify_all();
-  }
+  state.function = function;
+  state.tiles = tiles;
+  state.next.store(0, std::memory_order_relaxed);
+  state.error = nullptr;
+  state.publish();
   state.claim_tiles();
   state.wait_for_others();
   if (state.error) std::rethrow_exception(state.error);

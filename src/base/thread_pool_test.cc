@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -111,6 +113,35 @@ TEST(ThreadPool, OtherThreadsTakePart) {
   };
   pool.run_tiles(2, TileFunction(tile));
   EXPECT_TRUE(begun);
+}
+
+constexpr std::chrono::milliseconds kLongerThanAnyoneSpins{5};
+
+TEST(ThreadPool, SleepingThreadsAreWoken) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 5; ++round) {
+    std::this_thread::sleep_for(kLongerThanAnyoneSpins);
+    // No tile ends before all have begun, so each needs a thread.
+    std::barrier begun(3);
+    auto tile = [&](std::int64_t) { begun.arrive_and_wait(); };
+    pool.run_tiles(3, TileFunction(tile));
+  }
+}
+
+TEST(ThreadPool, TheCallerSleepsUntilTheLastTileEnds) {
+  ThreadPool pool(2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 5; ++round) {
+    std::barrier begun(2);
+    std::atomic<int> ended{0};
+    auto tile = [&](std::int64_t) {
+      begun.arrive_and_wait();
+      if (std::this_thread::get_id() != caller) std::this_thread::sleep_for(kLongerThanAnyoneSpins);
+      ++ended;
+    };
+    pool.run_tiles(2, TileFunction(tile));
+    EXPECT_EQ(ended, 2);
+  }
 }
 
 TEST(ThreadPool, LessThanOneThreadIsOne) { EXPECT_EQ(ThreadPool(0).threads(), 1); }

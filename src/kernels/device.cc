@@ -22,10 +22,8 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options, Clock& clock) 
     return std::make_unique<HostDevice>(options, std::move(tables));
   }
   if (options.kind == "sim") {
-    DeviceOptions one_thread = options;
-    one_thread.threads = 1;
     return std::make_unique<SimDevice>(options, clock,
-                                       std::make_unique<HostDevice>(one_thread, std::move(tables)));
+                                       std::make_unique<HostDevice>(options, std::move(tables)));
   }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("--device: cpu, sim or naive, not {}", options.kind));

@@ -28,6 +28,8 @@ class Device {
   /// Throws kNotFound "[op] has no kernel on cpu for float16" when there is none.
   virtual std::unique_ptr<Kernel> make_kernel(const Node& node) = 0;
   virtual Buffer allocate(std::size_t bytes) = 0;
+  /// Its threads on this machine's cores, for other work of a step between two kernels.
+  virtual ThreadPool& threads() = 0;
   /// Told once per plan, before its kernels are made: what one run of it costs in all.
   virtual void begin_plan(double /*total_flops*/) {}
   /// Returns when every kernel run so far has finished; called where its results leave the device.

@@ -5,6 +5,7 @@
 
 #include "base/testing/error_of.h"
 #include "kernels/evaluate.h"
+#include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
@@ -47,6 +48,15 @@ TEST(DeviceTest, NamesCarryTheIndex) {
   options.kind = "sim";
   options.sim_gflops = 1;
   EXPECT_EQ(make_device(options, clock)->name(), "sim:3");
+}
+
+TEST(DeviceTest, OthersMayUseItsThreads) {
+  ManualClock clock;
+  EXPECT_EQ(make_device({.threads = 3}, clock)->threads().threads(), 3);
+  Timeline timeline(0, 1);
+  const auto traced = make_traced_device(
+      make_device({.kind = "sim", .threads = 2, .sim_step_ms = 1}, clock), timeline);
+  EXPECT_EQ(traced->threads().threads(), 2);
 }
 
 Op doubled(bool with_kernel) {

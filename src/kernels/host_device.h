@@ -15,6 +15,7 @@ class HostDevice : public Device {
   std::string name() const override;
   std::unique_ptr<Kernel> make_kernel(const Node& node) override;
   Buffer allocate(std::size_t bytes) override { return Buffer(bytes); }
+  ThreadPool& threads() override { return pool_; }
 
  private:
   const std::string kind_;

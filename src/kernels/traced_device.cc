@@ -55,6 +55,7 @@ class TracedDevice : public Device {
     return std::make_unique<TracedKernel>(device_->make_kernel(node), timeline_, node);
   }
   Buffer allocate(std::size_t bytes) override { return device_->allocate(bytes); }
+  ThreadPool& threads() override { return device_->threads(); }
   void begin_plan(double total_flops) override { device_->begin_plan(total_flops); }
   void synchronize() override { device_->synchronize(); }
 

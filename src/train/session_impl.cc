@@ -52,7 +52,6 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
       cluster(on),
       run_options(run_with),
       options(session_options),
-      pool(threads_of(on)),
       save_due_(run_with.save_every),
       terminal_(isatty(STDOUT_FILENO) == 1),
       exceptions_(std::uncaught_exceptions()) {
@@ -98,7 +97,7 @@ void Session::Impl::make_parts() {
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
                                            .spin = options.spin,
-                                           .pool = &pool,
+                                           .pool = &device->threads(),
                                            .account = &account,
                                            .timeline = timeline.get()},
                               variables);

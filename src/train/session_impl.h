@@ -56,7 +56,6 @@ class Session::Impl {
   SessionOptions options;
   RealClock clock;
   Report report;
-  ThreadPool pool;
   std::unique_ptr<Timeline> timeline;  // null: none was asked for
   std::unique_ptr<Device> device;
   StepAccount account{clock}, evaluation_account{clock};

@@ -23,6 +23,7 @@ class SimDevice : public Device {
   std::string name() const override;
   std::unique_ptr<Kernel> make_kernel(const Node& node) override;
   Buffer allocate(std::size_t bytes) override { return Buffer(bytes); }
+  ThreadPool& threads() override { return host_->threads(); }
   void begin_plan(double total_flops) override;
   void synchronize() override { timeline_.synchronize(); }
 
