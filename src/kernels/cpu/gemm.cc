@@ -109,13 +109,10 @@ struct Gemm::State {
   void make_tiles() {
     const OneThread guard;
     grid = choose_tiles(shape, pool.threads());
-    tiles.reserve(std::size_t(grid.tiles()));
-    for (std::int64_t j = 0; j < grid.columns; ++j) {
-      const TileRange columns = tile_range(shape.n, grid.columns, j);
+    tiles.reserve(grid.tiles());
+    for (const TileRange& columns : grid.columns) {
       const std::int64_t b = shape.packed_b ? make_panel(columns) : first_of_b(columns.begin);
-      for (std::int64_t i = 0; i < grid.rows; ++i) {
-        make_tile(rows_of(i), columns, b);
-      }
+      for (const TileRange& rows : grid.rows) make_tile(rows, columns, b);
     }
   }
 
@@ -130,9 +127,9 @@ struct Gemm::State {
   // Where it lies in the packed B, in elements. One panel serves tiles of all heights. One that all
   // threads read is also packed by all of them.
   std::int64_t make_panel(TileRange columns) {
-    const std::size_t index = primitive_for(rows_of(0).size(), columns.size());
+    const std::size_t index = primitive_for(grid.rows[0].size(), columns.size());
     const dnnl::memory::desc packed = primitives[index].desc.weights_desc();
-    const std::int64_t most = grid.columns > 1 ? 1 : pool.threads();
+    const std::int64_t most = grid.columns.size() > 1 ? 1 : pool.threads();
     const std::int64_t parts = std::clamp<std::int64_t>(columns.size() / kPackAlign, 1, most);
     for (std::int64_t i = 0; i < parts; ++i) {
       const TileRange part = tile_range(columns.size(), parts, i, kPackAlign);
@@ -214,26 +211,21 @@ struct Gemm::State {
             {a, element(b, tile.b), c, scratch + tile.scratch});
   }
 
-  // Of row `row` of tiles. Rows of a transposed A are columns in memory.
-  TileRange rows_of(std::int64_t row) const {
-    return tile_range(shape.m, grid.rows, row, shape.transpose_a ? kTileAlign : 1);
-  }
-
   std::size_t row_bytes() const {
     std::int64_t most = 0;
-    for (std::int64_t i = 0; i < grid.rows; ++i) most = std::max(most, rows_of(i).size());
+    for (const TileRange& rows : grid.rows) most = std::max(most, rows.size());
     return round_up(std::size_t(most * shape.n) * sizeof(float), kBufferAlignment);
   }
 
-  // Tiles (row, 0 … columns) into memory of their own, and from there to the sink.
-  void stream_row(std::int64_t row, const void* a, const void* b, OutputSink& sink,
+  // A row of tiles into memory of its own, and from there to the sink.
+  void stream_row(std::size_t row, const void* a, const void* b, OutputSink& sink,
                   std::byte* scratch, float* memory) {
-    const std::int64_t first = rows_of(row).begin * shape.n;
-    for (std::int64_t j = 0; j < grid.columns; ++j) {
-      Tile& tile = tiles[std::size_t(j * grid.rows + row)];
+    const std::int64_t first = grid.rows[row].begin * shape.n;
+    for (std::size_t j = 0; j < grid.columns.size(); ++j) {
+      Tile& tile = tiles[j * grid.rows.size() + row];
       run_tile(tile, a, b, memory + (tile.c - first), scratch);
     }
-    sink.take(first, {memory, std::size_t(rows_of(row).size() * shape.n)});
+    sink.take(first, {memory, std::size_t(grid.rows[row].size() * shape.n)});
   }
 
   void run_panel(Panel& panel, const void* b, std::byte* packed) {
@@ -284,21 +276,25 @@ void Gemm::pack(const void* b, std::span<std::byte> packed) {
 void Gemm::run(const void* a, const void* b, float* c, std::span<std::byte> scratch) {
   State& state = *state_;
   if (state.shape.k == 0 && !state.shape.accumulate) clear(c, state.shape);
-  auto tile = [&](std::int64_t i) {
-    State::Tile& part = state.tiles[std::size_t(i)];
-    state.run_tile(part, a, b, c + part.c, scratch.data());
+  const std::size_t together = state.grid.whole_columns ? state.grid.rows.size() : 1;
+  auto claim = [&](std::int64_t i) {
+    for (std::size_t k = 0; k < together; ++k) {
+      State::Tile& tile = state.tiles[std::size_t(i) * together + k];
+      state.run_tile(tile, a, b, c + tile.c, scratch.data());
+    }
   };
-  state.pool.run_tiles(std::int64_t(state.tiles.size()), TileFunction(tile));
+  state.pool.run_tiles(std::int64_t(state.tiles.size() / together), TileFunction(claim));
 }
 
 std::int64_t Gemm::row_parts() const {
-  const State& state = *state_;
-  return state.grid.columns > 1 || state.shape.transpose_a ? 1 : state.grid.rows;
+  const TileGrid& grid = state_->grid;
+  if (grid.columns.size() != 1 || state_->shape.transpose_a) return 1;
+  return std::int64_t(grid.rows.size());
 }
 
 std::pair<std::int64_t, std::int64_t> Gemm::rows_of(std::int64_t part) const {
   if (row_parts() == 1) return {0, state_->shape.m};
-  const TileRange rows = state_->rows_of(part);
+  const TileRange rows = state_->grid.rows[std::size_t(part)];
   return {rows.begin, rows.end};
 }
 
@@ -317,12 +313,13 @@ std::size_t Gemm::stream_scratch_bytes() const {
 
 void Gemm::stream(const void* a, const void* b, OutputSink& sink, std::span<std::byte> scratch) {
   State& state = *state_;
-  std::atomic<std::int64_t> next{0};
+  std::atomic<std::size_t> next{0};
   // Memory belongs to a lane, not to a row of tiles; a thread that takes a lane claims rows.
   auto lane = [&](std::int64_t i) {
     auto* memory = reinterpret_cast<float*>(scratch.data() + state.scratch_bytes +
                                             std::size_t(i) * state.row_bytes());
-    for (std::int64_t row; (row = next.fetch_add(1, std::memory_order_relaxed)) < state.grid.rows;)
+    const std::size_t rows = state.grid.rows.size();
+    for (std::size_t row; (row = next.fetch_add(1, std::memory_order_relaxed)) < rows;)
       state.stream_row(row, a, b, sink, scratch.data(), memory);
   };
   state.pool.run_tiles(state.pool.threads(), TileFunction(lane));

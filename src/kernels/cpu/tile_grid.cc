@@ -12,11 +12,39 @@ constexpr std::int64_t kTilesAThread = 4;
 // second-level cache holds (measured on shapes of the mlp and ptb models). A packed B is read in
 // order: its tiles may be narrower, and as wide as they are.
 constexpr std::int64_t kLeastRows = 64, kLeastColumns = 128, kLeastPackedColumns = 96;
-constexpr std::int64_t kMostColumns = 1024;
 constexpr std::int64_t kWide = 4;  // times as many columns as rows
 // With fewer rows, or where B is beyond the second-level cache (1.7 M elements: a tenth slower),
 // tiles that share no part of B are faster.
 constexpr std::int64_t kLeastPackedRows = 8, kMostSharedElements = 1 << 18;
+
+// oneDNN's kernels make 48 columns of the result at a time (a fortieth slower else), and pass over
+// the columns again for each block of 384 rows: for few rows that pass is lost.
+constexpr std::int64_t kKernelColumns = 48, kMostColumns = 21 * kKernelColumns;
+constexpr std::int64_t kLeastShared = 5 * kKernelColumns;  // else the last tiles are too narrow
+constexpr std::int64_t kRowBlock = 384, kFewRows = 96;
+// For tiles of m x n with 1/m + 1/n below this, oneDNN first copies the operands into a layout of
+// its own, and where both are deep it is then a quarter faster.
+constexpr double kCopiedSides = 0.00196;
+constexpr std::int64_t kLeastCopiedDepth = 512;
+
+std::int64_t round_up_to(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+std::vector<TileRange> equal_parts(std::int64_t size, std::int64_t parts, std::int64_t align) {
+  std::vector<TileRange> ranges;
+  for (std::int64_t i = 0; i < parts; ++i) ranges.push_back(tile_range(size, parts, i, align));
+  return ranges;
+}
+
+// Rows of a transposed A are columns in memory.
+std::vector<TileRange> rows_of(const GemmShape& s, std::int64_t parts) {
+  return equal_parts(s.m, parts, s.transpose_a ? kTileAlign : 1);
+}
+
+TileGrid equal_tiles(const GemmShape& s, std::int64_t rows, std::int64_t columns) {
+  return {.rows = rows_of(s, rows), .columns = equal_parts(s.n, columns, kTileAlign)};
+}
 
 // As many parts as the side allows, alike for all threads where there are enough.
 std::int64_t parts_of(std::int64_t side, std::int64_t least, std::int64_t most, int threads) {
@@ -32,27 +60,76 @@ std::int64_t rest_of(std::int64_t side, std::int64_t first, std::int64_t most, i
 }
 
 // A result larger than the shared cache, in panels of 4 MB: a smaller one stays there anyway, and
-// lower tiles cost more than handing over from the cache saves.
-constexpr std::int64_t kPanelElements = 1 << 20, kLeastPanels = 4;
+// lower tiles cost more than handing over from the cache saves, as they do in a deep product.
+constexpr std::int64_t kPanelElements = 1 << 20, kLeastPanels = 4, kMostPanelDepth = 256;
 
 std::int64_t panels_of(const GemmShape& s, int threads) {
   if (!s.transpose_a || s.transpose_b || s.accumulate || s.ldc != s.n) return 0;
+  if (s.k > kMostPanelDepth) return 0;
   const std::int64_t cached = (s.m * s.n + kPanelElements - 1) / kPanelElements;
-  const std::int64_t panels = (cached + threads - 1) / threads * threads;
+  const std::int64_t panels = round_up_to(cached, threads);
   return cached < kLeastPanels || s.m / panels < kLeastRows ? 0 : panels;
-}
-
-// As wide as the cache allows, or as many as the threads want.
-std::int64_t columns_of(const GemmShape& s, std::int64_t most, int threads) {
-  const std::int64_t cached = (s.n + kMostColumns - 1) / kMostColumns;
-  const std::int64_t least = s.packed_b ? kLeastPackedColumns : kLeastColumns;
-  if (threads == 1) return s.packed_b ? 1 : cached;
-  const std::int64_t parts = parts_of(s.n, least, most, threads);
-  return parts < threads ? parts : std::max(parts, (cached + threads - 1) / threads * threads);
 }
 
 bool shares_packed(const GemmShape& s, int threads) {
   return s.packed_b && s.k * s.n <= kMostSharedElements && s.m >= threads * kLeastPackedRows;
+}
+
+TileGrid packed_tiles(const GemmShape& s, std::int64_t most, int threads) {
+  if (threads == 1) return equal_tiles(s, 1, 1);
+  const std::int64_t columns = parts_of(s.n, kLeastPackedColumns, most, threads);
+  return equal_tiles(s, rest_of(s.m, columns, most, threads), columns);
+}
+
+// oneDNN copies a transposed B within each tile: one more tile than there are threads costs a
+// copy. Each thread copies its part of a wide B (mlp's: a tenth faster), else all columns belong
+// into one tile.
+TileGrid transposed_tiles(const GemmShape& s, std::int64_t most, int threads) {
+  if (threads == 1) return equal_tiles(s, 1, 1);
+  if (s.n >= kWide * s.m) return equal_tiles(s, 1, rest_of(s.n, 1, most, threads));
+  const std::int64_t rows =
+      parts_of(s.m, kLeastRows, std::min<std::int64_t>(most, threads), threads);
+  return equal_tiles(s, rows, rest_of(s.n, rows, most, threads));
+}
+
+// 0 when no width is enough.
+std::int64_t least_copied_columns(const GemmShape& s) {
+  const double rest = kCopiedSides - 1.0 / double(s.m);
+  if (rest <= 0 || s.k < kLeastCopiedDepth) return 0;
+  return round_up_to(std::int64_t(1 / rest) + 1, kKernelColumns);
+}
+
+// A tile for each thread, as wide as the cache allows, and again; at the end four fifths of each
+// thread's share and then the rest.
+std::vector<TileRange> rounds_of(std::int64_t columns, int threads) {
+  std::vector<TileRange> ranges;
+  for (std::int64_t begin = 0; begin < columns;) {
+    const std::int64_t share = (columns - begin + threads - 1) / threads;
+    const bool last = threads == 1 || share < kLeastShared;
+    const std::int64_t part =
+        last ? round_up_to(share, kTileAlign) : share * 4 / 5 / kKernelColumns * kKernelColumns;
+    const std::int64_t width = std::min(part, kMostColumns);
+    for (int i = 0; i < threads && begin < columns; ++i) {
+      ranges.push_back({begin, std::min(begin + width, columns)});
+      begin = ranges.back().end;
+    }
+  }
+  return ranges;
+}
+
+TileGrid plain_tiles(const GemmShape& s, std::int64_t most, int threads) {
+  const std::int64_t parts = parts_of(s.n, kLeastColumns, most, threads);
+  if (parts < threads) return equal_tiles(s, rest_of(s.m, parts, most, threads), parts);
+  if (const std::int64_t wide = least_copied_columns(s); wide > 0 && s.n >= wide * threads) {
+    const std::int64_t cached = round_up_to((s.n + kMostColumns - 1) / kMostColumns, threads);
+    const std::int64_t columns = std::min(s.n / wide / threads * threads, cached);
+    return {.rows = rows_of(s, 1), .columns = equal_parts(s.n, columns, kKernelColumns)};
+  }
+  const std::int64_t rest = s.m % kRowBlock;
+  const bool uneven = s.m > kRowBlock && rest > 0 && rest < kFewRows;
+  return {.rows = rows_of(s, uneven ? s.m / kRowBlock + 1 : 1),
+          .columns = rounds_of(s.n, threads),
+          .whole_columns = true};
 }
 
 }  // namespace
@@ -61,23 +138,16 @@ TileGrid choose_tiles(const GemmShape& s, int threads) {
   const double flops = 2.0 * double(s.m) * double(s.n) * double(s.k);
   const double affordable = std::min(flops / kLeastFlops, double(threads * kTilesAThread));
   const std::int64_t most = std::int64_t(affordable);
-  if (most < 2) return {};
-  if (shares_packed(s, threads)) return {threads, 1};
-  // oneDNN copies a transposed B within each tile: one more tile than there are threads costs a
-  // copy. Each thread copies its part of a wide B (mlp's: a tenth faster), else all columns belong
-  // into one tile.
-  if (s.transpose_b && !s.packed_b) {
-    if (threads == 1) return {};
-    if (s.n >= kWide * s.m) return {1, rest_of(s.n, 1, most, threads)};
-    const std::int64_t rows =
-        parts_of(s.m, kLeastRows, std::min<std::int64_t>(most, threads), threads);
-    return {rows, rest_of(s.n, rows, most, threads)};
-  }
+  if (most < 2) return equal_tiles(s, 1, 1);
+  if (shares_packed(s, threads)) return equal_tiles(s, threads, 1);
+  if (s.packed_b) return packed_tiles(s, most, threads);
+  if (s.transpose_b) return transposed_tiles(s, most, threads);
   if (const std::int64_t panels = panels_of(s, threads); panels > 0) {
-    return {panels, (s.n + kMostColumns - 1) / kMostColumns, true};
+    TileGrid grid = equal_tiles(s, panels, (s.n + kMostColumns - 1) / kMostColumns);
+    grid.panels = true;
+    return grid;
   }
-  const std::int64_t columns = columns_of(s, most, threads);
-  return {rest_of(s.m, columns, most, threads), columns};
+  return plain_tiles(s, most, threads);
 }
 
 TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i, std::int64_t align) {

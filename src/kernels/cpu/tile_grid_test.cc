@@ -2,20 +2,62 @@
 
 #include <gmock/gmock.h>
 
+#include <tuple>
+#include <utility>
+#include <vector>
+
 namespace paceline {
 namespace {
 
-TEST(TileGrid, OneThreadGetsTilesNoWiderThanTheCacheHolds) {
-  const TileGrid grid = choose_tiles(GemmShape::packed(400, 10000, 200), 1);
-  EXPECT_EQ(grid.rows, 1);
-  EXPECT_EQ(grid.columns, 10);
-  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 800, 200), 1).tiles(), 1);
-  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 4096, 200, false, true), 1).tiles(), 1);
+using testing::ElementsAre;
+
+std::vector<std::int64_t> sizes_of(const std::vector<TileRange>& ranges) {
+  std::vector<std::int64_t> sizes;
+  for (const TileRange& range : ranges) sizes.push_back(range.size());
+  return sizes;
 }
 
-TEST(TileGrid, SeveralThreadsGetNoWiderTilesAndAllAlike) {
-  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 10000, 200), 2).columns, 10);
-  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 10000, 200), 3).columns, 12);
+TEST(TileGrid, OneThreadGetsTilesNoWiderThanTheCacheHolds) {
+  const TileGrid grid = choose_tiles(GemmShape::packed(200, 3000, 200), 1);
+  EXPECT_THAT(sizes_of(grid.rows), ElementsAre(200));
+  EXPECT_THAT(sizes_of(grid.columns), ElementsAre(1008, 1008, 984));
+  EXPECT_EQ(choose_tiles(GemmShape::packed(200, 800, 200), 1).tiles(), 1U);
+  EXPECT_EQ(choose_tiles(GemmShape::packed(400, 4096, 200, false, true), 1).tiles(), 1U);
+}
+
+TEST(TileGrid, SeveralThreadsGetRoundsOfTilesTheLastOnesNarrow) {
+  EXPECT_THAT(sizes_of(choose_tiles(GemmShape::packed(200, 800, 400, true), 2).columns),
+              ElementsAre(288, 288, 112, 112));
+  EXPECT_THAT(sizes_of(choose_tiles(GemmShape::packed(200, 10000, 200), 2).columns),
+              ElementsAre(1008, 1008, 1008, 1008, 1008, 1008, 1008, 1008, 768, 768, 208, 192));
+}
+
+TEST(TileGrid, TilesAreWholeColumnsOfTheKernel) {
+  for (const int threads : {2, 3, 8}) {
+    const TileGrid grid = choose_tiles(GemmShape::packed(128, 30000, 256), threads);
+    for (std::size_t i = 0; i + std::size_t(2 * threads) < grid.columns.size(); ++i) {
+      EXPECT_EQ(grid.columns[i].size() % 48, 0) << i;
+    }
+  }
+}
+
+// Four hundred would be 384 and sixteen.
+TEST(TileGrid, FewRowsBeyondABlockOfTheKernelAreSharedOutAndStayWithOneThread) {
+  const TileGrid grid = choose_tiles(GemmShape::packed(400, 10000, 200), 2);
+  EXPECT_THAT(sizes_of(grid.rows), ElementsAre(200, 200));
+  EXPECT_TRUE(grid.whole_columns);
+  EXPECT_EQ(choose_tiles(GemmShape::packed(384, 10000, 200), 2).rows.size(), 1U);
+  EXPECT_EQ(choose_tiles(GemmShape::packed(700, 10000, 200), 2).rows.size(), 1U);
+}
+
+// 1/m + 1/n < 0.00196: 650 rows want 2,370 columns.
+TEST(TileGrid, ADeepProductGetsTilesWideEnoughToBeCopied) {
+  const GemmShape deep = GemmShape::packed(650, 10000, 700, true);
+  EXPECT_THAT(sizes_of(choose_tiles(deep, 2).columns), ElementsAre(2496, 2496, 2496, 2512));
+  EXPECT_EQ(choose_tiles(deep, 1).columns.size(), 4U);
+  EXPECT_EQ(choose_tiles(deep, 5).columns.front().size(), 1008);  // not enough for all threads
+  EXPECT_EQ(choose_tiles(GemmShape::packed(650, 10000, 400, true), 2).columns.front().size(), 1008);
+  EXPECT_EQ(choose_tiles(GemmShape::packed(1500, 6000, 700, true), 2).columns.size(), 6U);
 }
 
 GemmShape with_packed_b(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -25,52 +67,68 @@ GemmShape with_packed_b(std::int64_t m, std::int64_t n, std::int64_t k) {
 }
 
 TEST(TileGrid, APackedOperandIsCutByColumnsWhereRowsAreFew) {
-  EXPECT_EQ(choose_tiles(with_packed_b(20, 200, 800), 3).columns, 2);
-  EXPECT_EQ(choose_tiles(with_packed_b(20, 1600, 800), 4).columns, 16);
+  EXPECT_EQ(choose_tiles(with_packed_b(20, 200, 800), 3).columns.size(), 2U);
+  EXPECT_EQ(choose_tiles(with_packed_b(20, 1600, 800), 4).columns.size(), 16U);
 }
 
 TEST(TileGrid, APackedOperandInTheCacheIsSharedByWholeRows) {
   const TileGrid grid = choose_tiles(with_packed_b(20, 200, 800), 2);
-  EXPECT_EQ(grid.rows, 2);
-  EXPECT_EQ(grid.columns, 1);
-  EXPECT_EQ(choose_tiles(with_packed_b(64, 650, 2600), 2).rows, 1);  // too large
-  EXPECT_EQ(choose_tiles(with_packed_b(64, 1500, 6000), 1).tiles(), 1);
+  EXPECT_EQ(grid.rows.size(), 2U);
+  EXPECT_EQ(grid.columns.size(), 1U);
+  EXPECT_EQ(choose_tiles(with_packed_b(64, 650, 2600), 2).rows.size(), 1U);  // too large
+  EXPECT_EQ(choose_tiles(with_packed_b(64, 1500, 6000), 1).tiles(), 1U);
 }
 
 TEST(TileGrid, ASmallProductIsNotCut) {
-  EXPECT_EQ(choose_tiles(GemmShape::packed(32, 256, 128), 8).tiles(), 1);
+  EXPECT_EQ(choose_tiles(GemmShape::packed(32, 256, 128), 8).tiles(), 1U);
 }
 
-TEST(TileGrid, TilesAreBetweenOneAndFourAThread) {
-  for (const bool transposed : {false, true}) {
-    for (const int threads : {2, 3, 8, 16}) {
-      const auto shape = GemmShape::packed(2048, 4096, 512, false, transposed);
-      const std::int64_t tiles = choose_tiles(shape, threads).tiles();
-      EXPECT_GE(tiles, threads);
-      EXPECT_LE(tiles, 4 * threads);
-      EXPECT_EQ(tiles % threads, 0);
+TEST(TileGrid, ATransposedOperandsTilesAreBetweenOneAndFourAThread) {
+  for (const int threads : {2, 3, 8, 16}) {
+    const auto shape = GemmShape::packed(2048, 4096, 512, false, true);
+    const std::size_t tiles = choose_tiles(shape, threads).tiles();
+    EXPECT_GE(tiles, std::size_t(threads));
+    EXPECT_LE(tiles, std::size_t(4 * threads));
+    EXPECT_EQ(tiles % std::size_t(threads), 0U);
+  }
+}
+
+TEST(TileGrid, TilesCoverTheResultOnce) {
+  for (const int threads : {1, 2, 3, 16}) {
+    for (const auto& [m, n, k] :
+         {std::tuple{400, 10000, 200}, {650, 10007, 700}, {130, 131, 999}}) {
+      const TileGrid grid = choose_tiles(GemmShape::packed(m, n, k), threads);
+      for (const auto& [ranges, size] : {std::pair{grid.rows, m}, {grid.columns, n}}) {
+        std::int64_t end = 0;
+        for (const TileRange& range : ranges) {
+          EXPECT_EQ(range.begin, end);
+          EXPECT_GT(range.size(), 0);
+          end = range.end;
+        }
+        EXPECT_EQ(end, size);
+      }
     }
   }
 }
 
 TEST(TileGrid, ATransposedOperandIsCutByRowsOnceAThread) {
   const TileGrid grid = choose_tiles(GemmShape::packed(400, 200, 10000, false, true), 2);
-  EXPECT_EQ(grid.rows, 2);
-  EXPECT_EQ(grid.columns, 1);
+  EXPECT_EQ(grid.rows.size(), 2U);
+  EXPECT_EQ(grid.columns.size(), 1U);
 }
 
 TEST(TileGrid, AWideTransposedOperandIsCutByColumnsOnceAThread) {
   for (const int threads : {2, 3, 8}) {
     const TileGrid grid = choose_tiles(GemmShape::packed(128, 4096, 4096, false, true), threads);
-    EXPECT_EQ(grid.rows, 1);
-    EXPECT_EQ(grid.columns, threads);
+    EXPECT_EQ(grid.rows.size(), 1U);
+    EXPECT_EQ(grid.columns.size(), std::size_t(threads));
   }
 }
 
 TEST(TileGrid, AFlatProductIsCutByItsOtherSide) {
   const TileGrid grid = choose_tiles(GemmShape::packed(20, 200, 800, false, true), 2);
-  EXPECT_EQ(grid.rows, 1);
-  EXPECT_EQ(grid.columns, 2);
+  EXPECT_EQ(grid.rows.size(), 1U);
+  EXPECT_EQ(grid.columns.size(), 2U);
 }
 
 TEST(TileGrid, ALargeWeightsGradientIsCutIntoPanelsForAllThreads) {
@@ -78,12 +136,13 @@ TEST(TileGrid, ALargeWeightsGradientIsCutIntoPanelsForAllThreads) {
   for (const int threads : {1, 3, 16}) {
     const TileGrid grid = choose_tiles(gradient, threads);
     EXPECT_TRUE(grid.panels);
-    EXPECT_GE(grid.rows, 16);
-    EXPECT_EQ(grid.rows % threads, 0);
+    EXPECT_GE(grid.rows.size(), 16U);
+    EXPECT_EQ(grid.rows.size() % std::size_t(threads), 0U);
   }
   EXPECT_FALSE(choose_tiles(gradient, 100).panels);  // too low
   EXPECT_FALSE(choose_tiles(GemmShape::packed(1024, 1024, 128, true), 2).panels);
   EXPECT_FALSE(choose_tiles(GemmShape::packed(4096, 4096, 128), 2).panels);
+  EXPECT_FALSE(choose_tiles(GemmShape::packed(4096, 4096, 512, true), 2).panels);  // deep
 }
 
 TEST(TileGrid, RangesCoverEverythingOnce) {
