@@ -40,12 +40,20 @@ bool comes_soon(const Predicate& predicate) {
 // closes it before it waits until nobody is inside: whichever comes first is seen by the other, so
 // a late thread never meets a dead function. Nobody takes the mutex but to sleep or to wake.
 struct ThreadPool::State {
+  explicit State(std::size_t threads) : parts(threads) {}
+
   alignas(kCacheLine) std::atomic<std::uint64_t> job{0};
-  alignas(kCacheLine) std::atomic<std::int64_t> next{0};
   alignas(kCacheLine) std::atomic<int> inside{0};
   alignas(kCacheLine) std::optional<TileFunction> function;
-  std::int64_t tiles = 0;
+  bool backwards = false;
   std::uint64_t jobs = 0;  // published so far
+
+  // The tiles that one thread begins with.
+  struct alignas(kCacheLine) Part {
+    std::int64_t begin = 0, end = 0;
+    std::atomic<std::int64_t> claimed{0};
+  };
+  std::vector<Part> parts;
 
   std::mutex mutex;
   std::condition_variable work, done;
@@ -61,13 +69,30 @@ struct ThreadPool::State {
     work.notify_all();
   }
 
-  void claim_tiles() {
+  void share(std::int64_t tiles, int among) {
+    for (int i = 0; i < int(parts.size()); ++i) {
+      Part& part = parts[std::size_t(i)];
+      part.begin = tiles * std::min(i, among) / among;
+      part.end = tiles * std::min(i + 1, among) / among;
+      part.claimed.store(0, std::memory_order_relaxed);
+    }
+  }
+
+  void claim_tiles(Part& part) {
+    const std::int64_t size = part.end - part.begin;
+    if (size == 0) return;
+    for (std::int64_t i; (i = part.claimed.fetch_add(1, std::memory_order_relaxed)) < size;) {
+      (*function)(backwards ? part.end - 1 - i : part.begin + i);
+    }
+  }
+
+  // The thread's own part first.
+  void claim_tiles(std::size_t thread) {
     try {
-      for (std::int64_t tile; (tile = next.fetch_add(1, std::memory_order_relaxed)) < tiles;) {
-        (*function)(tile);
-      }
+      for (std::size_t i = 0; i < parts.size(); ++i)
+        claim_tiles(parts[(thread + i) % parts.size()]);
     } catch (...) {
-      next.store(tiles, std::memory_order_relaxed);
+      for (Part& part : parts) part.claimed.store(part.end, std::memory_order_relaxed);
       const std::lock_guard lock(mutex);
       if (!error) error = std::current_exception();
     }
@@ -90,7 +115,7 @@ struct ThreadPool::State {
     done.notify_one();
   }
 
-  void worker() {
+  void worker(std::size_t thread) {
     std::uint64_t seen = 0;
     const auto is_new = [&] {
       const std::uint64_t now = job.load();
@@ -107,7 +132,7 @@ struct ThreadPool::State {
       ++inside;
       if (const std::uint64_t now = job.load(); now != 0) {
         seen = now;
-        claim_tiles();
+        claim_tiles(thread);
       }
       leave();
     }
@@ -116,8 +141,10 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int threads) : threads_(std::max(threads, 1)) {
   if (threads_ == 1) return;
-  state_ = std::make_unique<State>();
-  for (int i = 1; i < threads_; ++i) state_->workers.emplace_back([this] { state_->worker(); });
+  state_ = std::make_unique<State>(std::size_t(threads_));
+  for (std::size_t i = 1; i < state_->parts.size(); ++i) {
+    state_->workers.emplace_back([this, i] { state_->worker(i); });
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -131,17 +158,25 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run_tiles(std::int64_t tiles, TileFunction function) {
+  run(tiles, 1, false, function);
+}
+
+void ThreadPool::run_own_tiles(std::int64_t tiles, bool backwards, TileFunction function) {
+  run(tiles, threads_, backwards, function);
+}
+
+void ThreadPool::run(std::int64_t tiles, int parts, bool backwards, TileFunction function) {
   if (threads_ == 1 || tiles <= 1) {
-    for (std::int64_t tile = 0; tile < tiles; ++tile) function(tile);
+    for (std::int64_t i = 0; i < tiles; ++i) function(backwards ? tiles - 1 - i : i);
     return;
   }
   State& state = *state_;
   state.function = function;
-  state.tiles = tiles;
-  state.next.store(0, std::memory_order_relaxed);
+  state.backwards = backwards;
+  state.share(tiles, parts);
   state.error = nullptr;
   state.publish();
-  state.claim_tiles();
+  state.claim_tiles(0);
   state.wait_for_others();
   if (state.error) std::rethrow_exception(state.error);
 }

@@ -36,6 +36,11 @@ class ThreadPool {
   /// Idle threads spin for a few microseconds, then sleep.
   void run_tiles(std::int64_t tiles, TileFunction function);
 
+  /// As run_tiles, but each thread begins with a part of its own, the same in every call with as
+  /// many tiles: what it read then may still be in its cache. Then it takes what others have not
+  /// begun. `backwards`: from the end of each part; by turns, what was read last is read first.
+  void run_own_tiles(std::int64_t tiles, bool backwards, TileFunction function);
+
   /// Splits [0, n) into ranges of at least `grain` and calls function(begin, end) for each.
   template <typename F>
   void parallel_for(std::int64_t n, std::int64_t grain, F&& function) {
@@ -52,6 +57,8 @@ class ThreadPool {
 
  private:
   struct State;
+  void run(std::int64_t tiles, int parts, bool backwards, TileFunction function);
+
   int threads_;
   std::unique_ptr<State> state_;
 };

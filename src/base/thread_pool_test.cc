@@ -144,6 +144,45 @@ TEST(ThreadPool, TheCallerSleepsUntilTheLastTileEnds) {
   }
 }
 
+TEST_P(ThreadPoolTest, RunsEveryTileOnceByPartsToo) {
+  ThreadPool pool(GetParam());
+  for (const std::int64_t tiles : {0, 1, 2, 3, 7, 64, 1000}) {
+    for (const bool backwards : {false, true}) {
+      std::vector<std::atomic<int>> runs(std::size_t(tiles) + 1);
+      auto tile = [&](std::int64_t i) { ++runs[std::size_t(i)]; };
+      pool.run_own_tiles(tiles, backwards, TileFunction(tile));
+      for (std::int64_t i = 0; i < tiles; ++i) ASSERT_EQ(runs[std::size_t(i)], 1) << i;
+    }
+  }
+}
+
+TEST(ThreadPool, EachThreadBeginsWithItsOwnPart) {
+  ThreadPool pool(3);
+  std::vector<std::thread::id> owners(3);
+  for (int round = 0; round < 20; ++round) {
+    const bool backwards = round % 2 == 1;
+    // The first tile of a part ends only when those of all parts have begun.
+    std::barrier begun(3);
+    auto tile = [&](std::int64_t i) {
+      if ((i % 2 == 1) != backwards) return;
+      begun.arrive_and_wait();
+      std::thread::id& owner = owners[std::size_t(i / 2)];
+      if (round == 0) owner = std::this_thread::get_id();
+      EXPECT_EQ(owner, std::this_thread::get_id()) << round << ' ' << i;
+    };
+    pool.run_own_tiles(6, backwards, TileFunction(tile));
+  }
+  EXPECT_EQ(owners[0], std::this_thread::get_id());
+}
+
+TEST(ThreadPool, OneThreadRunsBackwardsInTheCaller) {
+  ThreadPool pool(1);
+  std::vector<std::int64_t> order;
+  auto tile = [&](std::int64_t i) { order.push_back(i); };
+  pool.run_own_tiles(3, true, TileFunction(tile));
+  EXPECT_EQ(order, (std::vector<std::int64_t>{2, 1, 0}));
+}
+
 TEST(ThreadPool, LessThanOneThreadIsOne) { EXPECT_EQ(ThreadPool(0).threads(), 1); }
 
 TEST(ThreadPool, RunningAllocatesNothing) {
