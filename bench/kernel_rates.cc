@@ -74,6 +74,10 @@ class CaseList {
     Graph& graph = begin(fmt::format("{}, {} elements", what, elements));
     end({op(graph.local("x", {elements}))});
   }
+  void drop(std::int64_t rows, std::int64_t columns) {
+    Graph& graph = begin("dropout, ptb medium");
+    end({dropout(graph.local("x", {rows, columns}), 0.5)});
+  }
   std::vector<KernelCase> take() { return std::move(cases_); }
 
  private:
@@ -136,6 +140,7 @@ std::vector<KernelCase> kernel_cases() {
   list.cross_entropy(400, 10000);
   list.cross_entropy_with_gradient(400, 10000);
   list.look_up(10000, 200, 400);
+  list.drop(700, 650);
   list.element_wise("tanh", tanh, 1 << 24);
   list.element_wise("sigmoid", sigmoid, 1 << 24);
   list.element_wise("relu", relu, 1 << 24);

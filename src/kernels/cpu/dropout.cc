@@ -15,10 +15,7 @@ class DropoutKernel : public Kernel {
     float* y = call.outputs[0].as<float>();
     const float keep = float(keep_), factor = float(1 / keep_);
     const auto drop = [=](const std::uint32_t* words, std::int64_t first, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const bool kept = to_unit_float(words[i]) < keep;
-        y[first + i] = kept ? x[first + i] * factor : 0.0f;
-      }
+      vector_drop(words, keep, factor, x + first, y + first, count);
     };
     for_random_blocks(pool_, RandomStream(call.step, stream_), call.outputs[0].shape.elements(),
                       drop);

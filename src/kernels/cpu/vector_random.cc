@@ -63,6 +63,24 @@ void Words(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_h
 #endif
 }
 
+// As to_unit_float, which is exact: 24 bits of the word, times a power of two.
+void Drop(const std::uint32_t* words, float keep, float factor, const float* x, float* y,
+          std::size_t n) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::RebindToSigned<decltype(d)> di;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto bits = hn::BitCast(di, hn::ShiftRight<8>(hn::LoadU(du, words + i)));
+    const auto unit = hn::Mul(hn::ConvertTo(d, bits), hn::Set(d, 0x1p-24f));
+    const auto kept = hn::Lt(unit, hn::Set(d, keep));
+    const auto scaled = hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor));
+    hn::StoreU(hn::IfThenElseZero(kept, scaled), d, y + i);
+  }
+  for (; i < n; ++i) y[i] = to_unit_float(words[i]) < keep ? x[i] * factor : 0.0f;
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace paceline
@@ -73,6 +91,7 @@ namespace paceline {
 
 namespace {
 HWY_EXPORT(Words);
+HWY_EXPORT(Drop);
 }  // namespace
 
 void vector_random_words(const RandomStream& stream, std::int64_t first, std::int64_t blocks,
@@ -80,6 +99,11 @@ void vector_random_words(const RandomStream& stream, std::int64_t first, std::in
   HWY_DYNAMIC_DISPATCH(Words)
   (stream.key(), std::uint64_t(first), stream.high(), std::size_t(blocks),
    reinterpret_cast<std::uint64_t*>(words));
+}
+
+void vector_drop(const std::uint32_t* words, float keep, float factor, const float* x, float* y,
+                 std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Drop)(words, keep, factor, x, y, std::size_t(n));
 }
 
 }  // namespace paceline

@@ -15,4 +15,8 @@ constexpr std::int64_t kRandomBlocksAtOnce = 16;
 void vector_random_words(const RandomStream& stream, std::int64_t first, std::int64_t blocks,
                          std::uint32_t* words);
 
+/// y = x · factor where to_unit_float(words) < keep, else 0.
+void vector_drop(const std::uint32_t* words, float keep, float factor, const float* x, float* y,
+                 std::int64_t n);
+
 }  // namespace paceline
