@@ -99,15 +99,21 @@ std::int64_t least_copied_columns(const GemmShape& s) {
   return round_up_to(std::int64_t(1 / rest) + 1, kKernelColumns);
 }
 
+// Parts as wide as the cache holds, or a little wider.
+std::int64_t cached_parts(std::int64_t columns) {
+  return std::max<std::int64_t>(1, (columns + kMostColumns / 2) / kMostColumns);
+}
+
 // A tile for each thread, as wide as the cache allows, and again; at the end four fifths of each
 // thread's share and then the rest.
 std::vector<TileRange> rounds_of(std::int64_t columns, int threads) {
+  if (threads == 1) return equal_parts(columns, cached_parts(columns), kKernelColumns);
   std::vector<TileRange> ranges;
   for (std::int64_t begin = 0; begin < columns;) {
     const std::int64_t share = (columns - begin + threads - 1) / threads;
-    const bool last = threads == 1 || share < kLeastShared;
-    const std::int64_t part =
-        last ? round_up_to(share, kTileAlign) : share * 4 / 5 / kKernelColumns * kKernelColumns;
+    const std::int64_t part = share < kLeastShared
+                                  ? round_up_to(share, kTileAlign)
+                                  : share * 4 / 5 / kKernelColumns * kKernelColumns;
     const std::int64_t width = std::min(part, kMostColumns);
     for (int i = 0; i < threads && begin < columns; ++i) {
       ranges.push_back({begin, std::min(begin + width, columns)});
@@ -121,8 +127,8 @@ TileGrid plain_tiles(const GemmShape& s, std::int64_t most, int threads) {
   const std::int64_t parts = parts_of(s.n, kLeastColumns, most, threads);
   if (parts < threads) return equal_tiles(s, rest_of(s.m, parts, most, threads), parts);
   if (const std::int64_t wide = least_copied_columns(s); wide > 0 && s.n >= wide * threads) {
-    const std::int64_t cached = round_up_to((s.n + kMostColumns - 1) / kMostColumns, threads);
-    const std::int64_t columns = std::min(s.n / wide / threads * threads, cached);
+    const std::int64_t columns =
+        std::min(s.n / wide / threads * threads, round_up_to(cached_parts(s.n), threads));
     return {.rows = rows_of(s, 1), .columns = equal_parts(s.n, columns, kKernelColumns)};
   }
   const std::int64_t rest = s.m % kRowBlock;
@@ -143,7 +149,7 @@ TileGrid choose_tiles(const GemmShape& s, int threads) {
   if (s.packed_b) return packed_tiles(s, most, threads);
   if (s.transpose_b) return transposed_tiles(s, most, threads);
   if (const std::int64_t panels = panels_of(s, threads); panels > 0) {
-    TileGrid grid = equal_tiles(s, panels, (s.n + kMostColumns - 1) / kMostColumns);
+    TileGrid grid = equal_tiles(s, panels, cached_parts(s.n));
     grid.panels = true;
     return grid;
   }
