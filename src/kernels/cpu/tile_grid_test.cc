@@ -13,6 +13,7 @@ using testing::ElementsAre;
 
 std::vector<std::int64_t> sizes_of(const std::vector<TileRange>& ranges) {
   std::vector<std::int64_t> sizes;
+  sizes.reserve(ranges.size());
   for (const TileRange& range : ranges) sizes.push_back(range.size());
   return sizes;
 }
