@@ -40,7 +40,8 @@ class Receiver {
 /// What has gone over a connection. Bytes of frames, headers included.
 struct Traffic {
   std::atomic<std::int64_t> bytes_sent{0}, bytes_received{0};
-  /// Nanoseconds in which something was being sent or received (their union).
+  /// Nanoseconds in which something was being sent or received (their union). Short frames that
+  /// are written or copied at once are left out: looking at the clock would take as long.
   std::atomic<std::int64_t> busy_ns{0};
 };
 

@@ -7,6 +7,9 @@
 namespace paceline {
 namespace {
 
+// A frame that is not longer is written under the queue's lock where nothing else is in its way:
+// letting others queue meanwhile would take longer.
+constexpr std::size_t kAtOnceBytes = 16 << 10;
 // What send writes on the caller's thread; the rest is another's.
 constexpr std::size_t kDirectBytes = 256 << 10;
 // Whoever goes on turns to other connections after this much.
@@ -33,7 +36,7 @@ void QueuedConnection::queue(QueuedFrame frame) {
   frame.header.payload_bytes = std::uint32_t(frame.payload.size());
   std::unique_lock lock(queue_mutex_);
   const bool at_rest = !flushing_ && queue_.empty();
-  if (closing_ || ended_ || (at_rest && write_at_once(frame))) {
+  if (closing_ || ended_ || (at_rest && write_short(frame))) {
     lock.unlock();
     return frame.give_back();
   }
@@ -44,6 +47,16 @@ void QueuedConnection::queue(QueuedFrame frame) {
   flushing_ = true;
   flush(std::move(lock), kDirectBytes);
   if (waiting_) leave_rest();
+}
+
+/// With the lock, at rest. Whether all of it was written; what was is not written again.
+bool QueuedConnection::write_short(const QueuedFrame& frame) {
+  if (frame.bytes() > kAtOnceBytes || frame.shared) return false;
+  const std::size_t written = write_at_once(frame);
+  meter_.count_sent(written);
+  if (written == frame.bytes()) return true;
+  front_done_ = written;
+  return false;
 }
 
 bool QueuedConnection::go_on() {

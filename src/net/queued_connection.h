@@ -52,8 +52,9 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
   TrafficMeter& meter() { return meter_; }
 
  private:
-  /// A frame that finds an empty queue may be written whole, under the queue's lock.
-  virtual bool write_at_once(const QueuedFrame& /*frame*/) { return false; }
+  /// Of a short frame that finds an empty queue, under the queue's lock: bytes written, perhaps
+  /// none. What fails here fails again when the rest is written.
+  virtual std::size_t write_at_once(const QueuedFrame& frame) = 0;
   /// Writes of the first frames, of the very first without its first `done` bytes. One thread at a
   /// time. Lets go of `lock` while it writes.
   virtual Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
@@ -65,6 +66,7 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
   /// Both sides are to see that the connection is over.
   virtual void cut() = 0;
 
+  bool write_short(const QueuedFrame& frame);
   void flush(std::unique_lock<std::mutex> lock, std::size_t most_bytes);
   void take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock);
   void end_writing();

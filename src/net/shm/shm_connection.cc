@@ -7,9 +7,6 @@
 namespace paceline {
 namespace {
 
-// Written under the queue's lock, without entering the queue.
-constexpr std::size_t kAtOnceBytes = 16 << 10;
-
 void relax() { __builtin_ia32_pause(); }
 
 }  // namespace
@@ -177,15 +174,12 @@ void ShmConnection::leave_rest() {
   if (waits_for_room() && !connections_->spinning()) sleep_.wake_here();
 }
 
-bool ShmConnection::write_at_once(const QueuedFrame& frame) {
-  if (frame.bytes() > kAtOnceBytes || frame.shared) return false;
+std::size_t ShmConnection::write_at_once(const QueuedFrame& frame) {
   try {
-    if (!writer_.write_whole(frame)) return false;
+    return writer_.write_whole(frame) ? frame.bytes() : 0;
   } catch (const Error&) {
-    return false;  // the same is found when it is written from the queue
+    return 0;
   }
-  meter().count_sent(frame.bytes());
-  return true;
 }
 
 QueuedConnection::Written ShmConnection::write(const Ring<QueuedFrame>& frames, std::size_t done,

@@ -73,7 +73,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   bool is_closed_by_peer() const { return pair_.theirs().closed.load() != 0; }
   void finish();
 
-  bool write_at_once(const QueuedFrame& frame) override;
+  std::size_t write_at_once(const QueuedFrame& frame) override;
   Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                 std::unique_lock<std::mutex>& lock) override;
   Written guarded_write(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);

@@ -5,14 +5,23 @@
 #include <algorithm>
 
 namespace paceline {
+
+FrameBatch::FrameBatch(const QueuedFrame& frame) : most_bytes_(frame.bytes()) {
+  add(headers_.front(), frame, 0);
+}
+
 FrameBatch::FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes)
     : most_bytes_(most_bytes) {
   const std::size_t frames = std::min(queue.size(), kMostFrames);
   for (std::size_t i = 0; i < frames && bytes_ < most_bytes_; ++i) {
-    headers_[i] = encode(queue[i].header);
-    add(headers_[i].data(), kFrameHeaderBytes, done);
-    add(queue[i].payload.data(), queue[i].payload.size(), done);
+    add(headers_[i], queue[i], i == 0 ? done : 0);
   }
+}
+
+void FrameBatch::add(Header& header, const QueuedFrame& frame, std::size_t skip) {
+  header = encode(frame.header);
+  add(header.data(), kFrameHeaderBytes, skip);
+  add(frame.payload.data(), frame.payload.size(), skip);
 }
 
 void FrameBatch::add(const void* data, std::size_t bytes, std::size_t& skip) {

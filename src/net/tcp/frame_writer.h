@@ -14,6 +14,7 @@ namespace paceline {
 /// are not.
 class FrameBatch {
  public:
+  explicit FrameBatch(const QueuedFrame& frame);
   /// Of the first frame, `done` bytes were sent before. At most `most_bytes`.
   FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes);
   /// As sendmsg: bytes sent, or -1 and errno.
@@ -23,9 +24,12 @@ class FrameBatch {
   static constexpr std::size_t kMostFrames = 32;
 
  private:
+  using Header = std::array<std::byte, kFrameHeaderBytes>;
+
+  void add(Header& header, const QueuedFrame& frame, std::size_t skip);
   void add(const void* data, std::size_t bytes, std::size_t& skip);
 
-  std::array<std::array<std::byte, kFrameHeaderBytes>, kMostFrames> headers_;
+  std::array<Header, kMostFrames> headers_;
   std::array<iovec, 2 * kMostFrames> parts_;
   const std::size_t most_bytes_;
   std::size_t count_ = 0, bytes_ = 0;

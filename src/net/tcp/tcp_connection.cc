@@ -150,25 +150,38 @@ void TcpConnection::on_writable() {
   leave_rest();
 }
 
+std::size_t TcpConnection::write_at_once(const QueuedFrame& frame) {
+  FrameBatch batch(frame);
+  return std::size_t(std::max<std::ptrdiff_t>(write(batch), 0));
+}
+
 QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, std::size_t done,
                                                std::size_t most_bytes,
                                                std::unique_lock<std::mutex>& lock) {
   FrameBatch batch(frames, done, most_bytes);
   lock.unlock();
   const std::ptrdiff_t sent = write(batch);
-  const int why = errno;
-  const bool failed = sent < 0 && why != EAGAIN && why != EINTR;
-  if (failed) fail(error_of_socket(peer(), why));
   lock.lock();
-  if (failed) return {.room = Room::kFailed};
+  if (sent < 0) return {.room = Room::kFailed};
   const bool all = sent == std::ptrdiff_t(batch.bytes());
-  return {std::size_t(std::max<std::ptrdiff_t>(sent, 0)), all ? Room::kMore : Room::kNone};
+  return {std::size_t(sent), all ? Room::kMore : Room::kNone};
 }
 
+/// Bytes that there was room for; -1: the connection has failed.
 std::ptrdiff_t TcpConnection::write(FrameBatch& batch) {
-  const std::lock_guard lock(writing_mutex_);
-  errno = EPIPE;
-  return data_ ? batch.send(data_->fd()) : -1;
+  std::ptrdiff_t sent = -1;
+  int why = EPIPE;
+  {
+    const std::lock_guard lock(writing_mutex_);
+    if (data_) {
+      sent = batch.send(data_->fd());
+      why = errno;
+    }
+  }
+  if (sent >= 0) return sent;
+  if (why == EAGAIN || why == EINTR) return 0;
+  fail(error_of_socket(peer(), why));
+  return -1;
 }
 
 /// Room that is worth a call, as the system sees it: more than a few bytes.

@@ -55,6 +55,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   void stop_waiting();
   void finish();
 
+  std::size_t write_at_once(const QueuedFrame& frame) override;
   Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                 std::unique_lock<std::mutex>& lock) override;
   std::ptrdiff_t write(class FrameBatch& batch);
@@ -69,7 +70,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
 
   const std::shared_ptr<TcpConnections> connections_;
 
-  // Order of locks: reading, writing, socket; the queue's alone.
+  // Order of locks: reading, the queue's, writing, socket.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
   bool read_waits_ = false;  // the poller's threads listen
