@@ -104,8 +104,8 @@ class Link {
   /// kNotFound for an unknown host or one that is not this machine.
   virtual std::string listen(const std::string& address, Acceptor acceptor) = 0;
   /// One try. Throws kUnavailable when nobody listens, kNotFound for an unknown host,
-  /// kDeadlineExceeded (also when the deadline's descriptor can be read). `receiver` must live
-  /// until its on_closed has returned.
+  /// kDeadlineExceeded (also when the deadline's descriptor can be read), kInvalidArgument when
+  /// this kind of link can never reach it. `receiver` must live until its on_closed has returned.
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
   /// Lends the calling thread for one short turn: handles what has come, if anything, and sends

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "params/steady_now.h"
 #include "params/variable_wire.h"
@@ -49,10 +50,11 @@ bool Joining::wait(const std::string& what, Deadline deadline, const std::functi
   return false;
 }
 
-void Joining::too_late(const PsConnection& ps, const std::string& what) const {
+void Joining::too_late(const PsConnection& ps, const std::string& what,
+                       const std::string& why) const {
   throw Error(ErrorCode::kUnavailable,
-              fmt::format("{} {} within {:.0f} s (--join-timeout)", ps.name(), what,
-                          std::chrono::duration<double>(options_.join_timeout).count()));
+              fmt::format("{} {} within {:.0f} s (--join-timeout){}", ps.name(), what,
+                          std::chrono::duration<double>(options_.join_timeout).count(), why));
 }
 
 bool Joining::try_once(PsConnection& ps, std::string& reason) {
@@ -68,14 +70,18 @@ bool Joining::try_once(PsConnection& ps, std::string& reason) {
 }
 
 void Joining::connect(PsConnection& ps) {
-  std::string reason = "was not there";
+  std::string reason, last_reason, before;
   next_say_ = steady_now() + options_.say_after;
   for (Duration back_off = kFirstBackOff; !try_once(ps, reason) || !say_hello(ps, reason);
        back_off = std::min(back_off * 3 / 2, kLongestBackOff)) {
-    if (deadline_.passed()) too_late(ps, "could not be reached: " + reason);
+    // One that was there and went away says more than one that is not there any more.
+    if (reason != last_reason) before = std::exchange(last_reason, reason);
+    if (deadline_.passed()) {
+      if (!before.empty()) reason += fmt::format(" (before: {})", before);
+      too_late(ps, "could not be reached", ": " + reason);
+    }
     check_interrupt();
-    // One that was there and went away says more than one that is not there yet.
-    say_waiting(ps.turned_away() ? fmt::format("{}, {}", ps.name(), reason) : ps.name());
+    say_waiting(fmt::format("{}: {}", ps.name(), reason));
     core_.wait(Deadline::at(std::min(deadline_.time(), steady_now() + back_off)),
                [] { return false; });
   }

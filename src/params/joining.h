@@ -29,7 +29,8 @@ class Joining {
   /// False, with the reason, when the ps serves another job, or went away before it answered.
   bool say_hello(PsConnection& ps, std::string& reason);
   void declare(PsConnection& ps);
-  [[noreturn]] void too_late(const PsConnection& ps, const std::string& what) const;
+  [[noreturn]] void too_late(const PsConnection& ps, const std::string& what,
+                             const std::string& why = "") const;
   void say_waiting(const std::string& what);
   void check_interrupt() const;
 

@@ -162,7 +162,7 @@ TEST_F(ServerStoreJob, TasksStartInAnyOrder) {
   auto second = std::async(std::launch::async,
                            [&] { return ServerStore::join(store_options(1), variables); });
   servers_.push_back(start_ps(server_options(1)));
-  ASSERT_TRUE(wait_said("waiting for ps:0 at "));
+  ASSERT_TRUE(wait_said("waiting for ps:0 at ps0:1: nobody listens"));
   servers_.push_back(start_ps(server_options(0)));
   ASSERT_TRUE(wait_said("waiting for the chief to declare"));
   const auto chief = ServerStore::join(store_options(0), variables);

@@ -160,6 +160,36 @@ TEST_F(ServerEnd, AWorkerGivesUpOnAPsThatNeverComes) {
   }
 }
 
+/// A link to a ps that is there, but of no use, the first time and gone from then on.
+class FlightyLink : public Link {
+ public:
+  std::string kind() const override { return "flighty"; }
+  std::string listen(const std::string& /*address*/, Acceptor /*acceptor*/) override { return ""; }
+  std::shared_ptr<Connection> connect(const std::string& address, Receiver& /*receiver*/,
+                                      Deadline /*deadline*/) override {
+    throw Error(ErrorCode::kUnavailable,
+                std::exchange(met_, true) ? "nobody listens at " + address : "wants no memory");
+  }
+  bool help() override { return false; }
+  void set_spinning(bool /*spinning*/) override {}
+
+ private:
+  bool met_ = false;
+};
+
+TEST_F(ServerEnd, AWorkerThatGivesUpSaysWhatItWasToldBefore) {
+  make_spec(1, 1);
+  ServerStoreOptions options = store_options(0);
+  options.join_timeout = 50ms;
+  options.link_factory = [](const LinkOptions&) { return std::make_unique<FlightyLink>(); };
+  try {
+    ServerStore::join(options, some_variables());
+    FAIL() << "joined nobody";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("nobody listens at ps0:1 (before: wants no memory)"));
+  }
+}
+
 TEST_F(ServerEnd, SharesOfItsTimeSumToOne) {
   make_spec(1, 1);
   start_all_ps();

@@ -51,11 +51,15 @@ class ShmLink : public Link {
     if (offer) reached = reach(*offer, address, deadline);
     if (reached) return start(std::move(*reached), address, receiver);
     if (others_ == OtherHosts::kOverTcp) return tcp_.connect(address, receiver, deadline);
-    throw Error(ErrorCode::kUnavailable,
-                "--link shm: no memory can be shared with " + address +
-                    (offer ? ": it is on another host, or in another network namespace"
-                           : ": it offers none (was it started with --link tcp?)") +
-                    "; --link auto takes tcp then");
+    const std::string what = "--link shm: no memory can be shared with " + address;
+    // Who is about to end offers none either: the next try may find another.
+    if (!offer)
+      throw Error(ErrorCode::kUnavailable,
+                  what + ": it offers none (was it started with --link tcp?)");
+    throw Error(ErrorCode::kInvalidArgument,
+                what +
+                    ": it is on another host, or in another network namespace; --link auto "
+                    "takes tcp then");
   }
 
   bool help() override {
