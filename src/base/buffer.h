@@ -1,16 +1,20 @@
 // Aligned host memory.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <type_traits>
 
 namespace paceline {
 
 constexpr std::size_t kBufferAlignment = 64;
 
-constexpr std::size_t round_up(std::size_t bytes, std::size_t multiple) {
-  return (bytes + multiple - 1) / multiple * multiple;
+/// Of numbers that are not negative.
+template <std::integral T>
+constexpr T round_up(T value, std::type_identity_t<T> multiple) {
+  return (value + multiple - 1) / multiple * multiple;
 }
 
 /// Zero-filled memory aligned to kBufferAlignment, never null. Throws std::bad_alloc.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/buffer.h"
+
 namespace paceline {
 
 namespace {
@@ -26,10 +28,6 @@ constexpr std::int64_t kRowBlock = 384, kFewRows = 96;
 // its own, and where both are deep it is then a quarter faster.
 constexpr double kCopiedSides = 0.00196;
 constexpr std::int64_t kLeastCopiedDepth = 512;
-
-std::int64_t round_up_to(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 std::vector<TileRange> equal_parts(std::int64_t size, std::int64_t parts, std::int64_t align) {
   std::vector<TileRange> ranges;
@@ -67,7 +65,7 @@ std::int64_t panels_of(const GemmShape& s, int threads) {
   if (!s.transpose_a || s.transpose_b || s.accumulate || s.ldc != s.n) return 0;
   if (s.k > kMostPanelDepth) return 0;
   const std::int64_t cached = (s.m * s.n + kPanelElements - 1) / kPanelElements;
-  const std::int64_t panels = round_up_to(cached, threads);
+  const std::int64_t panels = round_up(cached, threads);
   return cached < kLeastPanels || s.m / panels < kLeastRows ? 0 : panels;
 }
 
@@ -96,7 +94,7 @@ TileGrid transposed_tiles(const GemmShape& s, std::int64_t most, int threads) {
 std::int64_t least_copied_columns(const GemmShape& s) {
   const double rest = kCopiedSides - 1.0 / double(s.m);
   if (rest <= 0 || s.k < kLeastCopiedDepth) return 0;
-  return round_up_to(std::int64_t(1 / rest) + 1, kKernelColumns);
+  return round_up(std::int64_t(1 / rest) + 1, kKernelColumns);
 }
 
 // Parts as wide as the cache holds, or a little wider.
@@ -112,7 +110,7 @@ std::vector<TileRange> rounds_of(std::int64_t columns, int threads) {
   for (std::int64_t begin = 0; begin < columns;) {
     const std::int64_t share = (columns - begin + threads - 1) / threads;
     const std::int64_t part = share < kLeastShared
-                                  ? round_up_to(share, kTileAlign)
+                                  ? round_up(share, kTileAlign)
                                   : share * 4 / 5 / kKernelColumns * kKernelColumns;
     const std::int64_t width = std::min(part, kMostColumns);
     for (int i = 0; i < threads && begin < columns; ++i) {
@@ -128,7 +126,7 @@ TileGrid plain_tiles(const GemmShape& s, std::int64_t most, int threads) {
   if (parts < threads) return equal_tiles(s, rest_of(s.m, parts, most, threads), parts);
   if (const std::int64_t wide = least_copied_columns(s); wide > 0 && s.n >= wide * threads) {
     const std::int64_t columns =
-        std::min(s.n / wide / threads * threads, round_up_to(cached_parts(s.n), threads));
+        std::min(s.n / wide / threads * threads, round_up(cached_parts(s.n), threads));
     return {.rows = rows_of(s, 1), .columns = equal_parts(s.n, columns, kKernelColumns)};
   }
   const std::int64_t rest = s.m % kRowBlock;

@@ -7,10 +7,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string_view>
 #include <vector>
 
-#include "kernels/cpu/instruction_set.h"
+#include "kernels/testing/each_instruction_set.h"
 #include "kernels/testing/ulp.h"
 
 namespace paceline {
@@ -103,19 +102,16 @@ void expect_within_two_ulp(const ExactFunction& f, const std::vector<float>& x) 
   std::vector<double> exact(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) exact[i] = f.exact(double(x[i]));
   std::vector<float> y(x.size());
-  const std::vector<std::string_view> sets = instruction_sets();
-  for (const std::string_view set : sets) {
-    ASSERT_TRUE(limit_instruction_set(set));
+  with_each_instruction_set([&] {
     vector_unary(f.function, 0, x.data(), y.data(), std::int64_t(x.size()));
     std::size_t worst = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (error_in_ulp(y[i], exact[i]) > error_in_ulp(y[worst], exact[worst])) worst = i;
     }
     EXPECT_LE(error_in_ulp(y[worst], exact[worst]), 2)
-        << "function " << int(f.function) << " with " << set << " at " << x[worst] << " gives "
-        << y[worst] << " for " << exact[worst];
-  }
-  ASSERT_TRUE(limit_instruction_set(sets.front()));
+        << "function " << int(f.function) << " at " << x[worst] << " gives " << y[worst] << " for "
+        << exact[worst];
+  });
 }
 
 TEST(VectorMathTest, WithinTwoUlpAllOverTheRange) {
@@ -136,10 +132,7 @@ TEST(VectorMathTest, DISABLED_WithinTwoUlpForEveryFloat) {
 }
 
 TEST(VectorMathTest, TheFirstOfTheLargestAndNanIsIgnored) {
-  const std::vector<std::string_view> sets = instruction_sets();
-  for (const std::string_view set : sets) {
-    SCOPED_TRACE(set);
-    ASSERT_TRUE(limit_instruction_set(set));
+  with_each_instruction_set([] {
     for (std::size_t n = 1; n < 40; ++n) {
       for (std::size_t at = 0; at < n; ++at) {
         std::vector<float> x(n, -1.0f);
@@ -150,8 +143,7 @@ TEST(VectorMathTest, TheFirstOfTheLargestAndNanIsIgnored) {
     }
     const float x[] = {kNan, 1, 2};
     EXPECT_EQ(vector_arg_max(x, 3), 0);
-  }
-  ASSERT_TRUE(limit_instruction_set(sets.front()));
+  });
 }
 
 TEST(VectorMathTest, ALongSumKeepsItsDigits) {
