@@ -60,6 +60,9 @@ void StoreCore::map(int ps, std::shared_ptr<const SharedMemory> values) {
                                                   values->size(), layout.bytes));
   }
   const std::lock_guard lock(map_mutex_);
+  if (memories_[std::size_t(ps)] != nullptr) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] ps:{} shares its memory twice", ps));
+  }
   for (const Piece& piece : pieces_) {
     const std::size_t v = std::size_t(piece.variable);
     if (piece.ps != ps || (copies_ && variables_[v].sparse)) continue;

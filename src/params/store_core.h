@@ -66,7 +66,8 @@ class StoreCore {
   /// times; the copy holds nothing of worth.
   bool copy_mapped_chunks(VariableId variable, int tries);
   /// The values of a ps of this host, as shard_layout says. To be called before its pieces are
-  /// used; from any thread. Throws kDataLoss when the memory is too small for them.
+  /// used; from any thread. Throws kDataLoss when the memory is too small for them,
+  /// or that ps has shared some before.
   void map(int ps, std::shared_ptr<const SharedMemory> values);
   /// The whole variable in such memory; null: it has no place there, or its pieces cannot be put
   /// one after the other.
