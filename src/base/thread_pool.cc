@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/denormals.h"
+
 namespace paceline {
 namespace {
 
@@ -116,6 +118,7 @@ struct ThreadPool::State {
   }
 
   void worker(std::size_t thread) {
+    const FlushDenormals flush;
     std::uint64_t seen = 0;
     const auto is_new = [&] {
       const std::uint64_t now = job.load();

@@ -22,7 +22,8 @@ class TileFunction {
 };
 
 /// `threads` threads in all, the calling one included: ThreadPool(1) starts none and runs
-/// everything in order in the caller. One caller at a time.
+/// everything in order in the caller. One caller at a time. Threads of its own flush denormals
+/// (denormals.h); a caller that computes does too.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);

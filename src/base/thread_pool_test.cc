@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/allocation_scope.h"
+#include "base/denormals.h"
 
 namespace paceline {
 namespace {
@@ -142,6 +143,22 @@ TEST(ThreadPool, TheCallerSleepsUntilTheLastTileEnds) {
     pool.run_tiles(2, TileFunction(tile));
     EXPECT_EQ(ended, 2);
   }
+}
+
+TEST(ThreadPool, ItsThreadsComputeAsACallerThatFlushesDenormals) {
+  ThreadPool pool(3);
+  std::vector<float> products(3, -1.0f);
+  std::barrier begun(3);
+  auto tile = [&](std::int64_t i) {
+    begun.arrive_and_wait();
+    const volatile float small = 1e-30f;
+    products[std::size_t(i)] = small * 1e-10f;
+  };
+  {
+    const FlushDenormals flush;
+    pool.run_tiles(3, TileFunction(tile));
+  }
+  EXPECT_EQ(products, std::vector<float>(3, 0.0f));
 }
 
 TEST_P(ThreadPoolTest, RunsEveryTileOnceByPartsToo) {

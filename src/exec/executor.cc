@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/denormals.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -124,6 +125,7 @@ void Executor::note_store_views() {
 }
 
 StepHandle& Executor::run(const StepRequest& request) {
+  const FlushDenormals flush;
   const AccountScope scope(account_, Activity::kCompute);
   if (!rows_known_) find_rows(request.identity);
   begin(request);

@@ -89,6 +89,16 @@ TEST_F(ExecutorTest, CallsTheStoreInTheOrderOfTheInterface) {
   EXPECT_EQ(runner->executor->loss(), 1 + 28 * 28);
 }
 
+TEST_F(ExecutorTest, DenormalsAreZeroInAStepAndNotAfterIt) {
+  const Value x = graph_.input("x", {2});
+  const auto runner = fetch({mul(x, x)});
+  fill(runner->executor->view(x), {1e-20f, 1e-10f});
+  runner->run();
+  EXPECT_EQ(floats(runner->executor->fetched(0)), (std::vector<float>{0, 1e-10f * 1e-10f}));
+  const volatile float small = 1e-20f;
+  EXPECT_GT(small * small, 0.0f) << "the caller's own numbers are its own business";
+}
+
 TEST_F(ExecutorTest, PassesTheClipScaleOfTheGlobalNorm) {
   values_["w"] = Tensor(DType::kFloat32, {2});
   const Value x = graph_.input("x", {2});

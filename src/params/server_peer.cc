@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/denormals.h"
 #include "params/server_job.h"
 #include "params/steady_now.h"
 
@@ -256,6 +257,7 @@ template <typename F>
 void ServerPeer::timed_apply(std::size_t position, F&& apply) {
   const TimelineScope event(job_.timeline(), job_.label(position));
   const TimePoint began = steady_now();
+  const FlushDenormals flush;
   apply();
   job_.account().add_apply(steady_now() - began);
 }

@@ -156,6 +156,21 @@ TEST_F(ServerStoreJob, ContributionsOfAllWorkersAddUp) {
   for (const auto& store : stores) store->goodbye();
 }
 
+// As in one process, where a step of the executor does.
+TEST_F(ServerStoreJob, RulesFlushDenormals) {
+  const std::vector<VariableSpec> variables = {{.name = "w", .shape = {8}, .rule = Sgd{0.5}}};
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = ServerStore::join(store_options(0), variables);
+  std::vector<VariableState> states = initial_states(variables);
+  constexpr int kGradientFollowsValue = 3;  // in the driver's first step
+  states[0].value.data<float>()[kGradientFollowsValue] = 1e-40f;
+  store->write(std::move(states), 0);
+  StepDriver(*store, false).step();
+  EXPECT_EQ(everything(*store)[0][kGradientFollowsValue], 0.0f);
+  store->goodbye();
+}
+
 TEST_F(ServerStoreJob, TasksStartInAnyOrder) {
   const auto variables = sparse_variables(Sgd{});
   make_spec(2, 2);
