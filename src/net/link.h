@@ -1,5 +1,5 @@
 // Links between tasks: listen, connect, send frames, receive frames. One interface, one
-// conformance suite (net/conformance.h) for inproc, tcp and what comes.
+// conformance suite (net/conformance.h) for inproc, shm and tcp.
 #pragma once
 
 #include <atomic>

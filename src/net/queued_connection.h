@@ -53,7 +53,7 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
 
  private:
   /// Of a short frame that finds an empty queue, under the queue's lock: bytes written, perhaps
-  /// none. What fails here fails again when the rest is written.
+  /// none. What fails here is found again when the rest is written, if it still matters.
   virtual std::size_t write_at_once(const QueuedFrame& frame) = 0;
   /// Writes of the first frames, of the very first without its first `done` bytes. One thread at a
   /// time. Lets go of `lock` while it writes.
