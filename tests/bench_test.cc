@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Bench, ListsItsCases) {
   const Finished run = run_paceline({"bench", "--list"});
@@ -24,8 +25,9 @@ TEST(Bench, HelpTeachesByExample) {
   EXPECT_EQ(run.status, 0);
   EXPECT_THAT(run.output, AllOf(HasSubstr("--json FILE"), HasSubstr("--repeat N"),
                                 HasSubstr("paceline bench step mlp --ps 1 --workers 4")));
-  EXPECT_THAT(run_paceline({"bench", "step", "mlp", "--help"}).output,
-              HasSubstr("paceline bench step mlp"));
+  const std::string step_help = run_paceline({"bench", "step", "mlp", "--help"}).output;
+  EXPECT_THAT(step_help, AllOf(HasSubstr("paceline bench step mlp --ps 1"), HasSubstr("--seconds"),
+                               HasSubstr("Hyper-parameters"), Not(HasSubstr("paceline train"))));
 }
 
 TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
@@ -35,6 +37,10 @@ TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
     EXPECT_THAT(run.output, HasSubstr(why));
   };
   refused({"bench", "kernel"}, "unknown case 'kernel'; did you mean 'kernels'?");
+  refused({"bench", "mlp"}, "unknown case 'mlp', which is a model: bench step mlp");
+  for (const char* flag : {"--out", "--report", "--cluster"}) {
+    refused({"bench", "step", "mlp", flag, "x"}, flag);
+  }
   refused({"bench", "links", "step", "mpl"}, "unknown model 'mpl': did you mean mlp?");
   refused({"bench", "--repeats", "3"}, "did you mean '--repeat'?");
   refused({"bench", "roof", "--repeat", "0"}, "--repeat 0");

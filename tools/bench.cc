@@ -11,6 +11,7 @@
 #include "bench/roof.h"
 #include "bench/step_rates.h"
 #include "cluster/cluster_reader.h"
+#include "cluster/flags.h"
 #include "cluster/job_flags.h"
 #include "cluster/run_options_reader.h"
 #include "kernels/cpu/instruction_set.h"
@@ -40,6 +41,15 @@ std::string cases_text() {
   return text;
 }
 
+constexpr const char* kStepExamples =
+    R"(Each repeat is a run of its own: 5 s of timed steps (--seconds, --steps) once every worker is
+warm, with the roof measured before and after it.
+
+Examples:
+  {command}
+  {command} --ps 1 --workers 2 --repeat 5
+  {command} --seconds 10 --threads 1 --json figures.json)";
+
 CommandLine bench_flags() {
   return {
       "paceline bench",
@@ -51,6 +61,10 @@ CommandLine bench_flags() {
   The roof is what this machine does at best: plain oneDNN products and passes over memory.
   The bound is the time of a step whose FLOPs, memory traffic and bytes on links all run at the
   roof; it follows from the graph. A ratio of 0.9 × bound leaves a tenth to be gained.
+
+step without a MODEL measures mlp, ptb (on generated text) and fetch, alone and in clusters. Each
+repeat of it is a run of 5 s (--seconds); paceline bench step MODEL --help lists the flags.
+bench/compare in the source tree runs a workload here and in TensorFlow, PyTorch or JAX by turns.
 
 Examples:
   paceline bench roof
@@ -80,6 +94,12 @@ bool is_case(const std::string& word) {
 bool is_model(const std::string& word) {
   return std::ranges::any_of(models::all_models(),
                              [&](const models::Model* model) { return model->name() == word; });
+}
+
+const bench::Case& find_case(const std::string& name) {
+  if (is_case(name) || !is_model(name)) return bench::find_case(name);
+  throw Error(ErrorCode::kUsage,
+              fmt::format("unknown case '{0}', which is a model: bench step {0}", name));
 }
 
 bool is_own_flag_with_value(const std::string& argument) {
@@ -130,7 +150,13 @@ class GeneratedText {
 CommandLine step_flags(const models::Model& model) {
   CommandLine line = train_flags(model);
   line.name = fmt::format("paceline bench step {}", model.name());
-  std::erase_if(line.flags, [](const Flag& flag) { return flag.name == "--dry-run"; });
+  // It starts all tasks itself, again and again, and writes their reports where it finds them.
+  std::erase_if(line.flags, [](const Flag& flag) {
+    return flag.name == "--dry-run" || flag.name == "--existing-servers" ||
+           flag.group == kProcessFlags || flag.group == kOutputFlags;
+  });
+  line.examples = hyper_parameters_text(model) + "\n" +
+                  fmt::format(kStepExamples, fmt::arg("command", line.name));
   return line;
 }
 
@@ -228,7 +254,7 @@ int bench_command(const Arguments& arguments) {
   }
   const auto repeats = int(values->whole_number("--repeat", 1, kMostRepeats).value_or(kRepeats));
   std::vector<const bench::Case*> cases;
-  for (const std::string& name : parts.cases) cases.push_back(&bench::find_case(name));
+  for (const std::string& name : parts.cases) cases.push_back(&find_case(name));
   if (cases.empty()) {
     for (const bench::Case& each : bench::all_cases()) cases.push_back(&each);
   }

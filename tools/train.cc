@@ -47,15 +47,6 @@ bool takes(const Model& model, const Flag& flag) {
          model.flags().end();
 }
 
-std::string hyper_parameters_text(const Model& model) {
-  std::string text = "Hyper-parameters (--set name=value):\n";
-  for (const models::HyperParameter& parameter : model.hyper_parameters()) {
-    text += fmt::format("  {:<32}{} (default {})\n", parameter.name, parameter.help,
-                        parameter.default_text);
-  }
-  return text;
-}
-
 std::map<std::string, std::string> read_settings(const FlagValues& values) {
   std::map<std::string, std::string> settings;
   for (const std::string& text : values.all("--set")) {
@@ -73,6 +64,15 @@ bool has(const CommandLine& line, const Flag& flag) {
 }
 
 }  // namespace
+
+std::string hyper_parameters_text(const Model& model) {
+  std::string text = "Hyper-parameters (--set name=value):\n";
+  for (const models::HyperParameter& parameter : model.hyper_parameters()) {
+    text += fmt::format("  {:<32}{} (default {})\n", parameter.name, parameter.help,
+                        parameter.default_text);
+  }
+  return text;
+}
 
 CommandLine train_flags(const Model& model) {
   CommandLine line;

@@ -8,14 +8,15 @@
 
 namespace paceline {
 
+const char* const kProcessFlags = "Cluster of processes, one command for each task";
+const char* const kOutputFlags = "What a run leaves";
+
 namespace {
 
 const char* const kHere = "Cluster on this machine";
-const char* const kProcesses = "Cluster of processes, one command for each task";
 const char* const kBoth = "Either cluster";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
-const char* const kOut = "What a run leaves";
 
 using Names = std::vector<std::string_view>;
 
@@ -70,18 +71,18 @@ std::vector<Flag> cluster_flags() {
       {"--workers", "N", "Workers to start on this machine; worker i gets device i", kHere},
       {"--on-failure", "stop|continue",
        "When a task fails: end the others (stop), or let them go on", kHere},
-      {"--cluster", "SPEC", "All tasks' addresses: 'ps=a:1,b:1;worker=c:1,d:1'", kProcesses},
+      {"--cluster", "SPEC", "All tasks' addresses: 'ps=a:1,b:1;worker=c:1,d:1'", kProcessFlags},
       {"--task", "JOB:I",
        "Which task this process is: ps:0, worker:1; worker:0 is the chief; else $TF_CONFIG says",
-       kProcesses},
-      {"--ps-hosts", "LIST", "The same in the words of TensorFlow: a:1,b:1", kProcesses},
-      {"--worker-hosts", "LIST", "And the workers: c:1,d:1", kProcesses},
-      {"--job-name", "ps|worker", "Which job this process belongs to", kProcesses},
-      {"--task-index", "I", "And which task of it this is", kProcesses},
+       kProcessFlags},
+      {"--ps-hosts", "LIST", "The same in the words of TensorFlow: a:1,b:1", kProcessFlags},
+      {"--worker-hosts", "LIST", "And the workers: c:1,d:1", kProcessFlags},
+      {"--job-name", "ps|worker", "Which job this process belongs to", kProcessFlags},
+      {"--task-index", "I", "And which task of it this is", kProcessFlags},
       {"--bind", "HOST[:PORT]", "Listen here instead of at the task's address in the cluster",
-       kProcesses},
+       kProcessFlags},
       {"--cluster-id", "NAME",
-       "Tells runs apart that use the same addresses; the same for all tasks", kProcesses},
+       "Tells runs apart that use the same addresses; the same for all tasks", kProcessFlags},
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
       {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
@@ -126,24 +127,26 @@ std::vector<Flag> run_flags() {
        "Print the cluster, where each variable would be and what a step computes and sends; start "
        "nothing",
        kRun},
-      {"--report", "FILE", "Write what was measured to this JSON file", kOut},
+      {"--report", "FILE", "Write what was measured to this JSON file", kOutputFlags},
       {"--timeline", "FILE", "Write what each task did when to this JSON file, for ui.perfetto.dev",
-       kOut},
+       kOutputFlags},
       {"--timeline-steps", "A:B",
-       "In which of a task's own steps, from 0; B excluded (default 10:30)", kOut},
+       "In which of a task's own steps, from 0; B excluded (default 10:30)", kOutputFlags},
       {"--out", "DIR",
        "Leave checkpoints/, summaries/, timeline/ and report.json there; else nothing is left",
-       kOut},
+       kOutputFlags},
       {"--summary-every", "N|Ns",
-       "What TensorBoard shows, every N global steps or seconds (default 20)", kOut},
+       "What TensorBoard shows, every N global steps or seconds (default 20)", kOutputFlags},
       {"--resume", "", "Go on from the newest whole checkpoint in --out; begin when there is none",
-       kOut},
-      {"--overwrite", "", "Delete the checkpoints in --out and begin anew", kOut},
-      {"--save-every", "N|Ns", "A checkpoint every N global steps or seconds (default 600s)", kOut},
-      {"--keep", "K", "How many checkpoints to keep, the newest (default 5)", kOut},
-      {"--init-from", "FILE", "Begin with the values of this checkpoint or safetensors file", kOut},
+       kOutputFlags},
+      {"--overwrite", "", "Delete the checkpoints in --out and begin anew", kOutputFlags},
+      {"--save-every", "N|Ns", "A checkpoint every N global steps or seconds (default 600s)",
+       kOutputFlags},
+      {"--keep", "K", "How many checkpoints to keep, the newest (default 5)", kOutputFlags},
+      {"--init-from", "FILE", "Begin with the values of this checkpoint or safetensors file",
+       kOutputFlags},
       {"--init-only", "PATTERN", "Only of the variables that this matches ('layer*'); may repeat",
-       kOut, true},
+       kOutputFlags, true},
   };
 }
 

@@ -9,6 +9,10 @@
 
 namespace paceline {
 
+/// Groups of them, for commands that leave some out.
+extern const char* const kProcessFlags;
+extern const char* const kOutputFlags;
+
 std::vector<Flag> cluster_flags();
 std::vector<Flag> run_flags();
 /// Whether what was given says the same as, or the opposite of, `flag`: then a file's `flag` does

@@ -117,6 +117,7 @@ TEST(TileGrid, TilesCoverTheResultOnce) {
 
 TEST(TileGrid, RangesCoverEverythingOnce) {
   std::vector<TileRange> ranges;
+  ranges.reserve(7);
   for (int i = 0; i < 7; ++i) ranges.push_back(tile_range(1001, 7, i));
   expect_cover_once(ranges, 1001);
 }
