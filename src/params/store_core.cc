@@ -6,7 +6,6 @@
 #include <cstring>
 #include <thread>
 
-#include "base/row_count.h"
 #include "params/chunk_versions.h"
 
 namespace paceline {
@@ -22,10 +21,7 @@ StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration r
       reply_timeout_(reply_timeout),
       values_(variables_.size()),
       held_(variables_.size()),
-      mapped_(variables_.size(), nullptr),
-      versions_(pieces_.size(), nullptr),
-      memories_(std::size_t(num_ps)),
-      joined_(variables_.size()),
+      shards_(variables_, pieces_, num_ps),
       spaces_(variables_.size()),
       arrivals_(pieces_.size()),
       save_inbox_(num_ps) {
@@ -53,49 +49,6 @@ void StoreCore::hold(VariableId variable) {
   held_[v] = true;
 }
 
-void StoreCore::map(int ps, std::shared_ptr<const SharedMemory> values) {
-  const ShardLayout layout = shard_layout(variables_, pieces_, ps);
-  if (values->size() < layout.bytes) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("[store] {} bytes are shared for values of {}",
-                                                  values->size(), layout.bytes));
-  }
-  const std::lock_guard lock(map_mutex_);
-  if (memories_[std::size_t(ps)] != nullptr) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("[store] ps:{} shares its memory twice", ps));
-  }
-  for (const Piece& piece : pieces_) {
-    const std::size_t v = std::size_t(piece.variable);
-    if (piece.ps != ps || (copies_ && variables_[v].sparse)) continue;
-    const std::byte* const start = values->bytes().data();
-    versions_[piece.id] = reinterpret_cast<const std::uint64_t*>(start + layout.versions[piece.id]);
-    if (pieces_of(piece.variable).size() == 1) {
-      mapped_[v] = start + layout.offsets[piece.id];
-    } else if (can_join(piece.variable)) {
-      map_part(piece, values, layout.offsets[piece.id]);
-    }
-  }
-  memories_[std::size_t(ps)] = std::move(values);
-}
-
-bool StoreCore::can_join(VariableId variable) const {
-  return std::ranges::all_of(pieces_of(variable), [&](const Piece& piece) {
-    return begins_at_page(variables_[std::size_t(variable)], piece);
-  });
-}
-
-// It is there as a whole when all of its ps tasks are on this host.
-void StoreCore::map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& values,
-                         std::size_t offset) {
-  const std::size_t v = std::size_t(piece.variable), row = row_bytes_[v];
-  Joined& joined = joined_[v];
-  if (joined.memory == nullptr) {
-    joined.memory =
-        std::make_unique<JoinedMemory>(std::size_t(row_count(variables_[v].shape)) * row);
-  }
-  joined.memory->map(std::size_t(piece.first_row) * row, values, offset, bytes_of(piece));
-  if (++joined.pieces == pieces_of(piece.variable).size()) mapped_[v] = joined.memory->data();
-}
-
 void StoreCore::copy_mapped(VariableId variable, ThreadPool* pool) {
   hold(variable);
   const Tensor& copy = value(variable);
@@ -120,7 +73,7 @@ bool StoreCore::copy_piece(const Piece& piece, int tries) {
       mapped(piece.variable) + std::size_t(piece.first_row) * row_bytes(piece.variable);
   for (std::size_t begin = 0; begin < to.size(); begin += kVersionedBytes) {
     const std::span chunk(from + begin, std::min(kVersionedBytes, to.size() - begin));
-    const std::uint64_t& version = versions_[piece.id][begin / kVersionedBytes];
+    const std::uint64_t& version = shards_.versions(piece)[begin / kVersionedBytes];
     int tried = 0;
     while (tried < tries && !copy_chunk(version, chunk, to.data() + begin)) {
       ++tried;

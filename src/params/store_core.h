@@ -13,8 +13,8 @@
 
 #include "base/thread_pool.h"
 #include "exec/parameter_store.h"
-#include "net/joined_memory.h"
 #include "net/link.h"
+#include "params/mapped_shards.h"
 #include "params/message.h"
 #include "params/placement.h"
 #include "params/save_inbox.h"
@@ -65,13 +65,15 @@ class StoreCore {
   /// The same, each chunk as of one moment. False: a chunk was being written each of `tries`
   /// times; the copy holds nothing of worth.
   bool copy_mapped_chunks(VariableId variable, int tries);
-  /// The values of a ps of this host, as shard_layout says. To be called before its pieces are
-  /// used; from any thread. Throws kDataLoss when the memory is too small for them,
-  /// or that ps has shared some before.
-  void map(int ps, std::shared_ptr<const SharedMemory> values);
-  /// The whole variable in such memory; null: it has no place there, or its pieces cannot be put
-  /// one after the other.
-  const std::byte* mapped(VariableId variable) const { return mapped_[std::size_t(variable)]; }
+  /// The values of a ps of this host; see MappedShards.
+  void map(int ps, std::shared_ptr<const SharedMemory> values) {
+    shards_.map(ps, std::move(values));
+  }
+  /// The whole variable in such memory, to be read there; null: it is not.
+  const std::byte* mapped(VariableId variable) const {
+    const bool framed = copies_ && variables_[std::size_t(variable)].sparse;
+    return framed ? nullptr : shards_.variable(variable);
+  }
   SendSpace& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
   /// More bytes of the piece were asked for, or have come.
@@ -137,9 +139,6 @@ class StoreCore {
     std::atomic<std::int64_t> expected{0}, arrived{0};
     std::atomic<bool> changed{false};
   };
-  bool can_join(VariableId variable) const;
-  void map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& values,
-                std::size_t offset);
   bool copy_piece(const Piece& piece, int tries);
   // Spins for a little before the caller sleeps: a reply is often on its way.
   template <typename Predicate>
@@ -159,16 +158,8 @@ class StoreCore {
   const Duration reply_timeout_;
   std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
   std::vector<Tensor> values_;
-  std::deque<std::atomic<bool>> held_;                         // by variable: values_ is defined
-  std::vector<const std::byte*> mapped_;                       // by variable
-  std::vector<const std::uint64_t*> versions_;                 // of what is mapped, by piece
-  std::vector<std::shared_ptr<const SharedMemory>> memories_;  // by ps
-  struct Joined {
-    std::unique_ptr<JoinedMemory> memory;
-    std::size_t pieces = 0;
-  };
-  std::vector<Joined> joined_;  // of variables that are split, by variable
-  std::mutex map_mutex_;
+  std::deque<std::atomic<bool>> held_;  // by variable: values_ is defined
+  MappedShards shards_;
   std::deque<SendSpace> spaces_;
   std::deque<Arrival> arrivals_;  // by piece
   Wakeup wakeup_;

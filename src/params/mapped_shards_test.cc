@@ -1,10 +1,9 @@
-#include "params/store_core.h"
+#include "params/mapped_shards.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "paceline/error.h"
-#include "params/placement.h"
 
 namespace paceline {
 namespace {
@@ -12,24 +11,25 @@ namespace {
 using testing::HasSubstr;
 
 // Half of it would be no memory at all.
-TEST(StoreCore, AVariableOfTwoPsIsMappedWhenBothHaveSharedTheirsAndNoneSharesTwice) {
+TEST(MappedShards, AVariableOfTwoPsIsMappedWhenBothHaveSharedTheirsAndNoneSharesTwice) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {2048, 512}}};
-  StoreCore core(variables, 2, std::chrono::seconds(1));
-  ASSERT_EQ(core.pieces_of(0).size(), 2U);
+  const std::vector<Piece> pieces = place_variables(variables, 2);
+  ASSERT_EQ(pieces.size(), 2U);
+  MappedShards shards(variables, pieces, 2);
   const auto memory_of = [&](int ps) {
-    return SharedMemory::create(shard_layout(core.variables(), core.pieces(), ps).bytes);
+    return SharedMemory::create(shard_layout(variables, pieces, ps).bytes);
   };
-  core.map(0, memory_of(0));
+  shards.map(0, memory_of(0));
   try {
-    core.map(0, memory_of(0));
+    shards.map(0, memory_of(0));
     FAIL() << "taken twice";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
     EXPECT_THAT(error.what(), HasSubstr("twice"));
   }
-  EXPECT_EQ(core.mapped(0), nullptr);
-  core.map(1, memory_of(1));
-  EXPECT_NE(core.mapped(0), nullptr);
+  EXPECT_EQ(shards.variable(0), nullptr);
+  shards.map(1, memory_of(1));
+  EXPECT_NE(shards.variable(0), nullptr);
 }
 
 }  // namespace
