@@ -15,6 +15,11 @@ namespace {
   throw Error(ErrorCode::kDataLoss, "[ps] " + why);
 }
 
+WantedValues wanted_by(std::uint16_t flags) {
+  if ((flags & kRenewCopy) != 0) return WantedValues::kInItsCopy;
+  return (flags & kSendValues) != 0 ? WantedValues::kInFrames : WantedValues::kNone;
+}
+
 }  // namespace
 
 void IncomingStep::begin(std::int64_t step, const StepBegin& begin, bool counts) {
@@ -56,7 +61,7 @@ void IncomingStep::start(std::size_t position, IncomingPiece& piece) {
     piece.under_way = true;
   }
   piece.applied = piece.shared = false;
-  piece.wants_values = !sparse;
+  piece.wanted = sparse ? WantedValues::kNone : WantedValues::kInFrames;
   piece.gradient = {};
 }
 
@@ -160,7 +165,7 @@ IncomingPiece& IncomingStep::lies_in(std::span<const std::byte> memory, const Fr
   piece.gradient = memory.subspan(header.offset, piece.expected);
   piece.received = piece.expected;
   piece.shared = true;
-  piece.wants_values = (header.flags & kSendValues) != 0 && !shard_.at(position).variable().sparse;
+  if (!shard_.at(position).variable().sparse) piece.wanted = wanted_by(header.flags);
   return piece;
 }
 

@@ -12,6 +12,9 @@
 
 namespace paceline {
 
+/// What the worker is to have of the values that its contribution makes.
+enum class WantedValues : std::uint8_t { kNone, kInFrames, kInItsCopy };
+
 /// A contribution to one piece, while it comes. Frames come in order, so it has arrived up to
 /// `received` bytes.
 struct IncomingPiece {
@@ -23,7 +26,7 @@ struct IncomingPiece {
   std::int64_t count = 0;  // what Adam's t is for it
   bool applied = false;    // chunk by chunk: as they come
   bool shared = false;     // it lies in memory of the worker, which waits to be told
-  bool wants_values = true;
+  WantedValues wanted = WantedValues::kInFrames;
   std::span<const std::byte> gradient;  // once all of it has come, unless it came chunk by chunk
   std::span<const std::byte> chunk;     // what came last
   Buffer memory;                        // clipped or sparse: all of it; else one chunk

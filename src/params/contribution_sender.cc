@@ -87,9 +87,10 @@ void ContributionSender::make_spaces(std::span<const PlanBinding::Use> all) {
 }
 
 void ContributionSender::send(VariableId variable, const Contribution& contribution,
-                              std::uint64_t step) {
+                              std::uint64_t step, bool renew_copy) {
   SendSpace& space = core_.space(variable);
   step_ = step;
+  renew_copy_ = renew_copy;
   if (core_.variables()[std::size_t(variable)].sparse) {
     space.ids.assign(contribution.ids.begin(), contribution.ids.end());
     if (!std::is_sorted(space.ids.begin(), space.ids.end())) {
@@ -125,11 +126,11 @@ void ContributionSender::send_dense(const Piece& piece, SendSpace& space) {
 void ContributionSender::send_place(const Piece& piece, std::span<const std::int32_t> ids,
                                     SendSpace& space, std::size_t begin) {
   const bool mapped = core_.mapped(piece.variable) != nullptr;
-  const FrameHeader header{
-      .flags = std::uint16_t(space.shared->memory * 2 * kSendValues + (mapped ? 0 : kSendValues)),
-      .id = piece.id,
-      .offset = space.shared->offset + begin,
-      .step = step_};
+  const std::uint32_t wanted = renew_copy_ ? kRenewCopy : mapped ? 0 : kSendValues;
+  const FrameHeader header{.flags = std::uint16_t(space.shared->memory * kMemoryNumber + wanted),
+                           .id = piece.id,
+                           .offset = space.shared->offset + begin,
+                           .step = step_};
   if (mapped) core_.expect(piece, 1);
   ++space.in_flight;
   state_.connection(piece).send(MessageType::kContribution, header, std::as_bytes(ids), nullptr,

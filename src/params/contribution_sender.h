@@ -19,9 +19,11 @@ class ContributionSender {
   /// Space for what these uses can contribute: in memory that the ps tasks of this host read, if
   /// there are any. Waits until what lies in a space that is too small was taken.
   void make_spaces(std::span<const PlanBinding::Use> uses);
-  /// What lies in the variable's space, which is not to be touched until it was taken. Never
-  /// blocks. Throws kInvalidArgument unless rows are in ascending order.
-  void send(VariableId variable, const Contribution& contribution, std::uint64_t step);
+  /// What lies in the variable's space, which is not to be touched until it was taken. A ps that
+  /// shares memory can renew this worker's copy of the values meanwhile. Never blocks. Throws
+  /// kInvalidArgument unless rows are in ascending order.
+  void send(VariableId variable, const Contribution& contribution, std::uint64_t step,
+            bool renew_copy);
 
  private:
   std::vector<const PlanBinding::Use*> uses_without_space(std::span<const PlanBinding::Use> uses);
@@ -39,6 +41,7 @@ class ContributionSender {
   StoreState& state_;
   StoreCore& core_;
   std::uint64_t step_ = 0;
+  bool renew_copy_ = false;
 };
 
 }  // namespace paceline

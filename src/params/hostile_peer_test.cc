@@ -105,7 +105,13 @@ std::vector<Attack> attacks_by_shared_memory() {
       {"contribution_in_no_memory",
        [](Stranger& peer) {
          peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
-         peer.send(MessageType::kContribution, {}, {.flags = 2});
+         peer.send(MessageType::kContribution, {}, {.flags = kMemoryNumber});
+       }},
+      {"contribution_that_renews_no_copy",
+       [](Stranger& peer) {
+         peer.share(0, 60);
+         peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
+         peer.send(MessageType::kContribution, {}, {.flags = kRenewCopy});
        }},
       {"contribution_beyond_the_memory", lies_at(0, 16, {})},
       {"contribution_at_an_offset_that_wraps", lies_at(0, ~std::uint64_t{3}, {})},
@@ -130,6 +136,7 @@ std::vector<Attack> other_attacks() {
        }},
       {"step_end_without_a_step", message(MessageType::kStepEnd, step_end(0, false))},
       {"pull_of_an_unknown_piece", message(MessageType::kPull, words({7}))},
+      {"copy_of_an_unknown_piece", message(MessageType::kPull, words({7}), {.flags = kIntoCopy})},
       {"pull_rows_out_of_range", message(MessageType::kPullRows, words({99}), {.id = 1})},
       {"write_by_another_than_the_chief", message(MessageType::kWrite, words({1}), {.id = 0})},
       {"initialised_by_another_than_the_chief", message(MessageType::kWriteEnd, words({9, 0}))},

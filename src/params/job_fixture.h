@@ -58,9 +58,12 @@ std::vector<VariableState> initial_states(std::span<const VariableSpec> variable
 /// that a value which is late or torn changes everything after it.
 class StepDriver {
  public:
-  StepDriver(ParameterStore& store, bool clipped);
+  /// `reread`: as if several kernels of a step read each.
+  StepDriver(ParameterStore& store, bool clipped, bool reread = false);
   /// Makes a train step; returns the global step.
   std::int64_t step();
+  /// By every ps: a step has ended when ps 0 has applied it.
+  void wait_applied();
   /// Like a plan that knows the next batch's rows, or one that does not.
   bool knows_next_rows = true;
 

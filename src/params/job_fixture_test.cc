@@ -123,20 +123,23 @@ std::vector<VariableState> initial_states(std::span<const VariableSpec> variable
 
 namespace {
 
-PlanBinding binding_of(std::span<const VariableSpec> variables) {
+PlanBinding binding_of(std::span<const VariableSpec> variables, bool reread) {
   PlanBinding plan;
   for (std::size_t v = 0; v < variables.size(); ++v) {
     plan.uses.push_back({.variable = VariableId(v),
                          .updated = variables[v].trained,
-                         .most_rows = variables[v].sparse ? variables[v].shape[0] : 0});
+                         .most_rows = variables[v].sparse ? variables[v].shape[0] : 0,
+                         .reread = reread});
   }
   return plan;
 }
 
 }  // namespace
 
-StepDriver::StepDriver(ParameterStore& store, bool clipped)
-    : store_(store), clipped_(clipped), steps_(store.bind(binding_of(store.variables()), clipped)) {
+StepDriver::StepDriver(ParameterStore& store, bool clipped, bool reread)
+    : store_(store),
+      clipped_(clipped),
+      steps_(store.bind(binding_of(store.variables(), reread), clipped)) {
   contributed_.resize(store.variables().size());
   for (const VariableSpec& variable : store.variables()) {
     learning_rates_.push_back(variable.rule.learning_rate());
@@ -190,6 +193,10 @@ std::int64_t StepDriver::step() {
   const std::vector<RowSet> next = rows_come_ ? row_sets(step_ + 1) : std::vector<RowSet>{};
   ++step_;
   return steps_->end_step(clipped_ ? 1.0f / float(1 + step_ % 3) : 1.0f, next).global_step();
+}
+
+void StepDriver::wait_applied() {
+  for (std::size_t v = 0; v < store_.variables().size(); ++v) steps_->need(VariableId(v));
 }
 
 std::vector<std::vector<float>> everything(ParameterStore& store) {

@@ -15,15 +15,20 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 5;
+constexpr std::uint32_t kProtocolVersion = 6;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
 constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
 /// Flag of kPull: the worker is to be told, once, when one of the pieces changes.
 constexpr std::uint16_t kTellChanges = 1;
-/// Flag of kContribution: its new values are to be sent. The memory's number comes above it.
-constexpr std::uint16_t kSendValues = 1;
+/// Flag of kPull: the pieces are to be written into the worker's copy (kCopied), not sent.
+constexpr std::uint16_t kIntoCopy = 2;
+/// Flags of kContribution: its new values are to be sent, or written into the worker's copy. The
+/// memory's number is counted in the third of these.
+constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
+/// What a ps shares.
+constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
 /// So many memories may a worker share.
 constexpr std::uint32_t kMostSharedMemories = 64;
 
@@ -55,6 +60,7 @@ enum class MessageType : std::uint16_t {
   kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which
   kTaken = 25,         // ps → worker: it was applied
   kLooked = 26,        // worker → ps: a fetch step has read a piece in your memory
+  kCopied = 40,        // ps → worker: a piece is in your copy as it is now
   // Whenever values stay for several fetch steps.
   kChanged = 27,  // ps → worker: a piece is no longer as it was sent
   kOrder = 28,    // worker → ps: the order in which I need pieces from now on

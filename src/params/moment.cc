@@ -3,24 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/rule_kernel.h"
 #include "paceline/error.h"
+#include "params/copy_past_caches.h"
 
 namespace paceline {
 namespace {
 
 // As what a shard locks at a time.
 constexpr std::size_t kMomentRegion = std::size_t{256} << 10;
-
-// What is kept is not read soon: it need not be fetched to be written. (Assigning moves bits.)
-void copy_past_caches(std::span<const std::byte> from, std::span<std::byte> to) {
-  const std::size_t floats = from.size() / sizeof(float), whole = floats * sizeof(float);
-  apply_rule(Assign{}, {},
-             {.values = {reinterpret_cast<float*>(to.data()), floats},
-              .slots = {},
-              .gradient = {reinterpret_cast<const float*>(from.data()), floats}});
-  std::memcpy(to.data() + whole, from.data() + whole, from.size() - whole);
-}
 
 }  // namespace
 

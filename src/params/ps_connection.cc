@@ -130,10 +130,14 @@ void PsConnection::on_frame(const FrameHeader& header, std::span<const std::byte
   handle(type, header, payload);
 }
 
-// Before the lists agree, so that no step has begun.
+// The values before the lists agree, so that no step has begun.
 void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
-  if (id != 0 || declared_) refuse(fmt::format("memory {} is shared, unasked", id));
-  if (core_.shares_memory()) core_.map(ps_, std::move(memory));
+  if (id != (declared_ ? kMemoryOfCopy : kMemoryOfValues)) {
+    refuse(fmt::format("memory {} is shared, unasked", id));
+  }
+  if (!core_.shares_memory()) return;
+  if (declared_) return core_.map_copies(ps_, std::move(memory));
+  core_.map(ps_, std::move(memory));
 }
 
 // Most frames are a step's.
@@ -146,6 +150,8 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       return on_row_values(header, payload);
     case MessageType::kTaken:
       return core_.take(piece(header.id));
+    case MessageType::kCopied:
+      return core_.copied(piece(header.id));
     case MessageType::kChanged:
       return core_.note_change(piece(header.id));
     case MessageType::kStepDone:

@@ -72,9 +72,11 @@ void Replies::tell(MessageType type, std::uint32_t piece, std::uint64_t step) {
   }
 }
 
-void Replies::share(std::shared_ptr<const SharedMemory> values) {
+bool Replies::share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory) {
   const std::shared_ptr<Connection> to = queue_->connection();
-  if (to && to->can_share()) to->share(0, std::move(values));
+  if (!to || !to->can_share()) return false;
+  to->share(number, std::move(memory));
+  return true;
 }
 
 // From where it lies, if it is small and can go at once.

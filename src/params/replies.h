@@ -31,8 +31,8 @@ class Replies : public ValueWatcher {
   void send_task_state(std::shared_ptr<const std::vector<std::byte>> state, std::uint64_t step);
   /// A header about a piece.
   void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
-  /// If the peer is on this host: memory 0.
-  void share(std::shared_ptr<const SharedMemory> values);
+  /// False: the peer is not on this host.
+  bool share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory);
   void on_changed(const ShardPiece& piece) override {
     tell(MessageType::kChanged, piece.where().id);
   }

@@ -205,7 +205,7 @@ void ServerJob::check_variables(ServerPeer& peer) {
 
 void ServerJob::agree(ServerPeer& peer) {
   peer.standing.agreed = true;
-  peer.replies().share(shard_->values());
+  peer.replies().share(kMemoryOfValues, shard_->values());
   const std::array<std::byte, 1> initialised = {std::byte(initialised_ ? 1 : 0)};
   peer.replies().send(MessageType::kDeclared, initialised);
   if (initialised_) tell_initialised(peer);

@@ -168,7 +168,9 @@ void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> p
   decode_pieces(payload, type, messages_.pieces);
   for (const std::uint32_t id : messages_.pieces) {
     ShardPiece& piece = all.at(all.position(id));
-    if (type == MessageType::kPull) {
+    if (type == MessageType::kPull && (header.flags & kIntoCopy) != 0) {
+      renew_copy(all.position(id), header.step);
+    } else if (type == MessageType::kPull) {
       // Before the values are copied, so that no change is missed.
       if ((header.flags & kTellChanges) != 0) piece.watch(replies_);
       replies_.send_values(piece, header.step);
@@ -216,7 +218,7 @@ void ServerPeer::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory>
 }
 
 void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std::byte> payload) {
-  const std::size_t number = header.flags / (2 * kSendValues);
+  const std::size_t number = header.flags / kMemoryNumber;
   if (number >= shared_.size()) fail(fmt::format("memory {} was not shared", number));
   decode_rows(payload, MessageType::kContribution, messages_.rows);
   IncomingPiece& come = incoming().lies_in(shared_[number]->bytes(), header, messages_.rows);
@@ -278,11 +280,30 @@ void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::si
   replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(block)));
 }
 
+// Of a worker that never asks for it none is made.
+void ServerPeer::renew_copy(std::size_t position, std::uint64_t step) {
+  ShardPiece& piece = shard().at(position);
+  if (copy_ == nullptr) {
+    copy_ = SharedMemory::create(shard().values()->size());
+    if (!replies_.share(kMemoryOfCopy, copy_)) fail("a copy in memory, which is not shared");
+  }
+  piece.copy(0, place_in_copy(position));
+  replies_.tell(MessageType::kCopied, piece.where().id, step);
+}
+
+std::span<std::byte> ServerPeer::place_in_copy(std::size_t position) {
+  if (copy_ == nullptr) fail("a copy that was not asked for cannot be renewed");
+  return shard().place_of(position, copy_->bytes());
+}
+
 void ServerPeer::apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale) {
-  if (!come.wants_values) {
-    if (!incoming_->counts()) return;
+  if (come.wanted != WantedValues::kInFrames) {
+    ShardPiece& piece = shard().at(position);
+    std::span<std::byte> copy;
+    if (come.wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
+    if (!incoming_->counts()) return piece.copy(0, copy);
     return timed_apply(position, [&] {
-      shard().at(position).apply(incoming_->rule_step(position, clip_scale), 0, come.gradient, {});
+      piece.apply(incoming_->rule_step(position, clip_scale), 0, come.gradient, copy);
     });
   }
   for (std::size_t offset = 0; offset < come.gradient.size(); offset += kChunkBytes) {
@@ -333,6 +354,7 @@ void ServerPeer::on_closed(const Error& error) {
   replies_.drop();
   incoming_.reset();
   shared_.clear();
+  copy_.reset();
   messages_ = {};
   state_frames_ = StateFrames();
 }

@@ -60,6 +60,8 @@ class ServerPeer : public Receiver {
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
   void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
   void apply_whole(std::size_t position, IncomingPiece& come, float clip_scale);
+  void renew_copy(std::size_t position, std::uint64_t step);
+  std::span<std::byte> place_in_copy(std::size_t position);
   void apply_dense(std::size_t position, const IncomingPiece& come, float clip_scale);
   /// Of the piece at `position`.
   template <typename F>
@@ -87,6 +89,7 @@ class ServerPeer : public Receiver {
   std::optional<IncomingStep> incoming_;
   StateFrames state_frames_;
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
+  std::shared_ptr<SharedMemory> copy_;  // the values as the worker last saw them; null: unasked
   TimePoint frame_began_{};
   DType wire_ = DType::kFloat32;
   bool greeted_ = false, ended_ = false;

@@ -31,10 +31,9 @@ class ServerStoreImpl : public ServerStore {
         link_(make()) {
     core_.set_link(link_.get());
     if (!options.share_memory) core_.share_no_memory();
-    if (options.torn_free) core_.copy_from_shared_memory();
+    if (options.torn_free) core_.copy_in_chunks();
     steps_.copy_tries = options.torn_free_tries;
     steps_.others_contribute = options.spec.workers.size() > 1;
-    steps_.pool = options.pool;
     core_.set_wire(options.wire);
     steps_.error_feedback = options.error_feedback;
     join_all();

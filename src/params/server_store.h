@@ -47,13 +47,11 @@ struct ServerStoreOptions {
   /// With the ps tasks of this host, if the link can. A variable that lies on one of them, or on
   /// several in pieces that begin at pages, is then read where it lies, while other workers'
   /// updates change it: a reader may see some elements before an update and others after it. Where
-  /// there are other workers, one that several kernels of a step read is copied from there when it
-  /// is first needed: a step whose backward kernels saw other values than its forward ones would
-  /// not follow any gradient. Contributions are taken from where they lie. Else values come in
-  /// frames.
+  /// there are other workers, one that several kernels of a step read is read in a copy: a step
+  /// whose backward kernels saw other values than its forward ones would not follow any gradient.
+  /// The ps writes the copy, in memory for this worker alone, with what its contribution makes, in
+  /// the same pass. Contributions are taken from where they lie. Else values come in frames.
   bool share_memory = true;
-  /// Copies large variables; null: the step thread does. Must outlive the store.
-  ThreadPool* pool = nullptr;
   /// What is read is copied, so that each chunk of it (256 KiB of a variable, or the rows of a
   /// batch) is of one moment.
   bool torn_free = false;

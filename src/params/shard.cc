@@ -11,6 +11,7 @@
 #include "net/frame.h"
 #include "paceline/error.h"
 #include "params/chunk_versions.h"
+#include "params/copy_past_caches.h"
 #include "params/saved_variables.h"
 
 namespace paceline {
@@ -25,6 +26,12 @@ constexpr std::size_t kRegionBytes = kVersionedBytes;
 // Elements of as many rows.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
 constexpr std::size_t kMostLargeSlots = 4;
+// More than this is no longer in a cache when it is read.
+constexpr std::size_t kMostCached = std::size_t{4} << 20;
+
+void copy_through_caches(std::span<const std::byte> from, std::span<std::byte> to) {
+  std::memcpy(to.data(), from.data(), from.size());
+}
 
 std::size_t machine_bytes() {
   return std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
@@ -200,10 +207,11 @@ void ShardPiece::apply_locked(const RuleStep& step, std::size_t offset,
 void ShardPiece::apply(const RuleStep& step, std::size_t offset,
                        std::span<const std::byte> gradient, std::span<std::byte> updated) {
   const float* const floats = reinterpret_cast<const float*>(gradient.data());
+  const auto copy = updated.size() > kMostCached ? copy_past_caches : copy_through_caches;
   const auto part = [&](std::size_t begin, std::size_t end) {
     const std::size_t done = begin - offset, bytes = end - begin;
     apply_locked(step, begin, {floats + done / sizeof(float), bytes / sizeof(float)});
-    if (!updated.empty()) std::memcpy(updated.data() + done, value_.data() + begin, bytes);
+    if (!updated.empty()) copy(value_.subspan(begin, bytes), updated.subspan(done, bytes));
   };
   // Cut between regions: each is written at once.
   const std::size_t end = offset + gradient.size();
@@ -354,6 +362,7 @@ Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int
     positions_[piece.id] = int(local_.size());
     const VariableSpec& variable = variables_[std::size_t(piece.variable)];
     const std::size_t bytes = piece_bytes(variable, piece);
+    offsets_.push_back(layout.offsets[piece.id]);
     std::byte* const start = values_->bytes().data();
     const std::span versions(reinterpret_cast<std::uint64_t*>(start + layout.versions[piece.id]),
                              version_count(bytes));

@@ -52,7 +52,7 @@ class ShardPiece {
   std::int64_t begin_contribution();
   void end_contribution();
   /// Applies the rule to a range and copies the new values of it to `updated`, unless that is
-  /// empty.
+  /// empty; past the caches, if it is more than they keep.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
              std::span<std::byte> updated);
   /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
@@ -153,6 +153,10 @@ class Shard {
   /// The values of all pieces, as shard_layout says. They change while others read: element by
   /// element.
   std::shared_ptr<const SharedMemory> values() const { return values_; }
+  /// Where the value of a piece would lie in such memory.
+  std::span<std::byte> place_of(std::size_t position, std::span<std::byte> memory) const {
+    return memory.subspan(offsets_[position], local_[position]->bytes());
+  }
 
  private:
   std::vector<VariableSpec> variables_;
@@ -161,7 +165,8 @@ class Shard {
   std::vector<int> positions_;  // by piece id; −1: elsewhere
   std::shared_ptr<SharedMemory> values_;
   std::vector<std::unique_ptr<ShardPiece>> local_;
-  std::size_t bytes_ = 0;  // values and slots
+  std::vector<std::size_t> offsets_;  // in values_, by position
+  std::size_t bytes_ = 0;             // values and slots
 };
 
 }  // namespace paceline

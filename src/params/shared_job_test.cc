@@ -216,8 +216,103 @@ TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
     StepDriver(*other, false).step();  // its contributions have been applied
     EXPECT_NE(once[599], once_before);
     EXPECT_EQ(again[599], again_before);
+    steps->end_step(1, {}).global_step();
+    steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
     EXPECT_NE(steps->need(1).as<float>()[599], again_before) << "what was changed is not seen";
     steps->end_step(1, {}).global_step();
+  }
+  store->goodbye();
+  other->goodbye();
+}
+
+// Two workers make a step each in turn: in frames a contribution brings the values that it makes,
+// so that the result is that of copies which are renewed by it.
+class TwoWorkers : public SharedJob {
+ public:
+  struct Ended {
+    std::vector<std::vector<float>> everything;
+    std::int64_t bytes_a_step = 0;  // of the first worker
+  };
+  Ended run(const std::vector<VariableSpec>& variables, int num_ps, bool share, bool clipped) {
+    constexpr int kSteps = 6;
+    make_spec(num_ps, 2);
+    start_all_ps();
+    auto joining = std::async(std::launch::async, [&] { return join(variables, share, 1); });
+    const auto first = join(variables, share);
+    const auto second = joining.get();
+    first->write(initial_states(variables), 0);
+    second->wait_initialised();
+    StepDriver one(*first, clipped, true), other(*second, clipped, true);
+    one.knows_next_rows = other.knows_next_rows = false;
+    one.step();
+    one.wait_applied();
+    const std::int64_t before = bytes(*first);
+    for (int i = 0; i < kSteps; ++i) {
+      for (StepDriver* driver : {&other, &one}) {
+        driver->step();
+        driver->wait_applied();
+      }
+    }
+    Ended ended{{}, (bytes(*first) - before) / kSteps};
+    ended.everything = everything(*first);
+    first->goodbye();
+    second->goodbye();
+    return ended;
+  }
+
+ private:
+  void TestBody() override {}  // a job of its own within a test
+};
+
+void expect_as_in_frames(const std::vector<VariableSpec>& variables, int num_ps) {
+  for (const bool clipped : {false, true}) {
+    const auto copies = TwoWorkers().run(variables, num_ps, true, clipped);
+    const auto frames = TwoWorkers().run(variables, num_ps, false, clipped);
+    EXPECT_EQ(copies.everything, frames.everything) << (clipped ? "clipped" : "not clipped");
+    EXPECT_LT(copies.bytes_a_step, 1000 * num_ps) << "values went over the link";
+    EXPECT_GT(frames.bytes_a_step, 1000 * num_ps);
+  }
+}
+
+TEST(CopyByPs, IsWhatTheWorkersOwnContributionMade) {
+  expect_as_in_frames({{.name = "w", .shape = {601, 503}, .rule = Adam{}},
+                       {.name = "b", .shape = {7}, .rule = Momentum{}}},
+                      1);
+}
+
+TEST(CopyByPs, OfALargeVariableGoesPastTheCaches) {
+  expect_as_in_frames({{.name = "w", .shape = {1103, 1021}, .rule = Add{}}}, 1);
+}
+
+TEST(CopyByPs, OfAVariableThatIsSplitBetweenPagesIsWhole) {
+  expect_as_in_frames({{.name = "w", .shape = {1000, 256}, .rule = Adam{}}}, 2);
+}
+
+TEST(CopyByPs, OfRowsIsRenewedBeforeEachStep) {
+  expect_as_in_frames({{.name = "rows", .shape = {100, 3}, .rule = Adam{}, .sparse = true}}, 1);
+}
+
+// The second plan's contributions do not renew the copy that the first one reads.
+TEST_F(SharedJob, AStepInACopySeesWhatStepsInPlaceMade) {
+  const std::vector<VariableSpec> variables = {{.name = "w", .shape = {600}, .rule = Add{}}};
+  make_spec(1, 2);
+  start_all_ps();
+  auto joining = std::async(std::launch::async, [&] { return join(variables, true, 1); });
+  const auto store = join(variables);
+  const auto other = joining.get();
+  store->write(initial_states(variables), 0);
+  StepDriver in_copy(*store, false, true), in_place(*store, false);
+  const auto steps =
+      store->bind({.uses = {{.variable = 0, .updated = true, .reread = true}}}, false);
+  const std::vector<float> rates(1, 0.0f);
+  for (const StepKind kind : {StepKind::kTrain, StepKind::kFetch}) {
+    for (StepDriver* driver : {&in_copy, &in_place}) {
+      driver->step();
+      const float now = everything(*store)[0][599];
+      steps->begin_step(kind, {}, {.learning_rates = rates});
+      EXPECT_EQ(steps->need(0).as<float>()[599], now);
+      steps->end_step(1, {}).global_step();
+    }
   }
   store->goodbye();
   other->goodbye();

@@ -9,11 +9,6 @@
 #include "params/chunk_versions.h"
 
 namespace paceline {
-namespace {
-
-constexpr std::int64_t kCopyGrain = 128 << 10;  // takes as long as waking a thread, or longer
-
-}  // namespace
 
 StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout)
     : variables_(std::move(variables)),
@@ -22,6 +17,7 @@ StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration r
       values_(variables_.size()),
       held_(variables_.size()),
       shards_(variables_, pieces_, num_ps),
+      copies_(variables_, pieces_, num_ps),
       spaces_(variables_.size()),
       arrivals_(pieces_.size()),
       save_inbox_(num_ps) {
@@ -47,18 +43,6 @@ void StoreCore::hold(VariableId variable) {
   if (held_[v]) return;
   values_[v] = Tensor(variables_[v].dtype, variables_[v].shape);
   held_[v] = true;
-}
-
-void StoreCore::copy_mapped(VariableId variable, ThreadPool* pool) {
-  hold(variable);
-  const Tensor& copy = value(variable);
-  std::byte* const to = static_cast<std::byte*>(copy.raw());
-  const std::byte* const from = mapped(variable);
-  const auto copy_range = [&](std::int64_t begin, std::int64_t end) {
-    std::memcpy(to + begin, from + begin, std::size_t(end - begin));
-  };
-  if (pool == nullptr) return copy_range(0, std::int64_t(copy.bytes()));
-  pool->parallel_for(std::int64_t(copy.bytes()), kCopyGrain, copy_range);
 }
 
 bool StoreCore::copy_mapped_chunks(VariableId variable, int tries) {
@@ -119,6 +103,15 @@ void StoreCore::take(const Piece& piece) {
   }
   if (mapped(piece.variable) != nullptr) arrive(piece, 1);
   SendSpace::sent(&taken);
+}
+
+void StoreCore::copied(const Piece& piece) {
+  const Arrival& arrival = arrivals_[piece.id];
+  if (arrival.arrived >= arrival.expected) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[store] piece {} was copied, unasked", piece.id));
+  }
+  arrive(piece, 1);
 }
 
 bool StoreCore::changed(VariableId variable) const {

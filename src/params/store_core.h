@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "exec/parameter_store.h"
 #include "net/link.h"
 #include "params/mapped_shards.h"
@@ -55,15 +54,13 @@ class StoreCore {
   bool shares_memory() const { return shares_memory_; }
   /// Told before it joins: values are copied from shared memory chunk by chunk, each of one moment;
   /// rows come in frames.
-  void copy_from_shared_memory() { copies_ = true; }
-  bool copies() const { return copies_; }
+  void copy_in_chunks() { copies_in_chunks_ = true; }
+  bool copies_in_chunks() const { return copies_in_chunks_; }
   /// Told before it joins: what float32 numbers travel as where no memory is shared.
   void set_wire(DType wire) { wire_ = wire; }
   DType wire() const { return wire_; }
-  /// Renews this worker's copy of what is mapped, as it lies there. A pool shares the work.
-  void copy_mapped(VariableId variable, ThreadPool* pool);
-  /// The same, each chunk as of one moment. False: a chunk was being written each of `tries`
-  /// times; the copy holds nothing of worth.
+  /// Copies what is mapped to value(), each chunk as of one moment. False: a chunk was being
+  /// written each of `tries` times; the copy holds nothing of worth.
   bool copy_mapped_chunks(VariableId variable, int tries);
   /// The values of a ps of this host; see MappedShards.
   void map(int ps, std::shared_ptr<const SharedMemory> values) {
@@ -71,9 +68,15 @@ class StoreCore {
   }
   /// The whole variable in such memory, to be read there; null: it is not.
   const std::byte* mapped(VariableId variable) const {
-    const bool framed = copies_ && variables_[std::size_t(variable)].sparse;
+    const bool framed = copies_in_chunks_ && variables_[std::size_t(variable)].sparse;
     return framed ? nullptr : shards_.variable(variable);
   }
+  /// The copies that a ps of this host writes for this worker alone; see MappedShards.
+  void map_copies(int ps, std::shared_ptr<const SharedMemory> copies) {
+    copies_.map(ps, std::move(copies));
+  }
+  /// Null: not all ps tasks that keep some of it have shared theirs.
+  const std::byte* copy(VariableId variable) const { return copies_.variable(variable); }
   SendSpace& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
   /// More bytes of the piece were asked for, or have come.
@@ -83,6 +86,8 @@ class StoreCore {
   const Piece* missing(VariableId variable) const;
   /// A contribution in shared memory was applied to the piece. Throws kDataLoss when there is none.
   void take(const Piece& piece);
+  /// The piece was copied for this worker. Throws kDataLoss when it did not ask.
+  void copied(const Piece& piece);
 
   /// Whether some piece has changed since forget_changes.
   bool changed(VariableId variable) const;
@@ -159,11 +164,11 @@ class StoreCore {
   std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
   std::vector<Tensor> values_;
   std::deque<std::atomic<bool>> held_;  // by variable: values_ is defined
-  MappedShards shards_;
+  MappedShards shards_, copies_;
   std::deque<SendSpace> spaces_;
   std::deque<Arrival> arrivals_;  // by piece
   Wakeup wakeup_;
-  bool shares_memory_ = true, copies_ = false;
+  bool shares_memory_ = true, copies_in_chunks_ = false;
   DType wire_ = DType::kFloat32;
   SaveInbox save_inbox_;
   Link* link_ = nullptr;

@@ -6,13 +6,13 @@
 #include <memory>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "params/ps_connection.h"
 #include "params/store_core.h"
 
 namespace paceline {
 
-/// How each variable's value in this worker came, by variable: what else must be asked for.
+/// How each variable's value in this worker, or its copy by the ps, came: what else must be asked
+/// for.
 enum class Held : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
 /// One step thread.
@@ -25,7 +25,6 @@ struct StoreState {
   const void* ordered_by = nullptr;  // whose order of need the ps tasks know
   int copy_tries = 0;                // of a chunk that is being written
   bool others_contribute = false;    // there are workers beside this one
-  ThreadPool* pool = nullptr;        // copies large variables; null: the step thread does
   bool error_feedback = false;
   /// Returns at once when the variables are initialised.
   std::function<void()> wait_initialised;

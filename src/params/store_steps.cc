@@ -49,8 +49,11 @@ void ServerSteps::check(const PlanBinding::Use& use) {
 }
 
 ServerSteps::MappedRead ServerSteps::read_of(const PlanBinding::Use& use) const {
-  if (core_.copies()) return MappedRead::kCopiedInChunks;
-  return state_.others_contribute && use.reread ? MappedRead::kCopied : MappedRead::kInPlace;
+  if (core_.copies_in_chunks()) return MappedRead::kCopiedInChunks;
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  const bool changes = variable.trained || variable.rewritten_after_reply;
+  return use.reread && changes && state_.others_contribute ? MappedRead::kInCopy
+                                                           : MappedRead::kInPlace;
 }
 
 bool ServerSteps::wants_next_rows() const {
@@ -82,7 +85,7 @@ template <typename F>
 void ServerSteps::for_pieces_on(const PsConnection& ps, F&& function) const {
   for (const PlanBinding::Use& use : uses_) {
     for (const Piece& piece : core_.pieces_of(use.variable)) {
-      if (piece.ps == ps.ps()) function(piece);
+      if (piece.ps == ps.ps()) function(use, piece);
     }
   }
 }
@@ -93,7 +96,7 @@ void ServerSteps::send_order() {
   for (const auto& ps : state_.connections) {
     ControlBuffers::Buffer& buffer = ps->control().take();
     WireWriter writer(buffer.bytes);
-    for_pieces_on(*ps, [&](const Piece& piece) { writer.put(piece.id); });
+    for_pieces_on(*ps, [&](const PlanBinding::Use&, const Piece& piece) { writer.put(piece.id); });
     ps->send_control(MessageType::kOrder, {}, buffer);
   }
 }
@@ -130,30 +133,48 @@ bool ServerSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
   return held != Held::kByTraining || (variable.trained && !use.updated);
 }
 
-void ServerSteps::pull_stale(StepKind kind) {
-  constexpr Held kAfter[] = {Held::kByTraining, Held::kWhole, Held::kByFetch};
-  const auto asks = [&](const PlanBinding::Use& use, const Piece& piece, const PsConnection& ps) {
-    return piece.ps == ps.ps() && must_pull(use, kind);
-  };
+// A contribution that renews the copy is as good as asking for it, until another plan's does not.
+// One of rows never does.
+bool ServerSteps::must_renew_copy(const PlanBinding::Use& use, StepKind kind) const {
+  if (!reads(use.variable, MappedRead::kInCopy)) return false;
+  const Held held = state_.held[std::size_t(use.variable)];
+  const bool sparse = core_.variables()[std::size_t(use.variable)].sparse;
+  return kind == StepKind::kFetch || held != Held::kByTraining || !use.updated || sparse;
+}
+
+template <typename Asks>
+void ServerSteps::send_pulls(std::uint16_t flags, Asks&& asks) {
   for (const auto& ps : state_.connections) {
     ControlBuffers::Buffer* buffer = nullptr;
-    for (const PlanBinding::Use& use : uses_) {
-      for (const Piece& piece : core_.pieces_of(use.variable)) {
-        if (!asks(use, piece, *ps)) continue;
-        if (buffer == nullptr) WireWriter((buffer = &ps->control().take())->bytes);
-        WireWriter(buffer->bytes, WireWriter::kAppend).put(piece.id);
-        core_.hold(use.variable);
-        core_.forget_changes(piece);
-        core_.expect(piece, core_.bytes_of(piece));
-      }
-    }
-    const std::uint16_t flags = kind == StepKind::kFetch ? kTellChanges : 0;
+    for_pieces_on(*ps, [&](const PlanBinding::Use& use, const Piece& piece) {
+      if (!asks(use, piece)) return;
+      if (buffer == nullptr) WireWriter((buffer = &ps->control().take())->bytes);
+      WireWriter(buffer->bytes, WireWriter::kAppend).put(piece.id);
+    });
     if (buffer != nullptr) {
       ps->send_control(MessageType::kPull, {.flags = flags, .step = step_}, *buffer);
     }
   }
+}
+
+void ServerSteps::pull_stale(StepKind kind) {
+  constexpr Held kAfter[] = {Held::kByTraining, Held::kWhole, Held::kByFetch};
+  const std::uint16_t flags = kind == StepKind::kFetch ? kTellChanges : 0;
+  send_pulls(flags, [&](const PlanBinding::Use& use, const Piece& piece) {
+    if (!must_pull(use, kind)) return false;
+    core_.hold(use.variable);
+    core_.forget_changes(piece);
+    core_.expect(piece, core_.bytes_of(piece));
+    return true;
+  });
+  send_pulls(kIntoCopy, [&](const PlanBinding::Use& use, const Piece& piece) {
+    if (!must_renew_copy(use, kind)) return false;
+    core_.expect(piece, 1);
+    return true;
+  });
   for (const PlanBinding::Use& use : uses_) {
-    state_.held[std::size_t(use.variable)] = kAfter[std::size_t(kind)];
+    state_.held[std::size_t(use.variable)] =
+        reads(use.variable, MappedRead::kInPlace) ? Held::kNothing : kAfter[std::size_t(kind)];
   }
 }
 
@@ -199,6 +220,18 @@ void ServerSteps::copy_chunks(VariableId variable) {
   wait_for_values(variable);
 }
 
+// It has come, if the ps tasks say the truth.
+const std::byte* ServerSteps::copy_by_ps(VariableId variable) {
+  const std::byte* const copy = core_.copy(variable);
+  if (copy == nullptr) {
+    core_.fail(Error(ErrorCode::kDataLoss,
+                     fmt::format("[store] the copy of {} is in memory that was not shared",
+                                 core_.variables()[std::size_t(variable)].name)));
+    core_.check();
+  }
+  return copy;
+}
+
 TensorView ServerSteps::need(VariableId variable) {
   check_use(variable, "need");
   wait_for_values(variable);
@@ -207,12 +240,15 @@ TensorView ServerSteps::need(VariableId variable) {
     core_.hold(variable);
     return core_.value(variable).view();
   }
+  // What is mapped is only read by kernels: a variable changes by contributions alone.
+  const auto view = [&](const std::byte* mapped) {
+    return TensorView{const_cast<std::byte*>(mapped), spec.dtype, spec.shape};
+  };
   switch (*reads_[std::size_t(variable)]) {
-    case MappedRead::kInPlace:  // only read by kernels: a variable changes by contributions alone
-      return {const_cast<std::byte*>(core_.mapped(variable)), spec.dtype, spec.shape};
-    case MappedRead::kCopied:
-      core_.copy_mapped(variable, state_.pool);
-      break;
+    case MappedRead::kInPlace:
+      return view(core_.mapped(variable));
+    case MappedRead::kInCopy:
+      return view(copy_by_ps(variable));
     case MappedRead::kCopiedInChunks:
       copy_chunks(variable);
       break;
@@ -238,7 +274,7 @@ TensorView ServerSteps::place(VariableId variable) {
 void ServerSteps::ready(VariableId variable, const Contribution& contribution) {
   check_use(variable, "ready");
   contributed_[std::size_t(variable)] = true;
-  sender_.send(variable, contribution, step_);
+  sender_.send(variable, contribution, step_, reads(variable, MappedRead::kInCopy));
 }
 
 StepHandle& ServerSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
@@ -284,7 +320,7 @@ void ServerSteps::send_step_end(PsConnection& ps, float clip_scale,
   StepEnd& end = ends_[std::size_t(ps.ps())];
   end.clip_scale = clipped_ ? clip_scale : 1.0f;
   std::size_t count = 0;
-  for_pieces_on(ps, [&](const Piece& piece) {
+  for_pieces_on(ps, [&](const PlanBinding::Use&, const Piece& piece) {
     if (count == end.entries.size()) end.entries.emplace_back();
     StepEnd::Entry& entry = end.entries[count++];
     entry.piece = piece.id;

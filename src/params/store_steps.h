@@ -37,19 +37,26 @@ class ServerSteps : public StoreSteps {
     std::int64_t steps_ = 0;
   };
 
-  /// How values that lie in the memory of a ps come to the kernels: as they lie there; as a copy
-  /// of this worker's, since several kernels read them and others change them; as a copy of
-  /// versioned chunks (--torn-free).
-  enum class MappedRead : std::uint8_t { kInPlace, kCopied, kCopiedInChunks };
+  /// How values that lie in the memory of a ps come to the kernels: as they lie there; as the ps
+  /// copies them for this worker, since several kernels read them and others change them; as a
+  /// copy of versioned chunks (--torn-free).
+  enum class MappedRead : std::uint8_t { kInPlace, kInCopy, kCopiedInChunks };
 
   void check(const PlanBinding::Use& use);
   MappedRead read_of(const PlanBinding::Use& use) const;
-  /// Whether the step reads the variable in the memory of its ps.
+  /// Whether the step reads the variable in memory of its ps.
   bool reads_in_place(VariableId variable) const;
   bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
+  bool must_renew_copy(const PlanBinding::Use& use, StepKind kind) const;
   void pull_stale(StepKind kind);
+  template <typename Asks>
+  void send_pulls(std::uint16_t flags, Asks&& asks);
+  bool reads(VariableId variable, MappedRead how) const {
+    return reads_in_place(variable) && reads_[std::size_t(variable)] == how;
+  }
   void pull_rows(std::span<const RowSet> rows);
   void wait_for_values(VariableId variable);
+  const std::byte* copy_by_ps(VariableId variable);
   void copy_chunks(VariableId variable);
   void note_next_rows(std::span<const RowSet> rows);
   bool on_their_way(const RowSet& rows) const;

@@ -47,7 +47,6 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.join_timeout = from_seconds(cluster_.join_timeout_s);
   server.spin = options.spin;
   server.torn_free = cluster_.torn_free;
-  server.pool = options.pool;
   server.wire = cluster_.wire;
   server.error_feedback = cluster_.error_feedback;
   server.last_step = options.run.steps.value_or(0);

@@ -104,9 +104,10 @@ void step(ServerScript& script, int worker, std::uint64_t step, bool clipped,
 }
 
 /// In memory 0 of the worker.
-void step_in_memory(ServerScript& script, int worker, std::uint64_t step, bool clipped) {
+void step_in_memory(ServerScript& script, int worker, std::uint64_t step, bool clipped,
+                    std::uint16_t wanted = kSendValues) {
   script.frame(worker, Type::kStepBegin, step_begin(clipped), {.step = step});
-  script.frame(worker, Type::kContribution, {}, {.flags = 1, .id = kW, .step = step});
+  script.frame(worker, Type::kContribution, {}, {.flags = wanted, .id = kW, .step = step});
   script.frame(worker, Type::kContribution, numbers({0, 9}),
                {.id = kTable, .offset = kWBytes, .step = step});
   script.frame(worker, Type::kStepEnd, step_end(true), {.step = step});
@@ -121,20 +122,22 @@ void leave(ServerScript& script, int worker) {
 ServerSeed training() {
   ServerScript script = two_workers();
   script.frame(0, Type::kOrder, numbers({kTable, kW}));
-  script.frame(0, Type::kPull, numbers({kW, kTable}), {.flags = 1});
+  script.frame(0, Type::kPull, numbers({kW, kTable}), {.flags = kTellChanges});
   script.frame(0, Type::kPullRows, numbers({0, 9}), {.id = kTable});
   step(script, 0, 0, false);
   script.share(1, 256);
   step_in_memory(script, 1, 0, false);
   step(script, 0, 1, true);
   step_in_memory(script, 1, 1, true);
+  script.frame(1, Type::kPull, numbers({kW, kTable}), {.flags = kIntoCopy});
+  step_in_memory(script, 1, 2, false, kRenewCopy);
   leave(script, 0);
   leave(script, 1);
   return {"training",
           script,
-          4,
-          {Type::kValues, Type::kRowValues, Type::kTaken, Type::kChanged, Type::kStepDone,
-           Type::kJobState}};
+          5,
+          {Type::kValues, Type::kRowValues, Type::kTaken, Type::kChanged, Type::kCopied,
+           Type::kStepDone, Type::kJobState}};
 }
 
 ServerSeed bfloat16() {
@@ -237,7 +240,7 @@ ServerSeed vanishing() {
   script.frame(0, Type::kMark, {}, {.step = 1});
   script.vanish(1);
   script.stop_reading(0);
-  script.frame(0, Type::kPull, numbers({kW, kTable}), {.flags = 1});
+  script.frame(0, Type::kPull, numbers({kW, kTable}), {.flags = kTellChanges});
   script.stop_server();
   script.vanish(0);
   script.share(3, 1);

@@ -1,0 +1,13 @@
+// For what is not read soon.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace paceline {
+
+/// Copies as many bytes as both have, from and to multiples of 4 bytes: what is written need not be
+/// fetched first, and drives nothing out of the caches.
+void copy_past_caches(std::span<const std::byte> from, std::span<std::byte> to);
+
+}  // namespace paceline
