@@ -69,8 +69,10 @@ struct Op {
   /// Output 0 may take the memory of these inputs (element i of the output depends on element i of
   /// that input only).
   std::vector<int> in_place;
-  /// Output 0 is input 0 under another shape: no kernel, no memory.
-  bool view = false;
+  /// At which element of input 0 the output begins whose elements lie there in their order; −1:
+  /// they do not. Plans then run no kernel where that is a place for kernels to read. An op whose
+  /// output is all of input 0 under another shape needs none at all. Empty: never.
+  std::function<std::int64_t(const Node&, int output)> view;
   /// Draws random numbers or has an effect: never merged, folded or dropped for its inputs.
   bool stateful = false;
 };

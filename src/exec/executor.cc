@@ -57,16 +57,16 @@ RowCollector Executor::collector() const {
   return {plan_.row_reads, ids};
 }
 
-void* Executor::address_of(const Storage& storage) const {
+std::byte* Executor::address_of(const Storage& storage) const {
   switch (storage.kind) {
     case Storage::Kind::kArena:
       return arena_.data() + storage.offset;
     case Storage::Kind::kInput:
       return inputs_.data() + storage.offset;
     case Storage::Kind::kLocal:
-      return locals_.view(storage.name).data;
+      return static_cast<std::byte*>(locals_.view(storage.name).data);
     case Storage::Kind::kConstant:
-      return storage.constant.raw();
+      return static_cast<std::byte*>(storage.constant.raw());
     default:
       return nullptr;  // the store says in each step
   }
@@ -74,7 +74,8 @@ void* Executor::address_of(const Storage& storage) const {
 
 TensorView Executor::view_of(SlotIndex index) const {
   const Slot& slot = plan_.slots[std::size_t(index)];
-  return {address_of(plan_.storages[std::size_t(slot.storage)]), slot.type.dtype, slot.type.shape};
+  std::byte* const start = address_of(plan_.storages[std::size_t(slot.storage)]);
+  return {start == nullptr ? nullptr : start + slot.offset, slot.type.dtype, slot.type.shape};
 }
 
 TensorView Executor::view(std::string_view name) const {
@@ -107,10 +108,10 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
 // Once commands_ moves no more.
 void Executor::note_store_views() {
   const auto note = [&](SlotIndex index, TensorView& view) {
-    const int storage = plan_.slots[std::size_t(index)].storage;
-    const Storage::Kind kind = plan_.storages[std::size_t(storage)].kind;
+    const Slot& slot = plan_.slots[std::size_t(index)];
+    const Storage::Kind kind = plan_.storages[std::size_t(slot.storage)].kind;
     if (kind == Storage::Kind::kVariable || kind == Storage::Kind::kPlace) {
-      store_views_[std::size_t(storage)].push_back(&view);
+      store_views_[std::size_t(slot.storage)].push_back({&view, slot.offset});
     }
   };
   for (std::size_t i = 0; i < commands_.size(); ++i) {
@@ -209,7 +210,9 @@ void Executor::run_command(Command& command, const StepIdentity& identity) {
 }
 
 void Executor::give_address(int storage, void* address) {
-  for (TensorView* view : store_views_[std::size_t(storage)]) view->data = address;
+  for (const StoreView& part : store_views_[std::size_t(storage)]) {
+    part.view->data = address == nullptr ? nullptr : static_cast<std::byte*>(address) + part.offset;
+  }
 }
 
 void Executor::hand_over(const Command& command) {

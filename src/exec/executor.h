@@ -71,7 +71,7 @@ class Executor {
   RowCollector collector() const;
   Command prepare(const Instruction& instruction);
   void note_store_views();
-  void* address_of(const Storage& storage) const;
+  std::byte* address_of(const Storage& storage) const;
   TensorView view_of(SlotIndex slot) const;
   bool inputs_are_free_early() const;
   void find_rows(const StepIdentity& identity);
@@ -89,8 +89,12 @@ class Executor {
   StepAccount& account_;
   Buffer arena_, inputs_;
   std::vector<Command> commands_;
-  std::vector<std::vector<TensorView*>> store_views_;  // by storage
-  OutputSink* sink_ = nullptr;                         // of the next streamed kernel
+  struct StoreView {
+    TensorView* view;
+    std::size_t offset;  // in what the store gives
+  };
+  std::vector<std::vector<StoreView>> store_views_;  // by storage
+  OutputSink* sink_ = nullptr;                       // of the next streamed kernel
   RowCollector rows_;
   std::span<const RowSet> rows_read_;  // by the inputs as they are
   bool rows_known_ = false;

@@ -238,6 +238,46 @@ TEST_F(ExecutorTest, AVariableCanContributeToAnother) {
   EXPECT_EQ(values_["w"].item<float>(), 9);
 }
 
+// Whichever of both is planned first: all of it is written in place, the part is copied from there
+// before that is handed over.
+TEST_F(ExecutorTest, AContributionCanBePartOfAnother) {
+  for (const bool part_first : {false, true}) {
+    Graph graph;
+    values_["w"] = Tensor(DType::kFloat32, {4, 16});
+    values_["v"] = Tensor(DType::kFloat32, {2, 16});
+    const Value w = graph.variable("w", {4, 16}), v = graph.variable("v", {2, 16});
+    const Value x = graph.input("x", {4, 16});
+    const Value y = add(x, x);
+    Training training;
+    training.loss = reduce_sum(y);
+    const auto contribute = [&](Value variable, Value contribution) {
+      Gradient gradient;
+      gradient.dense = contribution;
+      training.updates.push_back({variable, gradient, Value(), Sgd{}, 0, 0, {}});
+    };
+    if (!part_first) contribute(w, y);
+    contribute(v, slice(y, {1, 0}, {2, 16}));
+    if (part_first) contribute(w, y);
+    const auto runner = train(training);
+    std::vector<float> fed(64);
+    for (std::size_t i = 0; i < fed.size(); ++i) fed[i] = float(i);
+    fill(runner->executor->view(x), fed);
+    runner->run();
+    const auto at = [&](const char* call) {
+      return std::ranges::find(runner->calls, call) - runner->calls.begin();
+    };
+    EXPECT_LT(at("place v"), at("ready w")) << part_first;
+    const auto contributed = [&](const char* variable) {
+      const auto values = values_[variable].data<float>();
+      return std::vector<float>(values.begin(), values.end());
+    };
+    std::vector<float> whole = fed;
+    for (float& element : whole) element *= -2;
+    EXPECT_EQ(contributed("w"), whole);
+    EXPECT_EQ(contributed("v"), std::vector<float>(whole.begin() + 16, whole.begin() + 48));
+  }
+}
+
 TEST_F(ExecutorTest, SeveralPlansShareTheVariables) {
   values_["w"] = Tensor::of<float>({1}, {1});
   const Value x = graph_.input("x", {1});
@@ -327,11 +367,18 @@ class RandomGraph : public testing::TestWithParam<int> {
     for (float& x : tensor.data<float>()) x = to_unit_float(philox(9, draws_++, 0)[0]) - 0.5f;
     return tensor;
   }
+  static constexpr std::int64_t kSize = 8;  // of 2 rows, a part begins where kernels may read
+  // Two rows as wide as a square, from any element on.
+  Value part(const Value& a, const Value& b) {
+    const auto row = std::int64_t(pick(kSize - 1));
+    const Value rows = slice(a, {row, 0}, {2, kSize});
+    return concat(std::vector<Value>{rows, slice(b, {2, 0}, {kSize - 2, kSize})}, 0);
+  }
   // A node over values made before; squares of one size, so that any two fit.
   Value next(const std::vector<Value>& values) {
     const Value a = values[pick(std::uint32_t(values.size()))];
     const Value b = values[pick(std::uint32_t(values.size()))];
-    switch (pick(9)) {
+    switch (pick(12)) {
       case 0:
         return add(a, b);
       case 1:
@@ -348,11 +395,18 @@ class RandomGraph : public testing::TestWithParam<int> {
         return reshape(tanh(reshape(a, {kSize * kSize})), {kSize, kSize});
       case 7:
         return matmul(a, b);
+      case 8:
+        return part(a, b);
+      case 9:
+        return reshape(relu(slice(reshape(concat(std::vector<Value>{a, b}, 1), {2 * kSize * kSize}),
+                                  {std::int64_t(pick(3)) * 16}, {kSize * kSize})),
+                       {kSize, kSize});
+      case 10:
+        return split(concat(std::vector<Value>{a, b}, 1), 2, 1)[0];
       default:
         return split(concat(std::vector<Value>{a, b}, 0), 2, 0)[1];
     }
   }
-  static constexpr std::int64_t kSize = 5;
   std::uint64_t draws_ = 0;
 };
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraph, testing::Range(0, 30));

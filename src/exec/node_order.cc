@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "graph/sources.h"
+#include "graph/views.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -68,7 +69,7 @@ std::vector<bool> needed_by(const Graph& graph, std::span<const Value> values) {
 using Users = std::vector<std::vector<std::size_t>>;
 
 std::size_t maker_of(Value value) {
-  while (value.node().op().view) value = value.node().input(0);
+  while (is_view(value.node())) value = value.node().input(0);
   return std::size_t(value.node().id());
 }
 
@@ -94,7 +95,7 @@ void put_after_readers(const Graph& graph, const PlanRoots& roots,
 
 }  // namespace
 
-bool has_kernel(const Node& node) { return !is_source(node) && !node.op().view; }
+bool has_kernel(const Node& node) { return !is_source(node) && !is_view(node); }
 
 NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
                       std::span<const VariableReads> reads, std::span<const Value> early) {

@@ -118,15 +118,15 @@ class PlanMaker {
     return use.kernel->stream_output();
   }
 
-  // A kernel can write straight into the place when its output is memory of the step, wanted by
-  // nobody after the contribution is handed over.
+  // A kernel can write straight into the place when its output is memory of the step, wanted as a
+  // whole, and by nobody after the contribution is handed over.
   PlacedUpdate planned(const PlannedUpdate& root) {
     PlacedUpdate update{root};
     const Value value = root.written();
     const int storage = memory_->storage_of(value);
     const int written_by = memory_->life(storage).defined;
-    if (memory_->storage(storage).kind == Storage::Kind::kArena && !is_kept(storage) &&
-        written_by >= int(order_.prologue)) {
+    if (memory_->storage(storage).kind == Storage::Kind::kArena && memory_->is_whole(value) &&
+        !is_kept(storage) && written_by >= int(order_.prologue)) {
       memory_->give_place(storage, root.variable);
       update.place = memory_->slot(value);
       update.written_by = written_by;

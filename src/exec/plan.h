@@ -28,7 +28,8 @@ struct PlanRequest {
   bool stream_updates = false;
 };
 
-/// Memory that values live in during a step. Values that are views of one another share one.
+/// Memory that values live in during a step. Values that are views of one another share one, each
+/// all of it or a part.
 struct Storage {
   enum class Kind : std::uint8_t {
     kArena,     // the executor's, reused within a step
@@ -46,10 +47,11 @@ struct Storage {
   Tensor constant;           // kConstant
 };
 
-/// A value: its type, and an index into Plan::storages.
+/// A value: its type, an index into Plan::storages, and where in that it begins, in bytes.
 struct Slot {
   ValueType type;
   int storage = -1;
+  std::size_t offset = 0;
 };
 using SlotIndex = int;
 

@@ -97,6 +97,44 @@ TEST_F(PlanTest, AVariableIsNeededJustBeforeItsFirstReader) {
   EXPECT_THAT(text(*fetch({y})), ElementsAre("need v", "matmul", "need w", "matmul"));
 }
 
+TEST_F(PlanTest, APartThatLiesInAnotherValueIsReadThere) {
+  const Value x = relu(graph_.input("x", {8, 16}));
+  const Value rows = slice(x, {2, 0}, {4, 16});
+  const std::vector<Value> halves = split(x, 2, 0);
+  EXPECT_THAT(text(*fetch({tanh(rows)})), ElementsAre("relu", "tanh"));
+  EXPECT_THAT(text(*fetch({add(halves[1], slice(rows, {0, 0}, {4, 16}))})),
+              ElementsAre("relu", "add"));
+  EXPECT_THAT(text(*fetch({slice(reshape(x, {2, 4, 16}), {1, 1, 0}, {1, 2, 16})})),
+              ElementsAre("relu"));
+}
+
+// Threads would write what others still read.
+TEST_F(PlanTest, AKernelThatReadsAPartDoesNotTakeOverTheMemoryOfTheWhole) {
+  const Value x = relu(graph_.input("x", {8, 16}));
+  const auto plan = fetch({tanh(slice(x, {2, 0}, {4, 16}))});
+  const Instruction& tanh = plan->instructions.back();
+  const auto storage_of = [&](SlotIndex slot) {
+    return plan->storages[std::size_t(plan->slots[std::size_t(slot)].storage)];
+  };
+  const Storage in = storage_of(tanh.inputs[0]), out = storage_of(tanh.outputs[0]);
+  EXPECT_EQ(in.bytes, 8u * 16 * 4);
+  EXPECT_EQ(plan->slots[std::size_t(tanh.inputs[0])].offset, 2u * 16 * 4);
+  EXPECT_TRUE(out.offset + out.bytes <= in.offset || in.offset + in.bytes <= out.offset)
+      << in.offset << " and " << out.offset;
+}
+
+TEST_F(PlanTest, APartWhoseElementsLieApartIsCopied) {
+  const Value x = relu(graph_.input("x", {8, 16}));
+  EXPECT_THAT(text(*fetch({slice(x, {0, 8}, {8, 8})})), ElementsAre("relu", "slice"));
+  EXPECT_THAT(text(*fetch({split(x, 2, 1)[1]})), ElementsAre("relu", "split"));
+}
+
+TEST_F(PlanTest, APartThatBeginsWhereNoKernelReadsIsCopied) {
+  const Value x = relu(graph_.input("x", {9, 9}));
+  EXPECT_THAT(text(*fetch({slice(x, {1, 0}, {4, 9})})), ElementsAre("relu", "slice"));
+  EXPECT_THAT(text(*fetch({split(x, 3, 0)[0]})), ElementsAre("relu", "split"));
+}
+
 TEST_F(PlanTest, TheStoreIsToldWhichVariablesSeveralKernelsRead) {
   const Value h = dense(graph_.input("x", {2, 3}), 3, "first");
   const Value loss = mean_squared_error(dense(h, 3, "second"), graph_.input("y", {2, 3}));

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "exec/plan_roots.h"
 #include "graph/sources.h"
+#include "graph/views.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -69,15 +70,23 @@ void ValueMemory::add_values(const Graph& graph, std::span<const VariableSpec> s
     std::vector<SlotIndex>& slots = slots_of_nodes_[std::size_t(node->id())];
     if (is_source(*node)) {
       add_source(*node, specs);
-    } else if (node->op().view) {
-      slots_.push_back({node->outputs()[0], storage_of(node->input(0))});
-      slots = {SlotIndex(slots_.size()) - 1};
+    } else if (is_view(*node)) {
+      const Slot in = slots_[std::size_t(slot(node->input(0)))];
+      for (int i = 0; i < int(node->outputs().size()); ++i) {
+        slots_.push_back(
+            {node->outputs()[std::size_t(i)], in.storage, in.offset + view_offset(*node, i)});
+        slots.push_back(SlotIndex(slots_.size()) - 1);
+      }
     } else {
       for (const ValueType& type : node->outputs()) {
         slots.push_back(add(type, {}, positions_[std::size_t(node->id())]));
       }
     }
   }
+}
+
+bool ValueMemory::is_whole(const Value& value) const {
+  return bytes_of(value.type()) == storage(storage_of(value)).bytes;
 }
 
 void ValueMemory::count_reads() {
@@ -104,7 +113,8 @@ void ValueMemory::give_place(int storage, VariableId variable) {
 bool ValueMemory::may_take(const Node& node, int position, int input) const {
   const Value& value = node.input(input);
   const int taken = storage_of(value);
-  if (storage(taken).kind != Storage::Kind::kArena || life(taken).last() != position) return false;
+  if (storage(taken).kind != Storage::Kind::kArena || !is_whole(value)) return false;
+  if (life(taken).last() != position) return false;
   if (bytes_of(value.type()) != bytes_of(node.outputs()[0])) return false;
   if (value.type().dtype != node.outputs()[0].dtype) return false;
   const auto& allowed = node.op().in_place;

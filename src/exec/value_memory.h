@@ -30,6 +30,9 @@ class ValueMemory {
   const Life& life(int index) const { return lives_[std::size_t(index)]; }
   std::span<const Storage> storages() const { return storages_; }
 
+  /// Is the value all of its storage, not a part?
+  bool is_whole(const Value& value) const;
+
   /// Something other than a node reads the storage before `position` runs.
   void read_at(int storage, int position);
   /// The storage is the place of a contribution.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "graph/sources.h"
+#include "graph/views.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 
@@ -53,7 +54,7 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
                                   const StepIdentity& step) {
   std::vector<Tensor> outputs;
   for (const ValueType& type : node.outputs()) outputs.emplace_back(type.dtype, type.shape);
-  if (node.op().view) {
+  if (is_reshaped(node)) {
     if (inputs[0].bytes() > 0) std::memcpy(outputs[0].raw(), inputs[0].raw(), inputs[0].bytes());
     return outputs;
   }

@@ -14,6 +14,12 @@ std::vector<std::int64_t> dims_of(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
 }
 
+// From 0 on.
+int axis_of(const Node& node) {
+  const int axis = int(node.attributes().get<std::int64_t>("axis"));
+  return axis < 0 ? axis + node.outputs()[0].shape.rank() : axis;
+}
+
 std::vector<ValueType> infer_concat(const OpInputs& in) {
   if (in.types.empty()) in.fail("needs at least one input");
   const int axis = expect_axis(in, in.attributes.get<std::int64_t>("axis"), in.shape(0).rank());
@@ -33,14 +39,12 @@ std::vector<ValueType> infer_concat(const OpInputs& in) {
 }
 
 std::vector<Gradient> gradient_of_concat(const Node& node, std::span<const Value> dy) {
-  const int rank = dy[0].shape().rank();
-  std::int64_t axis = node.attributes().get<std::int64_t>("axis");
-  if (axis < 0) axis += rank;
-  std::vector<std::int64_t> begin(std::size_t(rank), 0);
+  const int axis = axis_of(node);
+  std::vector<std::int64_t> begin(std::size_t(dy[0].shape().rank()), 0);
   std::vector<Gradient> gradients;
   for (const Value& input : node.inputs()) {
     gradients.push_back({slice(dy[0], begin, dims_of(input.shape())), {}, {}});
-    begin[std::size_t(axis)] += input.shape()[int(axis)];
+    begin[std::size_t(axis)] += input.shape()[axis];
   }
   return gradients;
 }
@@ -83,6 +87,13 @@ void add_concat_ops(OpRegistry& ops) {
   split.infer = infer_split;
   split.gradient = gradient_of_split;
   split.cost = [](const Node& node) { return Cost{0, moved_bytes(node)}; };
+  split.view = [](const Node& node, int output) {
+    const Shape& part = node.outputs()[std::size_t(output)].shape;
+    const int axis = axis_of(node);
+    std::vector<std::int64_t> begin(std::size_t(part.rank()), 0);
+    begin[std::size_t(axis)] = output * part[axis];
+    return first_of_part(node.input(0).shape(), begin, part.dims());
+  };
   ops.add(std::move(split));
 }
 

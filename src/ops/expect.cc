@@ -42,6 +42,21 @@ std::string shapes_str(const OpInputs& in) {
   return in.shape(0).str() + " with " + in.shape(1).str();
 }
 
+// From the last dimension on all are whole, then one is cut, and those before have one element.
+std::int64_t first_of_part(const Shape& whole, std::span<const std::int64_t> begin,
+                           std::span<const std::int64_t> size) {
+  std::int64_t first = 0, stride = 1;
+  bool cut = false;
+  for (int i = whole.rank() - 1; i >= 0; --i) {
+    const std::int64_t taken = size[std::size_t(i)];
+    if (taken == 0 || (cut && taken != 1)) return -1;
+    cut = cut || taken != whole[i];
+    first += begin[std::size_t(i)] * stride;
+    stride *= whole[i];
+  }
+  return first;
+}
+
 double moved_bytes(const Node& node) {
   const auto bytes_of = [](const ValueType& type) {
     return double(type.shape.elements()) * double(size_of(type.dtype));

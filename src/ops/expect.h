@@ -1,6 +1,8 @@
 // What several ops demand of their inputs, and the memory that every op moves.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "paceline/op.h"
@@ -22,6 +24,10 @@ int expect_axis(const OpInputs& in, std::int64_t axis, int rank);
 /// "(3,4) with (5,6)" of inputs 0 and 1.
 std::string shapes_str(const OpInputs& in);
 
+/// At which element of `whole` its part of `size` at `begin` begins, whose elements lie there one
+/// after the other; −1: they do not, or there are none.
+std::int64_t first_of_part(const Shape& whole, std::span<const std::int64_t> begin,
+                           std::span<const std::int64_t> size);
 /// Inputs and outputs, once each.
 double moved_bytes(const Node& node);
 /// Elements of output 0.

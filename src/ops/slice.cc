@@ -73,6 +73,10 @@ void add_slice_ops(OpRegistry& ops) {
   slice.cost = [](const Node& node) {
     return Cost{0, 2 * output_elements(node) * double(size_of(node.outputs()[0].dtype))};
   };
+  slice.view = [](const Node& node, int) {
+    return first_of_part(node.input(0).shape(), node.attributes().get<Dims>("begin"),
+                         node.attributes().get<Dims>("size"));
+  };
   ops.add(std::move(slice));
 
   Op pad;

@@ -1,0 +1,18 @@
+// Values that lie in another's memory.
+#pragma once
+
+#include <cstddef>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// Whether all of the node's outputs lie in its input 0, each at a place where kernels take their
+/// operands (a multiple of kBufferAlignment bytes): a plan then runs no kernel for it.
+bool is_view(const Node& node);
+/// Where in input 0 an output of a view begins, in bytes.
+std::size_t view_offset(const Node& node, int output);
+/// Its only output is input 0 under another shape: it has no kernel.
+bool is_reshaped(const Node& node);
+
+}  // namespace paceline
