@@ -26,7 +26,8 @@ struct VariableSpec {
   Shape shape;
   Rule rule = Sgd{};
   float weight_decay = 0;
-  /// Above 0: the last slot is the variable's moving average (RuleStep::average_decay).
+  /// Above 0, and trained: the last slot is the variable's moving average
+  /// (RuleStep::average_decay).
   float average_decay = 0;
   bool trained = true;  // false: frozen or only read
   bool sparse = false;  // read and updated by rows of dimension 0

@@ -74,7 +74,7 @@ void HeldVariable::write(const VariableState& state) {
   }
   write_slots(state.slots);
   copy_into(value_, state.value);
-  if (state.slots.empty() && spec_.average_decay > 0) copy_into(slots_.back(), state.value);
+  if (state.slots.empty() && has_average(spec_)) copy_into(slots_.back(), state.value);
 }
 
 void HeldVariable::write_slots(const std::vector<Tensor>& slots) {

@@ -78,8 +78,12 @@ std::size_t row_bytes(const VariableSpec& variable) {
 std::vector<SlotSpec> slots_of(const VariableSpec& variable) {
   if (!variable.trained) return {};
   std::vector<SlotSpec> slots = variable.rule.slots();
-  if (variable.average_decay > 0) slots.push_back({std::string(kAverageSlot)});
+  if (has_average(variable)) slots.push_back({std::string(kAverageSlot)});
   return slots;
+}
+
+bool has_average(const VariableSpec& variable) {
+  return variable.trained && variable.average_decay > 0;
 }
 
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece) {

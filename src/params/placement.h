@@ -28,6 +28,8 @@ std::size_t row_bytes(const VariableSpec& variable);
 /// Slots that are kept: none of a variable that is not trained; its rule's, then the moving
 /// average, which begins as a copy of the value. A scalar one is an int64.
 std::vector<SlotSpec> slots_of(const VariableSpec& variable);
+/// Whether the last of its slots is a moving average.
+bool has_average(const VariableSpec& variable);
 constexpr std::string_view kAverageSlot = "average";
 constexpr std::size_t kScalarSlotBytes = sizeof(std::int64_t);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);

@@ -324,7 +324,7 @@ void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const st
   std::deque<ChunkWriting> writing;
   for (std::uint64_t& version : versions_) writing.emplace_back(version);
   std::memcpy(array(index).data() + offset, bytes.data(), bytes.size());
-  if (index == 0 && variable_.average_decay > 0) {
+  if (index == 0 && has_average(variable_)) {
     std::memcpy(slots_.back().data() + offset, bytes.data(), bytes.size());
   }
   if (index > 0 && int(index) - 1 == count_slot_) {

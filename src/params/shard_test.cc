@@ -88,6 +88,15 @@ TEST(ShardPiece, WhatIsWrittenIsReadAndAValueAloneMakesSlotsBeginAnew) {
   EXPECT_EQ(piece.begin_contribution(), 42);
 }
 
+// A declaration that comes over a link may say so.
+TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
+  HeldPiece held({.name = "w", .shape = {2}, .average_decay = 0.5f, .trained = false},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
+  ASSERT_EQ(held.piece.arrays(), 1u);
+  held.piece.write(0, 0, bytes_of({1, 2}));
+  EXPECT_EQ(values_of(held.piece), (std::vector<float>{1, 2}));
+}
+
 // More elements than are written at a time, and no multiple of that.
 TEST(ShardPiece, RewritingChangesEveryElementAndComesBack) {
   constexpr std::int64_t kElements = 20'001;
