@@ -46,7 +46,7 @@ add_fuzzer(messages base graph FILES params/message.cc params/placement.cc param
                                      params/wire.cc)
 add_fuzzer(server base checkpoint net FILES
            graph/rule.cc kernels/cpu/rules.cc kernels/cpu/vector_cast.cc
-           params/contribution.cc params/membership.cc params/message.cc params/moment.cc params/placement.cc
+           params/contribution.cc params/copy_past_caches.cc params/membership.cc params/message.cc params/moment.cc params/placement.cc
            params/replies.cc params/reply_blocks.cc params/reply_queue.cc params/rounded_floats.cc
            params/save_messages.cc params/saved_variables.cc params/server_account.cc params/server_job.cc
            params/server_job_saving.cc params/server_peer.cc params/shard.cc params/shard_saving.cc

@@ -132,7 +132,7 @@ class LocalStore : public SavableStore {
   }
   void count_step() { ++global_step_; }
   ThreadPool* pool() const { return pool_; }
-  StepAccount* account() { return account_; }
+  StepAccount* step_account() { return account_; }
   Timeline* timeline() const { return timeline_; }
   /// Of applying its rule.
   const TimelineLabel* label(VariableId id) const { return labels_[std::size_t(id)]; }
@@ -231,7 +231,7 @@ void LocalSteps::ready(VariableId variable, const Contribution& contribution) {
 
 void LocalSteps::apply(const Ready& ready, float clip_scale) {
   std::optional<AccountScope> scope;
-  if (store_.account() != nullptr) scope.emplace(*store_.account(), Activity::kApply);
+  if (store_.step_account() != nullptr) scope.emplace(*store_.step_account(), Activity::kApply);
   const TimelineScope event(store_.timeline(), store_.label(ready.variable));
   HeldVariable& held = store_.written(ready.variable);
   const UpdateScalars scalars{learning_rates_[std::size_t(ready.variable)], clip_scale};
