@@ -13,6 +13,7 @@ std::int64_t first_element(const Node& node, int output) {
 }  // namespace
 
 bool is_view(const Node& node) {
+  if (!node.op().view) return false;
   for (int i = 0; i < int(node.outputs().size()); ++i) {
     if (first_element(node, i) < 0 || view_offset(node, i) % kBufferAlignment != 0) return false;
   }

@@ -297,9 +297,8 @@ TEST_F(SharedJob, AStepInACopySeesWhatStepsInPlaceMade) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {600}, .rule = Add{}}};
   make_spec(1, 2);
   start_all_ps();
-  auto joining = std::async(std::launch::async, [&] { return join(variables, true, 1); });
-  const auto store = join(variables);
-  const auto other = joining.get();
+  const auto stores = join_all(variables);
+  const auto& store = stores.front();
   store->write(initial_states(variables), 0);
   StepDriver in_copy(*store, false, true), in_place(*store, false);
   const auto steps =
@@ -314,8 +313,7 @@ TEST_F(SharedJob, AStepInACopySeesWhatStepsInPlaceMade) {
       steps->end_step(1, {}).global_step();
     }
   }
-  store->goodbye();
-  other->goodbye();
+  for (const auto& joined : stores) joined->goodbye();
 }
 
 // In frames: one that looks is told, by the ps, what another has changed.
