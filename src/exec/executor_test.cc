@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "base/philox.h"
 #include "exec/fake_store.h"
-#include "kernels/evaluate.h"
+#include "exec/plan_runner.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
@@ -23,45 +21,16 @@ std::vector<float> floats(const TensorView& view) {
   return {data, data + view.shape.elements()};
 }
 
-// A plan with all it needs to run over `values`.
-struct Runner {
-  Runner(const PlanRequest& request, std::map<std::string, Tensor>& values, Device& device,
-         const Clock& clock)
-      : account(clock), locals(*request.graph, device) {
-    const Graph* graphs[] = {request.graph};
-    specs = variable_specs(graphs, request.training);
-    plan = make_plan(request, specs, device);
-    auto made = std::make_unique<FakeSteps>(specs, values, &calls);
-    steps = made.get();
-    steps->next_rows_wanted = true;
-    executor = std::make_unique<Executor>(*plan, std::move(made), locals, device, account);
-    rates.resize(specs.size(), 1.0f);
-    account.reset();
-  }
-  void run(std::int64_t step = 0) {
-    executor->run({StepKind::kTrain, rates, 1, {.seed = 1, .task = 0, .step = step}});
-  }
-
-  StepAccount account;
-  LocalMemory locals;
-  std::vector<VariableSpec> specs;
-  std::unique_ptr<Plan> plan;
-  std::vector<std::string> calls;
-  FakeSteps* steps = nullptr;
-  std::vector<float> rates;
-  std::unique_ptr<Executor> executor;
-};
-
 class ExecutorTest : public testing::Test {
  protected:
-  std::unique_ptr<Runner> train(const Training& training, std::vector<Value> fetches = {}) {
+  std::unique_ptr<PlanRunner> train(const Training& training, std::vector<Value> fetches = {}) {
     const PlanRequest request = {&training.graph(), std::move(fetches), &training, true, {}};
-    return std::make_unique<Runner>(request, values_, *device_, clock_);
+    return std::make_unique<PlanRunner>(request, values_, *device_, clock_);
   }
-  std::unique_ptr<Runner> fetch(std::vector<Value> fetches, bool run_assignments = true) {
+  std::unique_ptr<PlanRunner> fetch(std::vector<Value> fetches, bool run_assignments = true) {
     const Graph* graph = &fetches[0].graph();
     const PlanRequest request = {graph, std::move(fetches), nullptr, run_assignments, {}};
-    return std::make_unique<Runner>(request, values_, *device_, clock_);
+    return std::make_unique<PlanRunner>(request, values_, *device_, clock_);
   }
   static void fill(const TensorView& view, const std::vector<float>& values) {
     std::copy(values.begin(), values.end(), view.as<float>());
@@ -353,100 +322,6 @@ TEST_F(ExecutorTest, TimeCountsWhereItWasSpent) {
   // Kernels queue on a device, so some of their time hides behind the store's calls.
   EXPECT_LE(account.spent(Activity::kCompute), milliseconds(700));
   EXPECT_EQ(account.spent(Activity::kOther), Duration(0));
-}
-
-// Random graphs: what a plan computes in reused memory is what node by node evaluation computes in
-// memory of its own, bit for bit.
-class RandomGraph : public testing::TestWithParam<int> {
- protected:
-  std::uint32_t pick(std::uint32_t below) {
-    return philox(std::uint64_t(GetParam()), draws_++, 0)[0] % below;
-  }
-  Tensor random_tensor(const Shape& shape) {
-    Tensor tensor(DType::kFloat32, shape);
-    for (float& x : tensor.data<float>()) x = to_unit_float(philox(9, draws_++, 0)[0]) - 0.5f;
-    return tensor;
-  }
-  static constexpr std::int64_t kSize = 8;  // of 2 rows, a part begins where kernels may read
-  // Two rows as wide as a square, from any element on.
-  Value part(const Value& a, const Value& b) {
-    const auto row = std::int64_t(pick(kSize - 1));
-    const Value rows = slice(a, {row, 0}, {2, kSize});
-    return concat(std::vector<Value>{rows, slice(b, {2, 0}, {kSize - 2, kSize})}, 0);
-  }
-  // A node over values made before; squares of one size, so that any two fit.
-  Value next(const std::vector<Value>& values) {
-    const Value a = values[pick(std::uint32_t(values.size()))];
-    const Value b = values[pick(std::uint32_t(values.size()))];
-    switch (pick(12)) {
-      case 0:
-        return add(a, b);
-      case 1:
-        return mul(a, b);
-      case 2:
-        return sub(a, reshape(b, {kSize, kSize}));
-      case 3:
-        return relu(a);
-      case 4:
-        return sigmoid(a);
-      case 5:
-        return transpose(a);
-      case 6:
-        return reshape(tanh(reshape(a, {kSize * kSize})), {kSize, kSize});
-      case 7:
-        return matmul(a, b);
-      case 8:
-        return part(a, b);
-      case 9:
-        return reshape(relu(slice(reshape(concat(std::vector<Value>{a, b}, 1), {2 * kSize * kSize}),
-                                  {std::int64_t(pick(3)) * 16}, {kSize * kSize})),
-                       {kSize, kSize});
-      case 10:
-        return split(concat(std::vector<Value>{a, b}, 1), 2, 1)[0];
-      default:
-        return split(concat(std::vector<Value>{a, b}, 0), 2, 0)[1];
-    }
-  }
-  std::uint64_t draws_ = 0;
-};
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraph, testing::Range(0, 30));
-
-TEST_P(RandomGraph, EqualsNodeByNodeEvaluation) {
-  RealClock clock;
-  const auto device = make_device({.kind = "naive"}, clock);
-  Graph graph;
-  Feeds feeds;
-  std::map<std::string, Tensor> variables;
-  std::vector<Value> values;
-  for (const char* name : {"x", "y"}) {
-    values.push_back(graph.input(name, {kSize, kSize}));
-    feeds[name] = random_tensor({kSize, kSize});
-  }
-  values.push_back(graph.variable("w", {kSize, kSize}));
-  variables["w"] = feeds["w"] = random_tensor({kSize, kSize});
-  for (int i = 0; i < 25; ++i) values.push_back(next(values));
-  std::vector<Value> fetches = {values.back()};
-  for (int i = 0; i < 3; ++i) fetches.push_back(values[pick(std::uint32_t(values.size()))]);
-  const std::vector<Tensor> expected = evaluate_graph(fetches, feeds, *device);
-
-  for (const bool rewritten : {false, true}) {
-    const PlanRequest request = {&graph, fetches, nullptr, true, {rewritten, rewritten, rewritten}};
-    Runner runner(request, variables, *device, clock);
-    for (const char* name : {"x", "y"}) {
-      const TensorView view = runner.executor->view(name);
-      std::memcpy(view.data, feeds[name].raw(), view.bytes());
-    }
-    for (int step = 0; step < 2; ++step) {
-      runner.run(step);
-      for (std::size_t i = 0; i < fetches.size(); ++i) {
-        const TensorView got = runner.executor->fetched(i);
-        ASSERT_EQ(got.shape, expected[i].shape());
-        EXPECT_EQ(std::memcmp(got.data, expected[i].raw(), got.bytes()), 0)
-            << "fetch " << i << ", rewritten " << rewritten << "\n"
-            << graph.text();
-      }
-    }
-  }
 }
 
 }  // namespace
