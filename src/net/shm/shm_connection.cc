@@ -20,7 +20,7 @@ ShmConnection::ShmConnection(std::shared_ptr<ShmConnections> connections, FileDe
       sleep_(pair_),
       socket_(connections_->poller(), std::move(socket)),
       reader_(pair_, sleep_, meter()),
-      writer_(pair_, sleep_, socket_) {}
+      writer_(pair_, reader_.ring(), sleep_, socket_) {}
 
 ShmConnection::~ShmConnection() {
   if (!thread_.joinable()) return;

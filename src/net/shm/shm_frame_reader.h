@@ -26,6 +26,7 @@ class ShmFrameReader {
   /// Reads what has come, but not for long, and tells the receiver. Throws what the receiver
   /// throws, and kDataLoss for what cannot be. False when nothing had come.
   bool turn(Receiver& receiver, ShmSocket& socket);
+  const ShmReader& ring() const { return ring_; }
   /// Any thread may ask.
   bool has_data() const { return ring_.has_data(); }
   /// Any thread may ask.

@@ -26,7 +26,12 @@ void ShmFrameWriter::publish() {
 
 bool ShmFrameWriter::write_whole(const QueuedFrame& frame) {
   if (frame.shared || ring_.room(frame.bytes()) < frame.bytes()) return false;
-  ring_.write(record_of(frame));
+  const auto header = record_of(frame);
+  if (ring_.publish_short(header, frame.payload)) {
+    sleep_.wake_peer(ShmSleep::kData);
+    return true;
+  }
+  ring_.write(header);
   ring_.write(frame.payload);
   publish();
   return true;

@@ -11,8 +11,8 @@ namespace paceline {
 /// One thread at a time, but for may_go_on.
 class ShmFrameWriter {
  public:
-  ShmFrameWriter(const ShmPair& pair, ShmSleep& sleep, ShmSocket& socket)
-      : ring_(pair), sleep_(sleep), socket_(socket) {}
+  ShmFrameWriter(const ShmPair& pair, const ShmReader& reader, ShmSleep& sleep, ShmSocket& socket)
+      : ring_(pair, reader), sleep_(sleep), socket_(socket) {}
 
   /// The whole frame, or nothing: false when there is no room for it now. Throws as
   /// ShmWriter::room.

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "base/check.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -35,32 +37,75 @@ std::size_t ShmWriter::room(std::size_t wanted) {
   return kShmRingBytes - std::size_t(head_ - seen_tail_);
 }
 
-void ShmWriter::write(std::span<const std::byte> bytes) {
+void ShmWriter::write_at(std::uint64_t position, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
   std::byte* const ring = pair_.own->bytes().data() + kShmDataAt;
-  const std::size_t first = piece(head_, bytes.size());
-  if (!bytes.empty()) std::memcpy(ring + head_ % kShmRingBytes, bytes.data(), first);
+  const std::size_t first = piece(position, bytes.size());
+  std::memcpy(ring + position % kShmRingBytes, bytes.data(), first);
   if (first < bytes.size()) std::memcpy(ring, bytes.data() + first, bytes.size() - first);
+}
+
+/// A short frame that the peer may not have read is in the ring from now on: head will say no more
+/// that it is not.
+void ShmWriter::write(std::span<const std::byte> bytes) {
+  const std::size_t moved = std::exchange(beside_head_, 0);
+  write_at(head_ - moved, std::span(pair_.mine().short_frame).first(moved));
+  write_at(head_, bytes);
   head_ += bytes.size();
 }
 
-std::size_t ShmReader::available() const {
-  const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
-  const std::uint64_t head = pair_.theirs().head.load();
-  if (head - tail > kShmRingBytes)
+/// A peer that has answered has told it beside its head; tail is in another line.
+bool ShmWriter::all_is_read() const {
+  return pair_.theirs().read.load() == head_ || pair_.theirs().tail.load() == head_;
+}
+
+bool ShmWriter::publish_short(std::span<const std::byte> header,
+                              std::span<const std::byte> payload) {
+  const std::size_t bytes = header.size() + payload.size();
+  if (bytes > kShmShortBytes || !all_is_read()) return false;
+  ShmBlock& mine = pair_.mine();
+  std::memcpy(mine.short_frame, header.data(), header.size());
+  if (!payload.empty())
+    std::memcpy(mine.short_frame + header.size(), payload.data(), payload.size());
+  mine.read.store(reader_.tail(), std::memory_order_release);
+  beside_head_ = bytes;
+  head_ += bytes;
+  mine.head.store(head_ | kShmBesideHead);
+  return true;
+}
+
+std::size_t ShmReader::available() {
+  const std::uint64_t tail = this->tail();
+  const std::uint64_t word = pair_.theirs().head.load(), head = word & ~kShmBesideHead;
+  const bool beside_head = word != head;
+  const std::size_t most = beside_head ? kShmShortBytes : kShmRingBytes;
+  if (head - tail > most)
     throw Error(ErrorCode::kDataLoss, "it claims to have written " + std::to_string(head) +
                                           " bytes when " + std::to_string(tail) +
-                                          " were read, and the ring holds " +
-                                          std::to_string(kShmRingBytes));
+                                          " were read, and " +
+                                          (beside_head ? "a short frame" : "the ring") + " holds " +
+                                          std::to_string(most));
+  if (beside_head) {
+    std::memcpy(short_.data(), pair_.theirs().short_frame, std::size_t(head - tail));
+    short_begin_ = tail;
+    short_end_ = head;
+  }
   return std::size_t(head - tail);
 }
 
 void ShmReader::read(std::span<std::byte> bytes) {
-  const std::byte* const ring = pair_.peers->bytes().data() + kShmDataAt;
-  const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
-  const std::size_t first = piece(tail, bytes.size());
-  if (!bytes.empty()) std::memcpy(bytes.data(), ring + tail % kShmRingBytes, first);
-  if (first < bytes.size()) std::memcpy(bytes.data() + first, ring, bytes.size() - first);
-  tail_.store(tail + bytes.size(), std::memory_order_relaxed);
+  if (bytes.empty()) return;
+  const std::uint64_t tail = this->tail();
+  if (tail < short_end_) {
+    PACELINE_CHECK(bytes.size() <= short_end_ - tail);
+    std::memcpy(bytes.data(), short_.data() + (tail - short_begin_), bytes.size());
+  } else {
+    const std::byte* const ring = pair_.peers->bytes().data() + kShmDataAt;
+    const std::size_t first = piece(tail, bytes.size());
+    std::memcpy(bytes.data(), ring + tail % kShmRingBytes, first);
+    if (first < bytes.size()) std::memcpy(bytes.data() + first, ring, bytes.size() - first);
+  }
+  tail_.store(tail + bytes.size(), std::memory_order_release);
 }
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 // what it says is copied once, then checked.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -17,11 +18,17 @@ namespace paceline {
 constexpr std::size_t kShmRingBytes = 1 << 20;
 constexpr std::size_t kShmDataAt = 4096;
 constexpr std::size_t kShmMemoryBytes = kShmDataAt + kShmRingBytes;
+constexpr std::size_t kShmShortBytes = 48;
+/// In head: what the peer has not read lies in `short_frame`, not in the ring.
+constexpr std::uint64_t kShmBesideHead = std::uint64_t{1} << 63;
 
-/// The first page of a side's memory. What different threads write lies in lines of its own.
+/// The first page of a side's memory. What different threads write lies in cache lines of its own.
+/// A short frame lies in the line that tells of it: a line of the ring would come after that.
 struct ShmBlock {
-  alignas(64) std::atomic<std::uint64_t> head;    // bytes ever written to this side's ring
-  alignas(64) std::atomic<std::uint64_t> tail;    // bytes ever read of the peer's
+  alignas(64) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
+  std::atomic<std::uint64_t> read;              // bytes ever read of the peer's, as of short_frame
+  std::byte short_frame[kShmShortBytes];        // where head says so
+  alignas(64) std::atomic<std::uint64_t> tail;  // bytes ever read of the peer's
   alignas(64) std::atomic<std::uint32_t> sleeps;  // 4 × number of the sleep, + what it waits for
   alignas(64) std::atomic<std::uint32_t> wakes;   // the peer's futex: waking it adds 1
   alignas(64) std::atomic<std::uint32_t> beats;   // heartbeats
@@ -43,16 +50,46 @@ struct ShmPair {
   const std::shared_ptr<const SharedMemory> peers;
 };
 
-/// Writes to this side's ring. One thread at a time.
+/// Reads what the peer writes. One thread at a time, but for has_data and tail.
+class ShmReader {
+ public:
+  explicit ShmReader(const ShmPair& pair) : pair_(pair) {}
+  bool has_data() const { return their_head() != tail_.load(std::memory_order_relaxed); }
+  /// Bytes that can be read now. Throws kDataLoss when the peer claims more than fits.
+  std::size_t available();
+  /// At most available.
+  void read(std::span<std::byte> bytes);
+  /// Bytes ever read.
+  std::uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
+  /// Gives the room of what was read back to the peer.
+  void release() { pair_.mine().tail.store(tail_.load(std::memory_order_relaxed)); }
+  /// Whether half of the ring, or more, is free by now: then a peer that waits for room is woken.
+  bool is_half_free() const {
+    return their_head() - tail_.load(std::memory_order_relaxed) <= kShmRingBytes / 2;
+  }
+
+ private:
+  std::uint64_t their_head() const { return pair_.theirs().head.load() & ~kShmBesideHead; }
+
+  const ShmPair& pair_;
+  std::atomic<std::uint64_t> tail_{0};
+  std::array<std::byte, kShmShortBytes> short_;  // copied from the peer's
+  std::uint64_t short_begin_ = 0, short_end_ = 0;
+};
+
+/// Writes to this side's ring, or beside its head. One thread at a time.
 class ShmWriter {
  public:
-  explicit ShmWriter(const ShmPair& pair) : pair_(pair) {}
+  ShmWriter(const ShmPair& pair, const ShmReader& reader) : pair_(pair), reader_(reader) {}
   /// Bytes that can be written now, at least `wanted` if there are so many. Throws kDataLoss when
   /// the peer claims to have read what was never written.
   std::size_t room(std::size_t wanted);
   /// At most room; the peer sees it after publish.
   void write(std::span<const std::byte> bytes);
   void publish() { pair_.mine().head.store(head_); }
+  /// A whole frame, where it is short and the peer has read all that came before: it goes beside
+  /// head. False: nothing is done.
+  bool publish_short(std::span<const std::byte> header, std::span<const std::byte> payload);
   std::uint64_t head() const { return head_; }
   /// Whether the peer has read as far as `position`.
   bool is_read(std::uint64_t position) const {
@@ -60,35 +97,14 @@ class ShmWriter {
   }
 
  private:
+  bool all_is_read() const;
+  void write_at(std::uint64_t position, std::span<const std::byte> bytes);
+
   const ShmPair& pair_;
+  const ShmReader& reader_;
   std::uint64_t head_ = 0;
   std::uint64_t seen_tail_ = 0;
-};
-
-/// Reads the peer's ring. One thread at a time, but for has_data.
-class ShmReader {
- public:
-  explicit ShmReader(const ShmPair& pair) : pair_(pair) {}
-  bool has_data() const {
-    return pair_.theirs().head.load() != tail_.load(std::memory_order_relaxed);
-  }
-  /// Bytes that can be read now. Throws kDataLoss when the peer claims more than fits.
-  std::size_t available() const;
-  /// At most available.
-  void read(std::span<std::byte> bytes);
-  std::uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
-  /// Gives the room of what was read back to the peer.
-  void release() { pair_.mine().tail.store(tail_.load(std::memory_order_relaxed)); }
-  /// Whether half of the ring, or more, is free by now: then a peer that waits for room is woken.
-  bool is_half_free() const {
-    return pair_.theirs().head.load(std::memory_order_relaxed) -
-               tail_.load(std::memory_order_relaxed) <=
-           kShmRingBytes / 2;
-  }
-
- private:
-  const ShmPair& pair_;
-  std::atomic<std::uint64_t> tail_{0};
+  std::size_t beside_head_ = 0;  // bytes before head that are not in the ring
 };
 
 }  // namespace paceline

@@ -13,7 +13,7 @@
 namespace paceline {
 
 constexpr std::size_t kOfferBytes = 40;
-constexpr std::uint16_t kOfferVersion = 1;
+constexpr std::uint16_t kOfferVersion = 2;
 
 /// Both are random. The name is known to the host, the token to those who asked.
 struct Offer {
