@@ -73,6 +73,10 @@ struct Op {
   /// they do not. Plans then run no kernel where that is a place for kernels to read. An op whose
   /// output is all of input 0 under another shape needs none at all. Empty: never.
   std::function<std::int64_t(const Node&, int output)> view;
+  /// The same the other way round: at which element of output 0 an input begins whose elements lie
+  /// there in their order; −1: they do not. Where all do, plans have them written there in the
+  /// first place, if they can, and run no kernel. Empty: never.
+  std::function<std::int64_t(const Node&, int input)> join;
   /// Draws random numbers or has an effect: never merged, folded or dropped for its inputs.
   bool stateful = false;
 };

@@ -95,8 +95,6 @@ void put_after_readers(const Graph& graph, const PlanRoots& roots,
 
 }  // namespace
 
-bool has_kernel(const Node& node) { return !is_source(node) && !is_view(node); }
-
 NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
                       std::span<const VariableReads> reads, std::span<const Value> early) {
   const std::vector<End> ends = ends_of(graph, roots);
@@ -124,11 +122,12 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
   put_after_readers(graph, roots, reads, users, missing);
 
   NodeOrder order;
+  order.parts = JoinedParts(graph, roots, first);
   while (!runnable.empty()) {
     const std::size_t id = std::size_t(std::get<2>(runnable.top()));
     runnable.pop();
     const Node& node = *graph.nodes()[id];
-    if (has_kernel(node)) {
+    if (!is_source(node) && !is_view(node) && !order.parts.joins(node)) {
       order.nodes.push_back(&node);
       if (first[id]) ++order.prologue;
     }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "exec/joined_parts.h"
 #include "exec/plan_roots.h"
 #include "exec/variable_reads.h"
 
@@ -11,10 +12,8 @@ namespace paceline {
 struct NodeOrder {
   std::vector<const Node*> nodes;  // those with kernels, inputs before users
   std::size_t prologue = 0;        // so many of them compute `early`
+  JoinedParts parts;
 };
-
-/// A node that needs no kernel of its own: a source, or a view of its input.
-bool has_kernel(const Node& node);
 
 /// First what `early` needs. Then the order in which nodes were made, except that a node which only
 /// one contribution waits for runs as soon as it can, nearest to its contribution first, so that

@@ -109,7 +109,8 @@ class PlanMaker {
     const int storage = memory_->storage_of(written);
     const Plan::KernelUse& use = plan_->kernels[std::size_t(update.written_by)];
     if (update.root.sparse() || memory_->life(storage).is_read()) return false;
-    if (storage != memory_->storage_of(use.node->output(0))) return false;
+    const Value output = use.node->output(0);
+    if (storage != memory_->storage_of(output) || !memory_->is_whole(output)) return false;
     for (const VariableReads& read : reads_) {
       if (read.variable != update.root.variable) continue;
       const auto& life = memory_->life(memory_->storage_of(read.node->output(0)));
@@ -124,7 +125,7 @@ class PlanMaker {
     PlacedUpdate update{root};
     const Value value = root.written();
     const int storage = memory_->storage_of(value);
-    const int written_by = memory_->life(storage).defined;
+    const int written_by = memory_->life(storage).first_write;
     if (memory_->storage(storage).kind == Storage::Kind::kArena && memory_->is_whole(value) &&
         !is_kept(storage) && written_by >= int(order_.prologue)) {
       memory_->give_place(storage, root.variable);
@@ -152,7 +153,7 @@ class PlanMaker {
     }
     for (const Value& value : {update.root.ids, update.root.count}) {
       if (!value) continue;
-      last = std::max(last, memory_->life(memory_->storage_of(value)).defined);
+      last = std::max(last, memory_->life(memory_->storage_of(value)).last_write);
       // The store may look at the ids until the step ends.
       memory_->read_at(memory_->storage_of(value), memory_->end());
     }

@@ -135,6 +135,81 @@ TEST_F(PlanTest, APartThatBeginsWhereNoKernelReadsIsCopied) {
   EXPECT_THAT(text(*fetch({split(x, 3, 0)[0]})), ElementsAre("relu", "split"));
 }
 
+TEST_F(PlanTest, WhatIsJoinedIsWrittenWhereItIsRead) {
+  const Value x = graph_.input("x", {8, 16});
+  const std::vector<Value> parts = {relu(x), reshape(tanh(reshape(x, {128})), {8, 16})};
+  const Value rows = concat(parts, 0);
+  const auto plan = fetch({transpose(rows)});
+  EXPECT_THAT(text(*plan), ElementsAre("relu", "tanh", "transpose"));
+  const auto slot_of = [&](SlotIndex index) { return plan->slots[std::size_t(index)]; };
+  const Slot first = slot_of(plan->instructions[0].outputs[0]);
+  const Slot second = slot_of(plan->instructions[1].outputs[0]);
+  const Slot whole = slot_of(plan->instructions[2].inputs[0]);
+  EXPECT_EQ(first.storage, whole.storage);
+  EXPECT_EQ(second.storage, whole.storage);
+  EXPECT_EQ(first.offset, 0u);
+  EXPECT_EQ(second.offset, 8u * 16 * 4);
+  EXPECT_EQ(plan->storages[std::size_t(whole.storage)].bytes, 16u * 16 * 4);
+}
+
+TEST_F(PlanTest, WhatIsJoinedCanBeAPartOfMore) {
+  const Value x = graph_.input("x", {8, 16});
+  const Value pair = concat(std::vector<Value>{relu(x), tanh(x)}, 0);
+  const Value three = concat(std::vector<Value>{sigmoid(x), pair}, 0);
+  const auto plan = fetch({add(pair, pair), three});
+  EXPECT_THAT(text(*plan), ElementsAre("relu", "tanh", "sigmoid", "add"));
+  const Slot read = plan->slots[std::size_t(plan->instructions[3].inputs[0])];
+  EXPECT_EQ(read.offset, 8u * 16 * 4);
+  EXPECT_EQ(read.storage, plan->slots[std::size_t(plan->fetches[1])].storage);
+}
+
+TEST_F(PlanTest, WhatCannotBeWrittenWhereItIsJoinedIsCopied) {
+  const Value x = graph_.input("x", {8, 16});
+  const Value a = relu(x), b = tanh(x);
+  const auto kernels = [&](const std::vector<Value>& parts, int axis) {
+    return text(*fetch({concat(parts, axis)}));
+  };
+  EXPECT_THAT(kernels({a, b}, 1), ElementsAre("relu", "tanh", "concat"));  // rows lie apart
+  EXPECT_THAT(kernels({a, x}, 0), ElementsAre("relu", "concat"));          // no kernel writes x
+  EXPECT_THAT(kernels({a, a}, 0), ElementsAre("relu", "concat"));          // it is there once
+  EXPECT_THAT(kernels({slice(a, {0, 0}, {4, 16}), b}, 0),                  // a part of another
+              ElementsAre("relu", "tanh", "concat"));
+  const Value odd = relu(graph_.input("odd", {3, 3}));  // 36 bytes
+  EXPECT_THAT(kernels({odd, tanh(odd)}, 0), ElementsAre("relu", "tanh", "concat"));
+  EXPECT_THAT(
+      text(*fetch({concat(std::vector<Value>{a, b}, 0), concat(std::vector<Value>{b, a}, 0)})),
+      ElementsAre("relu", "tanh", "concat"));  // the second
+}
+
+TEST_F(PlanTest, PartsOfAContributionAreWrittenInItsPlace) {
+  const Value w = graph_.variable("w", {16, 16});
+  const Value x = graph_.input("x", {8, 16});
+  const Value gradient = concat(std::vector<Value>{relu(x), tanh(x)}, 0);
+  EXPECT_THAT(text(*make(contributing(reduce_sum(gradient), {{w, gradient}}))),
+              ElementsAre("place w", "relu", "tanh", "reduce_sum", "ready w"));
+  EXPECT_THAT(text(*make(contributing(reduce_sum(x), {{w, gradient}}))),
+              ElementsAre("place w", "relu", "tanh", "ready w", "reduce_sum"));
+}
+
+TEST_F(PlanTest, TheStoreIsAskedForThePlaceBeforeTheFirstPart) {
+  const Value w = graph_.variable("w", {16, 16});
+  const Value x = graph_.input("x", {8, 16});
+  const Value late = relu(x), early = tanh(x);
+  const Value gradient = concat(std::vector<Value>{late, early}, 0);
+  EXPECT_THAT(text(*make(contributing(reduce_sum(late), {{w, gradient}}))),
+              ElementsAre("place w", "tanh", "relu", "reduce_sum", "ready w"));
+}
+
+TEST_F(PlanTest, AContributionIsNotWrittenIntoWhatItIsAPartOf) {
+  const Value w = graph_.variable("w", {8, 16});
+  const Value x = graph_.input("x", {8, 16});
+  const Value gradient = relu(x);
+  const Value rows = concat(std::vector<Value>{gradient, tanh(x)}, 0);
+  const auto lines = text(*make(contributing(reduce_sum(rows), {{w, gradient}})));
+  EXPECT_THAT(lines, testing::Contains("concat"));
+  EXPECT_THAT(lines, testing::Not(testing::Contains("copy")));
+}
+
 TEST_F(PlanTest, TheStoreIsToldWhichVariablesSeveralKernelsRead) {
   const Value h = dense(graph_.input("x", {2, 3}), 3, "first");
   const Value loss = mean_squared_error(dense(h, 3, "second"), graph_.input("y", {2, 3}));
@@ -310,6 +385,21 @@ TEST_F(SparsePlanTest, ComputedIdsAreComputedBeforeTheStepBegins) {
   ASSERT_GE(plan->prologue, 1u);
   EXPECT_EQ(text(*plan)[0], "transpose");
   EXPECT_LE(std::ptrdiff_t(plan->prologue), at(text(*plan), "need table"));
+}
+
+// They may be computed for the next batch while what this step has computed is read.
+TEST_F(SparsePlanTest, ComputedIdsAreNotJoinedWithWhatIsComputedLater) {
+  const Value raw = graph_.input("raw", {2, 8}, DType::kInt32);
+  const Value other = graph_.input("other", {2, 8}, DType::kInt32);
+  const Value ids = transpose(raw), later = transpose(other);
+  const auto with = [&](Value ids_of_rows, std::vector<Value> fetches) {
+    return make(train(reshape(ids_of_rows, {ids_of_rows.shape().elements()})), std::move(fetches));
+  };
+  const Value both = concat(std::vector<Value>{ids, later}, 0);
+  EXPECT_EQ(std::ranges::count(text(*with(ids, {both})), "concat"), 1);
+  const auto early = with(both, {});
+  EXPECT_EQ(early->prologue, 2u);
+  EXPECT_EQ(std::ranges::count(text(*early), "concat"), 0);
 }
 
 TEST_F(SparsePlanTest, IdsFromAVariableAreRefused) {

@@ -30,11 +30,22 @@ class RandomGraph : public testing::TestWithParam<int> {
     const Value rows = slice(a, {row, 0}, {2, kSize});
     return concat(std::vector<Value>{rows, slice(b, {2, 0}, {kSize - 2, kSize})}, 0);
   }
+  // A square out of halves that kernels write, and of one that a square joined.
+  Value joined(const Value& a, const Value& b) {
+    const auto half_of = [&](const Value& x) { return split(x, 2, 0)[pick(2)]; };
+    const Value pair =
+        concat(std::vector<Value>{relu(half_of(a)),
+                                  reshape(mul(half_of(b), half_of(a)), {kSize / 2, kSize})},
+               0);
+    if (pick(2) == 0) return pair;
+    const Value more = concat(std::vector<Value>{tanh(half_of(b)), pair}, 0);
+    return slice(more, {std::int64_t(pick(2)) * kSize / 2, 0}, {kSize, kSize});
+  }
   // A node over values made before; squares of one size, so that any two fit.
   Value next(const std::vector<Value>& values) {
     const Value a = values[pick(std::uint32_t(values.size()))];
     const Value b = values[pick(std::uint32_t(values.size()))];
-    switch (pick(12)) {
+    switch (pick(13)) {
       case 0:
         return add(a, b);
       case 1:
@@ -58,6 +69,8 @@ class RandomGraph : public testing::TestWithParam<int> {
                                   {std::int64_t(pick(3)) * 16}, {kSize * kSize})),
                        {kSize, kSize});
       case 10:
+        return joined(a, b);
+      case 11:
         return split(concat(std::vector<Value>{a, b}, 1), 2, 1)[0];
       default:
         return split(concat(std::vector<Value>{a, b}, 0), 2, 0)[1];

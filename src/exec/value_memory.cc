@@ -32,10 +32,10 @@ SlotIndex ValueMemory::slot(const Value& value) const {
   return slots_of_nodes_[std::size_t(value.node().id())][std::size_t(value.output())];
 }
 
-SlotIndex ValueMemory::add(const ValueType& type, Storage storage, int defined) {
+SlotIndex ValueMemory::add(const ValueType& type, Storage storage, int written) {
   storage.bytes = bytes_of(type);
   storages_.push_back(std::move(storage));
-  lives_.push_back({.defined = defined});
+  lives_.push_back({.first_write = written, .last_write = written});
   taken_from_.push_back(-1);
   slots_.push_back({type, int(storages_.size()) - 1});
   return SlotIndex(slots_.size()) - 1;
@@ -78,11 +78,30 @@ void ValueMemory::add_values(const Graph& graph, std::span<const VariableSpec> s
         slots.push_back(SlotIndex(slots_.size()) - 1);
       }
     } else {
-      for (const ValueType& type : node->outputs()) {
-        slots.push_back(add(type, {}, positions_[std::size_t(node->id())]));
+      for (int i = 0; i < int(node->outputs().size()); ++i) {
+        slots.push_back(add_output(node->output(i), positions_[std::size_t(node->id())]));
       }
     }
   }
+}
+
+// A part lies in the memory of what joins it, which is added with its first part.
+SlotIndex ValueMemory::add_output(const Value& value, int written) {
+  const JoinedParts::Place part = order_.parts.place_of(value);
+  const bool joins = order_.parts.joins(value.node());
+  if (part.join == nullptr && !joins) return add(value.type(), {}, written);
+  const Node& whole = part.join == nullptr ? value.node() : *part.join;
+  const auto [known, is_new] = slots_of_joins_.insert({&whole, SlotIndex(slots_.size())});
+  if (is_new) add(whole.outputs()[0], {}, written);
+  if (part.join == nullptr) return known->second;
+  const int storage = slots_[std::size_t(known->second)].storage;
+  if (!joins) {
+    Life& life = lives_[std::size_t(storage)];
+    life.first_write = std::min(life.first_write, written);
+    life.last_write = std::max(life.last_write, written);
+  }
+  slots_.push_back({value.type(), storage, part.offset});
+  return SlotIndex(slots_.size()) - 1;
 }
 
 bool ValueMemory::is_whole(const Value& value) const {
@@ -133,7 +152,7 @@ void ValueMemory::share_in_place() {
   for (std::size_t i = 0; i < order_.nodes.size(); ++i) {
     const Node& node = *order_.nodes[i];
     const int output = storage_of(node.output(0));
-    if (storage(output).kind != Storage::Kind::kArena) continue;
+    if (storage(output).kind != Storage::Kind::kArena || !is_whole(node.output(0))) continue;
     for (const int input : node.op().in_place) {
       if (input >= int(node.inputs().size()) || !may_take(node, int(i), input)) continue;
       taken_from_[std::size_t(output)] = storage_of(node.input(input));
@@ -171,10 +190,10 @@ std::vector<ArenaBuffer> ValueMemory::shared_buffers(std::vector<std::size_t>& i
     std::size_t& buffer = index[std::size_t(buffer_of(int(s)))];
     if (buffer == storages_.size()) {
       buffer = buffers.size();
-      buffers.push_back({storages_[s].bytes, lives_[s].defined, lives_[s].last()});
+      buffers.push_back({storages_[s].bytes, lives_[s].first_write, lives_[s].last()});
     }
     index[s] = buffer;
-    buffers[buffer].first = std::min(buffers[buffer].first, lives_[s].defined);
+    buffers[buffer].first = std::min(buffers[buffer].first, lives_[s].first_write);
     buffers[buffer].last = std::max(buffers[buffer].last, lives_[s].last());
   }
   return buffers;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "exec/arena.h"
@@ -14,11 +15,12 @@ namespace paceline {
 class ValueMemory {
  public:
   struct Life {
-    int defined = -1;  // the node that writes it; −1: it is there before the step
+    // The nodes that write it, or parts of it; −1: it is there before the step.
+    int first_write = -1, last_write = -1;
     int first_read = std::numeric_limits<int>::max();
     int last_read = -1;
     bool is_read() const { return last_read >= 0; }
-    int last() const { return std::max(defined, last_read); }
+    int last() const { return std::max(last_write, last_read); }
   };
 
   ValueMemory(const Graph& graph, const NodeOrder& order, std::span<const VariableSpec> specs);
@@ -37,7 +39,7 @@ class ValueMemory {
   void read_at(int storage, int position);
   /// The storage is the place of a contribution.
   void give_place(int storage, VariableId variable);
-  SlotIndex add(const ValueType& type, Storage storage, int defined);
+  SlotIndex add(const ValueType& type, Storage storage, int written);
   /// An arena value that is written at `position` and read until the end.
   SlotIndex add_kept(const ValueType& type, int position);
 
@@ -51,6 +53,7 @@ class ValueMemory {
  private:
   void add_source(const Node& node, std::span<const VariableSpec> specs);
   void add_values(const Graph& graph, std::span<const VariableSpec> specs);
+  SlotIndex add_output(const Value& value, int written);
   void count_reads();
   bool may_take(const Node& node, int position, int input) const;
   int buffer_of(int storage) const;
@@ -61,6 +64,7 @@ class ValueMemory {
   const NodeOrder& order_;
   std::vector<std::vector<SlotIndex>> slots_of_nodes_;  // by node id, output
   std::vector<int> positions_;                          // by node id
+  std::map<const Node*, SlotIndex> slots_of_joins_;
   std::vector<Slot> slots_;
   std::vector<Storage> storages_;
   std::vector<Life> lives_;

@@ -80,6 +80,13 @@ void add_concat_ops(OpRegistry& ops) {
   concat.infer = infer_concat;
   concat.gradient = gradient_of_concat;
   concat.cost = elementwise_cost(0);
+  concat.join = [](const Node& node, int input) {
+    const Shape& whole = node.outputs()[0].shape;
+    const int axis = axis_of(node);
+    std::vector<std::int64_t> begin(std::size_t(whole.rank()), 0);
+    for (int i = 0; i < input; ++i) begin[std::size_t(axis)] += node.input(i).shape()[axis];
+    return first_of_part(whole, begin, node.input(input).shape().dims());
+  };
   ops.add(std::move(concat));
 
   Op split;

@@ -159,6 +159,25 @@ TEST(LocalTraining, AnUpdateWhileTheGradientIsComputedChangesNoBit) {
   }
 }
 
+// Each half of the gradient could be handed over in panels, but the store wants all of it.
+TEST(LocalTraining, AGradientOfSeveralKernelsIsNotStreamed) {
+  Graph graph;
+  const std::vector<Value> halves = split(graph.variable("w", {2 * 2048, 2100}), 2, 0);
+  const Value y = add(matmul(graph.input("x", {3, 2048}), halves[0]),
+                      matmul(graph.input("y", {3, 2048}), halves[1]));
+  const Training training = minimize(reduce_mean(square(y)), Sgd{0.1f});
+  Trainer fused(training, 1, true), whole(training, 1, false);
+  for (Trainer* trainer : {&fused, &whole}) {
+    EXPECT_TRUE(streamed(*trainer, trainer->store().variables()).empty());
+    EXPECT_TRUE(std::ranges::none_of(trainer->plan().kernels, [](const Plan::KernelUse& use) {
+      return use.node->op().name == "concat";
+    }));
+    trainer->fill("x");
+    trainer->fill("y");
+  }
+  EXPECT_EQ(fused.losses(3), whole.losses(3));
+}
+
 TEST(LocalTraining, WhatTheClippingNeedsAsAWholeIsNotStreamed) {
   Graph graph;
   const Value h = dense(graph.input("x", {3, 2048}), 2100, "layer1");
