@@ -29,11 +29,11 @@ bool ShmFrameWriter::write_whole(const QueuedFrame& frame) {
   const auto header = record_of(frame);
   if (ring_.publish_short(header, frame.payload)) {
     sleep_.wake_peer(ShmSleep::kData);
-    return true;
+  } else {
+    ring_.write(header);
+    ring_.write(frame.payload);
+    publish();
   }
-  ring_.write(header);
-  ring_.write(frame.payload);
-  publish();
   return true;
 }
 
