@@ -55,6 +55,13 @@ class ShmRing : public testing::Test {
   std::shared_ptr<SharedMemory> left_ = SharedMemory::create(kShmMemoryBytes);
   std::shared_ptr<SharedMemory> right_ = SharedMemory::create(kShmMemoryBytes);
   Side a_{left_, right_}, b_{right_, left_};
+  /// What the reader finds after short_ and other_.
+  Bytes both() const {
+    Bytes bytes = short_;
+    bytes.insert(bytes.end(), other_.begin(), other_.end());
+    return bytes;
+  }
+
   const Bytes short_ = bytes_of(kShmShortBytes, 1), other_ = bytes_of(40, 101);
 };
 
@@ -80,9 +87,7 @@ TEST_F(ShmRing, PutsAFrameIntoTheRingBehindOneThatIsNotRead) {
   a_.send(short_);
   EXPECT_FALSE(a_.send_short(other_));
   a_.send(other_);
-  Bytes both = short_;
-  both.insert(both.end(), other_.begin(), other_.end());
-  EXPECT_EQ(b_.receive(), both);
+  EXPECT_EQ(b_.receive(), both());
 }
 
 TEST_F(ShmRing, KeepsAShortFrameThatIsReadWhileAnotherFollows) {
@@ -104,9 +109,7 @@ TEST_F(ShmRing, MovesAShortFrameOverTheEndOfTheRing) {
   }
   a_.send(short_);
   a_.send(other_);
-  Bytes both = short_;
-  both.insert(both.end(), other_.begin(), other_.end());
-  EXPECT_EQ(b_.receive(), both);
+  EXPECT_EQ(b_.receive(), both());
 }
 
 TEST_F(ShmRing, AnswerTellsThatAllIsRead) {
