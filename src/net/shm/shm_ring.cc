@@ -85,11 +85,9 @@ std::size_t ShmReader::available() {
                                           " were read, and " +
                                           (beside_head ? "a short frame" : "the ring") + " holds " +
                                           std::to_string(most));
-  if (beside_head) {
-    std::memcpy(short_.data(), pair_.theirs().short_frame, std::size_t(head - tail));
-    short_begin_ = tail;
-    short_end_ = head;
-  }
+  short_begin_ = tail;
+  short_end_ = beside_head ? head : tail;
+  if (beside_head) std::memcpy(short_.data(), pair_.theirs().short_frame, std::size_t(head - tail));
   return std::size_t(head - tail);
 }
 

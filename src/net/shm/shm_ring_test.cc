@@ -141,6 +141,18 @@ TEST_F(ShmRing, RefusesAShortFrameThatIsTooLong) {
   }
 }
 
+// A peer that lies can leave some of it unread: what is read is then what head says last.
+TEST_F(ShmRing, ForgetsTheRestOfAShortFrameWhenHeadSaysThatItIsInTheRing) {
+  const Bytes frame = bytes_of(100, 7);
+  std::memcpy(a_.ring(), frame.data(), frame.size());
+  a_.pair.mine().head = kShmBesideHead | 40;
+  ASSERT_EQ(b_.reader.available(), 40u);
+  Bytes first(32);
+  b_.reader.read(first);
+  a_.pair.mine().head = 100;
+  EXPECT_EQ(b_.receive(), Bytes(frame.begin() + 32, frame.end()));
+}
+
 // Both sides send and read at the same time, frames of all lengths; what comes is what was sent.
 TEST_F(ShmRing, CarriesStreamsBothWays) {
   constexpr std::size_t kBytes = 4 << 20;
