@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "bench/channel.h"
 #include "bench/far_end.h"
+#include "bench/pinned.h"
 #include "bench/shared_word.h"
 #include "bench/timing.h"
 #include "bench/train_run.h"
@@ -132,6 +133,7 @@ double added_us(const Report& report, const FetchedShape& shape) {
 }
 
 double bare_us(const Fetched& fetched, const FetchedShape& shape) {
+  const Pinned near(0);
   return fetched.link == "shm" ? RewrittenValue(shape, fetched.waiting).added_us()
                                : socket_us(shape.floats() * sizeof(float), fetched.waiting);
 }
