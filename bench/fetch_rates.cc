@@ -57,7 +57,7 @@ class RewrittenValue {
           words_->asked.set(++asked_, waiting_);
           multiply();
         }));
-        words_->done.wait(waiting_, [this](std::uint32_t done) { return done == asked_; });
+        words_->done.wait_for(asked_, waiting_);
       }
       added.push_back(summarize(rewritten).median - summarize(still).median);
     }
@@ -74,7 +74,7 @@ class RewrittenValue {
     const std::span values(reinterpret_cast<float*>(value_.data()), floats_);
     std::vector<float> next(values.size());
     for (std::uint32_t seen = 0;; words_->done.set(++seen, waiting_)) {
-      words_->asked.wait(waiting_, [&](std::uint32_t asked) { return asked != seen; });
+      words_->asked.wait_for(seen + 1, waiting_);
       for (std::size_t i = 0; i < values.size(); ++i) next[i] = values[i] + 1;
       apply_rule(Assign{}, {}, {.values = values, .slots = {}, .gradient = next});
     }

@@ -105,11 +105,9 @@ class LinkChannel : public Channel {
     const std::uint32_t wanted = counted_.get() + sent;
     if (options_.echo) near_.reply(connection_, pieces * (times - 1));
     for (std::uint32_t i = 0; i < sent; ++i) connection_->send({}, payload_.span());
-    const auto come = [&] { return std::int32_t(wanted - counted_.get()) <= 0; };
-    if (options_.waiting == Waiting::kSpinning) {
-      return spin_until([&] { return come() || (link_->help(), come()); });
-    }
-    counted_.wait(options_.waiting, [&](std::uint32_t) { return come(); });
+    if (options_.waiting == Waiting::kSleeping) return counted_.wait_for(wanted, options_.waiting);
+    const auto come = [&] { return counted_.has_reached(wanted); };
+    spin_until([&] { return come() || (link_->help(), come()); });
   }
   void pause() override {
     if (process_) process_->pause();

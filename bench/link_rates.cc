@@ -18,7 +18,7 @@ constexpr Size kRoundTrips[] = {{"8 B", {1, 8}}, {"4 KB", {1, 4000}}, {"64 KB", 
 constexpr Message kLarge{18, 4'194'304};
 constexpr Size kOneWay[] = {{"75 MB", kLarge}, {"100 × 10 KB", {100, 10'000}}};
 constexpr double kMicro = 1e6, kGigabyte = 1e9;
-constexpr double kLeastLinkSeconds = 0.02;
+constexpr double kLeastLinkSeconds = 0.1;
 constexpr std::uint32_t kExchanges = 16;  // of a piece there and back, in one call
 
 const char* name_of(Waiting waiting) {

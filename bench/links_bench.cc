@@ -6,6 +6,7 @@
 
 #include "bench/channel.h"
 #include "bench/link_rates.h"
+#include "bench/pinned.h"
 
 namespace {
 
@@ -14,6 +15,7 @@ using namespace paceline::bench;
 using MakeChannel = std::function<std::unique_ptr<Channel>(const ChannelOptions&)>;
 
 void exchange(benchmark::State& state, const MakeChannel& make, const ChannelOptions& options) {
+  const Pinned near(0);
   const auto channel = make(options);
   while (state.KeepRunning()) channel->exchange();
   state.SetBytesProcessed(state.iterations() * std::int64_t(options.message.bytes()));
@@ -23,9 +25,13 @@ void add(const std::string& name, const MakeChannel& make) {
   const auto add_one = [&](const std::string& what, const ChannelOptions& options) {
     benchmark::RegisterBenchmark((name + what).c_str(), exchange, make, options)->UseRealTime();
   };
-  add_one("/8B/spinning", {{1, 8}, Waiting::kSpinning, true});
-  add_one("/8B/sleeping", {{1, 8}, Waiting::kSleeping, true});
-  add_one("/75MB", {{18, 4'194'304}, Waiting::kSpinning, false});
+  for (const Waiting waiting : {Waiting::kSpinning, Waiting::kSleeping}) {
+    const std::string how = waiting == Waiting::kSpinning ? "/spinning" : "/sleeping";
+    add_one("/8B" + how, {{1, 8}, waiting, true});
+    add_one("/4KB" + how, {{1, 4000}, waiting, true});
+    add_one("/75MB" + how, {{18, 4'194'304}, waiting, false});
+    add_one("/100x10KB" + how, {{100, 10'000}, waiting, false});
+  }
 }
 
 }  // namespace

@@ -20,14 +20,12 @@ class PieceRing {
     words_->written.set(++pushed_, waiting_);
   }
   void pop(const Buffer& to) {
-    words_->written.wait(waiting_, [&](std::uint32_t written) { return written != popped_; });
+    words_->written.wait_for(popped_ + 1, waiting_);
     std::memcpy(to.data(), slot(popped_), piece_bytes_);
     words_->taken.set(++popped_, waiting_);
   }
   /// Returns when everything was taken.
-  void drain() {
-    words_->taken.wait(waiting_, [&](std::uint32_t taken) { return taken == pushed_; });
-  }
+  void drain() { words_->taken.wait_for(pushed_, waiting_); }
 
  private:
   static constexpr std::uint32_t kSlots = 4;
@@ -35,9 +33,7 @@ class PieceRing {
     SharedWord written, taken;
   };
 
-  void wait_for_room() {
-    words_->taken.wait(waiting_, [&](std::uint32_t taken) { return pushed_ - taken < kSlots; });
-  }
+  void wait_for_room() { words_->taken.wait_for(pushed_ + 1 - kSlots, waiting_); }
   std::byte* slot(std::uint32_t at) const { return memory_.data() + at % kSlots * piece_bytes_; }
 
   const std::size_t piece_bytes_;

@@ -25,7 +25,7 @@ TEST(Pinned, BothEndsHaveCoresOfTheirOwnAndItEnds) {
       *far = own_cores();
       known->set(1, Waiting::kSleeping);
     });
-    known->wait(Waiting::kSleeping, [](std::uint32_t value) { return value == 1; });
+    known->wait_for(1, Waiting::kSleeping);
     cpu_set_t both;
     const cpu_set_t here = own_cores();
     CPU_AND(&both, &*far, &here);

@@ -36,24 +36,27 @@ class SharedBytes {
   void* const data_;
 };
 
-/// A number that one end changes and the other waits for: looking, or asleep on a futex. The
-/// system is called only when somebody sleeps.
+/// A number that one end counts up and the other waits for: looking, or asleep on a futex. The
+/// system is called only to wake who sleeps for what was reached.
 class SharedWord {
  public:
   std::uint32_t get() const { return value_.load(std::memory_order_acquire); }
+  /// It counts on from 0 after its largest value.
+  bool has_reached(std::uint32_t wanted) const { return std::int32_t(get() - wanted) >= 0; }
   void set(std::uint32_t value, Waiting waiting) {
     if (waiting == Waiting::kSpinning) return value_.store(value, std::memory_order_release);
     value_.store(value);
-    if (sleepers_.load() > 0) call(FUTEX_WAKE, INT32_MAX);
+    if (sleeps_.load() && has_reached(wanted_.load())) call(FUTEX_WAKE, 1);
   }
-  /// Until done(value).
-  template <typename Done>
-  void wait(Waiting waiting, const Done& done) {
-    if (waiting == Waiting::kSpinning) return spin_until([&] { return done(get()); });
-    for (std::uint32_t seen = value_.load(); !done(seen); seen = value_.load()) {
-      ++sleepers_;
-      if (value_.load() == seen) call(FUTEX_WAIT, seen);
-      --sleepers_;
+  /// One thread at a time.
+  void wait_for(std::uint32_t wanted, Waiting waiting) {
+    if (waiting == Waiting::kSpinning) return spin_until([&] { return has_reached(wanted); });
+    wanted_.store(wanted);
+    while (!has_reached(wanted)) {
+      sleeps_.store(true);
+      const std::uint32_t seen = value_.load();
+      if (!has_reached(wanted)) call(FUTEX_WAIT, seen);
+      sleeps_.store(false);
     }
   }
 
@@ -62,7 +65,8 @@ class SharedWord {
     ::syscall(SYS_futex, &value_, operation, value, nullptr, nullptr, 0);
   }
   alignas(64) std::atomic<std::uint32_t> value_{0};
-  std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<std::uint32_t> wanted_{0};
+  std::atomic<bool> sleeps_{false};
 };
 
 /// An object that both ends see.

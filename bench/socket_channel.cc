@@ -59,7 +59,7 @@ class SocketChannel : public Channel {
       if (options_.echo && !receive_all(pair_.near.get(), answer_)) fail();
     }
     if (options_.echo) return;
-    received_->wait(options_.waiting, [&](std::uint32_t received) { return received == wanted; });
+    received_->wait_for(wanted, options_.waiting);
   }
   void pause() override { far_end_.pause(); }
   void resume() override { far_end_.resume(); }
