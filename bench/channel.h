@@ -23,6 +23,8 @@ struct ChannelOptions {
   bool echo = false;  // the far end sends every piece back
   /// With echo, of a bare socket: what is sent for a piece to come back; 0: a piece as well.
   std::size_t request_bytes = 0;
+  /// And where it comes back to; null: anywhere.
+  std::byte* answer = nullptr;
 };
 
 /// Used by one thread, which is the near end; the far end is a process of its own (of inproc links

@@ -56,7 +56,7 @@ class SocketChannel : public Channel {
     for (std::uint32_t i = 0; i < pieces; ++i) {
       if (!send_all(pair_.near.get(), payload_)) fail();
       // What comes back is read meanwhile, or both ends could wait for room.
-      if (options_.echo && !receive_all(pair_.near.get(), answer_)) fail();
+      if (options_.echo && !receive_all(pair_.near.get(), answer())) fail();
     }
     if (options_.echo) return;
     received_->wait_for(wanted, options_.waiting);
@@ -71,7 +71,7 @@ class SocketChannel : public Channel {
 
   void serve() {
     const Buffer room(payload_.size());
-    while (receive_all(pair_.far.get(), room)) {
+    while (receive_all(pair_.far.get(), room.span())) {
       if (!options_.echo) {
         received_->set(received_->get() + 1, options_.waiting);
       } else if (!send_all(pair_.far.get(), answer_)) {
@@ -89,7 +89,12 @@ class SocketChannel : public Channel {
     return true;
   }
 
-  bool receive_all(int fd, const Buffer& to) const {
+  std::span<std::byte> answer() const {
+    return options_.answer == nullptr ? answer_.span()
+                                      : std::span(options_.answer, options_.message.piece_bytes);
+  }
+
+  bool receive_all(int fd, std::span<std::byte> to) const {
     const bool spin = options_.waiting == Waiting::kSpinning;
     for (std::size_t at = 0; at < to.size();) {
       ssize_t got = -1;
