@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 #include "net/poll_until.h"
@@ -15,6 +16,9 @@ namespace paceline {
 namespace {
 
 constexpr int kUserTimeoutMs = 5000;
+/// Slows down for losses alone, which do not happen within a host; every Linux has it and lets all
+/// use it. BBR, the default of some, sends at a rate that it estimates: half of what the host can.
+constexpr std::string_view kUnpaced = "reno";
 constexpr Duration kLookUpToListen = std::chrono::seconds(5);
 
 std::string words_of(int error_number) { return std::generic_category().message(error_number); }
@@ -103,6 +107,15 @@ void set_up_socket(int fd) {
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+  if (is_within_host(text_of(near_end_of(fd)), text_of(peer_of(fd))))
+    ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
+}
+
+bool is_within_host(const std::string& near, const std::string& far) {
+  const auto host = [](const std::string& address) {
+    return address.substr(0, address.rfind(':'));
+  };
+  return is_loopback(far) || host(near) == host(far);
 }
 
 FileDescriptor dial(const std::vector<SocketAddress>& targets, const std::string& address,

@@ -1,0 +1,47 @@
+#include "net/tcp/tcp_socket.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <array>
+
+namespace paceline {
+namespace {
+
+std::string congestion_control_of(const FileDescriptor& socket) {
+  std::array<char, 16> name{};
+  socklen_t bytes = name.size();
+  ::getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes);
+  return name.data();
+}
+
+TEST(TcpSocket, WithinOneHostIsPacedByNobody) {
+  const Deadline soon = Deadline::after(std::chrono::seconds(10));
+  const ListeningSocket listening = listen_at({"127.0.0.1", 0});
+  const FileDescriptor near =
+      dial(look_up(parse_address(listening.address), soon), listening.address, soon);
+  ASSERT_TRUE(wait_to_read(listening.fd.get(), soon));
+  const FileDescriptor far(::accept(listening.fd.get(), nullptr, nullptr));
+  set_up_socket(far.get());
+  EXPECT_EQ(congestion_control_of(near), "reno");
+  EXPECT_EQ(congestion_control_of(far), "reno");
+}
+
+TEST(TcpSocket, BetweenHostsIsPacedAsTheSystemSays) {
+  EXPECT_TRUE(is_within_host("127.0.0.1:40000", "127.0.1.1:2222"));
+  EXPECT_TRUE(is_within_host("[::1]:40000", "[::1]:2222"));
+  EXPECT_TRUE(is_within_host("10.0.0.7:40000", "10.0.0.7:2222"));
+  EXPECT_FALSE(is_within_host("10.0.0.7:40000", "10.0.0.8:2222"));
+  EXPECT_FALSE(is_within_host("[fd00::1]:40000", "[fd00::2]:2222"));
+}
+
+TEST(TcpSocket, OfAPeerThatHasGoneIsSetUpAllTheSame) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
+  const std::string before = congestion_control_of(socket);
+  EXPECT_NO_THROW(set_up_socket(socket.get()));
+  EXPECT_EQ(congestion_control_of(socket), before);
+}
+
+}  // namespace
+}  // namespace paceline
