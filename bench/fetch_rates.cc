@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "bench/bare_fetch.h"
 #include "bench/train_run.h"
+#include "paceline/error.h"
 
 namespace paceline::bench {
 namespace {
@@ -36,7 +40,11 @@ Report run_fetch(const Fetched& fetched) {
 }
 
 double added_us(const Report& report, const FetchedShape& shape) {
-  return section_value(report, std::string("fetch/") + shape.name, "added_us").value_or(0);
+  const std::string section = std::string("fetch/") + shape.name;
+  const std::optional<double> added = section_value(report, section, "added_us");
+  if (added) return *added;
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("[bench] the report of a run has no added_us of {}", section));
 }
 
 /// What is measured in turn: runs of the workload, and what they are held against.
