@@ -63,4 +63,8 @@ bool is_loopback(const std::string& address) {
   return host == "localhost" || host == "::1" || (is_ipv4(host) && host.starts_with("127."));
 }
 
+bool is_within_host(const std::string& near, const std::string& far) {
+  return is_loopback(far) || host_of(near) == host_of(far);
+}
+
 }  // namespace paceline

@@ -23,4 +23,8 @@ std::string text_of(const Address& address);
 /// localhost, 127.x.x.x, ::1. By the text only; no name is looked up.
 bool is_loopback(const std::string& address);
 
+/// Whether what is sent between the ends of a connection, addresses as of is_loopback, never leaves
+/// the machine.
+bool is_within_host(const std::string& near, const std::string& far);
+
 }  // namespace paceline

@@ -37,5 +37,14 @@ TEST(Address, LoopbackIsToldFromOthers) {
     EXPECT_FALSE(is_loopback(text)) << text;
 }
 
+TEST(Address, TellsWhatStaysWithinOneHost) {
+  EXPECT_TRUE(is_within_host("127.0.0.1:40000", "127.0.1.1:2222"));
+  EXPECT_TRUE(is_within_host("[::1]:40000", "[::1]:2222"));
+  EXPECT_TRUE(is_within_host("10.0.0.7:40000", "10.0.0.7:2222"));
+  EXPECT_FALSE(is_within_host("10.0.0.7:40000", "a peer without address"));
+  EXPECT_FALSE(is_within_host("10.0.0.7:40000", "10.0.0.8:2222"));
+  EXPECT_FALSE(is_within_host("[fd00::1]:40000", "[fd00::2]:2222"));
+}
+
 }  // namespace
 }  // namespace paceline

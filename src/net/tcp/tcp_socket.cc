@@ -111,13 +111,6 @@ void set_up_socket(int fd) {
     ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(), kUnpaced.size());
 }
 
-bool is_within_host(const std::string& near, const std::string& far) {
-  const auto host = [](const std::string& address) {
-    return address.substr(0, address.rfind(':'));
-  };
-  return is_loopback(far) || host(near) == host(far);
-}
-
 FileDescriptor dial(const std::vector<SocketAddress>& targets, const std::string& address,
                     Deadline deadline) {
   int error_number = ECONNREFUSED;

@@ -13,8 +13,6 @@ namespace paceline {
 /// TCP_NODELAY, keep-alive, TCP_USER_TIMEOUT, non-blocking; within one host nothing is paced.
 /// Errors are left to the first use.
 void set_up_socket(int fd);
-/// Whether what is sent from one end ("host:port") to the other never leaves the host.
-bool is_within_host(const std::string& near, const std::string& far);
 
 /// One try at each of the host's addresses. Throws what Link::connect throws. `address` is for
 /// messages.

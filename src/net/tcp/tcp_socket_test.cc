@@ -28,14 +28,6 @@ TEST(TcpSocket, WithinOneHostIsPacedByNobody) {
   EXPECT_EQ(congestion_control_of(far), "reno");
 }
 
-TEST(TcpSocket, BetweenHostsIsPacedAsTheSystemSays) {
-  EXPECT_TRUE(is_within_host("127.0.0.1:40000", "127.0.1.1:2222"));
-  EXPECT_TRUE(is_within_host("[::1]:40000", "[::1]:2222"));
-  EXPECT_TRUE(is_within_host("10.0.0.7:40000", "10.0.0.7:2222"));
-  EXPECT_FALSE(is_within_host("10.0.0.7:40000", "10.0.0.8:2222"));
-  EXPECT_FALSE(is_within_host("[fd00::1]:40000", "[fd00::2]:2222"));
-}
-
 TEST(TcpSocket, OfAPeerThatHasGoneIsSetUpAllTheSame) {
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   const std::string before = congestion_control_of(socket);
