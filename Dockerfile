@@ -11,8 +11,8 @@ FROM debian:bookworm-slim
 COPY --from=build /paceline/build/release/paceline_*.deb /tmp/
 RUN apt-get update && apt-get install -y --no-install-recommends /tmp/paceline_*.deb && \
     rm -rf /tmp/paceline_*.deb /var/lib/apt/lists/* && \
-    useradd --create-home --uid 1000 paceline
+    useradd --create-home --home-dir /srv/paceline --uid 1000 paceline
 USER paceline
-WORKDIR /home/paceline
+WORKDIR /srv/paceline
 ENTRYPOINT ["paceline"]
 CMD ["--help"]
