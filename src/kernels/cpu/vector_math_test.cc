@@ -121,7 +121,7 @@ TEST(VectorMathTest, WithinTwoUlpAllOverTheRange) {
   }
 }
 
-// Takes an hour: to be run by name after a change of a function.
+// Takes an hour: `scripts/slow_checks floats`, after a change of a function.
 TEST(VectorMathTest, DISABLED_WithinTwoUlpForEveryFloat) {
   constexpr std::uint64_t kParts = 4096;
   for (const ExactFunction& f : kExactFunctions) {
