@@ -6,7 +6,8 @@
 #include <dnnl.h>
 #include <omp.h>
 
-#include <vector>
+#include <algorithm>
+#include <string>
 
 #include "base/buffer.h"
 #include "kernels/cpu/gemm.h"
@@ -15,12 +16,22 @@ namespace {
 
 using paceline::GemmShape;
 
+/// Aligned as tensors are: how fast oneDNN reads an operand depends on that.
+class Matrix {
+ public:
+  Matrix(std::int64_t elements, float value) : memory_(std::size_t(elements) * sizeof(float)) {
+    std::fill_n(data(), elements, value);
+  }
+  float* data() const { return reinterpret_cast<float*>(memory_.data()); }
+
+ private:
+  paceline::Buffer memory_;
+};
+
 struct Operands {
   explicit Operands(const GemmShape& s)
-      : a(std::size_t(s.m * s.k), 0.5f),
-        b(std::size_t(s.k * s.n), 0.25f),
-        c(std::size_t(s.m * s.n)) {}
-  std::vector<float> a, b, c;
+      : a(s.m * s.k, 0.5f), b(s.k * s.n, 0.25f), c(s.m * s.n, 0.0f) {}
+  Matrix a, b, c;
 };
 
 void count_flops(benchmark::State& state, const GemmShape& s) {
@@ -33,8 +44,10 @@ void tiles(benchmark::State& state, const GemmShape& s) {
   paceline::ThreadPool pool(int(state.range(0)));
   paceline::Gemm gemm(s, pool);
   Operands x(s);
-  const paceline::Buffer scratch(gemm.scratch_bytes());
-  while (state.KeepRunning()) gemm.run(x.a.data(), x.b.data(), x.c.data(), scratch.span());
+  const paceline::Buffer scratch(gemm.scratch_bytes()), packed(gemm.packed_bytes());
+  if (s.packed_b) gemm.pack(x.b.data(), packed.span());
+  const void* const b = s.packed_b ? static_cast<void*>(packed.data()) : x.b.data();
+  while (state.KeepRunning()) gemm.run(x.a.data(), b, x.c.data(), scratch.span());
   count_flops(state, s);
 }
 
@@ -54,6 +67,11 @@ void add(const char* name, const GemmShape& shape) {
   benchmark::RegisterBenchmark(label("tiles").c_str(), tiles, shape)->Arg(1)->Arg(2)->UseRealTime();
 }
 
+void add_packed(const std::string& name, GemmShape shape) {
+  shape.packed_b = true;
+  benchmark::RegisterBenchmark(name.c_str(), tiles, shape)->Arg(1)->Arg(2)->UseRealTime();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -63,8 +81,11 @@ int main(int argc, char** argv) {
   add("ptb_softmax", GemmShape::packed(400, 10000, 200));
   add("ptb_softmax_by_x", GemmShape::packed(400, 200, 10000, false, true));
   add("ptb_softmax_by_w", GemmShape::packed(200, 10000, 400, true));
-  add("ptb_recurrent", GemmShape::packed(20, 800, 200));
-  add("ptb_recurrent_by_h", GemmShape::packed(20, 200, 800, false, true));
+  for (const std::int64_t hidden : {200, 256, 512, 650, 1024, 1500}) {
+    const std::string name = "recurrent_" + std::to_string(hidden);
+    add_packed(name + "/forwards", GemmShape::packed(20, 4 * hidden, hidden));
+    add_packed(name + "/backwards", GemmShape::packed(20, hidden, 4 * hidden, false, true));
+  }
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -50,7 +50,7 @@ function(add_lower_instruction_set_tests)
   foreach(name AVX-512 AVX2 SSE4 SSSE3 scalar)
     add_test(NAME kernels_with_${name}
              COMMAND kernels_tests
-                     --gtest_filter=Ops/OpCaseTest.FastEqualsNaive/*:GemmTest.*:*Rule*)
+                     --gtest_filter=Ops/OpCaseTest.FastEqualsNaive/*:Gemm.*:*Rule*)
     set_tests_properties(kernels_with_${name} PROPERTIES
                          ENVIRONMENT PACELINE_TEST_INSTRUCTION_SET=${name} TIMEOUT 300
                          SKIP_REGULAR_EXPRESSION "this machine has no")

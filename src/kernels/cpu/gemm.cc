@@ -7,12 +7,13 @@
 #include <atomic>
 #include <cstddef>
 #include <dnnl.hpp>
-#include <optional>
 #include <vector>
 
 #include "base/allocation_scope.h"
 #include "base/buffer.h"
+#include "kernels/cpu/instruction_set.h"
 #include "kernels/cpu/one_thread.h"
+#include "kernels/cpu/tile_blocks.h"
 #include "kernels/cpu/tile_grid.h"
 #include "paceline/error.h"
 
@@ -41,9 +42,8 @@ dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transpos
               fmt::format("[gemm] oneDNN on ({},{})x({},{}): {}", s.m, s.k, s.k, s.n, what));
 }
 
-// `packed`: how B lies, if that is settled.
-dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::engine& engine,
-                                      const dnnl::memory::desc* packed) {
+dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::memory::desc& b,
+                                      const dnnl::engine& engine) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
@@ -51,14 +51,24 @@ dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::engine& en
     sum.append_sum(1.0f);
     attributes.set_post_ops(sum);
   }
-  const DataType type = operand_type(s);
-  const dnnl::memory::desc b =
-      !s.packed_b         ? matrix(s.k, s.n, s.transpose_b, s.ldb, type)
-      : packed != nullptr ? *packed
-                          : dnnl::memory::desc({s.k, s.n}, type, dnnl::memory::format_tag::any);
-  const dnnl::matmul::desc desc(matrix(s.m, s.k, s.transpose_a, s.lda, type), b,
+  const dnnl::matmul::desc desc(matrix(s.m, s.k, s.transpose_a, s.lda, operand_type(s)), b,
                                 matrix(s.m, s.n, false, s.ldc, DataType::f32));
   return {desc, attributes, engine};
+}
+
+// In the layout that oneDNN reads fastest; where that is rows, in rows that lie well.
+dnnl::memory::desc packed_b(const GemmShape& s, const dnnl::engine& engine) {
+  const DataType type = operand_type(s);
+  const dnnl::memory::desc any({s.k, s.n}, type, dnnl::memory::format_tag::any);
+  const dnnl::memory::desc chosen = describe(s, any, engine).weights_desc();
+  const bool in_rows = chosen == matrix(s.k, s.n, false, s.n, type);
+  return in_rows ? matrix(s.k, s.n, false, copied_ld(s.n), type) : chosen;
+}
+
+void copy_rows(const void* from, std::int64_t ld, float* to, std::int64_t to_ld, std::int64_t rows,
+               std::int64_t columns) {
+  const auto* row = static_cast<const float*>(from);
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(row + i * ld, columns, to + i * to_ld);
 }
 
 void clear(float* c, const GemmShape& s) {
@@ -79,19 +89,27 @@ GemmShape GemmShape::packed(std::int64_t m, std::int64_t n, std::int64_t k, bool
 
 struct Gemm::State {
   struct Primitive {
-    std::int64_t m, n;
+    GemmShape shape;
     dnnl::matmul primitive;
     dnnl::matmul::primitive_desc desc;
   };
 
-  // Tiles run at the same time, so each has memory objects of its own.
-  struct Tile {
-    std::int64_t a, b, c;  // elements before the tile in each matrix
-    std::size_t scratch;   // bytes before its own
+  // One call of oneDNN, and the copies before it. Tiles run at the same time, so each has memory
+  // objects of its own.
+  struct Block {
+    std::int64_t a, b, c;  // elements before it in the tile's part of each matrix
     std::size_t primitive;
+    bool copies_a, copies_b;  // else they are read in place, or were copied before
     dnnl::stream stream;
     std::array<dnnl::memory, 4> memories;
     std::array<dnnl_exec_arg_t, 4> arguments;
+  };
+
+  struct Tile {
+    std::int64_t a, b, c;  // elements before the tile in each matrix
+    std::size_t scratch;   // bytes before its own
+    TileBlocks cut;
+    std::vector<Block> blocks;
   };
 
   // Columns of B that tiles share, on their way into the layout of the primitives.
@@ -108,16 +126,20 @@ struct Gemm::State {
 
   void make_tiles() {
     const OneThread guard;
-    grid = choose_tiles(shape, pool.threads());
+    grid = choose_tiles(shape, pool.threads(), onednn_reads_in_place());
     tiles.reserve(grid.tiles());
     for (const TileRange& columns : grid.columns) {
-      const std::int64_t b = shape.packed_b ? make_panel(columns) : first_of_b(columns.begin);
+      const std::int64_t b =
+          shape.packed_b ? make_panel(columns) : columns.begin * shape.b_column();
       for (const TileRange& rows : grid.rows) make_tile(rows, columns, b);
     }
   }
 
-  std::int64_t first_of_b(std::int64_t column) const {
-    return column * (shape.transpose_b ? shape.ldb : 1);
+  GemmShape part_of_shape(TileRange rows, TileRange columns) const {
+    GemmShape part = shape;
+    part.m = rows.size();
+    part.n = columns.size();
+    return part;
   }
 
   dnnl::memory memory_of(const dnnl::memory::desc& desc) const {
@@ -127,13 +149,13 @@ struct Gemm::State {
   // Where it lies in the packed B, in elements. One panel serves tiles of all heights. One that all
   // threads read is also packed by all of them.
   std::int64_t make_panel(TileRange columns) {
-    const std::size_t index = primitive_for(grid.rows[0].size(), columns.size());
+    const std::size_t index = primitive_for(part_of_shape(grid.rows[0], columns));
     const dnnl::memory::desc packed = primitives[index].desc.weights_desc();
     const std::int64_t most = grid.columns.size() > 1 ? 1 : pool.threads();
     const std::int64_t parts = std::clamp<std::int64_t>(columns.size() / kPackAlign, 1, most);
     for (std::int64_t i = 0; i < parts; ++i) {
       const TileRange part = tile_range(columns.size(), parts, i, kPackAlign);
-      add_panel(first_of_b(columns.begin + part.begin),
+      add_panel((columns.begin + part.begin) * shape.b_column(),
                 packed.submemory_desc({shape.k, part.size()}, {0, part.begin}));
     }
     packed_bytes += round_up(packed.get_size(), kBufferAlignment);
@@ -155,35 +177,59 @@ struct Gemm::State {
   }
 
   void make_tile(TileRange rows, TileRange columns, std::int64_t b) {
-    const std::size_t index = primitive_for(rows.size(), columns.size());
-    const dnnl::matmul::primitive_desc& desc = primitives[index].desc;
-    Tile tile{rows.begin * (shape.transpose_a ? 1 : shape.lda),
+    const GemmShape part = part_of_shape(rows, columns);
+    Tile tile{rows.begin * shape.a_row(),
               b,
               rows.begin * shape.ldc + columns.begin,
-              scratch_bytes,
-              index,
-              dnnl::stream(engine),
-              {memory_of(desc.src_desc()), memory_of(desc.weights_desc()),
-               memory_of(desc.dst_desc()), memory_of(desc.scratchpad_desc())},
+              tile_scratch_bytes,
+              choose_blocks(part, onednn_reads_in_place()),
               {}};
-    const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
-    for (std::size_t i = 0; i < 4; ++i) tile.arguments[i] = {names[i], tile.memories[i].get()};
-    scratch_bytes += round_up(desc.scratchpad_desc().get_size(), kBufferAlignment);
+    for (std::int64_t k = 0; k < part.k; k += tile.cut.depth)
+      for (std::int64_t i = 0; i < part.m; i += tile.cut.rows)
+        for (std::int64_t j = 0; j < part.n; j += tile.cut.columns) add_block(tile, part, i, j, k);
+    const auto elements = std::size_t(tile.cut.elements_of_a() + tile.cut.elements_of_b());
+    copy_bytes = std::max(copy_bytes, round_up(elements * sizeof(float), kBufferAlignment));
     tiles.push_back(std::move(tile));
   }
 
-  std::size_t primitive_for(std::int64_t m, std::int64_t n) {
-    std::optional<dnnl::memory::desc> packed;
+  // Of the tile, from there on.
+  void add_block(Tile& tile, GemmShape part, std::int64_t row, std::int64_t column,
+                 std::int64_t depth) {
+    part.m = std::min(part.m - row, tile.cut.rows);
+    part.n = std::min(part.n - column, tile.cut.columns);
+    part.k = std::min(part.k - depth, tile.cut.depth);
+    if (tile.cut.copy_a) part.lda = tile.cut.lda();
+    if (tile.cut.copy_b) part.ldb = tile.cut.ldb();
+    if (depth > 0) part.accumulate = true;
+    const std::size_t index = primitive_for(part);
+    const dnnl::matmul::primitive_desc& desc = primitives[index].desc;
+    Block block{row * shape.a_row() + depth * shape.a_depth(),
+                column * shape.b_column() + depth * shape.b_depth(),
+                row * shape.ldc + column,
+                index,
+                tile.cut.copy_a && column == 0,
+                tile.cut.copy_b,
+                dnnl::stream(engine),
+                {memory_of(desc.src_desc()), memory_of(desc.weights_desc()),
+                 memory_of(desc.dst_desc()), memory_of(desc.scratchpad_desc())},
+                {}};
+    const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_SCRATCHPAD};
+    for (std::size_t i = 0; i < 4; ++i) block.arguments[i] = {names[i], block.memories[i].get()};
+    const std::size_t scratch = round_up(desc.scratchpad_desc().get_size(), kBufferAlignment);
+    tile_scratch_bytes = std::max(tile_scratch_bytes, tile.scratch + scratch);
+    tile.blocks.push_back(std::move(block));
+  }
+
+  std::size_t primitive_for(const GemmShape& part) {
+    dnnl::memory::desc b = matrix(part.k, part.n, part.transpose_b, part.ldb, operand_type(part));
+    if (part.packed_b) b = packed_b(part, engine);
     for (std::size_t i = 0; i < primitives.size(); ++i) {
-      if (primitives[i].n != n) continue;
-      if (primitives[i].m == m) return i;
-      packed = primitives[i].desc.weights_desc();
+      const GemmShape& made = primitives[i].shape;
+      if (made == part) return i;
+      if (part.packed_b && made.n == part.n) b = primitives[i].desc.weights_desc();
     }
-    GemmShape part = shape;
-    part.m = m;
-    part.n = n;
-    const dnnl::matmul::primitive_desc desc = describe(part, engine, packed ? &*packed : nullptr);
-    primitives.push_back({m, n, dnnl::matmul(desc), desc});
+    const dnnl::matmul::primitive_desc desc = describe(part, b, engine);
+    primitives.push_back({part, dnnl::matmul(desc), desc});
     return primitives.size() - 1;
   }
 
@@ -201,16 +247,41 @@ struct Gemm::State {
     if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
   }
 
-  // `c`: where the tile itself goes.
-  void run_tile(Tile& tile, const void* a, const void* b, float* c, std::byte* scratch) {
-    run_tile_at(tile, element(a, tile.a), b, c, scratch);
+  // `c`: where the tile itself goes; `lane`: whose copies it uses.
+  void run_tile(Tile& tile, const void* a, const void* b, float* c, std::byte* scratch,
+                std::size_t lane) {
+    run_tile_at(tile, element(a, tile.a), element(b, tile.b), c, scratch, lane);
   }
-  // `a`: the tile's own rows.
-  void run_tile_at(Tile& tile, void* a, const void* b, float* c, std::byte* scratch) {
-    execute(primitives[tile.primitive].primitive, tile,
-            {a, element(b, tile.b), c, scratch + tile.scratch});
+  // `a` and `b`: the tile's own parts.
+  void run_tile_at(Tile& tile, void* a, void* b, float* c, std::byte* scratch, std::size_t lane) {
+    auto* copy_a = reinterpret_cast<float*>(scratch + tile_scratch_bytes + lane * copy_bytes);
+    float* copy_b = copy_a + tile.cut.elements_of_a();
+    for (Block& block : tile.blocks) {
+      const GemmShape& part = primitives[block.primitive].shape;
+      void *block_a = element(a, block.a), *block_b = element(b, block.b);
+      if (block.copies_a) copy_rows(block_a, shape.lda, copy_a, part.lda, part.k, part.m);
+      if (block.copies_b) copy_rows(block_b, shape.ldb, copy_b, part.ldb, part.k, part.n);
+      execute(primitives[block.primitive].primitive, block,
+              {tile.cut.copy_a ? copy_a : block_a, tile.cut.copy_b ? copy_b : block_b, c + block.c,
+               scratch + tile.scratch});
+    }
   }
 
+  // Calls `call(lane, i)` for each i < `count`; a lane is that of one thread at a time.
+  template <typename Call>
+  void claim(std::size_t count, const Call& call) {
+    std::atomic<std::size_t> next{0};
+    auto run_lane = [&](std::int64_t lane) {
+      for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;)
+        call(std::size_t(lane), i);
+    };
+    const auto lanes = std::min(count, std::size_t(pool.threads()));
+    pool.run_tiles(std::int64_t(lanes), TileFunction(run_lane));
+  }
+
+  std::size_t scratch_bytes() const {
+    return tile_scratch_bytes + std::size_t(pool.threads()) * copy_bytes;
+  }
   std::size_t row_bytes() const {
     std::int64_t most = 0;
     for (const TileRange& rows : grid.rows) most = std::max(most, rows.size());
@@ -219,11 +290,12 @@ struct Gemm::State {
 
   // A row of tiles into memory of its own, and from there to the sink.
   void stream_row(std::size_t row, const void* a, const void* b, OutputSink& sink,
-                  std::byte* scratch, float* memory) {
+                  std::byte* scratch, std::size_t lane) {
+    auto* const memory = reinterpret_cast<float*>(scratch + scratch_bytes() + lane * row_bytes());
     const std::int64_t first = grid.rows[row].begin * shape.n;
     for (std::size_t j = 0; j < grid.columns.size(); ++j) {
       Tile& tile = tiles[j * grid.rows.size() + row];
-      run_tile(tile, a, b, memory + (tile.c - first), scratch);
+      run_tile(tile, a, b, memory + (tile.c - first), scratch, lane);
     }
     sink.take(first, {memory, std::size_t(grid.rows[row].size() * shape.n)});
   }
@@ -245,7 +317,9 @@ struct Gemm::State {
   std::vector<Primitive> primitives;
   std::vector<Tile> tiles;
   std::vector<Panel> panels;
-  std::size_t scratch_bytes = 0, packed_bytes = 0;
+  // Scratch memory: what oneDNN asks for, by tile; copies of operands, by lane; rows, by lane.
+  std::size_t tile_scratch_bytes = 0, copy_bytes = 0;
+  std::size_t packed_bytes = 0;
   bool backwards = false;  // the last run
 };
 
@@ -263,7 +337,7 @@ Gemm::~Gemm() = default;
 Gemm::Gemm(Gemm&&) noexcept = default;
 Gemm& Gemm::operator=(Gemm&&) noexcept = default;
 
-std::size_t Gemm::scratch_bytes() const { return state_->scratch_bytes; }
+std::size_t Gemm::scratch_bytes() const { return state_->scratch_bytes(); }
 std::size_t Gemm::packed_bytes() const { return state_->packed_bytes; }
 
 void Gemm::pack(const void* b, std::span<std::byte> packed) {
@@ -278,23 +352,24 @@ void Gemm::run(const void* a, const void* b, float* c, std::span<std::byte> scra
   State& state = *state_;
   if (state.shape.k == 0 && !state.shape.accumulate) clear(c, state.shape);
   const std::size_t together = state.grid.whole_columns ? state.grid.rows.size() : 1;
-  auto claim = [&](std::int64_t i) {
+  const auto run_claimed = [&](std::size_t lane, std::size_t i) {
     for (std::size_t k = 0; k < together; ++k) {
-      State::Tile& tile = state.tiles[std::size_t(i) * together + k];
-      state.run_tile(tile, a, b, c + tile.c, scratch.data());
+      State::Tile& tile = state.tiles[i * together + k];
+      state.run_tile(tile, a, b, c + tile.c, scratch.data(), lane);
     }
   };
-  const auto claims = std::int64_t(state.tiles.size() / together);
-  if (!state.shape.packed_b) return state.pool.run_tiles(claims, TileFunction(claim));
+  const std::size_t claims = state.tiles.size() / together;
+  if (!state.shape.packed_b) return state.claim(claims, run_claimed);
   // Several runs share one B: a thread reads the same part of it each time, what it read last
   // first. A seventh faster where B is some times as large as the second-level caches.
   state.backwards = !state.backwards;
-  state.pool.run_own_tiles(claims, state.backwards, TileFunction(claim));
+  auto run_own = [&](std::int64_t i) { run_claimed(0, std::size_t(i)); };  // it copies nothing
+  state.pool.run_own_tiles(std::int64_t(claims), state.backwards, TileFunction(run_own));
 }
 
 std::int64_t Gemm::row_parts() const {
   const TileGrid& grid = state_->grid;
-  if (grid.columns.size() != 1 || state_->shape.transpose_a) return 1;
+  if (grid.columns.size() != 1 || state_->shape.transpose_a || state_->copy_bytes > 0) return 1;
   return std::int64_t(grid.rows.size());
 }
 
@@ -308,7 +383,8 @@ void Gemm::run_rows(std::int64_t part, const void* a, const void* b, float* c,
                     std::span<std::byte> scratch) {
   if (row_parts() == 1) return run(a, b, c, scratch);
   State::Tile& tile = state_->tiles[std::size_t(part)];
-  state_->run_tile_at(tile, state_->element(a, 0), b, c, scratch.data());
+  state_->run_tile_at(tile, state_->element(a, 0), state_->element(b, tile.b), c, scratch.data(),
+                      0);
 }
 
 bool Gemm::streams() const { return state_->grid.panels; }
@@ -319,16 +395,9 @@ std::size_t Gemm::stream_scratch_bytes() const {
 
 void Gemm::stream(const void* a, const void* b, OutputSink& sink, std::span<std::byte> scratch) {
   State& state = *state_;
-  std::atomic<std::size_t> next{0};
-  // Memory belongs to a lane, not to a row of tiles; a thread that takes a lane claims rows.
-  auto lane = [&](std::int64_t i) {
-    auto* memory = reinterpret_cast<float*>(scratch.data() + state.scratch_bytes +
-                                            std::size_t(i) * state.row_bytes());
-    const std::size_t rows = state.grid.rows.size();
-    for (std::size_t row; (row = next.fetch_add(1, std::memory_order_relaxed)) < rows;)
-      state.stream_row(row, a, b, sink, scratch.data(), memory);
-  };
-  state.pool.run_tiles(state.pool.threads(), TileFunction(lane));
+  state.claim(state.grid.rows.size(), [&](std::size_t lane, std::size_t row) {
+    state.stream_row(row, a, b, sink, scratch.data(), lane);
+  });
 }
 
 }  // namespace paceline

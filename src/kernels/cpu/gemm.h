@@ -24,6 +24,12 @@ struct GemmShape {
   bool packed_b = false;             // B is given as Gemm::pack made it
   DType operands = DType::kFloat32;  // of A and B; or kBFloat16, see product_dtype
 
+  /// Elements from one row, or column, or step of depth to the next.
+  std::int64_t a_row() const { return transpose_a ? 1 : lda; }
+  std::int64_t a_depth() const { return transpose_a ? lda : 1; }
+  std::int64_t b_column() const { return transpose_b ? ldb : 1; }
+  std::int64_t b_depth() const { return transpose_b ? 1 : ldb; }
+  bool operator==(const GemmShape&) const = default;
   /// With rows that lie next to each other.
   static GemmShape packed(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a = false,
                           bool transpose_b = false, bool accumulate = false);

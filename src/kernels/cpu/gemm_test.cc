@@ -124,6 +124,24 @@ TEST(Gemm, StreamsALargeWeightsGradientBitForBit) {
   }
 }
 
+// Rows 2 KB apart, which are copied in blocks on some machines, and more than one block each way.
+TEST(Gemm, MultipliesOperandsWhoseRowsShareCacheSets) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (int variant = 0; variant < 8; ++variant) {
+      const bool ta = variant & 1, tb = variant & 2, accumulate = variant & 4;
+      expect_product(GemmShape::packed(512, 512, 150, ta, tb, accumulate), pool);
+      expect_product(GemmShape::packed(30, 1024, 280, ta, tb, accumulate), pool);
+      GemmShape apart = GemmShape::packed(300, 500, 61, ta, tb, accumulate);
+      apart.lda = apart.ldb = 512;
+      expect_product(apart, pool);
+    }
+    GemmShape packed = GemmShape::packed(20, 1024, 256);
+    packed.packed_b = true;
+    expect_product(packed, pool);
+  }
+}
+
 TEST(Gemm, RowsMayLieApart) {
   ThreadPool pool(3);
   GemmShape shape = GemmShape::packed(150, 310, 61);

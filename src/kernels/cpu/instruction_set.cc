@@ -40,6 +40,8 @@ bool is_intel() {
 #endif
 }
 
+bool onednn_has(unsigned isa) { return (unsigned(dnnl_get_effective_cpu_isa()) & isa) == isa; }
+
 dnnl_cpu_isa_t onednn_limit(std::string_view name) {
   if (name == "AVX-512-DL") return dnnl_cpu_isa_all;
   if (name == "AVX-512") return dnnl_cpu_isa_avx512_core;
@@ -83,12 +85,13 @@ std::string_view onednn_instruction_set() {
   return name;
 }
 
+bool onednn_reads_in_place() {
+  return onednn_has(dnnl_cpu_isa_avx) && !onednn_has(dnnl_cpu_isa_avx512_core);
+}
+
 DType product_dtype(DType precision) {
-  const auto has = [](unsigned needed) {
-    return (unsigned(dnnl_get_effective_cpu_isa()) & needed) == needed;
-  };
-  const bool fast =
-      has(dnnl_cpu_isa_avx512_core_amx) || (has(dnnl_cpu_isa_avx512_core_bf16) && !is_intel());
+  const bool fast = onednn_has(dnnl_cpu_isa_avx512_core_amx) ||
+                    (onednn_has(dnnl_cpu_isa_avx512_core_bf16) && !is_intel());
   return precision == DType::kBFloat16 && !fast ? DType::kFloat32 : precision;
 }
 

@@ -34,6 +34,7 @@ struct TileGrid {
 /// the others little to wait for. A large weight's gradient (A transposed) that is not deep is cut
 /// into panels of whole rows, each small enough to stay in the cache that threads share. A packed B
 /// that a thread's own cache holds is read by all: each has whole rows, if they are not too few.
-TileGrid choose_tiles(const GemmShape& shape, int threads);
+/// `reads_in_place`: what onednn_reads_in_place() says.
+TileGrid choose_tiles(const GemmShape& shape, int threads, bool reads_in_place = false);
 
 }  // namespace paceline

@@ -79,6 +79,11 @@ TEST(TileGrid, APackedOperandInTheCacheIsSharedByWholeRows) {
   EXPECT_EQ(choose_tiles(with_packed_b(64, 650, 2600), 2).rows.size(), 1U);  // too large
   EXPECT_EQ(choose_tiles(with_packed_b(64, 1500, 6000), 1).tiles(), 1U);
 }
+TEST(TileGrid, APackedOperandThatIsReadInPlaceIsCutNarrow) {
+  EXPECT_EQ(choose_tiles(with_packed_b(64, 1500, 6000), 1, true).columns.size(), 8U);
+  EXPECT_EQ(choose_tiles(with_packed_b(20, 1500, 6000), 3, true).columns.size(), 12U);
+  EXPECT_EQ(choose_tiles(with_packed_b(20, 200, 800), 2, true).columns.size(), 1U);  // shared
+}
 
 TEST(TileGrid, ASmallProductIsNotCut) {
   EXPECT_EQ(choose_tiles(GemmShape::packed(32, 256, 128), 8).tiles(), 1U);

@@ -1,0 +1,36 @@
+// In which blocks oneDNN computes a tile of a product, and what is copied for each of them.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/gemm.h"
+
+namespace paceline {
+
+/// Elements from one row to the next in a copy of so many columns: its rows share no sets of
+/// caches.
+std::int64_t copied_ld(std::int64_t columns);
+
+/// Operands of a tile that are copied, block by block, before oneDNN reads them, and the largest
+/// block. Nothing is copied in a tile that is one block, nor with a packed B.
+///
+/// B, and a transposed A, are read across their rows. oneDNN's code for AVX2 reads them where they
+/// lie, unless the tile is large in both directions; rows that are a multiple of 2 KB apart then
+/// share a few sets of the caches and push each other out (4 KB: half the speed on AMD Zen 3). Its
+/// code for AVX-512 copies such operands itself, that for SSE4 copies all (oneDNN 2.6).
+struct TileBlocks {
+  bool copy_a = false, copy_b = false;
+  std::int64_t rows, columns, depth;
+
+  bool copies() const { return copy_a || copy_b; }
+  /// Of the copies of one block; a copied A lies as transposed as A.
+  std::int64_t lda() const { return copied_ld(rows); }
+  std::int64_t ldb() const { return copied_ld(columns); }
+  std::int64_t elements_of_a() const { return copy_a ? depth * lda() : 0; }
+  std::int64_t elements_of_b() const { return copy_b ? depth * ldb() : 0; }
+};
+
+/// `reads_in_place`: what onednn_reads_in_place() says.
+TileBlocks choose_blocks(const GemmShape& tile, bool reads_in_place);
+
+}  // namespace paceline
