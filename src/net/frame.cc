@@ -48,8 +48,7 @@ std::string printable(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-std::array<std::byte, kFrameHeaderBytes> encode(const FrameHeader& header) {
-  std::array<std::byte, kFrameHeaderBytes> bytes;
+void encode(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> bytes) {
   Cursor out(bytes.data());
   out.put(kFrameMagic);
   out.put(header.payload_bytes);
@@ -58,6 +57,11 @@ std::array<std::byte, kFrameHeaderBytes> encode(const FrameHeader& header) {
   out.put(header.id);
   out.put(header.offset);
   out.put(header.step);
+}
+
+std::array<std::byte, kFrameHeaderBytes> encode(const FrameHeader& header) {
+  std::array<std::byte, kFrameHeaderBytes> bytes;
+  encode(header, bytes);
   return bytes;
 }
 

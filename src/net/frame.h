@@ -27,6 +27,7 @@ struct FrameHeader {
 };
 
 /// magic, then the fields.
+void encode(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> bytes);
 std::array<std::byte, kFrameHeaderBytes> encode(const FrameHeader& header);
 /// Throws kDataLoss on a wrong magic or a payload longer than `most_payload_bytes`.
 FrameHeader decode(std::span<const std::byte, kFrameHeaderBytes> bytes,

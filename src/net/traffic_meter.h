@@ -23,15 +23,16 @@ class TrafficMeter {
       traffic_.busy_ns.fetch_add(spent.count(), std::memory_order_relaxed);
     }
   }
-  void count_sent(std::size_t bytes) {
-    traffic_.bytes_sent.fetch_add(std::int64_t(bytes), std::memory_order_relaxed);
-  }
-  void count_received(std::size_t bytes) {
-    traffic_.bytes_received.fetch_add(std::int64_t(bytes), std::memory_order_relaxed);
-  }
+  /// One thread at a time each: no locked addition is needed.
+  void count_sent(std::size_t bytes) { add(traffic_.bytes_sent, bytes); }
+  void count_received(std::size_t bytes) { add(traffic_.bytes_received, bytes); }
   const Traffic& traffic() const { return traffic_; }
 
  private:
+  static void add(std::atomic<std::int64_t>& sum, std::size_t bytes) {
+    sum.store(sum.load(std::memory_order_relaxed) + std::int64_t(bytes), std::memory_order_relaxed);
+  }
+
   Traffic traffic_;
   std::mutex mutex_;
   int under_way_ = 0;

@@ -80,8 +80,10 @@ void ShmFrameReader::read_payload(Receiver& receiver, std::size_t available) {
     placed_ += piece;
     if (placed_ < end) give_back_room();
   }
-  give_back_room();
+  const bool takes_room = !ring_.is_beside_head();
+  if (takes_room) give_back_room();
   if (placed_ == place_.size()) end_frame(receiver);
+  if (!takes_room) give_back_room();  // an answer has told it already
 }
 
 void ShmFrameReader::end_frame(Receiver& receiver) {

@@ -25,15 +25,22 @@ void ShmFrameWriter::publish() {
 }
 
 bool ShmFrameWriter::write_whole(const QueuedFrame& frame) {
-  if (frame.shared || ring_.room(frame.bytes()) < frame.bytes()) return false;
-  const auto header = record_of(frame);
-  if (ring_.publish_short(header, frame.payload)) {
-    sleep_.wake_peer(ShmSleep::kData);
-  } else {
-    ring_.write(header);
-    ring_.write(frame.payload);
-    publish();
-  }
+  if (frame.shared) return false;
+  if (write_short(frame)) return true;
+  if (ring_.room(frame.bytes()) < frame.bytes()) return false;
+  ring_.write(encode(frame.header));
+  ring_.write(frame.payload);
+  publish();
+  return true;
+}
+
+bool ShmFrameWriter::write_short(const QueuedFrame& frame) {
+  const std::span<std::byte> place = ring_.short_place(frame.bytes());
+  if (place.empty()) return false;
+  encode(frame.header, place.first<kFrameHeaderBytes>());
+  std::ranges::copy(frame.payload, place.begin() + kFrameHeaderBytes);
+  ring_.publish_short(place.size());
+  sleep_.wake_peer(ShmSleep::kData);
   return true;
 }
 

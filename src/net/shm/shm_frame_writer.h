@@ -25,6 +25,7 @@ class ShmFrameWriter {
   bool may_go_on() const { return ring_.is_read(goal_.load(std::memory_order_relaxed)); }
 
  private:
+  bool write_short(const QueuedFrame& frame);
   bool pass(const QueuedFrame& frame);
   std::size_t write_piece(std::span<const std::byte> bytes);
   void publish();

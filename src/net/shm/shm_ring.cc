@@ -16,6 +16,18 @@ std::size_t piece(std::uint64_t position, std::size_t bytes) {
   return std::min(bytes, kShmRingBytes - std::size_t(position % kShmRingBytes));
 }
 
+/// As a sequentially consistent store before the loads that follow, but all that was stored to its
+/// line leaves with it: an exchange would wait for the rest first, and let a peer, which looks
+/// again and again, take the line in between.
+void store_at_once(std::atomic<std::uint64_t>& word, std::uint64_t value) {
+#if defined(__SANITIZE_THREAD__)
+  word.store(value);  // tsan knows no fences
+#else
+  word.store(value, std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
 }  // namespace
 
 ShmPair::ShmPair(std::shared_ptr<SharedMemory> mine, std::shared_ptr<const SharedMemory> theirs)
@@ -59,19 +71,17 @@ bool ShmWriter::all_is_read() const {
   return pair_.theirs().read.load() == head_ || pair_.theirs().tail.load() == head_;
 }
 
-bool ShmWriter::publish_short(std::span<const std::byte> header,
-                              std::span<const std::byte> payload) {
-  const std::size_t bytes = header.size() + payload.size();
-  if (bytes > kShmShortBytes || !all_is_read()) return false;
+std::span<std::byte> ShmWriter::short_place(std::size_t bytes) const {
+  if (bytes > kShmShortBytes || !all_is_read()) return {};
+  return std::span(pair_.mine().short_frame).first(bytes);
+}
+
+void ShmWriter::publish_short(std::size_t bytes) {
   ShmBlock& mine = pair_.mine();
-  std::memcpy(mine.short_frame, header.data(), header.size());
-  if (!payload.empty())
-    std::memcpy(mine.short_frame + header.size(), payload.data(), payload.size());
   mine.read.store(reader_.tail(), std::memory_order_release);
   beside_head_ = bytes;
   head_ += bytes;
-  mine.head.store(head_ | kShmBesideHead);
-  return true;
+  store_at_once(mine.head, head_ | kShmBesideHead);
 }
 
 std::size_t ShmReader::available() {
@@ -87,7 +97,7 @@ std::size_t ShmReader::available() {
                                           std::to_string(most));
   short_begin_ = tail;
   short_end_ = beside_head ? head : tail;
-  if (beside_head) std::memcpy(short_.data(), pair_.theirs().short_frame, std::size_t(head - tail));
+  if (beside_head) std::memcpy(short_.data(), pair_.theirs().short_frame, kShmShortBytes);
   return std::size_t(head - tail);
 }
 

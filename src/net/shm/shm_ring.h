@@ -57,6 +57,8 @@ class ShmReader {
   bool has_data() const { return their_head() != tail_.load(std::memory_order_relaxed); }
   /// Bytes that can be read now. Throws kDataLoss when the peer claims more than fits.
   std::size_t available();
+  /// Whether that lies beside the peer's head, where it takes no room.
+  bool is_beside_head() const { return short_begin_ < short_end_; }
   /// At most available.
   void read(std::span<std::byte> bytes);
   /// Bytes ever read.
@@ -87,9 +89,10 @@ class ShmWriter {
   /// At most room; the peer sees it after publish.
   void write(std::span<const std::byte> bytes);
   void publish() { pair_.mine().head.store(head_); }
-  /// A whole frame, where it is short and the peer has read all that came before: it goes beside
-  /// head. False: nothing is done.
-  bool publish_short(std::span<const std::byte> header, std::span<const std::byte> payload);
+  /// Where a frame of so many bytes goes beside head; empty when it is not short, or the peer may
+  /// not have read all that came before. It sees the frame after publish_short.
+  std::span<std::byte> short_place(std::size_t bytes) const;
+  void publish_short(std::size_t bytes);
   std::uint64_t head() const { return head_; }
   /// Whether the peer has read as far as `position`.
   bool is_read(std::uint64_t position) const {

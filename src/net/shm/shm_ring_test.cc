@@ -29,7 +29,13 @@ struct Side {
   Side(const std::shared_ptr<SharedMemory>& own, const std::shared_ptr<SharedMemory>& peers)
       : pair(own, peers) {}
 
-  bool send_short(const Bytes& frame) { return writer.publish_short(frame, {}); }
+  bool send_short(const Bytes& frame) {
+    const std::span<std::byte> place = writer.short_place(frame.size());
+    if (place.empty()) return false;
+    std::ranges::copy(frame, place.begin());
+    writer.publish_short(place.size());
+    return true;
+  }
   void send(const Bytes& frame) {
     if (send_short(frame)) return;
     ASSERT_GE(writer.room(frame.size()), frame.size());
