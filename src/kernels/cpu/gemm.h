@@ -36,7 +36,8 @@ struct GemmShape {
 };
 
 /// Made once for a shape; the pool must outlive it. One call of run at a time. Any dimension may
-/// be 0. Which rounding a result has depends on the shape and on the pool's size only.
+/// be 0. Which rounding a result has depends on the shape, the pool's size and oneDNN's instruction
+/// set only.
 class Gemm {
  public:
   Gemm(const GemmShape& shape, ThreadPool& pool);

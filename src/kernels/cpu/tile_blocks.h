@@ -12,7 +12,7 @@ namespace paceline {
 std::int64_t copied_ld(std::int64_t columns);
 
 /// Operands of a tile that are copied, block by block, before oneDNN reads them, and the largest
-/// block. Nothing is copied in a tile that is one block, nor with a packed B.
+/// block: the whole tile where nothing is copied, as with a packed B.
 ///
 /// B, and a transposed A, are read across their rows. oneDNN's code for AVX2 reads them where they
 /// lie, unless the tile is large in both directions; rows that are a multiple of 2 KB apart then
