@@ -65,12 +65,6 @@ dnnl::memory::desc packed_b(const GemmShape& s, const dnnl::engine& engine) {
   return in_rows ? matrix(s.k, s.n, false, copied_ld(s.n), type) : chosen;
 }
 
-void copy_rows(const void* from, std::int64_t ld, float* to, std::int64_t to_ld, std::int64_t rows,
-               std::int64_t columns) {
-  const auto* row = static_cast<const float*>(from);
-  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(row + i * ld, columns, to + i * to_ld);
-}
-
 void clear(float* c, const GemmShape& s) {
   for (std::int64_t i = 0; i < s.m; ++i) std::fill_n(c + i * s.ldc, s.n, 0.0f);
 }
@@ -221,16 +215,20 @@ struct Gemm::State {
   }
 
   std::size_t primitive_for(const GemmShape& part) {
-    dnnl::memory::desc b = matrix(part.k, part.n, part.transpose_b, part.ldb, operand_type(part));
-    if (part.packed_b) b = packed_b(part, engine);
-    for (std::size_t i = 0; i < primitives.size(); ++i) {
-      const GemmShape& made = primitives[i].shape;
-      if (made == part) return i;
-      if (part.packed_b && made.n == part.n) b = primitives[i].desc.weights_desc();
-    }
-    const dnnl::matmul::primitive_desc desc = describe(part, b, engine);
+    const auto made = std::ranges::find(primitives, part, &Primitive::shape);
+    if (made != primitives.end()) return std::size_t(made - primitives.begin());
+    const dnnl::matmul::primitive_desc desc = describe(part, right_of(part), engine);
     primitives.push_back({part, dnnl::matmul(desc), desc});
     return primitives.size() - 1;
+  }
+
+  // How B lies for a part; packed alike for all heights of a panel's tiles.
+  dnnl::memory::desc right_of(const GemmShape& part) const {
+    if (!part.packed_b)
+      return matrix(part.k, part.n, part.transpose_b, part.ldb, operand_type(part));
+    const auto wide = [&](const Primitive& made) { return made.shape.n == part.n; };
+    const auto made = std::ranges::find_if(primitives, wide);
+    return made != primitives.end() ? made->desc.weights_desc() : packed_b(part, engine);
   }
 
   // Through oneDNN's C interface: the C++ one would build a map and a vector in each call. `part`

@@ -45,15 +45,24 @@ void expect_product(const GemmShape& s, ThreadPool& pool) {
   }
 }
 
+// Transposed or not, accumulated or not. `ld`: of both operands; 0: their rows lie next to each
+// other.
+void expect_all_variants(std::int64_t m, std::int64_t n, std::int64_t k, ThreadPool& pool,
+                         std::int64_t ld = 0) {
+  for (int variant = 0; variant < 8; ++variant) {
+    GemmShape shape =
+        GemmShape::packed(m, n, k, (variant & 1) != 0, (variant & 2) != 0, (variant & 4) != 0);
+    if (ld > 0) shape.lda = shape.ldb = ld;
+    expect_product(shape, pool);
+  }
+}
+
 TEST(Gemm, TransposesAccumulatesAndCutsIntoTiles) {
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
-    for (int variant = 0; variant < 8; ++variant) {
-      const bool ta = variant & 1, tb = variant & 2, accumulate = variant & 4;
-      expect_product(GemmShape::packed(150, 310, 61, ta, tb, accumulate), pool);
-      expect_product(GemmShape::packed(7, 5, 3, ta, tb, accumulate), pool);
-      expect_product(GemmShape::packed(3, 4, 0, ta, tb, accumulate), pool);
-    }
+    expect_all_variants(150, 310, 61, pool);
+    expect_all_variants(7, 5, 3, pool);
+    expect_all_variants(3, 4, 0, pool);
   }
 }
 
@@ -128,14 +137,9 @@ TEST(Gemm, StreamsALargeWeightsGradientBitForBit) {
 TEST(Gemm, MultipliesOperandsWhoseRowsShareCacheSets) {
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);
-    for (int variant = 0; variant < 8; ++variant) {
-      const bool ta = variant & 1, tb = variant & 2, accumulate = variant & 4;
-      expect_product(GemmShape::packed(512, 512, 150, ta, tb, accumulate), pool);
-      expect_product(GemmShape::packed(30, 1024, 280, ta, tb, accumulate), pool);
-      GemmShape apart = GemmShape::packed(300, 500, 61, ta, tb, accumulate);
-      apart.lda = apart.ldb = 512;
-      expect_product(apart, pool);
-    }
+    expect_all_variants(512, 512, 150, pool);
+    expect_all_variants(30, 1024, 280, pool);
+    expect_all_variants(300, 500, 61, pool, 512);
     GemmShape packed = GemmShape::packed(20, 1024, 256);
     packed.packed_b = true;
     expect_product(packed, pool);

@@ -47,4 +47,10 @@ TileBlocks choose_blocks(const GemmShape& s, bool reads_in_place) {
   return blocks;
 }
 
+void copy_rows(const void* from, std::int64_t ld, float* to, std::int64_t to_ld, std::int64_t rows,
+               std::int64_t columns) {
+  const auto* row = static_cast<const float*>(from);
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(row + i * ld, columns, to + i * to_ld);
+}
+
 }  // namespace paceline

@@ -33,4 +33,8 @@ struct TileBlocks {
 /// `reads_in_place`: what onednn_reads_in_place() says.
 TileBlocks choose_blocks(const GemmShape& tile, bool reads_in_place);
 
+/// Rows of float32 that lie `ld` elements apart, to where they lie `to_ld` apart.
+void copy_rows(const void* from, std::int64_t ld, float* to, std::int64_t to_ld, std::int64_t rows,
+               std::int64_t columns);
+
 }  // namespace paceline
