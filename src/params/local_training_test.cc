@@ -16,15 +16,16 @@ namespace {
 // Trains on one batch that never changes.
 class Trainer {
  public:
-  explicit Trainer(const Training& training, int threads = 1, bool stream = false)
+  explicit Trainer(const Training& training, int threads = 1, bool stream = false,
+                   const RewriteOptions& rewrite = {})
       : device_(make_device({.kind = "cpu", .threads = threads}, clock_)),
         pool_(threads),
         locals_(training.graph(), *device_) {
     const Graph* graphs[] = {&training.graph()};
     store_ = make_local_store(variable_specs(graphs, &training), &pool_, nullptr);
     initialise(training.graph());
-    plan_ = make_plan({&training.graph(), {}, &training, true, {}, stream}, store_->variables(),
-                      *device_);
+    plan_ = make_plan({&training.graph(), {}, &training, true, rewrite, stream},
+                      store_->variables(), *device_);
     executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clipped()),
                                            locals_, *device_, account_);
     for (const VariableSpec& spec : store_->variables()) {
@@ -136,13 +137,13 @@ std::vector<std::string> streamed(const Trainer& trainer, std::span<const Variab
 }
 
 // One hidden layer is large enough for its gradient to be handed over in panels.
-TEST(LocalTraining, AnUpdateWhileTheGradientIsComputedChangesNoBit) {
+void expect_streams_bit_for_bit(const RewriteOptions& rewrite) {
   Graph graph;
   const Value x = dense(graph.input("x", {3, 2048}), 2100, "layer1");
   const Training training =
       minimize(mean_squared_error(dense(x, 4, "layer2"), graph.input("y", {3, 4})), Adam{0.01f});
   for (const int threads : {1, 3}) {
-    Trainer fused(training, threads, true), whole(training, threads, false);
+    Trainer fused(training, threads, true, rewrite), whole(training, threads, false, rewrite);
     EXPECT_EQ(streamed(fused, fused.store().variables()), std::vector<std::string>{"layer1/w"});
     EXPECT_TRUE(streamed(whole, whole.store().variables()).empty());
     for (Trainer* trainer : {&fused, &whole}) {
@@ -157,6 +158,14 @@ TEST(LocalTraining, AnUpdateWhileTheGradientIsComputedChangesNoBit) {
                 0);
     }
   }
+}
+
+TEST(LocalTraining, AnUpdateWhileTheGradientIsComputedChangesNoBit) {
+  expect_streams_bit_for_bit({});
+}
+
+TEST(LocalTraining, NorDoesOneWhileAGradientOfBfloat16OperandsIsComputed) {
+  expect_streams_bit_for_bit({.bfloat16_products = true});
 }
 
 // Each half of the gradient could be handed over in panels, but the store wants all of it.

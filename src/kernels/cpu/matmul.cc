@@ -15,21 +15,18 @@ GemmShape shape_of(const Node& node) {
   return GemmShape::packed(c[0], c[1], node.input(0).shape()[ta ? 0 : 1], ta, tb);
 }
 
-class MatmulKernel : public Kernel {
+/// A product into its output, or, panel by panel, into a sink.
+class StreamingProduct {
  public:
-  MatmulKernel(const Node& node, ThreadPool& pool) : gemm_(shape_of(node), pool) {}
+  StreamingProduct(const GemmShape& shape, ThreadPool& pool) : gemm_(shape, pool) {}
 
-  bool stream_output() override { return streams_ = gemm_.streams(); }
-  std::size_t scratch_bytes() const override {
+  bool stream_output() { return streams_ = gemm_.streams(); }
+  std::size_t scratch_bytes() const {
     return streams_ ? gemm_.stream_scratch_bytes() : gemm_.scratch_bytes();
   }
-  void run(const KernelCall& call) override {
-    if (streams_) {
-      return gemm_.stream(call.inputs[0].as<float>(), call.inputs[1].as<float>(), *call.sink,
-                          call.scratch);
-    }
-    gemm_.run(call.inputs[0].as<float>(), call.inputs[1].as<float>(), call.outputs[0].as<float>(),
-              call.scratch);
+  void run(const void* a, const void* b, const KernelCall& call, std::span<std::byte> scratch) {
+    if (streams_) return gemm_.stream(a, b, *call.sink, scratch);
+    gemm_.run(a, b, call.outputs[0].as<float>(), scratch);
   }
 
  private:
@@ -37,22 +34,39 @@ class MatmulKernel : public Kernel {
   bool streams_ = false;
 };
 
+class MatmulKernel : public Kernel {
+ public:
+  MatmulKernel(const Node& node, ThreadPool& pool) : product_(shape_of(node), pool) {}
+
+  bool stream_output() override { return product_.stream_output(); }
+  std::size_t scratch_bytes() const override { return product_.scratch_bytes(); }
+  void run(const KernelCall& call) override {
+    product_.run(call.inputs[0].as<float>(), call.inputs[1].as<float>(), call, call.scratch);
+  }
+
+ private:
+  StreamingProduct product_;
+};
+
 /// Of bfloat16 operands, which are widened to float32 where that is faster.
 class Bfloat16MatmulKernel : public Kernel {
  public:
   Bfloat16MatmulKernel(const Node& node, ThreadPool& pool)
-      : pool_(pool), gemm_(lowered(shape_of(node)), pool) {
+      : pool_(pool), product_(lowered(shape_of(node)), pool) {
     if (product_dtype(DType::kBFloat16) == DType::kBFloat16) return;
     a_bytes_ = widened_bytes(node.input(0));
     b_bytes_ = widened_bytes(node.input(1));
   }
 
-  std::size_t scratch_bytes() const override { return a_bytes_ + b_bytes_ + gemm_.scratch_bytes(); }
+  bool stream_output() override { return product_.stream_output(); }
+  std::size_t scratch_bytes() const override {
+    return a_bytes_ + b_bytes_ + product_.scratch_bytes();
+  }
   void run(const KernelCall& call) override {
     const std::span<std::byte> a = call.scratch.first(a_bytes_);
     const std::span<std::byte> b = call.scratch.subspan(a_bytes_, b_bytes_);
-    gemm_.run(operand(call.inputs[0], a), operand(call.inputs[1], b), call.outputs[0].as<float>(),
-              call.scratch.subspan(a_bytes_ + b_bytes_));
+    product_.run(operand(call.inputs[0], a), operand(call.inputs[1], b), call,
+                 call.scratch.subspan(a_bytes_ + b_bytes_));
   }
 
  private:
@@ -67,7 +81,7 @@ class Bfloat16MatmulKernel : public Kernel {
   }
 
   ThreadPool& pool_;
-  Gemm gemm_;
+  StreamingProduct product_;
   std::size_t a_bytes_ = 0, b_bytes_ = 0;
 };
 
