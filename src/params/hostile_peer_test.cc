@@ -137,6 +137,7 @@ std::vector<Attack> other_attacks() {
       {"step_end_without_a_step", message(MessageType::kStepEnd, step_end(0, false))},
       {"pull_of_an_unknown_piece", message(MessageType::kPull, words({7}))},
       {"copy_of_an_unknown_piece", message(MessageType::kPull, words({7}), {.flags = kIntoCopy})},
+      {"next_of_an_unknown_piece", message(MessageType::kPullNext, {}, {.id = 7})},
       {"pull_rows_out_of_range", message(MessageType::kPullRows, words({99}), {.id = 1})},
       {"write_by_another_than_the_chief", message(MessageType::kWrite, words({1}), {.id = 0})},
       {"initialised_by_another_than_the_chief", message(MessageType::kWriteEnd, words({9, 0}))},

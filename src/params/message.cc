@@ -22,14 +22,14 @@ void decode_ids(std::span<const std::byte> payload, MessageType type, std::vecto
 }  // namespace
 
 std::string name_of(MessageType type) {
-  constexpr std::array<std::string_view, 41> names = {
+  constexpr std::array<std::string_view, 42> names = {
       "none",         "hello",      "welcome",    "refuse",      "declare",     "declared",
       "write",        "write_end",  "written",    "initialised", "pull",        "pull_rows",
       "values",       "row_values", "step_begin", "chunk",       "row_ids",     "step_end",
       "step_done",    "job_state",  "read",       "state",       "done",        "goodbye",
       "contribution", "taken",      "looked",     "changed",     "order",       "find_file",
       "found_file",   "mark",       "save_shard", "saved",       "read_marked", "marked",
-      "ask_state",    "task_state", "stop",       "busy",        "copied"};
+      "ask_state",    "task_state", "stop",       "busy",        "copied",      "pull_next"};
   const std::size_t i = std::size_t(type);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
 }

@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 6;
+constexpr std::uint32_t kProtocolVersion = 7;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -24,6 +24,9 @@ constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
 constexpr std::uint16_t kTellChanges = 1;
 /// Flag of kPull: the pieces are to be written into the worker's copy (kCopied), not sent.
 constexpr std::uint16_t kIntoCopy = 2;
+/// Flags of kValues: the step is the piece's version, how often it has changed; kPullNext asked for
+/// them.
+constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
 /// Flags of kContribution: its new values are to be sent, or written into the worker's copy. The
 /// memory's number is counted in the third of these.
 constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
@@ -62,8 +65,9 @@ enum class MessageType : std::uint16_t {
   kLooked = 26,        // worker → ps: a fetch step has read a piece in your memory
   kCopied = 40,        // ps → worker: a piece is in your copy as it is now
   // Whenever values stay for several fetch steps.
-  kChanged = 27,  // ps → worker: a piece is no longer as it was sent
-  kOrder = 28,    // worker → ps: the order in which I need pieces from now on
+  kChanged = 27,   // ps → worker: a piece is no longer as it was sent
+  kOrder = 28,     // worker → ps: the order in which I need pieces from now on
+  kPullNext = 41,  // worker → ps: send the piece once it is newer than what I have
   // While a checkpoint is written (save_messages.h).
   kFindFile = 29,    // chief → ps: do you see this file of mine?
   kFoundFile = 30,   // ps → chief

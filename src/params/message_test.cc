@@ -47,7 +47,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .workers = 2,
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "06000000"
+            "07000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"

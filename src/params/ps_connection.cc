@@ -102,8 +102,32 @@ std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
   return all.subspan(header.offset, bytes);
 }
 
+// As a whole; where they are not wanted any more they go nowhere.
+std::span<std::byte> PsConnection::place_next(const FrameHeader& header) {
+  const Piece& target = piece(header.id);
+  const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds(target) ? 2 : 1);
+  if (core_.pieces_of(target.variable).size() != 1 || header.offset != 0 ||
+      bytes != core_.bytes_of(target) || bytes > kChunkBytes) {
+    refuse(fmt::format("values of {} bytes at {} of piece {}, not all of it, asked for ahead",
+                       bytes, header.offset, header.id));
+  }
+  next_ = core_.pulled(target.variable).place_of_next();
+  if (next_.empty()) return place_small(header, kChunkBytes);
+  return rounds(target) ? place_of_rounded(next_) : next_;
+}
+
+std::span<std::byte> PsConnection::place_small(const FrameHeader& header, std::size_t most_bytes) {
+  if (header.payload_bytes > most_bytes) {
+    refuse(fmt::format("{} of {} bytes is too long", name_of(MessageType{header.type}),
+                       header.payload_bytes));
+  }
+  if (received_.size() < header.payload_bytes) received_.resize(header.payload_bytes);
+  return std::span(received_).first(header.payload_bytes);
+}
+
 std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
   const MessageType type{header.type};
+  if (type == MessageType::kValues && (header.flags & kAskedAhead) != 0) return place_next(header);
   if (type == MessageType::kValues) {
     const std::span<std::byte> values = place_values(header);
     return rounds(piece(header.id)) ? place_of_rounded(values) : values;
@@ -117,11 +141,7 @@ std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
     return core_.save_inbox().place(header);
   }
   const bool rows = type == MessageType::kRowValues;
-  if (header.payload_bytes > (rows ? kMaxPayloadBytes : kMaxControlBytes)) {
-    refuse(fmt::format("{} of {} bytes is too long", name_of(type), header.payload_bytes));
-  }
-  if (received_.size() < header.payload_bytes) received_.resize(header.payload_bytes);
-  return std::span(received_).first(header.payload_bytes);
+  return place_small(header, rows ? kMaxPayloadBytes : kMaxControlBytes);
 }
 
 void PsConnection::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
@@ -153,7 +173,7 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
     case MessageType::kCopied:
       return core_.copied(piece(header.id));
     case MessageType::kChanged:
-      return core_.note_change(piece(header.id));
+      return core_.note_version(piece(header.id), header.step);
     case MessageType::kStepDone:
       core_.global_step = decode_number(payload, type);
       ++core_.steps_done;
@@ -245,10 +265,20 @@ void PsConnection::on_job_state(std::span<const std::byte> payload) {
 }
 
 void PsConnection::on_values(const FrameHeader& header) {
+  if ((header.flags & kAskedAhead) != 0) return on_next_values(header);
   const Piece& target = piece(header.id);
   const std::span<std::byte> values = place_values(header);
   if (rounds(target)) widen_in_place(values);
+  if ((header.flags & kOfVersion) != 0) core_.note_held_version(target, header.step);
   core_.arrive(target, values.size());
+}
+
+void PsConnection::on_next_values(const FrameHeader& header) {
+  const Piece& target = piece(header.id);
+  core_.note_version(target, header.step);
+  if (next_.empty()) return;
+  if (rounds(target)) widen_in_place(next_);
+  core_.next_arrived(target, header.step);
 }
 
 // The rows come with their ids, because they lie apart in the variable.

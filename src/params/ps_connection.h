@@ -80,7 +80,10 @@ class PsConnection : public Receiver {
   void handle_joining(MessageType type, std::span<const std::byte> payload);
   void note_why(std::string why);
   std::span<std::byte> place_values(const FrameHeader& header);
+  std::span<std::byte> place_small(const FrameHeader& header, std::size_t most_bytes);
   void on_values(const FrameHeader& header);
+  std::span<std::byte> place_next(const FrameHeader& header);
+  void on_next_values(const FrameHeader& header);
   bool rounds(const Piece& piece) const {
     return rounds(core_.variables()[std::size_t(piece.variable)].dtype);
   }
@@ -97,6 +100,7 @@ class PsConnection : public Receiver {
   ControlBuffers control_;
   StateFrames state_frames_;
   std::vector<std::byte> received_;
+  std::span<std::byte> next_;  // where the values that are coming, asked for ahead, go; or nowhere
   std::atomic<bool> welcomed_{false}, declared_{false}, was_initialised_{false},
       initialised_{false}, closed_{false};
   std::atomic<bool> leaving_{false}, busy_{false};

@@ -87,8 +87,40 @@ bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
   });
 }
 
+// Another worker's contribution may have changed it: what cannot be sent is that connection's own
+// trouble.
+void Replies::on_changed(ShardPiece& piece, bool wanted) {
+  const std::uint64_t version = piece.version();
+  try {
+    if (wanted) return send_values_ahead(piece);
+  } catch (const Error&) {
+    // Too much waits for the worker.
+  }
+  tell(MessageType::kChanged, piece.where().id, version);
+}
+
 void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
-  FrameHeader header{.id = piece.where().id, .step = step};
+  send_and_rewrite(piece, 0, step);
+}
+
+// Watched before the version is read, and that before the values: no change is missed.
+void Replies::send_watched_values(ShardPiece& piece) {
+  piece.watch(*this);
+  send_and_rewrite(piece, kOfVersion, piece.version());
+}
+
+void Replies::send_values_ahead(ShardPiece& piece) {
+  piece.watch(*this);
+  send_frames(piece, kOfVersion | kAskedAhead, piece.version());
+}
+
+void Replies::send_and_rewrite(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {
+  send_frames(piece, flags, step);
+  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
+}
+
+void Replies::send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {
+  FrameHeader header{.flags = flags, .id = piece.where().id, .step = step};
   header.type = std::uint16_t(MessageType::kValues);
   const bool sent = send_value_at_once(piece, header);
   for (; !sent && header.offset < piece.bytes(); header.offset += kChunkBytes) {
@@ -96,7 +128,6 @@ void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
     piece.copy(header.offset, block->span());
     send_block(MessageType::kValues, header, rounded(piece, std::move(block)));
   }
-  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
 }
 
 void Replies::send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step) {

@@ -33,11 +33,13 @@ class Replies : public ValueWatcher {
   void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
   /// False: the peer is not on this host.
   bool share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory);
-  void on_changed(const ShardPiece& piece) override {
-    tell(MessageType::kChanged, piece.where().id);
-  }
+  void on_changed(ShardPiece& piece, bool wanted) override;
   /// All of a piece (kValues), then rewrites it if that is asked for.
   void send_values(ShardPiece& piece, std::uint64_t step);
+  /// The same to a worker that keeps them: it is told, once, when they have changed.
+  void send_watched_values(ShardPiece& piece);
+  /// All of a piece, for which the worker has asked ahead; of the change after that it is told.
+  void send_values_ahead(ShardPiece& piece);
   /// Rows, named as in the variable (kRowValues). Throws kDataLoss unless they are in the piece.
   void send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step);
   /// Value and slots of one moment (kState).
@@ -56,6 +58,8 @@ class Replies : public ValueWatcher {
  private:
   bool rounds(const ShardPiece& piece) const;
   bool send_value_at_once(ShardPiece& piece, const FrameHeader& header);
+  void send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);
+  void send_and_rewrite(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);
 
   std::shared_ptr<ReplyBlocks> blocks_;
   std::shared_ptr<ReplyQueue> queue_;

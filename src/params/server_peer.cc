@@ -78,6 +78,8 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
     case MessageType::kPullRows:
     case MessageType::kRead:
       return on_pull(header, payload);
+    case MessageType::kPullNext:
+      return on_pull_next(header);
     case MessageType::kOrder:
       return on_order(payload);
     case MessageType::kStepBegin:
@@ -170,14 +172,25 @@ void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> p
     ShardPiece& piece = all.at(all.position(id));
     if (type == MessageType::kPull && (header.flags & kIntoCopy) != 0) {
       renew_copy(all.position(id), header.step);
+    } else if (type == MessageType::kPull && (header.flags & kTellChanges) != 0) {
+      replies_.send_watched_values(piece);
     } else if (type == MessageType::kPull) {
-      // Before the values are copied, so that no change is missed.
-      if ((header.flags & kTellChanges) != 0) piece.watch(replies_);
       replies_.send_values(piece, header.step);
     } else {
       replies_.send_state(piece);
     }
   }
+}
+
+// What is rewritten after each reply is rewritten now that the worker has the last one.
+void ServerPeer::on_pull_next(const FrameHeader& header) {
+  ShardPiece& piece = shard().at(shard().position(header.id));
+  if (piece.bytes() > kChunkBytes) {
+    fail(fmt::format("piece {} of {} bytes is asked for ahead, more than a frame holds", header.id,
+                     piece.bytes()));
+  }
+  if (!piece.watch_after(header.step, replies_)) return replies_.send_values_ahead(piece);
+  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
 }
 
 void ServerPeer::on_order(std::span<const std::byte> payload) {

@@ -51,6 +51,7 @@ class ServerPeer : public Receiver {
   void on_write(const FrameHeader& header, std::span<const std::byte> payload);
   void on_row_ids(const FrameHeader& header, std::span<const std::byte> payload);
   void on_pull(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_pull_next(const FrameHeader& header);
   void on_order(std::span<const std::byte> payload);
   void on_step_begin(const FrameHeader& header, std::span<const std::byte> payload);
   void on_chunk(const FrameHeader& header);

@@ -253,30 +253,6 @@ TEST_F(ServerStoreJob, NextRowsAreAskedForOnce) {
   store->goodbye();
 }
 
-TEST_F(ServerStoreJob, FetchAsksEveryStepAndThePsRewrites) {
-  const std::vector<VariableSpec> variables = {
-      {.name = "w", .shape = {128, 256}, .trained = false, .rewritten_after_reply = true}};
-  make_spec(1, 1);
-  start_all_ps();
-  ServerStoreOptions options = store_options(0);
-  options.spin = true;
-  options.share_memory = false;
-  const auto store = ServerStore::join(options, variables);
-  store->write(initial_states(variables), 0);
-  const auto steps = store->bind({.uses = {{.variable = 0}}}, false);
-  const std::vector<float> rates(1, 0.0f);
-  std::vector<float> before;
-  for (int i = 0; i < 5; ++i) {
-    steps->begin_step(StepKind::kFetch, {}, {.learning_rates = rates});
-    const TensorView view = steps->need(0);
-    const std::vector<float> now(view.as<float>(), view.as<float>() + view.shape.elements());
-    for (std::size_t j = 0; j < before.size(); ++j) ASSERT_NE(now[j], before[j]);
-    before = now;
-    steps->end_step(1, {});
-  }
-  store->goodbye();
-}
-
 TEST_F(ServerStoreJob, PlacementTextNamesEveryPs) {
   make_spec(2, 1);
   start_all_ps();

@@ -284,21 +284,41 @@ void ShardPiece::rewrite(Reading reading) {
   tell_watchers();
 }
 
-void ShardPiece::watch(ValueWatcher& watcher) {
-  const std::lock_guard lock(watchers_mutex_);
-  if (std::ranges::find(watchers_, &watcher) == watchers_.end()) watchers_.push_back(&watcher);
+void ShardPiece::set_watch(ValueWatcher& watcher, bool wants_values) {
+  const auto set = std::ranges::find(watchers_, &watcher, &Watch::watcher);
+  if (set == watchers_.end()) {
+    watchers_.push_back({&watcher, wants_values});
+  } else {
+    set->wants_values = wants_values;
+  }
   watched_ = true;
 }
 
+void ShardPiece::watch(ValueWatcher& watcher) {
+  const std::lock_guard lock(watchers_mutex_);
+  set_watch(watcher, false);
+}
+
+// Who changes the values counts, and then looks who watches; here it is the other way round, so
+// that one of both sees the other.
+bool ShardPiece::watch_after(std::uint64_t version, ValueWatcher& watcher) {
+  const std::lock_guard lock(watchers_mutex_);
+  set_watch(watcher, true);
+  if (version_ <= version) return true;
+  std::erase_if(watchers_, [&](const Watch& watch) { return watch.watcher == &watcher; });
+  return false;
+}
+
 void ShardPiece::tell_watchers() {
+  ++version_;
   if (!watched_) return;
-  std::vector<ValueWatcher*> watchers;
+  std::vector<Watch> watchers;
   {
     const std::lock_guard lock(watchers_mutex_);
     watchers.swap(watchers_);
     watched_ = false;
   }
-  for (ValueWatcher* watcher : watchers) watcher->on_changed(*this);
+  for (const Watch& watch : watchers) watch.watcher->on_changed(*this, watch.wants_values);
 }
 
 std::span<std::byte> ShardPiece::array(std::size_t array) {
@@ -316,8 +336,16 @@ std::size_t ShardPiece::all_bytes() const {
 }
 
 void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const std::byte> bytes) {
-  const auto locks = lock_all();
   if (bytes.empty()) return;
+  {
+    const auto locks = lock_all();
+    write_locked(index, offset, bytes);
+  }
+  tell_watchers();
+}
+
+void ShardPiece::write_locked(std::size_t index, std::size_t offset,
+                              std::span<const std::byte> bytes) {
   // The value comes first: slots that do not follow begin anew.
   moment_.before_change(0, value_.size());
   if (index == 0 && offset == 0) reset_slots();
@@ -332,7 +360,6 @@ void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const st
     std::memcpy(&count, slots_[index - 1].data(), sizeof(count));
     count_ = count;
   }
-  tell_watchers();
 }
 
 void ShardPiece::copy_all(std::span<std::byte> bytes) {

@@ -27,7 +27,8 @@ class ShardPiece;
 class ValueWatcher {
  public:
   virtual ~ValueWatcher() = default;
-  virtual void on_changed(const ShardPiece& piece) = 0;
+  /// `wanted`: it waits for the values, watch_after.
+  virtual void on_changed(ShardPiece& piece, bool wanted) = 0;
 };
 
 /// One piece. Its calls may come from any thread. They lock one region of it after the other, so
@@ -75,6 +76,11 @@ class ShardPiece {
   void rewrite(Reading reading);
   /// Until the next change; it must outlive the piece, or its changes.
   void watch(ValueWatcher& watcher);
+  /// Until the first change after that version, whose values the watcher waits for. False, and
+  /// nobody watches: there was one.
+  bool watch_after(std::uint64_t version, ValueWatcher& watcher);
+  /// How often the values have changed, at least: they may be newer.
+  std::uint64_t version() const { return version_; }
 
   /// Arrays: 0 the value, 1 + s slot s.
   std::size_t arrays() const { return 1 + slots_.size(); }
@@ -107,7 +113,14 @@ class ShardPiece {
   template <typename F>
   void write_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
+  struct Watch {
+    ValueWatcher* watcher;
+    bool wants_values;
+  };
+  /// With their mutex.
+  void set_watch(ValueWatcher& watcher, bool wants_values);
   void tell_watchers();
+  void write_locked(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
   void apply_locked(const RuleStep& step, std::size_t offset, std::span<const float> gradient);
 
   const VariableSpec variable_;
@@ -124,6 +137,7 @@ class ShardPiece {
   int count_slot_ = -1;              // the scalar slot, if the rule counts
   std::atomic<std::int64_t> count_{0};
   std::atomic<std::int64_t> rewrites_{0};
+  std::atomic<std::uint64_t> version_{0};
   std::atomic<bool> watched_{false};
   Moment moment_;
   std::mutex under_way_mutex_;
@@ -131,7 +145,7 @@ class ShardPiece {
   int under_way_ = 0;  // contributions
   bool to_be_marked_ = false;
   std::mutex watchers_mutex_;
-  std::vector<ValueWatcher*> watchers_;
+  std::vector<Watch> watchers_;
 };
 
 /// All pieces of one ps; made once, when the variables are declared.

@@ -88,6 +88,40 @@ TEST(ShardPiece, WhatIsWrittenIsReadAndAValueAloneMakesSlotsBeginAnew) {
   EXPECT_EQ(piece.begin_contribution(), 42);
 }
 
+class CountingWatcher : public ValueWatcher {
+ public:
+  void on_changed(ShardPiece&, bool wanted) override { ++(wanted ? wanted_values : told); }
+  int told = 0, wanted_values = 0;
+};
+
+TEST(ShardPiece, TellsOfTheNextChangeOnce) {
+  HeldPiece held({.name = "w", .shape = {2}, .rule = Add{}},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
+  ShardPiece& piece = held.piece;
+  CountingWatcher watcher;
+  const auto change = [&] { piece.apply({.count = 1}, 0, bytes_of({1, 1}), {}); };
+  piece.watch(watcher);
+  change();
+  change();
+  EXPECT_EQ(watcher.told, 1);
+  EXPECT_EQ(piece.version(), 2u);
+  EXPECT_TRUE(piece.watch_after(2, watcher));
+  EXPECT_EQ(watcher.wanted_values, 0);
+  change();
+  change();
+  EXPECT_EQ(watcher.wanted_values, 1);
+  EXPECT_FALSE(piece.watch_after(3, watcher)) << "it has changed since";
+  change();
+  EXPECT_TRUE(piece.watch_after(5, watcher));
+  piece.watch(watcher);
+  change();
+  EXPECT_EQ(watcher.wanted_values, 1) << "the later wish counts";
+  EXPECT_EQ(watcher.told, 2);
+  piece.watch(watcher);
+  piece.write(0, 0, bytes_of({1, 2}));
+  EXPECT_EQ(watcher.told, 3);
+}
+
 // A declaration that comes over a link may say so.
 TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
   HeldPiece held({.name = "w", .shape = {2}, .average_decay = 0.5f, .trained = false},

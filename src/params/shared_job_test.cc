@@ -134,66 +134,6 @@ TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
   store->goodbye();
 }
 
-std::vector<VariableSpec> fetched_variables(bool rewritten) {
-  return {{.name = "w", .shape = {128, 256}, .trained = false, .rewritten_after_reply = rewritten}};
-}
-
-class FetchSteps {
- public:
-  explicit FetchSteps(ParameterStore& store)
-      : store_(store), steps_(store.bind({.uses = {{.variable = 0}}}, false)) {}
-  /// The first element; the step has ended.
-  float step() {
-    const std::vector<float> rates(store_.variables().size(), 0.0f);
-    steps_->begin_step(StepKind::kFetch, {}, {.learning_rates = rates});
-    const float value = *steps_->need(0).as<float>();
-    steps_->end_step(1, {});
-    return value;
-  }
-  float step_until_not(float value) {
-    const Deadline deadline = Deadline::after(60s);
-    float now = step();
-    while (now == value && !deadline.passed()) now = step();
-    return now;
-  }
-
- private:
-  ParameterStore& store_;
-  std::unique_ptr<StoreSteps> steps_;
-};
-
-TEST_F(SharedJob, AFetchReadsInPlaceAndThePsRewrites) {
-  const auto variables = fetched_variables(true);
-  make_spec(1, 1);
-  start_all_ps();
-  const auto store = join(variables);
-  store->write(initial_states(variables), 0);
-  FetchSteps fetch(*store);
-  const float first = fetch.step();
-  EXPECT_NE(fetch.step_until_not(first), first);
-  const std::int64_t before = store->account().bytes_received;
-  for (int i = 0; i < 5; ++i) fetch.step();
-  EXPECT_EQ(store->account().bytes_received, before);
-  store->goodbye();
-}
-
-TEST_F(SharedJob, OfAConstantValueNothingIsAsked) {
-  const auto variables = fetched_variables(false);
-  make_spec(1, 2);
-  start_all_ps();
-  const auto chief = join(variables, true, 0), framed = join(variables, false, 1);
-  chief->write(initial_states(variables), 0);
-  framed->wait_initialised();
-  for (const auto& store : {chief.get(), framed.get()}) {
-    FetchSteps fetch(*store);
-    const float first = fetch.step();
-    const std::int64_t before = bytes(*store);
-    for (int i = 0; i < 5; ++i) EXPECT_EQ(fetch.step(), first);
-    EXPECT_EQ(bytes(*store), before);
-    store->goodbye();
-  }
-}
-
 // Of one that a single kernel reads, what lies there is good enough.
 TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   const std::vector<VariableSpec> variables = {{.name = "once", .shape = {600}, .rule = Add{}},
@@ -314,28 +254,6 @@ TEST_F(SharedJob, AStepInACopySeesWhatStepsInPlaceMade) {
     }
   }
   for (const auto& joined : stores) joined->goodbye();
-}
-
-// In frames: one that looks is told, by the ps, what another has changed.
-TEST_F(SharedJob, AFetchIsToldOfChanges) {
-  std::vector<VariableSpec> variables = {{.name = "w", .shape = {128}, .rule = Add{}}};
-  make_spec(1, 2);
-  start_all_ps();
-  auto joining = std::async(std::launch::async, [&] { return join(variables, true, 1); });
-  const auto store = join(variables, false);
-  const auto other = joining.get();
-  store->write(initial_states(variables), 0);
-  FetchSteps fetch(*store);
-  float value = fetch.step();
-  other->wait_initialised();
-  for (int i = 0; i < 3; ++i) {
-    StepDriver(*other, false).step();
-    const float now = fetch.step_until_not(value);
-    EXPECT_NE(now, value);
-    value = now;
-  }
-  store->goodbye();
-  other->goodbye();
 }
 
 }  // namespace

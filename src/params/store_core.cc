@@ -10,12 +10,16 @@
 
 namespace paceline {
 
+namespace {
+
+constexpr Duration kLookEvery = std::chrono::microseconds(100);
+
+}  // namespace
+
 StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout)
     : variables_(std::move(variables)),
       pieces_(place_variables(variables_, num_ps)),
       reply_timeout_(reply_timeout),
-      values_(variables_.size()),
-      held_(variables_.size()),
       shards_(variables_, pieces_, num_ps),
       copies_(variables_, pieces_, num_ps),
       spaces_(variables_.size()),
@@ -23,6 +27,7 @@ StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration r
       save_inbox_(num_ps) {
   for (const VariableSpec& variable : variables_) {
     row_bytes_.push_back(paceline::row_bytes(variable));
+    values_.emplace_back(variable);
   }
   for (SendSpace& space : spaces_) space.wakeup = &wakeup_;
   for (const Piece& piece : pieces_) {
@@ -36,13 +41,6 @@ StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration r
 std::span<const Piece> StoreCore::pieces_of(VariableId variable) const {
   const std::size_t first = first_piece_[std::size_t(variable)];
   return std::span(pieces_).subspan(first, first_piece_[std::size_t(variable) + 1] - first);
-}
-
-void StoreCore::hold(VariableId variable) {
-  const std::size_t v = std::size_t(variable);
-  if (held_[v]) return;
-  values_[v] = Tensor(variables_[v].dtype, variables_[v].shape);
-  held_[v] = true;
 }
 
 bool StoreCore::copy_mapped_chunks(VariableId variable, int tries) {
@@ -69,7 +67,7 @@ bool StoreCore::copy_piece(const Piece& piece, int tries) {
 }
 
 std::span<std::byte> StoreCore::value_of(const Piece& piece) const {
-  if (!held_[std::size_t(piece.variable)]) {
+  if (!pulled(piece.variable).held()) {
     throw Error(ErrorCode::kDataLoss, fmt::format("[store] values of piece {}, unasked", piece.id));
   }
   const std::size_t row = row_bytes(piece.variable);
@@ -114,10 +112,47 @@ void StoreCore::copied(const Piece& piece) {
   arrive(piece, 1);
 }
 
+void StoreCore::note_version(const Piece& piece, std::uint64_t version) {
+  Arrival& arrival = arrivals_[piece.id];
+  if (version > arrival.newest_version) arrival.newest_version = version;
+}
+
+void StoreCore::note_held_version(const Piece& piece, std::uint64_t version) {
+  note_version(piece, version);
+  arrivals_[piece.id].held_version = version;
+}
+
 bool StoreCore::changed(VariableId variable) const {
   return std::ranges::any_of(pieces_of(variable), [this](const Piece& piece) {
-    return arrivals_[piece.id].changed.load();
+    const Arrival& arrival = arrivals_[piece.id];
+    return arrival.newest_version > arrival.held_version;
   });
+}
+
+void StoreCore::next_arrived(const Piece& piece, std::uint64_t version) {
+  arrivals_[piece.id].next_version = version;
+  pulled(piece.variable).next_arrived();
+  wakeup_.notify();
+}
+
+bool StoreCore::next_is_newest(VariableId variable) const {
+  if (!pulled(variable).next_came()) return false;
+  const Arrival& arrival = arrivals_[pieces_of(variable).front().id];
+  return arrival.next_version >= arrival.newest_version;
+}
+
+void StoreCore::take_next(VariableId variable) {
+  pulled(variable).take_next();
+  Arrival& arrival = arrivals_[pieces_of(variable).front().id];
+  arrival.held_version = arrival.next_version.load();
+}
+
+void StoreCore::look(bool at_once) {
+  if (!spinning_) return;
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (!at_once && now - looked_ < kLookEvery) return;
+  looked_ = now;
+  link_->help();
 }
 
 void StoreCore::fail(const Error& error) {

@@ -16,6 +16,7 @@
 #include "params/mapped_shards.h"
 #include "params/message.h"
 #include "params/placement.h"
+#include "params/pulled_value.h"
 #include "params/save_inbox.h"
 #include "params/send_space.h"
 #include "params/wakeup.h"
@@ -45,8 +46,8 @@ class StoreCore {
     return std::size_t(piece.rows) * row_bytes(piece.variable);
   }
   /// This worker's copy of the value; undefined until hold() was called for the variable.
-  const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)]; }
-  void hold(VariableId variable);
+  const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)].value(); }
+  void hold(VariableId variable) { values_[std::size_t(variable)].hold(); }
   /// The piece's rows in that copy. Throws kDataLoss when there is none.
   std::span<std::byte> value_of(const Piece& piece) const;
   /// Told before it joins: no memory is shared with any ps.
@@ -89,10 +90,19 @@ class StoreCore {
   /// The piece was copied for this worker. Throws kDataLoss when it did not ask.
   void copied(const Piece& piece);
 
-  /// Whether some piece has changed since forget_changes.
+  /// There is such a version of the piece, and what has come for this worker is that one.
+  void note_version(const Piece& piece, std::uint64_t version);
+  void note_held_version(const Piece& piece, std::uint64_t version);
+  std::uint64_t held_version(const Piece& piece) const { return arrivals_[piece.id].held_version; }
+  /// Whether some piece is newer than what has come.
   bool changed(VariableId variable) const;
-  void forget_changes(const Piece& piece) { arrivals_[piece.id].changed = false; }
-  void note_change(const Piece& piece) { arrivals_[piece.id].changed = true; }
+  /// The next value of a variable of one piece.
+  PulledValue& pulled(VariableId variable) { return values_[std::size_t(variable)]; }
+  const PulledValue& pulled(VariableId variable) const { return values_[std::size_t(variable)]; }
+  void next_arrived(const Piece& piece, std::uint64_t version);
+  /// Whether it has come, and no newer one is known of.
+  bool next_is_newest(VariableId variable) const;
+  void take_next(VariableId variable);
 
   /// The first error is kept; every waiter wakes.
   void fail(const Error& error);
@@ -108,6 +118,9 @@ class StoreCore {
     link_->set_spinning(true);
     spinning_ = true;
   }
+  /// Reads what has come between waits, where no thread of the link does; unless at once, not more
+  /// often than a worker that sleeps would be told.
+  void look(bool at_once);
   Deadline reply_deadline() const { return Deadline::after(reply_timeout_); }
   Duration reply_timeout() const { return reply_timeout_; }
   void notify() { wakeup_.notify(); }
@@ -142,7 +155,7 @@ class StoreCore {
  private:
   struct Arrival {
     std::atomic<std::int64_t> expected{0}, arrived{0};
-    std::atomic<bool> changed{false};
+    std::atomic<std::uint64_t> newest_version{0}, held_version{0}, next_version{0};
   };
   bool copy_piece(const Piece& piece, int tries);
   // Spins for a little before the caller sleeps: a reply is often on its way.
@@ -162,8 +175,7 @@ class StoreCore {
   const std::vector<Piece> pieces_;
   const Duration reply_timeout_;
   std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
-  std::vector<Tensor> values_;
-  std::deque<std::atomic<bool>> held_;  // by variable: values_ is defined
+  std::deque<PulledValue> values_;
   MappedShards shards_, copies_;
   std::deque<SendSpace> spaces_;
   std::deque<Arrival> arrivals_;  // by piece
@@ -173,6 +185,7 @@ class StoreCore {
   SaveInbox save_inbox_;
   Link* link_ = nullptr;
   bool spinning_ = false;
+  TimePoint looked_{};
 
   std::atomic<ReadTarget*> reading_{nullptr};
   std::unique_ptr<ReadTarget> read_;

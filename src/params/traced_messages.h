@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-static_assert(std::uint16_t(MessageType::kBusy) < kMostFrameTypes, "the last type has a name, too");
+static_assert(std::uint16_t(MessageType::kPullNext) < kMostFrameTypes,
+              "the last type has a name, too");
 
 /// The link itself when `timeline` is null.
 inline std::unique_ptr<Link> traced(std::unique_ptr<Link> link, Timeline* timeline) {

@@ -10,7 +10,7 @@ namespace {
 using Type = MessageType;
 using Payload = std::vector<std::byte>;
 
-constexpr std::uint32_t kW = 0, kTable = 1;  // pieces
+constexpr std::uint32_t kW = 0, kTable = 1, kFetched = 3;  // pieces
 constexpr std::size_t kWBytes = 48, kRowBytes = 8;
 
 std::vector<VariableSpec> variables() {
@@ -122,7 +122,11 @@ void leave(ServerScript& script, int worker) {
 ServerSeed training() {
   ServerScript script = two_workers();
   script.frame(0, Type::kOrder, numbers({kTable, kW}));
-  script.frame(0, Type::kPull, numbers({kW, kTable}), {.flags = kTellChanges});
+  script.frame(0, Type::kPull, numbers({kW, kTable, kFetched}), {.flags = kTellChanges});
+  for (std::uint64_t version = 0; version < 3; ++version) {
+    script.frame(0, Type::kPullNext, {}, {.id = kFetched, .step = version});
+  }
+  script.frame(0, Type::kPullNext, {}, {.id = kW, .step = ~std::uint64_t{0}});
   script.frame(0, Type::kPullRows, numbers({0, 9}), {.id = kTable});
   step(script, 0, 0, false);
   script.share(1, 256);
@@ -153,7 +157,7 @@ ServerSeed reading() {
   ServerScript script = two_workers();
   script.frame(1, Type::kRead, numbers({0, 1, 2, 3}));
   script.frame(1, Type::kPull, numbers({3}));
-  script.frame(1, Type::kLooked, {}, {.id = 3});
+  script.frame(1, Type::kLooked, {}, {.id = kFetched});
   script.stop_reading(1);
   script.frame(1, Type::kPull, numbers({0, 1, 2, 3}));
   script.read_on(1);

@@ -1,0 +1,326 @@
+// Steps that read values and contribute nothing: what they ask for, and what comes by itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "params/job_fixture.h"
+#include "params/server_store.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct How {
+  bool share = false;
+  bool spin = false;
+  DType wire = DType::kFloat32;
+};
+
+std::vector<VariableSpec> frozen_variables(bool rewritten) {
+  return {{.name = "w", .shape = {128, 256}, .trained = false, .rewritten_after_reply = rewritten}};
+}
+
+std::vector<VariableSpec> sums(std::int64_t elements) {
+  return {{.name = "sum", .shape = {elements}, .rule = Add{}}};
+}
+
+std::vector<VariableState> zeros(const std::vector<VariableSpec>& variables) {
+  const VariableSpec& spec = variables.front();
+  return {{.variable = 0, .value = Tensor(spec.dtype, spec.shape), .slots = {}}};
+}
+
+class FetchJob : public JobFixture {
+ protected:
+  std::unique_ptr<ServerStore> join(const std::vector<VariableSpec>& variables, How how = {},
+                                    int worker = 0) {
+    ServerStoreOptions options = store_options(worker);
+    options.share_memory = how.share;
+    options.spin = how.spin;
+    options.wire = how.wire;
+    return ServerStore::join(options, variables);
+  }
+  /// Two workers, with a sum that begins at 0.
+  void join_two(std::int64_t elements, How how = {}) {
+    const std::vector<VariableSpec> variables = sums(elements);
+    join_two(variables, how, zeros(variables));
+  }
+  void join_two(const std::vector<VariableSpec>& variables, How how,
+                std::vector<VariableState> states) {
+    auto joining =
+        std::async(std::launch::async, [&] { return join(variables, {.share = true}, 1); });
+    store_ = join(variables, how);
+    other_ = joining.get();
+    store_->write(std::move(states), 0);
+    other_->wait_initialised();
+  }
+  void leave() {
+    store_->goodbye();
+    other_->goodbye();
+  }
+  static std::int64_t bytes(const ParameterStore& store) {
+    return store.account().bytes_sent + store.account().bytes_received;
+  }
+
+  std::unique_ptr<ServerStore> store_, other_;
+};
+
+class FetchSteps {
+ public:
+  /// `in_place`: the value may change at any time.
+  explicit FetchSteps(ParameterStore& store, bool in_place = false)
+      : store_(store),
+        in_place_(in_place),
+        steps_(store.bind({.uses = {{.variable = 0}}}, false)) {}
+  /// All of the value, in whose step `meanwhile` is called.
+  std::vector<float> values(const std::function<void()>& meanwhile = [] {}) {
+    const std::vector<float> rates(store_.variables().size(), 0.0f);
+    steps_->begin_step(StepKind::kFetch, {}, {.learning_rates = rates});
+    const TensorView view = steps_->need(0);
+    const std::span<const float> seen(view.as<float>(), std::size_t(view.shape.elements()));
+    std::vector<float> at_first(seen.begin(), seen.end());
+    meanwhile();
+    EXPECT_TRUE(in_place_ || std::ranges::equal(seen, at_first))
+        << "a value changes while kernels read it";
+    steps_->end_step(1, {});
+    return at_first;
+  }
+  float step() { return values().front(); }
+  float step_until_not(float value) {
+    const Deadline deadline = Deadline::after(60s);
+    float now = step();
+    while (now == value && !deadline.passed()) now = step();
+    return now;
+  }
+
+ private:
+  ParameterStore& store_;
+  const bool in_place_;
+  std::unique_ptr<StoreSteps> steps_;
+};
+
+/// Adds one to every element.
+class AddingSteps {
+ public:
+  explicit AddingSteps(ParameterStore& store)
+      : steps_(store.bind({.uses = {{.variable = 0, .updated = true}}}, false)) {}
+  /// It has been applied.
+  void step() {
+    const std::vector<float> rates(1, 0.0f);
+    steps_->begin_step(StepKind::kTrain, {}, {.learning_rates = rates, .examples = 1, .step = 0});
+    steps_->need(0);
+    const TensorView place = steps_->place(0);
+    std::fill_n(place.as<float>(), place.shape.elements(), 1.0f);
+    steps_->ready(0, {});
+    steps_->end_step(1, {}).global_step();
+  }
+
+ private:
+  std::unique_ptr<StoreSteps> steps_;
+};
+
+TEST_F(FetchJob, InSharedMemoryItReadsInPlaceAndThePsRewrites) {
+  const auto variables = frozen_variables(true);
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = join(variables, {.share = true});
+  store->write(initial_states(variables), 0);
+  FetchSteps fetch(*store, true);
+  const float first = fetch.step();
+  EXPECT_NE(fetch.step_until_not(first), first);
+  const std::int64_t before = store->account().bytes_received;
+  for (int i = 0; i < 5; ++i) fetch.step();
+  EXPECT_EQ(store->account().bytes_received, before);
+  store->goodbye();
+}
+
+/// A worker that sleeps between, or one that spins.
+class FetchJobWaiting : public FetchJob, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Waiting, FetchJobWaiting, ::testing::Bool(), [](const auto& test) {
+  return std::string(test.param ? "Spinning" : "Sleeping");
+});
+
+TEST_P(FetchJobWaiting, EachStepSeesAllElementsRewritten) {
+  constexpr int kSteps = 6;
+  const auto variables = frozen_variables(true);
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = join(variables, {.spin = GetParam()});
+  store->write(initial_states(variables), 0);
+  FetchSteps fetch(*store);
+  std::vector<float> before = fetch.values();
+  const std::int64_t received = store->account().bytes_received;
+  for (int i = 0; i < kSteps; ++i) {
+    const std::vector<float> now = fetch.values();
+    for (std::size_t j = 0; j < now.size(); ++j) ASSERT_NE(now[j], before[j]);
+    before = now;
+  }
+  const auto bytes_of_value = std::int64_t(before.size() * sizeof(float));
+  EXPECT_GE(store->account().bytes_received, received + (kSteps - 1) * bytes_of_value);
+  store->goodbye();
+}
+
+TEST_F(FetchJob, OfAConstantValueNothingIsAsked) {
+  const auto variables = frozen_variables(false);
+  make_spec(1, 2);
+  start_all_ps();
+  const auto chief = join(variables, {.share = true}, 0), framed = join(variables, {}, 1);
+  chief->write(initial_states(variables), 0);
+  framed->wait_initialised();
+  for (const auto& store : {chief.get(), framed.get()}) {
+    FetchSteps fetch(*store);
+    const float first = fetch.step();
+    const std::int64_t before = bytes(*store);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(fetch.step(), first);
+    EXPECT_EQ(bytes(*store), before);
+    store->goodbye();
+  }
+}
+
+TEST_P(FetchJobWaiting, IsToldOfChanges) {
+  make_spec(1, 2);
+  start_all_ps();
+  join_two(128, {.spin = GetParam()});
+  FetchSteps fetch(*store_);
+  AddingSteps add(*other_);
+  for (int sum = 0; sum < 5; ++sum) {
+    EXPECT_EQ(fetch.step(), float(sum));
+    add.step();
+    EXPECT_EQ(fetch.step_until_not(float(sum)), float(sum + 1));
+  }
+  leave();
+}
+
+// Of two pieces, each of which may be seen before the other.
+TEST_F(FetchJob, IsToldOfChangesOfASplitVariable) {
+  constexpr std::int64_t kElements = 600'000;
+  make_spec(2, 2);
+  start_all_ps();
+  join_two(kElements);
+  FetchSteps fetch(*store_);
+  AddingSteps add(*other_);
+  std::vector<float> value = fetch.values();
+  for (int i = 1; i <= 3; ++i) {
+    add.step();
+    const std::vector<float> sum(kElements, float(i));
+    const Deadline deadline = Deadline::after(60s);
+    while (value != sum && !deadline.passed()) value = fetch.values();
+    EXPECT_EQ(value, sum);
+  }
+  leave();
+}
+
+TEST_F(FetchJob, WhatHasChangedOnceIsSentAheadTheNextTime) {
+  make_spec(1, 2);
+  start_all_ps();
+  join_two(128);
+  FetchSteps fetch(*store_);
+  AddingSteps add(*other_);
+  const auto sent_until_changed = [&] {
+    const float value = fetch.step();
+    const std::int64_t before = store_->account().bytes_sent;
+    add.step();
+    EXPECT_EQ(fetch.step_until_not(value), value + 1);
+    return store_->account().bytes_sent - before;
+  };
+  constexpr std::int64_t kPiece = sizeof(std::uint32_t), kHeader = kFrameHeaderBytes;
+  EXPECT_EQ(sent_until_changed(), kHeader + kPiece + kHeader) << "pulled, and asked for ahead";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(sent_until_changed(), kHeader) << "the next one again";
+  leave();
+}
+
+TEST_F(FetchJob, AValueSentAheadThatIsNotTheNewestIsPulled) {
+  make_spec(1, 2);
+  start_all_ps();
+  join_two(128);
+  FetchSteps fetch(*store_);
+  AddingSteps add(*other_);
+  const float first = fetch.step();
+  add.step();
+  ASSERT_EQ(fetch.step_until_not(first), first + 1);
+  add.step();
+  add.step();
+  everything(*other_);
+  const Deadline deadline = Deadline::after(60s);
+  float last = first + 1;
+  while (last != first + 3 && !deadline.passed()) {
+    const float now = fetch.step();
+    EXPECT_GE(now, last);
+    last = now;
+  }
+  EXPECT_EQ(last, first + 3);
+  leave();
+}
+
+// Each value is whole, none is older than the one before, and the last one is seen.
+TEST_P(FetchJobWaiting, ValuesNeverGoBackWhileAnotherChangesThem) {
+  constexpr int kChanges = 300;
+  constexpr std::int64_t kElements = 20'000;
+  make_spec(1, 2);
+  start_all_ps();
+  join_two(kElements, {.spin = GetParam()});
+  auto adding = std::async(std::launch::async, [&] {
+    AddingSteps add(*other_);
+    for (int i = 0; i < kChanges; ++i) add.step();
+  });
+  FetchSteps fetch(*store_);
+  const Deadline deadline = Deadline::after(60s);
+  float sum = 0;
+  while (sum != kChanges && !deadline.passed()) {
+    const std::vector<float> now = fetch.values([] { std::this_thread::yield(); });
+    ASSERT_EQ(now, std::vector<float>(kElements, now.front()));
+    ASSERT_GE(now.front(), sum);
+    sum = now.front();
+  }
+  EXPECT_EQ(sum, kChanges);
+  adding.get();
+  leave();
+}
+
+// What was asked for ahead before does not come in the way of what training brings.
+TEST_F(FetchJob, SeesTheWorkersOwnSteps) {
+  make_spec(1, 1);
+  start_all_ps();
+  const auto variables = sums(500);
+  const auto store = join(variables);
+  store->write(zeros(variables), 0);
+  FetchSteps fetch(*store);
+  AddingSteps add(*store);
+  float value = fetch.step();
+  for (int i = 0; i < 10; ++i) {
+    add.step();
+    if (i % 3 == 0) add.step();
+    value += i % 3 == 0 ? 2 : 1;
+    EXPECT_EQ(fetch.step(), value);
+    EXPECT_EQ(fetch.step(), value);
+  }
+  store->goodbye();
+}
+
+TEST_F(FetchJob, ValuesSentAheadAreRoundedAsTheOthersAre) {
+  make_spec(1, 2);
+  start_all_ps();
+  const auto variables = sums(100);
+  join_two(variables, {.wire = DType::kBFloat16}, initial_states(variables));
+  FetchSteps fetch(*store_);
+  AddingSteps add(*other_);
+  std::vector<float> value = fetch.values();
+  for (int i = 0; i < 4; ++i) {
+    add.step();
+    fetch.step_until_not(value.front());
+    value = fetch.values();
+    const std::vector<float> exact = everything(*other_)[0];
+    for (std::size_t j = 0; j < value.size(); ++j) {
+      EXPECT_NEAR(value[j], exact[j], std::abs(exact[j]) / 256);
+    }
+  }
+  leave();
+}
+
+}  // namespace
+}  // namespace paceline
