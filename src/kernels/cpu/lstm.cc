@@ -185,53 +185,56 @@ class LstmGradKernel : public Kernel {
         has_c_(node.attributes().get<bool>("has_c")),
         to_h_(s_, true, rounds_products(node), pool),
         to_x_(product(s_.rows(), s_.inputs, s_.gates(), false, true)),
-        to_weights_x_(product(s_.inputs, s_.gates(), s_.rows(), true)),
-        to_weights_h0_(product(s_.hidden, s_.gates(), s_.batch, true)),
-        to_weights_h_(product(s_.hidden, s_.gates(), s_.rows() - s_.batch, true, false, true)) {}
+        to_weights_(product(s_.inputs + s_.hidden, s_.gates(), s_.rows(), true)) {}
 
   std::size_t scratch_bytes() const override {
-    return products_bytes() + cast_.bytes(s_.weights()) + cast_.bytes(s_.rows() * s_.gates()) +
-           operand_bytes() + to_h_.packed_bytes() + gemm_bytes();
+    return floats_bytes(s_.rows() * s_.gates()) + floats_bytes(s_.batch * s_.gates()) +
+           cast_.bytes(s_.weights()) + cast_.bytes(s_.rows() * s_.gates()) + joined_bytes() +
+           to_h_.packed_bytes() + gemm_bytes();
   }
 
   void run(const KernelCall& call) override {
     ScratchParts parts(call.scratch);
-    auto* d_products = reinterpret_cast<float*>(parts.take(products_bytes()).data());
+    const auto take_floats = [&](std::int64_t n) {
+      return reinterpret_cast<float*>(parts.take(floats_bytes(n)).data());
+    };
+    float* const d_products = take_floats(s_.rows() * s_.gates());
+    float* const sums = take_floats(s_.batch * s_.gates());
+    std::fill_n(sums, s_.batch * s_.gates(), 0.0f);
     const void* weights =
         cast_.cast(call.inputs[3].as<float>(), s_.weights(), parts.take(cast_.bytes(s_.weights())));
     const std::span<std::byte> dz_space = parts.take(cast_.bytes(s_.rows() * s_.gates()));
-    const std::span<std::byte> operand = parts.take(operand_bytes());
+    const std::span<std::byte> joined = parts.take(joined_bytes());
     const std::span<std::byte> packed = parts.take(to_h_.packed_bytes());
     begin_states(call);
     to_h_.pack(cast_.element(weights, s_.inputs * s_.gates()), packed);
     const std::int64_t step = s_.batch * s_.gates();
     to_h_.run_lanes([&](const RecurrentProduct::Lane& lane) {
       for (std::int64_t t = s_.steps - 1; t >= 0; --t) {
-        through_cells(call, t, lane, d_products + t * step);
+        through_cells(call, t, lane, d_products + t * step, sums);
         to_h_.run(lane, d_products + t * step, packed, call.outputs[1].as<float>(), parts.rest());
       }
     });
     const void* dz = cast_.cast(d_products, s_.rows() * s_.gates(), dz_space);
     to_x_.run(dz, weights, call.outputs[0].as<float>(), parts.rest());
-    through_weights(call, dz, operand, parts.rest());
-    sum_biases(d_products, call.outputs[4].as<float>());
+    join_operands(call, joined.data());
+    to_weights_.run(joined.data(), dz, call.outputs[3].as<float>(), parts.rest());
+    sum_biases(sums, call.outputs[4].as<float>());
   }
 
  private:
   Gemm product(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a,
-               bool transpose_b = false, bool accumulate = false) {
-    return {cast_.shape(GemmShape::packed(m, n, k, transpose_a, transpose_b, accumulate)), pool_};
+               bool transpose_b = false) {
+    return {cast_.shape(GemmShape::packed(m, n, k, transpose_a, transpose_b)), pool_};
   }
-  std::size_t products_bytes() const {
-    return round_up(std::size_t(s_.rows() * s_.gates()) * sizeof(float), kBufferAlignment);
+  static std::size_t floats_bytes(std::int64_t n) {
+    return round_up(std::size_t(n) * sizeof(float), kBufferAlignment);
   }
-  /// The larger one of what the weights were multiplied by: x or h of all steps.
-  std::size_t operand_bytes() const {
-    return cast_.bytes(s_.rows() * std::max(s_.inputs, s_.hidden));
+  std::size_t joined_bytes() const {
+    return cast_.joined_bytes(s_.rows() * (s_.inputs + s_.hidden));
   }
   std::size_t gemm_bytes() const {
-    return std::max({to_h_.scratch_bytes(), to_x_.scratch_bytes(), to_weights_x_.scratch_bytes(),
-                     to_weights_h0_.scratch_bytes(), to_weights_h_.scratch_bytes()});
+    return std::max({to_h_.scratch_bytes(), to_x_.scratch_bytes(), to_weights_.scratch_bytes()});
   }
 
   // The outputs for the initial states hold the gradients of the states on the way back.
@@ -248,8 +251,10 @@ class LstmGradKernel : public Kernel {
     begin(has_c_, call.outputs[2].as<float>());
   }
 
+  // Each row of the batch has a sum of its own: one thread at a time adds to it, from the last step
+  // to the first, whatever the threads are.
   void through_cells(const KernelCall& call, std::int64_t t, const RecurrentProduct::Lane& lane,
-                     float* dz) {
+                     float* dz, float* sums) {
     const float* cell = call.inputs[6].as<float>() + t * s_.state();
     const float* before = t == 0 ? call.inputs[2].as<float>() : cell - s_.state();
     const float* gates = call.inputs[5].as<float>() + t * s_.batch * s_.gates();
@@ -261,36 +266,35 @@ class LstmGradKernel : public Kernel {
                        d_output == nullptr ? nullptr : d_output + at,
                        call.outputs[1].as<float>() + at, call.outputs[2].as<float>() + at,
                        dz + 4 * at, s_.hidden});
+        float* const sum = sums + 4 * at;
+        vector_binary(BinaryFunction::kAdd, 0, {sum}, {dz + 4 * at}, sum, s_.gates());
       }
     };
     lane.threads.parallel_for(lane.end - lane.begin, s_.grain(), cells);
   }
 
-  // One operand after the other takes `space`.
-  void through_weights(const KernelCall& call, const void* dz, std::span<std::byte> space,
-                       std::span<std::byte> scratch) {
-    const auto operand = [&](int input, std::int64_t rows, std::int64_t columns) {
-      return cast_.cast(call.inputs[std::size_t(input)].as<float>(), rows * columns, space);
-    };
-    float* d_weights = call.outputs[3].as<float>();
-    float* d_weights_h = d_weights + s_.inputs * s_.gates();
-    to_weights_x_.run(operand(0, s_.rows(), s_.inputs), dz, d_weights, scratch);
-    to_weights_h0_.run(operand(1, s_.batch, s_.hidden), dz, d_weights_h, scratch);
-    const std::int64_t after = s_.rows() - s_.batch;
-    const void* dz_after = cast_.element(dz, s_.batch * s_.gates());
-    to_weights_h_.run(operand(4, after, s_.hidden), dz_after, d_weights_h, scratch);
-  }
-
-  // By columns, so that each thread adds whole rows of its own part, always in the same order.
-  void sum_biases(const float* dz, float* d_biases) {
-    pool_.parallel_for(s_.gates(), 256, [&](std::int64_t begin, std::int64_t end) {
-      float* sum = d_biases + begin;
-      std::fill(sum, d_biases + end, 0.0f);
-      for (std::int64_t row = 0; row < s_.rows(); ++row) {
-        vector_binary(BinaryFunction::kAdd, 0, {sum}, {dz + row * s_.gates() + begin}, sum,
-                      end - begin);
+  // What the weights were multiplied by: x, and beside it the h before, of all steps.
+  void join_operands(const KernelCall& call, std::byte* joined) {
+    const float* const x = call.inputs[0].as<float>();
+    const float* const h0 = call.inputs[1].as<float>();
+    const float* const h = call.inputs[4].as<float>();
+    const std::int64_t width = s_.inputs + s_.hidden;
+    pool_.parallel_for(s_.rows(), s_.grain(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const std::int64_t before = row - s_.batch;
+        cast_.put(x + row * s_.inputs, s_.inputs, joined, row * width);
+        cast_.put(before < 0 ? h0 + row * s_.hidden : h + before * s_.hidden, s_.hidden, joined,
+                  row * width + s_.inputs);
       }
     });
+  }
+
+  void sum_biases(const float* sums, float* d_biases) {
+    std::fill_n(d_biases, s_.gates(), 0.0f);
+    for (std::int64_t b = 0; b < s_.batch; ++b) {
+      vector_binary(BinaryFunction::kAdd, 0, {d_biases}, {sums + b * s_.gates()}, d_biases,
+                    s_.gates());
+    }
   }
 
   ThreadPool& pool_;
@@ -298,7 +302,7 @@ class LstmGradKernel : public Kernel {
   const OperandCast cast_;
   const bool has_outputs_, has_h_, has_c_;
   RecurrentProduct to_h_;
-  Gemm to_x_, to_weights_x_, to_weights_h0_, to_weights_h_;
+  Gemm to_x_, to_weights_;
 };
 
 }  // namespace

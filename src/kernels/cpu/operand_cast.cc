@@ -41,19 +41,27 @@ std::int64_t OperandCast::element_bytes() const {
   return std::int64_t(size_of(rounds_ ? product_dtype(DType::kBFloat16) : DType::kFloat32));
 }
 
-std::size_t OperandCast::bytes(std::int64_t n) const {
-  return rounds_ ? round_up(std::size_t(n * element_bytes()), kBufferAlignment) : 0;
+std::size_t OperandCast::joined_bytes(std::int64_t n) const {
+  return round_up(std::size_t(n * element_bytes()), kBufferAlignment);
+}
+
+std::size_t OperandCast::bytes(std::int64_t n) const { return rounds_ ? joined_bytes(n) : 0; }
+
+void OperandCast::put(const float* x, std::int64_t n, std::byte* operand, std::int64_t at) const {
+  std::byte* const to = operand + at * element_bytes();
+  if (!rounds_) {
+    std::copy_n(x, n, reinterpret_cast<float*>(to));
+  } else if (product_dtype(DType::kBFloat16) == DType::kBFloat16) {
+    vector_cast(x, reinterpret_cast<BFloat16*>(to), n);
+  } else {
+    round_to_bfloat16(x, reinterpret_cast<float*>(to), n);
+  }
 }
 
 const void* OperandCast::cast(const float* x, std::int64_t n, std::span<std::byte> space) const {
   if (!rounds_) return x;
-  const bool narrow = product_dtype(DType::kBFloat16) == DType::kBFloat16;
   pool_->parallel_for(n, kOperandGrain, [&](std::int64_t begin, std::int64_t end) {
-    if (narrow) {
-      vector_cast(x + begin, reinterpret_cast<BFloat16*>(space.data()) + begin, end - begin);
-    } else {
-      round_to_bfloat16(x + begin, reinterpret_cast<float*>(space.data()) + begin, end - begin);
-    }
+    put(x + begin, end - begin, space.data(), begin);
   });
   return space.data();
 }

@@ -28,6 +28,10 @@ class OperandCast {
   std::size_t bytes(std::int64_t n) const;
   /// x, or n elements rounded into `space`, of at least bytes(n).
   const void* cast(const float* x, std::int64_t n, std::span<std::byte> space) const;
+  /// What n elements take where `put` puts them, 64-byte aligned.
+  std::size_t joined_bytes(std::int64_t n) const;
+  /// Copies n elements, rounded or as they are, to element `at` of an operand; on this thread.
+  void put(const float* x, std::int64_t n, std::byte* operand, std::int64_t at) const;
   /// Element i of what cast returned.
   const void* element(const void* operand, std::int64_t i) const;
 
