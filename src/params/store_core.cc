@@ -12,7 +12,8 @@ namespace paceline {
 
 namespace {
 
-constexpr Duration kLookEvery = std::chrono::microseconds(100);
+// A look is a system call, which a step of some microseconds feels.
+constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
 }  // namespace
 

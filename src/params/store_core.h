@@ -118,8 +118,8 @@ class StoreCore {
     link_->set_spinning(true);
     spinning_ = true;
   }
-  /// Reads what has come between waits, where no thread of the link does; unless at once, not more
-  /// often than a worker that sleeps would be told.
+  /// Reads what has come between waits, where no thread of the link does: at once, or once a
+  /// millisecond.
   void look(bool at_once);
   Deadline reply_deadline() const { return Deadline::after(reply_timeout_); }
   Duration reply_timeout() const { return reply_timeout_; }

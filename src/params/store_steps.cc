@@ -18,9 +18,6 @@ std::span<const std::int32_t> ids_of(std::span<const RowSet> sets, VariableId va
   return {};
 }
 
-// After a value that was sent ahead and was not the newest when it was needed.
-constexpr int kPullsAfterWaste = 16;
-
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
@@ -32,7 +29,7 @@ ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clippe
       clipped_(clipped),
       reads_(core_.variables().size()),
       contributed_(core_.variables().size(), false),
-      fetched_(core_.variables().size()),
+      ahead_(state),
       sender_(state),
       begin_{.clipped = clipped, .examples = 0, .learning_rates = {}},
       ends_(state.connections.size()),
@@ -78,7 +75,7 @@ void ServerSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
   core_.check();
   state_.wait_initialised();
   kind_ = kind;
-  if (kind == StepKind::kFetch) core_.look(asked_ahead());
+  if (kind == StepKind::kFetch) core_.look(ahead_.changes(uses_));
   send_order();
   if (kind == StepKind::kTrain) send_step_begin(scalars);
   pull_stale(kind);
@@ -132,12 +129,7 @@ bool ServerSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
   const Held held = state_.held[std::size_t(use.variable)];
   if (kind == StepKind::kEvaluate) return held != Held::kWhole;
   if (variable.sparse) return false;
-  if (kind == StepKind::kFetch) {
-    if (held != Held::kByFetch) return true;
-    if (core_.next_is_newest(use.variable)) return false;
-    return variable.rewritten_after_reply ? !core_.pulled(use.variable).next_asked()
-                                          : core_.changed(use.variable);
-  }
+  if (kind == StepKind::kFetch) return ahead_.must_pull(use.variable);
   return held != Held::kByTraining || (variable.trained && !use.updated);
 }
 
@@ -170,7 +162,7 @@ void ServerSteps::pull_stale(StepKind kind) {
   const std::uint16_t flags = kind == StepKind::kFetch ? kTellChanges : 0;
   send_pulls(flags, [&](const PlanBinding::Use& use, const Piece& piece) {
     if (!must_pull(use, kind)) return false;
-    if (kind == StepKind::kFetch) note_pulled(use.variable);
+    if (kind == StepKind::kFetch) ahead_.note_pulled(use.variable);
     core_.hold(use.variable);
     core_.pulled(use.variable).forget_next();
     core_.expect(piece, core_.bytes_of(piece));
@@ -205,7 +197,10 @@ void ServerSteps::pull_rows(std::span<const RowSet> rows) {
 }
 
 void ServerSteps::wait_for_values(VariableId variable) {
-  const auto come = [&] { return core_.missing(variable) == nullptr && !waits_for_next(variable); };
+  const auto come = [&] {
+    return core_.missing(variable) == nullptr &&
+           !(kind_ == StepKind::kFetch && ahead_.waits(variable));
+  };
   if (core_.wait(core_.reply_deadline(), come)) return;
   const Piece* const piece = core_.missing(variable);
   const int ps = piece == nullptr ? 0 : piece->ps;
@@ -247,7 +242,7 @@ TensorView ServerSteps::need(VariableId variable) {
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
   if (!reads_in_place(variable)) {
     core_.hold(variable);
-    if (kind_ == StepKind::kFetch) go_on_to_next(variable);
+    if (kind_ == StepKind::kFetch) ahead_.go_on(variable);
     return core_.value(variable).view();
   }
   // What is mapped is only read by kernels: a variable changes by contributions alone.
@@ -264,50 +259,6 @@ TensorView ServerSteps::need(VariableId variable) {
       break;
   }
   return core_.value(variable).view();
-}
-
-// A step of fetch asks for all that it needs before it needs any of it, but for the next value.
-void ServerSteps::note_pulled(VariableId variable) {
-  Fetched& fetched = fetched_[std::size_t(variable)];
-  fetched.renewed = state_.held[std::size_t(variable)] == Held::kByFetch ||
-                    core_.variables()[std::size_t(variable)].rewritten_after_reply;
-  if (fetched.rest > 0) --fetched.rest;
-  if (core_.pulled(variable).next_came()) fetched.rest = kPullsAfterWaste;
-}
-
-bool ServerSteps::asked_ahead() const {
-  return std::ranges::any_of(uses_, [this](const PlanBinding::Use& use) {
-    return core_.pulled(use.variable).next_asked();
-  });
-}
-
-bool ServerSteps::can_ask_ahead(VariableId variable) const {
-  const std::span<const Piece> pieces = core_.pieces_of(variable);
-  if (pieces.size() != 1 || core_.variables()[std::size_t(variable)].sparse) return false;
-  const std::size_t bytes = core_.bytes_of(pieces.front());
-  return bytes > 0 && bytes <= kChunkBytes;
-}
-
-// Else what has not come has not changed.
-bool ServerSteps::waits_for_next(VariableId variable) const {
-  return kind_ == StepKind::kFetch && core_.pulled(variable).next_asked() &&
-         fetched_[std::size_t(variable)].use != state_.uses &&
-         core_.variables()[std::size_t(variable)].rewritten_after_reply;
-}
-
-// What changed between two steps will again: while kernels read this value, the ps sends the next
-// one, as soon as there is one.
-void ServerSteps::go_on_to_next(VariableId variable) {
-  Fetched& fetched = fetched_[std::size_t(variable)];
-  if (std::exchange(fetched.use, state_.uses) == state_.uses) return;
-  const bool came = core_.next_is_newest(variable);
-  if (came) core_.take_next(variable);
-  const bool renewed = std::exchange(fetched.renewed, false);
-  if ((!came && !renewed) || fetched.rest > 0 || !can_ask_ahead(variable)) return;
-  core_.pulled(variable).ask_next();
-  const Piece& piece = core_.pieces_of(variable).front();
-  connection(piece).send(MessageType::kPullNext,
-                         {.id = piece.id, .step = core_.held_version(piece)}, {}, nullptr, nullptr);
 }
 
 TensorView ServerSteps::place(VariableId variable) {

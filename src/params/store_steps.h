@@ -9,6 +9,7 @@
 
 #include "exec/parameter_store.h"
 #include "params/contribution_sender.h"
+#include "params/fetch_ahead.h"
 #include "params/store_state.h"
 
 namespace paceline {
@@ -55,11 +56,6 @@ class ServerSteps : public StoreSteps {
     return reads_in_place(variable) && reads_[std::size_t(variable)] == how;
   }
   void pull_rows(std::span<const RowSet> rows);
-  void note_pulled(VariableId variable);
-  bool asked_ahead() const;
-  bool can_ask_ahead(VariableId variable) const;
-  bool waits_for_next(VariableId variable) const;
-  void go_on_to_next(VariableId variable);
   void wait_for_values(VariableId variable);
   const std::byte* copy_by_ps(VariableId variable);
   void copy_chunks(VariableId variable);
@@ -82,13 +78,7 @@ class ServerSteps : public StoreSteps {
   const bool clipped_;
   std::vector<std::optional<MappedRead>> reads_;  // by variable; none: the plan does not use it
   std::vector<bool> contributed_;                 // by variable
-  /// Of a fetch step, by variable.
-  struct Fetched {
-    bool renewed = false;   // pulled since it had changed
-    int rest = 0;           // so many pulls before it is asked for ahead again
-    std::int64_t use = -1;  // whose need() has looked for a newer value
-  };
-  std::vector<Fetched> fetched_;
+  FetchAhead ahead_;
   ContributionSender sender_;
   // Kept from step to step for their memory.
   StepBegin begin_;
