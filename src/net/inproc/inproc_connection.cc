@@ -35,6 +35,7 @@ void InprocConnection::set_verdicts(const Error& here) {
   if (!near().verdict) near().verdict = here;
   if (!far().verdict)
     far().verdict = Error(ErrorCode::kUnavailable, far().peer + " closed the connection");
+  for (InprocPair::Lent& lent : pair_->lent) lent.over = true;
 }
 
 void InprocConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
@@ -59,7 +60,16 @@ void InprocConnection::queue(QueuedFrame frame) {
   if (!frame.shared) near().meter.count_sent(frame.bytes());
   far().inbox.push(std::move(frame));
   lock.unlock();
-  wake_far();
+  wake(far());
+}
+
+/// The end of a sender is told when nobody reads its memory, or calls its `sent`, any more: a turn
+/// looks for a verdict and then here, this the other way round.
+void InprocConnection::note_given_back(int side, std::size_t frames) {
+  lent(side).frames -= frames;
+  if (!lent(side).over) return;
+  lent(side).frames.notify_all();
+  wake(pair_->ends[std::size_t(side)]);
 }
 
 void InprocConnection::close(Deadline deadline) {
@@ -71,7 +81,7 @@ void InprocConnection::close(Deadline deadline) {
   }
   dispatcher_->give_up_at(deadline, weak_from_this());
   ask_for_turn();
-  wake_far();
+  wake(far());
 }
 
 void InprocConnection::give_up() {
@@ -94,16 +104,22 @@ void InprocConnection::fail(const Error& error) {
     set_verdicts(error);
     std::swap(unsent, far().inbox);
     std::swap(unread, near().inbox);
+    lent(side_).frames += unsent.size();
+    lent(far_side()).frames += unread.size();
   }
+  const std::size_t here = unsent.size(), there = unread.size();
   give_back_all(unsent, near());
   give_back_all(unread, far());
+  note_given_back(side_, here);
+  note_given_back(far_side(), there);
   ask_for_turn();
-  wake_far();
+  wake(far());
 }
 
 void InprocConnection::finish(const Error& error) {
   fail(error);
   if (reported_) return;
+  while (const std::size_t frames = lent(side_).frames) lent(side_).frames.wait(frames);
   report_end(*near().verdict);
 }
 
@@ -116,8 +132,8 @@ void InprocConnection::ask_for_turn() {
   dispatcher_->schedule(shared_from_this());
 }
 
-void InprocConnection::wake_far() {
-  if (const std::shared_ptr<InprocConnection> peer = far().connection.lock()) peer->ask_for_turn();
+void InprocConnection::wake(const InprocPair::End& end) {
+  if (const std::shared_ptr<InprocConnection> owner = end.connection.lock()) owner->ask_for_turn();
 }
 
 void InprocConnection::take_turn() {
@@ -126,13 +142,14 @@ void InprocConnection::take_turn() {
   if (!near().inbox.empty()) {
     const QueuedFrame frame = near().inbox.pop();
     near().in_delivery = true;
+    ++lent(far_side()).frames;
     lock.unlock();
     deliver(frame);
     lock.lock();
   }
   if (far().closing && near().inbox.empty()) agree_on_end(lock);
   const bool more = !near().inbox.empty();
-  const bool ended = !more && near().verdict;
+  const bool ended = !more && near().verdict && lent(side_).frames == 0;
   near().has_turn = more || ended;
   lock.unlock();
   if (more) dispatcher_->schedule(shared_from_this());
@@ -170,6 +187,7 @@ void InprocConnection::deliver(const QueuedFrame& frame) {
     near().in_delivery = false;
   }
   give_back(frame, far());
+  note_given_back(far_side(), 1);
   if (place) guarded([&] { receiver_->on_frame(header, *place); });
   if (frame.shared) guarded([&] { receiver_->on_shared(header.id, frame.shared); });
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,11 +28,17 @@ struct InprocPair {
     bool has_turn = false;         // scheduled or being delivered
     bool in_delivery = false;      // a frame of the inbox is being copied
     bool closing = false;          // this end sends no more
-    std::optional<Error> verdict;  // what on_closed will say when the inbox is empty
+    std::optional<Error> verdict;  // what on_closed will say when all is delivered and given back
     TrafficMeter meter;
+  };
+  /// Of an end. Its receiver looks at each frame: on a cache line that its sender leaves alone.
+  struct alignas(64) Lent {
+    std::atomic<std::size_t> frames{0};  // out of the inbox, not given back
+    std::atomic<bool> over{false};       // there is a verdict
   };
   std::mutex mutex;
   std::array<End, 2> ends;
+  std::array<Lent, 2> lent;
 };
 
 class InprocConnection : public Connection, public std::enable_shared_from_this<InprocConnection> {
@@ -64,15 +71,18 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
 
  private:
   InprocPair::End& near() const { return pair_->ends[std::size_t(side_)]; }
-  InprocPair::End& far() const { return pair_->ends[std::size_t(1 - side_)]; }
+  InprocPair::End& far() const { return pair_->ends[std::size_t(far_side())]; }
+  InprocPair::Lent& lent(int side) const { return pair_->lent[std::size_t(side)]; }
+  int far_side() const { return 1 - side_; }
   void queue(QueuedFrame frame);
-  void wake_far();
+  static void wake(const InprocPair::End& end);
   template <typename Call>
   bool guarded(Call call);
   void deliver(const QueuedFrame& frame);
   std::span<std::byte> take_payload(const QueuedFrame& frame);
   void agree_on_end(std::unique_lock<std::mutex>& lock);
   void set_verdicts(const Error& here);
+  void note_given_back(int side, std::size_t frames);
   void report_end(const Error& verdict);
 
   const std::shared_ptr<InprocPair> pair_;
