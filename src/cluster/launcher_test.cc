@@ -146,16 +146,10 @@ TEST_F(Launcher, PassesOnASignalAndEndsWith130) {
   ASSERT_EQ(mkfifo(ready.c_str(), 0600), 0);
   const pid_t pid = launch_apart("trap 'echo asked; exit 130' INT; echo x > " + ready +
                                  "; while :; do sleep 0.05; done");
-  std::ifstream fifo(ready);
-  for (int i = 0; i < 3; ++i) {
-    // A fifo ends when its writers have gone; the next task opens it again.
-    std::string line;
-    while (!std::getline(fifo, line)) {
-      fifo.close();
-      fifo.clear();
-      fifo.open(ready);
-    }
-  }
+  // Also open for writing: what one task has written stays there until the next one opens it.
+  std::fstream fifo(ready, std::ios::in | std::ios::out);
+  std::string line;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(std::getline(fifo, line));
   kill(pid, SIGINT);
   const Outcome outcome = wait_for(pid);
   std::filesystem::remove(ready);
