@@ -27,9 +27,13 @@ bool FetchAhead::changes(const std::vector<PlanBinding::Use>& uses) const {
 
 bool FetchAhead::must_pull(VariableId variable) const {
   if (state_.held[std::size_t(variable)] != Held::kByFetch) return true;
-  if (core_.next_is_newest(variable)) return false;
-  if (spec(variable).rewritten_after_reply) return !core_.pulled(variable).next_asked();
-  return core_.changed(variable);
+  // What comes ahead is known of when it is there. In this order it is not pulled as well, when it
+  // comes between.
+  if (spec(variable).rewritten_after_reply ? core_.pulled(variable).next_asked()
+                                           : !core_.changed(variable)) {
+    return false;
+  }
+  return !core_.next_is_newest(variable);
 }
 
 void FetchAhead::note_pulled(VariableId variable) {

@@ -31,8 +31,13 @@ std::vector<VariableSpec> sums(std::int64_t elements) {
 }
 
 std::vector<VariableState> zeros(const std::vector<VariableSpec>& variables) {
-  const VariableSpec& spec = variables.front();
-  return {{.variable = 0, .value = Tensor(spec.dtype, spec.shape), .slots = {}}};
+  std::vector<VariableState> states;
+  states.reserve(variables.size());
+  for (const VariableSpec& spec : variables)
+    states.push_back({.variable = VariableId(states.size()),
+                      .value = Tensor(spec.dtype, spec.shape),
+                      .slots = {}});
+  return states;
 }
 
 class FetchJob : public JobFixture {
@@ -108,10 +113,10 @@ class FetchSteps {
 class AddingSteps {
  public:
   explicit AddingSteps(ParameterStore& store)
-      : steps_(store.bind({.uses = {{.variable = 0, .updated = true}}}, false)) {}
+      : store_(store), steps_(store.bind({.uses = {{.variable = 0, .updated = true}}}, false)) {}
   /// It has been applied.
   void step() {
-    const std::vector<float> rates(1, 0.0f);
+    const std::vector<float> rates(store_.variables().size(), 0.0f);
     steps_->begin_step(StepKind::kTrain, {}, {.learning_rates = rates, .examples = 1, .step = 0});
     steps_->need(0);
     const TensorView place = steps_->place(0);
@@ -121,6 +126,7 @@ class AddingSteps {
   }
 
  private:
+  ParameterStore& store_;
   std::unique_ptr<StoreSteps> steps_;
 };
 
@@ -218,11 +224,15 @@ TEST_F(FetchJob, IsToldOfChangesOfASplitVariable) {
 TEST_F(FetchJob, WhatHasChangedOnceIsSentAheadTheNextTime) {
   make_spec(1, 2);
   start_all_ps();
-  join_two(128);
+  std::vector<VariableSpec> variables = sums(128);
+  variables.push_back({.name = "apart", .shape = {1}, .rule = Add{}});
+  join_two(variables, {}, zeros(variables));
   FetchSteps fetch(*store_);
   AddingSteps add(*other_);
   const auto sent_until_changed = [&] {
     const float value = fetch.step();
+    // The ps answers after it has seen what that step asked for.
+    store_->read(std::vector<VariableId>{1});
     const std::int64_t before = store_->account().bytes_sent;
     add.step();
     EXPECT_EQ(fetch.step_until_not(value), value + 1);

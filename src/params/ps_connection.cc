@@ -275,8 +275,7 @@ void PsConnection::on_values(const FrameHeader& header) {
 
 void PsConnection::on_next_values(const FrameHeader& header) {
   const Piece& target = piece(header.id);
-  core_.note_version(target, header.step);
-  if (next_.empty()) return;
+  if (next_.empty()) return core_.note_version(target, header.step);
   if (rounds(target)) widen_in_place(next_);
   core_.next_arrived(target, header.step);
 }

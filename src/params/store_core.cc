@@ -133,6 +133,7 @@ bool StoreCore::changed(VariableId variable) const {
 void StoreCore::next_arrived(const Piece& piece, std::uint64_t version) {
   arrivals_[piece.id].next_version = version;
   pulled(piece.variable).next_arrived();
+  note_version(piece, version);
   wakeup_.notify();
 }
 
