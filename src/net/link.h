@@ -31,10 +31,9 @@ class Receiver {
   /// The peer shares memory, which it may change at any time: what lies there is copied first, then
   /// checked. The mapping lives as long as somebody holds it. By default refuses (kDataLoss).
   virtual void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
-  /// The last call, exactly once, after `sent` of every frame that was sent before. The error names
-  /// the peer and says what happened: kUnavailable (the peer closed, died or stopped), kDataLoss
-  /// (garbage, a length that lies), kCancelled (this side closed, or the link was destroyed), or
-  /// what the receiver has thrown.
+  /// The last call, exactly once. The error names the peer and says what happened: kUnavailable
+  /// (the peer closed, died or stopped), kDataLoss (garbage, a length that lies), kCancelled (this
+  /// side closed, or the link was destroyed), or what the receiver has thrown.
   virtual void on_closed(const Error& error) = 0;
 };
 

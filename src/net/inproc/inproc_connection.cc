@@ -87,7 +87,7 @@ void InprocConnection::close(Deadline deadline) {
 void InprocConnection::give_up() {
   {
     std::lock_guard lock(pair_->mutex);
-    if (near().verdict) return;
+    if (near().verdict && near().inbox.empty() && far().inbox.empty()) return;
   }
   fail(error_of_closing_late(peer()));
 }
@@ -149,7 +149,8 @@ void InprocConnection::take_turn() {
   }
   if (far().closing && near().inbox.empty()) agree_on_end(lock);
   const bool more = !near().inbox.empty();
-  const bool ended = !more && near().verdict && lent(side_).frames == 0;
+  const bool unsent = !far().inbox.empty() || lent(side_).frames > 0;
+  const bool ended = !more && !unsent && near().verdict;
   near().has_turn = more || ended;
   lock.unlock();
   if (more) dispatcher_->schedule(shared_from_this());
