@@ -103,15 +103,12 @@ void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
   send_and_rewrite(piece, 0, step);
 }
 
-// Watched before the version is read, and that before the values: no change is missed.
 void Replies::send_watched_values(ShardPiece& piece) {
-  piece.watch(*this);
-  send_and_rewrite(piece, kOfVersion, piece.version());
+  send_and_rewrite(piece, kOfVersion, piece.watch(*this));
 }
 
 void Replies::send_values_ahead(ShardPiece& piece) {
-  piece.watch(*this);
-  send_frames(piece, kOfVersion | kAskedAhead, piece.version());
+  send_frames(piece, kOfVersion | kAskedAhead, piece.watch(*this));
 }
 
 void Replies::send_and_rewrite(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {

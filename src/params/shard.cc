@@ -284,41 +284,41 @@ void ShardPiece::rewrite(Reading reading) {
   tell_watchers();
 }
 
-void ShardPiece::set_watch(ValueWatcher& watcher, bool wants_values) {
-  const auto set = std::ranges::find(watchers_, &watcher, &Watch::watcher);
-  if (set == watchers_.end()) {
-    watchers_.push_back({&watcher, wants_values});
-  } else {
-    set->wants_values = wants_values;
-  }
-  watched_ = true;
-}
-
-void ShardPiece::watch(ValueWatcher& watcher) {
-  const std::lock_guard lock(watchers_mutex_);
-  set_watch(watcher, false);
-}
-
 // Who changes the values counts, and then looks who watches; here it is the other way round, so
 // that one of both sees the other.
+std::uint64_t ShardPiece::set_watch(ValueWatcher& watcher, bool wants_values) {
+  watched_ = true;
+  std::erase_if(watchers_, [&](const Watch& watch) { return watch.watcher == &watcher; });
+  watchers_.push_back({&watcher, wants_values, version_});
+  return watchers_.back().after;
+}
+
+std::uint64_t ShardPiece::watch(ValueWatcher& watcher) {
+  const std::lock_guard lock(watchers_mutex_);
+  return set_watch(watcher, false);
+}
+
 bool ShardPiece::watch_after(std::uint64_t version, ValueWatcher& watcher) {
   const std::lock_guard lock(watchers_mutex_);
-  set_watch(watcher, true);
-  if (version_ <= version) return true;
-  std::erase_if(watchers_, [&](const Watch& watch) { return watch.watcher == &watcher; });
+  if (set_watch(watcher, true) <= version) return true;
+  watchers_.pop_back();
   return false;
 }
 
+// Who began to watch after the change was counted has seen it: there it waits for the next one.
 void ShardPiece::tell_watchers() {
   ++version_;
   if (!watched_) return;
-  std::vector<Watch> watchers;
+  std::vector<Watch> told;
   {
     const std::lock_guard lock(watchers_mutex_);
-    watchers.swap(watchers_);
-    watched_ = false;
+    const auto waits = [now = version_.load()](const Watch& watch) { return watch.after >= now; };
+    const auto first_told = std::partition(watchers_.begin(), watchers_.end(), waits);
+    told.assign(first_told, watchers_.end());
+    watchers_.erase(first_told, watchers_.end());
+    watched_ = !watchers_.empty();
   }
-  for (const Watch& watch : watchers) watch.watcher->on_changed(*this, watch.wants_values);
+  for (const Watch& watch : told) watch.watcher->on_changed(*this, watch.wants_values);
 }
 
 std::span<std::byte> ShardPiece::array(std::size_t array) {

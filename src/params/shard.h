@@ -74,8 +74,9 @@ class ShardPiece {
   enum class Reading { kInPlace, kFrames };
   /// After a reply: writes every element anew, alternately a little more and a little less.
   void rewrite(Reading reading);
-  /// Until the next change; it must outlive the piece, or its changes.
-  void watch(ValueWatcher& watcher);
+  /// Until the first change after the version that it returns; values that are read from now on are
+  /// that version's, or newer. The watcher must outlive the piece, or its changes.
+  std::uint64_t watch(ValueWatcher& watcher);
   /// Until the first change after that version, whose values the watcher waits for. False, and
   /// nobody watches: there was one.
   bool watch_after(std::uint64_t version, ValueWatcher& watcher);
@@ -116,9 +117,10 @@ class ShardPiece {
   struct Watch {
     ValueWatcher* watcher;
     bool wants_values;
+    std::uint64_t after;  // a version
   };
-  /// With their mutex.
-  void set_watch(ValueWatcher& watcher, bool wants_values);
+  /// With their mutex. Returns the version after which it watches.
+  std::uint64_t set_watch(ValueWatcher& watcher, bool wants_values);
   void tell_watchers();
   void write_locked(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
   void apply_locked(const RuleStep& step, std::size_t offset, std::span<const float> gradient);

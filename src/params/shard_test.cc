@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <cstring>
 #include <future>
+#include <thread>
 
 #include "paceline/error.h"
 #include "params/chunk_versions.h"
@@ -120,6 +122,43 @@ TEST(ShardPiece, TellsOfTheNextChangeOnce) {
   piece.watch(watcher);
   piece.write(0, 0, bytes_of({1, 2}));
   EXPECT_EQ(watcher.told, 3);
+}
+
+// Whenever the change comes: the version says that it was there, or the watcher is told.
+TEST(ShardPiece, NoChangeIsMissedByWhoBeginsToWatch) {
+  HeldPiece held({.name = "w", .shape = {2}, .rule = Add{}},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
+  ShardPiece& piece = held.piece;
+  const auto change = [&] { piece.apply({.count = 1}, 0, bytes_of({1, 1}), {}); };
+  constexpr int kRounds = 20'000;
+  CountingWatcher watcher;
+  std::barrier round(2);
+  std::thread changer([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      round.arrive_and_wait();
+      change();
+      round.arrive_and_wait();
+    }
+  });
+  int missed = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    piece.watch(watcher);
+    const int before = watcher.told;
+    round.arrive_and_wait();
+    const std::uint64_t seen = piece.watch(watcher);
+    round.arrive_and_wait();
+    // Told of the change, it watches no more, unless it began again after that.
+    const bool told = watcher.told > before;
+    if (seen == piece.version()) {
+      const int by_then = watcher.told;
+      change();
+      if (watcher.told == by_then) ++missed;
+    } else if (!told) {
+      ++missed;
+    }
+  }
+  changer.join();
+  EXPECT_EQ(missed, 0);
 }
 
 // A declaration that comes over a link may say so.
