@@ -161,14 +161,19 @@ TEST_F(Launcher, PassesOnASignalAndEndsWith130) {
 }
 
 TEST_F(Launcher, AsksAPsToEndAfterTheWorkers) {
-  const std::string workers_end = "trap 'sleep 0.3; echo over; exit 0' TERM";
-  const Outcome outcome = launch_shells(
-      "if [ $task = ps:0 ]; then trap 'echo ps over; exit 0' TERM; elif [ $task = worker:0 ]; "
-      "then " +
-      workers_end + "; else sleep 0.5; exit 1; fi; while :; do sleep 0.05; done");
+  const std::string ps_up = report_ + ".ps_up", worker_up = report_ + ".worker_up";
+  const std::string stays = "; while :; do sleep 0.05; done";
+  const Outcome outcome =
+      launch_shells("case $task in ps:0) trap 'echo ps over; exit 0' TERM; : > " + ps_up + stays +
+                    ";; worker:0) trap 'sleep 0.3; echo over; exit 0' TERM; : > " + worker_up +
+                    stays + ";; *) until [ -e " + ps_up + " ] && [ -e " + worker_up +
+                    " ]; do sleep 0.05; done; exit 1;; esac");
+  std::filesystem::remove(ps_up);
+  std::filesystem::remove(worker_up);
   EXPECT_EQ(outcome.status, 1);
-  EXPECT_LT(outcome.out.find("worker:0 | over"), outcome.out.find("ps:0     | ps over"));
+  EXPECT_THAT(outcome.out, HasSubstr("worker:0 | over"));
   EXPECT_THAT(outcome.out, HasSubstr("ps:0     | ps over"));
+  EXPECT_LT(outcome.out.find("worker:0 | over"), outcome.out.find("ps:0     | ps over"));
 }
 
 TEST_F(Launcher, AWorkerThatCameTooLateIsNoFailure) {
