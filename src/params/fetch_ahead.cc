@@ -19,7 +19,7 @@ const VariableSpec& FetchAhead::spec(VariableId variable) const {
   return core_.variables()[std::size_t(variable)];
 }
 
-bool FetchAhead::changes(const std::vector<PlanBinding::Use>& uses) const {
+bool FetchAhead::may_have_come(const std::vector<PlanBinding::Use>& uses) const {
   return std::ranges::any_of(uses, [this](const PlanBinding::Use& use) {
     return core_.pulled(use.variable).next_asked() || fetched_[std::size_t(use.variable)].rest > 0;
   });
@@ -46,20 +46,22 @@ void FetchAhead::note_pulled(VariableId variable) {
 
 bool FetchAhead::waits(VariableId variable) const {
   return core_.pulled(variable).next_asked() && spec(variable).rewritten_after_reply &&
-         fetched_[std::size_t(variable)].use != state_.uses;
+         fetched_[std::size_t(variable)].gone_on != state_.uses;
 }
 
 bool FetchAhead::can_ask(VariableId variable) const {
   const std::span<const Piece> pieces = core_.pieces_of(variable);
   if (pieces.size() != 1 || spec(variable).sparse) return false;
+  // What cannot be rewritten would not change by being asked for.
+  if (spec(variable).rewritten_after_reply && spec(variable).dtype != DType::kFloat32) return false;
   const std::size_t bytes = core_.bytes_of(pieces.front());
   return bytes > 0 && bytes <= kChunkBytes;
 }
 
 void FetchAhead::go_on(VariableId variable) {
   Fetched& fetched = fetched_[std::size_t(variable)];
-  if (std::exchange(fetched.use, state_.uses) == state_.uses) return;
-  const bool came = core_.next_is_newest(variable);
+  if (std::exchange(fetched.gone_on, state_.uses) == state_.uses) return;
+  const bool came = core_.next_is_newer(variable);
   if (came) core_.take_next(variable);
   const bool changes = std::exchange(fetched.renewed, false) || came;
   if (!changes || fetched.rest > 0 || !can_ask(variable)) return;

@@ -15,8 +15,8 @@ class FetchAhead {
  public:
   explicit FetchAhead(StoreState& state);
 
-  /// Whether a value that the plan uses is known to change: something may have come.
-  bool changes(const std::vector<PlanBinding::Use>& uses) const;
+  /// Whether a value that the plan uses is known to change.
+  bool may_have_come(const std::vector<PlanBinding::Use>& uses) const;
   /// Whether the step has to ask for the value: neither what is held nor what has come by itself is
   /// the newest that is known of.
   bool must_pull(VariableId variable) const;
@@ -31,9 +31,9 @@ class FetchAhead {
 
  private:
   struct Fetched {
-    bool renewed = false;   // pulled since it had changed
-    int rest = 0;           // so many pulls before it is asked for ahead again
-    std::int64_t use = -1;  // the step that has gone on
+    bool renewed = false;       // pulled since it had changed
+    int rest = 0;               // so many pulls before it is asked for ahead again
+    std::int64_t gone_on = -1;  // the last step that has
   };
   const VariableSpec& spec(VariableId variable) const;
   bool can_ask(VariableId variable) const;

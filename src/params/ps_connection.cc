@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "params/rounded_floats.h"
 
@@ -275,8 +276,10 @@ void PsConnection::on_values(const FrameHeader& header) {
 
 void PsConnection::on_next_values(const FrameHeader& header) {
   const Piece& target = piece(header.id);
-  if (next_.empty()) return core_.note_version(target, header.step);
-  if (rounds(target)) widen_in_place(next_);
+  if (header.payload_bytes == 0) refuse("values of 0 bytes, asked for ahead");
+  const std::span<std::byte> next = std::exchange(next_, {});
+  if (next.empty()) return core_.note_version(target, header.step);
+  if (rounds(target)) widen_in_place(next);
   core_.next_arrived(target, header.step);
 }
 

@@ -108,6 +108,30 @@ TEST_F(FromThePs, WhatWasAskedForIsTakenUnlessThereIsANewerOne) {
   EXPECT_TRUE(core_.changed(0));
 }
 
+// A step that waits for what was asked for goes on with that, though there is a newer one already.
+TEST_F(FromThePs, WhatCameIsNewerThanWhatIsHeldUntilItIsTaken) {
+  core_.hold(0);
+  core_.note_held_version(core_.pieces()[0], 3);
+  EXPECT_FALSE(core_.next_is_newer(0));
+  core_.pulled(0).ask_next();
+  core_.note_version(core_.pieces()[0], 5);
+  come(ahead(12, 4), 7);
+  EXPECT_TRUE(core_.next_is_newer(0));
+  core_.take_next(0);
+  EXPECT_FALSE(core_.next_is_newer(0));
+}
+
+// Nothing was placed for it: what was placed before is not touched.
+TEST_F(FromThePs, EmptyValuesAskedForAheadAreRefused) {
+  core_.hold(0);
+  core_.pulled(0).ask_next();
+  come(ahead(12, 4), 7);
+  core_.take_next(0);
+  core_.pulled(0).ask_next();
+  EXPECT_THROW(ps_.on_frame(ahead(0, 5), {}), Error);
+  EXPECT_FALSE(core_.pulled(0).next_came());
+}
+
 TEST_F(FromThePs, ValuesThatAreNotAllOfAPieceAreRefused) {
   core_.hold(0);
   core_.pulled(0).ask_next();

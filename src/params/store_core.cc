@@ -137,6 +137,12 @@ void StoreCore::next_arrived(const Piece& piece, std::uint64_t version) {
   wakeup_.notify();
 }
 
+bool StoreCore::next_is_newer(VariableId variable) const {
+  if (!pulled(variable).next_came()) return false;
+  const Arrival& arrival = arrivals_[pieces_of(variable).front().id];
+  return arrival.next_version > arrival.held_version;
+}
+
 bool StoreCore::next_is_newest(VariableId variable) const {
   if (!pulled(variable).next_came()) return false;
   const Arrival& arrival = arrivals_[pieces_of(variable).front().id];

@@ -100,6 +100,8 @@ class StoreCore {
   PulledValue& pulled(VariableId variable) { return values_[std::size_t(variable)]; }
   const PulledValue& pulled(VariableId variable) const { return values_[std::size_t(variable)]; }
   void next_arrived(const Piece& piece, std::uint64_t version);
+  /// Whether it has come, and is newer than what is held.
+  bool next_is_newer(VariableId variable) const;
   /// Whether it has come, and no newer one is known of.
   bool next_is_newest(VariableId variable) const;
   void take_next(VariableId variable);

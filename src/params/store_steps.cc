@@ -75,7 +75,7 @@ void ServerSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
   core_.check();
   state_.wait_initialised();
   kind_ = kind;
-  if (kind == StepKind::kFetch) core_.look(ahead_.changes(uses_));
+  if (kind == StepKind::kFetch) core_.look(ahead_.may_have_come(uses_));
   send_order();
   if (kind == StepKind::kTrain) send_step_begin(scalars);
   pull_stale(kind);
@@ -202,13 +202,12 @@ void ServerSteps::wait_for_values(VariableId variable) {
            !(kind_ == StepKind::kFetch && ahead_.waits(variable));
   };
   if (core_.wait(core_.reply_deadline(), come)) return;
-  const Piece* const piece = core_.missing(variable);
-  const int ps = piece == nullptr ? 0 : piece->ps;
-  core_.fail(Error(
-      ErrorCode::kDeadlineExceeded,
-      fmt::format("no values of {} within {:.0f} s from {}",
-                  core_.variables()[std::size_t(variable)].name, seconds(core_.reply_timeout()),
-                  state_.connections[std::size_t(ps)]->text())));
+  const Piece* const missing = core_.missing(variable);
+  const Piece& piece = missing == nullptr ? core_.pieces_of(variable).front() : *missing;
+  core_.fail(Error(ErrorCode::kDeadlineExceeded,
+                   fmt::format("no values of {} within {:.0f} s from {}",
+                               core_.variables()[std::size_t(variable)].name,
+                               seconds(core_.reply_timeout()), state_.connection(piece).text())));
   core_.check();
 }
 
