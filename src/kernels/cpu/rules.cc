@@ -321,9 +321,11 @@ bool does_nothing(const Rule& rule, const RuleStep& step) {
   return rule.kind() == RuleKind::kFtrl && step.learning_rate == 0;
 }
 
-RuleMemory memory_of(const Rule& rule, bool averages, float* values, std::span<float* const> slots,
+// There is an average when there is a slot for it: a decay that is a denormal is zero here.
+RuleMemory memory_of(const Rule& rule, float* values, std::span<float* const> slots,
                      const float* gradient, std::size_t size) {
   const std::size_t count = slots_of(rule.kind());
+  const bool averages = slots.size() > count;
   PACELINE_CHECK(slots.size() == count + (averages ? 1 : 0));
   return {values,
           {count > 0 ? slots[0] : values, count > 1 ? slots[1] : values},
@@ -337,8 +339,8 @@ RuleMemory memory_of(const Rule& rule, bool averages, float* values, std::span<f
 void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) {
   PACELINE_CHECK(range.values.size() == range.gradient.size());
   if (does_nothing(rule, step)) return;
-  const RuleMemory memory = memory_of(rule, step.average_decay > 0, range.values.data(),
-                                      range.slots, range.gradient.data(), range.values.size());
+  const RuleMemory memory =
+      memory_of(rule, range.values.data(), range.slots, range.gradient.data(), range.values.size());
   HWY_DYNAMIC_DISPATCH(run_rule)(rule.kind(), numbers_of(rule, step), memory);
 }
 
@@ -348,8 +350,7 @@ void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& 
   const RuleNumbers numbers = numbers_of(rule, step);
   const auto run = HWY_DYNAMIC_DISPATCH(run_rule);
   const std::size_t size = std::size_t(rows.row_size);
-  RuleMemory memory =
-      memory_of(rule, step.average_decay > 0, rows.values, rows.slots, rows.gradient, size);
+  RuleMemory memory = memory_of(rule, rows.values, rows.slots, rows.gradient, size);
   const RuleMemory whole = memory;
   for (std::size_t r = 0; r < rows.ids.size(); ++r) {
     const std::size_t begin = std::size_t(rows.ids[r]) * size;

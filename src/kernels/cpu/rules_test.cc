@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/denormals.h"
 #include "base/philox.h"
 #include "kernels/naive/rules.h"
 #include "kernels/rule_kernel.h"
@@ -260,6 +261,18 @@ TEST(Assign, OfManyElementsWritesThemAndNoOthersWhereverTheyBegin) {
       ASSERT_EQ(held.values[i], i >= begin && i < end ? given[i] : 0.0f) << begin << ", " << i;
     }
   }
+}
+
+// A ps makes the slot where denormals are numbers, and updates it where they are zeros.
+TEST(MovingAverage, WithADenormalDecayIsTheValue) {
+  const FlushDenormals flush;
+  std::vector<float> value(5, 1.0f), average(5, 3.0f);
+  const std::vector<float> gradient(5, 0.5f);
+  float* const slots[] = {average.data()};
+  apply_rule(Sgd{0.5f}, {.learning_rate = 0.5f, .average_decay = 1e-40f},
+             {.values = value, .slots = slots, .gradient = gradient});
+  EXPECT_EQ(value, std::vector<float>(5, 0.75f));
+  EXPECT_EQ(average, value);
 }
 
 TEST(Ftrl, LeavesTheVariableAloneWithoutARate) {
