@@ -90,7 +90,7 @@ bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
 // Another worker's contribution may have changed it: what cannot be sent is that connection's own
 // trouble.
 void Replies::on_changed(ShardPiece& piece, bool wanted) {
-  const std::uint64_t version = piece.version();
+  const std::uint64_t version = piece.watchers().version();
   try {
     if (wanted) return send_values_ahead(piece);
   } catch (const Error&) {
@@ -104,11 +104,11 @@ void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
 }
 
 void Replies::send_watched_values(ShardPiece& piece) {
-  send_and_rewrite(piece, kOfVersion, piece.watch(*this));
+  send_and_rewrite(piece, kOfVersion, piece.watchers().watch(*this));
 }
 
 void Replies::send_values_ahead(ShardPiece& piece) {
-  send_frames(piece, kOfVersion | kAskedAhead, piece.watch(*this));
+  send_frames(piece, kOfVersion | kAskedAhead, piece.watchers().watch(*this));
 }
 
 void Replies::send_and_rewrite(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {

@@ -189,7 +189,8 @@ void ServerPeer::on_pull_next(const FrameHeader& header) {
     fail(fmt::format("piece {} of {} bytes is asked for ahead, more than a frame holds", header.id,
                      piece.bytes()));
   }
-  if (!piece.watch_after(header.step, replies_)) return replies_.send_values_ahead(piece);
+  if (!piece.watchers().watch_after(header.step, replies_))
+    return replies_.send_values_ahead(piece);
   if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
 }
 

@@ -221,7 +221,7 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
     write_regions(std::max(offset, (first + std::size_t(from)) * region_bytes_),
                   std::min(end, (first + std::size_t(to)) * region_bytes_), part);
   });
-  tell_watchers();
+  watchers_.tell(*this);
 }
 
 void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> rows,
@@ -253,7 +253,7 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
                         .row_size = row_size});
   });
   lock.unlock();
-  tell_watchers();
+  watchers_.tell(*this);
 }
 
 void ShardPiece::copy(std::size_t offset, std::span<std::byte> values) {
@@ -281,44 +281,7 @@ void ShardPiece::rewrite(Reading reading) {
     if (reading == Reading::kInPlace) return assign_changed(values, change);
     for (float& value : values) value += change;
   });
-  tell_watchers();
-}
-
-// Who changes the values counts, and then looks who watches; here it is the other way round, so
-// that one of both sees the other.
-std::uint64_t ShardPiece::set_watch(ValueWatcher& watcher, bool wants_values) {
-  watched_ = true;
-  std::erase_if(watchers_, [&](const Watch& watch) { return watch.watcher == &watcher; });
-  watchers_.push_back({&watcher, wants_values, version_});
-  return watchers_.back().after;
-}
-
-std::uint64_t ShardPiece::watch(ValueWatcher& watcher) {
-  const std::lock_guard lock(watchers_mutex_);
-  return set_watch(watcher, false);
-}
-
-bool ShardPiece::watch_after(std::uint64_t version, ValueWatcher& watcher) {
-  const std::lock_guard lock(watchers_mutex_);
-  if (set_watch(watcher, true) <= version) return true;
-  watchers_.pop_back();
-  return false;
-}
-
-// Who began to watch after the change was counted has seen it: there it waits for the next one.
-void ShardPiece::tell_watchers() {
-  ++version_;
-  if (!watched_) return;
-  std::vector<Watch> told;
-  {
-    const std::lock_guard lock(watchers_mutex_);
-    const auto waits = [now = version_.load()](const Watch& watch) { return watch.after >= now; };
-    const auto first_told = std::partition(watchers_.begin(), watchers_.end(), waits);
-    told.assign(first_told, watchers_.end());
-    watchers_.erase(first_told, watchers_.end());
-    watched_ = !watchers_.empty();
-  }
-  for (const Watch& watch : told) watch.watcher->on_changed(*this, watch.wants_values);
+  watchers_.tell(*this);
 }
 
 std::span<std::byte> ShardPiece::array(std::size_t array) {
@@ -341,7 +304,7 @@ void ShardPiece::write(std::size_t index, std::size_t offset, std::span<const st
     const auto locks = lock_all();
     write_locked(index, offset, bytes);
   }
-  tell_watchers();
+  watchers_.tell(*this);
 }
 
 void ShardPiece::write_locked(std::size_t index, std::size_t offset,

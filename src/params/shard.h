@@ -18,18 +18,9 @@
 #include "params/apply_pool.h"
 #include "params/moment.h"
 #include "params/placement.h"
+#include "params/value_watchers.h"
 
 namespace paceline {
-
-class ShardPiece;
-
-/// Is told, once, that a piece's values have changed. From any thread; must not block.
-class ValueWatcher {
- public:
-  virtual ~ValueWatcher() = default;
-  /// `wanted`: it waits for the values, watch_after.
-  virtual void on_changed(ShardPiece& piece, bool wanted) = 0;
-};
 
 /// One piece. Its calls may come from any thread. They lock one region of it after the other, so
 /// that contributions to different regions do not wait for each other; rows lock all of it. Offsets
@@ -74,14 +65,8 @@ class ShardPiece {
   enum class Reading { kInPlace, kFrames };
   /// After a reply: writes every element anew, alternately a little more and a little less.
   void rewrite(Reading reading);
-  /// Until the first change after the version that it returns; values that are read from now on are
-  /// that version's, or newer. The watcher must outlive the piece, or its changes.
-  std::uint64_t watch(ValueWatcher& watcher);
-  /// Until the first change after that version, whose values the watcher waits for. False, and
-  /// nobody watches: there was one.
-  bool watch_after(std::uint64_t version, ValueWatcher& watcher);
-  /// How often the values have changed, at least: they may be newer.
-  std::uint64_t version() const { return version_; }
+  /// They are told of changes by whoever makes them.
+  ValueWatchers& watchers() { return watchers_; }
 
   /// Arrays: 0 the value, 1 + s slot s.
   std::size_t arrays() const { return 1 + slots_.size(); }
@@ -114,14 +99,6 @@ class ShardPiece {
   template <typename F>
   void write_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
-  struct Watch {
-    ValueWatcher* watcher;
-    bool wants_values;
-    std::uint64_t after;  // a version
-  };
-  /// With their mutex. Returns the version after which it watches.
-  std::uint64_t set_watch(ValueWatcher& watcher, bool wants_values);
-  void tell_watchers();
   void write_locked(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
   void apply_locked(const RuleStep& step, std::size_t offset, std::span<const float> gradient);
 
@@ -139,15 +116,12 @@ class ShardPiece {
   int count_slot_ = -1;              // the scalar slot, if the rule counts
   std::atomic<std::int64_t> count_{0};
   std::atomic<std::int64_t> rewrites_{0};
-  std::atomic<std::uint64_t> version_{0};
-  std::atomic<bool> watched_{false};
+  ValueWatchers watchers_;
   Moment moment_;
   std::mutex under_way_mutex_;
   std::condition_variable none_under_way_;
   int under_way_ = 0;  // contributions
   bool to_be_marked_ = false;
-  std::mutex watchers_mutex_;
-  std::vector<Watch> watchers_;
 };
 
 /// All pieces of one ps; made once, when the variables are declared.

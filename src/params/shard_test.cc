@@ -102,24 +102,24 @@ TEST(ShardPiece, TellsOfTheNextChangeOnce) {
   ShardPiece& piece = held.piece;
   CountingWatcher watcher;
   const auto change = [&] { piece.apply({.count = 1}, 0, bytes_of({1, 1}), {}); };
-  piece.watch(watcher);
+  piece.watchers().watch(watcher);
   change();
   change();
   EXPECT_EQ(watcher.told, 1);
-  EXPECT_EQ(piece.version(), 2u);
-  EXPECT_TRUE(piece.watch_after(2, watcher));
+  EXPECT_EQ(piece.watchers().version(), 2u);
+  EXPECT_TRUE(piece.watchers().watch_after(2, watcher));
   EXPECT_EQ(watcher.wanted_values, 0);
   change();
   change();
   EXPECT_EQ(watcher.wanted_values, 1);
-  EXPECT_FALSE(piece.watch_after(3, watcher)) << "it has changed since";
+  EXPECT_FALSE(piece.watchers().watch_after(3, watcher)) << "it has changed since";
   change();
-  EXPECT_TRUE(piece.watch_after(5, watcher));
-  piece.watch(watcher);
+  EXPECT_TRUE(piece.watchers().watch_after(5, watcher));
+  piece.watchers().watch(watcher);
   change();
   EXPECT_EQ(watcher.wanted_values, 1) << "the later wish counts";
   EXPECT_EQ(watcher.told, 2);
-  piece.watch(watcher);
+  piece.watchers().watch(watcher);
   piece.write(0, 0, bytes_of({1, 2}));
   EXPECT_EQ(watcher.told, 3);
 }
@@ -142,14 +142,14 @@ TEST(ShardPiece, NoChangeIsMissedByWhoBeginsToWatch) {
   });
   int missed = 0;
   for (int i = 0; i < kRounds; ++i) {
-    piece.watch(watcher);
+    piece.watchers().watch(watcher);
     const int before = watcher.told;
     round.arrive_and_wait();
-    const std::uint64_t seen = piece.watch(watcher);
+    const std::uint64_t seen = piece.watchers().watch(watcher);
     round.arrive_and_wait();
     // Told of the change, it watches no more, unless it began again after that.
     const bool told = watcher.told > before;
-    if (seen == piece.version()) {
+    if (seen == piece.watchers().version()) {
       const int by_then = watcher.told;
       change();
       if (watcher.told == by_then) ++missed;
