@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 #include "kernels/rule_kernel.h"
@@ -111,21 +112,23 @@ struct RmspropBody {
   }
 };
 
+// Divided by the rate is multiplied by its inverse: with three divisions a vector the rule would be
+// bound by them, not by memory.
 struct FtrlBody {
   static constexpr int kSlots = 2;
   static constexpr bool kScaled = true;
-  V rate, l1, l2;
+  V per_rate, l1, l2;
   explicit FtrlBody(const RuleNumbers& n)
-      : rate(hn::Set(D(), n.rate)), l1(hn::Set(D(), n.a)), l2(hn::Set(D(), n.b)) {}
+      : per_rate(hn::Set(D(), 1 / n.rate)), l1(hn::Set(D(), n.a)), l2(hn::Set(D(), n.b)) {}
   void operator()(V& w, V& squares, V& z, V g) const {
     const D d;
     const V sum = hn::MulAdd(g, g, squares);
     const V root = hn::Sqrt(sum);
-    const V sigma = hn::Div(hn::Sub(root, hn::Sqrt(squares)), rate);
+    const V sigma = hn::Mul(hn::Sub(root, hn::Sqrt(squares)), per_rate);
     z = hn::Add(z, hn::NegMulAdd(sigma, w, g));
     squares = sum;
     const V shrunk = hn::CopySign(hn::Sub(hn::Abs(z), l1), z);
-    const V moved = hn::Neg(hn::Div(shrunk, hn::Add(hn::Div(root, rate), l2)));
+    const V moved = hn::Neg(hn::Div(shrunk, hn::MulAdd(root, per_rate, l2)));
     w = hn::IfThenElse(hn::Gt(hn::Abs(z), l1), moved, hn::Zero(d));
   }
 };
@@ -316,9 +319,11 @@ std::size_t slots_of(RuleKind kind) {
   }
 }
 
-// FTRL divides by the rate; with none it leaves the variable as it is.
+// FTRL divides by the rate; with none, or one whose inverse is beyond a float, it leaves the
+// variable as it is.
 bool does_nothing(const Rule& rule, const RuleStep& step) {
-  return rule.kind() == RuleKind::kFtrl && step.learning_rate == 0;
+  return rule.kind() == RuleKind::kFtrl &&
+         std::fabs(step.learning_rate) < std::numeric_limits<float>::min();
 }
 
 // There is an average when there is a slot for it: a decay that is a denormal is zero here.

@@ -275,13 +275,15 @@ TEST(MovingAverage, WithADenormalDecayIsTheValue) {
   EXPECT_EQ(average, value);
 }
 
-TEST(Ftrl, LeavesTheVariableAloneWithoutARate) {
+TEST(Ftrl, LeavesTheVariableAloneWithoutARateOrWithADenormalOne) {
   const Rule rule = Ftrl{0.0f};
   Held held(rule, 2);
   held.values = {1, 2};
   const Held before = held;
-  update(rule, {0, 1, 0, 1}, held, {5, 6});
-  EXPECT_EQ(held, before);
+  for (const float rate : {0.0f, 1e-40f}) {
+    update(rule, {rate, 1, 0, 1}, held, {0, 6});
+    EXPECT_EQ(held, before) << rate;
+  }
 }
 
 }  // namespace
