@@ -29,6 +29,7 @@ void add(const std::string& name, const MakeChannel& make) {
     const std::string how = waiting == Waiting::kSpinning ? "/spinning" : "/sleeping";
     add_one("/8B" + how, {{1, 8}, waiting, true});
     add_one("/4KB" + how, {{1, 4000}, waiting, true});
+    add_one("/64KB" + how, {{1, 64000}, waiting, true});
     add_one("/75MB" + how, {{18, 4'194'304}, waiting, false});
     add_one("/75MB_unaligned" + how, {{18, 4'194'336}, waiting, false});
     add_one("/100x10KB" + how, {{100, 10'000}, waiting, false});
