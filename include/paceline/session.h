@@ -71,7 +71,8 @@ struct SessionOptions {
   std::vector<Value> watch = {};
   /// Poll for replies instead of sleeping, here and on the ps (workload `fetch`).
   bool spin = false;
-  /// Variables all of whose elements the ps writes anew after each reply (workload `fetch`).
+  /// Variables, of float32, all of whose elements the ps writes anew after each reply (workload
+  /// `fetch`).
   std::vector<std::string> rewritten_variables = {};
 };
 

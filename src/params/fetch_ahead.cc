@@ -52,8 +52,6 @@ bool FetchAhead::waits(VariableId variable) const {
 bool FetchAhead::can_ask(VariableId variable) const {
   const std::span<const Piece> pieces = core_.pieces_of(variable);
   if (pieces.size() != 1 || spec(variable).sparse) return false;
-  // What cannot be rewritten would not change by being asked for.
-  if (spec(variable).rewritten_after_reply && spec(variable).dtype != DType::kFloat32) return false;
   const std::size_t bytes = core_.bytes_of(pieces.front());
   return bytes > 0 && bytes <= kChunkBytes;
 }

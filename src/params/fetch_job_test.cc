@@ -171,28 +171,6 @@ TEST_P(FetchJobWaiting, EachStepSeesAllElementsRewritten) {
   store->goodbye();
 }
 
-// It stays as it is, and nobody waits for it to change.
-TEST_F(FetchJob, NumbersThatAreNotRewrittenArePulledEachTime) {
-  make_spec(1, 1);
-  start_all_ps();
-  const std::vector<VariableSpec> variables = {{.name = "i",
-                                                .dtype = DType::kInt64,
-                                                .shape = {4},
-                                                .trained = false,
-                                                .rewritten_after_reply = true}};
-  const auto store = join(variables);
-  store->write(zeros(variables), 0);
-  const auto steps = store->bind({.uses = {{.variable = 0}}}, false);
-  for (int i = 0; i < 3; ++i) {
-    const std::int64_t before = store->account().bytes_received;
-    steps->begin_step(StepKind::kFetch, {}, {.learning_rates = std::vector<float>(1, 0.0f)});
-    EXPECT_EQ(steps->need(0).as<std::int64_t>()[3], 0);
-    steps->end_step(1, {});
-    EXPECT_GE(store->account().bytes_received, before + std::int64_t(4 * sizeof(std::int64_t)));
-  }
-  store->goodbye();
-}
-
 TEST_F(FetchJob, OfAConstantValueNothingIsAsked) {
   const auto variables = frozen_variables(false);
   make_spec(1, 2);

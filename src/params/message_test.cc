@@ -149,6 +149,15 @@ TEST(Message, AVariableThatNoMemoryHoldsIsRefused) {
   EXPECT_THROW(decode_declare(encode(declare)), Error);
 }
 
+// Who fetched it would wait for a change that does not come.
+TEST(Message, IntegersThatAreToBeRewrittenAreRefused) {
+  Declare declare{.variables = {{.name = "w", .shape = {4}, .rewritten_after_reply = true}},
+                  .pieces = {{.rows = 4}}};
+  EXPECT_EQ(decode_declare(encode(declare)), declare);
+  declare.variables[0].dtype = DType::kInt64;
+  EXPECT_THROW(decode_declare(encode(declare)), Error);
+}
+
 TEST(Message, TruncatedOrFollowedByMoreIsRefused) {
   Declare declare{.variables = some_variables(), .pieces = {}};
   declare.pieces = place_variables(declare.variables, 1);

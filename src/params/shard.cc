@@ -272,7 +272,7 @@ void ShardPiece::copy_rows(std::span<const std::int32_t> rows, std::span<std::by
 }
 
 void ShardPiece::rewrite(Reading reading) {
-  if (variable_.dtype != DType::kFloat32) return;
+  PACELINE_CHECK(variable_.dtype == DType::kFloat32);
   const float change = rewrites_++ % 2 == 0 ? kRewriteStep : -kRewriteStep;
   write_regions(0, value_.size(), [&](std::size_t begin, std::size_t end) {
     moment_.before_change(begin, end);

@@ -69,6 +69,8 @@ VariableSpec read_variable(WireReader& reader) {
   variable.trained = (traits & kTrained) != 0;
   variable.sparse = (traits & kSparse) != 0;
   variable.rewritten_after_reply = (traits & kRewritten) != 0;
+  if (variable.rewritten_after_reply && variable.dtype != DType::kFloat32)
+    reader.fail(fmt::format("'{}' is to be rewritten, and not of float32", variable.name));
   return variable;
 }
 

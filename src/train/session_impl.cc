@@ -39,6 +39,11 @@ void mark_rewritten(std::vector<VariableSpec>& specs, const std::vector<std::str
     if (spec == specs.end()) {
       throw Error(ErrorCode::kNotFound, "[session] no variable '" + name + "' to be rewritten");
     }
+    if (spec->dtype != DType::kFloat32) {
+      throw Error(ErrorCode::kInvalidArgument, "[session] variable '" + name + "' of " +
+                                                   std::string(name_of(spec->dtype)) +
+                                                   " cannot be rewritten: only float32 can");
+    }
     spec->rewritten_after_reply = true;
   }
 }
