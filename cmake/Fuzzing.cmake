@@ -50,5 +50,6 @@ add_fuzzer(server base checkpoint net FILES
            params/replies.cc params/reply_blocks.cc params/reply_queue.cc params/rounded_floats.cc
            params/save_messages.cc params/saved_variables.cc params/server_account.cc params/server_job.cc
            params/server_job_saving.cc params/server_peer.cc params/shard.cc params/shard_saving.cc
-           params/task_state.cc params/variable_wire.cc params/wire.cc trace/timeline.cc trace/use_meter.cc)
+           params/task_state.cc params/value_watchers.cc params/variable_wire.cc params/wire.cc
+           trace/timeline.cc trace/use_meter.cc)
 target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY)
