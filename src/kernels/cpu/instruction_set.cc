@@ -5,7 +5,10 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 
 namespace paceline {
 
@@ -59,18 +62,14 @@ std::vector<std::string_view> instruction_sets() {
 }
 
 bool limit_instruction_set(std::string_view name) {
+  const std::int64_t before = hwy::SupportedTargets();
   hwy::SetSupportedTargetsForTest(0);
   const std::vector<std::int64_t> targets = usable_targets();
-  std::int64_t allowed = 0;
-  for (auto target = targets.rbegin(); target != targets.rend(); ++target) {
-    allowed |= *target;
-    if (name_of_target(*target) == name) {
-      hwy::SetSupportedTargetsForTest(allowed);
-      break;
-    }
-  }
+  const auto limit = std::ranges::find(targets, name, name_of_target);
+  const std::int64_t allowed = std::accumulate(limit, targets.end(), std::int64_t{0}, std::bit_or());
+  hwy::SetSupportedTargetsForTest(limit == targets.end() ? before : allowed);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return instruction_set() == name;
+  return limit != targets.end();
 }
 
 std::string onednn_version() {

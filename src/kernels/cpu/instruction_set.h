@@ -14,8 +14,8 @@ namespace paceline {
 std::string_view instruction_set();
 /// Those that this machine has and our kernels were compiled for, the best first; "scalar" last.
 std::vector<std::string_view> instruction_sets();
-/// From now on our kernels in this process use no better one than `name`; false when this machine
-/// has no such one. Not while a kernel runs.
+/// From now on our kernels in this process use no better one than `name`; false, and nothing
+/// changes, when this machine has no such one. Not while a kernel runs.
 bool limit_instruction_set(std::string_view name);
 
 /// "2.6.3".
