@@ -1,5 +1,7 @@
-# The preset `fuzz` (clang, libFuzzer): one program fuzz_NAME a target of tests/fuzz/targets.h.
-if(NOT PACELINE_FUZZING)
+# One program fuzz_NAME a target of tests/fuzz/targets.h. In the preset `fuzz` (clang) libFuzzer makes
+# up what it is given; where tests are built it is linked of the same sources as they are built there,
+# and plays the files that it is given, so that a source that is missing here fails an ordinary build.
+if(NOT PACELINE_FUZZING AND (NOT PACELINE_TESTS OR PACELINE_UNITY))
   return()
 endif()
 
@@ -20,17 +22,32 @@ endfunction()
 # no others: they are built with sanitizers, which takes long. With tests/fuzz/NAME_script.cc if there is one.
 function(add_fuzzer name)
   cmake_parse_arguments(FUZZER "" "" "FILES" ${ARGN})
-  list(TRANSFORM FUZZER_FILES PREPEND ${PROJECT_SOURCE_DIR}/src/)
   file(GLOB script ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_script.cc)
-  add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/libfuzzer_main.cc
-                              ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_target.cc ${script} ${FUZZER_FILES})
-  target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/run_one.cc
+                              ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_target.cc ${script})
+  target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src
+                                                  ${PROJECT_SOURCE_DIR}/include)
   target_compile_definitions(fuzz_${name} PRIVATE PACELINE_FUZZ_TARGET=fuzz_${name})
-  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
-  foreach(room ${FUZZER_UNPARSED_ARGUMENTS})
-    add_fuzzed_room(${room})
-    target_link_libraries(fuzz_${name} PRIVATE fuzzed_${room})
-  endforeach()
+  if(PACELINE_FUZZING)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    list(TRANSFORM FUZZER_FILES PREPEND ${PROJECT_SOURCE_DIR}/src/)
+    target_sources(fuzz_${name} PRIVATE ${FUZZER_FILES})
+    foreach(room ${FUZZER_UNPARSED_ARGUMENTS})
+      add_fuzzed_room(${room})
+      target_link_libraries(fuzz_${name} PRIVATE fuzzed_${room})
+    endforeach()
+  else()
+    target_sources(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/play_files.cc)
+    target_link_libraries(fuzz_${name} PRIVATE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
+    foreach(room ${FUZZER_UNPARSED_ARGUMENTS})
+      target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:paceline_${room}>)
+    endforeach()
+    foreach(file ${FUZZER_FILES})
+      string(REGEX MATCH "^[^/]+" room ${file})
+      target_sources(fuzz_${name} PRIVATE
+                     $<FILTER:$<TARGET_OBJECTS:paceline_${room}>,INCLUDE,/src/${file}.o$>)
+    endforeach()
+  endif()
 endfunction()
 
 add_fuzzer(safetensors base checkpoint)
@@ -46,8 +63,8 @@ add_fuzzer(messages base graph FILES params/message.cc params/placement.cc param
                                      params/wire.cc)
 add_fuzzer(server base checkpoint net FILES
            graph/rule.cc kernels/cpu/rules.cc kernels/cpu/vector_cast.cc
-           params/contribution.cc params/copy_past_caches.cc params/membership.cc params/message.cc params/moment.cc params/placement.cc
-           params/replies.cc params/reply_blocks.cc params/reply_queue.cc params/rounded_floats.cc
+           params/contribution.cc params/copy_past_caches.cc params/membership.cc params/message.cc
+           params/moment.cc params/placement.cc params/replies.cc params/reply_blocks.cc params/reply_queue.cc params/rounded_floats.cc
            params/save_messages.cc params/saved_variables.cc params/server_account.cc params/server_job.cc
            params/server_job_saving.cc params/server_peer.cc params/shard.cc params/shard_saving.cc
            params/task_state.cc params/value_watchers.cc params/variable_wire.cc params/wire.cc

@@ -118,7 +118,7 @@ function(add_process_tests)
   endif()
   file(GLOB support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*.cc
                                       ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cc)
-  list(FILTER support EXCLUDE REGEX "libfuzzer_main")
+  list(FILTER support EXCLUDE REGEX "(run_one|play_files)\\.cc")
   # Programs that a test starts as a task.
   add_executable(phase_task ${PROJECT_SOURCE_DIR}/tests/programs/phase_task.cc)
   target_include_directories(phase_task PRIVATE ${PROJECT_SOURCE_DIR}/src)

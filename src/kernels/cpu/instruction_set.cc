@@ -66,7 +66,8 @@ bool limit_instruction_set(std::string_view name) {
   hwy::SetSupportedTargetsForTest(0);
   const std::vector<std::int64_t> targets = usable_targets();
   const auto limit = std::ranges::find(targets, name, name_of_target);
-  const std::int64_t allowed = std::accumulate(limit, targets.end(), std::int64_t{0}, std::bit_or());
+  const std::int64_t allowed =
+      std::accumulate(limit, targets.end(), std::int64_t{0}, std::bit_or());
   hwy::SetSupportedTargetsForTest(limit == targets.end() ? before : allowed);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
   return limit != targets.end();
