@@ -1,6 +1,9 @@
 // How connections of every link begin in vain, and end.
+#include "base/testing/error_of.h"
 #include "net/conformance.h"
 
+#include <filesystem>
+#include <iterator>
 #include <thread>
 
 namespace paceline {
@@ -154,16 +157,20 @@ TEST_P(ConformanceOfEnds, NobodyListensIsSaid) {
   }
 }
 
-TEST_P(ConformanceOfEnds, AnAddressInUseIsSaid) {
+std::ptrdiff_t open_descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
+
+TEST_P(ConformanceOfEnds, AnAddressInUseIsSaidAndNothingStaysOpen) {
   auto listener = listen();
   auto link = make();
-  try {
+  const std::ptrdiff_t open_before = open_descriptors();
+  const auto listen_too = [&] {
     link->listen(listener->address(), [](std::shared_ptr<Connection>) { return nullptr; });
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-    EXPECT_THAT(error.what(), HasSubstr("is in use (another task"));
-  }
+  };
+  EXPECT_THAT(error_of(ErrorCode::kUnavailable, listen_too), HasSubstr("is in use (another task"));
+  EXPECT_EQ(open_descriptors(), open_before);
 }
 
 }  // namespace

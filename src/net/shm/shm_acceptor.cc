@@ -1,64 +1,53 @@
 #include "net/shm/shm_acceptor.h"
 
 #include "net/shm/shm_connection.h"
-#include "net/shm/shm_greeting.h"
 #include "net/shm/shm_handshake.h"
 #include "net/shm/unix_socket.h"
+#include "net/tcp/greeting.h"
 
 namespace paceline {
 namespace {
 
 constexpr std::size_t kMostShmStrangers = 256;
 
+/// A hello with the token and the caller's memory.
+class ShmGreeting final : public Greeting {
+ public:
+  ShmGreeting(ShmAcceptor& acceptor, const Preamble::Token& token, std::shared_ptr<Poller> poller,
+              FileDescriptor socket)
+      : Greeting(acceptor.weak_from_this(), std::move(poller), std::move(socket)),
+        acceptor_(acceptor),
+        token_(token) {}
+
+ private:
+  bool hear(int fd) override {
+    memory_ = take_introduction(fd, token_);
+    return memory_ != nullptr;
+  }
+  void hand_on(FileDescriptor socket) override {
+    acceptor_.greeted(std::move(memory_), std::move(socket));
+  }
+
+  ShmAcceptor& acceptor_;
+  const Preamble::Token token_;
+  std::shared_ptr<const SharedMemory> memory_;
+};
+
 }  // namespace
 
 ShmAcceptor::ShmAcceptor(std::shared_ptr<ShmConnections> connections, const Offer& offer,
                          Acceptor acceptor)
-    : SocketAcceptor(connections->poller(), listen_at_abstract(offer.socket_name())),
+    : SocketAcceptor(connections->poller(), listen_at_abstract(offer.socket_name()),
+                     {connections->dead_after(), kMostShmStrangers}),
       connections_(std::move(connections)),
       token_(offer.token),
       acceptor_(std::move(acceptor)) {}
 
-std::weak_ptr<ShmAcceptor> ShmAcceptor::weak_self() {
-  return std::static_pointer_cast<ShmAcceptor>(shared_from_this());
+std::shared_ptr<Greeting> ShmAcceptor::greeting_of(FileDescriptor socket) {
+  return std::make_shared<ShmGreeting>(*this, token_, poller(), std::move(socket));
 }
 
-void ShmAcceptor::drop_all() {
-  for (const auto& greeting : greetings_) greeting->stop();
-  greetings_.clear();
-}
-
-void ShmAcceptor::welcome(FileDescriptor socket) {
-  if (greetings_.size() >= kMostShmStrangers) return;
-  const auto greeting =
-      std::make_shared<ShmGreeting>(weak_self(), token_, poller(), std::move(socket));
-  greetings_.insert(greeting);
-  const TimePoint latest = std::chrono::steady_clock::now() + connections_->dead_after();
-  poller()->call_at(latest, [self = weak_self(), late = std::weak_ptr<ShmGreeting>(greeting)] {
-    const auto acceptor = self.lock();
-    const auto still = late.lock();
-    if (acceptor && still) acceptor->drop(still);
-  });
-  greeting->start();
-}
-
-void ShmAcceptor::drop(const std::shared_ptr<ShmGreeting>& greeting) {
-  greeting->stop();
-  std::lock_guard lock(mutex_);
-  greetings_.erase(greeting);
-}
-
-void ShmAcceptor::greeted(const std::shared_ptr<ShmGreeting>& greeting,
-                          std::shared_ptr<const SharedMemory> memory, FileDescriptor socket) {
-  {
-    std::lock_guard lock(mutex_);
-    greetings_.erase(greeting);
-    if (stopped()) return;
-  }
-  open(std::move(memory), std::move(socket));
-}
-
-void ShmAcceptor::open(std::shared_ptr<const SharedMemory> memory, FileDescriptor socket) {
+void ShmAcceptor::greeted(std::shared_ptr<const SharedMemory> memory, FileDescriptor socket) {
   auto own = SharedMemory::create(kShmMemoryBytes);
   if (!introduce(socket.get(), token_, *own)) return;
   const std::string peer = text_of_unix_peer(socket.get());

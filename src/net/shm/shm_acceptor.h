@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <set>
 
 #include "net/link.h"
 #include "net/shm/shm_connections.h"
@@ -11,29 +10,20 @@
 
 namespace paceline {
 
-class ShmGreeting;
-
 class ShmAcceptor final : public SocketAcceptor {
  public:
   /// Listens where `offer` says. Throws kUnavailable.
   ShmAcceptor(std::shared_ptr<ShmConnections> connections, const Offer& offer, Acceptor acceptor);
 
   /// A caller knows the token.
-  void greeted(const std::shared_ptr<ShmGreeting>& greeting,
-               std::shared_ptr<const SharedMemory> memory, FileDescriptor socket);
-  /// A socket has closed, talked nonsense, or stayed silent too long.
-  void drop(const std::shared_ptr<ShmGreeting>& greeting);
+  void greeted(std::shared_ptr<const SharedMemory> memory, FileDescriptor socket);
 
  private:
-  void welcome(FileDescriptor socket) override;
-  void drop_all() override;
-  void open(std::shared_ptr<const SharedMemory> memory, FileDescriptor socket);
-  std::weak_ptr<ShmAcceptor> weak_self();
+  std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) override;
 
   const std::shared_ptr<ShmConnections> connections_;
   const Preamble::Token token_;
   const Acceptor acceptor_;
-  std::set<std::shared_ptr<ShmGreeting>> greetings_;
 };
 
 }  // namespace paceline

@@ -36,12 +36,12 @@ class ShmLink : public Link {
   std::string listen(const std::string& address, Acceptor acceptor) override {
     const Offer offer{random_token(), random_token()};
     auto listening = std::make_shared<ShmAcceptor>(connections_, offer, acceptor);
+    // Who is offered it before it accepts waits there.
+    std::string heard_at = tcp_.listen(address, over_tcp(std::move(acceptor)), offer);
     listening->start();
-    {
-      std::lock_guard lock(mutex_);
-      acceptors_.push_back(std::move(listening));
-    }
-    return tcp_.listen(address, over_tcp(std::move(acceptor)), offer);
+    std::lock_guard lock(mutex_);
+    acceptors_.push_back(std::move(listening));
+    return heard_at;
   }
 
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,

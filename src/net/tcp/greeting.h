@@ -1,35 +1,37 @@
-// Reads the preamble of an accepted socket, and not one byte more.
+// Hears what an accepted socket says first, and not one byte more.
 #pragma once
 
 #include <memory>
 #include <mutex>
 
 #include "net/poller.h"
-#include "net/tcp/preamble.h"
 
 namespace paceline {
 
-class TcpAcceptor;
+class SocketAcceptor;
 
-class Greeting final : public Watcher, public std::enable_shared_from_this<Greeting> {
+class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
  public:
-  Greeting(std::weak_ptr<TcpAcceptor> acceptor, std::shared_ptr<Poller> poller,
+  Greeting(std::weak_ptr<SocketAcceptor> acceptor, std::shared_ptr<Poller> poller,
            FileDescriptor socket);
 
   void start();
   /// Closes the socket, unless it was handed on.
   void stop();
 
+ protected:
+  // The acceptor lives while these run. Both throw Error when the socket is of no use.
+  /// Reads; true when all has come. Called with the mutex.
+  virtual bool hear(int fd) = 0;
+  virtual void hand_on(FileDescriptor socket) = 0;
+
  private:
   void on_readable() override;
   void on_writable() override {}
-  bool read();
 
-  const std::weak_ptr<TcpAcceptor> acceptor_;
+  const std::weak_ptr<SocketAcceptor> acceptor_;
   std::mutex mutex_;
   std::unique_ptr<Watch> socket_;
-  std::array<std::byte, kPreambleBytes> bytes_;
-  std::size_t filled_ = 0;
 };
 
 }  // namespace paceline

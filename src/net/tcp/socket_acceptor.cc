@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "net/tcp/greeting.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -13,8 +14,11 @@ constexpr Duration kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 
 }  // namespace
 
-SocketAcceptor::SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening)
-    : poller_(std::move(poller)), listening_(std::in_place, poller_, std::move(listening)) {}
+SocketAcceptor::SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening,
+                               Patience patience)
+    : poller_(std::move(poller)),
+      patience_(patience),
+      listening_(std::in_place, poller_, std::move(listening)) {}
 
 void SocketAcceptor::start() {
   std::lock_guard lock(mutex_);
@@ -24,7 +28,25 @@ void SocketAcceptor::start() {
 void SocketAcceptor::stop() {
   std::lock_guard lock(mutex_);
   listening_.reset();
-  drop_all();
+  for (const auto& greeting : greetings_) greeting->stop();
+  greetings_.clear();
+  drop_waiting();
+}
+
+bool SocketAcceptor::leaves(const std::shared_ptr<Greeting>& greeting) {
+  std::lock_guard lock(mutex_);
+  greetings_.erase(greeting);
+  return !stopped();
+}
+
+void SocketAcceptor::drop(const std::shared_ptr<Greeting>& greeting) {
+  greeting->stop();
+  std::lock_guard lock(mutex_);
+  greetings_.erase(greeting);
+}
+
+void SocketAcceptor::call_late(std::function<void()> call) {
+  poller_->call_at(std::chrono::steady_clock::now() + patience_.with_one, std::move(call));
 }
 
 void SocketAcceptor::on_readable() {
@@ -37,7 +59,7 @@ void SocketAcceptor::accept_all() {
     FileDescriptor socket(
         ::accept4(listening_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
-      guarded_welcome(std::move(socket));
+      welcome(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       return start_after_pause();
     } else if (errno == EAGAIN) {
@@ -46,9 +68,17 @@ void SocketAcceptor::accept_all() {
   }
 }
 
-void SocketAcceptor::guarded_welcome(FileDescriptor socket) {
+void SocketAcceptor::welcome(FileDescriptor socket) {
+  if (greetings_.size() + waiting() >= patience_.most_at_once) return;
   try {
-    welcome(std::move(socket));
+    const std::shared_ptr<Greeting> greeting = greeting_of(std::move(socket));
+    greetings_.insert(greeting);
+    call_late([weak = weak_from_this(), late = std::weak_ptr(greeting)] {
+      const auto self = weak.lock();
+      const auto still = late.lock();
+      if (self && still) self->drop(still);
+    });
+    greeting->start();
   } catch (const Error&) {
     // The system can watch no more descriptors: the caller sees its connection end.
   }

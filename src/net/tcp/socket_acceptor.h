@@ -1,29 +1,50 @@
-// Accepts the sockets that come to one that listens, and waits while descriptors are out.
+// Accepts the sockets that come to one that listens, and hears what they are; waits while
+// descriptors are out.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 
+#include "base/deadline.h"
 #include "net/poller.h"
 
 namespace paceline {
 
+class Greeting;
+
 class SocketAcceptor : public Watcher, public std::enable_shared_from_this<SocketAcceptor> {
  public:
-  SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening);
+  struct Patience {
+    Duration with_one;         // a socket that has not said what it is by then is dropped
+    std::size_t most_at_once;  // more that are no connection yet are not heard
+  };
+  SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience);
 
   void start();
   /// Accepts no more; lets go of all that came and is no connection yet.
   void stop();
 
+  // Of a greeting.
+  /// It has heard all; false: nobody accepts any more.
+  bool leaves(const std::shared_ptr<Greeting>& greeting);
+  /// Its socket has closed, talked nonsense, or stayed silent too long.
+  void drop(const std::shared_ptr<Greeting>& greeting);
+
  protected:
-  /// A socket has come, non-blocking. Called with the mutex.
-  virtual void welcome(FileDescriptor socket) = 0;
-  /// Called with the mutex.
-  virtual void drop_all() = 0;
+  /// Hears what a socket is that has come, non-blocking. Called with the mutex.
+  virtual std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) = 0;
+  /// Those that were heard and are no connection yet. Called with the mutex.
+  virtual std::size_t waiting() const { return 0; }
+  virtual void drop_waiting() {}
+
   bool stopped() const { return !listening_; }
   const std::shared_ptr<Poller>& poller() const { return poller_; }
+  /// `call` when a socket has had time enough.
+  void call_late(std::function<void()> call);
 
   std::mutex mutex_;
 
@@ -31,11 +52,13 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   void on_readable() override;
   void on_writable() override {}
   void accept_all();
-  void guarded_welcome(FileDescriptor socket);
+  void welcome(FileDescriptor socket);
   void start_after_pause();
 
   const std::shared_ptr<Poller> poller_;
+  const Patience patience_;
   std::optional<Watch> listening_;
+  std::set<std::shared_ptr<Greeting>> greetings_;
 };
 
 }  // namespace paceline

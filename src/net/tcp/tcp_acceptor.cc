@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
+
 #include "net/tcp/greeting.h"
 #include "net/tcp/tcp_connection.h"
 #include "net/tcp/tcp_socket.h"
@@ -11,11 +13,36 @@ namespace {
 
 constexpr std::size_t kMostStrangers = 1024;
 
+/// A preamble.
+class TcpGreeting final : public Greeting {
+ public:
+  TcpGreeting(TcpAcceptor& acceptor, std::shared_ptr<Poller> poller, FileDescriptor socket)
+      : Greeting(acceptor.weak_from_this(), std::move(poller), std::move(socket)),
+        acceptor_(acceptor) {}
+
+ private:
+  bool hear(int fd) override {
+    const ssize_t got = ::recv(fd, bytes_.data() + filled_, bytes_.size() - filled_, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got <= 0) throw Error(ErrorCode::kUnavailable, "closed before it had said what it is");
+    filled_ += std::size_t(got);
+    return filled_ == kPreambleBytes;
+  }
+  void hand_on(FileDescriptor socket) override {
+    acceptor_.greeted(decode_preamble(bytes_), std::move(socket));
+  }
+
+  TcpAcceptor& acceptor_;
+  std::array<std::byte, kPreambleBytes> bytes_;
+  std::size_t filled_ = 0;
+};
+
 }  // namespace
 
 TcpAcceptor::TcpAcceptor(std::shared_ptr<TcpConnections> connections, FileDescriptor listening,
                          Acceptor acceptor, std::optional<Offer> offer)
-    : SocketAcceptor(connections->poller(), std::move(listening)),
+    : SocketAcceptor(connections->poller(), std::move(listening),
+                     {connections->dead_after(), kMostStrangers}),
       connections_(std::move(connections)),
       acceptor_(std::move(acceptor)),
       offer_(offer) {}
@@ -24,38 +51,13 @@ std::weak_ptr<TcpAcceptor> TcpAcceptor::weak_self() {
   return std::static_pointer_cast<TcpAcceptor>(shared_from_this());
 }
 
-void TcpAcceptor::drop_all() {
-  for (const auto& greeting : greetings_) greeting->stop();
-  greetings_.clear();
-  singles_.clear();
-}
-
-void TcpAcceptor::welcome(FileDescriptor socket) {
-  if (greetings_.size() + singles_.size() >= kMostStrangers) return;
+std::shared_ptr<Greeting> TcpAcceptor::greeting_of(FileDescriptor socket) {
   set_up_socket(socket.get());
-  const auto greeting =
-      std::make_shared<Greeting>(weak_self(), connections_->poller(), std::move(socket));
-  greetings_.insert(greeting);
-  const TimePoint latest = std::chrono::steady_clock::now() + connections_->dead_after();
-  connections_->poller()->call_at(latest,
-                                  [self = weak_self(), late = std::weak_ptr<Greeting>(greeting)] {
-                                    const auto acceptor = self.lock();
-                                    const auto still = late.lock();
-                                    if (acceptor && still) acceptor->drop(still);
-                                  });
-  greeting->start();
+  return std::make_shared<TcpGreeting>(*this, poller(), std::move(socket));
 }
 
-void TcpAcceptor::drop(const std::shared_ptr<Greeting>& greeting) {
-  greeting->stop();
-  std::lock_guard lock(mutex_);
-  greetings_.erase(greeting);
-}
-
-void TcpAcceptor::greeted(const std::shared_ptr<Greeting>& greeting, const Preamble& preamble,
-                          FileDescriptor socket) {
+void TcpAcceptor::greeted(const Preamble& preamble, FileDescriptor socket) {
   std::unique_lock lock(mutex_);
-  greetings_.erase(greeting);
   if (stopped()) return;
   if (preamble.role == SocketRole::kOffer) return answer(socket);
   if (preamble.role == SocketRole::kSharedMemory) return;  // not over TCP
@@ -81,8 +83,7 @@ void TcpAcceptor::answer(const FileDescriptor& socket) const {
 
 void TcpAcceptor::wait_for_twin(const Preamble& preamble, FileDescriptor socket) {
   singles_.emplace(preamble.token, Single{preamble.role, std::move(socket)});
-  const TimePoint latest = std::chrono::steady_clock::now() + connections_->dead_after();
-  connections_->poller()->call_at(latest, [weak = weak_self(), token = preamble.token] {
+  call_late([weak = weak_self(), token = preamble.token] {
     if (const auto self = weak.lock()) self->drop_single(token);
   });
 }

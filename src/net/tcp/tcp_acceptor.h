@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "net/link.h"
 #include "net/tcp/offer.h"
@@ -15,8 +14,6 @@
 
 namespace paceline {
 
-class Greeting;
-
 class TcpAcceptor final : public SocketAcceptor {
  public:
   /// `offer`: what callers are told who ask for shared memory.
@@ -24,10 +21,7 @@ class TcpAcceptor final : public SocketAcceptor {
               Acceptor acceptor, std::optional<Offer> offer);
 
   /// A socket has said what it is.
-  void greeted(const std::shared_ptr<Greeting>& greeting, const Preamble& preamble,
-               FileDescriptor socket);
-  /// A socket has closed, talked nonsense, or stayed silent too long.
-  void drop(const std::shared_ptr<Greeting>& greeting);
+  void greeted(const Preamble& preamble, FileDescriptor socket);
 
  private:
   struct Single {
@@ -35,8 +29,9 @@ class TcpAcceptor final : public SocketAcceptor {
     FileDescriptor socket;
   };
 
-  void welcome(FileDescriptor socket) override;
-  void drop_all() override;
+  std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) override;
+  std::size_t waiting() const override { return singles_.size(); }
+  void drop_waiting() override { singles_.clear(); }
   void answer(const FileDescriptor& socket) const;
   void wait_for_twin(const Preamble& preamble, FileDescriptor socket);
   void drop_single(const Preamble::Token& token);
@@ -46,7 +41,6 @@ class TcpAcceptor final : public SocketAcceptor {
   const std::shared_ptr<TcpConnections> connections_;
   const Acceptor acceptor_;
   const std::optional<Offer> offer_;
-  std::set<std::shared_ptr<Greeting>> greetings_;
   std::map<Preamble::Token, Single> singles_;
 };
 
