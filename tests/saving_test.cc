@@ -31,6 +31,14 @@ Words join(std::initializer_list<Words> lists) {
 const Words kMlp = {"train", "mlp", "--hidden", "48", "--batch", "16", "--threads", "1"};
 const Words kOnePs = {"--ps", "1", "--workers", "1"}, kTwoPs = {"--ps", "2", "--workers", "1"};
 
+void flip_last_byte(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-1, std::ios::end);
+  const int byte = file.get();
+  file.seekp(-1, std::ios::end);
+  file.put(char(byte ^ 0xff));
+}
+
 class Saving : public ::testing::Test {
  protected:
   std::string out() const { return folder_.path("out"); }
@@ -130,6 +138,17 @@ TEST_F(Saving, KeepsTheLastOnesAndRefusesThemWithoutAWord) {
   EXPECT_TRUE(std::filesystem::exists(checkpoint(50)));
 }
 
+TEST_F(Saving, OverwritesOnlyOnceItIsSureToBegin) {
+  run(join({kMlp, {"--steps", "5", "--out", out()}}));
+  const Words anew = join({kMlp, {"--steps", "3", "--out", out(), "--overwrite"}});
+  const Words from_it = join({anew, {"--init-from", out()}});
+  run(join({from_it, {"--init-only", "layr*"}}), 2);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint(5)));
+  EXPECT_THAT(run(from_it), HasSubstr("variables begin with the values in " + checkpoint(5)));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint(5)));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint(3)));
+}
+
 TEST_F(Saving, AResumedRunSaysHowFarItIsAndWhetherThereWasAnythingToDo) {
   run(join({kMlp, kOnePs, {"--steps", "10", "--out", out()}}));
   const Words on = join({kMlp, {"--steps", "15", "--out", out(), "--resume"}});
@@ -149,6 +168,19 @@ TEST_F(Saving, PassesOverATornOne) {
   const std::string output = run(join({kMlp, {"--steps", "40", "--out", out(), "--resume"}}));
   EXPECT_THAT(output, HasSubstr("not whole: " + checkpoint(30)));
   EXPECT_THAT(output, HasSubstr("Goes on from step 20"));
+}
+
+// Its size is right: only the resume itself reads all bytes.
+TEST_F(Saving, ACorruptOneIsNotTakenForTheNewestLater) {
+  run(join({kMlp, {"--steps", "20", "--out", out()}}));
+  run(join({kMlp, {"--steps", "30", "--out", out(), "--resume"}}));
+  flip_last_byte(checkpoint(30) + "/shard-0-of-1.safetensors");
+  const Words resumed = join({kMlp, {"--out", out(), "--resume", "--keep", "1"}});
+  EXPECT_THAT(run(join({resumed, {"--steps", "25"}})), HasSubstr("Goes on from step 20"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint(25)));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint(30) + ".torn"));
+  EXPECT_THAT(run(join({resumed, {"--steps", "30"}})), HasSubstr("Goes on from step 25"));
+  EXPECT_THAT(run(join({resumed, {"--steps", "31"}})), HasSubstr("Goes on from step 30"));
 }
 
 TEST_F(Saving, OfAnotherModelIsRefusedNamingWhatDiffers) {

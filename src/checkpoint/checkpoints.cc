@@ -129,6 +129,13 @@ void Checkpoints::remove(std::int64_t step) const {
   disk_.remove(deleted);
 }
 
+std::string Checkpoints::put_aside(std::int64_t step) const {
+  std::string aside = path_of(step) + ".torn";
+  disk_.remove(aside);
+  disk_.rename(path_of(step), aside);
+  return aside;
+}
+
 void Checkpoints::remove_unfinished() const {
   for (const std::string& name : names_in(folder_)) {
     const bool unfinished = name.starts_with(kPrefix) && name.ends_with(kUnfinished);

@@ -111,20 +111,37 @@ std::size_t take_values(Beginning& beginning, std::span<const VariableSpec> spec
   refuse_other_model(reader.path(), lines);
 }
 
+// Those that are passed over are put aside: later looks compare sizes only, and might take one of
+// them for the newest.
 std::optional<FoundCheckpoint> newest_whole(const RunOptions& run, const Say& say) {
-  const Checkpoints::Newest newest =
-      Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kChecksums);
-  for (const FoundCheckpoint& torn : newest.torn) {
-    say("passes over a checkpoint that is not whole: " + torn.torn);
-  }
+  const Checkpoints checkpoints(checkpoints_folder(run));
+  const Checkpoints::Newest newest = checkpoints.newest_whole(WholeCheck::kChecksums);
   if (!newest.whole && !newest.torn.empty()) {
     throw Error(ErrorCode::kDataLoss, "--resume: no checkpoint in " + run.out + " is whole");
+  }
+  for (const FoundCheckpoint& torn : newest.torn) {
+    say(fmt::format("passes over a checkpoint that is not whole: {}; it is {} now", torn.torn,
+                    checkpoints.put_aside(torn.step)));
   }
   return newest.whole;
 }
 
+Beginning initialised(const Graph& graph, std::span<const VariableSpec> specs,
+                      const RunOptions& run, const Say& say) {
+  Beginning beginning;
+  beginning.values = initial_values(graph, specs, run.seed);
+  if (run.init_from.empty()) return beginning;
+  check_patterns(specs, run);
+  const CheckpointReader reader(find_checkpoint(run.init_from));
+  const std::size_t taken = take_values(beginning, specs, run, reader);
+  say(fmt::format("{} of {} variables begin with the values in {}", taken, specs.size(),
+                  reader.path()));
+  return beginning;
+}
+
 }  // namespace
 
+// Only what is sure to begin deletes what was there, which may be what it begins with.
 Beginning make_beginning(const Graph& graph, std::span<const VariableSpec> specs,
                          const RunOptions& run, int workers, const Say& say) {
   if (run.resume) {
@@ -134,15 +151,8 @@ Beginning make_beginning(const Graph& graph, std::span<const VariableSpec> specs
       return beginning;
     }
   }
+  Beginning beginning = initialised(graph, specs, run, say);
   if (run.overwrite) delete_checkpoints(Checkpoints(checkpoints_folder(run)), say);
-  Beginning beginning;
-  beginning.values = initial_values(graph, specs, run.seed);
-  if (run.init_from.empty()) return beginning;
-  check_patterns(specs, run);
-  const CheckpointReader reader(find_checkpoint(run.init_from));
-  const std::size_t taken = take_values(beginning, specs, run, reader);
-  say(fmt::format("{} of {} variables begin with the values in {}", taken, specs.size(),
-                  reader.path()));
   return beginning;
 }
 
