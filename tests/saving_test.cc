@@ -256,6 +256,26 @@ TEST_F(Saving, AFullDiskLeavesTheOldCheckpointAndTrainingGoesOn) {
               HasSubstr("Goes on from step 10"));
 }
 
+TEST_F(Saving, WhatCannotBeWrittenAtTheEndFailsTheRun) {
+  const auto on_full_disk = [&](const Words& words) {
+    Process training(
+        {"/bin/bash", "-c", "trap '' XFSZ; ulimit -f 0; exec" + quoted(paceline_words(words))});
+    EXPECT_EQ(training.wait_exit(seconds(120)), 1) << training.output();
+    return training.output();
+  };
+  for (const char* const flag : {"--report", "--timeline"}) {
+    const std::string file = folder_.path("file.json");
+    const std::string output = on_full_disk(join({kMlp, {"--steps", "15", flag, file}}));
+    EXPECT_THAT(output, HasSubstr("15 global steps"));
+    EXPECT_THAT(output, HasSubstr(file + " cannot be written: File too large"));
+  }
+  // Its training ends with its data.
+  run({"data", "corpus", "--out", folder_.path("text"), "--words", "20000"});
+  const Words ptb = {"train",    "ptb", "--size",  "test",  "--data", folder_.path("text"),
+                     "--epochs", "1",   "--quiet", "--out", out()};
+  EXPECT_THAT(on_full_disk(ptb), HasSubstr("paceline: error: "));
+}
+
 // Tasks share memory in files, which such a limit is for as well: theirs is a small disk that is
 // full but for 20 KB.
 TEST_F(Saving, AFullDiskOfPsTasksLeavesTheOldCheckpointToo) {

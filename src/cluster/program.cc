@@ -62,6 +62,13 @@ Failure failure_of(const std::exception& exception) {
   return {ErrorCode::kInternal, exception.what()};
 }
 
+// In JSON it is a line like the others.
+void print_error(const RunOptions& run, const std::string& message) {
+  if (run.log_format == "json") return run.log->error(message);
+  std::fflush(stdout);
+  fmt::print(stderr, "paceline: error: {}\n", message);
+}
+
 void run_task(const Program& program, const RunOptions& run) {
   const bool ps =
       program.cluster.role == Cluster::Role::kTask && program.cluster.task.job == TaskId::Job::kPs;
@@ -92,13 +99,18 @@ int run_with(const Program& program, RunOptions& run) {
   }
   Interrupt interrupt;
   run.interrupt = &interrupt;
+  bool ended_well = true;
+  run.on_failed_end = [&](const std::string& message) {
+    ended_well = false;
+    print_error(run, message);
+  };
   try {
     run_task(program, run);
   } catch (const std::exception& error) {
     report_failure(program, error.what());
     throw;
   }
-  return 0;
+  return ended_well ? 0 : exit_status(ErrorCode::kInternal);
 }
 
 // Its first session says all, and goes no further.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
 
@@ -197,13 +198,7 @@ Report Report::from_json(const std::string& text) {
 }
 
 void write_report(const std::string& path, const Report& report) {
-  const std::string unfinished = path + ".part";
-  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-  file << report.to_json() << std::flush;
-  if (!file || std::rename(unfinished.c_str(), path.c_str()) != 0) {
-    std::remove(unfinished.c_str());
-    throw Error(ErrorCode::kNotFound, fmt::format("the report {} cannot be written", path));
-  }
+  write_text_file("the report", path, report.to_json());
 }
 
 Report read_report(const std::string& path) {

@@ -65,7 +65,7 @@ struct Report {
 /// equal: the geometric mean. The first error that is not empty counts.
 Report merge(std::span<const Report> reports);
 
-/// Written whole or not at all. Throws kNotFound naming the file.
+/// Written whole or not at all. Throws kUnavailable naming the file.
 void write_report(const std::string& path, const Report& report);
 /// Throws kNotFound or kDataLoss.
 Report read_report(const std::string& path);

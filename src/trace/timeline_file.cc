@@ -1,16 +1,16 @@
 #include "trace/timeline_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "paceline/error.h"
+#include "base/text_file.h"
 
 namespace paceline {
 namespace {
@@ -88,17 +88,10 @@ Lines lines_of(const Timeline& timeline, const std::string& task) {
 }
 
 void write_lines(const std::string& path, const Lines& lines) {
-  const std::string unfinished = path + ".part";
-  std::ofstream file(unfinished, std::ios::binary | std::ios::trunc);
-  file << kTimelineHead << '\n';
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    file << lines[i] << (i + 1 < lines.size() ? ",\n" : "\n");
-  }
-  file << kTimelineTail << '\n' << std::flush;
-  if (!file || std::rename(unfinished.c_str(), path.c_str()) != 0) {
-    std::remove(unfinished.c_str());
-    throw Error(ErrorCode::kNotFound, fmt::format("the timeline {} cannot be written", path));
-  }
+  const std::string events = fmt::format("{}", fmt::join(lines, ",\n"));
+  write_text_file(
+      "the timeline", path,
+      fmt::format("{}\n{}{}{}\n", kTimelineHead, events, lines.empty() ? "" : "\n", kTimelineTail));
 }
 
 // Empty unless it is a whole file of ours.

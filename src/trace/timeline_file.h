@@ -8,10 +8,10 @@
 
 namespace paceline {
 
-/// What `task` ("worker:0") did. Written whole or not at all. Throws kNotFound naming the path.
+/// What `task` ("worker:0") did. Written whole or not at all. Throws kUnavailable naming the path.
 void write_timeline(const std::string& path, const Timeline& timeline, const std::string& task);
 /// One file of those of several tasks; what is missing, or no timeline of ours, is left out. Throws
-/// kNotFound naming `path`.
+/// kUnavailable naming `path`.
 void merge_timelines(std::span<const std::string> paths, const std::string& path);
 
 }  // namespace paceline

@@ -108,6 +108,7 @@ class Session::Impl {
   void start_use();
   TaskReport task_report() const;
   void write_report();
+  void failed_end(const std::string& message) const;
   void write_timeline();
   void print_summary();
 

@@ -64,9 +64,14 @@ void Session::Impl::write_report() {
   try {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
-    // The run itself went as it went: a destructor has nobody to throw this to.
-    fmt::print(stderr, "{}\n", error.what());
+    failed_end(error.what());
   }
+}
+
+// A destructor has nobody to throw to.
+void Session::Impl::failed_end(const std::string& message) const {
+  if (run_options.on_failed_end) return run_options.on_failed_end(message);
+  fmt::print(stderr, "paceline: error: {}\n", message);
 }
 
 void Session::Impl::write_timeline() {
@@ -74,7 +79,7 @@ void Session::Impl::write_timeline() {
   try {
     paceline::write_timeline(run_options.timeline, *timeline, cluster.task.str());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    failed_end(error.what());
   }
 }
 

@@ -162,7 +162,7 @@ void Session::Impl::end_well() {
     if (loop != nullptr && loop->steps_made() > 0) save_at_end();
   } catch (const std::exception& error) {
     fail(error.what());
-    return fmt::print(stderr, "paceline: error: {}\n", error.what());
+    return failed_end(error.what());
   }
   print_summary();
 }

@@ -1,0 +1,13 @@
+// A small file that is there whole or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+/// As PATH.part first, which then takes the name. Throws kUnavailable, "WHAT PATH cannot be written:
+/// No space left on device".
+void write_text_file(std::string_view what, const std::string& path, std::string_view text);
+
+}  // namespace paceline
