@@ -147,8 +147,8 @@ struct RunOptions {
   std::uint64_t seed = 1;  // where random numbers start
   /// Tells of SIGINT and SIGTERM; borrowed, outlives the run. Null: nobody watches.
   const Interrupt* interrupt = nullptr;
-  /// Told what the end of a session could not do: save, or write its report or timeline; run_program
-  /// then prints it and returns 1. Null: it is only printed.
+  /// Told what the end of a session could not do: save, or write its report or timeline;
+  /// run_program then prints it and returns 1. Null: it is only printed.
   std::function<void(const std::string&)> on_failed_end;
   std::string log_level = "info";   // debug, info, warning or error
   std::string log_format = "text";  // or json: an object a line

@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// As PATH.part first, which then takes the name. Throws kUnavailable, "WHAT PATH cannot be written:
-/// No space left on device".
+/// As PATH.part first, which then takes the name. Throws kUnavailable, "WHAT PATH cannot be
+/// written: No space left on device".
 void write_text_file(std::string_view what, const std::string& path, std::string_view text);
 
 }  // namespace paceline

@@ -47,7 +47,8 @@ class Checkpoints {
   std::vector<std::string> keep_last(int count) const;
   /// Deletes one. No error when it is not there.
   void remove(std::int64_t step) const;
-  /// Renames one, so that it is none any more, in place of what has that name. Returns its path now.
+  /// Renames one, so that it is none any more, in place of what has that name. Returns its path
+  /// now.
   std::string put_aside(std::int64_t step) const;
   /// Deletes what an ended process left unfinished. Only when nobody is saving here.
   void remove_unfinished() const;

@@ -57,8 +57,10 @@ bool ShmFrameReader::step(Receiver& receiver, ShmSocket& socket, std::size_t ava
     read_payload(receiver, available - bytes.size());
     return true;
   }
+  // Room tells the writer that one more may wait.
+  std::shared_ptr<const SharedMemory> memory = socket.take();
   give_back_room();
-  receiver.on_shared(id_of_shared(bytes), socket.take());
+  receiver.on_shared(id_of_shared(bytes), std::move(memory));
   return true;
 }
 

@@ -46,10 +46,14 @@ bool ShmFrameWriter::write_short(const QueuedFrame& frame) {
 
 std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t done,
                                        std::size_t most_bytes) {
-  if (frame.shared && done == 0 && !pass(frame)) return 0;
   const std::size_t begin = done;
+  if (frame.shared && done == 0) {
+    // What is passed twice would be taken for the next one.
+    if (ring_.room(kFrameHeaderBytes) < kFrameHeaderBytes) return wait_for_room();
+    if (!pass(frame)) return 0;
+  }
   const auto header = record_of(frame);
-  const std::size_t end = std::min(frame.bytes(), done + most_bytes);
+  const std::size_t end = std::min(frame.bytes(), done + std::max(most_bytes, kFrameHeaderBytes));
   while (done < end) {
     const auto rest = done < header.size() ? std::span(header).subspan(done)
                                            : frame.payload.subspan(done - header.size());
@@ -59,10 +63,14 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
     if (done > kFrameHeaderBytes || done == end) publish();
   }
   if (done == kFrameHeaderBytes) publish();  // perhaps no room was left for more
-  // Who sleeps is woken when half the ring is free (fewer wakes), who still looks goes on with the
-  // first piece.
-  if (done == begin) goal_ = ring_.head() - kShmRingBytes + kWritePiece;
-  return done - begin;
+  return done == begin ? wait_for_room() : done - begin;
+}
+
+/// Who sleeps is woken when half the ring is free (fewer wakes), who still looks goes on with the
+/// first piece.
+std::size_t ShmFrameWriter::wait_for_room() {
+  goal_ = ring_.head() - kShmRingBytes + kWritePiece;
+  return 0;
 }
 
 std::size_t ShmFrameWriter::write_piece(std::span<const std::byte> bytes) {

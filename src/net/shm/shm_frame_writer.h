@@ -18,8 +18,8 @@ class ShmFrameWriter {
   /// ShmWriter::room.
   bool write_whole(const QueuedFrame& frame);
   /// Of `frame`, `done` bytes were written before. Bytes that were written now, at most
-  /// `most_bytes`; 0 when the writer must wait. Throws kUnavailable when a descriptor cannot be
-  /// passed, and as ShmWriter::room.
+  /// `most_bytes` or a header; 0 when the writer must wait. Throws kUnavailable when a descriptor
+  /// cannot be passed, and as ShmWriter::room.
   std::size_t write_some(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
   /// After a 0: whether to try again. Any thread may ask.
   bool may_go_on() const { return ring_.is_read(goal_.load(std::memory_order_relaxed)); }
@@ -28,6 +28,7 @@ class ShmFrameWriter {
   bool write_short(const QueuedFrame& frame);
   bool pass(const QueuedFrame& frame);
   std::size_t write_piece(std::span<const std::byte> bytes);
+  std::size_t wait_for_room();
   void publish();
 
   ShmWriter ring_;

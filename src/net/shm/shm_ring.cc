@@ -38,8 +38,10 @@ ShmPair::ShmPair(std::shared_ptr<SharedMemory> mine, std::shared_ptr<const Share
                                           std::to_string(kShmMemoryBytes));
 }
 
+// Short frames look at no room: head may be further from what was seen than the ring is long.
 std::size_t ShmWriter::room(std::size_t wanted) {
-  if (kShmRingBytes - std::size_t(head_ - seen_tail_) < wanted) {
+  const std::uint64_t used = head_ - seen_tail_;
+  if (used > kShmRingBytes || kShmRingBytes - std::size_t(used) < wanted) {
     const std::uint64_t tail = pair_.theirs().tail.load();
     if (head_ - tail > kShmRingBytes)
       throw Error(ErrorCode::kDataLoss, "it claims to have read " + std::to_string(tail) +

@@ -136,6 +136,17 @@ TEST_F(ShmRing, WhatIsGivenBackTellsThatAllIsRead) {
   EXPECT_EQ(b_.receive(), other_);
 }
 
+// Short frames ask for no room.
+TEST_F(ShmRing, HoldsNoMoreThanItIsLongAfterManyShortFrames) {
+  for (std::size_t sent = 0; sent <= 2 * kShmRingBytes; sent += other_.size()) {
+    ASSERT_TRUE(a_.send_short(other_));
+    ASSERT_EQ(b_.receive(), other_);
+  }
+  EXPECT_EQ(a_.writer.room(kShmRingBytes), kShmRingBytes);
+  a_.writer.write(Bytes(kShmRingBytes));
+  EXPECT_EQ(a_.writer.room(1), 0u);
+}
+
 TEST_F(ShmRing, RefusesAShortFrameThatIsTooLong) {
   a_.pair.mine().head = kShmBesideHead | (kShmShortBytes + 1);
   try {
