@@ -171,6 +171,9 @@ void Replies::close(Deadline deadline) {
   if (const std::shared_ptr<Connection> open = queue_->connection()) open->close(deadline);
 }
 
-void Replies::drop() { queue_->drop(); }
+void Replies::drop() {
+  queue_->drop();
+  blocks_->close();
+}
 
 }  // namespace paceline

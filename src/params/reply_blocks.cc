@@ -38,10 +38,24 @@ void ReplyBlocks::shorten(Block& block, std::size_t bytes) {
 }
 
 void ReplyBlocks::give_back(Block* block) {
+  std::unique_ptr<Block> back(block);
   const std::shared_ptr<ReplyBlocks> owner = std::move(block->owner);
   const std::lock_guard lock(owner->mutex_);
   owner->lent_bytes_ -= block->bytes;
-  owner->free_.emplace_back(block);
+  if (!owner->closed_) owner->free_.push_back(std::move(back));
+}
+
+void ReplyBlocks::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  free_.clear();
+}
+
+std::size_t ReplyBlocks::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t bytes = 0;
+  for (const auto& block : free_) bytes += block->memory.size();
+  return bytes;
 }
 
 }  // namespace paceline

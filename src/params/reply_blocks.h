@@ -37,6 +37,10 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   using Lent = std::unique_ptr<Block, GiveBack>;
 
   Lent take(std::size_t bytes);
+  /// Keeps no memory from now on: nothing more will be sent.
+  void close();
+  /// Of blocks that wait to be used again.
+  std::size_t kept_bytes() const;
   /// Fewer bytes of it are used than were taken.
   static void shorten(Block& block, std::size_t bytes);
   /// For Connection::send; the context is a block that was lent.
@@ -46,8 +50,9 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   static void give_back(Block* block);
 
   std::atomic<std::size_t> most_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Block>> free_;
+  bool closed_ = false;
   std::size_t lent_bytes_ = 0;
 };
 
