@@ -117,13 +117,10 @@ void ServerPeer::on_hello(std::span<const std::byte> payload) {
   if (greeted_) fail("a second hello");
   const Hello hello = decode_hello(payload);
   bool busy = false;
-  if (const std::string why = job_.greet(*this, hello, busy); !why.empty()) {
-    return job_.refuse(*this, why);
-  }
-  if (busy) {
-    ended_ = true;
-    return;
-  }
+  const std::string why = job_.greet(*this, hello, busy);
+  ended_ = busy || !why.empty();
+  if (!why.empty()) return job_.refuse(*this, why);
+  if (ended_) return;
   task_ = fmt::format("worker:{}", hello.index);
   wire_ = hello.wire;
   replies_.set_wire(hello.wire);

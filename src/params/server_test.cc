@@ -10,6 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST_F(ServerTest, RefusesAnotherVersionClusterJobOrTaskNamingBothSides) {
   const auto refusal_of = [&](const Hello& hello) {
@@ -38,6 +39,16 @@ TEST_F(ServerTest, RefusesAnotherVersionClusterJobOrTaskNamingBothSides) {
   EXPECT_THAT(refusal_of(good_hello(2)), HasSubstr("worker:2 is not in the cluster spec"));
   EXPECT_THAT(refusal_of(good_hello(0)), HasSubstr("worker:0 has joined"));
   expect_still_serving();
+}
+
+TEST_F(ServerTest, HearsNoOtherHelloOfWhomItHasRefused) {
+  Hello hello = good_hello(1);
+  hello.cluster_id = "other";
+  auto peer = stranger();
+  peer->send(MessageType::kHello, encode(hello));
+  peer->send(MessageType::kHello, encode(good_hello(1)));
+  EXPECT_TRUE(peer->wait_closed());
+  EXPECT_THAT(said(), Not(HasSubstr("worker:1 joined")));
 }
 
 TEST_F(ServerTest, RefusesOtherVariablesNamingTheFirstThatDiffers) {
