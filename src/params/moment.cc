@@ -21,7 +21,9 @@ Moment::Moment(std::vector<std::span<const std::byte>> arrays)
 
 void Moment::make_room() {
   if (!kept_.empty()) return;
-  for (const std::span<const std::byte> array : arrays_) kept_.emplace_back(array.size());
+  std::vector<Buffer> all;  // or none: memory may be out
+  for (const std::span<const std::byte> array : arrays_) all.emplace_back(array.size());
+  kept_ = std::move(all);
 }
 
 void Moment::mark(std::int64_t count) {

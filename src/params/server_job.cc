@@ -173,7 +173,8 @@ void ServerJob::declare(ServerPeer& peer, Declare declare) {
   if (chief && !declared_) take_declaration(*peer.standing.declared);
   if (!declared_) return;
   for (const auto& other : peers_) {
-    if (other->standing.declared && !other->standing.closed) check_variables(*other);
+    if (!other->standing.declared || other->standing.closed) continue;
+    tell(*other, [&] { check_variables(*other); });
   }
   wake_();
 }
@@ -233,7 +234,8 @@ void ServerJob::initialise(ServerPeer& peer, std::int64_t global_step) {
   membership_.set_global_step(global_step);
   peer.replies().send(MessageType::kWritten, {});
   for (const auto& other : peers_) {
-    if (other->standing.agreed && !other->standing.closed) tell_initialised(*other);
+    if (!other->standing.agreed || other->standing.closed) continue;
+    tell(*other, [&] { tell_initialised(*other); });
   }
 }
 
@@ -316,12 +318,7 @@ void ServerJob::tell_job_state(TimePoint time) {
   for (const auto& peer : peers_) {
     const ServerPeer::Standing& standing = peer->standing;
     if (!standing.agreed || standing.left || standing.closed) continue;
-    try {
-      peer->replies().send(MessageType::kJobState, encode(state));
-    } catch (const Error&) {
-      closing_.push_back(peer.get());
-      wake_();
-    }
+    tell(*peer, [&] { peer->replies().send(MessageType::kJobState, encode(state)); });
   }
 }
 

@@ -92,6 +92,17 @@ class ServerJob {
   void check_variables(ServerPeer& peer);
   void agree(ServerPeer& peer);
   void refuse_locked(ServerPeer& peer, const std::string& why);
+  /// Makes `call` send to the peer. That it lets too much pile up ends its connection, and is no
+  /// error of whoever made the call.
+  template <typename Call>
+  void tell(ServerPeer& peer, Call&& call) {
+    try {
+      call();
+    } catch (const Error&) {
+      closing_.push_back(&peer);
+      wake_();
+    }
+  }
   void tell_job_state(TimePoint now);
   Bytes bytes_locked() const;
   void take_declaration(Declare declare);

@@ -54,7 +54,7 @@ void ServerJob::ask_for_states(ServerPeer& chief, std::uint64_t save, SavedShard
   for (const auto& peer : peers_) {
     const int worker = peer->standing.worker;
     if (worker <= 0 || !takes_part(*peer) || knows_state(worker)) continue;
-    peer->replies().send(MessageType::kAskState, {}, save);
+    tell(*peer, [&] { peer->replies().send(MessageType::kAskState, {}, save); });
     peer->standing.state_asked = save;
     what.workers[std::size_t(worker)].asked = true;
   }
@@ -72,8 +72,9 @@ bool ServerJob::knows_state(int worker) const {
 void ServerJob::save_shard(ServerPeer& peer, const std::string& path, std::uint64_t save) {
   Shard& shard = shard_for(peer, true);
   check_is_chief(peer, MessageType::kSaveShard);
-  saving_.write(shard, path, [&peer, save](const SavedShard& saved) {
-    peer.replies().send(MessageType::kSaved, encode(saved), save);
+  saving_.write(shard, path, [this, &peer, save](const SavedShard& saved) {
+    const std::lock_guard lock(mutex_);
+    tell(peer, [&] { peer.replies().send(MessageType::kSaved, encode(saved), save); });
   });
 }
 

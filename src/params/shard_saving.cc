@@ -53,7 +53,13 @@ bool ShardSaving::find(const FindFile& file, Shard& shard) {
   if (busy_) return found;
   makes_room_ = true;
   start([this, &shard] {
-    for (std::size_t i = 0; i < shard.size() && !cancelled_; ++i) shard.at(i).moment().make_room();
+    try {
+      for (std::size_t i = 0; i < shard.size() && !cancelled_; ++i) {
+        shard.at(i).moment().make_room();
+      }
+    } catch (const std::bad_alloc&) {
+      // The mark tries again, and its sender is told.
+    }
     busy_ = false;
   });
   return found;
