@@ -79,13 +79,13 @@ class ManualTicks;
 using Acceptor = std::function<Receiver*(std::shared_ptr<Connection>)>;
 
 struct LinkOptions {
-  /// A peer that has sent no heartbeat for this long is dead; heartbeats are sent four times as
-  /// often. On a connection of its own, so that one never queues behind 75 MB.
+  /// A peer that has sent no heartbeat for this long is dead. None queues behind 75 MB: tcp has a
+  /// connection for them, shm a word in memory.
   Duration dead_after = std::chrono::seconds(4);
   /// How long a waiting thread may poll before it sleeps.
   Duration spin = std::chrono::microseconds(20);
-  /// Sixteen times in dead_after heartbeats are sent and heard. Not null (tests): whenever it ticks
-  /// (heartbeat_thread.h).
+  /// Sixteen times in dead_after heartbeats are heard, and sent so often (shm) or every fourth time
+  /// (tcp). Not null (tests): whenever it ticks (heartbeat_thread.h).
   std::shared_ptr<ManualTicks> ticks;
   int threads = 1;
   /// Of inproc: where its addresses live. Links reach each other through the same hub

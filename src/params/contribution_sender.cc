@@ -10,12 +10,8 @@
 namespace paceline {
 namespace {
 
-// Of the variable, or of as many rows as a step can contribute.
 Shape place_shape(const StoreCore& core, const PlanBinding::Use& use) {
-  const VariableSpec& variable = core.variables()[std::size_t(use.variable)];
-  std::vector<std::int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
-  if (variable.sparse) dims.at(0) = use.most_rows;
-  return Shape(std::span<const std::int64_t>(dims));
+  return contribution_shape(core.variables()[std::size_t(use.variable)], use.most_rows);
 }
 
 std::size_t space_bytes(const StoreCore& core, const PlanBinding::Use& use) {
@@ -35,7 +31,7 @@ std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
   for (const PlanBinding::Use& use : uses) {
     SendSpace& space = core_.space(use.variable);
     if (!use.updated || space.fits(place_shape(core_, use).elements())) continue;
-    core_.wait(core_.reply_deadline(), [&] { return space.in_flight == 0; });
+    state_.wait_until_taken(use.variable);
     space.ids.reserve(std::size_t(use.most_rows));
     without.push_back(&use);
   }

@@ -163,14 +163,6 @@ SavedShards LocalStore::write_shards(const std::string& folder) {
   return saved;
 }
 
-Shape place_shape(const VariableSpec& spec, std::int64_t most_rows) {
-  if (!spec.sparse) return spec.shape;
-  const auto dims = spec.shape.dims();
-  std::vector<std::int64_t> rows(dims.begin(), dims.end());
-  rows[0] = most_rows;
-  return Shape(rows);
-}
-
 LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
     : store_(store), clipped_(clipped), sink_(store.timeline()) {
   const std::span<const VariableSpec> specs = store.variables();
@@ -187,7 +179,8 @@ LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
     }
     streamed_[std::size_t(use.variable)] = use.streamed;
     if (use.streamed) continue;
-    places_[std::size_t(use.variable)] = Tensor(spec.dtype, place_shape(spec, use.most_rows));
+    places_[std::size_t(use.variable)] =
+        Tensor(spec.dtype, contribution_shape(spec, use.most_rows));
   }
   waiting_.reserve(plan.uses.size());
 }

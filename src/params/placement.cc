@@ -75,6 +75,13 @@ std::size_t row_bytes(const VariableSpec& variable) {
   return std::size_t(row_elements(variable)) * size_of(variable.dtype);
 }
 
+Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows) {
+  if (!variable.sparse) return variable.shape;
+  std::vector<std::int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
+  dims.at(0) = most_rows;
+  return Shape(dims);
+}
+
 std::vector<SlotSpec> slots_of(const VariableSpec& variable) {
   if (!variable.trained) return {};
   std::vector<SlotSpec> slots = variable.rule.slots();

@@ -25,6 +25,8 @@ struct Piece {
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
 std::int64_t row_elements(const VariableSpec& variable);
 std::size_t row_bytes(const VariableSpec& variable);
+/// Of the variable, or of as many rows as a step can contribute.
+Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows);
 /// Slots that are kept: none of a variable that is not trained; its rule's, then the moving
 /// average, which begins as a copy of the value. A scalar one is an int64.
 std::vector<SlotSpec> slots_of(const VariableSpec& variable);

@@ -135,7 +135,7 @@ std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
   }
   if (type == MessageType::kState) {
     piece(header.id);
-    return core_.place_state(header);
+    return core_.reading().place(header);
   }
   if (type == MessageType::kMarked) {
     piece(header.id);
@@ -313,9 +313,9 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
 }
 
 void PsConnection::on_state(std::size_t bytes) {
-  ReadTarget* const target = core_.reading();
-  if (target == nullptr) refuse("a state that nobody asked for");
-  if ((target->missing -= std::int64_t(bytes)) <= 0) core_.notify();
+  StateRead& read = core_.reading();
+  read.arrived(ps_, bytes);
+  if (read.missing() <= 0) core_.notify();
 }
 
 void PsConnection::on_closed(const Error& error) {

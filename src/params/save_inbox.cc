@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "paceline/error.h"
 
 namespace paceline {
@@ -14,6 +16,10 @@ void SaveInbox::change(F&& function) {
     ++changes_;
   }
   changed_.notify_all();
+}
+
+void SaveInbox::wake() {
+  change([] {});
 }
 
 void SaveInbox::begin(std::uint64_t save) {

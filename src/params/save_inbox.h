@@ -2,7 +2,6 @@
 // the thread that saves.
 #pragma once
 
-#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -40,29 +39,23 @@ class SaveInbox {
   void arrived(std::size_t bytes);
   std::size_t missing() const;
 
+  /// Who waits looks again: something else has changed.
+  void wake();
   /// False when the deadline passed first. The predicate may call this object.
   template <typename Predicate>
   bool wait(Deadline deadline, Predicate&& predicate) {
-    while (!predicate()) {
-      std::unique_lock lock(mutex_);
+    std::unique_lock lock(mutex_);
+    while (true) {
       const std::uint64_t seen = changes_;
       lock.unlock();
       if (predicate()) return true;
       lock.lock();
       const auto changed = [&] { return changes_ != seen; };
-      if (!changed_.wait_until(lock, std::min(deadline.time(), next_look()), changed) &&
-          deadline.passed()) {
-        return false;
-      }
+      if (!changed_.wait_until(lock, deadline.time(), changed)) return false;
     }
-    return true;
   }
 
  private:
-  // A store that fails changes nothing here.
-  static TimePoint next_look() {
-    return std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
-  }
   template <typename F>
   void change(F&& function);
 

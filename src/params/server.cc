@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "net/address.h"
 #include "net/event_fd.h"
 #include "net/poll_until.h"
 #include "params/due.h"
@@ -32,11 +33,6 @@ std::string address_of(const ServerOptions& options) {
                 options.task.str() + " is not in the cluster spec " + options.spec.str());
   }
   return options.spec.ps[std::size_t(options.task.index)];
-}
-
-bool on_loopback(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:");
 }
 
 class Server {
@@ -130,7 +126,7 @@ class Server {
 
   void listen() {
     const std::string address = start_to_listen();
-    if (!on_loopback(address) && link_->kind() != "inproc") {
+    if (link_->kind() != "inproc" && !is_loopback(address)) {
       job_.warn(
           fmt::format("{} listens on {}: not encrypted, not authenticated; use it "
                       "only in a network that you trust",

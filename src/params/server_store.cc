@@ -29,7 +29,7 @@ class ServerStoreImpl : public ServerStore {
                .held = std::vector<Held>(core_.variables().size(), Held::kNothing),
                .wait_initialised = [this] { wait_initialised(); }},
         link_(make()) {
-    core_.set_link(link_.get());
+    core_.set_link(link_.get(), link_options_.spin);
     if (!options.share_memory) core_.share_no_memory();
     if (options.torn_free) core_.copy_in_chunks();
     steps_.copy_tries = options.torn_free_tries;
@@ -90,20 +90,18 @@ class ServerStoreImpl : public ServerStore {
 
  private:
   std::unique_ptr<Link> make() const {
-    const LinkOptions link;
-    if (options_.link_factory) return options_.link_factory(link);
-    return traced(make_link(options_.link, link), options_.timeline);
+    if (options_.link_factory) return options_.link_factory(link_options_);
+    return traced(make_link(options_.link, link_options_), options_.timeline);
   }
   void join_all();
   void write_piece(const Piece& piece, const VariableState& state);
   void write_array(const Piece& piece, std::size_t array, std::span<const std::byte> bytes);
   void check_state(const VariableState& state) const;
-  std::unique_ptr<ReadTarget> read_target(std::span<const VariableId> variables) const;
-  VariableState empty_state(VariableId variable) const;
   void send_reads(std::span<const VariableId> variables);
   const PsConnection& slowest(int written) const;
 
   const ServerStoreOptions options_;
+  const LinkOptions link_options_;
   StoreCore core_;
   std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps
   StoreState steps_;
@@ -196,48 +194,18 @@ void ServerStoreImpl::write(std::span<const VariableState> states, std::int64_t 
   for (const auto& ps : connections_) {
     ps->send_small(MessageType::kWriteEnd, encode_number(global_step));
   }
-  const auto done = [&] {
-    return written_.in_flight == 0 &&
-           std::all_of(connections_.begin(), connections_.end(),
-                       [&](const auto& ps) { return ps->written() > before; });
+  const auto left = [&] {
+    return written_.in_flight + std::ranges::count_if(connections_, [&](const auto& ps) {
+             return ps->written() <= before;
+           });
   };
-  if (!core_.wait(core_.reply_deadline(), done)) {
-    throw Error(ErrorCode::kDeadlineExceeded,
-                "values were written and not confirmed by " + slowest(before).text());
+  if (!core_.wait_for_all(left)) {
+    core_.fail_late("values were written and not confirmed", "by " + slowest(before).text());
   }
   writing_.clear();
   ++steps_.uses;
   std::fill(steps_.held.begin(), steps_.held.end(), Held::kNothing);
   wait_initialised();
-}
-
-VariableState ServerStoreImpl::empty_state(VariableId variable) const {
-  const VariableSpec& spec = core_.variables()[std::size_t(variable)];
-  VariableState state{.variable = variable, .value = Tensor(spec.dtype, spec.shape), .slots = {}};
-  for (const SlotSpec& slot : slots_of(spec)) {
-    state.slots.emplace_back(slot.scalar ? DType::kInt64 : DType::kFloat32,
-                             slot.scalar ? Shape{1} : spec.shape);
-  }
-  return state;
-}
-
-std::unique_ptr<ReadTarget> ServerStoreImpl::read_target(
-    std::span<const VariableId> variables) const {
-  auto target = std::make_unique<ReadTarget>();
-  target->index.assign(core_.variables().size(), -1);
-  target->other_scalars.resize(core_.pieces().size());
-  for (const VariableId variable : variables) {
-    target->index.at(std::size_t(variable)) = int(target->states.size());
-    target->states.push_back(empty_state(variable));
-    const std::vector<SlotSpec> slots = slots_of(core_.variables()[std::size_t(variable)]);
-    for (const Piece& piece : core_.pieces_of(variable)) {
-      target->missing += std::int64_t(core_.bytes_of(piece));
-      for (const SlotSpec& slot : slots) {
-        target->missing += std::int64_t(slot.scalar ? kScalarSlotBytes : core_.bytes_of(piece));
-      }
-    }
-  }
-  return target;
 }
 
 void ServerStoreImpl::send_reads(std::span<const VariableId> variables) {
@@ -257,23 +225,21 @@ void ServerStoreImpl::send_reads(std::span<const VariableId> variables) {
 std::vector<VariableState> ServerStoreImpl::read(std::span<const VariableId> variables) {
   core_.check();
   wait_initialised();
-  core_.start_read(read_target(variables));
+  StateRead& read = core_.start_read(variables);
   send_reads(variables);
-  ReadTarget& target = core_.last_read();
-  if (!core_.wait(core_.reply_deadline(), [&] { return target.missing <= 0; })) {
-    core_.fail(
-        Error(ErrorCode::kDeadlineExceeded,
-              "variables were not sent within --reply-timeout by " + connections_.front()->text()));
-    core_.check();
+  if (!core_.wait_for_all([&] { return read.missing(); })) {
+    core_.fail_late("values that are read were not sent",
+                    "by " + connections_[std::size_t(read.first_missing())]->text());
   }
   ++steps_.uses;
-  for (const VariableState& state : target.states) {
+  std::vector<VariableState> states = read.take();
+  for (const VariableState& state : states) {
     const Tensor& held = core_.value(state.variable);
     if (!held.defined()) continue;
     if (held.bytes() > 0) std::memcpy(held.raw(), state.value.raw(), held.bytes());
     steps_.held[std::size_t(state.variable)] = Held::kWhole;
   }
-  return std::move(target.states);
+  return states;
 }
 
 void ServerStoreImpl::restore(std::span<const TaskState> states) {

@@ -20,6 +20,7 @@ constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 StoreCore::StoreCore(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout)
     : variables_(std::move(variables)),
       pieces_(place_variables(variables_, num_ps)),
+      num_ps_(num_ps),
       reply_timeout_(reply_timeout),
       shards_(variables_, pieces_, num_ps),
       copies_(variables_, pieces_, num_ps),
@@ -171,6 +172,16 @@ void StoreCore::fail(const Error& error) {
   failed_ = true;
   failure_.raise();
   wakeup_.notify();
+  save_inbox_.wake();
+}
+
+void StoreCore::fail_late(const std::string& what, const std::string& whom) {
+  const std::chrono::duration<double> timeout = reply_timeout_;
+  const Error late(ErrorCode::kDeadlineExceeded,
+                   fmt::format("{} within {:.0f} s {}", what, timeout.count(), whom));
+  fail(late);
+  check();  // the first error counts
+  throw late;
 }
 
 void StoreCore::check() const {
@@ -179,38 +190,17 @@ void StoreCore::check() const {
   throw Error(*error_);
 }
 
-void StoreCore::start_read(std::unique_ptr<ReadTarget> target) {
-  reading_ = target.get();
-  read_ = std::move(target);
+StateRead& StoreCore::start_read(std::span<const VariableId> variables) {
+  read_ = std::make_unique<StateRead>(variables_, pieces_, variables, num_ps_);
+  reading_ = read_.get();
+  return *read_;
 }
 
-std::span<std::byte> StoreCore::place_state(const FrameHeader& header) const {
-  ReadTarget* const target = reading_;
-  const Piece* const piece = header.id < pieces_.size() ? &pieces_[header.id] : nullptr;
-  const int index =
-      target != nullptr && piece != nullptr ? target->index[std::size_t(piece->variable)] : -1;
-  if (index < 0) throw Error(ErrorCode::kDataLoss, "[store] a state that nobody asked for");
-  const VariableState& state = target->states[std::size_t(index)];
-  std::span<std::byte> place;
-  if (header.flags <= state.slots.size()) {
-    const Tensor& array = header.flags == 0 ? state.value : state.slots[header.flags - 1];
-    std::byte* const raw = static_cast<std::byte*>(array.raw());
-    const bool scalar = header.flags > 0 &&
-                        slots_of(variables_[std::size_t(piece->variable)])[header.flags - 1].scalar;
-    const std::size_t row = row_bytes(piece->variable);
-    if (!scalar) {
-      place = {raw + std::size_t(piece->first_row) * row, bytes_of(*piece)};
-    } else if (piece->first_row == 0) {
-      place = {raw, kScalarSlotBytes};
-    } else {
-      place = std::as_writable_bytes(std::span(target->other_scalars).subspan(piece->id, 1));
-    }
-  }
-  if (header.offset > place.size() || header.payload_bytes > place.size() - header.offset) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("[store] state of {} bytes at {} of piece {}",
-                                                  header.payload_bytes, header.offset, header.id));
-  }
-  return place.subspan(header.offset, header.payload_bytes);
+StateRead& StoreCore::reading() const {
+  StateRead* const reading = reading_;
+  if (reading == nullptr)
+    throw Error(ErrorCode::kDataLoss, "[store] a state that nobody asked for");
+  return *reading;
 }
 
 }  // namespace paceline

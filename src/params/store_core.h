@@ -19,18 +19,10 @@
 #include "params/pulled_value.h"
 #include "params/save_inbox.h"
 #include "params/send_space.h"
+#include "params/state_read.h"
 #include "params/wakeup.h"
 
 namespace paceline {
-
-/// Where the answers to a read go.
-struct ReadTarget {
-  std::vector<VariableState> states;
-  std::vector<int> index;  // by variable; −1: not asked for
-  std::vector<std::int64_t>
-      other_scalars;  // by piece: scalar slots are taken from a variable's first piece
-  std::atomic<std::int64_t> missing{0};  // bytes
-};
 
 /// Values of all variables, and how much of what was asked for has arrived. One step thread asks
 /// and waits; threads of the link fill, and it too while it waits.
@@ -108,12 +100,18 @@ class StoreCore {
 
   /// The first error is kept; every waiter wakes.
   void fail(const Error& error);
+  /// Fails with kDeadlineExceeded, and throws it: "WHAT within 60 s WHOM".
+  [[noreturn]] void fail_late(const std::string& what, const std::string& whom);
   bool failed() const { return failed_; }
   /// Can be read once it has failed: for waits elsewhere.
   const EventFd& failure() const { return failure_; }
   void check() const;
 
-  void set_link(Link* link) { link_ = link; }
+  /// `spin`: how long a wait polls before it sleeps.
+  void set_link(Link* link, Duration spin) {
+    link_ = link;
+    spin_ = spin;
+  }
   /// From now on waits poll and never sleep. The link leaves all that comes to them, between waits
   /// too: else every reply would wake a thread of the link as well.
   void start_spinning() {
@@ -135,12 +133,21 @@ class StoreCore {
     check();
     return true;
   }
+  /// Returns true when nothing is `left()`; false when for as long as a reply may take it has not
+  /// become less. For what is so much that it comes bit by bit. Throws the store's error.
+  template <typename Left>
+  bool wait_for_all(Left&& left) {
+    while (true) {
+      const auto before = left();
+      if (wait(reply_deadline(), [&] { return left() <= 0; })) return true;
+      if (left() >= before) return false;
+    }
+  }
 
-  void start_read(std::unique_ptr<ReadTarget> target);
-  ReadTarget* reading() const { return reading_; }
-  ReadTarget& last_read() { return *read_; }
-  /// Where bytes of a kState frame go. Throws kDataLoss when nothing asked for them.
-  std::span<std::byte> place_state(const FrameHeader& header) const;
+  /// What kState frames answer, until the next one.
+  StateRead& start_read(std::span<const VariableId> variables);
+  /// Throws kDataLoss when there is none.
+  StateRead& reading() const;
 
   std::atomic<std::int64_t> global_step{0};
   std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
@@ -164,8 +171,7 @@ class StoreCore {
   template <typename Predicate>
   bool poll_for(Predicate&& come, Deadline deadline) {
     if (come()) return true;
-    const TimePoint end =
-        spinning_ ? deadline.time() : std::chrono::steady_clock::now() + LinkOptions{}.spin;
+    const TimePoint end = spinning_ ? deadline.time() : std::chrono::steady_clock::now() + spin_;
     while (std::chrono::steady_clock::now() < end) {
       link_->help();
       if (come()) return true;
@@ -175,6 +181,7 @@ class StoreCore {
 
   const std::vector<VariableSpec> variables_;
   const std::vector<Piece> pieces_;
+  const int num_ps_;
   const Duration reply_timeout_;
   std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
   std::deque<PulledValue> values_;
@@ -186,11 +193,12 @@ class StoreCore {
   DType wire_ = DType::kFloat32;
   SaveInbox save_inbox_;
   Link* link_ = nullptr;
+  Duration spin_{};
   bool spinning_ = false;
   TimePoint looked_{};
 
-  std::atomic<ReadTarget*> reading_{nullptr};
-  std::unique_ptr<ReadTarget> read_;
+  std::atomic<StateRead*> reading_{nullptr};
+  std::unique_ptr<StateRead> read_;
 
   std::atomic<bool> failed_{false};
   const EventFd failure_;

@@ -30,6 +30,14 @@ struct StoreState {
   std::function<void()> wait_initialised;
 
   PsConnection& connection(const Piece& piece) const { return *connections[std::size_t(piece.ps)]; }
+  /// The last contribution to it: its space is free then. Throws kDeadlineExceeded.
+  void wait_until_taken(VariableId variable) const {
+    const SendSpace& space = core.space(variable);
+    if (core.wait(core.reply_deadline(), [&] { return space.in_flight == 0; })) return;
+    core.fail_late(
+        "the contribution to " + core.variables()[std::size_t(variable)].name + " was not taken",
+        "by " + connection(core.pieces_of(variable).front()).text());
+  }
 };
 
 }  // namespace paceline

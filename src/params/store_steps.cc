@@ -18,8 +18,6 @@ std::span<const std::int32_t> ids_of(std::span<const RowSet> sets, VariableId va
   return {};
 }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 ServerSteps::ServerSteps(StoreState& state, const PlanBinding& plan, bool clipped)
@@ -204,11 +202,8 @@ void ServerSteps::wait_for_values(VariableId variable) {
   if (core_.wait(core_.reply_deadline(), come)) return;
   const Piece* const missing = core_.missing(variable);
   const Piece& piece = missing == nullptr ? core_.pieces_of(variable).front() : *missing;
-  core_.fail(Error(ErrorCode::kDeadlineExceeded,
-                   fmt::format("no values of {} within {:.0f} s from {}",
-                               core_.variables()[std::size_t(variable)].name,
-                               seconds(core_.reply_timeout()), state_.connection(piece).text())));
-  core_.check();
+  core_.fail_late("no values of " + core_.variables()[std::size_t(variable)].name + " came",
+                  "from " + state_.connection(piece).text());
 }
 
 // The ps copies each chunk under its lock, for which it waits like any writer.
@@ -263,15 +258,7 @@ TensorView ServerSteps::need(VariableId variable) {
 TensorView ServerSteps::place(VariableId variable) {
   check_use(variable, "place");
   SendSpace& space = core_.space(variable);
-  if (!core_.wait(core_.reply_deadline(), [&] { return space.in_flight == 0; })) {
-    core_.fail(
-        Error(ErrorCode::kDeadlineExceeded,
-              fmt::format(
-                  "the contribution to {} was not taken within {:.0f} s by {}",
-                  core_.variables()[std::size_t(variable)].name, seconds(core_.reply_timeout()),
-                  state_.connections[std::size_t(core_.pieces_of(variable).front().ps)]->text())));
-    core_.check();
-  }
+  state_.wait_until_taken(variable);
   return space.values;
 }
 
