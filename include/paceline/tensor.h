@@ -53,6 +53,9 @@ class Tensor {
   /// Has it a buffer? A default-made one has none.
   bool defined() const { return buffer_ != nullptr; }
 
+  /// Does a copy share its buffer?
+  bool shared() const { return buffer_.use_count() > 1; }
+
   /// The first element; shared with all copies.
   void* raw() const { return buffer_.get(); }
   /// Throws kInvalidArgument when T is not the tensor's element type.

@@ -134,8 +134,9 @@ class ParameterStore {
   virtual bool takes_streams() const { return false; }
   /// `clipped`: contributions are applied when end_step brings the scale, not before.
   virtual std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) = 0;
-  /// Outside a step: initial values or a restored checkpoint; from then on initialised.
-  virtual void write(std::span<const VariableState> states, std::int64_t global_step) = 0;
+  /// Outside a step: initial values or a restored checkpoint; from then on initialised. Memory of
+  /// tensors that nobody else holds may become the store's.
+  virtual void write(std::vector<VariableState> states, std::int64_t global_step) = 0;
   virtual bool initialised() const = 0;
   /// Each variable and its slots of one moment; with one worker all of the same step.
   virtual std::vector<VariableState> read(std::span<const VariableId> variables) = 0;

@@ -30,9 +30,9 @@ void expect_type(const VariableSpec& spec, const std::string& what, const Tensor
 }
 
 // Keeps the memory when there is some already: a step may hold a view of it.
-void copy_into(Tensor& target, const Tensor& source) {
+void put_into(Tensor& target, Tensor source) {
   if (!target.defined()) {
-    target = source.clone();
+    target = source.shared() ? source.clone() : std::move(source);
   } else if (source.bytes() > 0) {
     std::memmove(target.raw(), source.raw(), source.bytes());
   }
@@ -66,18 +66,19 @@ HeldVariable::HeldVariable(VariableSpec spec) : spec_(std::move(spec)) {
   PACELINE_CHECK(slot_specs_.size() <= kMostSlots);
 }
 
-void HeldVariable::write(const VariableState& state) {
+void HeldVariable::write(VariableState state) {
   expect_type(spec_, "its value", state.value, spec_.dtype, spec_.shape);
   if (!state.slots.empty() && state.slots.size() != slot_specs_.size()) {
     refuse(spec_, fmt::format("{} slots given, {} are kept by its rule {}", state.slots.size(),
                               slot_specs_.size(), spec_.rule.name()));
   }
-  write_slots(state.slots);
-  copy_into(value_, state.value);
-  if (state.slots.empty() && has_average(spec_)) copy_into(slots_.back(), state.value);
+  const bool begins = state.slots.empty();
+  write_slots(std::move(state.slots));
+  put_into(value_, std::move(state.value));
+  if (begins && has_average(spec_)) put_into(slots_.back(), value_);
 }
 
-void HeldVariable::write_slots(const std::vector<Tensor>& slots) {
+void HeldVariable::write_slots(std::vector<Tensor> slots) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const bool scalar = slot_specs_[i].scalar;
     expect_type(spec_, "slot " + slot_specs_[i].name, slots[i],
@@ -86,7 +87,8 @@ void HeldVariable::write_slots(const std::vector<Tensor>& slots) {
   slots_.resize(slot_specs_.size());
   full_slots_.clear();
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    copy_into(slots_[i], slots.empty() ? initial_slot(slot_specs_[i], spec_.shape) : slots[i]);
+    put_into(slots_[i],
+             slots.empty() ? initial_slot(slot_specs_[i], spec_.shape) : std::move(slots[i]));
     if (slot_specs_[i].scalar) {
       count_ = slots_[i].data<std::int64_t>().data();
     } else {

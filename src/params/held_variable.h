@@ -26,9 +26,10 @@ class HeldVariable {
   const VariableSpec& spec() const { return spec_; }
   bool written() const { return value_.defined(); }
   TensorView view() const { return value_.view(); }
-  /// Value and slots; without slots they begin anew (a moving average as the value). Throws
-  /// kInvalidArgument naming the variable when a shape or type differs.
-  void write(const VariableState& state);
+  /// Value and slots; without slots they begin anew (a moving average as the value). The first time
+  /// it keeps the memory of tensors that nobody else holds. Throws kInvalidArgument naming the
+  /// variable when a shape or type differs.
+  void write(VariableState state);
   /// Copies.
   VariableState read(VariableId id) const;
 
@@ -52,7 +53,7 @@ class HeldVariable {
                   const float* gradient, ThreadPool* pool);
 
  private:
-  void write_slots(const std::vector<Tensor>& slots);
+  void write_slots(std::vector<Tensor> slots);
   std::int64_t next_count();
   void keep_rows(std::span<const std::int32_t> ids, std::size_t row_bytes);
   void check_rows(std::span<const std::int32_t> ids) const;

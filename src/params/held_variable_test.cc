@@ -49,6 +49,24 @@ TEST(HeldVariable, SlotsBeginAsTheRuleSays) {
   EXPECT_EQ(moments.slots[2].item<std::int64_t>(), 0);
 }
 
+TEST(HeldVariable, KeepsTheFirstMemoryIfNobodyElseHoldsIt) {
+  const Tensor held_elsewhere = Tensor::of<float>({2}, {1, 2});
+  HeldVariable copied(spec_of({2}, Momentum{}));
+  copied.write(state_of(held_elsewhere, {held_elsewhere}));
+  EXPECT_NE(copied.view().data, held_elsewhere.raw());
+
+  VariableState own{0, Tensor::of<float>({2}, {1, 2}), {}};
+  own.slots.push_back(Tensor::of<float>({2}, {3, 4}));
+  const void* const memory = own.value.raw();
+  HeldVariable kept(spec_of({2}, Momentum{}));
+  kept.write(std::move(own));
+  EXPECT_EQ(kept.view().data, memory);
+  EXPECT_EQ(kept.read(0).slots[0].data<float>()[1], 4);
+  kept.write(copied.read(0));  // a step may hold a view of it
+  EXPECT_EQ(kept.view().data, memory);
+  EXPECT_EQ(kept.view().as<float>()[1], 2);
+}
+
 TEST(HeldVariable, AdamCountsItsContributions) {
   HeldVariable held(spec_of({1}, Adam{0.001f}));
   held.write(state_of(Tensor::of<float>({1}, {1})));

@@ -93,8 +93,8 @@ class LocalStore : public SavableStore {
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) override {
     return std::make_unique<LocalSteps>(*this, plan, clipped);
   }
-  void write(std::span<const VariableState> states, std::int64_t global_step) override {
-    for (const VariableState& state : states) variable(state.variable).write(state);
+  void write(std::vector<VariableState> states, std::int64_t global_step) override {
+    for (VariableState& state : states) variable(state.variable).write(std::move(state));
     global_step_ = global_step;
   }
   bool takes_streams() const override { return true; }

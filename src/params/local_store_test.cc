@@ -22,7 +22,7 @@ class LocalStoreTest : public testing::Test {
   std::unique_ptr<ParameterStore> make(StepAccount* account = nullptr) {
     auto store =
         make_local_store({spec_of("w", {2}), spec_of("e", {4, 1}, true)}, nullptr, account);
-    const VariableState states[] = {{0, Tensor::of<float>({2}, {1, 2}), {}},
+    const std::vector<VariableState> states = {{0, Tensor::of<float>({2}, {1, 2}), {}},
                                     {1, Tensor::of<float>({4, 1}, {0, 1, 2, 3}), {}}};
     store->write(states, 7);
     return store;
@@ -140,7 +140,7 @@ TEST_F(LocalStoreTest, RefusesToBeReadBeforeItWasWritten) {
   const auto steps = store->bind({{{0, false, 0}}}, false);
   steps->begin_step(StepKind::kEvaluate, {}, {});
   EXPECT_THROW(steps->need(0), Error);
-  const VariableState states[] = {{0, Tensor(DType::kFloat32, {2}), {}}};
+  const std::vector<VariableState> states = {{0, Tensor(DType::kFloat32, {2}), {}}};
   store->write(states, 0);
   EXPECT_TRUE(store->initialised());
   EXPECT_NO_THROW(steps->need(0));

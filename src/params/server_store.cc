@@ -43,7 +43,7 @@ class ServerStoreImpl : public ServerStore {
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) override {
     return std::make_unique<ServerSteps>(steps_, plan, clipped);
   }
-  void write(std::span<const VariableState> states, std::int64_t global_step) override;
+  void write(std::vector<VariableState> states, std::int64_t global_step) override;
   bool initialised() const override {
     return std::all_of(connections_.begin(), connections_.end(),
                        [](const auto& ps) { return ps->initialised(); });
@@ -182,11 +182,11 @@ const PsConnection& ServerStoreImpl::slowest(int written) const {
   return *connections_.front();
 }
 
-void ServerStoreImpl::write(std::span<const VariableState> states, std::int64_t global_step) {
+void ServerStoreImpl::write(std::vector<VariableState> states, std::int64_t global_step) {
   core_.check();
   for (const VariableState& state : states) check_state(state);
   const int before = connections_.front()->written();
-  writing_.assign(states.begin(), states.end());
+  writing_ = std::move(states);
   written_.wakeup = &core_.wakeup();
   for (const VariableState& state : writing_) {
     for (const Piece& piece : core_.pieces_of(state.variable)) write_piece(piece, state);

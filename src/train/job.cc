@@ -100,7 +100,7 @@ void Job::initialise(const std::function<Beginning()>& make) {
   } else {
     Beginning beginning = make();
     if (server_ != nullptr) server_->restore(beginning.tasks);
-    store_->write(beginning.values, beginning.global_step);
+    store_->write(std::move(beginning.values), beginning.global_step);
     if (!beginning.tasks.empty()) restored_ = std::move(beginning.tasks.front());
   }
   if (server_ != nullptr && !restored_) restored_ = server_->restored();

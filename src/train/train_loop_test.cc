@@ -31,7 +31,7 @@ class SlowStore : public ParameterStore, public StoreSteps, public StepHandle {
   std::unique_ptr<StoreSteps> bind(const PlanBinding&, bool) override {
     return std::make_unique<Forward>(*this);
   }
-  void write(std::span<const VariableState>, std::int64_t) override {}
+  void write(std::vector<VariableState>, std::int64_t) override {}
   bool initialised() const override { return true; }
   std::vector<VariableState> read(std::span<const VariableId>) override { return {}; }
   std::int64_t global_step() const override { return steps_; }
