@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/allocation_hook.h"
+#include "base/buffer.h"
 #include "base/philox.h"
 #include "graph/autodiff.h"
 #include "graph/sources.h"
@@ -131,6 +132,48 @@ TEST_P(OpCaseTest, InPlaceEqualsOutOfPlace) {
     const Tensor expected = evaluate_node(node, inputs, *cpu)[0];
     const Tensor result = run_in_place(node, inputs, i, *cpu);
     EXPECT_EQ(relative_distance(result, expected), 0) << "in the place of input " << i;
+  }
+}
+
+/// Memory of so many bytes, with marks behind it that show whether somebody wrote there.
+class MarkedMemory {
+ public:
+  explicit MarkedMemory(std::size_t bytes) : bytes_(bytes), buffer_(bytes + 256) {
+    std::ranges::fill(buffer_.span().subspan(bytes), kMark);
+  }
+  std::span<std::byte> span() const { return buffer_.span().first(bytes_); }
+  bool has_its_marks() const {
+    return std::ranges::all_of(buffer_.span().subspan(bytes_),
+                               [](std::byte b) { return b == kMark; });
+  }
+
+ private:
+  static constexpr std::byte kMark{0x5a};
+  std::size_t bytes_;
+  Buffer buffer_;
+};
+
+TEST_P(OpCaseTest, WritesNothingBehindItsOutputsAndScratchMemory) {
+  const OpCase& c = GetParam();
+  const auto built = build(c, false);
+  const Node& node = tested_node(*built, c.op);
+  const std::vector<Value> values(node.inputs().begin(), node.inputs().end());
+  for (const char* kind : {"naive", "cpu"}) {
+    const auto owner = device(kind, 3, clock_);
+    const auto inputs = evaluate_graph(values, built->feeds, *owner);
+    std::vector<MarkedMemory> memory;
+    std::vector<TensorView> outputs;
+    for (const ValueType& type : node.outputs()) {
+      outputs.push_back({nullptr, type.dtype, type.shape});
+      outputs.back().data = memory.emplace_back(outputs.back().bytes()).span().data();
+    }
+    const auto kernel = owner->make_kernel(node);
+    const auto& scratch = memory.emplace_back(kernel->scratch_bytes());
+    kernel->run({views_of(inputs), outputs, scratch.span(), {}});
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      EXPECT_TRUE(memory[i].has_its_marks()) << kind << " wrote behind memory " << i << " of "
+                                             << outputs.size() << " outputs and the scratch memory";
+    }
   }
 }
 

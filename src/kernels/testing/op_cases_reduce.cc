@@ -29,6 +29,8 @@ const std::vector<Reduction>& reductions() {
       {"alternating_kept", {2, 3, 4, 5}, {1, 3}, true},
       {"ones", {1, 3, 1}, {0, 2}},
       {"no_rows", {0, 3}, {1}},
+      {"no_columns", {3, 0}, {0}},
+      {"no_columns_of_many", {40, 3, 0}, {1}},
       {"all_tiles", {7, 9973}, {}, false, true},
       {"row_tiles", {63, 1001}, {1}, false, true},
       {"column_tiles", {63, 1001}, {0}, false, true},
