@@ -247,7 +247,7 @@ void stream(const RuleMemory& memory) {
 constexpr std::size_t kLeastStreamed = std::size_t{1} << 13;
 
 void assign(const RuleNumbers& numbers, const RuleMemory& memory) {
-  if (memory.size >= kLeastStreamed) return stream(memory);
+  if (memory.average == nullptr && memory.size >= kLeastStreamed) return stream(memory);
   pass<AssignBody>(numbers, memory);
 }
 

@@ -112,7 +112,7 @@ TEST_P(EveryRule, EqualsTheNaiveLoop) {
 
 TEST_P(EveryRule, KeepsAMovingAverageInTheSamePass) {
   const Rule& rule = GetParam().rule;
-  for (const std::size_t size : {1, 16, 33, 1000}) {
+  for (const std::size_t size : {1, 16, 33, 1000, 10'000}) {
     Held fast(rule, size, true), naive(rule, size, true), without(rule, size);
     fast.values = naive.values = without.values = random_values(size, 1);
     for (int t = 1; t <= 4; ++t) {
