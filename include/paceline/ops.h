@@ -69,7 +69,8 @@ Value pad(Value x, std::vector<std::int64_t> before, std::vector<std::int64_t> a
 Value reduce_sum(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// Σ x divided by how many.
 Value reduce_mean(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
-Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);  // the largest
+/// The largest; NaN where one of them is NaN.
+Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// √(Σ over all inputs of Σ x²), a scalar: what gradients are clipped by (Pascanu, Mikolov &
 /// Bengio, ICML 2013).
 Value global_norm(std::span<const Value> values);

@@ -1,10 +1,17 @@
-// Which elements of a row are the largest: what arg_max and top_k_accuracy say on every device.
+// Which elements of a row are the largest: what reduce_max, arg_max and top_k_accuracy say on every
+// device.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 namespace paceline {
+
+/// NaN where one of them is NaN.
+template <typename T>
+T larger(T a, T b) {
+  return a > b || a != a ? a : b;
+}
 
 /// The first of equals.
 template <typename T>

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/ranking.h"
 #include "ops/reduced_shape.h"
 #include "paceline/op.h"
 
@@ -81,7 +82,7 @@ class ReduceKernel : public Kernel {
     pool_.run_tiles(pieces(), TileFunction(tile));
     double result = max_ ? -std::numeric_limits<double>::infinity() : 0;
     for (std::int64_t i = 0; i < pieces(); ++i) {
-      result = max_ ? std::max(result, results[i]) : result + results[i];
+      result = max_ ? larger(result, results[i]) : result + results[i];
     }
     *y = float(result * double(factor_));
   }

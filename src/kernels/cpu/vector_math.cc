@@ -1,6 +1,7 @@
 #include "kernels/cpu/vector_math.h"
 
 #include <cstring>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_math.cc"
@@ -9,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/float_functions-inl.h"
+#include "kernels/ranking.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
@@ -80,8 +82,11 @@ struct MulOf {
 struct DivOf {
   HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Div(a, b); }
 };
+// hn::Max of NaN and a number is either, by the instruction set.
 struct MaxOf {
-  HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Max(a, b); }
+  HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const {
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
+  }
 };
 struct ReluGrad {
   HWY_INLINE Vector operator()(Tag d, Vector dy, Vector y) const {
@@ -203,10 +208,16 @@ float Max(const float* x, std::size_t n) {
   const Tag d;
   const std::size_t lanes = hn::Lanes(d);
   Vector most = hn::Set(d, x[0]);
+  auto is_nan = hn::IsNaN(most);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) most = hn::Max(most, hn::LoadU(d, x + i));
+  for (; i + lanes <= n; i += lanes) {
+    const Vector v = hn::LoadU(d, x + i);
+    most = hn::Max(most, v);
+    is_nan = hn::Or(is_nan, hn::IsNaN(v));
+  }
+  if (!hn::AllFalse(d, is_nan)) return std::numeric_limits<float>::quiet_NaN();
   float result = hn::GetLane(hn::MaxOfLanes(d, most));
-  for (; i < n; ++i) result = x[i] > result ? x[i] : result;
+  for (; i < n; ++i) result = larger(result, x[i]);
   return result;
 }
 

@@ -50,12 +50,12 @@ void vector_unary(UnaryFunction f, float parameter, const float* x, float* y, st
 void vector_binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b, float* z,
                    std::int64_t n);
 double vector_sum(const float* x, std::int64_t n);
-/// n > 0.
+/// Of n > 0 elements; NaN where one of them is NaN.
 float vector_max(const float* x, std::int64_t n);
 /// Position of the largest of n > 0 elements, the first of equals; 0 when x[0] is NaN, and no other
 /// NaN is it.
 std::int64_t vector_arg_max(const float* x, std::int64_t n);
-/// y[i] = max(y[i], x[i]).
+/// y[i] = max(y[i], x[i]); NaN where one of them is NaN.
 void vector_max_into(const float* x, float* y, std::int64_t n);
 
 }  // namespace paceline

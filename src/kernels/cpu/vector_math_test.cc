@@ -146,6 +146,39 @@ TEST(VectorMathTest, TheFirstOfTheLargestAndNanIsIgnored) {
   });
 }
 
+TEST(VectorMathTest, TheLargestOfARow) {
+  with_each_instruction_set([] {
+    for (std::size_t n = 1; n < 70; ++n) {
+      for (std::size_t at = 0; at < n; ++at) {
+        std::vector<float> x(n, -2.0f);
+        x[at] = -1;
+        EXPECT_EQ(vector_max(x.data(), std::int64_t(n)), -1) << at << " of " << n;
+        x[at] = kNan;
+        EXPECT_TRUE(std::isnan(vector_max(x.data(), std::int64_t(n)))) << at << " of " << n;
+      }
+    }
+  });
+}
+
+TEST(VectorMathTest, TheLargerOfTwoIsNanWhereOneOfThemIs) {
+  with_each_instruction_set([] {
+    for (std::size_t n = 1; n < 40; ++n) {
+      for (std::size_t at = 0; at < n; ++at) {
+        std::vector<float> x(n, 1.0f), y(n, 2.0f), nan(n, 1.0f);
+        x[at] = 3;
+        nan[at] = kNan;
+        vector_max_into(x.data(), y.data(), std::int64_t(n));
+        EXPECT_EQ(y[at], 3);
+        EXPECT_EQ(std::count(y.begin(), y.end(), 2.0f), std::int64_t(n) - 1);
+        vector_max_into(nan.data(), y.data(), std::int64_t(n));
+        EXPECT_TRUE(std::isnan(y[at])) << "from x, " << at << " of " << n;
+        vector_max_into(x.data(), y.data(), std::int64_t(n));
+        EXPECT_TRUE(std::isnan(y[at])) << "in y, " << at << " of " << n;
+      }
+    }
+  });
+}
+
 TEST(VectorMathTest, ALongSumKeepsItsDigits) {
   const std::vector<float> ones(20'000'001, 1.0f);
   EXPECT_EQ(vector_sum(ones.data(), std::int64_t(ones.size())), 20'000'001.0);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/naive/naive_kernels.h"
+#include "kernels/ranking.h"
 #include "ops/reduced_shape.h"
 #include "paceline/op.h"
 
@@ -69,7 +70,7 @@ class MaxKernel : public Kernel {
     std::fill_n(y, call.outputs[0].shape.elements(), -std::numeric_limits<T>::infinity());
     for (std::int64_t i = 0; i < groups_.elements(); ++i) {
       T& most = y[groups_.output_of(i)];
-      most = std::max(most, call.inputs[0].as<T>()[i]);
+      most = larger(most, call.inputs[0].as<T>()[i]);
     }
   }
 
