@@ -75,10 +75,12 @@ bool shares_packed(const GemmShape& s, int threads) {
 }
 
 // Where oneDNN reads in place a packed B is rows, which lie close together in narrow tiles (1,500
-// deep and 6,000 wide: 0.75 of the time).
+// deep and 6,000 wide: 0.75 of the time): as many for each thread, but none narrower than those of
+// any packed B.
 TileGrid packed_tiles(const GemmShape& s, std::int64_t most, int threads, bool reads_in_place) {
   const std::int64_t narrow = (s.n + kNarrowColumns - 1) / kNarrowColumns;
-  const std::int64_t least = reads_in_place ? round_up(narrow, threads) : 1;
+  const std::int64_t wide_enough = std::max(narrow, s.n / kLeastPackedColumns);
+  const std::int64_t least = reads_in_place ? std::min(round_up(narrow, threads), wide_enough) : 1;
   if (threads == 1) return equal_tiles(s, 1, least);
   const std::int64_t columns = parts_of(s.n, kLeastPackedColumns, most, threads);
   return equal_tiles(s, rest_of(s.m, columns, most, threads), std::max(columns, least));

@@ -120,6 +120,24 @@ TEST(TileGrid, TilesCoverTheResultOnce) {
   }
 }
 
+TEST(TileGrid, TilesOfAPackedOperandCoverTheResultOnce) {
+  for (const int threads : {1, 2, 3, 8, 16}) {
+    for (const auto& [m, n, k] : {std::tuple{20, 200, 800},
+                                  {20, 1600, 800},
+                                  {10000, 32, 100},
+                                  {8, 3200, 100},
+                                  {64, 1500, 6000},
+                                  {650, 209, 700}}) {
+      for (const bool in_place : {false, true}) {
+        SCOPED_TRACE(testing::Message() << m << " x " << n << ", " << threads << ", " << in_place);
+        const TileGrid grid = choose_tiles(with_packed_b(m, n, k), threads, in_place);
+        expect_cover_once(grid.rows, m);
+        expect_cover_once(grid.columns, n);
+      }
+    }
+  }
+}
+
 TEST(TileGrid, RangesCoverEverythingOnce) {
   std::vector<TileRange> ranges;
   ranges.reserve(7);
