@@ -1,15 +1,19 @@
 #include "base/thread_pool.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "base/denormals.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -43,6 +47,9 @@ bool comes_soon(const Predicate& predicate) {
 // a late thread never meets a dead function. Nobody takes the mutex but to sleep or to wake.
 struct ThreadPool::State {
   explicit State(std::size_t threads) : parts(threads) {}
+  ~State() { stop(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   alignas(kCacheLine) std::atomic<std::uint64_t> job{0};
   alignas(kCacheLine) std::atomic<int> inside{0};
@@ -63,6 +70,21 @@ struct ThreadPool::State {
   std::atomic<bool> caller_sleeps{false}, stopping{false};
   std::exception_ptr error;
   std::vector<std::thread> workers;
+
+  void start() {
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+      workers.emplace_back([this, i] { worker(i); });
+    }
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    work.notify_all();
+    for (std::thread& worker : workers) worker.join();
+  }
 
   void publish() {
     job.store(++jobs);
@@ -145,20 +167,15 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool(int threads) : threads_(std::max(threads, 1)) {
   if (threads_ == 1) return;
   state_ = std::make_unique<State>(std::size_t(threads_));
-  for (std::size_t i = 1; i < state_->parts.size(); ++i) {
-    state_->workers.emplace_back([this, i] { state_->worker(i); });
+  try {
+    state_->start();
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("{} threads cannot be started: {}", threads_, error.what()));
   }
 }
 
-ThreadPool::~ThreadPool() {
-  if (!state_) return;
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-  }
-  state_->work.notify_all();
-  for (std::thread& worker : state_->workers) worker.join();
-}
+ThreadPool::~ThreadPool() = default;
 
 void ThreadPool::run_tiles(std::int64_t tiles, TileFunction function) {
   run(tiles, 1, false, function);

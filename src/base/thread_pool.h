@@ -26,6 +26,7 @@ class TileFunction {
 /// (denormals.h); a caller that computes does too.
 class ThreadPool {
  public:
+  /// Throws kUnavailable when they cannot all be started.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -1,17 +1,23 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <iostream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "base/allocation_scope.h"
 #include "base/denormals.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -201,6 +207,32 @@ TEST(ThreadPool, OneThreadRunsBackwardsInTheCaller) {
 }
 
 TEST(ThreadPool, LessThanOneThreadIsOne) { EXPECT_EQ(ThreadPool(0).threads(), 1); }
+
+/// Lets this process take so much more address space.
+void limit_address_space(std::uint64_t more) {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * std::uint64_t(::sysconf(_SC_PAGESIZE)) + more;
+  const rlimit limit{most, most};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+// Stacks are 2 or 8 MB: some of the threads start, the others cannot.
+TEST(ThreadPool, ThreadsThatCannotBeStartedAreAnError) {
+  if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer needs the address space";
+  EXPECT_EXIT(
+      {
+        limit_address_space(std::uint64_t{64} << 20);
+        try {
+          const ThreadPool pool(1000);
+        } catch (const Error& error) {
+          std::cerr << error.what();
+          _exit(error.code() == ErrorCode::kUnavailable ? 0 : 1);
+        }
+        _exit(2);
+      },
+      testing::ExitedWithCode(0), "1000 threads cannot be started: ");
+}
 
 TEST(ThreadPool, RunningAllocatesNothing) {
   if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
