@@ -35,7 +35,8 @@ class ThreadPool {
   int threads() const { return threads_; }
   /// Calls function(0) … function(tiles − 1), each once, on any thread in any order, and returns
   /// when all have returned. The first exception of a tile is thrown here. Allocates nothing.
-  /// Idle threads spin for a few microseconds, then sleep.
+  /// Idle threads wait awake for half a millisecond, mostly leaving the core to others that want
+  /// it, then sleep.
   void run_tiles(std::int64_t tiles, TileFunction function);
 
   /// As run_tiles, but each thread begins with a part of its own, the same in every call with as
