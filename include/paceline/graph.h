@@ -25,6 +25,8 @@ class OpRegistry;
 struct ValueType {
   DType dtype = DType::kFloat32;  // of its elements
   Shape shape;                    // known before any step
+  /// That the value takes, as byte_count() says.
+  std::size_t bytes() const { return byte_count(dtype, shape); }
   /// "float32 (3,4)".
   std::string str() const;
   bool operator==(const ValueType&) const = default;

@@ -11,6 +11,10 @@
 
 namespace paceline {
 
+/// That values of a type and a shape take. Throws kInvalidArgument where a memory address could not
+/// count them.
+std::size_t byte_count(DType dtype, const Shape& shape);
+
 /// Row-major values in memory that somebody else owns and that must outlive the view.
 struct TensorView {
   void* data = nullptr;           // of the first element
@@ -18,7 +22,7 @@ struct TensorView {
   Shape shape;                    // of the values
 
   /// That the values take.
-  std::size_t bytes() const { return std::size_t(shape.elements()) * size_of(dtype); }
+  std::size_t bytes() const { return byte_count(dtype, shape); }
   /// The first element, without a check of the type.
   template <typename T>
   T* as() const {
@@ -49,7 +53,7 @@ class Tensor {
   /// How many there are.
   std::int64_t elements() const { return shape_.elements(); }
   /// That they take.
-  std::size_t bytes() const { return std::size_t(elements()) * size_of(dtype_); }
+  std::size_t bytes() const { return byte_count(dtype_, shape_); }
   /// Has it a buffer? A default-made one has none.
   bool defined() const { return buffer_ != nullptr; }
 

@@ -9,6 +9,16 @@
 
 namespace paceline {
 
+std::size_t byte_count(DType dtype, const Shape& shape) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(shape.elements(), std::int64_t(size_of(dtype)), &bytes)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[tensor] {} {} takes more bytes than memory has addresses",
+                            name_of(dtype), shape.str()));
+  }
+  return std::size_t(bytes);
+}
+
 Tensor::Tensor(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {
   buffer_ = allocate_shared_aligned(bytes());
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -25,6 +26,18 @@ TEST(Tensor, EmptyTensorsHaveMemoryButNoElements) {
   EXPECT_TRUE(tensor.defined());
   EXPECT_EQ(tensor.data<float>().size(), 0U);
   EXPECT_EQ(tensor.clone().elements(), 0);
+}
+
+// As many elements as an int64 counts, four bytes each.
+TEST(Tensor, MoreBytesThanMemoryHasAddressesForAreRefused) {
+  const Shape shape{std::int64_t{1} << 62};
+  const auto refused = [&](const auto& call) {
+    EXPECT_EQ(error_of(ErrorCode::kInvalidArgument, call),
+              "[tensor] float32 (4611686018427387904) takes more bytes than memory has addresses");
+  };
+  refused([&] { const Tensor tensor(DType::kFloat32, shape); });
+  const TensorView view{nullptr, DType::kFloat32, shape};
+  refused([&] { EXPECT_EQ(view.bytes(), 0U); });
 }
 
 TEST(Tensor, KeepsValuesInRowMajorOrder) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/testing/error_of.h"
 #include "exec/plan_fixture.h"
 #include "paceline/error.h"
 #include "paceline/ops.h"
@@ -319,6 +320,13 @@ TEST_F(PlanTest, AKernelThatGivesItsOutputAsAWholeIsNotStreamed) {
   const auto plan = make(request);
   EXPECT_FALSE(std::ranges::any_of(plan->binding.uses, &PlanBinding::Use::streamed));
   EXPECT_FALSE(std::ranges::any_of(plan->instructions, &Instruction::streamed));
+}
+
+// 2^64 bytes are not none.
+TEST_F(PlanTest, AValueThatNoMemoryHoldsIsRefused) {
+  const std::vector<std::int64_t> shape = {std::int64_t{1} << 62};
+  const Value wide = graph_.apply("broadcast_to", {graph_.input("x", {1})}, {{"shape", shape}});
+  EXPECT_THAT(error_of([&] { fetch({wide}); }), HasSubstr("more bytes than memory has addresses"));
 }
 
 }  // namespace

@@ -9,10 +9,6 @@ namespace {
 
 constexpr std::int64_t kUnknown = -1;  // how many rows: the ids say
 
-std::int64_t bytes_of(const VariableSpec& variable) {
-  return variable.shape.elements() * std::int64_t(size_of(variable.dtype));
-}
-
 class TracedSteps : public StoreSteps {
  public:
   TracedSteps(std::unique_ptr<StoreSteps> steps, std::span<const VariableSpec> variables,
@@ -27,8 +23,9 @@ class TracedSteps : public StoreSteps {
                                call,
                                {{"variable", variable.name}, {"shape", variable.shape.str()}}});
       };
-      calls_.push_back({label("need"), label("place"), label("ready"),
-                        variable.sparse ? kUnknown : bytes_of(variable)});
+      calls_.push_back(
+          {label("need"), label("place"), label("ready"),
+           variable.sparse ? kUnknown : std::int64_t(byte_count(variable.dtype, variable.shape))});
     }
   }
 

@@ -10,14 +10,6 @@
 #include "paceline/op.h"
 
 namespace paceline {
-namespace {
-
-std::size_t bytes_of(const ValueType& type) {
-  return std::size_t(type.shape.elements()) * size_of(type.dtype);
-}
-
-}  // namespace
-
 ValueMemory::ValueMemory(const Graph& graph, const NodeOrder& order,
                          std::span<const VariableSpec> specs)
     : order_(order), slots_of_nodes_(graph.nodes().size()), positions_(graph.nodes().size(), -1) {
@@ -33,7 +25,7 @@ SlotIndex ValueMemory::slot(const Value& value) const {
 }
 
 SlotIndex ValueMemory::add(const ValueType& type, Storage storage, int written) {
-  storage.bytes = bytes_of(type);
+  storage.bytes = type.bytes();
   storages_.push_back(std::move(storage));
   lives_.push_back({.first_write = written, .last_write = written});
   taken_from_.push_back(-1);
@@ -105,7 +97,7 @@ SlotIndex ValueMemory::add_output(const Value& value, int written) {
 }
 
 bool ValueMemory::is_whole(const Value& value) const {
-  return bytes_of(value.type()) == storage(storage_of(value)).bytes;
+  return value.type().bytes() == storage(storage_of(value)).bytes;
 }
 
 void ValueMemory::count_reads() {
@@ -134,7 +126,7 @@ bool ValueMemory::may_take(const Node& node, int position, int input) const {
   const int taken = storage_of(value);
   if (storage(taken).kind != Storage::Kind::kArena || !is_whole(value)) return false;
   if (life(taken).last() != position) return false;
-  if (bytes_of(value.type()) != bytes_of(node.outputs()[0])) return false;
+  if (value.type().bytes() != node.outputs()[0].bytes()) return false;
   if (value.type().dtype != node.outputs()[0].dtype) return false;
   const auto& allowed = node.op().in_place;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {

@@ -11,10 +11,6 @@ namespace {
 // A small constant spread over a large shape is cheaper to spread in each step than to keep.
 constexpr std::size_t kMaxGrownBytes = std::size_t{1} << 20;
 
-std::size_t bytes_of(const ValueType& type) {
-  return std::size_t(type.shape.elements()) * size_of(type.dtype);
-}
-
 bool is_folded(const Value& value) { return is_constant(value.node()); }
 
 bool foldable(const Node& node, std::span<const Value> inputs) {
@@ -22,8 +18,8 @@ bool foldable(const Node& node, std::span<const Value> inputs) {
     return false;
   }
   std::size_t read = 0, written = 0;
-  for (const Value& input : inputs) read += bytes_of(input.type());
-  for (const ValueType& output : node.outputs()) written += bytes_of(output);
+  for (const Value& input : inputs) read += input.type().bytes();
+  for (const ValueType& output : node.outputs()) written += output.bytes();
   return written <= std::max(read, kMaxGrownBytes);
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "graph/small_ops.h"
 #include "paceline/error.h"
 
@@ -12,6 +13,7 @@ namespace {
 using small_ops::evaluate;
 using small_ops::floats;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 class SmallEvaluator : public ConstantEvaluator {
@@ -122,23 +124,40 @@ TEST_F(RewriteTest, ARootMayFold) {
   EXPECT_EQ(evaluate(result.roots[0], {}).item<float>(), 6);
 }
 
+/// With an op that makes a vector of so many elements and must not be run.
+OpRegistry with_spread(std::int64_t elements) {
+  OpRegistry ops = small_ops::all();
+  ops.add(small_ops::make(
+      "spread",
+      [elements](const OpInputs&) -> std::vector<ValueType> {
+        return {{DType::kFloat32, Shape{elements}}};
+      },
+      [](const Node&, const KernelCall&) { FAIL() << "was folded"; }));
+  return ops;
+}
+
 TEST_F(RewriteTest, FoldsNothingWithoutAnEvaluatorAndNothingThatWouldGrow) {
   const Value one = graph_.constant(Tensor::scalar(1.0f));
   const Value root = scale(one, 3);
   const RewrittenGraph plain = rewrite(graph_, {&root, 1}, true, {}, nullptr);
   EXPECT_THAT(op_names(plain), ElementsAre("constant", "scale"));
   // 4 bytes would become 4 MB.
-  OpRegistry ops = small_ops::all();
-  ops.add(small_ops::make(
-      "spread",
-      [](const OpInputs&) -> std::vector<ValueType> {
-        return {{DType::kFloat32, Shape{1 << 20}}};
-      },
-      [](const Node&, const KernelCall&) { FAIL() << "was folded"; }));
+  const OpRegistry ops = with_spread(1 << 20);
   Graph large(ops);
   const Value wide = large.apply("spread", {large.constant(Tensor::scalar(1.0f))});
   const RewrittenGraph kept = rewrite(large, {&wide, 1}, true, {}, &evaluator_);
   EXPECT_THAT(op_names(kept), ElementsAre("constant", "spread"));
+}
+
+// 2^64 bytes are not none.
+TEST_F(RewriteTest, WhatNoMemoryHoldsIsNotFolded) {
+  const OpRegistry ops = with_spread(std::int64_t{1} << 62);
+  Graph large(ops);
+  const Value wide = large.apply("spread", {large.constant(Tensor::scalar(1.0f))});
+  EXPECT_THAT(error_of([&] {
+                rewrite(large, {&wide, 1}, true, {}, &evaluator_);
+              }),
+              HasSubstr("more bytes than memory has addresses"));
 }
 
 TEST_F(RewriteTest, MergesEqualNodes) {

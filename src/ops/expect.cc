@@ -58,12 +58,9 @@ std::int64_t first_of_part(const Shape& whole, std::span<const std::int64_t> beg
 }
 
 double moved_bytes(const Node& node) {
-  const auto bytes_of = [](const ValueType& type) {
-    return double(type.shape.elements()) * double(size_of(type.dtype));
-  };
   double bytes = 0;
-  for (const Value& input : node.inputs()) bytes += bytes_of(input.type());
-  for (const ValueType& output : node.outputs()) bytes += bytes_of(output);
+  for (const Value& input : node.inputs()) bytes += double(input.type().bytes());
+  for (const ValueType& output : node.outputs()) bytes += double(output.bytes());
   return bytes;
 }
 
