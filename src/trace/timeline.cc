@@ -42,8 +42,6 @@ void Timeline::begin_step(std::int64_t step) {
   std::int64_t before = step_;
   while (before < step && !step_.compare_exchange_weak(before, step)) {
   }
-  if (before >= step) return;
-  recording_ = step >= first_step_ && step < end_step_;
 }
 
 void Timeline::add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes) {

@@ -25,7 +25,8 @@ struct TimelineLabel {
 };
 
 /// Records own steps [first, end) of a task. Any thread adds; nothing is allocated then, and what
-/// finds no place any more is counted. Who adds asks recording() first: one branch when it is off.
+/// finds no place any more is counted. Who adds asks recording() first: a comparison when it is
+/// off.
 class Timeline {
  public:
   struct Event {
@@ -46,7 +47,10 @@ class Timeline {
 
   /// The task is in this own step; never goes back.
   void begin_step(std::int64_t step);
-  bool recording() const { return recording_.load(std::memory_order_relaxed); }
+  bool recording() const {
+    const std::int64_t step = step_.load(std::memory_order_relaxed);
+    return step >= first_step_ && step < end_step_;
+  }
   void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1);
 
   /// What was added so far, in no order.
@@ -62,7 +66,6 @@ class Timeline {
   };
 
   const std::int64_t first_step_, end_step_;
-  std::atomic<bool> recording_{false};
   std::atomic<std::int64_t> step_{-1};
   std::vector<Place> places_;
   std::atomic<std::size_t> next_{0};
