@@ -14,7 +14,6 @@
 #include "base/philox.h"
 #include "graph/autodiff.h"
 #include "graph/sources.h"
-#include "graph/views.h"
 #include "kernels/evaluate.h"
 #include "kernels/testing/op_cases.h"
 #include "paceline/op.h"
@@ -120,15 +119,26 @@ Tensor run_in_place(const Node& node, std::vector<Tensor> inputs, int i, Device&
   return outputs[0];
 }
 
-TEST_P(OpCaseTest, InPlaceEqualsOutOfPlace) {
+/// The inputs whose memory output 0 may take.
+std::vector<int> inputs_in_place(const Node& node) {
+  std::vector<int> inputs;
+  for (const int i : node.op().in_place) {
+    if (i >= int(node.inputs().size()) || node.input(i).type() != node.outputs()[0]) continue;
+    inputs.push_back(i);
+  }
+  return inputs;
+}
+
+class InPlaceTest : public OpCaseTest {};
+
+TEST_P(InPlaceTest, EqualsOutOfPlace) {
   const OpCase& c = GetParam();
   const auto built = build(c, false);
   const Node& node = tested_node(*built, c.op);
   const auto cpu = device("cpu", 3, clock_);
   const std::vector<Value> values(node.inputs().begin(), node.inputs().end());
   const auto inputs = evaluate_graph(values, built->feeds, *cpu);
-  for (const int i : node.op().in_place) {
-    if (std::size_t(i) >= inputs.size() || node.input(i).type() != node.outputs()[0]) continue;
+  for (const int i : inputs_in_place(node)) {
     const Tensor expected = evaluate_node(node, inputs, *cpu)[0];
     const Tensor result = run_in_place(node, inputs, i, *cpu);
     EXPECT_EQ(relative_distance(result, expected), 0) << "in the place of input " << i;
@@ -182,7 +192,6 @@ TEST_P(OpCaseTest, RunningAllocatesNothing) {
   const OpCase& c = GetParam();
   const auto built = build(c, false);
   const Node& node = tested_node(*built, c.op);
-  if (is_reshaped(node)) return;
   const std::vector<Value> values(node.inputs().begin(), node.inputs().end());
   const auto cpu = device("cpu", 3, clock_);
   const auto inputs = evaluate_graph(values, built->feeds, *cpu);
@@ -280,10 +289,17 @@ TEST_P(GradientTest, EqualsCentralDifferences) {
   }
 }
 
-OpCases cases_with_gradient() {
+bool may_be_in_place(const OpCase& c) {
+  if (builtin_ops().find(c.op).in_place.empty()) return false;
+  const auto built = build(c, false);
+  return !inputs_in_place(tested_node(*built, c.op)).empty();
+}
+
+template <typename Predicate>
+OpCases cases_where(const Predicate& predicate) {
   OpCases cases;
   for (OpCase& c : all_op_cases()) {
-    if (has_gradient_check(c)) cases.push_back(std::move(c));
+    if (predicate(c)) cases.push_back(std::move(c));
   }
   return cases;
 }
@@ -293,19 +309,25 @@ std::string case_name(const testing::TestParamInfo<OpCase>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpCaseTest, testing::ValuesIn(all_op_cases()), case_name);
-INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(cases_with_gradient()), case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, InPlaceTest, testing::ValuesIn(cases_where(&may_be_in_place)),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(cases_where(&has_gradient_check)),
+                         case_name);
 
 TEST(OpListTest, EveryOpHasCases) {
-  std::set<std::string> compared, differentiated;
+  std::set<std::string> compared, differentiated, in_place;
   for (const OpCase& c : all_op_cases()) {
     compared.insert(c.op);
     if (has_gradient_check(c)) differentiated.insert(c.op);
+    if (may_be_in_place(c)) in_place.insert(c.op);
   }
   for (const Op* op : builtin_ops().all()) {
     if (is_source(op->name)) continue;
     EXPECT_TRUE(compared.contains(op->name)) << op->name << " has no case in op_cases_*.cc";
     EXPECT_TRUE(!op->gradient || differentiated.contains(op->name))
         << op->name << " has no case that checks its gradient";
+    EXPECT_TRUE(op->in_place.empty() || in_place.contains(op->name))
+        << op->name << " has no case with an input of its output's type";
   }
 }
 
