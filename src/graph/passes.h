@@ -1,5 +1,5 @@
-// The rewriting passes, one a file. Each gives a new graph in which the roots have the same values
-// (with_bfloat16_products: to the precision that was asked for).
+// The rewriting passes, one a file. Each gives a new graph in which the roots have the same values,
+// bit for bit where nothing else is said.
 #pragma once
 
 #include "graph/copy.h"
@@ -8,16 +8,17 @@ namespace paceline {
 
 /// Nothing but the live nodes.
 RewrittenGraph without_dead_nodes(const RewriteSource& source);
-/// Nodes of constants become constants. Those that they were computed from may be left dead.
+/// Nodes of constants become constants, to the rounding of the evaluator's kernels: naive ones sum
+/// in double. Those that they were computed from may be left dead.
 RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);
 /// Of several nodes with the same op, inputs and attributes one is left.
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
 /// matmul, lstm and lstm_grad in float32 read their operands rounded to bfloat16: one cast a value.
-/// `widened`: those of matmul are float32 again.
+/// `widened`: those of matmul are float32 again. Roots keep their values to that precision.
 RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened);
 /// softmax_cross_entropy and its gradient, a bias before and the sum of its gradient become
 /// softmax_cross_entropy_with_grad, where nothing else reads the logits and the gradient of the
-/// losses is a constant.
+/// losses is a constant. To rounding: its kernel goes through a row by blocks.
 RewrittenGraph with_fused_loss(const RewriteSource& source);
 /// bias, then an activation that alone reads it, become bias_activation.
 RewrittenGraph with_fused_bias(const RewriteSource& source);

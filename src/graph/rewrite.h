@@ -35,8 +35,9 @@ struct RewrittenGraph {
 
 /// Copies what `roots` and the graph's assignments need (dead nodes are left out; all assignments
 /// are kept when `keep_assignments`) and applies the passes. Inputs, variables and locals keep
-/// their names. `evaluator` may be null: nothing is folded then. Roots keep their exact values
-/// (unless bfloat16_products).
+/// their names. `evaluator` may be null: nothing is folded then. Roots keep their values bit for
+/// bit but for the rounding of with_folded_constants and with_fused_loss, and to the precision that
+/// bfloat16_products asks for.
 RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool keep_assignments,
                        const RewriteOptions& options, ConstantEvaluator* evaluator);
 
