@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/testing/error_of.h"
 #include "kernels/evaluate.h"
 #include "kernels/traced_device.h"
@@ -214,7 +216,7 @@ TEST(SimOutputTest, IdsAreComputed) {
   EXPECT_THAT(result[1].data<float>(), testing::Each(0)) << "no sums are computed";
 }
 
-TEST(SimOutputTest, OtherIndicesAndScalarsAreZeroed) {
+TEST(SimOutputTest, OtherIndicesAreZeroed) {
   ManualClock clock;
   const auto device = make_device(sim_options(0, 1), clock);
   Graph graph;
@@ -224,6 +226,29 @@ TEST(SimOutputTest, OtherIndicesAndScalarsAreZeroed) {
   const TensorView view = out.view();
   kernel->run({{}, {&view, 1}, {}, {}});
   EXPECT_THAT(out.data<std::int32_t>(), testing::ElementsAre(0, 0, 0));
+}
+
+/// What a device that only takes time makes of a float32 vector of sevens.
+Tensor left_of_sevens(std::int64_t size) {
+  ManualClock clock;
+  const auto device = make_device(sim_options(0, 1), clock);
+  Graph graph;
+  const auto kernel = device->make_kernel(square(graph.input("x", {size})).node());
+  Tensor out(DType::kFloat32, {size});
+  std::ranges::fill(out.data<float>(), 7.0f);
+  const TensorView view = out.view();
+  kernel->run({{}, {&view, 1}, {}, {}});
+  return out;
+}
+
+TEST(SimOutputTest, FewNumbersAreZeroed) {
+  EXPECT_THAT(left_of_sevens(1).data<float>(), testing::Each(0));
+  EXPECT_THAT(left_of_sevens(256).data<float>(), testing::Each(0));
+}
+
+// That would take time of its own.
+TEST(SimOutputTest, ManyNumbersAreLeftAsTheyWere) {
+  EXPECT_THAT(left_of_sevens(257).data<float>(), testing::Each(7));
 }
 
 }  // namespace
