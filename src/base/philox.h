@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <numbers>
 #include <string_view>
 
 namespace paceline {
@@ -30,6 +32,26 @@ inline PhiloxBlock philox(std::uint64_t key, std::uint64_t counter_low,
 
 /// Uniform in [0, 1), 24 bits.
 inline float to_unit_float(std::uint32_t word) { return float(word >> 8) * 0x1p-24f; }
+
+/// In [low, high); rounding never reaches high.
+template <typename T>
+T to_uniform(std::uint32_t word, T low, T high) {
+  const T value = low + (high - low) * T(to_unit_float(word));
+  return value < high || low == high ? value : std::nextafter(high, low);
+}
+
+/// Two independent standard normal numbers from two words (Box & Muller, "A Note on the Generation
+/// of Random Normal Deviates", 1958); at most 5.8.
+template <typename T>
+struct NormalPair {
+  T first, second;
+};
+template <typename T>
+NormalPair<T> to_normal_pair(std::uint32_t a, std::uint32_t b) {
+  const T radius = std::sqrt(T(-2) * std::log(T(1) - T(to_unit_float(a))));
+  const T angle = T(2) * std::numbers::pi_v<T> * T(to_unit_float(b));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
 
 /// A 64-bit key from a seed and a name (FNV-1a, then a finaliser), so that streams do not meet.
 std::uint64_t random_key(std::uint64_t seed, std::string_view name);

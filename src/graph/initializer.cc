@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include "base/philox.h"
 #include "paceline/error.h"
@@ -28,20 +27,18 @@ void fill_uniform(std::span<float> values, float low, float high, std::uint64_t 
   for (std::size_t i = 0; i < values.size(); i += 4) {
     const PhiloxBlock block = philox(key, i / 4, 0);
     for (std::size_t k = 0; k < std::min<std::size_t>(4, values.size() - i); ++k) {
-      const float value = low + (high - low) * to_unit_float(block[k]);
-      values[i + k] = value < high || low == high ? value : std::nextafter(high, low);
+      values[i + k] = to_uniform(block[k], low, high);
     }
   }
 }
 
-// Box & Muller, "A Note on the Generation of Random Normal Deviates", 1958: words 0 and 1 make the
-// first two of a block's four numbers, words 2 and 3 the others. `attempt` selects another stream.
+// Words 0 and 1 make the first two of a block's four numbers, words 2 and 3 the others. `attempt`
+// selects another stream.
 double normal_number(std::uint64_t key, std::size_t element, std::uint64_t attempt) {
   const PhiloxBlock block = philox(key, element / 4, attempt);
   const std::size_t pair = element % 4 / 2 * 2;
-  const double radius = std::sqrt(-2 * std::log(1 - double(to_unit_float(block[pair]))));
-  const double angle = 2 * std::numbers::pi * double(to_unit_float(block[pair + 1]));
-  return element % 2 == 0 ? radius * std::cos(angle) : radius * std::sin(angle);
+  const auto [first, second] = to_normal_pair<double>(block[pair], block[pair + 1]);
+  return element % 2 == 0 ? first : second;
 }
 
 void fill_normal(std::span<float> values, const Initializer& initializer, double bound,

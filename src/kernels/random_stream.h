@@ -2,8 +2,7 @@
 // so that naive and fast kernels on any number of threads draw the same.
 #pragma once
 
-#include <cmath>
-#include <numbers>
+#include <cstdint>
 #include <string_view>
 
 #include "base/philox.h"
@@ -29,28 +28,9 @@ class RandomStream {
   std::uint64_t key_, high_;
 };
 
-/// Two independent standard normal numbers from two words (Box & Muller 1958); at most 5.8.
-template <typename T>
-struct NormalPair {
-  T first, second;
-};
-template <typename T>
-NormalPair<T> to_normal_pair(std::uint32_t a, std::uint32_t b) {
-  const T radius = std::sqrt(T(-2) * std::log(T(1) - T(to_unit_float(a))));
-  const T angle = T(2) * std::numbers::pi_v<T> * T(to_unit_float(b));
-  return {radius * std::cos(angle), radius * std::sin(angle)};
-}
-
 /// In [low, low + range) for a range of 1 to 2^32.
 inline std::int32_t to_integer(std::uint32_t word, std::int64_t low, std::uint64_t range) {
   return std::int32_t(low + std::int64_t((std::uint64_t(word) * range) >> 32));
-}
-
-/// In [low, high); rounding never reaches high.
-template <typename T>
-T to_uniform(std::uint32_t word, T low, T high) {
-  const T value = low + (high - low) * T(to_unit_float(word));
-  return value < high || low == high ? value : std::nextafter(high, low);
 }
 
 /// The name under which a node draws: its own, or that of the node whose mask it repeats.
