@@ -1,6 +1,7 @@
 // concat and split, each the other's gradient.
 #include <fmt/format.h>
 
+#include "ops/axis.h"
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
 #include "paceline/error.h"
@@ -12,12 +13,6 @@ namespace {
 
 std::vector<std::int64_t> dims_of(const Shape& shape) {
   return {shape.dims().begin(), shape.dims().end()};
-}
-
-// From 0 on.
-int axis_of(const Node& node) {
-  const int axis = int(node.attributes().get<std::int64_t>("axis"));
-  return axis < 0 ? axis + node.outputs()[0].shape.rank() : axis;
 }
 
 std::vector<ValueType> infer_concat(const OpInputs& in) {

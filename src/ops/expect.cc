@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/axis.h"
+
 namespace paceline {
 
 void expect_one_float_type(const OpInputs& in, std::size_t count) {
@@ -35,7 +37,7 @@ int expect_axis(const OpInputs& in, std::int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
     in.fail(fmt::format("has no axis {} in {}", axis, in.shape(0).str()));
   }
-  return int(axis < 0 ? axis + rank : axis);
+  return axis_from_start(axis, rank);
 }
 
 std::string shapes_str(const OpInputs& in) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/axis.h"
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
 #include "ops/reduced_shape.h"
@@ -13,7 +14,7 @@ namespace paceline {
 std::vector<bool> reduced_axes(const Attributes& attributes, int rank) {
   const auto& axes = attributes.get<std::vector<std::int64_t>>("axes");
   std::vector<bool> reduced(std::size_t(rank), axes.empty());
-  for (std::int64_t axis : axes) reduced[std::size_t(axis < 0 ? axis + rank : axis)] = true;
+  for (std::int64_t axis : axes) reduced[std::size_t(axis_from_start(axis, rank))] = true;
   return reduced;
 }
 

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/box_copy.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "ops/axis.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -72,15 +73,10 @@ std::unique_ptr<Kernel> make_transpose(const Node& node, ThreadPool& pool) {
                    pool);
 }
 
-std::size_t axis_of(const Node& node, const Shape& shape) {
-  const std::int64_t axis = node.attributes().get<std::int64_t>("axis");
-  return std::size_t(axis < 0 ? axis + shape.rank() : axis);
-}
-
 std::unique_ptr<Kernel> make_concat(const Node& node, ThreadPool& pool) {
   const Shape& y = node.outputs()[0].shape;
   const Strides to = row_major_strides(y);
-  const std::size_t axis = axis_of(node, y);
+  const std::size_t axis = std::size_t(axis_of(node));
   std::vector<Move> moves;
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
@@ -95,7 +91,7 @@ std::unique_ptr<Kernel> make_concat(const Node& node, ThreadPool& pool) {
 std::unique_ptr<Kernel> make_split(const Node& node, ThreadPool& pool) {
   const Shape& x = node.input(0).shape();
   const Strides from = row_major_strides(x);
-  const std::size_t axis = axis_of(node, x);
+  const std::size_t axis = std::size_t(axis_of(node));
   std::vector<Move> moves;
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < node.outputs().size(); ++i) {

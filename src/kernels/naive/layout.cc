@@ -5,6 +5,7 @@
 
 #include "kernels/naive/broadcast_index.h"
 #include "kernels/naive/naive_kernels.h"
+#include "ops/axis.h"
 
 namespace paceline {
 
@@ -32,11 +33,6 @@ void copy_element(const TensorView& to, std::int64_t i, const TensorView& from, 
   const std::size_t size = size_of(to.dtype);
   std::memcpy(to.as<std::byte>() + std::size_t(i) * size,
               from.as<std::byte>() + std::size_t(j) * size, size);
-}
-
-int axis_of(const Node& node, int rank) {
-  const std::int64_t axis = node.attributes().get<std::int64_t>("axis");
-  return int(axis < 0 ? axis + rank : axis);
 }
 
 void run_broadcast_to(const Node&, const KernelCall& call) {
@@ -76,7 +72,7 @@ void copy_part(const TensorView& whole, const TensorView& part, int axis, std::i
 }
 
 void run_concat(const Node& node, const KernelCall& call) {
-  const int axis = axis_of(node, call.outputs[0].shape.rank());
+  const int axis = axis_of(node);
   std::int64_t offset = 0;
   for (const TensorView& part : call.inputs) {
     copy_part(call.outputs[0], part, axis, offset, true);
@@ -85,7 +81,7 @@ void run_concat(const Node& node, const KernelCall& call) {
 }
 
 void run_split(const Node& node, const KernelCall& call) {
-  const int axis = axis_of(node, call.inputs[0].shape.rank());
+  const int axis = axis_of(node);
   std::int64_t offset = 0;
   for (const TensorView& part : call.outputs) {
     copy_part(call.inputs[0], part, axis, offset, false);
