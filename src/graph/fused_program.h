@@ -23,6 +23,7 @@ struct FusableOp {
   int operands = 1;
   /// The attribute (double) that is the step's number; empty: it has none.
   std::string_view number;
+  double flops = 1;  // for each element of the output
 };
 
 /// add, sub, mul, div; scale, relu, leaky_relu, sigmoid, tanh, exp, log, sqrt, square; relu_grad

@@ -36,7 +36,7 @@ Op binary(const char* name, F derivatives) {
   op.name = name;
   op.infer = infer_binary;
   op.gradient = gradient_of(derivatives);
-  op.cost = elementwise_cost(1);
+  op.cost = fusable_cost(name);
   // An operand that repeats is smaller than the output, so its memory is never taken.
   op.in_place = {0, 1};
   return op;

@@ -28,25 +28,25 @@ std::vector<ValueType> infer_with_number(const OpInputs& in, const char* attribu
 
 /// `derivative` gives dx from the node and dy.
 template <typename F>
-Op unary(const char* name, double flops, F derivative) {
+Op unary(const char* name, F derivative) {
   Op op;
   op.name = name;
   op.infer = infer_unary;
   op.gradient = [derivative](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
     return {{derivative(node, dy[0]), {}, {}}};
   };
-  op.cost = elementwise_cost(flops);
+  op.cost = fusable_cost(name);
   op.in_place = {0};
   return op;
 }
 
 /// An op that only occurs in gradients.
-Op gradient_part(const char* name, double flops) {
+Op gradient_part(const char* name) {
   Op op;
   op.name = name;
   op.infer = infer_gradient;
   op.no_gradient = "it is part of a gradient; second derivatives of it are not offered";
-  op.cost = elementwise_cost(flops);
+  op.cost = fusable_cost(name);
   op.in_place = {0, 1};
   return op;
 }
@@ -56,44 +56,39 @@ Value from_output(const char* op, const Node& node, Value dy) {
 }
 
 void add_activations(OpRegistry& ops) {
-  ops.add(
-      unary("relu", 1, [](const Node& n, Value dy) { return from_output("relu_grad", n, dy); }));
-  ops.add(gradient_part("relu_grad", 1));
+  ops.add(unary("relu", [](const Node& n, Value dy) { return from_output("relu_grad", n, dy); }));
+  ops.add(gradient_part("relu_grad"));
 
-  Op leaky = unary("leaky_relu", 2, [](const Node& n, Value dy) {
+  Op leaky = unary("leaky_relu", [](const Node& n, Value dy) {
     return dy.graph().apply("leaky_relu_grad", {dy, n.input(0)}, n.attributes());
   });
   leaky.infer = [](const OpInputs& in) { return infer_with_number(in, "slope"); };
   ops.add(std::move(leaky));
-  Op leaky_grad = gradient_part("leaky_relu_grad", 2);
+  Op leaky_grad = gradient_part("leaky_relu_grad");
   leaky_grad.infer = [](const OpInputs& in) { return infer_with_number(in, "slope"); };
   ops.add(std::move(leaky_grad));
 
-  // Transcendental functions are counted as the 10 or so operations of their polynomials.
-  ops.add(unary("sigmoid", 12,
-                [](const Node& n, Value dy) { return from_output("sigmoid_grad", n, dy); }));
-  ops.add(gradient_part("sigmoid_grad", 3));
   ops.add(
-      unary("tanh", 12, [](const Node& n, Value dy) { return from_output("tanh_grad", n, dy); }));
-  ops.add(gradient_part("tanh_grad", 3));
+      unary("sigmoid", [](const Node& n, Value dy) { return from_output("sigmoid_grad", n, dy); }));
+  ops.add(gradient_part("sigmoid_grad"));
+  ops.add(unary("tanh", [](const Node& n, Value dy) { return from_output("tanh_grad", n, dy); }));
+  ops.add(gradient_part("tanh_grad"));
 }
 
 }  // namespace
 
 void add_elementwise_ops(OpRegistry& ops) {
-  Op scaled = unary("scale", 1, [](const Node& n, Value dy) {
+  Op scaled = unary("scale", [](const Node& n, Value dy) {
     return scale(dy, n.attributes().get<double>("factor"));
   });
   scaled.infer = [](const OpInputs& in) { return infer_with_number(in, "factor"); };
   ops.add(std::move(scaled));
 
   add_activations(ops);
-  ops.add(unary("exp", 10, [](const Node& n, Value dy) { return mul(dy, n.output(0)); }));
-  ops.add(unary("log", 10, [](const Node& n, Value dy) { return div(dy, n.input(0)); }));
-  ops.add(
-      unary("sqrt", 1, [](const Node& n, Value dy) { return scale(div(dy, n.output(0)), 0.5); }));
-  ops.add(
-      unary("square", 1, [](const Node& n, Value dy) { return scale(mul(dy, n.input(0)), 2); }));
+  ops.add(unary("exp", [](const Node& n, Value dy) { return mul(dy, n.output(0)); }));
+  ops.add(unary("log", [](const Node& n, Value dy) { return div(dy, n.input(0)); }));
+  ops.add(unary("sqrt", [](const Node& n, Value dy) { return scale(div(dy, n.output(0)), 0.5); }));
+  ops.add(unary("square", [](const Node& n, Value dy) { return scale(mul(dy, n.input(0)), 2); }));
 }
 
 Value scale(Value x, double factor) { return x.graph().apply("scale", {x}, {{"factor", factor}}); }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/fused_program.h"
 #include "ops/axis.h"
 
 namespace paceline {
@@ -72,6 +73,10 @@ std::function<Cost(const Node&)> elementwise_cost(double flops) {
   return [flops](const Node& node) {
     return Cost{flops * output_elements(node), moved_bytes(node)};
   };
+}
+
+std::function<Cost(const Node&)> fusable_cost(std::string_view op) {
+  return elementwise_cost(find_fusable_op(op)->flops);
 }
 
 }  // namespace paceline

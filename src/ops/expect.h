@@ -34,5 +34,7 @@ double moved_bytes(const Node& node);
 double output_elements(const Node& node);
 /// The cost function of an op that does `flops` operations for each element of output 0.
 std::function<Cost(const Node&)> elementwise_cost(double flops);
+/// That of an op which fusion knows: it costs the same as a step of a chain.
+std::function<Cost(const Node&)> fusable_cost(std::string_view op);
 
 }  // namespace paceline

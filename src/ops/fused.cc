@@ -38,19 +38,10 @@ std::vector<ValueType> infer_fused(const OpInputs& in) {
   return {{in.dtype(0), shape}};
 }
 
-/// A step is counted as what the op of its name costs; transcendental ones as in elementwise.cc.
-double step_flops(const FusedStep& step) {
-  if (step.op == "sigmoid" || step.op == "tanh") return 12;
-  if (step.op == "exp" || step.op == "log") return 10;
-  if (step.op == "sigmoid_grad" || step.op == "tanh_grad") return 3;
-  if (step.op == "leaky_relu" || step.op == "leaky_relu_grad") return 2;
-  return 1;
-}
-
 Cost cost_of_fused(const Node& node) {
   double flops = 0;
   for (const FusedStep& step : parse_fused_program(node.attributes().get<std::string>("program"))) {
-    flops += step_flops(step);
+    flops += find_fusable_op(step.op)->flops;
   }
   return {flops * output_elements(node), moved_bytes(node)};
 }

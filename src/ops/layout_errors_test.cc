@@ -142,6 +142,17 @@ TEST_F(LayoutErrorsTest, CostsCountElementsAndBytes) {
   EXPECT_EQ(view.node().op().cost(view.node()).bytes, 0);
 }
 
+TEST_F(LayoutErrorsTest, AFusedChainCostsWhatItsOpsDo) {
+  const Value value = x({3, 4});
+  const Value one_by_one[] = {exp(value), tanh(value), mul(value, value)};
+  double flops = 0;
+  for (const Value& y : one_by_one) flops += y.node().op().cost(y.node()).flops;
+  const std::string program = "exp i0\ntanh i0\nmul t0 t1\n";
+  const Value chain = graph_.apply("fused_elementwise", {value}, {{"program", program}});
+  EXPECT_EQ(chain.node().op().cost(chain.node()).flops, flops);
+  EXPECT_EQ(flops, 12 * (10 + 12 + 1));
+}
+
 TEST(BuiltinOpsTest, AreTheSameEachTimeAndTheDefault) {
   Graph graph;
   EXPECT_EQ(&graph.ops(), &builtin_ops());
