@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -25,9 +26,10 @@ struct RuleNumbers {
   float average_decay;
 };
 struct RuleMemory {
+  static constexpr std::size_t kMostSlots = 3;
   float* values;
-  float* slots[2];
-  float* average;  // null: none is kept
+  float* slots[kMostSlots];  // of the rule, and one more where a moving average is kept
+  std::size_t slot_count;
   const float* gradient;
   std::size_t size;
 };
@@ -44,7 +46,7 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
 struct SgdBody {
-  static constexpr int kSlots = 0;
+  static constexpr std::size_t kSlots = 0;
   static constexpr bool kScaled = true;
   V rate;
   explicit SgdBody(const RuleNumbers& n) : rate(hn::Set(D(), n.rate)) {}
@@ -52,7 +54,7 @@ struct SgdBody {
 };
 
 struct MomentumBody {
-  static constexpr int kSlots = 1;
+  static constexpr std::size_t kSlots = 1;
   static constexpr bool kScaled = true;
   V rate, momentum;
   bool nesterov;
@@ -65,7 +67,7 @@ struct MomentumBody {
 };
 
 struct AdamBody {
-  static constexpr int kSlots = 2;
+  static constexpr std::size_t kSlots = 2;
   static constexpr bool kScaled = true;
   V rate, beta1, beta2, rest1, rest2, epsilon;
   explicit AdamBody(const RuleNumbers& n)
@@ -83,7 +85,7 @@ struct AdamBody {
 };
 
 struct AdagradBody {
-  static constexpr int kSlots = 1;
+  static constexpr std::size_t kSlots = 1;
   static constexpr bool kScaled = true;
   V rate, epsilon;
   explicit AdagradBody(const RuleNumbers& n)
@@ -95,7 +97,7 @@ struct AdagradBody {
 };
 
 struct RmspropBody {
-  static constexpr int kSlots = 2;
+  static constexpr std::size_t kSlots = 2;
   static constexpr bool kScaled = true;
   V rate, decay, rest, momentum, epsilon;
   explicit RmspropBody(const RuleNumbers& n)
@@ -115,7 +117,7 @@ struct RmspropBody {
 // Divided by the rate is multiplied by its inverse: with three divisions a vector the rule would be
 // bound by them, not by memory.
 struct FtrlBody {
-  static constexpr int kSlots = 2;
+  static constexpr std::size_t kSlots = 2;
   static constexpr bool kScaled = true;
   V per_rate, l1, l2;
   explicit FtrlBody(const RuleNumbers& n)
@@ -134,7 +136,7 @@ struct FtrlBody {
 };
 
 struct EmaBody {
-  static constexpr int kSlots = 0;
+  static constexpr std::size_t kSlots = 0;
   static constexpr bool kScaled = false;
   V decay, rest;
   explicit EmaBody(const RuleNumbers& n)
@@ -143,14 +145,14 @@ struct EmaBody {
 };
 
 struct AddBody {
-  static constexpr int kSlots = 0;
+  static constexpr std::size_t kSlots = 0;
   static constexpr bool kScaled = false;
   explicit AddBody(const RuleNumbers&) {}
   void operator()(V& w, V&, V&, V g) const { w = hn::Add(w, g); }
 };
 
 struct AssignBody {
-  static constexpr int kSlots = 0;
+  static constexpr std::size_t kSlots = 0;
   static constexpr bool kScaled = false;
   explicit AssignBody(const RuleNumbers&) {}
   void operator()(V& w, V&, V&, V g) const { w = g; }
@@ -168,16 +170,23 @@ class Pass {
         decays_(n.weight_decay != 0) {}
 
   void run(const RuleMemory& memory) const {
+    PACELINE_CHECK(memory.slot_count == Body::kSlots || memory.slot_count == Body::kSlots + 1);
+    float* const average = average_of(memory);
     const std::size_t lanes = hn::Lanes(D());
     std::size_t i = 0;
     for (; i + lanes <= memory.size; i += lanes) {
       vector(memory.values + i, memory.slots[0] + i, memory.slots[1] + i,
-             memory.average == nullptr ? nullptr : memory.average + i, memory.gradient + i);
+             average == nullptr ? nullptr : average + i, memory.gradient + i);
     }
     if (i < memory.size) tail(memory, i);
   }
 
  private:
+  // There is an average when there is a slot for it: a decay that is a denormal is zero here.
+  static float* average_of(const RuleMemory& memory) {
+    return memory.slot_count > Body::kSlots ? memory.slots[Body::kSlots] : nullptr;
+  }
+
   // A rule without slots is given the values in their place and leaves them alone.
   void vector(float* values, float* slot0, float* slot1, float* average,
               const float* gradient) const {
@@ -204,17 +213,17 @@ class Pass {
     const std::size_t bytes = (memory.size - begin) * sizeof(float);
     HWY_ALIGN float w[kLanes] = {}, s0[kLanes] = {}, s1[kLanes] = {}, g[kLanes] = {};
     HWY_ALIGN float average[kLanes] = {};
-    const bool averages = memory.average != nullptr;
+    const bool averages = average_of(memory) != nullptr;
     std::memcpy(w, memory.values + begin, bytes);
     std::memcpy(g, memory.gradient + begin, bytes);
     if (Body::kSlots > 0) std::memcpy(s0, memory.slots[0] + begin, bytes);
     if (Body::kSlots > 1) std::memcpy(s1, memory.slots[1] + begin, bytes);
-    if (averages) std::memcpy(average, memory.average + begin, bytes);
+    if (averages) std::memcpy(average, average_of(memory) + begin, bytes);
     vector(w, s0, s1, averages ? average : nullptr, g);
     std::memcpy(memory.values + begin, w, bytes);
     if (Body::kSlots > 0) std::memcpy(memory.slots[0] + begin, s0, bytes);
     if (Body::kSlots > 1) std::memcpy(memory.slots[1] + begin, s1, bytes);
-    if (averages) std::memcpy(memory.average + begin, average, bytes);
+    if (averages) std::memcpy(average_of(memory) + begin, average, bytes);
   }
 
   Body body_;
@@ -247,7 +256,7 @@ void stream(const RuleMemory& memory) {
 constexpr std::size_t kLeastStreamed = std::size_t{1} << 13;
 
 void assign(const RuleNumbers& numbers, const RuleMemory& memory) {
-  if (memory.average == nullptr && memory.size >= kLeastStreamed) return stream(memory);
+  if (memory.slot_count == 0 && memory.size >= kLeastStreamed) return stream(memory);
   pass<AssignBody>(numbers, memory);
 }
 
@@ -305,20 +314,6 @@ RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
           step.average_decay};
 }
 
-std::size_t slots_of(RuleKind kind) {
-  switch (kind) {
-    case RuleKind::kMomentum:
-    case RuleKind::kAdagrad:
-      return 1;
-    case RuleKind::kAdam:
-    case RuleKind::kRmsprop:
-    case RuleKind::kFtrl:
-      return 2;
-    default:
-      return 0;
-  }
-}
-
 // FTRL divides by the rate; with none, or one whose inverse is beyond a float, it leaves the
 // variable as it is.
 bool does_nothing(const Rule& rule, const RuleStep& step) {
@@ -326,17 +321,12 @@ bool does_nothing(const Rule& rule, const RuleStep& step) {
          std::fabs(step.learning_rate) < std::numeric_limits<float>::min();
 }
 
-// There is an average when there is a slot for it: a decay that is a denormal is zero here.
-RuleMemory memory_of(const Rule& rule, float* values, std::span<float* const> slots,
-                     const float* gradient, std::size_t size) {
-  const std::size_t count = slots_of(rule.kind());
-  const bool averages = slots.size() > count;
-  PACELINE_CHECK(slots.size() == count + (averages ? 1 : 0));
-  return {values,
-          {count > 0 ? slots[0] : values, count > 1 ? slots[1] : values},
-          averages ? slots[count] : nullptr,
-          gradient,
-          size};
+RuleMemory memory_of(float* values, std::span<float* const> slots, const float* gradient,
+                     std::size_t size) {
+  PACELINE_CHECK(slots.size() <= RuleMemory::kMostSlots);
+  RuleMemory memory{values, {values, values, values}, slots.size(), gradient, size};
+  std::ranges::copy(slots, memory.slots);
+  return memory;
 }
 
 }  // namespace
@@ -345,7 +335,7 @@ void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) 
   PACELINE_CHECK(range.values.size() == range.gradient.size());
   if (does_nothing(rule, step)) return;
   const RuleMemory memory =
-      memory_of(rule, range.values.data(), range.slots, range.gradient.data(), range.values.size());
+      memory_of(range.values.data(), range.slots, range.gradient.data(), range.values.size());
   HWY_DYNAMIC_DISPATCH(run_rule)(rule.kind(), numbers_of(rule, step), memory);
 }
 
@@ -355,14 +345,12 @@ void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& 
   const RuleNumbers numbers = numbers_of(rule, step);
   const auto run = HWY_DYNAMIC_DISPATCH(run_rule);
   const std::size_t size = std::size_t(rows.row_size);
-  RuleMemory memory = memory_of(rule, rows.values, rows.slots, rows.gradient, size);
+  RuleMemory memory = memory_of(rows.values, rows.slots, rows.gradient, size);
   const RuleMemory whole = memory;
   for (std::size_t r = 0; r < rows.ids.size(); ++r) {
     const std::size_t begin = std::size_t(rows.ids[r]) * size;
     memory.values = whole.values + begin;
-    memory.slots[0] = whole.slots[0] + begin;
-    memory.slots[1] = whole.slots[1] + begin;
-    if (whole.average != nullptr) memory.average = whole.average + begin;
+    for (std::size_t i = 0; i < whole.slot_count; ++i) memory.slots[i] = whole.slots[i] + begin;
     memory.gradient = rows.gradient + r * size;
     run(rule.kind(), numbers, memory);
   }
