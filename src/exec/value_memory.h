@@ -30,7 +30,6 @@ class ValueMemory {
   int storage_of(const Value& value) const { return slots_[std::size_t(slot(value))].storage; }
   const Storage& storage(int index) const { return storages_[std::size_t(index)]; }
   const Life& life(int index) const { return lives_[std::size_t(index)]; }
-  std::span<const Storage> storages() const { return storages_; }
 
   /// Is the value all of its storage, not a part?
   bool is_whole(const Value& value) const;

@@ -14,10 +14,4 @@ KernelTable::Factory KernelTable::find(std::string_view op) const {
   return found == factories_.end() ? nullptr : found->second;
 }
 
-std::vector<std::string> KernelTable::names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, factory] : factories_) names.push_back(name);
-  return names;
-}
-
 }  // namespace paceline

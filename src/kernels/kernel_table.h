@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/thread_pool.h"
 #include "paceline/graph.h"
@@ -24,7 +23,6 @@ class KernelTable {
   void add(std::string_view op, Factory factory);
   /// Null when the op is not in the table.
   Factory find(std::string_view op) const;
-  std::vector<std::string> names() const;
 
  private:
   std::map<std::string, Factory, std::less<>> factories_;
