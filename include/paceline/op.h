@@ -66,8 +66,8 @@ struct Op {
   /// ops leave it empty: their kernels are in kernels/.
   KernelFunction kernel;
 
-  /// Output 0 may take the memory of these inputs (element i of the output depends on element i of
-  /// that input only).
+  /// Output 0 may take the memory of one of these inputs: the kernel then gives the same result.
+  /// Where one value is several inputs its memory is taken only if all of them are listed.
   std::vector<int> in_place;
   /// At which element of input 0 the output begins whose elements lie there in their order; −1:
   /// they do not. Plans then run no kernel where that is a place for kernels to read. An op whose

@@ -119,8 +119,8 @@ void ValueMemory::give_place(int storage, VariableId variable) {
   place.variable = variable;
 }
 
-// The op says for which inputs element i of the output depends on element i only. The same memory
-// under another input would be read at other elements after they were overwritten.
+// The op says which inputs its kernel may overwrite with the output. The same memory under another
+// input could be read after it was overwritten.
 bool ValueMemory::may_take(const Node& node, int position, int input) const {
   const Value& value = node.input(input);
   const int taken = storage_of(value);
