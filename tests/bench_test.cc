@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -85,6 +86,15 @@ TEST(Bench, StepPutsAWorkloadBesideItsBound) {
   ASSERT_NE(memory, nullptr);
   // The roof's own arrays, 256 MiB, are not counted as the run's.
   EXPECT_LT((*memory)["value"]["median"], 250);
+}
+
+// A task's cluster, as Kubeflow tells it, is none of a benchmark's.
+TEST(Bench, StepStartsWhatItsOwnFlagsSay) {
+  setenv("TF_CONFIG", R"({"cluster":{"ps":["a:1"],"worker":["b:1"]},"task":{"type":"ps"}})", 1);
+  const auto figures = figures_of({"bench", "step", "mlp", "--hidden", "16", "--batch", "4",
+                                   "--steps", "40", "--threads", "1"});
+  unsetenv("TF_CONFIG");
+  EXPECT_NE(find(figures, "mlp, one process"), nullptr);
 }
 
 TEST(Bench, StepOfAClusterCountsAllWorkersAndTheLink) {
