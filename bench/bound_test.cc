@@ -36,6 +36,46 @@ TEST(Bound, CountsVariablesSlotsAndGradientsOfTheRule) {
   EXPECT_GE(adam.activations, (8 * 4 + 2 * 8 * 3) * 4);
 }
 
+// A gradient of 4 million elements, which the cpu computes in panels.
+models::StepGraph large_product() {
+  models::StepGraph step;
+  step.graph = std::make_unique<Graph>();
+  const Value x = step.graph->input("x", {8, 2048});
+  const Value y = step.graph->input("y", {8, 2048});
+  const Value w = step.graph->variable("w", {2048, 2048});
+  step.training = minimize(mean_squared_error(matmul(x, w), y), Adam{});
+  return step;
+}
+
+TEST(Bound, AGradientThatIsAppliedWhileItIsComputedIsNeitherHeldNorRead) {
+  constexpr double kElements = 2048 * 2048;
+  const models::StepGraph step = large_product();
+  Cluster alone;
+  alone.threads = 2;
+  RunOptions whole;
+  whole.fused_update = false;
+  const StepWork fused = paceline::step_work(request_of(step), alone, {});
+  const StepWork apart = paceline::step_work(request_of(step), alone, whole);
+  EXPECT_EQ(apart.gradients, kElements * 4);
+  EXPECT_EQ(apart.rule_bytes, kElements * (2 + 2 + 2 + 1) * 4);
+  EXPECT_EQ(fused.gradients, 0);
+  EXPECT_EQ(fused.rule_bytes, kElements * (2 + 2 + 2) * 4);
+  const auto op_bytes = [](const StepWork& work) {
+    double sum = 0;
+    for (const Cost& cost : work.ops) sum += cost.bytes;
+    return sum;
+  };
+  EXPECT_EQ(op_bytes(fused), op_bytes(apart) - kElements * 4);
+  EXPECT_EQ(fused.flops(), apart.flops());
+}
+
+TEST(Bound, AParameterServerGetsGradientsWhole) {
+  const models::StepGraph step = large_product();
+  Cluster cluster;
+  cluster.role = Cluster::Role::kLauncher;
+  EXPECT_EQ(paceline::step_work(request_of(step), cluster, {}).gradients, 2048 * 2048 * 4);
+}
+
 TEST(Bound, OfRowsCountsOnlyWhatABatchCanName) {
   models::StepGraph step;
   step.graph = std::make_unique<Graph>();

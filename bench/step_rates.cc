@@ -10,7 +10,6 @@
 #include "bench/train_run.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
-#include "train/precision.h"
 
 namespace paceline::bench {
 namespace {
@@ -60,8 +59,9 @@ class StepRuns {
  public:
   StepRuns(Recorder& recorder, const StepCase& one)
       : recorder_(recorder), case_(one), steps_(one.model->step_graphs(one.options)) {
-    const RewriteOptions rewrite = rewrite_to(one.cluster.precision);
-    for (const models::StepGraph& step : steps_) work_.push_back(step_work(step, rewrite));
+    for (const models::StepGraph& step : steps_) {
+      work_.push_back(paceline::step_work(request_of(step), one.cluster, one.run));
+    }
     const std::string link = moving_link(one.cluster);
     const double rate = link.empty() ? 0 : link_rate(link, recorder.repeats());
     // Made anew each time: its arrays must be gone while a run is under way.

@@ -13,6 +13,7 @@ struct StepCase {
   const models::Model* model = nullptr;
   models::ModelOptions options;
   Cluster cluster;
+  RunOptions run;
   /// Of `paceline train`, the model first; what ends the run may be missing (then 5 seconds do).
   std::vector<std::string> arguments;
 

@@ -38,6 +38,16 @@ TEST(DryRun, AloneNothingIsOnLinks) {
   EXPECT_THAT(text, Not(HasSubstr("on links")));
 }
 
+// The gradient of layer1/w, 67.1 MB, is applied while it is computed.
+TEST(DryRun, AloneCountsWhatTheFusedUpdateLeaves) {
+  const std::string fused = dry_run({"mlp", "--threads", "2"});
+  EXPECT_THAT(fused, HasSubstr("its update reads and writes 462 MB"));
+  EXPECT_THAT(fused, HasSubstr("gradients 8.4 MB"));
+  const std::string whole = dry_run({"mlp", "--threads", "2", "--no-fused-update"});
+  EXPECT_THAT(whole, HasSubstr("its update reads and writes 529 MB"));
+  EXPECT_THAT(whole, HasSubstr("gradients 75.5 MB"));
+}
+
 TEST(DryRun, OfATaskConnectsToNobody) {
   // Nobody listens there, and the names do not exist.
   const std::string text =

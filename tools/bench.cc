@@ -166,12 +166,13 @@ std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& tex
   const auto values =
       parse_job(step_flags(model), {arguments.begin() + 1, arguments.end()}, nullptr);
   if (!values) return {};
-  bench::StepCase one{&model, read_model_options(*values), read_cluster(*values), arguments};
+  bench::StepCase one{&model, read_model_options(*values), read_cluster(*values),
+                      read_run_options(*values), arguments};
   if (one.options.data.empty() && std::ranges::count(model.flags(), "data") > 0) {
     one.options.data = text.folder();
     one.arguments.insert(one.arguments.end(), {"--data", one.options.data});
   }
-  model.check(one.cluster, read_run_options(*values), one.options);
+  model.check(one.cluster, one.run, one.options);
   return one;
 }
 

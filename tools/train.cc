@@ -169,14 +169,14 @@ Program read_program(const Model& model, const CommandLine& line, const FlagValu
 }
 
 // Of all graphs that it times, without its data.
-std::string dry_run_of(const Model& model, const ModelOptions& options, const Cluster& cluster) {
+std::string dry_run_of(const Model& model, const ModelOptions& options, const Program& program) {
   const std::vector<models::StepGraph> graphs = model.step_graphs(options);
   std::vector<DryStep> steps;
   steps.reserve(graphs.size());
   for (const models::StepGraph& graph : graphs) {
     steps.push_back({graph.section, bench::request_of(graph)});
   }
-  return dry_run_text(model.name(), steps, cluster);
+  return dry_run_text(model.name(), steps, program.cluster, program.run);
 }
 
 int train(const Model& model, const Arguments& arguments) {
@@ -187,7 +187,7 @@ int train(const Model& model, const Arguments& arguments) {
   Program program;
   values->with_places([&] { program = read_program(model, line, *values); });
   if (program.run.dry_run) {
-    fmt::print("{}", dry_run_of(model, read_model_options(*values), program.cluster));
+    fmt::print("{}", dry_run_of(model, read_model_options(*values), program));
     return 0;
   }
   program.arguments = {"train"};

@@ -12,7 +12,6 @@
 #include "base/row_count.h"
 #include "cluster/launcher.h"
 #include "params/placement.h"
-#include "train/precision.h"
 #include "train/step_work.h"
 
 namespace paceline {
@@ -94,11 +93,10 @@ double slot_bytes(const VariableSpec& spec, double rows) {
 /// The job's variables, with the work of each kind of step.
 class DryJob {
  public:
-  DryJob(std::span<const DryStep> steps, const Cluster& cluster) : cluster_(cluster) {
+  DryJob(std::span<const DryStep> steps, const Cluster& cluster, const RunOptions& run)
+      : cluster_(cluster) {
     for (const DryStep& step : steps) {
-      PlanRequest request = step.request;
-      request.rewrite = rewrite_to(cluster.precision);
-      work_.push_back(step_work(request));
+      work_.push_back(step_work(step.request, cluster, run));
       sections_.push_back(step.section);
       for (const VariableSpec& spec : work_.back().specs) {
         if (std::ranges::find(specs_, spec.name, &VariableSpec::name) == specs_.end()) {
@@ -199,8 +197,8 @@ class DryJob {
 }  // namespace
 
 std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
-                         const Cluster& cluster) {
-  const DryJob job(steps, cluster);
+                         const Cluster& cluster, const RunOptions& run) {
+  const DryJob job(steps, cluster, run);
   return fmt::format("Dry run of {}: nothing is started.\n", model) + cluster_text(cluster) +
          fmt::format("strategy {}, link {}\n", cluster.strategy,
                      cluster.distributed() ? cluster.link : "none") +

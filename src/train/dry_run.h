@@ -19,6 +19,6 @@ struct DryStep {
 /// The cluster; parameters; which ps keeps what; FLOPs and bytes of a step, and its bytes on links.
 /// Starts nothing and connects to nobody.
 std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
-                         const Cluster& cluster);
+                         const Cluster& cluster, const RunOptions& run);
 
 }  // namespace paceline

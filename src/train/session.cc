@@ -45,12 +45,12 @@ Tensor copy_of(const TensorView& view) {
 
 // Says what the job would be, and ends the program through run_program.
 [[noreturn]] void dry_run(const Graph& graph, const Training* training, const Cluster& cluster,
-                          const SessionOptions& options) {
+                          const RunOptions& run, const SessionOptions& options) {
   DryStep step;
   step.request.graph = &graph;
   step.request.training = training;
   step.request.fetches = options.watch;
-  fmt::print("{}", dry_run_text(options.model, {&step, 1}, cluster));
+  fmt::print("{}", dry_run_text(options.model, {&step, 1}, cluster, run));
   throw DryRunShown();
 }
 
@@ -59,13 +59,13 @@ Tensor copy_of(const TensorView& view) {
 Session::Session(Training training, const Cluster& cluster, const RunOptions& run,
                  const SessionOptions& options) {
   const Graph& graph = training.graph();
-  if (run.dry_run) dry_run(graph, &training, cluster, options);
+  if (run.dry_run) dry_run(graph, &training, cluster, run, options);
   impl_ = std::make_unique<Impl>(std::move(training), graph, cluster, run, options);
 }
 
 Session::Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
                  const SessionOptions& options) {
-  if (run.dry_run) dry_run(graph, nullptr, cluster, options);
+  if (run.dry_run) dry_run(graph, nullptr, cluster, run, options);
   impl_ = std::make_unique<Impl>(std::nullopt, graph, cluster, run, options);
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -14,14 +13,10 @@
 #include "paceline/error.h"
 #include "paceline/summaries.h"
 #include "train/precision.h"
+#include "train/worker_device.h"
 
 namespace paceline {
 namespace {
-
-int threads_of(const Cluster& cluster) {
-  return cluster.threads > 0 ? cluster.threads
-                             : std::max(1, int(std::thread::hardware_concurrency()));
-}
 
 // Rules are applied by this process only when there is no ps.
 std::int64_t first_dimension_of_inputs(const Graph& graph) {
@@ -88,12 +83,7 @@ std::vector<VariableSpec> Session::Impl::specs() const {
 }
 
 void Session::Impl::make_parts() {
-  DeviceOptions device_options{.kind = cluster.device.kind,
-                               .index = cluster.device.index,
-                               .threads = threads_of(cluster),
-                               .sim_step_ms = cluster.device.sim_step_ms,
-                               .sim_gflops = cluster.device.sim_gflops};
-  device = make_device(device_options, clock);
+  device = make_device(worker_device(cluster), clock);
   if (!run_options.timeline.empty()) {
     timeline = std::make_unique<Timeline>(run_options.timeline_first, run_options.timeline_end);
     device = make_traced_device(std::move(device), *timeline);

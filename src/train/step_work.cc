@@ -1,10 +1,13 @@
 #include "train/step_work.h"
 
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include "base/clock.h"
-#include "kernels/device.h"
 #include "params/placement.h"
+#include "train/precision.h"
+#include "train/worker_device.h"
 
 namespace paceline {
 namespace {
@@ -33,10 +36,26 @@ void add_use(StepWork& work, const VariableSpec& spec, const PlanBinding::Use& u
   if (!use.updated) return;
   work.link_bytes_out += touched;
   work.bytes_out[std::size_t(use.variable)] += touched;
-  work.gradients += touched;
   const double average = spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read and written
   work.rule_bytes +=
       touched / double(size_of(spec.dtype)) * (rule_bytes_per_element(spec.rule) + average);
+  if (use.streamed) {
+    work.rule_bytes -= touched;
+  } else {
+    work.gradients += touched;
+  }
+}
+
+// An output that is streamed is never written as a whole.
+void add_ops(StepWork& work, const Plan& plan) {
+  for (const Plan::KernelUse& use : plan.kernels)
+    work.ops.push_back(use.node->op().cost(*use.node));
+  for (const Instruction& each : plan.instructions) {
+    if (each.kind != Instruction::Kind::kRun || !each.streamed) continue;
+    const ValueType& type = plan.slots[std::size_t(each.outputs[0])].type;
+    work.ops[std::size_t(each.kernel)].bytes -=
+        double(type.shape.elements()) * double(size_of(type.dtype));
+  }
 }
 
 }  // namespace
@@ -53,18 +72,16 @@ double rule_bytes_per_element(const Rule& rule) {
   return (value + gradient + slots) * sizeof(float);
 }
 
-StepWork step_work(const PlanRequest& request) {
+StepWork step_work(const PlanRequest& request, const DeviceOptions& options) {
   RealClock clock;
-  // The kernels are not run; naive ones are made at once.
-  const std::unique_ptr<Device> device = make_device({.kind = "naive"}, clock);
+  const std::unique_ptr<Device> device = make_device(options, clock);
   StepWork work;
   work.specs = variable_specs({&request.graph, 1}, request.training);
   const std::vector<VariableSpec>& specs = work.specs;
   work.bytes_in.resize(specs.size());
   work.bytes_out.resize(specs.size());
   const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
-  for (const Plan::KernelUse& use : plan->kernels)
-    work.ops.push_back(use.node->op().cost(*use.node));
+  add_ops(work, *plan);
   for (const PlanBinding::Use& use : plan->binding.uses) {
     add_use(work, specs[std::size_t(use.variable)], use);
   }
@@ -74,6 +91,13 @@ StepWork step_work(const PlanRequest& request) {
   }
   work.activations = double(plan->arena_bytes + plan->input_bytes);
   return work;
+}
+
+// Parameter servers take contributions whole.
+StepWork step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
+  request.rewrite = rewrite_to(cluster.precision);
+  request.stream_updates = run.fused_update && !cluster.distributed();
+  return step_work(request, worker_device(cluster));
 }
 
 }  // namespace paceline

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "exec/plan.h"
+#include "kernels/device.h"
+#include "paceline/cluster.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -11,7 +13,7 @@ namespace paceline {
 /// What one step of one worker has to do.
 struct StepWork {
   std::vector<Cost> ops;      // of the rewritten graph, in order
-  double rule_bytes = 0;      // variables, slots and gradients that updates read and write
+  double rule_bytes = 0;      // variables, slots and whole gradients that updates read and write
   double link_bytes_in = 0;   // values that a worker needs anew in each step
   double link_bytes_out = 0;  // its contributions
   std::vector<VariableSpec> specs;
@@ -27,8 +29,11 @@ struct StepWork {
 /// value that is only assigned one way), the gradient once.
 double rule_bytes_per_element(const Rule& rule);
 
-/// Of the plan that would be made. Sparse variables count with as many rows as a batch can name.
-/// Runs nothing.
-StepWork step_work(const PlanRequest& request);
+/// Of the plan that would be made on that device; the naive one makes its kernels at once. Sparse
+/// variables count with as many rows as a batch can name. A gradient that the rule takes part by
+/// part while it is computed is neither written, read nor held. Runs nothing.
+StepWork step_work(const PlanRequest& request, const DeviceOptions& device = {.kind = "naive"});
+/// As this process would make the step, or a worker that it starts.
+StepWork step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run);
 
 }  // namespace paceline
