@@ -29,7 +29,7 @@ TEST(Bound, CountsVariablesSlotsAndGradientsOfTheRule) {
   const StepWork adam = step_work(one_product(Adam{}));
   EXPECT_EQ(adam.rule_bytes, 12 * (2 + 2 + 2 + 1) * 4);
   EXPECT_EQ(adam.variables, 12 * 4);
-  EXPECT_EQ(adam.slots, 2 * 12 * 4 + 4);  // m, v, and t
+  EXPECT_EQ(adam.slots, 2 * 12 * 4 + 8);  // m, v, and t, an int64
   EXPECT_EQ(adam.gradients, 12 * 4);
   EXPECT_EQ(adam.link_bytes_in, 12 * 4);
   EXPECT_EQ(adam.link_bytes_out, 12 * 4);
@@ -74,6 +74,19 @@ TEST(Bound, AParameterServerGetsGradientsWhole) {
   Cluster cluster;
   cluster.role = Cluster::Role::kLauncher;
   EXPECT_EQ(paceline::step_work(request_of(step), cluster, {}).gradients, 2048 * 2048 * 4);
+}
+
+TEST(Bound, LinksCarryWhatFramesAreRoundedTo) {
+  const models::StepGraph step = one_product(Sgd{});
+  Cluster cluster;
+  cluster.role = Cluster::Role::kLauncher;
+  cluster.wire = DType::kBFloat16;
+  cluster.link = "tcp";
+  const StepWork frames = paceline::step_work(request_of(step), cluster, {});
+  EXPECT_EQ(frames.link_bytes_in, 12 * 2);
+  EXPECT_EQ(frames.link_bytes_out, 12 * 2);
+  cluster.link = "auto";  // memory, which is not rounded
+  EXPECT_EQ(paceline::step_work(request_of(step), cluster, {}).link_bytes_in, 12 * 4);
 }
 
 TEST(Bound, OfRowsCountsOnlyWhatABatchCanName) {

@@ -48,6 +48,17 @@ TEST(DryRun, AloneCountsWhatTheFusedUpdateLeaves) {
   EXPECT_THAT(whole, HasSubstr("gradients 75.5 MB"));
 }
 
+TEST(DryRun, CountsWhatTheWireRoundsTo) {
+  const std::vector<std::string> words = {"mlp", "--ps",   "1",       "--workers",
+                                          "1",   "--wire", "bfloat16"};
+  EXPECT_THAT(dry_run(words), HasSubstr("75.5 MB of values come, 75.5 MB of contributions go;"));
+  std::vector<std::string> over_tcp = words;
+  over_tcp.insert(over_tcp.end(), {"--link", "tcp"});
+  const std::string text = dry_run(over_tcp);
+  EXPECT_THAT(text, HasSubstr("37.8 MB of values come, 37.8 MB of contributions go\n"));
+  EXPECT_THAT(text, HasSubstr("ps:0: 37.8 MB and 37.8 MB"));
+}
+
 TEST(DryRun, OfATaskConnectsToNobody) {
   // Nobody listens there, and the names do not exist.
   const std::string text =

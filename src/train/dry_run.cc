@@ -81,15 +81,6 @@ double value_bytes(const VariableSpec& spec) {
   return double(row_count(spec.shape)) * double(row_bytes(spec));
 }
 
-// Of the rows [first, first + rows).
-double slot_bytes(const VariableSpec& spec, double rows) {
-  double sum = 0;
-  for (const SlotSpec& slot : slots_of(spec)) {
-    sum += slot.scalar ? double(kScalarSlotBytes) : rows * double(row_bytes(spec));
-  }
-  return sum;
-}
-
 /// The job's variables, with the work of each kind of step.
 class DryJob {
  public:
@@ -175,12 +166,11 @@ class DryJob {
       in[std::size_t(piece.ps)] += part * work.bytes_in[v];
       out[std::size_t(piece.ps)] += part * work.bytes_out[v];
     }
-    const bool shared = cluster_.role == Cluster::Role::kLauncher && !cluster_.existing_servers &&
-                        cluster_.link != "tcp";
     std::string text = fmt::format(
         "  on links: {} of values come, {} of contributions go{}\n", bytes(work.link_bytes_in),
         bytes(work.link_bytes_out),
-        shared ? "; on one host most of it is read where it lies, in shared memory" : "");
+        shares_memory(cluster_) ? "; on one host most of it is read where it lies, in shared memory"
+                                : "");
     for (std::size_t ps = 0; ps < in.size(); ++ps) {
       text += fmt::format("    ps:{}: {} and {}\n", ps, bytes(in[ps]), bytes(out[ps]));
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/row_count.h"
 #include "params/placement.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
@@ -19,14 +20,6 @@ double bytes_of(const VariableSpec& spec) {
 // Of a variable, in one step.
 double touched_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
   return spec.sparse ? double(use.most_rows) * double(row_bytes(spec)) : bytes_of(spec);
-}
-
-double slot_bytes(const VariableSpec& spec) {
-  double bytes = 0;
-  for (const SlotSpec& slot : slots_of(spec)) {
-    bytes += slot.scalar ? sizeof(float) : bytes_of(spec);
-  }
-  return bytes;
 }
 
 void add_use(StepWork& work, const VariableSpec& spec, const PlanBinding::Use& use) {
@@ -58,6 +51,19 @@ void add_ops(StepWork& work, const Plan& plan) {
   }
 }
 
+// In frames.
+void round_on_links(StepWork& work, DType wire) {
+  const double part = double(size_of(wire)) / sizeof(float);
+  work.link_bytes_in = work.link_bytes_out = 0;
+  for (std::size_t v = 0; v < work.specs.size(); ++v) {
+    const double scale = work.specs[v].dtype == DType::kFloat32 ? part : 1;
+    work.bytes_in[v] *= scale;
+    work.bytes_out[v] *= scale;
+    work.link_bytes_in += work.bytes_in[v];
+    work.link_bytes_out += work.bytes_out[v];
+  }
+}
+
 }  // namespace
 
 double StepWork::flops() const {
@@ -70,6 +76,19 @@ double rule_bytes_per_element(const Rule& rule) {
   double slots = 0;
   for (const SlotSpec& slot : rule.slots()) slots += slot.scalar ? 0 : 2;
   return (value + gradient + slots) * sizeof(float);
+}
+
+double slot_bytes(const VariableSpec& spec, double rows) {
+  double bytes = 0;
+  for (const SlotSpec& slot : slots_of(spec)) {
+    bytes += slot.scalar ? double(kScalarSlotBytes) : rows * double(row_bytes(spec));
+  }
+  return bytes;
+}
+
+bool shares_memory(const Cluster& cluster) {
+  if (cluster.link != "auto") return cluster.link == "shm";
+  return cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
 }
 
 StepWork step_work(const PlanRequest& request, const DeviceOptions& options) {
@@ -87,7 +106,7 @@ StepWork step_work(const PlanRequest& request, const DeviceOptions& options) {
   }
   for (const VariableSpec& spec : specs) {
     work.variables += bytes_of(spec);
-    if (spec.trained) work.slots += slot_bytes(spec);
+    work.slots += slot_bytes(spec, double(row_count(spec.shape)));
   }
   work.activations = double(plan->arena_bytes + plan->input_bytes);
   return work;
@@ -97,7 +116,9 @@ StepWork step_work(const PlanRequest& request, const DeviceOptions& options) {
 StepWork step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
   request.rewrite = rewrite_to(cluster.precision);
   request.stream_updates = run.fused_update && !cluster.distributed();
-  return step_work(request, worker_device(cluster));
+  StepWork work = step_work(request, worker_device(cluster));
+  if (!shares_memory(cluster)) round_on_links(work, cluster.wire);
+  return work;
 }
 
 }  // namespace paceline

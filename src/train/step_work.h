@@ -29,6 +29,12 @@ struct StepWork {
 /// value that is only assigned one way), the gradient once.
 double rule_bytes_per_element(const Rule& rule);
 
+/// Of so many of its rows.
+double slot_bytes(const VariableSpec& spec, double rows);
+
+/// Whether the tasks read each other's memory: then hardly a byte is sent, and none is rounded.
+bool shares_memory(const Cluster& cluster);
+
 /// Of the plan that would be made on that device; the naive one makes its kernels at once. Sparse
 /// variables count with as many rows as a batch can name. A gradient that the rule takes part by
 /// part while it is computed is neither written, read nor held. Runs nothing.
