@@ -1,4 +1,4 @@
-// What `paceline bench` has measured: printed as it comes, and written as JSON at the end
+// What `paceline bench` has measured: printed as it comes, and written as JSON
 // (docs/benchmarks.md).
 #pragma once
 

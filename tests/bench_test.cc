@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -51,8 +52,37 @@ TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
 
 TEST(Bench, AFileThatCannotBeWrittenIsRefusedBeforeAnythingIsMeasured) {
   const Finished run = run_paceline({"bench", "roof", "--json", "/nowhere/figures.json"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.output, AllOf(HasSubstr("--json /nowhere/figures.json"),
+                                HasSubstr("there is no folder /nowhere")));
+}
+
+nlohmann::json figures_in(const std::string& path) {
+  return nlohmann::json::parse(std::ifstream(path))["figures"];
+}
+
+TEST(Bench, FiguresThatWereMeasuredBeforeAFailureStay) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("figures.json");
+  // So few steps have no times.
+  const Finished run = run_paceline({"bench", "executor", "step", "mlp", "--hidden", "16",
+                                     "--steps", "5", "--repeat", "1", "--json", path});
+  EXPECT_EQ(run.status, 1) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("made no timed step"));
+  ASSERT_TRUE(std::filesystem::exists(path)) << run.output;
+  const nlohmann::json figures = figures_in(path);
+  ASSERT_FALSE(figures.empty());
+  EXPECT_EQ(figures[0]["case"], "executor");
+}
+
+TEST(Bench, AFileThatCouldNotBeWrittenEndsItWithTheReason) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("figures.json");
+  // Where the file is written before it takes its name.
+  std::filesystem::create_directory(path + ".part");
+  const Finished run = run_paceline({"bench", "executor", "--repeat", "1", "--json", path});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.output, HasSubstr("--json /nowhere/figures.json"));
+  EXPECT_THAT(run.output, HasSubstr("--json " + path + " cannot be written: Is a directory"));
 }
 
 nlohmann::json figures_of(std::vector<std::string> arguments) {
@@ -63,7 +93,7 @@ nlohmann::json figures_of(std::vector<std::string> arguments) {
 #ifndef NDEBUG
   EXPECT_THAT(run.output, HasSubstr("this is a debug build"));
 #endif
-  return nlohmann::json::parse(std::ifstream(folder.path("figures.json")))["figures"];
+  return figures_in(folder.path("figures.json"));
 }
 
 const nlohmann::json* find(const nlohmann::json& figures, const std::string& name) {

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <fstream>
+#include <functional>
 #include <optional>
 
 #include "base/temporary_folder.h"
+#include "base/text_file.h"
 #include "bench/cases.h"
 #include "bench/roof.h"
 #include "bench/step_rates.h"
@@ -208,12 +209,6 @@ bench::Circumstances circumstances(const Arguments& arguments, int repeats) {
           .repeats = repeats};
 }
 
-std::ofstream open_json(const std::string& path, std::ios::openmode mode) {
-  std::ofstream file(path, mode);
-  if (!file) throw Error(ErrorCode::kNotFound, fmt::format("--json {}: cannot be written", path));
-  return file;
-}
-
 void warn_of_debug_build() {
 #ifndef NDEBUG
   fmt::print(stderr,
@@ -222,15 +217,20 @@ void warn_of_debug_build() {
 #endif
 }
 
+/// `keep` is called when a case is measured: what fails later must not cost its figures.
 void measure(bench::Recorder& recorder, const std::vector<const bench::Case*>& cases,
-             const std::vector<bench::StepCase>& steps) {
+             const std::vector<bench::StepCase>& steps, const std::function<void()>& keep) {
   for (const bench::Case* each : cases) {
     recorder.begin(std::string(each->name));
     if (each->measure != nullptr) {
       each->measure(recorder);
+      keep();
       continue;
     }
-    for (const bench::StepCase& step : steps) bench::measure_step(recorder, step);
+    for (const bench::StepCase& step : steps) {
+      bench::measure_step(recorder, step);
+      keep();
+    }
   }
 }
 
@@ -265,14 +265,15 @@ int bench_command(const Arguments& arguments) {
   if (std::ranges::any_of(cases, is_step)) steps = read_steps(parts, text);
   if (!steps) return 0;
   const std::string json = values->text("--json");
-  if (!json.empty()) open_json(json, std::ios::app);
+  if (!json.empty()) check_new_file("--json", json);
   warn_of_debug_build();
   const bench::Circumstances where = circumstances(arguments, repeats);
   fmt::print("{}, {} cores; {}; median of {} and quartiles\n\n", where.processor, where.cores,
              where.date, repeats);
   bench::Recorder recorder(repeats);
-  measure(recorder, cases, *steps);
-  if (!json.empty()) open_json(json, std::ios::trunc) << to_json(where, recorder.tables());
+  measure(recorder, cases, *steps, [&] {
+    if (!json.empty()) write_text_file("--json", json, to_json(where, recorder.tables()));
+  });
   return 0;
 }
 
