@@ -33,23 +33,10 @@ std::string moving_link(const Cluster& cluster) {
   return std::ranges::count(link_kinds(), "shm") > 0 ? "" : "tcp";
 }
 
-void check(const StepCase& one) {
-  if (one.cluster.role == Cluster::Role::kTask) {
-    throw Error(ErrorCode::kUsage, "bench step starts all tasks itself: give --ps and --workers");
-  }
-  if (one.cluster.device.kind != "cpu") {
-    throw Error(ErrorCode::kUsage, fmt::format("--device {}: bench step knows no bound for it",
-                                               one.cluster.device.kind));
-  }
-}
-
 std::vector<std::string> train_arguments(const StepCase& one, bool trains) {
   std::vector<std::string> arguments = one.arguments;
   arguments.insert(arguments.begin(), "train");
-  const bool ends = std::ranges::any_of(arguments, [](const std::string& argument) {
-    return argument.starts_with("--seconds") || argument.starts_with("--steps") ||
-           argument.starts_with("--epochs");
-  });
+  const bool ends = one.run.steps || one.run.seconds || one.options.epochs;
   if (trains && !ends) arguments.insert(arguments.end(), {"--seconds", kSeconds});
   return arguments;
 }
@@ -195,9 +182,16 @@ std::string StepCase::name() const {
                      workers == 1 ? "" : "s");
 }
 
-void measure_step(Recorder& recorder, const StepCase& one) {
-  check(one);
-  StepRuns(recorder, one).record();
+void check(const StepCase& one) {
+  if (one.cluster.role == Cluster::Role::kTask) {
+    throw Error(ErrorCode::kUsage, "bench step starts all tasks itself: give --ps and --workers");
+  }
+  if (one.cluster.device.kind != "cpu") {
+    throw Error(ErrorCode::kUsage, fmt::format("--device {}: bench step knows no bound for it",
+                                               one.cluster.device.kind));
+  }
 }
+
+void measure_step(Recorder& recorder, const StepCase& one) { StepRuns(recorder, one).record(); }
 
 }  // namespace paceline::bench

@@ -36,7 +36,7 @@ TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
   const auto refused = [](const std::vector<std::string>& arguments, const std::string& why) {
     const Finished run = run_paceline(arguments);
     EXPECT_EQ(run.status, 2) << run.output;
-    EXPECT_THAT(run.output, HasSubstr(why));
+    EXPECT_THAT(run.output, AllOf(HasSubstr(why), Not(HasSubstr("median of"))));
   };
   refused({"bench", "kernel"}, "unknown case 'kernel'; did you mean 'kernels'?");
   refused({"bench", "mlp"}, "unknown case 'mlp', which is a model: bench step mlp");
@@ -48,6 +48,9 @@ TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
   refused({"bench", "roof", "--repeat", "0"}, "--repeat 0");
   refused({"bench", "step", "mlp", "--hiden", "3"}, "did you mean '--hidden'?");
   refused({"bench", "step", "mlp", "--device", "sim", "--sim-step-ms", "1"}, "--device sim");
+  refused({"bench", "step", "mlp", "--constant"}, "--constant is no flag of mlp");
+  refused({"bench", "step", "mlp", "--epochs", "3"}, "--epochs means nothing to mlp");
+  refused({"bench", "step", "ptb", "--epochs", "1", "--steps", "9"}, "--epochs and --steps");
 }
 
 TEST(Bench, AFileThatCannotBeWrittenIsRefusedBeforeAnythingIsMeasured) {
@@ -125,6 +128,25 @@ TEST(Bench, StepStartsWhatItsOwnFlagsSay) {
                                    "--steps", "40", "--threads", "1"});
   unsetenv("TF_CONFIG");
   EXPECT_NE(find(figures, "mlp, one process"), nullptr);
+}
+
+// Five steps have no times, five seconds would have.
+TEST(Bench, StepEndsWhereItsFileOfFlagsSays) {
+  const TemporaryFolder folder;
+  const std::string job = folder.path("job.toml");
+  std::ofstream(job) << "steps = 5\nhidden = 16\nbatch = 4\n";
+  const Finished run = run_paceline({"bench", "step", "mlp", "--config", job, "--repeat", "1"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.output, HasSubstr("made no timed step"));
+}
+
+TEST(Bench, AMistakeInAFileOfFlagsSaysWhereItIs) {
+  const TemporaryFolder folder;
+  const std::string job = folder.path("job.toml");
+  std::ofstream(job) << "hidden = 16\nepochs = 3\n";
+  const Finished run = run_paceline({"bench", "step", "mlp", "--config", job});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.output, HasSubstr("(--epochs is from " + job + ", line 2"));
 }
 
 TEST(Bench, StepOfAClusterCountsAllWorkersAndTheLink) {

@@ -11,10 +11,8 @@
 #include "bench/cases.h"
 #include "bench/roof.h"
 #include "bench/step_rates.h"
-#include "cluster/cluster_reader.h"
 #include "cluster/flags.h"
 #include "cluster/job_flags.h"
-#include "cluster/run_options_reader.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 #include "paceline/text.h"
@@ -164,16 +162,17 @@ CommandLine step_flags(const models::Model& model) {
 /// Nothing when only the help was asked for.
 std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& text) {
   const models::Model& model = models::find_model(arguments.front());
-  const auto values =
-      parse_job(step_flags(model), {arguments.begin() + 1, arguments.end()}, nullptr);
+  const CommandLine line = step_flags(model);
+  std::optional<FlagValues> values =
+      parse_job(line, {arguments.begin() + 1, arguments.end()}, nullptr);
   if (!values) return {};
-  bench::StepCase one{&model, read_model_options(*values), read_cluster(*values),
-                      read_run_options(*values), arguments};
-  if (one.options.data.empty() && std::ranges::count(model.flags(), "data") > 0) {
-    one.options.data = text.folder();
-    one.arguments.insert(one.arguments.end(), {"--data", one.options.data});
+  if (!values->given("--data") && std::ranges::count(model.flags(), "data") > 0) {
+    values->add("--data", text.folder());
+    arguments.insert(arguments.end(), {"--data", text.folder()});
   }
-  model.check(one.cluster, one.run, one.options);
+  const TrainJob job = read_train_job(model, line, *values);
+  bench::StepCase one{&model, job.options, job.cluster, job.run, std::move(arguments)};
+  bench::check(one);
   return one;
 }
 

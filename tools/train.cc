@@ -95,6 +95,8 @@ CommandLine train_flags(const Model& model) {
   return line;
 }
 
+namespace {
+
 ModelOptions read_model_options(const FlagValues& values) {
   ModelOptions options;
   options.batch = values.whole_number("--batch", 1, INT32_MAX);
@@ -108,8 +110,6 @@ ModelOptions read_model_options(const FlagValues& values) {
   options.set = read_settings(values);
   return options;
 }
-
-namespace {
 
 std::string models_that_take(const Flag& flag) {
   std::string names;
@@ -153,30 +153,26 @@ std::string models_text() {
   return text;
 }
 
-Program read_program(const Model& model, const CommandLine& line, const FlagValues& values) {
-  check_taken(model, line, values);
-  check_end(values);
-  const ModelOptions options = read_model_options(values);
+Program program_of(const Model& model, const TrainJob& job) {
   Program program;
-  program.cluster = read_cluster(values);
-  program.run = read_run_options(values);
+  program.cluster = job.cluster;
+  program.run = job.run;
   program.model = model.name();
-  program.work = [&model, options](const Cluster& cluster, const RunOptions& run) {
+  program.work = [&model, options = job.options](const Cluster& cluster, const RunOptions& run) {
     model.run(cluster, run, options);
   };
-  model.check(program.cluster, program.run, options);
   return program;
 }
 
 // Of all graphs that it times, without its data.
-std::string dry_run_of(const Model& model, const ModelOptions& options, const Program& program) {
-  const std::vector<models::StepGraph> graphs = model.step_graphs(options);
+std::string dry_run_of(const Model& model, const TrainJob& job) {
+  const std::vector<models::StepGraph> graphs = model.step_graphs(job.options);
   std::vector<DryStep> steps;
   steps.reserve(graphs.size());
   for (const models::StepGraph& graph : graphs) {
     steps.push_back({graph.section, bench::request_of(graph)});
   }
-  return dry_run_text(model.name(), steps, program.cluster, program.run);
+  return dry_run_text(model.name(), steps, job.cluster, job.run);
 }
 
 int train(const Model& model, const Arguments& arguments) {
@@ -184,18 +180,28 @@ int train(const Model& model, const Arguments& arguments) {
   const std::optional<FlagValues> values =
       parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
   if (!values) return 0;
-  Program program;
-  values->with_places([&] { program = read_program(model, line, *values); });
-  if (program.run.dry_run) {
-    fmt::print("{}", dry_run_of(model, read_model_options(*values), program));
+  const TrainJob job = read_train_job(model, line, *values);
+  if (job.run.dry_run) {
+    fmt::print("{}", dry_run_of(model, job));
     return 0;
   }
+  Program program = program_of(model, job);
   program.arguments = {"train"};
   program.arguments.insert(program.arguments.end(), arguments.begin(), arguments.end());
   return run_role(program);
 }
 
 }  // namespace
+
+TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagValues& values) {
+  return values.with_places([&] {
+    check_taken(model, line, values);
+    check_end(values);
+    TrainJob job{read_cluster(values), read_run_options(values), read_model_options(values)};
+    model.check(job.cluster, job.run, job.options);
+    return job;
+  });
+}
 
 std::vector<CommandLine> train_lines() {
   std::vector<CommandLine> lines;
