@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "bench/roof.h"
+#include "base/cores.h"
 #include "bench/timing.h"
 #include "paceline/ops.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
 #include "bench/bound.h"
 #include "bench/roof.h"
 #include "bench/runner.h"

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 
+#include "base/cores.h"
 #include "bench/link_rates.h"
 #include "bench/timing.h"
 #include "paceline/error.h"
@@ -100,8 +100,6 @@ std::vector<int> thread_counts(int cores) {
   counts.push_back(cores);
   return counts;
 }
-
-int cores_of_machine() { return std::max(1, int(std::thread::hardware_concurrency())); }
 
 void measure_roof(Recorder& recorder) {
   const std::vector<int> counts = thread_counts(cores_of_machine());

@@ -49,7 +49,6 @@ class RoofMeter {
 
 /// 1, 2, … threads: all counts up to eight, then powers of two and all cores.
 std::vector<int> thread_counts(int cores);
-int cores_of_machine();
 
 /// The case `roof`.
 void measure_roof(Recorder& recorder);

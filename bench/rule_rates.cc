@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/cores.h"
 #include "bench/bound.h"
 #include "bench/memory_rates.h"
-#include "bench/roof.h"
 #include "bench/timing.h"
 #include "kernels/rule_kernel.h"
 

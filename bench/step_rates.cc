@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
 #include "bench/bound.h"
 #include "bench/link_rates.h"
 #include "bench/roof.h"

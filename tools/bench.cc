@@ -6,10 +6,10 @@
 #include <functional>
 #include <optional>
 
+#include "base/cores.h"
 #include "base/temporary_folder.h"
 #include "base/text_file.h"
 #include "bench/cases.h"
-#include "bench/roof.h"
 #include "bench/step_rates.h"
 #include "cluster/flags.h"
 #include "cluster/job_flags.h"
@@ -204,7 +204,7 @@ bench::Circumstances circumstances(const Arguments& arguments, int repeats) {
           .processor = processor_name(),
           .paceline = version_and_commit(),
           .onednn = onednn_version(),
-          .cores = bench::cores_of_machine(),
+          .cores = cores_of_machine(),
           .repeats = repeats};
 }
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/grouped_digits.h"
 #include "base/temporary_folder.h"
 #include "cluster/held_ports.h"
@@ -176,7 +176,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   const TaskFolder folder;
   Cluster cluster = asked;
   cluster.spec = local_spec(cluster, ports.addresses());
-  const int cores = int(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = cores_of_machine();
   if (!run.quiet) fmt::print("{}", announcement(cluster, cores));
   std::fflush(stdout);
 

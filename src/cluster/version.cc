@@ -4,9 +4,9 @@
 #include <generated/commit.h>
 
 #include <fstream>
-#include <thread>
 #include <vector>
 
+#include "base/cores.h"
 #include "kernels/cpu/instruction_set.h"
 
 namespace paceline {
@@ -55,7 +55,6 @@ std::string version_and_commit() { return fmt::format("{} {}", kVersion, kCommit
 std::string processor_name() { return cpu_info("model name"); }
 
 std::string version_text() {
-  const unsigned cores = std::thread::hardware_concurrency();
   std::string text;
   const auto add = [&](std::string_view name, const std::string& value) {
     text += fmt::format("{}: {}\n", name, value);
@@ -66,7 +65,7 @@ std::string version_text() {
   add("oneDNN", fmt::format("{} ({})", onednn_version(), onednn_instruction_set()));
   add("kernels", std::string(instruction_set()));
   add("CPU", processor_name());
-  add("cores", std::to_string(cores));
+  add("cores", std::to_string(cores_of_machine()));
   add("instruction sets", processor_flags());
   add("devices", "cpu:0 sim");
   add("links", "inproc shm tcp");

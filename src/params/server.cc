@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
+#include "base/cores.h"
 #include "net/address.h"
 #include "net/event_fd.h"
 #include "net/poll_until.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr Duration kSpinTurn = std::chrono::milliseconds(1);
 
 int thread_count(const ServerOptions& options) {
-  const int cores = std::max(1, int(std::thread::hardware_concurrency()));
+  const int cores = cores_of_machine();
   const int most = options.any_job ? cores : std::max(1, int(options.spec.workers.size()));
   return std::clamp(options.threads > 0 ? options.threads : cores, 1, most);
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <thread>
 
+#include "base/cores.h"
 #include "params/placement.h"
 #include "params/rule_label.h"
 #include "params/server_peer.h"
@@ -25,8 +25,7 @@ constexpr Duration kCloseTimeout = std::chrono::seconds(2);
 constexpr std::int32_t kMostWorkers = 1 << 16;
 
 int apply_threads(const ServerOptions& options) {
-  return options.threads > 0 ? options.threads
-                             : std::max(1, int(std::thread::hardware_concurrency()));
+  return options.threads > 0 ? options.threads : cores_of_machine();
 }
 
 }  // namespace

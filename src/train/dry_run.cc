@@ -6,8 +6,8 @@
 #include <cmath>
 #include <iterator>
 #include <set>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/grouped_digits.h"
 #include "base/row_count.h"
 #include "cluster/launcher.h"
@@ -30,10 +30,8 @@ std::string amount(double number, std::string_view unit) {
 
 std::string bytes(double number) { return amount(number, "B"); }
 
-int cores() { return int(std::max(1U, std::thread::hardware_concurrency())); }
-
 std::string threads_text(const Cluster& cluster) {
-  const int threads = cluster.threads > 0 ? cluster.threads : cores();
+  const int threads = cluster.threads > 0 ? cluster.threads : cores_of_machine();
   return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
 
@@ -44,7 +42,7 @@ std::string local_cluster_text(Cluster cluster) {
     cluster.spec.ps.assign(std::size_t(cluster.local_ps), address);
   }
   cluster.spec.workers.assign(std::size_t(cluster.local_workers), address);
-  return announcement(cluster, cores());
+  return announcement(cluster, cores_of_machine());
 }
 
 std::string task_lines(const Cluster& cluster, TaskId::Job job) {
