@@ -86,7 +86,7 @@ std::vector<Flag> cluster_flags() {
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
       {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
-      {"--link", "auto|inproc|shm|tcp",
+      {"--link", "auto|shm|tcp",
        "What carries messages between tasks (auto: shm on one host, tcp between hosts)", kBoth},
       {"--join-timeout", "SECONDS", "How long a task waits for the others (default 300)", kBoth},
       {"--torn-free", "",
