@@ -48,12 +48,21 @@ class Compare : public ::testing::Test {
 TEST_F(Compare, SaysHowFastEachRunWasAndWhereTheRestWent) {
   const Finished run = compare({"--title", "a title"});
   EXPECT_EQ(run.status, 0);
-  EXPECT_THAT(run.output, HasSubstr("a title, "));
-  EXPECT_THAT(run.output, HasSubstr("150 steps: loss 184.2 -> 120\n"));
+  EXPECT_THAT(run.output, HasSubstr("a title, 150 steps: loss 184.2 -> 120\n"));
   EXPECT_THAT(run.output, HasSubstr("                    words/s  of alone  input compute pull"));
   EXPECT_THAT(run.output, HasSubstr("alone                20,000      1.00     0%    100%   0%"));
   EXPECT_THAT(run.output, HasSubstr("1 ps + 2 workers     16,000      0.80     0%     75%  25%"));
-  EXPECT_THAT(run.output, HasSubstr("Lost: 20%, most of it in pull.\n"));
+  EXPECT_THAT(run.output, HasSubstr("On the same cores about 1.00 is what to expect. "
+                                    "Lost: 20%, most of it in pull.\n"));
+}
+
+TEST_F(Compare, CountsTheCoresOfTheRunsAndNotItsOwn) {
+  alone_.cores = cluster_.cores = 1234;
+  EXPECT_THAT(compare().output, HasSubstr("ptb, 1234 cores, 150 steps: "));
+  EXPECT_THAT(compare().output,
+              HasSubstr("The same 1234 cores do all the work: about 1.00 is what to expect. "));
+  cluster_.cores = 4;
+  EXPECT_THAT(compare().output, HasSubstr("The runs had 1234 and 4 cores. "));
 }
 
 TEST_F(Compare, PutsTheSimulatedPairInALineOfItsOwn) {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "base/cores.h"
 #include "cluster/command_line.h"
 #include "cluster/report.h"
 #include "paceline/error.h"
@@ -39,7 +38,6 @@ int compare_command(const Arguments& arguments) {
   comparison.cluster = read_report(values->text("CLUSTER"));
   comparison.title = values->given("--title") ? values->text("--title") : comparison.alone.model;
   comparison.reported = values->text("--reported");
-  comparison.cores = cores_of_machine();
   if (const std::vector<std::string> simulated = values->all("--simulated"); !simulated.empty()) {
     if (simulated.size() != 2) throw Error(ErrorCode::kUsage, "--simulated needs two reports");
     comparison.simulated_alone = read_report(simulated[0]);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -91,6 +92,11 @@ std::int64_t worker_steps(const Report& report) {
   return steps;
 }
 
+std::string cores_text(const Report& report) {
+  if (!report.cores) return "";
+  return fmt::format("{} core{}, ", *report.cores, *report.cores == 1 ? "" : "s");
+}
+
 std::string row(const Run& run, double of_alone) {
   std::string text = fmt::format("{:<18} {:>8} {:>9.2f} ", run.name,
                                  grouped_digits(std::llround(run.examples_per_s)), of_alone);
@@ -115,6 +121,14 @@ std::string loss_text(const Run& alone, const Run& cluster) {
   return fmt::format("Lost: {:.0f}%, most of it in {}.", 100 * lost, kActivities[most]);
 }
 
+// Of one machine more tasks do not make more; only of another number of cores would they.
+std::string expectation(const std::optional<int>& alone, const std::optional<int>& cluster) {
+  if (!alone || !cluster) return "On the same cores about 1.00 is what to expect.";
+  if (*alone != *cluster) return fmt::format("The runs had {} and {} cores.", *alone, *cluster);
+  return fmt::format("The same {} core{} all the work: about 1.00 is what to expect.", *alone,
+                     *alone == 1 ? " does" : "s do");
+}
+
 std::string simulated_line(const Comparison& comparison) {
   const Run alone = run_of(*comparison.simulated_alone);
   const Run cluster = run_of(*comparison.simulated_cluster);
@@ -132,14 +146,15 @@ std::string simulated_line(const Comparison& comparison) {
 std::string comparison_text(const Comparison& comparison) {
   const Run alone = run_of(comparison.alone);
   const Run cluster = run_of(comparison.cluster);
-  std::string text = fmt::format("{}, {} cores, {} steps: {}\n", comparison.title, comparison.cores,
-                                 worker_steps(comparison.alone), progress_text(comparison.alone));
+  std::string text =
+      fmt::format("{}, {}{} steps: {}\n", comparison.title, cores_text(comparison.alone),
+                  worker_steps(comparison.alone), progress_text(comparison.alone));
   text += fmt::format("{:<18} {:>8} {:>9}  {}\n", "", alone.unit + "/s", "of alone",
                       fmt::join(kActivities, " "));
   text += row(alone, 1);
   text += row(cluster, cluster.examples_per_s / alone.examples_per_s);
-  text += fmt::format("The same {} cores do all the work, so 1.00 is the limit. {}\n",
-                      comparison.cores, loss_text(alone, cluster));
+  text += fmt::format("{} {}\n", expectation(comparison.alone.cores, comparison.cluster.cores),
+                      loss_text(alone, cluster));
   if (comparison.simulated_alone && comparison.simulated_cluster)
     text += simulated_line(comparison);
   return text;

@@ -14,7 +14,6 @@ struct Comparison {
   /// The same two with a simulated device for each worker.
   std::optional<Report> simulated_alone, simulated_cluster;
   std::string reported;  // what somebody else measured, for the simulated line; may be empty
-  int cores = 1;         // of this machine
 };
 
 /// The table that `paceline compare` prints, ending in a newline. Throws kFailedPrecondition when a

@@ -162,6 +162,7 @@ std::string Report::to_json() const {
   object["model"] = model;
   object["strategy"] = strategy;
   object["precision"] = precision;
+  object["cores"] = cores ? Json(*cores) : Json(nullptr);
   object["tasks"] = Json::array();
   for (const TaskReport& task : tasks) object["tasks"].push_back(to_object(task));
   object["total"] = {{"steps_per_s", to_value(total(tasks, &TaskReport::steps_per_s))},
@@ -182,6 +183,8 @@ Report Report::from_json(const std::string& text) {
     report.model = object.at("model").get<std::string>();
     report.strategy = object.at("strategy").get<std::string>();
     report.precision = object.value("precision", report.precision);
+    // Reports of earlier versions have none.
+    if (object.contains("cores") && !object["cores"].is_null()) report.cores = object["cores"];
     for (const Json& task : object.at("tasks")) report.tasks.push_back(to_task(task));
     report.first_loss = to_number(object.at("loss").at("first"));
     report.last_loss = to_number(object.at("loss").at("last"));

@@ -44,6 +44,7 @@ struct Report {
   std::string model;
   std::string strategy;               // Cluster::strategy
   std::string precision = "float32";  // name of Cluster::precision
+  std::optional<int> cores;           // of worker 0's machine
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0
   std::optional<std::int64_t> global_step;      // the last that a worker saw

@@ -70,6 +70,7 @@ Report merge(std::span<const Report> reports) {
     if (merged.model.empty()) merged.model = report->model;
     if (merged.strategy.empty()) merged.strategy = report->strategy;
     merged.tasks.insert(merged.tasks.end(), report->tasks.begin(), report->tasks.end());
+    if (!merged.cores) merged.cores = report->cores;
     if (!merged.first_loss) merged.first_loss = report->first_loss;
     if (!merged.last_loss) merged.last_loss = report->last_loss;
     // None is less than any.

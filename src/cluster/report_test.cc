@@ -61,6 +61,7 @@ TEST(Report, ReadsBackEveryDigit) {
   report.set("fetch/128x32x256", "local_us", 30.5);
   report.set("fetch/256x128x64", "local_us", 40.25);
   report.global_step = 1234;
+  report.cores = 2;
   report.error = "worker:0 lost ps:0\n\"quoted\"";
   EXPECT_EQ(Report::from_json(report.to_json()), report);
 }
@@ -82,6 +83,7 @@ TEST(Report, HasTheDocumentedFields) {
   EXPECT_EQ(task["use"]["peak_memory_bytes"], 3e8);
   EXPECT_FALSE(json["tasks"][1]["use"].contains("device_busy"));
   EXPECT_EQ(json["precision"], "bfloat16");
+  EXPECT_TRUE(json["cores"].is_null());
   EXPECT_EQ(json["tasks"][1]["share"]["queue"], 0.5);
   EXPECT_FALSE(json["tasks"][1].contains("steps_per_s"));
   EXPECT_EQ(json["total"]["steps_per_s"], 4.0);
@@ -149,11 +151,14 @@ TEST(MergedReport, PutsWorkersFirstAndAddsThemUp) {
                                  report_of(worker(0, 4))};
   reports[3].first_loss = 9.0;
   reports[2].first_loss = 8.0;
+  reports[3].cores = 4;
+  reports[2].cores = 2;
   const Report merged = merge(reports);
   std::vector<std::string> names;
   for (const TaskReport& task : merged.tasks) names.push_back(task.task);
   EXPECT_THAT(names, testing::ElementsAre("worker:0", "worker:2", "worker:10", "ps:0"));
   EXPECT_EQ(merged.first_loss, 9.0);
+  EXPECT_EQ(merged.cores, 4);
   EXPECT_EQ(merged.model, "ptb");
   const auto json = nlohmann::json::parse(merged.to_json());
   EXPECT_EQ(json["total"]["steps_per_s"], 7.0);

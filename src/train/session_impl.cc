@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/cores.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "paceline/summaries.h"
@@ -58,6 +59,7 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
   report.model = options.model;
   report.strategy = cluster.strategy;
   report.precision = name_of(cluster.precision);
+  report.cores = cores_of_machine();
   try {
     guarded([&] { make_parts(); });
   } catch (...) {
