@@ -27,7 +27,11 @@ TEST(Launcher, NamesTheFirstTaskThatFailedOnceAtTheEnd) {
   Process killer({"pkill", "-KILL", "-P", std::to_string(launcher.pid()), "-f", "task ps:0"});
   ASSERT_EQ(killer.wait_exit(seconds(10)), 0);
   EXPECT_EQ(launcher.wait_exit(seconds(20)), 1) << launcher.output();
-  EXPECT_THAT(launcher.output(), HasSubstr("ps:0"));
+  const std::string cause = "ps:0 failed first: killed by signal 9";
+  const std::size_t at = launcher.output().find(cause);
+  ASSERT_NE(at, std::string::npos) << launcher.output();
+  EXPECT_EQ(launcher.output().find("failed first", at + cause.size()), std::string::npos)
+      << launcher.output();
 }
 
 TEST(Refusal, AWorkerWhosePsNeverComesSaysSoAtItsJoinTimeout) {

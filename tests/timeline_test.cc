@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAre;
 
@@ -88,6 +89,24 @@ class TimelineOfARun : public ::testing::Test {
     }
     return names;
   }
+  // The names of the task's rules that were applied while one of its kernels ran.
+  std::set<std::string> rules_within_kernels(int pid) const {
+    const auto begin = [](const Json& event) { return event["ts"].get<double>(); };
+    const auto end = [&](const Json& event) { return begin(event) + event["dur"].get<double>(); };
+    const auto is = [&](const Json& event, const char* category) {
+      return event["ph"] == "X" && event["pid"] == pid && event["cat"] == category;
+    };
+    std::set<std::string> names;
+    for (const Json& rule : events_) {
+      if (!is(rule, "rule")) continue;
+      const bool within = std::ranges::any_of(events_, [&](const Json& kernel) {
+        return is(kernel, "kernel") && begin(kernel) <= begin(rule) + kRounded &&
+               end(rule) <= end(kernel) + kRounded;
+      });
+      if (within) names.insert(rule["name"]);
+    }
+    return names;
+  }
 
   const TemporaryFolder folder_;
   Json events_;
@@ -117,8 +136,15 @@ TEST_F(TimelineOfARun, ShowsTheStepsOfOneProcess) {
 }
 
 TEST_F(TimelineOfARun, ShowsRulesThatAreFused) {
-  train({});
-  EXPECT_THAT(names(tasks().at("worker:0"), "rule"), Contains("adam layer1/w"));
+  // Large enough: layer2/w has 4 M elements.
+  const std::vector<std::string> large = {"--hidden", "2048", "--batch",   "8",
+                                          "--steps",  "12",   "--threads", "2"};
+  train(large);
+  EXPECT_THAT(rules_within_kernels(tasks().at("worker:0")), ElementsAre("adam layer2/w"));
+  std::vector<std::string> whole = large;
+  whole.emplace_back("--no-fused-update");
+  train(whole);
+  EXPECT_THAT(rules_within_kernels(tasks().at("worker:0")), IsEmpty());
 }
 
 TEST_F(TimelineOfARun, PutsAllTasksIntoOneFile) {
