@@ -169,8 +169,15 @@ TEST_F(SummariesOfARun, AreDrawn) {
   }
   train({"--steps", "30", "--summary-every", "5"});
   const std::string svg = folder_.path("a'b.svg"), png = folder_.path("c.png");
-  const Finished drawn = run_paceline({"plot", out_, "--out", svg});
+  const std::string temporary = folder_.path("a'b");  // gnuplot's script lies there
+  std::filesystem::create_directory(temporary);
+  std::vector<std::string> words = {"/usr/bin/env", "TMPDIR=" + temporary};
+  for (const std::string& argument : paceline_words({"plot", out_, "--out", svg})) {
+    words.push_back(argument);
+  }
+  const Finished drawn = run_program(words);
   ASSERT_EQ(drawn.status, 0) << drawn.output;
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
   std::ifstream file(svg);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   for (const char* there : {"<svg", "loss", "examples/s", "global step", "compute"}) {

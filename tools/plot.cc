@@ -1,13 +1,16 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <sys/wait.h>
-#include <array>
-#include <cstdio>
-#include <cstdlib>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
+#include "base/temporary_folder.h"
+#include "base/text_file.h"
 #include "cluster/command_line.h"
 #include "paceline/error.h"
 #include "tools/plot_script.h"
@@ -15,8 +18,6 @@
 
 namespace paceline {
 namespace {
-
-constexpr int kNoSuchCommand = 127;  // a shell's exit status
 
 CommandLine plot_flags() {
   return {
@@ -41,57 +42,46 @@ std::string terminal_for(const std::string& out) {
   refuse_flag("--out", out, "must end with .svg or .png");
 }
 
-/// A script that is there while gnuplot reads it.
-class ScriptFile {
- public:
-  explicit ScriptFile(const std::string& text) {
-    path_ = std::filesystem::temp_directory_path() / "paceline-plot-XXXXXX";
-    const int file = mkstemp(path_.data());
-    if (file >= 0) close(file);
-    std::ofstream stream(path_, std::ios::trunc);
-    stream << text << std::flush;
-    if (file < 0 || !stream) {
-      throw Error(ErrorCode::kUnavailable, fmt::format("cannot write {}", path_));
-    }
-  }
-  ~ScriptFile() { std::remove(path_.c_str()); }
-  ScriptFile(const ScriptFile&) = delete;
-  ScriptFile& operator=(const ScriptFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 struct Ran {
-  int status = 0;
+  bool started = false;
+  bool well = false;
   std::string output;
 };
 
-Ran run_gnuplot(const std::string& script) {
-  std::FILE* pipe = popen(fmt::format("gnuplot '{}' 2>&1", script).c_str(), "r");
-  if (pipe == nullptr) throw Error(ErrorCode::kUnavailable, "no process can be started");
+// Its script and what it says lie in the folder.
+Ran run_gnuplot(const TemporaryFolder& folder, const std::string& script) {
+  std::string program = "gnuplot", script_path = folder.path("script");
+  const std::string said = folder.path("said");
+  write_text_file("gnuplot's script", script_path, script);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, said.c_str(), O_WRONLY | O_CREAT, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  char* const words[] = {program.data(), script_path.data(), nullptr};
+  pid_t pid = -1;
   Ran ran;
-  std::array<char, 4096> piece;
-  while (const std::size_t count = std::fread(piece.data(), 1, piece.size(), pipe)) {
-    ran.output.append(piece.data(), count);
-  }
-  const int status = pclose(pipe);
-  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  ran.started = posix_spawnp(&pid, program.c_str(), &actions, nullptr, words, environ) == 0;
+  posix_spawn_file_actions_destroy(&actions);
+  if (!ran.started) return ran;
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  ran.well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  std::ifstream file(said);
+  ran.output.assign(std::istreambuf_iterator<char>(file), {});
   return ran;
 }
 
 void draw(const std::vector<PlottedRun>& runs, const std::string& out) {
   const std::string unfinished = out + ".part";
-  const ScriptFile script(plot_script(runs, terminal_for(out), unfinished));
-  const Ran ran = run_gnuplot(script.path());
-  if (ran.status == kNoSuchCommand) {
+  const TemporaryFolder folder;
+  const Ran ran = run_gnuplot(folder, plot_script(runs, terminal_for(out), unfinished));
+  if (!ran.started) {
     throw Error(ErrorCode::kNotFound,
                 "gnuplot, which draws the picture, is not installed: apt-get install gnuplot-nox");
   }
   std::error_code error;
-  if (ran.status == 0) std::filesystem::rename(unfinished, out, error);
-  if (ran.status == 0 && !error) return;
+  if (ran.well) std::filesystem::rename(unfinished, out, error);
+  if (ran.well && !error) return;
   std::filesystem::remove(unfinished, error);
   throw Error(ErrorCode::kUnavailable,
               fmt::format("gnuplot could not draw {}: {}", out, ran.output));
