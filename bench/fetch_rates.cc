@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/bare_fetch.h"
 #include "bench/train_run.h"
-#include "paceline/error.h"
 
 namespace paceline::bench {
 namespace {
@@ -37,14 +35,6 @@ Report run_fetch(const Fetched& fetched) {
     arguments.insert(arguments.end(), {"--set", "spin=0"});
   }
   return run_train(arguments).report;
-}
-
-double added_us(const Report& report, const FetchedShape& shape) {
-  const std::string section = std::string("fetch/") + shape.name;
-  const std::optional<double> added = section_value(report, section, "added_us");
-  if (added) return *added;
-  throw Error(ErrorCode::kFailedPrecondition,
-              fmt::format("[bench] the report of a run has no added_us of {}", section));
 }
 
 /// What is measured in turn: runs of the workload, and what they are held against.
@@ -77,7 +67,8 @@ void measure_one(Recorder& recorder, const Fetched& fetched) {
     recorder.progress(fmt::format("{}, {} of {}", fetched.str(), repeat + 1, recorder.repeats()));
     const Report report = run_fetch(fetched);
     for (std::size_t i = 0; i < times.size(); ++i) {
-      times[i].added.push_back(added_us(report, kFetchedShapes[i]));
+      times[i].added.push_back(
+          value_of(report, std::string("fetch/") + kFetchedShapes[i].name, "added_us"));
       measure_bare(times[i], fetched, kFetchedShapes[i]);
     }
   }

@@ -1,5 +1,6 @@
 #include "bench/runner.h"
 
+#include "bench/bound.h"
 #include "params/local_store.h"
 #include "train/initial_values.h"
 
@@ -8,10 +9,7 @@ namespace paceline::bench {
 Runner::Runner(models::StepGraph step, const Options& options)
     : step_(std::move(step)), pool_(options.threads) {
   device_ = make_device({.threads = options.threads}, clock_);
-  PlanRequest request;
-  request.graph = step_.graph.get();
-  request.fetches = step_.fetches;
-  request.training = step_.training ? &*step_.training : nullptr;
+  PlanRequest request = request_of(step_);
   request.rewrite.fuse = options.fuse;
   const std::vector<VariableSpec> specs = variable_specs({&request.graph, 1}, request.training);
   for (const VariableSpec& spec : specs) rates_.push_back(spec.rule.learning_rate());

@@ -128,10 +128,10 @@ class StepRuns {
   void record_section(std::size_t step) const {
     const std::string& section = steps_[step].section;
     for (const char* key : {"local_us", "remote_us", "added_us"}) {
-      if (!section_value(runs_[0].report, section, key)) continue;
+      if (!runs_[0].report.value(section, key)) continue;
       const std::string name = fmt::format("{}, {}", section, key);
       const auto values =
-          of_runs([&](std::size_t i) { return *section_value(runs_[i].report, section, key); });
+          of_runs([&](std::size_t i) { return value_of(runs_[i].report, section, key); });
       if (key == std::string("remote_us")) {
         recorder_.add(figure_beside(name, "us", values, "bound", of_runs([&](std::size_t i) {
                                       return bound(step, i).total() * kMicrosPerSecond;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <optional>
 #include <string_view>
 
 #include "base/temporary_folder.h"
@@ -76,15 +77,10 @@ TrainRun run_train(std::vector<std::string> arguments) {
   return {read_report(path), double(usage.ru_maxrss) * 1024};
 }
 
-std::optional<double> section_value(const Report& report, const std::string& section,
-                                    const std::string& key) {
-  for (const ReportSection& each : report.sections) {
-    if (each.name != section) continue;
-    for (const auto& [name, value] : each.values) {
-      if (name == key) return value;
-    }
-  }
-  return {};
+double value_of(const Report& report, const std::string& section, const std::string& key) {
+  if (const std::optional<double> value = report.value(section, key)) return *value;
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("[bench] the report of a run has no {} of {}", key, section));
 }
 
 double total_steps_per_s(const Report& report) {

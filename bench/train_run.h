@@ -1,7 +1,6 @@
 // One run of `paceline train` as a process of its own.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +18,8 @@ struct TrainRun {
 /// dropped. Throws kFailedPrecondition with what the run says went wrong.
 TrainRun run_train(std::vector<std::string> arguments);
 
-/// A value of a section of a report; none: it has no such section, key or value.
-std::optional<double> section_value(const Report& report, const std::string& section,
-                                    const std::string& key);
+/// Of a section of the report. Throws kFailedPrecondition when it is not there.
+double value_of(const Report& report, const std::string& section, const std::string& key);
 
 /// Steps per second of all workers; throws kFailedPrecondition when one made no timed step.
 double total_steps_per_s(const Report& report);

@@ -65,20 +65,9 @@ Run run_of(const Report& report) {
   return run;
 }
 
-std::optional<double> section_value(const Report& report, std::string_view section,
-                                    std::string_view key) {
-  for (const ReportSection& candidate : report.sections) {
-    if (candidate.name != section) continue;
-    for (const auto& [name, value] : candidate.values) {
-      if (name == key) return value;
-    }
-  }
-  return {};
-}
-
 std::string progress_text(const Report& report) {
-  const auto first = section_value(report, "perplexity", "first");
-  const auto last = section_value(report, "perplexity", "last");
+  const auto first = report.value("perplexity", "first");
+  const auto last = report.value("perplexity", "last");
   if (first && last) return fmt::format("perplexity {:.0f} -> {:.0f}", *first, *last);
   if (report.first_loss && report.last_loss) {
     return fmt::format("loss {:.4g} -> {:.4g}", *report.first_loss, *report.last_loss);

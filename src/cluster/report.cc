@@ -157,6 +157,13 @@ void Report::set(const std::string& section, const std::string& key, std::option
   }
 }
 
+std::optional<double> Report::value(std::string_view section, std::string_view key) const {
+  const auto at = std::ranges::find(sections, section, &ReportSection::name);
+  if (at == sections.end()) return {};
+  const auto item = std::ranges::find(at->values, key, [](const auto& each) { return each.first; });
+  return item != at->values.end() ? item->second : std::nullopt;
+}
+
 std::string Report::to_json() const {
   Json object;
   object["model"] = model;

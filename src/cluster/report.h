@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,8 @@ struct Report {
 
   /// Adds or replaces one value of a section.
   void set(const std::string& section, const std::string& key, std::optional<double> value);
+  /// None: there is no such section or key, or it was not measured.
+  std::optional<double> value(std::string_view section, std::string_view key) const;
   /// Numbers are written with every digit that they need to be read back as they were.
   std::string to_json() const;
   /// Reads what to_json wrote. Throws kDataLoss.

@@ -26,25 +26,14 @@ std::vector<const Report*> in_task_order(std::span<const Report> reports) {
   return order;
 }
 
-const std::optional<double>* find(const Report& report, const std::string& section,
-                                  const std::string& key) {
-  for (const ReportSection& candidate : report.sections) {
-    if (candidate.name != section) continue;
-    for (const auto& [name, value] : candidate.values) {
-      if (name == key) return &value;
-    }
-  }
-  return nullptr;
-}
-
 // Perplexity is exp(mean cost), so the mean of equal parts is the geometric one.
 std::optional<double> mean_perplexity(const std::vector<const Report*>& reports) {
   double log_sum = 0;
   int parts = 0;
   for (const Report* report : reports) {
-    const std::optional<double>* value = find(*report, "perplexity", "valid");
-    if (value == nullptr || !*value) continue;
-    log_sum += std::log(**value);
+    const std::optional<double> value = report->value("perplexity", "valid");
+    if (!value) continue;
+    log_sum += std::log(*value);
     ++parts;
   }
   if (parts == 0) return std::nullopt;
@@ -54,8 +43,7 @@ std::optional<double> mean_perplexity(const std::vector<const Report*>& reports)
 void merge_sections(Report& merged, const Report& report) {
   for (const ReportSection& section : report.sections) {
     for (const auto& [key, value] : section.values) {
-      const std::optional<double>* known = find(merged, section.name, key);
-      if (known == nullptr || !*known) merged.set(section.name, key, value);
+      if (!merged.value(section.name, key)) merged.set(section.name, key, value);
     }
   }
 }
@@ -78,7 +66,7 @@ Report merge(std::span<const Report> reports) {
     if (merged.error.empty()) merged.error = report->error;
     merge_sections(merged, *report);
   }
-  if (find(merged, "perplexity", "valid") != nullptr) {
+  if (merged.value("perplexity", "valid")) {
     merged.set("perplexity", "valid", mean_perplexity(order));
   }
   return merged;

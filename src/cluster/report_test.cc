@@ -66,6 +66,16 @@ TEST(Report, ReadsBackEveryDigit) {
   EXPECT_EQ(Report::from_json(report.to_json()), report);
 }
 
+TEST(Report, FindsWhatWasMeasuredOfASection) {
+  Report report;
+  report.set("perplexity", "train", 7);
+  report.set("perplexity", "test", std::nullopt);
+  EXPECT_EQ(report.value("perplexity", "train"), 7.0);
+  for (const char* key : {"test", "valid"})
+    EXPECT_EQ(report.value("perplexity", key), std::nullopt);
+  EXPECT_EQ(report.value("fetch/1,2,3", "train"), std::nullopt);
+}
+
 TEST(Report, HasTheDocumentedFields) {
   Report report = report_of(worker(0, 4));
   report.tasks.push_back(ps());

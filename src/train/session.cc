@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <utility>
 
 #include "base/nearest.h"
@@ -35,12 +34,6 @@ std::pair<const Graph*, Value> find_in(std::span<const Graph* const> graphs,
     }
   }
   throw_unknown(graphs, name);
-}
-
-Tensor copy_of(const TensorView& view) {
-  Tensor tensor(view.dtype, view.shape);
-  if (view.bytes() > 0) std::memcpy(tensor.raw(), view.data, view.bytes());
-  return tensor;
 }
 
 // Says what the job would be, and ends the program through run_program.

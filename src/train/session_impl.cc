@@ -46,6 +46,12 @@ void mark_rewritten(std::vector<VariableSpec>& specs, const std::vector<std::str
 
 }  // namespace
 
+Tensor copy_of(const TensorView& view) {
+  Tensor tensor(view.dtype, view.shape);
+  if (view.bytes() > 0) std::memcpy(tensor.raw(), view.data, view.bytes());
+  return tensor;
+}
+
 Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Cluster& on,
                     const RunOptions& run_with, const SessionOptions& session_options)
     : training(std::move(with)),

@@ -24,6 +24,9 @@
 
 namespace paceline {
 
+/// What the view shows now.
+Tensor copy_of(const TensorView& view);
+
 class Session::Impl {
  public:
   Impl(std::optional<Training> training, const Graph& graph, const Cluster& cluster,

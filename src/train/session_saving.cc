@@ -24,12 +24,6 @@ constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
 // Long enough to cost nothing, short enough for Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
 
-Tensor copy_of_view(const TensorView& view) {
-  Tensor tensor(view.dtype, view.shape);
-  if (view.bytes() > 0) std::memcpy(tensor.raw(), view.data, view.bytes());
-  return tensor;
-}
-
 }  // namespace
 
 void Session::Impl::restore() {
@@ -83,7 +77,7 @@ TaskState Session::Impl::own_state() {
     const LocalMemory* const locals = plans->used_locals(*graphs[graph]);
     if (locals == nullptr) continue;
     for (const auto& [name, view] : locals->views()) {
-      state.local.push_back({saved_prefix(graph) + name, copy_of_view(view)});
+      state.local.push_back({saved_prefix(graph) + name, copy_of(view)});
     }
   }
   return state;
