@@ -21,10 +21,14 @@ constexpr std::size_t kRequestBytes = 36;  // a header and a piece's number
 constexpr double kMicro = 1e6, kLeastSeconds = 0.05;
 constexpr int kTurns = 40, kTimes = 50;
 
+std::size_t floats_of(const FetchShape& shape) {
+  return std::size_t(shape.features * shape.hidden);
+}
+
 /// The workload's product.
 class Product {
  public:
-  explicit Product(const FetchedShape& shape)
+  explicit Product(const FetchShape& shape)
       : gemm_(GemmShape::packed(shape.batch, shape.hidden, shape.features), one_thread_),
         x_(std::size_t(shape.batch * shape.features), 1),
         y_(std::size_t(shape.batch * shape.hidden)),
@@ -95,8 +99,8 @@ double added_us(const Call& without, const Call& with, const Call& after) {
   return summarize(added).median;
 }
 
-ChannelOptions fetching(const FetchedShape& shape, Waiting waiting) {
-  return {.message = {1, shape.floats() * sizeof(float)},
+ChannelOptions fetching(const FetchShape& shape, Waiting waiting) {
+  return {.message = {1, floats_of(shape) * sizeof(float)},
           .waiting = waiting,
           .echo = true,
           .request_bytes = kRequestBytes};
@@ -104,9 +108,9 @@ ChannelOptions fetching(const FetchedShape& shape, Waiting waiting) {
 
 }  // namespace
 
-double added_by_rewriting(const FetchedShape& shape, Waiting waiting) {
+double added_by_rewriting(const FetchShape& shape, Waiting waiting) {
   const Pinned near(0);
-  RewrittenValue value(shape.floats(), waiting);
+  RewrittenValue value(floats_of(shape), waiting);
   Product product(shape);
   const Call multiply = [&] { product.multiply(value.data()); };
   const Call ask_and_multiply = [&] {
@@ -116,15 +120,15 @@ double added_by_rewriting(const FetchedShape& shape, Waiting waiting) {
   return added_us(multiply, ask_and_multiply, [&] { value.wait(); });
 }
 
-double socket_exchange_us(const FetchedShape& shape, Waiting waiting) {
+double socket_exchange_us(const FetchShape& shape, Waiting waiting) {
   const Pinned near(0);
   const auto channel = make_socket_channel(fetching(shape, waiting));
   return time_calls(1, kLeastSeconds, [&] { channel->exchange(); }).front() * kMicro;
 }
 
-double added_by_socket(const FetchedShape& shape, Waiting waiting) {
+double added_by_socket(const FetchShape& shape, Waiting waiting) {
   const Pinned near(0);
-  std::vector<float> own(shape.floats(), 1), fetched(shape.floats(), 1);
+  std::vector<float> own(floats_of(shape), 1), fetched(floats_of(shape), 1);
   ChannelOptions options = fetching(shape, waiting);
   options.answer = reinterpret_cast<std::byte*>(fetched.data());
   const auto channel = make_socket_channel(options);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string>
 #include <vector>
 
@@ -11,9 +10,6 @@
 
 namespace paceline::bench {
 namespace {
-
-constexpr FetchedShape kFetchedShapes[] = {
-    {"128,32,256", 128, 32, 256}, {"256,128,128", 256, 128, 128}, {"256,128,64", 256, 128, 64}};
 
 /// How both tasks wait for each other, and whether the ps writes the value anew.
 struct Fetched {
@@ -42,7 +38,7 @@ struct FetchTimes {
   std::vector<double> added, bare, socket_and_product;
 };
 
-void measure_bare(FetchTimes& times, const Fetched& fetched, const FetchedShape& shape) {
+void measure_bare(FetchTimes& times, const Fetched& fetched, const FetchShape& shape) {
   if (fetched.constant) return;
   if (fetched.link == "shm")
     return times.bare.push_back(added_by_rewriting(shape, fetched.waiting));
@@ -50,9 +46,9 @@ void measure_bare(FetchTimes& times, const Fetched& fetched, const FetchedShape&
   times.socket_and_product.push_back(added_by_socket(shape, fetched.waiting));
 }
 
-void add_figures(Recorder& recorder, const Fetched& fetched, const FetchedShape& shape,
+void add_figures(Recorder& recorder, const Fetched& fetched, const FetchShape& shape,
                  const FetchTimes& times) {
-  const std::string name = fmt::format("{}, {}, added", shape.name, fetched.str());
+  const std::string name = fmt::format("{}, {}, added", shape.str(), fetched.str());
   if (fetched.constant) return recorder.add(figure_of(name, "us", times.added));
   const char* const beside = fetched.link == "shm" ? "bare product" : "bare socket";
   recorder.add(figure_beside(name, "us", times.added, beside, times.bare));
@@ -62,18 +58,18 @@ void add_figures(Recorder& recorder, const Fetched& fetched, const FetchedShape&
 }
 
 void measure_one(Recorder& recorder, const Fetched& fetched) {
-  std::array<FetchTimes, std::size(kFetchedShapes)> times;
+  const std::vector<FetchShape> shapes = models::fetch_shapes({});
+  std::vector<FetchTimes> times(shapes.size());
   for (int repeat = 0; repeat < recorder.repeats(); ++repeat) {
     recorder.progress(fmt::format("{}, {} of {}", fetched.str(), repeat + 1, recorder.repeats()));
     const Report report = run_fetch(fetched);
     for (std::size_t i = 0; i < times.size(); ++i) {
-      times[i].added.push_back(
-          value_of(report, std::string("fetch/") + kFetchedShapes[i].name, "added_us"));
-      measure_bare(times[i], fetched, kFetchedShapes[i]);
+      times[i].added.push_back(value_of(report, shapes[i].section(), "added_us"));
+      measure_bare(times[i], fetched, shapes[i]);
     }
   }
   for (std::size_t i = 0; i < times.size(); ++i)
-    add_figures(recorder, fetched, kFetchedShapes[i], times[i]);
+    add_figures(recorder, fetched, shapes[i], times[i]);
 }
 
 }  // namespace

@@ -27,9 +27,6 @@ constexpr std::int64_t kReserved = 1 << 16;
 
 using Seconds = std::vector<double>;
 
-/// Of the report.
-std::string section_of(const FetchShape& shape) { return "fetch/" + shape.str(); }
-
 double mean(const Seconds& times) {
   return std::accumulate(times.begin(), times.end(), 0.0) / double(times.size());
 }
@@ -95,7 +92,7 @@ void measure_alone(Session& session, const Graph& graph, const FetchShape& shape
   TimedSteps own = own_steps(session, graph, fetch, limit);
   while (!own.ended()) own.take_turn();
   session.print(fmt::format("Local GEMM Time: {:.7f}", mean(own.times())));
-  const std::string section = section_of(shape);
+  const std::string section = shape.section();
   session.report(section, "local_us", median_us(own.times()));
   session.report(section, "remote_us", std::nullopt);
   session.report(section, "added_us", std::nullopt);
@@ -112,7 +109,7 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   }
   session.print(fmt::format("Local GEMM Time: {:.7f}  Network Fetch GEMM Time: {:.7f}",
                             mean(own.times()), mean(remote.times())));
-  const std::string section = section_of(shape);
+  const std::string section = shape.section();
   session.report(section, "local_us", median_us(own.times()));
   session.report(section, "remote_us", median_us(remote.times()));
   session.report(section, "added_us", median_us(std::move(added)));
@@ -149,6 +146,8 @@ std::int64_t at_least_one(const char* flag, std::optional<std::int64_t> given,
 }  // namespace
 
 std::string FetchShape::str() const { return fmt::format("{},{},{}", features, batch, hidden); }
+
+std::string FetchShape::section() const { return "fetch/" + str(); }
 
 std::vector<FetchShape> fetch_shapes(const ModelOptions& options) {
   if (!options.features && !options.batch && !options.hidden) {
@@ -220,7 +219,7 @@ class FetchModel : public Model {
     for (const FetchShape& shape : fetch_shapes(options)) {
       auto graph = std::make_unique<Graph>();
       const FetchGraph fetch = build_fetch(*graph, shape);
-      steps.push_back({section_of(shape), std::move(graph), {}, {fetch.remote}});
+      steps.push_back({shape.section(), std::move(graph), {}, {fetch.remote}});
     }
     return steps;
   }

@@ -12,7 +12,8 @@ namespace paceline::models {
 
 struct FetchShape {
   std::int64_t features, batch, hidden;
-  std::string str() const;  // "128,32,256"
+  std::string str() const;      // "128,32,256"
+  std::string section() const;  // of the report that has its times
   bool operator==(const FetchShape&) const = default;
 };
 
