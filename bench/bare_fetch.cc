@@ -46,11 +46,11 @@ class Product {
 /// A value that a process writes anew when it is asked to, as a ps does.
 class RewrittenValue {
  public:
-  RewrittenValue(std::size_t floats, Waiting waiting)
+  RewrittenValue(std::size_t floats, Waiting waiting, const Pinned& near)
       : waiting_(waiting),
         floats_(floats),
         value_(floats * sizeof(float)),
-        far_end_([this] { serve(); }) {}
+        far_end_([this] { serve(); }, &near) {}
   const float* data() const { return floats().data(); }
   void ask() { words_->asked.set(++asked_, waiting_); }
   void wait() { words_->done.wait_for(asked_, waiting_); }
@@ -99,18 +99,19 @@ double added_us(const Call& without, const Call& with, const Call& after) {
   return summarize(added).median;
 }
 
-ChannelOptions fetching(const FetchShape& shape, Waiting waiting) {
+ChannelOptions fetching(const FetchShape& shape, Waiting waiting, const Pinned& near) {
   return {.message = {1, floats_of(shape) * sizeof(float)},
           .waiting = waiting,
           .echo = true,
-          .request_bytes = kRequestBytes};
+          .request_bytes = kRequestBytes,
+          .near = &near};
 }
 
 }  // namespace
 
 double added_by_rewriting(const FetchShape& shape, Waiting waiting) {
   const Pinned near(0);
-  RewrittenValue value(floats_of(shape), waiting);
+  RewrittenValue value(floats_of(shape), waiting, near);
   Product product(shape);
   const Call multiply = [&] { product.multiply(value.data()); };
   const Call ask_and_multiply = [&] {
@@ -122,14 +123,14 @@ double added_by_rewriting(const FetchShape& shape, Waiting waiting) {
 
 double socket_exchange_us(const FetchShape& shape, Waiting waiting) {
   const Pinned near(0);
-  const auto channel = make_socket_channel(fetching(shape, waiting));
+  const auto channel = make_socket_channel(fetching(shape, waiting, near));
   return time_calls(1, kLeastSeconds, [&] { channel->exchange(); }).front() * kMicro;
 }
 
 double added_by_socket(const FetchShape& shape, Waiting waiting) {
   const Pinned near(0);
   std::vector<float> own(floats_of(shape), 1), fetched(floats_of(shape), 1);
-  ChannelOptions options = fetching(shape, waiting);
+  ChannelOptions options = fetching(shape, waiting, near);
   options.answer = reinterpret_cast<std::byte*>(fetched.data());
   const auto channel = make_socket_channel(options);
   Product product(shape);

@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "bench/pinned.h"
+
 namespace paceline::bench {
 
 /// What one exchange carries: so many pieces of so many bytes.
@@ -25,6 +27,9 @@ struct ChannelOptions {
   std::size_t request_bytes = 0;
   /// And where it comes back to; null: anywhere.
   std::byte* answer = nullptr;
+  /// Where the near end is pinned to, which the far end leaves alone; null: nowhere. Outlives the
+  /// channel.
+  const Pinned* near = nullptr;
 };
 
 /// Used by one thread, which is the near end; the far end is a process of its own (of inproc links

@@ -7,16 +7,15 @@
 #include <csignal>
 #include <exception>
 
-#include "bench/pinned.h"
 #include "paceline/error.h"
 
 namespace paceline::bench {
 
-FarEnd::FarEnd(const std::function<void()>& serve) : pid_(::fork()) {
+FarEnd::FarEnd(const std::function<void()>& serve, const Pinned* near) : pid_(::fork()) {
   if (pid_ < 0) throw Error(ErrorCode::kUnavailable, "[bench] no process for a far end");
   if (pid_ > 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  Pinned::leave();
+  if (near != nullptr) near->leave();
   try {
     serve();
   } catch (const std::exception&) {

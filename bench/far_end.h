@@ -5,14 +5,16 @@
 
 #include <functional>
 
+#include "bench/pinned.h"
+
 namespace paceline::bench {
 
 /// A copy of this process, from this moment on, that runs a function and ends when this object
-/// does, or with its parent. To be made before any thread that the function could need. Not on the
-/// core of a Pinned parent.
+/// does, or with its parent. To be made before any thread that the function could need.
 class FarEnd {
  public:
-  explicit FarEnd(const std::function<void()>& serve);
+  /// Not on the core of `near`, to which the parent is pinned; null: wherever it is.
+  explicit FarEnd(const std::function<void()>& serve, const Pinned* near = nullptr);
   ~FarEnd();
   FarEnd(const FarEnd&) = delete;
   FarEnd& operator=(const FarEnd&) = delete;

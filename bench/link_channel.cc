@@ -123,11 +123,12 @@ class LinkChannel : public Channel {
       thread_ = std::jthread([this](const std::stop_token& stop) { far_end_->serve(stop); });
       return;
     }
-    process_.emplace([&] {
+    const auto serve = [&] {
       LinkFarEnd far(kind, link, options_, *meeting_);
       far.serve({});
       while (true) ::pause();
-    });
+    };
+    process_.emplace(serve, options_.near);
     const Deadline deadline = Deadline::after(kMeetingTimeout);
     while (meeting_->listens.get() == 0) {
       process_->check();

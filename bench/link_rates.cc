@@ -69,12 +69,13 @@ PairedTimes time_channels_in_turn(int repeats, std::uint32_t exchanges, Channel&
 }
 
 void measure_beside_bare(Recorder& recorder, const std::string& kind, const char* size,
-                         const ChannelOptions& options) {
+                         ChannelOptions options) {
   const std::string name =
       fmt::format("{}, {} {}, {}", kind, size, options.echo ? "there and back" : "one way",
                   name_of(options.waiting));
   recorder.progress(name);
   const Pinned near(kind == "inproc" ? Pinned::kNowhere : 0);  // whose ends are threads
+  options.near = &near;
   const auto link = make_link_channel(kind, options);
   const auto bare = make_bare_channel(kind, options);
   const PairedTimes times =

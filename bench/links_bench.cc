@@ -14,8 +14,9 @@ using namespace paceline::bench;
 
 using MakeChannel = std::function<std::unique_ptr<Channel>(const ChannelOptions&)>;
 
-void exchange(benchmark::State& state, const MakeChannel& make, const ChannelOptions& options) {
+void exchange(benchmark::State& state, const MakeChannel& make, ChannelOptions options) {
   const Pinned near(0);
+  options.near = &near;
   const auto channel = make(options);
   while (state.KeepRunning()) channel->exchange();
   state.SetBytesProcessed(state.iterations() * std::int64_t(options.message.bytes()));

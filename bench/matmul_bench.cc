@@ -1,7 +1,5 @@
 // Matrix products of the workloads: our tiles on 1 and 2 threads beside one plain dnnl_sgemm on
-// one. Not part of the test build:
-//   g++ -O2 -std=c++20 -fopenmp -Iinclude -Isrc bench/matmul_bench.cc -Lbuild/release
-//       -lpaceline -ldnnl -lfmt -lbenchmark -lpthread -o /tmp/matmul_bench
+// one.
 #include <benchmark/benchmark.h>
 #include <dnnl.h>
 #include <omp.h>

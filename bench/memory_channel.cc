@@ -51,7 +51,7 @@ class MemoryChannel : public Channel {
         back_(options.message.piece_bytes, options.waiting),
         payload_(options.message.piece_bytes),
         answer_(options.message.piece_bytes),
-        far_end_([this] { serve(); }) {}
+        far_end_([this] { serve(); }, options.near) {}
 
   using Channel::exchange;
   void exchange(std::uint32_t times) override {

@@ -18,11 +18,12 @@ class Pinned {
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
 
-  /// The calling process leaves the core that its parent was pinned to.
-  static void leave();
+  /// The calling process, a copy of this one, leaves the core.
+  void leave() const;
 
  private:
   cpu_set_t before_;
+  cpu_set_t others_;  // than the core; none: it is pinned nowhere
 };
 
 }  // namespace paceline::bench

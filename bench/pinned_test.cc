@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/cores.h"
 #include "bench/far_end.h"
 #include "bench/shared_word.h"
 
@@ -15,16 +16,35 @@ cpu_set_t own_cores() {
   return cores;
 }
 
+TEST(Pinned, AnotherOneInBetweenChangesNothing) {
+  const SharedObject<cpu_set_t> far;
+  const SharedObject<SharedWord> known;
+  const Pinned near(0);
+  { const Pinned other(Pinned::kNowhere); }
+  const FarEnd end(
+      [&] {
+        *far = own_cores();
+        known->set(1, Waiting::kSleeping);
+      },
+      &near);
+  known->wait_for(1, Waiting::kSleeping);
+  const cpu_set_t here = own_cores();
+  EXPECT_EQ(CPU_COUNT(&here), 1);
+  EXPECT_FALSE(CPU_EQUAL(&*far, &here) && cores_of_machine() > 1);
+}
+
 TEST(Pinned, BothEndsHaveCoresOfTheirOwnAndItEnds) {
   const cpu_set_t before = own_cores();
   const SharedObject<cpu_set_t> far;
   const SharedObject<SharedWord> known;
   {
     const Pinned near(0);
-    const FarEnd end([&] {
-      *far = own_cores();
-      known->set(1, Waiting::kSleeping);
-    });
+    const FarEnd end(
+        [&] {
+          *far = own_cores();
+          known->set(1, Waiting::kSleeping);
+        },
+        &near);
     known->wait_for(1, Waiting::kSleeping);
     cpu_set_t both;
     const cpu_set_t here = own_cores();

@@ -47,7 +47,7 @@ class SocketChannel : public Channel {
   explicit SocketChannel(const ChannelOptions& options)
       : options_(options),
         payload_(options.request_bytes > 0 ? options.request_bytes : options.message.piece_bytes),
-        far_end_([this] { serve(); }) {}
+        far_end_([this] { serve(); }, options.near) {}
 
   using Channel::exchange;
   void exchange(std::uint32_t times) override {

@@ -19,7 +19,7 @@
 namespace paceline {
 namespace {
 
-// Rules are applied by this process only when there is no ps.
+// So many examples a step has, unless the program says how many.
 std::int64_t first_dimension_of_inputs(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->op().name != "input") continue;
