@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// Of this process, as a worker of the cluster or alone: --device and --threads.
+/// Of this process, alone or as a worker, or of each that it starts: --device and --threads.
 DeviceOptions worker_device(const Cluster& cluster);
 
 }  // namespace paceline
