@@ -25,6 +25,7 @@ void InprocDispatcher::schedule(std::shared_ptr<InprocConnection> connection) {
   std::lock_guard lock(mutex_);
   if (stopped_) return;
   ready_.push(std::move(connection));
+  some_are_ready_ = true;
   if (spinning_ == 0) changed_.notify_one();
 }
 
@@ -35,9 +36,10 @@ void InprocDispatcher::give_up_at(Deadline deadline, std::weak_ptr<InprocConnect
 }
 
 bool InprocDispatcher::help() {
+  if (!some_are_ready_) return false;
   std::unique_lock lock(mutex_);
   if (ready_.empty() || stopped_) return false;
-  const std::shared_ptr<InprocConnection> connection = ready_.pop();
+  const std::shared_ptr<InprocConnection> connection = take_ready();
   lock.unlock();
   connection->take_turn();
   return true;
@@ -58,7 +60,7 @@ std::vector<std::shared_ptr<InprocConnection>> InprocDispatcher::stop() {
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
   std::lock_guard lock(mutex_);
-  while (!ready_.empty()) ready_.pop();
+  while (!ready_.empty()) take_ready();
   std::vector<std::shared_ptr<InprocConnection>> left(owned_.begin(), owned_.end());
   owned_.clear();
   return left;
@@ -68,6 +70,12 @@ std::shared_ptr<InprocConnection> InprocDispatcher::take_overdue() {
   if (deadlines_.empty() || deadlines_.begin()->first > std::chrono::steady_clock::now()) return {};
   std::shared_ptr<InprocConnection> connection = deadlines_.begin()->second.lock();
   deadlines_.erase(deadlines_.begin());
+  return connection;
+}
+
+std::shared_ptr<InprocConnection> InprocDispatcher::take_ready() {
+  std::shared_ptr<InprocConnection> connection = ready_.pop();
+  some_are_ready_ = !ready_.empty();
   return connection;
 }
 
@@ -87,7 +95,7 @@ void InprocDispatcher::run() {
       overdue->give_up();
       lock.lock();
     } else if (spinning_ == 0 && !ready_.empty()) {
-      std::shared_ptr<InprocConnection> connection = ready_.pop();
+      std::shared_ptr<InprocConnection> connection = take_ready();
       lock.unlock();
       connection->take_turn();
       connection.reset();

@@ -1,6 +1,7 @@
 // The threads of an inproc link: they give connections a turn when something came for them.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -40,12 +41,15 @@ class InprocDispatcher {
   void run();
   void wait(std::unique_lock<std::mutex>& lock);
   std::shared_ptr<InprocConnection> take_overdue();
+  std::shared_ptr<InprocConnection> take_ready();
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;
   int spinning_ = 0;
   Ring<std::shared_ptr<InprocConnection>> ready_;
+  /// Who polls looks here first, and leaves the mutex to those who have something to do.
+  std::atomic<bool> some_are_ready_{false};
   std::set<std::shared_ptr<InprocConnection>> owned_;
   std::multimap<TimePoint, std::weak_ptr<InprocConnection>> deadlines_;
   std::vector<std::thread> threads_;
