@@ -84,12 +84,12 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {
-  if (values.text("--link") == "inproc") {
+  cluster.link = values.choice("--link", {"auto", "shm", "tcp", "inproc"}).value_or("auto");
+  if (cluster.link == "inproc" && cluster.distributed()) {
     refuse_flag("--link", "inproc",
-                "joins tasks within one process, but each task of a cluster is a process of its "
+                "joins tasks within one process, but each task of this cluster is a process of its "
                 "own: auto, shm or tcp");
   }
-  cluster.link = values.choice("--link", {"auto", "shm", "tcp"}).value_or("auto");
 }
 
 std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {

@@ -86,8 +86,10 @@ std::vector<Flag> cluster_flags() {
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
       {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
-      {"--link", "auto|shm|tcp",
-       "What carries messages between tasks (auto: shm on one host, tcp between hosts)", kBoth},
+      {"--link", "auto|shm|tcp|inproc",
+       "What carries messages between tasks: auto (shm on one host, tcp between hosts), or the one "
+       "that is named; inproc only within one process",
+       kBoth},
       {"--join-timeout", "SECONDS", "How long a task waits for the others (default 300)", kBoth},
       {"--torn-free", "",
        "Read variables in chunks of one moment (256 KiB); costs a copy on one host", kBoth},
