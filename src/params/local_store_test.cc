@@ -23,7 +23,7 @@ class LocalStoreTest : public testing::Test {
     auto store =
         make_local_store({spec_of("w", {2}), spec_of("e", {4, 1}, true)}, nullptr, account);
     const std::vector<VariableState> states = {{0, Tensor::of<float>({2}, {1, 2}), {}},
-                                    {1, Tensor::of<float>({4, 1}, {0, 1, 2, 3}), {}}};
+                                               {1, Tensor::of<float>({4, 1}, {0, 1, 2, 3}), {}}};
     store->write(states, 7);
     return store;
   }

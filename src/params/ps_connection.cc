@@ -313,9 +313,7 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
 }
 
 void PsConnection::on_state(std::size_t bytes) {
-  StateRead& read = core_.reading();
-  read.arrived(ps_, bytes);
-  if (read.missing() <= 0) core_.notify();
+  if (core_.reading().arrived(ps_, bytes)) core_.notify();
 }
 
 void PsConnection::on_closed(const Error& error) {

@@ -11,24 +11,25 @@ namespace paceline {
 ReplyBlocks::~ReplyBlocks() = default;
 
 ReplyBlocks::Lent ReplyBlocks::take(std::size_t bytes) {
-  std::unique_ptr<Block> block;
-  {
-    const std::lock_guard lock(mutex_);
-    if (lent_bytes_ + bytes > most_bytes_) {
-      throw Error(ErrorCode::kUnavailable,
-                  fmt::format("it reads too slowly: {} bytes of replies wait", lent_bytes_));
-    }
-    lent_bytes_ += bytes;
-    if (!free_.empty()) {
-      block = std::move(free_.back());
-      free_.pop_back();
-    }
-  }
-  if (!block) block = std::make_unique<Block>();
-  if (block->memory.size() < bytes) block->memory = Buffer(std::max(bytes, std::size_t{4096}));
+  std::unique_ptr<Block> block = take_free(bytes);
   block->bytes = bytes;
   block->owner = shared_from_this();
-  return Lent(block.release());
+  Lent lent(block.release());  // counted as lent: given back, whatever happens
+  if (lent->memory.size() < bytes) lent->memory = Buffer(std::max(bytes, std::size_t{4096}));
+  return lent;
+}
+
+std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (lent_bytes_ + bytes > most_bytes_) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("it reads too slowly: {} bytes of replies wait", lent_bytes_));
+  }
+  if (free_.empty()) free_.push_back(std::make_unique<Block>());
+  std::unique_ptr<Block> block = std::move(free_.back());
+  free_.pop_back();
+  lent_bytes_ += bytes;
+  return block;
 }
 
 void ReplyBlocks::shorten(Block& block, std::size_t bytes) {

@@ -48,6 +48,7 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
  private:
   static void give_back(Block* block);
+  std::unique_ptr<Block> take_free(std::size_t bytes);
 
   std::atomic<std::size_t> most_bytes_;
   mutable std::mutex mutex_;

@@ -321,6 +321,13 @@ void ServerJob::tell_job_state(TimePoint time) {
   }
 }
 
+void ServerJob::give_up(ServerPeer& peer, const std::string& why) {
+  warn(fmt::format("gives up {}: {}", peer.text(), why));
+  peer.standing.refused = true;
+  closing_.push_back(&peer);
+  wake_();
+}
+
 TimePoint ServerJob::turn(TimePoint time) {
   std::vector<ServerPeer*> closing;
   TimePoint next;

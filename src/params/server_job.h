@@ -92,17 +92,17 @@ class ServerJob {
   void check_variables(ServerPeer& peer);
   void agree(ServerPeer& peer);
   void refuse_locked(ServerPeer& peer, const std::string& why);
-  /// Makes `call` send to the peer. That it lets too much pile up ends its connection, and is no
-  /// error of whoever made the call.
+  /// Makes `call` send to the peer. What keeps it from that, too much that waits for the peer or
+  /// memory that is out, ends the peer's connection, and is no error of whoever made the call.
   template <typename Call>
   void tell(ServerPeer& peer, Call&& call) {
     try {
       call();
-    } catch (const Error&) {
-      closing_.push_back(&peer);
-      wake_();
+    } catch (const std::exception& error) {
+      give_up(peer, error.what());
     }
   }
+  void give_up(ServerPeer& peer, const std::string& why);
   void tell_job_state(TimePoint now);
   Bytes bytes_locked() const;
   void take_declaration(Declare declare);

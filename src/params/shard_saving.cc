@@ -58,7 +58,7 @@ bool ShardSaving::find(const FindFile& file, Shard& shard) {
         shard.at(i).moment().make_room();
       }
     } catch (const std::bad_alloc&) {
-      // The mark tries again, and its sender is told.
+      // The mark tries again, and ends its sender's connection.
     }
     busy_ = false;
   });

@@ -16,34 +16,35 @@ namespace paceline {
 /// Threads of several connections fill it at once, each the pieces of its own ps.
 class StateRead {
  public:
-  /// Specs and pieces must outlive it.
   StateRead(std::span<const VariableSpec> specs, std::span<const Piece> pieces,
             std::span<const VariableId> asked, int num_ps);
 
   /// Where the bytes of a kState frame go. Throws kDataLoss unless they were asked for and follow
   /// on those that came before, so that whatever a ps sends, what is whole stays as it is.
   std::span<std::byte> place(const FrameHeader& header);
-  /// Bytes of a piece on that ps, which were placed, have come.
-  void arrived(int ps, std::size_t bytes) { missing_[std::size_t(ps)] -= std::int64_t(bytes); }
+  /// Bytes of a piece on that ps, which were placed, have come. True: they were the last, and this
+  /// may be gone.
+  bool arrived(int ps, std::size_t bytes);
   /// Bytes that have not come.
-  std::int64_t missing() const;
-  /// The first ps that owes some.
+  std::int64_t missing() const { return missing_; }
+  /// The first ps that owes some; any, when none does.
   int first_missing() const;
   /// Once none are missing; in the order in which they were asked for.
   std::vector<VariableState> take() { return std::move(states_); }
 
  private:
-  VariableState empty_state(VariableId variable) const;
-  std::span<std::byte> array(const Piece& piece, std::size_t number);
+  void expect(const Piece& piece, const VariableSpec& spec, VariableState& state);
 
-  const std::span<const VariableSpec> specs_;
-  const std::span<const Piece> pieces_;
   std::vector<VariableState> states_;
-  std::vector<int> index_;  // of a state, by variable; −1: not asked for
   /// By piece; a variable's scalar slots are taken from its first piece.
   std::vector<std::int64_t> other_scalars_;
-  std::vector<std::vector<std::size_t>> placed_;   // bytes, by piece and array
-  std::deque<std::atomic<std::int64_t>> missing_;  // bytes, by ps
+  struct Array {
+    std::span<std::byte> memory;  // of `states_`, or in other_scalars_
+    std::size_t placed = 0;       // bytes
+  };
+  std::vector<std::vector<Array>> arrays_;      // by piece: value, then slots; empty: not asked for
+  std::deque<std::atomic<std::int64_t>> owed_;  // bytes, by ps
+  std::atomic<std::int64_t> missing_{0};        // their sum
 };
 
 }  // namespace paceline

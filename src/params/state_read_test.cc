@@ -59,6 +59,7 @@ TEST_F(StateReadTest, IsWholeWhenEachPsHasSentAll) {
   bring_arrays(1);
   bring(state_of(1, 3, 0, 8), std::byte{9});
   EXPECT_EQ(read_.missing(), 0);
+  EXPECT_EQ(read_.first_missing(), 0);
   const std::vector<VariableState> states = read_.take();
   ASSERT_EQ(states.size(), 1u);
   EXPECT_EQ(static_cast<const std::byte*>(states[0].value.raw())[31], std::byte{1});
@@ -77,6 +78,8 @@ TEST_F(StateReadTest, RefusesWhatCameAlready) {
   EXPECT_THAT(refusal(state_of(0, 0, 0, 4)), HasSubstr("of which 12 of 16 came"));
   EXPECT_THAT(refusal(state_of(0, 0, 12, 5)), HasSubstr("state of 5 bytes"));
   bring(state_of(0, 0, 12, 4), std::byte{1});
+  EXPECT_THAT(refusal(state_of(0, 0, 16, 1)), HasSubstr("16 of 16 came"));
+  read_.take();
   EXPECT_THAT(refusal(state_of(0, 0, 16, 1)), HasSubstr("16 of 16 came"));
 }
 

@@ -191,8 +191,9 @@ void StoreCore::check() const {
 }
 
 StateRead& StoreCore::start_read(std::span<const VariableId> variables) {
-  read_ = std::make_unique<StateRead>(variables_, pieces_, variables, num_ps_);
-  reading_ = read_.get();
+  auto read = std::make_unique<StateRead>(variables_, pieces_, variables, num_ps_);
+  reading_ = read.get();
+  read_ = std::move(read);
   return *read_;
 }
 
