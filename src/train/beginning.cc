@@ -111,19 +111,22 @@ std::size_t take_values(Beginning& beginning, std::span<const VariableSpec> spec
   refuse_other_model(reader.path(), lines);
 }
 
-// Those that are passed over are put aside: later looks compare sizes only, and might take one of
-// them for the newest.
-std::optional<FoundCheckpoint> newest_whole(const RunOptions& run, const Say& say) {
+Checkpoints::Newest newest_whole(const RunOptions& run) {
+  Checkpoints::Newest newest =
+      Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kChecksums);
+  if (newest.whole || newest.torn.empty()) return newest;
+  throw Error(ErrorCode::kDataLoss, fmt::format("--resume: no checkpoint in {} is whole: {}",
+                                                run.out, newest.torn.front().torn));
+}
+
+// Later looks compare sizes only, and might take one of them for the newest.
+void put_aside(std::span<const FoundCheckpoint> passed_over, const RunOptions& run,
+               const Say& say) {
   const Checkpoints checkpoints(checkpoints_folder(run));
-  const Checkpoints::Newest newest = checkpoints.newest_whole(WholeCheck::kChecksums);
-  if (!newest.whole && !newest.torn.empty()) {
-    throw Error(ErrorCode::kDataLoss, "--resume: no checkpoint in " + run.out + " is whole");
-  }
-  for (const FoundCheckpoint& torn : newest.torn) {
+  for (const FoundCheckpoint& torn : passed_over) {
     say(fmt::format("passes over a checkpoint that is not whole: {}; it is {} now", torn.torn,
                     checkpoints.put_aside(torn.step)));
   }
-  return newest.whole;
 }
 
 Beginning initialised(const Graph& graph, std::span<const VariableSpec> specs,
@@ -141,13 +144,15 @@ Beginning initialised(const Graph& graph, std::span<const VariableSpec> specs,
 
 }  // namespace
 
-// Only what is sure to begin deletes what was there, which may be what it begins with.
+// Only what is sure to begin deletes or renames what was there, which may be what it begins with.
 Beginning make_beginning(const Graph& graph, std::span<const VariableSpec> specs,
                          const RunOptions& run, int workers, const Say& say) {
   if (run.resume) {
-    if (const auto found = newest_whole(run, say)) {
-      Beginning beginning = resumed(found->path, specs, workers);
-      say(fmt::format("Goes on from step {}: {}", beginning.global_step, found->path));
+    const Checkpoints::Newest newest = newest_whole(run);
+    if (newest.whole) {
+      Beginning beginning = resumed(newest.whole->path, specs, workers);
+      put_aside(newest.torn, run, say);
+      say(fmt::format("Goes on from step {}: {}", beginning.global_step, newest.whole->path));
       return beginning;
     }
   }
