@@ -27,11 +27,9 @@ int threads_of(const Cluster& cluster) {
   return !cluster.distributed() && cluster.threads > 0 ? cluster.threads : cores_of_machine();
 }
 
-// What moves the bytes between the tasks of one host. A link that maps memory moves none.
+// What moves the bytes between the tasks of one host. Where memory is shared, nothing.
 std::string moving_link(const Cluster& cluster) {
-  if (!cluster.distributed()) return "";
-  if (cluster.link != "auto") return cluster.link == "shm" ? "" : cluster.link;
-  return std::ranges::count(link_kinds(), "shm") > 0 ? "" : "tcp";
+  return !cluster.distributed() || shares_memory(cluster) ? "" : "tcp";
 }
 
 std::vector<std::string> train_arguments(const StepCase& one, bool trains) {

@@ -13,9 +13,7 @@
 namespace paceline {
 namespace {
 
-double bytes_of(const VariableSpec& spec) {
-  return double(spec.shape.elements()) * double(size_of(spec.dtype));
-}
+double bytes_of(const VariableSpec& spec) { return double(byte_count(spec.dtype, spec.shape)); }
 
 // Of a variable, in one step.
 double touched_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
@@ -45,9 +43,8 @@ void add_ops(StepWork& work, const Plan& plan) {
     work.ops.push_back(use.node->op().cost(*use.node));
   for (const Instruction& each : plan.instructions) {
     if (each.kind != Instruction::Kind::kRun || !each.streamed) continue;
-    const ValueType& type = plan.slots[std::size_t(each.outputs[0])].type;
     work.ops[std::size_t(each.kernel)].bytes -=
-        double(type.shape.elements()) * double(size_of(type.dtype));
+        double(plan.slots[std::size_t(each.outputs[0])].type.bytes());
   }
 }
 
