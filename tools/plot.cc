@@ -43,7 +43,7 @@ std::string terminal_for(const std::string& out) {
 }
 
 struct Ran {
-  bool started = false;
+  int not_started = 0;  // why not, as errno
   bool well = false;
   std::string output;
 };
@@ -60,12 +60,13 @@ Ran run_gnuplot(const TemporaryFolder& folder, const std::string& script) {
   char* const words[] = {program.data(), script_path.data(), nullptr};
   pid_t pid = -1;
   Ran ran;
-  ran.started = posix_spawnp(&pid, program.c_str(), &actions, nullptr, words, environ) == 0;
+  ran.not_started = posix_spawnp(&pid, program.c_str(), &actions, nullptr, words, environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (!ran.started) return ran;
+  if (ran.not_started != 0) return ran;
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-  ran.well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  pid_t ended = -1;
+  while ((ended = waitpid(pid, &status, 0)) < 0 && errno == EINTR) continue;
+  ran.well = ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   std::ifstream file(said);
   ran.output.assign(std::istreambuf_iterator<char>(file), {});
   return ran;
@@ -75,9 +76,14 @@ void draw(const std::vector<PlottedRun>& runs, const std::string& out) {
   const std::string unfinished = out + ".part";
   const TemporaryFolder folder;
   const Ran ran = run_gnuplot(folder, plot_script(runs, terminal_for(out), unfinished));
-  if (!ran.started) {
+  if (ran.not_started == ENOENT) {
     throw Error(ErrorCode::kNotFound,
                 "gnuplot, which draws the picture, is not installed: apt-get install gnuplot-nox");
+  }
+  if (ran.not_started != 0) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("gnuplot could not be started: {}",
+                            std::generic_category().message(ran.not_started)));
   }
   std::error_code error;
   if (ran.well) std::filesystem::rename(unfinished, out, error);
