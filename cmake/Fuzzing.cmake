@@ -19,7 +19,7 @@ function(add_fuzzed_room room)
 endfunction()
 
 # add_fuzzer(NAME ROOM… [FILES …]): tests/fuzz/NAME_target.cc over these rooms and files of src/, and
-# no others: they are built with sanitizers, which takes long. With tests/fuzz/NAME_script.cc if there is one.
+# no others, since building them with sanitizers takes long. With tests/fuzz/NAME_script.cc if there is one.
 function(add_fuzzer name)
   cmake_parse_arguments(FUZZER "" "" "FILES" ${ARGN})
   file(GLOB script ${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_script.cc)

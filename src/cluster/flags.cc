@@ -88,7 +88,7 @@ std::vector<Flag> cluster_flags() {
       {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
       {"--link", "auto|shm|tcp|inproc",
        "What carries messages between tasks: auto (shm on one host, tcp between hosts), or the one "
-       "that is named; inproc only within one process",
+       "that is named; inproc only where all is one process, which sends nothing",
        kBoth},
       {"--join-timeout", "SECONDS", "How long a task waits for the others (default 300)", kBoth},
       {"--torn-free", "",

@@ -187,7 +187,7 @@ class Pass {
     return memory.slot_count > Body::kSlots ? memory.slots[Body::kSlots] : nullptr;
   }
 
-  // A rule without slots is given the values in their place and leaves them alone.
+  // What lies in the place of a slot that the rule has not is left alone.
   void vector(float* values, float* slot0, float* slot1, float* average,
               const float* gradient) const {
     const D d;
