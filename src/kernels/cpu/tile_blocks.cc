@@ -12,8 +12,6 @@ namespace {
 constexpr std::int64_t kAliasingRow = 512;
 // An element that is used less often costs more to copy than to read.
 constexpr std::int64_t kLeastUses = 24;
-// Below this 1/m + 1/n oneDNN copies operands by itself.
-constexpr double kSidesOfCopied = 0.0038;
 // Both copies of a block stay in a second-level cache of 512 KB, with their part of the result.
 constexpr std::int64_t kRows = 240, kColumns = 384, kDepth = 128;
 
@@ -32,10 +30,14 @@ std::int64_t copied_ld(std::int64_t columns) {
   return ld % (kAliasingRow / 4) == 0 ? ld + kTileAlign : ld;
 }
 
+bool copied_by_avx2_code(std::int64_t rows, std::int64_t columns) {
+  return 1.0 / double(rows) + 1.0 / double(columns) < 0.0038;
+}
+
 TileBlocks choose_blocks(const GemmShape& s, bool reads_in_place) {
   TileBlocks blocks{.rows = s.m, .columns = s.n, .depth = s.k};
-  const bool copied_anyway = 1.0 / double(s.m) + 1.0 / double(s.n) < kSidesOfCopied;
-  if (!reads_in_place || copied_anyway || s.packed_b || s.operands != DType::kFloat32)
+  if (!reads_in_place || copied_by_avx2_code(s.m, s.n) || s.packed_b ||
+      s.operands != DType::kFloat32)
     return blocks;
   blocks.copy_a = s.transpose_a && aliases(s.lda) && s.n >= kLeastUses;
   blocks.copy_b = !s.transpose_b && aliases(s.ldb) && s.m >= kLeastUses;

@@ -11,6 +11,10 @@ namespace paceline {
 /// caches.
 std::int64_t copied_ld(std::int64_t columns);
 
+/// Whether oneDNN's code for AVX2 copies both operands of a tile of so many rows and columns into a
+/// layout of its own.
+bool copied_by_avx2_code(std::int64_t rows, std::int64_t columns);
+
 /// Operands of a tile that are copied, block by block, before oneDNN reads them, and the largest
 /// block: the whole tile where nothing is copied, as with a packed B.
 ///

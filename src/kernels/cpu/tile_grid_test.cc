@@ -5,6 +5,8 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/cpu/tile_blocks.h"
+
 namespace paceline {
 namespace {
 
@@ -177,6 +179,27 @@ TEST(TileGrid, ALargeWeightsGradientIsCutIntoPanelsForAllThreads) {
   EXPECT_FALSE(choose_tiles(GemmShape::packed(1024, 1024, 128, true), 2).panels);
   EXPECT_FALSE(choose_tiles(GemmShape::packed(4096, 4096, 128), 2).panels);
   EXPECT_FALSE(choose_tiles(GemmShape::packed(4096, 4096, 512, true), 2).panels);  // deep
+}
+
+// Of operands read in place, so high that oneDNN copies them, and no higher than its blocks of
+// 384 rows.
+TEST(TileGrid, PanelsOfOperandsReadInPlaceAreHigh) {
+  const GemmShape gradient = GemmShape::packed(4096, 4096, 128, true);
+  for (const int threads : {1, 2, 4}) {
+    const TileGrid grid = choose_tiles(gradient, threads, true);
+    EXPECT_TRUE(grid.panels);
+    EXPECT_EQ(grid.columns.size(), 1U);
+    EXPECT_EQ(grid.rows.size() % std::size_t(threads), 0U);
+    for (const TileRange& rows : grid.rows) {
+      EXPECT_LE(rows.size(), 384);
+      EXPECT_TRUE(copied_by_avx2_code(rows.size(), 4096));
+    }
+  }
+  const auto panels = [](std::int64_t m, std::int64_t n, int threads, bool reads_in_place) {
+    return choose_tiles(GemmShape::packed(m, n, 128, true), threads, reads_in_place).rows.size();
+  };
+  EXPECT_EQ(panels(4096, 4096, 16, true), panels(4096, 4096, 16, false));  // too low
+  EXPECT_EQ(panels(4096, 16384, 2, true), panels(4096, 16384, 2, false));  // too large
 }
 
 TEST(TileGrid, RangesMayEndAnywhere) {
