@@ -72,9 +72,10 @@ class LinkFarEnd {
     std::strncpy(meeting.address, address.c_str(), sizeof meeting.address - 1);
     meeting.listens.set(1, Waiting::kSleeping);
   }
-  void serve(const std::stop_token& stop) {
+  /// Polls until then; returns at once when the link's own threads wait.
+  void serve(const std::function<bool()>& ended) {
     if (options_.waiting == Waiting::kSleeping) return;
-    spin_until([&] { return link_->help(), stop.stop_requested(); });
+    spin_until([&] { return link_->help(), ended(); });
   }
 
  private:
@@ -109,32 +110,47 @@ class LinkChannel : public Channel {
     const auto come = [&] { return counted_.has_reached(wanted); };
     spin_until([&] { return come() || (link_->help(), come()); });
   }
+  ~LinkChannel() override { resume(); }
   void pause() override {
-    if (process_) process_->pause();
+    if (process_) return process_->pause();
+    paused_ = true;
   }
   void resume() override {
-    if (process_) process_->resume();
+    if (process_) return process_->resume();
+    paused_ = false;
+    paused_.notify_one();
   }
 
  private:
   void start_far_end(const std::string& kind, const LinkOptions& link) {
     if (kind == "inproc") {
-      far_end_.emplace(kind, link, options_, *meeting_);
-      thread_ = std::jthread([this](const std::stop_token& stop) { far_end_->serve(stop); });
-      return;
+      start_far_thread(kind, link);
+    } else {
+      start_far_process(kind, link);
     }
-    const auto serve = [&] {
-      LinkFarEnd far(kind, link, options_, *meeting_);
-      far.serve({});
-      while (true) ::pause();
-    };
-    process_.emplace(serve, options_.near);
     const Deadline deadline = Deadline::after(kMeetingTimeout);
     while (meeting_->listens.get() == 0) {
-      process_->check();
+      if (process_) process_->check();
       if (deadline.passed()) throw Error(ErrorCode::kUnavailable, "[bench] no far end in 10 s");
       std::this_thread::yield();
     }
+  }
+
+  void start_far_thread(const std::string& kind, const LinkOptions& link) {
+    thread_ = std::jthread([this, kind, link](const std::stop_token& stop) {
+      if (options_.near != nullptr) options_.near->leave();
+      far_end_.emplace(kind, link, options_, *meeting_);
+      far_end_->serve([&] { return paused_.wait(true), stop.stop_requested(); });
+    });
+  }
+
+  void start_far_process(const std::string& kind, const LinkOptions& link) {
+    const auto serve = [&] {
+      LinkFarEnd far(kind, link, options_, *meeting_);
+      far.serve([] { return false; });
+      while (true) ::pause();
+    };
+    process_.emplace(serve, options_.near);
   }
 
   const ChannelOptions options_;
@@ -143,8 +159,9 @@ class LinkChannel : public Channel {
   const SharedObject<SharedWord> echoed_;
   PieceCounter near_;
   SharedWord& counted_;
-  std::optional<LinkFarEnd> far_end_;
   std::optional<FarEnd> process_;
+  std::optional<LinkFarEnd> far_end_;  // made by `thread_`
+  std::atomic<bool> paused_{false};    // `thread_`
   std::unique_ptr<Link> link_;
   std::shared_ptr<Connection> connection_;
   std::jthread thread_;

@@ -74,7 +74,7 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
       fmt::format("{}, {} {}, {}", kind, size, options.echo ? "there and back" : "one way",
                   name_of(options.waiting));
   recorder.progress(name);
-  const Pinned near(kind == "inproc" ? Pinned::kNowhere : 0);  // whose ends are threads
+  const Pinned near(0);
   options.near = &near;
   const auto link = make_link_channel(kind, options);
   const auto bare = make_bare_channel(kind, options);

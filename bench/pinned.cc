@@ -11,7 +11,7 @@ Pinned::Pinned(int core) {
   CPU_ZERO(&before_);
   CPU_ZERO(&others_);
   ::sched_getaffinity(0, sizeof before_, &before_);
-  if (core < 0 || CPU_COUNT(&before_) < 2) return;
+  if (CPU_COUNT(&before_) < 2) return;
   cpu_set_t one;
   CPU_ZERO(&one);
   others_ = before_;

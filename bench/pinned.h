@@ -10,15 +10,13 @@ namespace paceline::bench {
 /// core, or where the system refuses.
 class Pinned {
  public:
-  static constexpr int kNowhere = -1;
-
   /// To which of the cores that it may use, counted from 0.
   explicit Pinned(int core);
   ~Pinned();
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
 
-  /// The calling process, a copy of this one, leaves the core.
+  /// The calling thread, another one or that of a copy of this process, leaves the core.
   void leave() const;
 
  private:

@@ -20,7 +20,7 @@ TEST(Pinned, AnotherOneInBetweenChangesNothing) {
   const SharedObject<cpu_set_t> far;
   const SharedObject<SharedWord> known;
   const Pinned near(0);
-  { const Pinned other(Pinned::kNowhere); }
+  { const Pinned other(0); }
   const FarEnd end(
       [&] {
         *far = own_cores();
