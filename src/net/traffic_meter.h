@@ -2,11 +2,16 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <mutex>
 
 #include "net/link.h"
 
 namespace paceline {
+
+/// A frame that is copied at once is timed when it is larger: looking at the clock would take as
+/// long.
+constexpr std::size_t kTimedBytes = 4 << 10;
 
 /// Thread-safe. Sending and receiving may overlap; the union of their times counts.
 class TrafficMeter {

@@ -10,8 +10,10 @@
 namespace paceline {
 namespace {
 
+bool is_timed(const QueuedFrame& frame) { return frame.payload.size() > kTimedBytes; }
+
 void give_back(const QueuedFrame& frame, InprocPair::End& sender) {
-  sender.meter.end();
+  if (is_timed(frame)) sender.meter.end();
   frame.give_back();
 }
 
@@ -56,11 +58,14 @@ void InprocConnection::queue(QueuedFrame frame) {
     lock.unlock();
     return frame.give_back();
   }
-  near().meter.begin();
+  if (is_timed(frame)) near().meter.begin();
   if (!frame.shared) near().meter.count_sent(frame.bytes());
   far().inbox.push(std::move(frame));
+  if (far().has_turn) return;
+  const std::shared_ptr<InprocConnection> reader = far().connection.lock();
+  if (reader) far().has_turn = true;
   lock.unlock();
-  wake(far());
+  if (reader) reader->dispatcher_->schedule(reader);
 }
 
 /// The end of a sender is told when nobody reads its memory, or calls its `sent`, any more: a turn
@@ -196,10 +201,10 @@ void InprocConnection::deliver(const QueuedFrame& frame) {
 /// Where the receiver wants the payload, which is there then.
 std::span<std::byte> InprocConnection::take_payload(const QueuedFrame& frame) {
   const std::span<std::byte> place = checked_place(*receiver_, frame.header);
-  near().meter.begin();
+  if (is_timed(frame)) near().meter.begin();
   if (!place.empty()) std::memcpy(place.data(), frame.payload.data(), place.size());
   near().meter.count_received(frame.bytes());
-  near().meter.end();
+  if (is_timed(frame)) near().meter.end();
   return place;
 }
 

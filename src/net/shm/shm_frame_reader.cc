@@ -12,8 +12,6 @@ namespace {
 // Room is given back so often, so that the peer writes while this side reads.
 constexpr std::size_t kReadPiece = 64 << 10;
 constexpr std::size_t kReadTurnBytes = 8 << 20;
-/// Copying less is not worth the looking at clocks.
-constexpr std::size_t kTimedBytes = 4 << 10;
 
 bool is_shared(std::span<const std::byte, kFrameHeaderBytes> bytes) {
   std::uint32_t magic = 0;
