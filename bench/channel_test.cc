@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <ctime>
+#include <thread>
+
 #include "bench/link_rates.h"
 
 namespace paceline::bench {
@@ -29,6 +33,23 @@ TEST(Channel, OfEveryLinkExchangesMessages) {
 TEST(Channel, BareLoopsExchangeMessages) {
   exchange_some(make_socket_channel);
   exchange_some(make_memory_channel);
+}
+
+// Of processes the system sees to it.
+TEST(Channel, AThreadThatIsPausedTakesNoCore) {
+  const auto used = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  const auto channel = make_link_channel("inproc", {{1, 8}, Waiting::kSpinning, true});
+  channel->exchange();
+  channel->pause();
+  const auto before = used();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(used() - before, std::chrono::milliseconds(100));
+  channel->resume();
+  channel->exchange();
 }
 
 }  // namespace
