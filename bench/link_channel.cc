@@ -110,7 +110,7 @@ class LinkChannel : public Channel {
     const auto come = [&] { return counted_.has_reached(wanted); };
     spin_until([&] { return come() || (link_->help(), come()); });
   }
-  ~LinkChannel() override { resume(); }
+  ~LinkChannel() override { LinkChannel::resume(); }
   void pause() override {
     if (process_) return process_->pause();
     paused_ = true;

@@ -24,8 +24,8 @@ void InprocDispatcher::forget(const std::shared_ptr<InprocConnection>& connectio
 void InprocDispatcher::schedule(std::shared_ptr<InprocConnection> connection) {
   std::lock_guard lock(mutex_);
   if (stopped_) return;
-  ready_.push(std::move(connection));
-  some_are_ready_ = true;
+  ready_.connections.push(std::move(connection));
+  ready_.some = true;
   if (spinning_ == 0) changed_.notify_one();
 }
 
@@ -36,9 +36,9 @@ void InprocDispatcher::give_up_at(Deadline deadline, std::weak_ptr<InprocConnect
 }
 
 bool InprocDispatcher::help() {
-  if (!some_are_ready_) return false;
+  if (!ready_.some) return false;
   std::unique_lock lock(mutex_);
-  if (ready_.empty() || stopped_) return false;
+  if (ready_.connections.empty() || stopped_) return false;
   const std::shared_ptr<InprocConnection> connection = take_ready();
   lock.unlock();
   connection->take_turn();
@@ -60,7 +60,7 @@ std::vector<std::shared_ptr<InprocConnection>> InprocDispatcher::stop() {
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
   std::lock_guard lock(mutex_);
-  while (!ready_.empty()) take_ready();
+  while (!ready_.connections.empty()) take_ready();
   std::vector<std::shared_ptr<InprocConnection>> left(owned_.begin(), owned_.end());
   owned_.clear();
   return left;
@@ -74,8 +74,8 @@ std::shared_ptr<InprocConnection> InprocDispatcher::take_overdue() {
 }
 
 std::shared_ptr<InprocConnection> InprocDispatcher::take_ready() {
-  std::shared_ptr<InprocConnection> connection = ready_.pop();
-  some_are_ready_ = !ready_.empty();
+  std::shared_ptr<InprocConnection> connection = ready_.connections.pop();
+  ready_.some = !ready_.connections.empty();
   return connection;
 }
 
@@ -94,7 +94,7 @@ void InprocDispatcher::run() {
       lock.unlock();
       overdue->give_up();
       lock.lock();
-    } else if (spinning_ == 0 && !ready_.empty()) {
+    } else if (spinning_ == 0 && !ready_.connections.empty()) {
       std::shared_ptr<InprocConnection> connection = take_ready();
       lock.unlock();
       connection->take_turn();

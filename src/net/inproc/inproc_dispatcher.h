@@ -43,14 +43,18 @@ class InprocDispatcher {
   std::shared_ptr<InprocConnection> take_overdue();
   std::shared_ptr<InprocConnection> take_ready();
 
+  /// Who polls looks at `some`, and leaves the mutex to those who have something to do. On the
+  /// cache line of what it then needs: on that of the mutex, or alone, 8 B take 1.4 times as long.
+  struct alignas(64) Ready {
+    std::atomic<bool> some{false};
+    Ring<std::shared_ptr<InprocConnection>> connections;
+  };
+
   std::mutex mutex_;
   bool stopped_ = false;
   int spinning_ = 0;
   std::condition_variable changed_;
-  /// Who polls looks at the flag, and leaves the mutex to those who have something to do. On the
-  /// cache line of what it then needs: on that of the mutex, or alone, 8 B take 1.4 times as long.
-  alignas(64) std::atomic<bool> some_are_ready_{false};
-  Ring<std::shared_ptr<InprocConnection>> ready_;
+  Ready ready_;
   std::set<std::shared_ptr<InprocConnection>> owned_;
   std::multimap<TimePoint, std::weak_ptr<InprocConnection>> deadlines_;
   std::vector<std::thread> threads_;
