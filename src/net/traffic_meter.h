@@ -9,10 +9,6 @@
 
 namespace paceline {
 
-/// A frame that is copied at once is timed when it is larger: looking at the clock would take as
-/// long.
-constexpr std::size_t kTimedBytes = 4 << 10;
-
 /// Thread-safe. Sending and receiving may overlap; the union of their times counts.
 class TrafficMeter {
  public:
@@ -28,12 +24,22 @@ class TrafficMeter {
       traffic_.busy_ns.fetch_add(spent.count(), std::memory_order_relaxed);
     }
   }
+  /// The same around one copy of a payload, but for short ones: looking at the clock would take as
+  /// long.
+  void begin_copy(std::size_t bytes) {
+    if (bytes > kShortBytes) begin();
+  }
+  void end_copy(std::size_t bytes) {
+    if (bytes > kShortBytes) end();
+  }
   /// One thread at a time each: no locked addition is needed.
   void count_sent(std::size_t bytes) { add(traffic_.bytes_sent, bytes); }
   void count_received(std::size_t bytes) { add(traffic_.bytes_received, bytes); }
   const Traffic& traffic() const { return traffic_; }
 
  private:
+  static constexpr std::size_t kShortBytes = 4 << 10;
+
   static void add(std::atomic<std::int64_t>& sum, std::size_t bytes) {
     sum.store(sum.load(std::memory_order_relaxed) + std::int64_t(bytes), std::memory_order_relaxed);
   }

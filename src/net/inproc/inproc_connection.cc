@@ -10,10 +10,8 @@
 namespace paceline {
 namespace {
 
-bool is_timed(const QueuedFrame& frame) { return frame.payload.size() > kTimedBytes; }
-
 void give_back(const QueuedFrame& frame, InprocPair::End& sender) {
-  if (is_timed(frame)) sender.meter.end();
+  sender.meter.end_copy(frame.payload.size());
   frame.give_back();
 }
 
@@ -58,14 +56,10 @@ void InprocConnection::queue(QueuedFrame frame) {
     lock.unlock();
     return frame.give_back();
   }
-  if (is_timed(frame)) near().meter.begin();
+  near().meter.begin_copy(frame.payload.size());
   if (!frame.shared) near().meter.count_sent(frame.bytes());
   far().inbox.push(std::move(frame));
-  if (far().has_turn) return;
-  const std::shared_ptr<InprocConnection> reader = far().connection.lock();
-  if (reader) far().has_turn = true;
-  lock.unlock();
-  if (reader) reader->dispatcher_->schedule(reader);
+  wake(far(), std::move(lock));
 }
 
 /// The end of a sender is told when nobody reads its memory, or calls its `sent`, any more: a turn
@@ -74,7 +68,7 @@ void InprocConnection::note_given_back(int side, std::size_t frames) {
   lent(side).frames -= frames;
   if (!lent(side).over) return;
   lent(side).frames.notify_all();
-  wake(pair_->ends[std::size_t(side)]);
+  wake(pair_->ends[std::size_t(side)], std::unique_lock(pair_->mutex));
 }
 
 void InprocConnection::close(Deadline deadline) {
@@ -86,7 +80,7 @@ void InprocConnection::close(Deadline deadline) {
   }
   dispatcher_->give_up_at(deadline, weak_from_this());
   ask_for_turn();
-  wake(far());
+  wake(far(), std::unique_lock(pair_->mutex));
 }
 
 void InprocConnection::give_up() {
@@ -118,7 +112,7 @@ void InprocConnection::fail(const Error& error) {
   note_given_back(side_, here);
   note_given_back(far_side(), there);
   ask_for_turn();
-  wake(far());
+  wake(far(), std::unique_lock(pair_->mutex));
 }
 
 void InprocConnection::finish(const Error& error) {
@@ -128,17 +122,16 @@ void InprocConnection::finish(const Error& error) {
   report_end(*near().verdict);
 }
 
-void InprocConnection::ask_for_turn() {
-  {
-    std::lock_guard lock(pair_->mutex);
-    if (near().has_turn) return;
-    near().has_turn = true;
-  }
-  dispatcher_->schedule(shared_from_this());
-}
+void InprocConnection::ask_for_turn() { wake(near(), std::unique_lock(pair_->mutex)); }
 
-void InprocConnection::wake(const InprocPair::End& end) {
-  if (const std::shared_ptr<InprocConnection> owner = end.connection.lock()) owner->ask_for_turn();
+/// With the lock of its pair.
+void InprocConnection::wake(InprocPair::End& end, std::unique_lock<std::mutex> lock) {
+  if (end.has_turn) return;
+  const std::shared_ptr<InprocConnection> owner = end.connection.lock();
+  if (!owner) return;
+  end.has_turn = true;
+  lock.unlock();
+  owner->dispatcher_->schedule(owner);
 }
 
 void InprocConnection::take_turn() {
@@ -201,10 +194,10 @@ void InprocConnection::deliver(const QueuedFrame& frame) {
 /// Where the receiver wants the payload, which is there then.
 std::span<std::byte> InprocConnection::take_payload(const QueuedFrame& frame) {
   const std::span<std::byte> place = checked_place(*receiver_, frame.header);
-  if (is_timed(frame)) near().meter.begin();
+  near().meter.begin_copy(place.size());
   if (!place.empty()) std::memcpy(place.data(), frame.payload.data(), place.size());
   near().meter.count_received(frame.bytes());
-  if (is_timed(frame)) near().meter.end();
+  near().meter.end_copy(place.size());
   return place;
 }
 

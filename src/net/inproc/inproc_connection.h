@@ -75,7 +75,7 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
   InprocPair::Lent& lent(int side) const { return pair_->lent[std::size_t(side)]; }
   int far_side() const { return 1 - side_; }
   void queue(QueuedFrame frame);
-  static void wake(const InprocPair::End& end);
+  static void wake(InprocPair::End& end, std::unique_lock<std::mutex> lock);
   template <typename Call>
   bool guarded(Call call);
   void deliver(const QueuedFrame& frame);

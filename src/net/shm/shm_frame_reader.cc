@@ -28,7 +28,7 @@ std::uint32_t id_of_shared(std::span<const std::byte, kFrameHeaderBytes> bytes) 
 }  // namespace
 
 ShmFrameReader::~ShmFrameReader() {
-  if (timed_) meter_.end();
+  if (in_payload_) meter_.end_copy(place_.size());
 }
 
 bool ShmFrameReader::turn(Receiver& receiver, ShmSocket& socket) {
@@ -68,8 +68,7 @@ void ShmFrameReader::begin_frame(Receiver& receiver,
   place_ = checked_place(receiver, header_);
   placed_ = 0;
   in_payload_ = true;
-  timed_ = place_.size() > kTimedBytes;
-  if (timed_) meter_.begin();
+  meter_.begin_copy(place_.size());
 }
 
 void ShmFrameReader::read_payload(Receiver& receiver, std::size_t available) {
@@ -89,8 +88,7 @@ void ShmFrameReader::read_payload(Receiver& receiver, std::size_t available) {
 void ShmFrameReader::end_frame(Receiver& receiver) {
   in_payload_ = false;
   meter_.count_received(kFrameHeaderBytes + place_.size());
-  if (timed_) meter_.end();
-  timed_ = false;
+  meter_.end_copy(place_.size());
   receiver.on_frame(header_, place_);
 }
 

@@ -45,7 +45,6 @@ class ShmFrameReader {
   ShmSleep& sleep_;
   TrafficMeter& meter_;
   std::atomic<bool> in_payload_{false};
-  bool timed_ = false;
   FrameHeader header_;
   std::span<std::byte> place_;
   std::size_t placed_ = 0;
