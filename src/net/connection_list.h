@@ -1,0 +1,74 @@
+// The connections of one link, and the turns that they get.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace paceline {
+
+/// Thread-safe. Owns the connections until they have ended. A connection has `has_come`, cheap to
+/// ask, and `help`.
+template <typename C>
+class ConnectionList {
+ public:
+  /// False when the link is being destroyed.
+  bool add(std::shared_ptr<C> connection) {
+    std::lock_guard lock(mutex_);
+    if (!shut_) connections_.push_back(std::move(connection));
+    return !shut_;
+  }
+  void forget(const C* connection) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(connections_, [&](const auto& one) { return one.get() == connection; });
+  }
+  bool none() const {
+    std::lock_guard lock(mutex_);
+    return connections_.empty();
+  }
+  std::vector<std::shared_ptr<C>> all() const {
+    std::lock_guard lock(mutex_);
+    return connections_;
+  }
+  /// No more are added; those that there are.
+  std::vector<std::shared_ptr<C>> shut() {
+    std::lock_guard lock(mutex_);
+    shut_ = true;
+    return connections_;
+  }
+
+  /// One turn for each connection to which something may have come.
+  bool help() {
+    bool helped = false;
+    for (std::size_t i = 0; const std::shared_ptr<C> one = next_to_help(i);)
+      helped = one->help() || helped;
+    return helped;
+  }
+  /// Not under the lock. One that is forgotten meanwhile may keep the next from its call.
+  void for_each(const auto& call) const {
+    for (std::size_t i = 0; const std::shared_ptr<C> one = at(i); ++i) call(one);
+  }
+
+  void set_spinning(bool spinning) { spinning_ += spinning ? 1 : -1; }
+  /// Somebody looks at all connections again and again: no thread need wake for what comes.
+  bool spinning() const { return spinning_ > 0; }
+
+ private:
+  std::shared_ptr<C> at(std::size_t i) const {
+    std::lock_guard lock(mutex_);
+    return i < connections_.size() ? connections_[i] : nullptr;
+  }
+  std::shared_ptr<C> next_to_help(std::size_t& i) const {
+    std::lock_guard lock(mutex_);
+    while (i < connections_.size() && !connections_[i]->has_come()) ++i;
+    return i < connections_.size() ? connections_[i++] : nullptr;
+  }
+
+  std::atomic<int> spinning_{0};
+  mutable std::mutex mutex_;
+  bool shut_ = false;
+  std::vector<std::shared_ptr<C>> connections_;
+};
+
+}  // namespace paceline
