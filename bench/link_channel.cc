@@ -160,9 +160,9 @@ class LinkChannel : public Channel {
   PieceCounter near_;
   SharedWord& counted_;
   std::optional<FarEnd> process_;
-  std::optional<LinkFarEnd> far_end_;  // made by `thread_`
-  std::atomic<bool> paused_{false};    // `thread_`
-  std::unique_ptr<Link> link_;
+  std::optional<LinkFarEnd> far_end_;            // made by `thread_`
+  alignas(64) std::atomic<bool> paused_{false};  // `thread_`, which looks at it again and again
+  alignas(64) std::unique_ptr<Link> link_;
   std::shared_ptr<Connection> connection_;
   std::jthread thread_;
 };
