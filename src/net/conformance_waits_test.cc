@@ -113,6 +113,33 @@ TEST_P(ConformanceOfWaits, NoThreadWakesWhileOthersSpin) {
   helper.join();
 }
 
+// What comes while somebody spins is left to him, and he may stop before he has looked.
+TEST_P(ConformanceOfWaits, NothingIsMissedWhenSpinningBeginsAndEnds) {
+  auto listener = listen();
+  listener->reply();
+  TestReceiver receiver;
+  const auto link = make();
+  const auto connection = link->connect(listener->address(), receiver, soon());
+  std::atomic<bool> stop{false};
+  std::thread helper([&] {
+    while (!stop) {
+      listener->link().set_spinning(true);
+      listener->link().help();
+      listener->link().set_spinning(false);
+    }
+  });
+  bool all = true;
+  for (std::size_t i = 1; i <= 500 && all; ++i) {
+    link->set_spinning(true);
+    connection->send({}, {});
+    link->set_spinning(false);
+    all = receiver.wait_frames(i);
+  }
+  stop = true;
+  helper.join();
+  EXPECT_TRUE(all);
+}
+
 /// Waits in a link, and is woken by what comes to its receiver.
 class WaitingReceiver : public TestReceiver {
  public:

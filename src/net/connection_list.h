@@ -1,6 +1,7 @@
 // The connections of one link, and the turns that they get.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,10 @@ class ConnectionList {
     return connections_;
   }
 
+  bool has_come() const {
+    std::lock_guard lock(mutex_);
+    return std::ranges::any_of(connections_, [](const auto& one) { return one->has_come(); });
+  }
   /// One turn for each connection to which something may have come.
   bool help() {
     bool helped = false;
@@ -65,10 +70,11 @@ class ConnectionList {
     return i < connections_.size() ? connections_[i++] : nullptr;
   }
 
-  std::atomic<int> spinning_{0};
-  mutable std::mutex mutex_;
-  bool shut_ = false;
+  // Each look takes the mutex; who sends to this link within a process reads the number.
+  alignas(64) mutable std::mutex mutex_;
   std::vector<std::shared_ptr<C>> connections_;
+  alignas(64) std::atomic<int> spinning_{0};
+  bool shut_ = false;
 };
 
 }  // namespace paceline

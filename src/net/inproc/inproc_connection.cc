@@ -8,161 +8,50 @@
 #include "net/received_frame.h"
 
 namespace paceline {
-namespace {
 
-void give_back(const QueuedFrame& frame, InprocPair::End& sender) {
-  sender.meter.end_copy(frame.payload.size());
-  frame.give_back();
-}
-
-void give_back_all(Ring<QueuedFrame>& frames, InprocPair::End& sender) {
-  while (!frames.empty()) give_back(frames.pop(), sender);
-}
-
-}  // namespace
-
-InprocConnection::InprocConnection(std::shared_ptr<InprocPair> pair, int side,
-                                   std::shared_ptr<InprocDispatcher> dispatcher, Receiver* receiver,
+InprocConnection::InprocConnection(std::shared_ptr<InprocPair> pair, int side, Receiver* receiver,
                                    Acceptor acceptor)
-    : pair_(std::move(pair)),
-      side_(side),
-      dispatcher_(std::move(dispatcher)),
-      receiver_(receiver),
-      acceptor_(std::move(acceptor)) {}
+    : pair_(std::move(pair)), side_(side), receiver_(receiver), acceptor_(std::move(acceptor)) {}
 
-/// The earliest verdict of each end stays.
-void InprocConnection::set_verdicts(const Error& here) {
-  if (!near().verdict) near().verdict = here;
-  if (!far().verdict)
-    far().verdict = Error(ErrorCode::kUnavailable, far().peer + " closed the connection");
-  for (InprocPair::Lent& lent : pair_->lent) lent.over = true;
-}
+// Sending.
 
 void InprocConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
                             void (*sent)(void* context), void* context) {
   PACELINE_CHECK(payload.size() <= kMaxPayloadBytes);
   QueuedFrame frame{header, payload, sent, context};
   frame.header.payload_bytes = std::uint32_t(payload.size());
-  queue(std::move(frame));
+  queue(frame);
 }
 
 void InprocConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
   queue({.header = {.id = id}, .payload = {}, .shared = std::move(memory)});
 }
 
-void InprocConnection::queue(QueuedFrame frame) {
-  std::unique_lock lock(pair_->mutex);
-  if (near().closing || near().verdict) {
-    lock.unlock();
-    return frame.give_back();
-  }
-  near().meter.begin_copy(frame.payload.size());
-  if (!frame.shared) near().meter.count_sent(frame.bytes());
-  far().inbox.push(std::move(frame));
-  wake(far(), std::move(lock));
+void InprocConnection::queue(const QueuedFrame& frame) {
+  if (outbox().push(frame)) far().dispatcher->wake();
 }
 
-/// The end of a sender is told when nobody reads its memory, or calls its `sent`, any more: a turn
-/// looks for a verdict and then here, this the other way round.
-void InprocConnection::note_given_back(int side, std::size_t frames) {
-  lent(side).frames -= frames;
-  if (!lent(side).over) return;
-  lent(side).frames.notify_all();
-  wake(pair_->ends[std::size_t(side)], std::unique_lock(pair_->mutex));
+// Turns.
+
+void InprocConnection::ask_for_turn(int side) {
+  InprocPair::End& end = pair_->ends[std::size_t(side)];
+  end.asked = true;
+  end.dispatcher->wake();
 }
 
-void InprocConnection::close(Deadline deadline) {
-  {
-    std::lock_guard lock(pair_->mutex);
-    if (near().closing || near().verdict) return;
-    near().closing = true;
-    if (far().inbox.empty() && !far().in_delivery) set_verdicts(error_of_closing_here(peer()));
-  }
-  dispatcher_->give_up_at(deadline, weak_from_this());
-  ask_for_turn();
-  wake(far(), std::unique_lock(pair_->mutex));
-}
-
-void InprocConnection::give_up() {
-  {
-    std::lock_guard lock(pair_->mutex);
-    if (near().verdict && near().inbox.empty() && far().inbox.empty()) return;
-  }
-  fail(error_of_closing_late(peer()));
-}
-
-bool InprocConnection::idle() const {
-  std::lock_guard lock(pair_->mutex);
-  return far().inbox.empty() && !far().in_delivery;
-}
-
-void InprocConnection::fail(const Error& error) {
-  Ring<QueuedFrame> unsent, unread;
-  {
-    std::lock_guard lock(pair_->mutex);
-    set_verdicts(error);
-    std::swap(unsent, far().inbox);
-    std::swap(unread, near().inbox);
-    lent(side_).frames += unsent.size();
-    lent(far_side()).frames += unread.size();
-  }
-  const std::size_t here = unsent.size(), there = unread.size();
-  give_back_all(unsent, near());
-  give_back_all(unread, far());
-  note_given_back(side_, here);
-  note_given_back(far_side(), there);
-  ask_for_turn();
-  wake(far(), std::unique_lock(pair_->mutex));
-}
-
-void InprocConnection::finish(const Error& error) {
-  fail(error);
-  if (reported_) return;
-  while (const std::size_t frames = lent(side_).frames) lent(side_).frames.wait(frames);
-  report_end(*near().verdict);
-}
-
-void InprocConnection::ask_for_turn() { wake(near(), std::unique_lock(pair_->mutex)); }
-
-/// With the lock of its pair.
-void InprocConnection::wake(InprocPair::End& end, std::unique_lock<std::mutex> lock) {
-  if (end.has_turn) return;
-  const std::shared_ptr<InprocConnection> owner = end.connection.lock();
-  if (!owner) return;
-  end.has_turn = true;
-  lock.unlock();
-  owner->dispatcher_->schedule(owner);
-}
-
-void InprocConnection::take_turn() {
+bool InprocConnection::help() {
+  if (in_turn_.exchange(true)) return false;
+  if (near().asked) near().asked = false;
   if (receiver_ == nullptr) guarded([&] { receiver_ = acceptor_(shared_from_this()); });
-  std::unique_lock lock(pair_->mutex);
-  if (!near().inbox.empty()) {
-    const QueuedFrame frame = near().inbox.pop();
-    near().in_delivery = true;
-    ++lent(far_side()).frames;
-    lock.unlock();
-    deliver(frame);
-    lock.lock();
+  InprocQueue::ShortPayload room;
+  if (const std::optional<QueuedFrame> frame = inbox().take(room)) deliver(*frame);
+  if (agree_on_end()) {
+    report_end();
+    return true;
   }
-  if (far().closing && near().inbox.empty()) agree_on_end(lock);
-  const bool more = !near().inbox.empty();
-  const bool unsent = !far().inbox.empty() || lent(side_).frames > 0;
-  const bool ended = !more && !unsent && near().verdict;
-  near().has_turn = more || ended;
-  lock.unlock();
-  if (more) dispatcher_->schedule(shared_from_this());
-  if (ended) report_end(*near().verdict);
-}
-
-/// The far end closes, and its last frame has been taken.
-void InprocConnection::agree_on_end(std::unique_lock<std::mutex>& lock) {
-  const std::shared_ptr<InprocConnection> peer = far().connection.lock();
-  if (!peer || near().verdict) return;
-  peer->set_verdicts(error_of_closing_here(peer->peer()));
-  lock.unlock();
-  peer->ask_for_turn();
-  lock.lock();
+  in_turn_ = false;
+  if (has_come()) near().dispatcher->wake();
+  return true;
 }
 
 /// An exception of the receiver ends the connection.
@@ -180,15 +69,10 @@ bool InprocConnection::guarded(Call call) {
 void InprocConnection::deliver(const QueuedFrame& frame) {
   std::optional<std::span<std::byte>> place;  // none: the receiver threw
   if (!frame.shared) guarded([&] { place = take_payload(frame); });
-  const FrameHeader header = frame.header;
-  {
-    std::lock_guard lock(pair_->mutex);
-    near().in_delivery = false;
-  }
-  give_back(frame, far());
-  note_given_back(far_side(), 1);
-  if (place) guarded([&] { receiver_->on_frame(header, *place); });
-  if (frame.shared) guarded([&] { receiver_->on_shared(header.id, frame.shared); });
+  inbox().give_back(frame);
+  if (inbox().is_shut()) ask_for_turn(far_side());  // its end may wait for that
+  if (place) guarded([&] { receiver_->on_frame(frame.header, *place); });
+  if (frame.shared) guarded([&] { receiver_->on_shared(frame.header.id, frame.shared); });
 }
 
 /// Where the receiver wants the payload, which is there then.
@@ -201,12 +85,75 @@ std::span<std::byte> InprocConnection::take_payload(const QueuedFrame& frame) {
   return place;
 }
 
-void InprocConnection::report_end(const Error& verdict) {
+// Ending.
+
+void InprocConnection::close(Deadline deadline) {
+  {
+    std::lock_guard lock(pair_->mutex);
+    if (near().closing || near().verdict) return;
+    near().closing = true;
+    outbox().shut();
+    if (outbox().is_idle()) set_verdicts(side_, error_of_closing_here(peer()));
+  }
+  near().dispatcher->give_up_at(deadline, weak_from_this());
+  ask_for_turn(side_);
+  ask_for_turn(far_side());
+}
+
+/// Whether nothing is left to do here but to report the end. What one end has queued before it
+/// closes is delivered first; then both have a verdict.
+bool InprocConnection::agree_on_end() {
+  if (!inbox().is_shut()) return false;
+  std::unique_lock lock(pair_->mutex);
+  const bool agreed = far().closing && !near().verdict && inbox().is_idle();
+  if (agreed) set_verdicts(far_side(), error_of_closing_here(far().peer));
+  const bool ended = near().verdict && inbox().is_idle() && outbox().is_idle();
+  lock.unlock();
+  if (agreed) ask_for_turn(far_side());
+  return ended;
+}
+
+/// The earliest verdict of each end stays: `error` at this side, at the other that this is gone.
+void InprocConnection::set_verdicts(int side, const Error& error) {
+  InprocPair::End& here = pair_->ends[std::size_t(side)];
+  InprocPair::End& there = pair_->ends[std::size_t(1 - side)];
+  if (!here.verdict) here.verdict = error;
+  if (!there.verdict)
+    there.verdict = Error(ErrorCode::kUnavailable, there.peer + " closed the connection");
+  for (InprocQueue& inbox : pair_->inboxes) inbox.shut();
+}
+
+void InprocConnection::give_up() {
+  {
+    std::lock_guard lock(pair_->mutex);
+    if (near().verdict && inbox().is_idle() && outbox().is_idle()) return;
+  }
+  fail(error_of_closing_late(peer()));
+}
+
+/// Ends both sides at once: on_closed here says `error`, there that this end is gone.
+void InprocConnection::fail(const Error& error) {
+  {
+    std::lock_guard lock(pair_->mutex);
+    set_verdicts(side_, error);
+  }
+  for (InprocQueue& inbox : pair_->inboxes) inbox.drain();
+  for (const int side : {side_, far_side()}) ask_for_turn(side);
+}
+
+void InprocConnection::finish(const Error& error) {
+  fail(error);
+  if (reported_) return;
+  outbox().wait_until_idle();
+  report_end();
+}
+
+void InprocConnection::report_end() {
   const std::shared_ptr<InprocConnection> self = shared_from_this();
-  dispatcher_->forget(self);
+  near().dispatcher->forget(this);
   reported_ = true;
   acceptor_ = nullptr;
-  if (receiver_ != nullptr) receiver_->on_closed(verdict);
+  if (receiver_ != nullptr) receiver_->on_closed(*near().verdict);
 }
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// One end of a connection between two threads of a process. A payload is copied once: from the
-// sender's memory to where the receiver wants it.
+// One end of a connection between two threads of a process. A payload is copied once, from the
+// sender's memory to where the receiver wants it; a short one travels with its header.
 #pragma once
 
 #include <array>
@@ -10,42 +10,36 @@
 #include <span>
 #include <string>
 
+#include "net/inproc/inproc_queue.h"
 #include "net/link.h"
-#include "net/queued_frame.h"
 #include "net/traffic_meter.h"
 
 namespace paceline {
 
 class InprocDispatcher;
-class InprocConnection;
 
 /// What both ends share.
 struct InprocPair {
   struct End {
-    std::string peer;  // how this end calls the other one
-    std::weak_ptr<InprocConnection> connection;
-    Ring<QueuedFrame> inbox;       // for this end, still in the far end's memory
-    bool has_turn = false;         // scheduled or being delivered
-    bool in_delivery = false;      // a frame of the inbox is being copied
-    bool closing = false;          // this end sends no more
-    std::optional<Error> verdict;  // what on_closed will say when all is delivered and given back
+    End(std::string peer_name, std::shared_ptr<InprocDispatcher> its_dispatcher)
+        : peer(std::move(peer_name)), dispatcher(std::move(its_dispatcher)) {}
+
+    const std::string peer;  // how this end calls the other one
+    const std::shared_ptr<InprocDispatcher> dispatcher;
+    std::atomic<bool> asked{false};  // for a turn, whatever has come
+    bool closing = false;            // it sends no more
+    std::optional<Error> verdict;    // what on_closed says when all is delivered and given back
     TrafficMeter meter;
   };
-  /// Of an end. Its receiver looks at each frame: on a cache line that its sender leaves alone.
-  struct alignas(64) Lent {
-    std::atomic<std::size_t> frames{0};  // out of the inbox, not given back
-    std::atomic<bool> over{false};       // there is a verdict
-  };
-  std::mutex mutex;
   std::array<End, 2> ends;
-  std::array<Lent, 2> lent;
+  std::array<InprocQueue, 2> inboxes{InprocQueue(ends[1].meter), InprocQueue(ends[0].meter)};
+  std::mutex mutex{};  // of closing and verdict; before those of a queue
 };
 
 class InprocConnection : public Connection, public std::enable_shared_from_this<InprocConnection> {
  public:
   /// `receiver` may be null: then `acceptor` is asked for it on the first turn.
-  InprocConnection(std::shared_ptr<InprocPair> pair, int side,
-                   std::shared_ptr<InprocDispatcher> dispatcher, Receiver* receiver,
+  InprocConnection(std::shared_ptr<InprocPair> pair, int side, Receiver* receiver,
                    Acceptor acceptor);
 
   void send(const FrameHeader& header, std::span<const std::byte> payload,
@@ -54,40 +48,41 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
   /// Both ends are in one process: the receiver gets the memory itself.
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
   void close(Deadline deadline) override;
-  bool idle() const override;
+  bool idle() const override { return outbox().is_idle(); }
   std::string peer() const override { return near().peer; }
   const Traffic& traffic() const override { return near().meter.traffic(); }
 
-  /// Delivers one frame, or the end. Only the dispatcher calls it, once per schedule.
-  void take_turn();
-  /// Schedules a turn unless there is one already.
-  void ask_for_turn();
+  /// Whether a turn would do something, and nobody else is at it.
+  bool has_come() const { return !in_turn_ && (near().asked || inbox().has_come()); }
+  /// A turn: delivers one frame, and the end after the last one. False: another one is under way.
+  bool help();
+  void ask_for_turn() { ask_for_turn(side_); }
   /// The deadline of close has passed.
   void give_up();
-  /// Ends both sides at once: on_closed here says `error`, there that this end is gone.
-  void fail(const Error& error);
   /// For a link that is being destroyed, when its dispatcher runs no more.
   void finish(const Error& error);
 
  private:
+  int far_side() const { return 1 - side_; }
   InprocPair::End& near() const { return pair_->ends[std::size_t(side_)]; }
   InprocPair::End& far() const { return pair_->ends[std::size_t(far_side())]; }
-  InprocPair::Lent& lent(int side) const { return pair_->lent[std::size_t(side)]; }
-  int far_side() const { return 1 - side_; }
-  void queue(QueuedFrame frame);
-  static void wake(InprocPair::End& end, std::unique_lock<std::mutex> lock);
+  InprocQueue& inbox() const { return pair_->inboxes[std::size_t(side_)]; }
+  InprocQueue& outbox() const { return pair_->inboxes[std::size_t(far_side())]; }
+
+  void queue(const QueuedFrame& frame);
+  void ask_for_turn(int side);
   template <typename Call>
   bool guarded(Call call);
   void deliver(const QueuedFrame& frame);
   std::span<std::byte> take_payload(const QueuedFrame& frame);
-  void agree_on_end(std::unique_lock<std::mutex>& lock);
-  void set_verdicts(const Error& here);
-  void note_given_back(int side, std::size_t frames);
-  void report_end(const Error& verdict);
+  bool agree_on_end();
+  void set_verdicts(int side, const Error& error);
+  void fail(const Error& error);
+  void report_end();
 
   const std::shared_ptr<InprocPair> pair_;
   const int side_;
-  const std::shared_ptr<InprocDispatcher> dispatcher_;
+  std::atomic<bool> in_turn_{false};  // for good once the end is reported
   Receiver* receiver_;
   Acceptor acceptor_;
   bool reported_ = false;

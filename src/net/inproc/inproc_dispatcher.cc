@@ -11,22 +11,14 @@ InprocDispatcher::InprocDispatcher(int threads) {
 InprocDispatcher::~InprocDispatcher() { stop(); }
 
 bool InprocDispatcher::add(std::shared_ptr<InprocConnection> connection) {
-  std::lock_guard lock(mutex_);
-  if (!stopped_) owned_.insert(std::move(connection));
-  return !stopped_;
+  return connections_.add(std::move(connection));
 }
 
-void InprocDispatcher::forget(const std::shared_ptr<InprocConnection>& connection) {
+/// What came was written before; who sleeps announces it, and looks once more.
+void InprocDispatcher::wake() {
+  if (connections_.spinning() || sleepers_ == 0) return;
   std::lock_guard lock(mutex_);
-  owned_.erase(connection);
-}
-
-void InprocDispatcher::schedule(std::shared_ptr<InprocConnection> connection) {
-  std::lock_guard lock(mutex_);
-  if (stopped_) return;
-  ready_.connections.push(std::move(connection));
-  ready_.some = true;
-  if (spinning_ == 0) changed_.notify_one();
+  changed_.notify_one();
 }
 
 void InprocDispatcher::give_up_at(Deadline deadline, std::weak_ptr<InprocConnection> connection) {
@@ -35,19 +27,11 @@ void InprocDispatcher::give_up_at(Deadline deadline, std::weak_ptr<InprocConnect
   changed_.notify_one();
 }
 
-bool InprocDispatcher::help() {
-  if (!ready_.some) return false;
-  std::unique_lock lock(mutex_);
-  if (ready_.connections.empty() || stopped_) return false;
-  const std::shared_ptr<InprocConnection> connection = take_ready();
-  lock.unlock();
-  connection->take_turn();
-  return true;
-}
+bool InprocDispatcher::help() { return !stopped_ && connections_.help(); }
 
 void InprocDispatcher::set_spinning(bool spinning) {
+  connections_.set_spinning(spinning);
   std::lock_guard lock(mutex_);
-  spinning_ += spinning ? 1 : -1;
   changed_.notify_all();
 }
 
@@ -59,51 +43,42 @@ std::vector<std::shared_ptr<InprocConnection>> InprocDispatcher::stop() {
   }
   for (std::thread& thread : threads_)
     if (thread.joinable()) thread.join();
-  std::lock_guard lock(mutex_);
-  while (!ready_.connections.empty()) take_ready();
-  std::vector<std::shared_ptr<InprocConnection>> left(owned_.begin(), owned_.end());
-  owned_.clear();
-  return left;
+  return connections_.shut();
 }
 
-std::shared_ptr<InprocConnection> InprocDispatcher::take_overdue() {
-  if (deadlines_.empty() || deadlines_.begin()->first > std::chrono::steady_clock::now()) return {};
-  std::shared_ptr<InprocConnection> connection = deadlines_.begin()->second.lock();
-  deadlines_.erase(deadlines_.begin());
-  return connection;
-}
-
-std::shared_ptr<InprocConnection> InprocDispatcher::take_ready() {
-  std::shared_ptr<InprocConnection> connection = ready_.connections.pop();
-  ready_.some = !ready_.connections.empty();
-  return connection;
-}
-
-void InprocDispatcher::wait(std::unique_lock<std::mutex>& lock) {
-  if (deadlines_.empty()) {
-    changed_.wait(lock);
-  } else {
-    changed_.wait_until(lock, deadlines_.begin()->first);
-  }
-}
+// Its threads.
 
 void InprocDispatcher::run() {
+  while (!stopped_)
+    if (!give_up_one() && !own_turn()) sleep();
+}
+
+/// On one whose deadline has passed.
+bool InprocDispatcher::give_up_one() {
   std::unique_lock lock(mutex_);
-  while (!stopped_) {
-    if (const std::shared_ptr<InprocConnection> overdue = take_overdue()) {
-      lock.unlock();
-      overdue->give_up();
-      lock.lock();
-    } else if (spinning_ == 0 && !ready_.connections.empty()) {
-      std::shared_ptr<InprocConnection> connection = take_ready();
-      lock.unlock();
-      connection->take_turn();
-      connection.reset();
-      lock.lock();
+  if (deadlines_.empty() || deadlines_.begin()->first > std::chrono::steady_clock::now())
+    return false;
+  const std::shared_ptr<InprocConnection> connection = deadlines_.begin()->second.lock();
+  deadlines_.erase(deadlines_.begin());
+  lock.unlock();
+  if (connection) connection->give_up();
+  return true;
+}
+
+/// Who spins does it all, but for deadlines.
+bool InprocDispatcher::own_turn() { return !connections_.spinning() && connections_.help(); }
+
+void InprocDispatcher::sleep() {
+  std::unique_lock lock(mutex_);
+  ++sleepers_;
+  if (!stopped_ && (connections_.spinning() || !connections_.has_come())) {
+    if (deadlines_.empty()) {
+      changed_.wait(lock);
     } else {
-      wait(lock);
+      changed_.wait_until(lock, deadlines_.begin()->first);
     }
   }
+  --sleepers_;
 }
 
 }  // namespace paceline

@@ -8,14 +8,9 @@ namespace paceline {
 namespace {
 
 std::shared_ptr<InprocConnection> make_end(const std::shared_ptr<InprocPair>& pair, int side,
-                                           std::string peer,
-                                           const std::shared_ptr<InprocDispatcher>& dispatcher,
                                            Receiver* receiver, Acceptor acceptor) {
-  pair->ends[std::size_t(side)].peer = std::move(peer);
-  auto connection =
-      std::make_shared<InprocConnection>(pair, side, dispatcher, receiver, std::move(acceptor));
-  pair->ends[std::size_t(side)].connection = connection;
-  if (!dispatcher->add(connection))
+  auto connection = std::make_shared<InprocConnection>(pair, side, receiver, std::move(acceptor));
+  if (!pair->ends[std::size_t(side)].dispatcher->add(connection))
     throw Error(ErrorCode::kUnavailable, "nobody listens any more where a connection was to go");
   return connection;
 }
@@ -48,10 +43,11 @@ class InprocLink : public Link {
                                       Deadline) override {
     const std::shared_ptr<InprocListener> listener = hub_->find(address);
     if (!listener) throw Error(ErrorCode::kUnavailable, "nobody listens at " + address);
-    auto pair = std::make_shared<InprocPair>();
-    const auto far = make_end(pair, 1, "a caller of " + address, listener->dispatcher, nullptr,
-                              listener->acceptor);
-    auto near = make_end(pair, 0, address, dispatcher_, &receiver, nullptr);
+    using End = InprocPair::End;
+    const std::shared_ptr<InprocPair> pair(new InprocPair{
+        {End(address, dispatcher_), End("a caller of " + address, listener->dispatcher)}});
+    const auto far = make_end(pair, 1, nullptr, listener->acceptor);
+    auto near = make_end(pair, 0, &receiver, nullptr);
     far->ask_for_turn();
     return near;
   }

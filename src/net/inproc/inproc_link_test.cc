@@ -1,0 +1,48 @@
+// What the conformance suite does not ask of every link.
+#include "net/inproc/inproc_link.h"
+
+#include <thread>
+
+#include "net/conformance.h"
+
+namespace paceline {
+namespace {
+
+/// Tells when it is being told of a frame.
+class EnteredReceiver : public TestReceiver {
+ public:
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
+    entered = true;
+    TestReceiver::on_frame(header, payload);
+  }
+  std::atomic<bool> entered{false};
+};
+
+// The link's thread leaves a connection to who is in a turn of it, and he may help no more after
+// it.
+TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
+  LinkOptions options;
+  options.hub = std::make_shared<InprocHub>();
+  Listener listener(make_inproc_link(options), "task:0");
+  EnteredReceiver receiver;
+  const auto link = make_inproc_link(options);
+  const auto near = link->connect(listener.address(), receiver, soon());
+  const std::shared_ptr<Connection> far = listener.connection(0);
+  ASSERT_NE(far, nullptr);
+  for (std::size_t i = 1; i <= 20; ++i) {
+    receiver.hold(true);
+    receiver.entered = false;
+    link->set_spinning(true);
+    for (int frame = 0; frame < 2; ++frame) far->send({}, {});
+    std::thread helper([&] { ASSERT_TRUE(link->help()); });
+    const Deadline deadline = soon();
+    while (!receiver.entered && !deadline.passed()) std::this_thread::yield();
+    link->set_spinning(false);
+    receiver.hold(false);
+    helper.join();
+    ASSERT_TRUE(receiver.wait_frames(2 * i));
+  }
+}
+
+}  // namespace
+}  // namespace paceline
