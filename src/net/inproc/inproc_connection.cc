@@ -24,6 +24,7 @@ void InprocConnection::send(const FrameHeader& header, std::span<const std::byte
 }
 
 void InprocConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
+  PACELINE_CHECK(memory != nullptr);
   queue({.header = {.id = id}, .payload = {}, .shared = std::move(memory)});
 }
 
@@ -42,7 +43,7 @@ void InprocConnection::ask_for_turn(int side) {
 bool InprocConnection::help() {
   if (in_turn_.exchange(true)) return false;
   if (near().asked) near().asked = false;
-  if (receiver_ == nullptr) guarded([&] { receiver_ = acceptor_(shared_from_this()); });
+  if (acceptor_) accept();
   InprocQueue::ShortPayload room;
   if (const std::optional<QueuedFrame> frame = inbox().take(room)) deliver(*frame);
   if (agree_on_end()) {
@@ -54,16 +55,20 @@ bool InprocConnection::help() {
   return true;
 }
 
+/// Asks once, also when it refuses.
+void InprocConnection::accept() {
+  const Acceptor acceptor = std::exchange(acceptor_, nullptr);
+  guarded([&] { receiver_ = acceptor(shared_from_this()); });
+}
+
 /// An exception of the receiver ends the connection.
 template <typename Call>
-bool InprocConnection::guarded(Call call) {
+void InprocConnection::guarded(Call call) {
   try {
     call();
-    return true;
   } catch (const std::exception&) {
     fail(error_of_current_exception(peer()));
   }
-  return false;
 }
 
 void InprocConnection::deliver(const QueuedFrame& frame) {

@@ -71,8 +71,9 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
 
   void queue(const QueuedFrame& frame);
   void ask_for_turn(int side);
+  void accept();
   template <typename Call>
-  bool guarded(Call call);
+  void guarded(Call call);
   void deliver(const QueuedFrame& frame);
   std::span<std::byte> take_payload(const QueuedFrame& frame);
   bool agree_on_end();

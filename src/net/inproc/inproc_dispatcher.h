@@ -25,7 +25,7 @@ class InprocDispatcher {
   /// Owns the connection until `forget`; false when it is stopped already.
   bool add(std::shared_ptr<InprocConnection> connection);
   void forget(const InprocConnection* connection) { connections_.forget(connection); }
-  /// Something came for a connection: for a thread that sleeps, unless somebody spins.
+  /// Something has come for a connection: wakes a thread that sleeps, unless somebody spins.
   void wake();
   /// Calls the connection's give_up at the deadline, unless it is gone by then.
   void give_up_at(Deadline deadline, std::weak_ptr<InprocConnection> connection);

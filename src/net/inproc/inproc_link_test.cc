@@ -44,5 +44,39 @@ TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
   }
 }
 
+/// Keeps who sends waiting for where the payload goes.
+class SlowReceiver : public TestReceiver {
+ public:
+  std::span<std::byte> place_payload(const FrameHeader& header) override {
+    asked.raise();
+    goes_on.wait(soon());
+    return TestReceiver::place_payload(header);
+  }
+  const EventFd asked, goes_on;
+};
+
+// Its end waits until nobody reads what it has sent; it is not asked again then.
+TEST(InprocLink, AsksAnAcceptorOnceThatSendsAndRefuses) {
+  LinkOptions options;
+  options.hub = std::make_shared<InprocHub>();
+  SlowReceiver receiver;
+  const auto payload = pattern(1000, 1);
+  int times_asked = 0;
+  const EventFd asked_again;
+  const auto listening = make_inproc_link(options);
+  const std::string address =
+      listening->listen("task:0", [&](const std::shared_ptr<Connection>& connection) -> Receiver* {
+        if (++times_asked > 1) asked_again.raise();
+        connection->send({}, payload);
+        receiver.asked.wait(soon());
+        throw Error(ErrorCode::kFailedPrecondition, "no");
+      });
+  const auto link = make_inproc_link(options);
+  const auto connection = link->connect(address, receiver, soon());
+  EXPECT_FALSE(asked_again.wait(Deadline::after(std::chrono::milliseconds(50))));
+  receiver.goes_on.raise();
+  EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kUnavailable);
+}
+
 }  // namespace
 }  // namespace paceline
