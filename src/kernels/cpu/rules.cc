@@ -135,6 +135,18 @@ struct FtrlBody {
   }
 };
 
+// FTRL divides by the rate; with none, or one whose inverse is beyond a float, it leaves the
+// variable and its slots as they are.
+struct UnmovedFtrlBody {
+  static constexpr std::size_t kSlots = FtrlBody::kSlots;
+  static constexpr bool kScaled = false;
+  explicit UnmovedFtrlBody(const RuleNumbers&) {}
+  static bool suits(const RuleNumbers& n) {
+    return std::fabs(n.rate) < std::numeric_limits<float>::min();
+  }
+  void operator()(V&, V&, V&, V) const {}
+};
+
 struct EmaBody {
   static constexpr std::size_t kSlots = 0;
   static constexpr bool kScaled = false;
@@ -273,6 +285,7 @@ void run_rule(RuleKind kind, const RuleNumbers& numbers, const RuleMemory& memor
     case RuleKind::kRmsprop:
       return pass<RmspropBody>(numbers, memory);
     case RuleKind::kFtrl:
+      if (UnmovedFtrlBody::suits(numbers)) return pass<UnmovedFtrlBody>(numbers, memory);
       return pass<FtrlBody>(numbers, memory);
     case RuleKind::kEma:
       return pass<EmaBody>(numbers, memory);
@@ -314,13 +327,6 @@ RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
           step.average_decay};
 }
 
-// FTRL divides by the rate; with none, or one whose inverse is beyond a float, it leaves the
-// variable as it is.
-bool does_nothing(const Rule& rule, const RuleStep& step) {
-  return rule.kind() == RuleKind::kFtrl &&
-         std::fabs(step.learning_rate) < std::numeric_limits<float>::min();
-}
-
 RuleMemory memory_of(float* values, std::span<float* const> slots, const float* gradient,
                      std::size_t size) {
   PACELINE_CHECK(slots.size() <= RuleMemory::kMostSlots);
@@ -333,7 +339,6 @@ RuleMemory memory_of(float* values, std::span<float* const> slots, const float* 
 
 void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) {
   PACELINE_CHECK(range.values.size() == range.gradient.size());
-  if (does_nothing(rule, step)) return;
   const RuleMemory memory =
       memory_of(range.values.data(), range.slots, range.gradient.data(), range.values.size());
   HWY_DYNAMIC_DISPATCH(run_rule)(rule.kind(), numbers_of(rule, step), memory);
@@ -341,7 +346,6 @@ void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) 
 
 void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& rows) {
   PACELINE_CHECK(rule.kind() != RuleKind::kEma);
-  if (does_nothing(rule, step)) return;
   const RuleNumbers numbers = numbers_of(rule, step);
   const auto run = HWY_DYNAMIC_DISPATCH(run_rule);
   const std::size_t size = std::size_t(rows.row_size);

@@ -127,7 +127,8 @@ TEST_P(EveryRule, KeepsAMovingAverageInTheSamePass) {
     Held fast(rule, size, true), naive(rule, size, true), without(rule, size);
     fast.values = naive.values = without.values = random_values(size, 1);
     for (int t = 1; t <= 4; ++t) {
-      const RuleStep step{.learning_rate = rule.learning_rate(), .count = t};
+      const float rate = t == 3 ? 0 : rule.learning_rate();  // a schedule may pass through 0
+      const RuleStep step{rate, 0.7f, 0.01f, t};
       RuleStep averaged = step;
       averaged.average_decay = 0.75f;
       const std::vector<float> gradient = random_values(size, std::uint64_t(t) + 10);
