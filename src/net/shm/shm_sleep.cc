@@ -5,13 +5,18 @@
 #include <unistd.h>
 
 #include <climits>
+#include <ctime>
 #include <thread>
 
 namespace paceline {
 namespace {
 
-long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) {
-  return ::syscall(SYS_futex, &word, operation, value, nullptr, nullptr, 0);
+// A thread that is about to sleep is there after a few.
+constexpr int kMostTries = 100;
+
+long futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* longest = nullptr) {
+  return ::syscall(SYS_futex, &word, operation, value, longest, nullptr, 0);
 }
 
 }  // namespace
@@ -24,7 +29,9 @@ void ShmSleep::announce(unsigned reasons) {
 }
 
 void ShmSleep::sleep(std::uint32_t wakes_seen) {
-  if (local_wakes_.load() == wakes_seen) futex(pair_.theirs().wakes, FUTEX_WAIT, wakes_seen_);
+  constexpr timespec kLongest{.tv_sec = 0, .tv_nsec = Duration(kLongestSleep).count()};
+  if (local_wakes_.load() == wakes_seen)
+    futex(pair_.theirs().wakes, FUTEX_WAIT, wakes_seen_, &kLongest);
 }
 
 void ShmSleep::awake() {
@@ -36,8 +43,10 @@ void ShmSleep::awake() {
 /// not sleep yet, is waited for.
 void ShmSleep::wake_here() {
   ++local_wakes_;
-  while (sleeping_.load() && futex(pair_.theirs().wakes, FUTEX_WAKE, INT_MAX) == 0)
+  for (int i = 0; i < kMostTries && sleeping_.load(); ++i) {
+    if (futex(pair_.theirs().wakes, FUTEX_WAKE, INT_MAX) != 0) return;
     std::this_thread::yield();
+  }
 }
 
 void ShmSleep::wake_sleeper(std::uint32_t sleeps) {

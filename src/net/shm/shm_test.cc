@@ -1,8 +1,12 @@
 // What only shm can get wrong: strangers on the Unix socket, peers whose memory lies.
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <climits>
 #include <cstring>
 
 #include "net/conformance.h"
@@ -108,6 +112,18 @@ TEST_F(ShmPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
   const Error error = end();
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
   EXPECT_THAT(error.what(), HasSubstr("in the middle of a message (10 of 1000 bytes)"));
+}
+
+// The word that our thread sleeps on is the peer's: it can have the system move the sleeper.
+TEST_F(ShmPeer, ThatMovesTheSleeperElsewhereIsNoticedAllTheSame) {
+  ASSERT_NE(listener_.connection(0), nullptr);
+  ShmBlock& mine = peer_.pair.mine();
+  const auto move = [&] {
+    return ::syscall(SYS_futex, &mine.wakes, FUTEX_REQUEUE, 0, INT_MAX, &mine.beats, 0) > 0;
+  };
+  for (const Deadline deadline = soon(); !move();) ASSERT_FALSE(deadline.passed());
+  peer_.reached.socket = FileDescriptor();
+  EXPECT_EQ(end().code(), ErrorCode::kUnavailable);
 }
 
 TEST_F(ShmPeer, ThatSendsGarbageOverTheSocketIsCutOff) {
