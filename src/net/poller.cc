@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -42,7 +43,12 @@ Poller::Poller(int threads)
   if (set(epoll_, EPOLL_CTL_ADD, stopping_.fd(), kStopping, EPOLLIN) != 0 ||
       set(epoll_, EPOLL_CTL_ADD, timer_.get(), kTimer, EPOLLIN | EPOLLET) != 0)
     throw error_of_too_many();
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {
+    stop();
+    throw Error(ErrorCode::kUnavailable, "no thread left for a link");
+  }
 }
 
 Poller::~Poller() {

@@ -1,11 +1,19 @@
 #include "net/inproc/inproc_dispatcher.h"
 
+#include <system_error>
+
 #include "net/inproc/inproc_connection.h"
+#include "paceline/error.h"
 
 namespace paceline {
 
 InprocDispatcher::InprocDispatcher(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {
+    stop();
+    throw Error(ErrorCode::kUnavailable, "no thread left for a link");
+  }
 }
 
 InprocDispatcher::~InprocDispatcher() { stop(); }
@@ -75,7 +83,8 @@ void InprocDispatcher::sleep() {
     if (deadlines_.empty()) {
       changed_.wait(lock);
     } else {
-      changed_.wait_until(lock, deadlines_.begin()->first);
+      const TimePoint next = deadlines_.begin()->first;  // another thread may take it meanwhile
+      changed_.wait_until(lock, next);
     }
   }
   --sleepers_;

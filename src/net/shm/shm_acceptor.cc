@@ -1,5 +1,6 @@
 #include "net/shm/shm_acceptor.h"
 
+#include "net/connection_end.h"
 #include "net/shm/shm_connection.h"
 #include "net/shm/shm_handshake.h"
 #include "net/shm/unix_socket.h"
@@ -53,10 +54,13 @@ void ShmAcceptor::greeted(std::shared_ptr<const SharedMemory> memory, FileDescri
   const std::string peer = text_of_unix_peer(socket.get());
   const auto connection = std::make_shared<ShmConnection>(connections_, std::move(socket),
                                                           std::move(own), std::move(memory), peer);
+  Receiver* receiver = nullptr;
   try {
-    connection->start(*acceptor_(connection));
+    receiver = acceptor_(connection);
+    connection->start(*receiver);
   } catch (const std::exception&) {
     connection->refuse();
+    if (receiver != nullptr) receiver->on_closed(error_of_current_exception(peer));
   }
 }
 

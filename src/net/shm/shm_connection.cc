@@ -1,5 +1,6 @@
 #include "net/shm/shm_connection.h"
 
+#include <system_error>
 #include <utility>
 
 #include "base/check.h"
@@ -36,11 +37,18 @@ void ShmConnection::start(Receiver& receiver) {
   receiver_ = &receiver;
   if (!connections_->add(self())) throw Error(ErrorCode::kCancelled, "the link is being destroyed");
   take_in();
-  thread_ = std::thread([connection = self()] { connection->run(); });
+  try {
+    thread_ = std::thread([connection = self()] { connection->run(); });
+  } catch (const std::system_error&) {
+    refuse();
+    throw Error(ErrorCode::kUnavailable, "no thread left for the connection to " + peer());
+  }
 }
 
 void ShmConnection::refuse() {
   std::lock_guard reading(reading_mutex_);
+  if (finished_) return;
+  receiver_ = nullptr;
   fail({ErrorCode::kCancelled, "refused"});
   finish();
 }
