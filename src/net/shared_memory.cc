@@ -4,6 +4,7 @@
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -25,6 +26,13 @@ std::string why() { return std::strerror(errno); }
 std::byte* map(int fd, std::size_t bytes, int protection) {
   void* const data = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
+}
+
+/// More can be promised by a file that is mostly holes, but never be written.
+std::size_t memory_of_machine() {
+  struct sysinfo system {};
+  if (::sysinfo(&system) != 0) return 0;
+  return (std::size_t(system.totalram) + system.totalswap) * system.mem_unit;
 }
 
 /// Huge pages have a file system of their own, where touching a sealed page may fault.
@@ -67,6 +75,10 @@ std::shared_ptr<const SharedMemory> SharedMemory::open(FileDescriptor fd) {
     throw Error(ErrorCode::kDataLoss, "a peer shares memory without a size");
   }
   const std::size_t size = std::size_t(status.st_size);
+  if (size > memory_of_machine()) {
+    throw Error(ErrorCode::kDataLoss, "a peer shares memory of " + std::to_string(size) +
+                                          " bytes, more than this machine has");
+  }
   std::byte* const data = map(fd.get(), size, PROT_READ);
   if (data == nullptr) {
     throw Error(ErrorCode::kUnavailable,

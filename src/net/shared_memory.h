@@ -17,7 +17,8 @@ class SharedMemory {
   /// Zero-filled. Throws kUnavailable when the system gives none.
   static std::shared_ptr<SharedMemory> create(std::size_t bytes);
   /// Read-only, of another task. Throws kDataLoss unless it is sealed, so that touching it can
-  /// never fault, and of a size that is not 0.
+  /// never fault, and of a size that is neither 0 nor beyond this machine's memory. Reading what
+  /// was never written takes memory all the same.
   static std::shared_ptr<const SharedMemory> open(FileDescriptor fd);
   ~SharedMemory();
 

@@ -43,6 +43,7 @@ TEST(SharedMemory, CanBeWrittenByItsMakerOnlyAndKeepsItsSize) {
   EXPECT_EQ(::mmap(nullptr, 100, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0), MAP_FAILED);
   EXPECT_EQ(::pwrite(fd.get(), "x", 1, 0), -1);
   EXPECT_EQ(::ftruncate(fd.get(), 0), -1);
+  EXPECT_EQ(::ftruncate(fd.get(), 200), -1);
   EXPECT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE), -1);
 }
 
@@ -59,6 +60,13 @@ TEST(SharedMemory, IsRefusedWhenItIsEmpty) {
   FileDescriptor fd(::memfd_create("test", MFD_ALLOW_SEALING));
   ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
   EXPECT_THAT(refusal(std::move(fd)), HasSubstr("without a size"));
+}
+
+TEST(SharedMemory, BeyondTheMachinesMemoryIsRefused) {
+  FileDescriptor fd(::memfd_create("holes", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(fd.get(), off_t{1} << 50), 0);
+  ASSERT_EQ(::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
+  EXPECT_THAT(refusal(std::move(fd)), HasSubstr("1125899906842624 bytes, more than this machine"));
 }
 
 TEST(SharedMemory, OfHugePagesIsRefused) {

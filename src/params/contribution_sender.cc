@@ -41,7 +41,9 @@ std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
 // Null: there is no ps on this host, or too much has been shared with it.
 std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes) {
   std::shared_ptr<SharedMemory> memory;
-  if (!core_.shares_memory() || state_.shared_memories >= kMostSharedMemories) return memory;
+  const bool few = state_.shared_memories < kMostSharedMemories &&
+                   state_.shared_bytes + bytes <= most_shared_bytes(core_.variables());
+  if (!core_.shares_memory() || !few) return memory;
   for (const auto& ps : state_.connections) {
     if (!ps->can_share()) continue;
     if (memory == nullptr) memory = SharedMemory::create(bytes);
@@ -79,7 +81,9 @@ void ContributionSender::make_spaces(std::span<const PlanBinding::Use> all) {
     place.offset += space_bytes(core_, *use);
     keep_errors(use->variable);
   }
-  if (memory != nullptr) ++state_.shared_memories;
+  if (memory == nullptr) return;
+  ++state_.shared_memories;
+  state_.shared_bytes += bytes;
 }
 
 void ContributionSender::send(VariableId variable, const Contribution& contribution,

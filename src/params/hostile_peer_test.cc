@@ -25,6 +25,18 @@ TEST_P(HostilePeer, EndsOnlyItsOwnConnection) {
   expect_still_serving();
 }
 
+// It asks for one copy of a piece four million times, and takes no answer.
+TEST_F(ServerTest, ThrowsOffAPeerThatLetsAnswersPileUp) {
+  initialise();
+  auto peer = member();
+  peer->set_deaf(true);
+  peer->send(MessageType::kPull, std::vector<std::byte>(kMaxControlBytes), {.flags = kIntoCopy});
+  EXPECT_TRUE(wait_said("it reads too slowly"));
+  peer->set_deaf(false);
+  EXPECT_TRUE(peer->wait_closed());
+  expect_still_serving();
+}
+
 std::vector<std::byte> words(std::initializer_list<std::uint32_t> values) {
   const auto bytes = std::as_bytes(std::span(values.begin(), values.size()));
   return {bytes.begin(), bytes.end()};
@@ -111,6 +123,12 @@ std::vector<Attack> attacks_by_shared_memory() {
        [](Stranger& peer) {
          for (std::uint32_t id = 0; id <= kMostSharedMemories; ++id) peer.share(id, 1);
        }},
+      {"memory_without_end", "memory 0 is shared, more than contributions take: 1073741824 bytes",
+       [](Stranger& peer) { peer.share(0, std::size_t{1} << 30); }},
+      {"memories_that_are_too_much_together", "memory 2 is shared, more than contributions take",
+       [](Stranger& peer) {
+         for (std::uint32_t id = 0; id < 3; ++id) peer.share(id, 400'000);
+       }},
       {"contribution_in_no_memory", "memory 1 was not shared",
        [](Stranger& peer) {
          peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
@@ -143,6 +161,8 @@ std::vector<Attack> other_attacks() {
       {"unknown_type", "unexpected message unknown (999)", message(MessageType{999}, {})},
       {"message_of_a_ps", "unexpected message values",
        message(MessageType::kValues, std::vector<std::byte>(48))},
+      {"second_declaration", "the variables are declared twice",
+       message(MessageType::kDeclare, encode(good_declaration()))},
       {"second_hello", "a second hello", message(MessageType::kHello, encode(good_hello(1)))},
       {"step_end_without_the_contribution", "ends with 0 of 0 bytes for piece 0",
        [](Stranger& peer) {

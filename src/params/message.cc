@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 
+#include "base/buffer.h"
 #include "params/variable_wire.h"
 #include "params/wire_fields.h"
 
@@ -88,6 +89,18 @@ void decode_step_end(std::span<const std::byte> payload, StepEnd& end) {
 }
 
 // The pieces are checked against the variables, which no list of fields could say.
+// A plan's contributions lie side by side. A larger plan has a memory of its own, so there is room
+// for several.
+std::size_t most_shared_bytes(std::span<const VariableSpec> variables) {
+  constexpr std::size_t kPlans = 2, kLeast = std::size_t{1} << 20;
+  std::size_t bytes = 0;
+  for (const VariableSpec& variable : variables) {
+    const std::size_t size = std::size_t(variable.shape.elements()) * size_of(variable.dtype);
+    bytes += round_up(size, kBufferAlignment);
+  }
+  return kPlans * bytes + kLeast;
+}
+
 std::vector<std::byte> encode(const Declare& declare) {
   std::vector<std::byte> bytes;
   WireWriter writer(bytes);

@@ -34,6 +34,8 @@ constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
 constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
 /// So many memories may a worker share.
 constexpr std::uint32_t kMostSharedMemories = 64;
+/// And so many bytes in all: what a ps reads of a memory that was never written takes memory, too.
+std::size_t most_shared_bytes(std::span<const VariableSpec> variables);
 
 enum class MessageType : std::uint16_t {
   kHello = 1,        // worker → ps: who I am

@@ -30,7 +30,7 @@ ReplyBlocks::Lent Replies::rounded(const ShardPiece& piece, ReplyBlocks::Lent bl
                                    std::size_t values_at) const {
   if (!rounds(piece)) return block;
   const std::size_t bytes = round_in_place(block->span().subspan(values_at)).size();
-  ReplyBlocks::shorten(*block, values_at + bytes);
+  block->bytes = values_at + bytes;
   return block;
 }
 
@@ -68,7 +68,8 @@ void Replies::send_task_state(std::shared_ptr<const std::vector<std::byte>> stat
 
 void Replies::tell(MessageType type, std::uint32_t piece, std::uint64_t step) {
   if (const std::shared_ptr<Connection> to = queue_->connection()) {
-    to->send({.type = std::uint16_t(type), .id = piece, .step = step}, {});
+    to->send({.type = std::uint16_t(type), .id = piece, .step = step}, {}, &ReplyBlocks::sent,
+             take(0).release());
   }
 }
 
@@ -93,10 +94,10 @@ void Replies::on_changed(ShardPiece& piece, bool wanted) {
   const std::uint64_t version = piece.watchers().version();
   try {
     if (wanted) return send_values_ahead(piece);
+    tell(MessageType::kChanged, piece.where().id, version);
   } catch (const Error&) {
-    // Too much waits for the worker.
+    close(Deadline::after(Duration()));  // too much waits for the worker
   }
-  tell(MessageType::kChanged, piece.where().id, version);
 }
 
 void Replies::send_values(ShardPiece& piece, std::uint64_t step) {

@@ -17,7 +17,8 @@ class ReplyQueue;
 /// Blocks are made as needed and used again. One object per connection; safe from any thread.
 class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
  public:
-  /// A peer that lets more than `most_bytes` of replies pile up is thrown off (kUnavailable).
+  /// A peer that lets more than `most_bytes` of memory for replies pile up is thrown off
+  /// (kUnavailable).
   explicit ReplyBlocks(std::size_t most_bytes) : most_bytes_(most_bytes) {}
   void allow(std::size_t most_bytes) { most_bytes_ = most_bytes; }
   ~ReplyBlocks();
@@ -26,7 +27,8 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
   struct Block {
     Buffer memory;
-    std::size_t bytes = 0;               // of it that are used now
+    std::size_t bytes = 0;               // of it that are used now, at most as many as were taken
+    std::size_t charged = 0;             // memory that it counts as while it is lent
     std::shared_ptr<ReplyBlocks> owner;  // set while the block is lent
     std::shared_ptr<ReplyQueue> queue;   // set while a connection has it
     std::span<std::byte> span() const { return memory.span().first(bytes); }
@@ -41,8 +43,6 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   void close();
   /// Of blocks that wait to be used again.
   std::size_t kept_bytes() const;
-  /// Fewer bytes of it are used than were taken.
-  static void shorten(Block& block, std::size_t bytes);
   /// For Connection::send; the context is a block that was lent.
   static void sent(void* block) { give_back(static_cast<Block*>(block)); }
 
@@ -52,9 +52,9 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
   std::atomic<std::size_t> most_bytes_;
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Block>> free_;
+  std::vector<std::vector<std::unique_ptr<Block>>> free_;  // by the power of two of their size
   bool closed_ = false;
-  std::size_t lent_bytes_ = 0;
+  std::size_t lent_bytes_ = 0, kept_bytes_ = 0;
 };
 
 }  // namespace paceline

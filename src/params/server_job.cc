@@ -21,12 +21,16 @@ constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
 // A worker that starts beside others may be loading its data while they make all the steps.
 constexpr Duration kLateStart = std::chrono::seconds(5);
 constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+// Who means it says hello at once: when more have not, the one that came first makes room.
+constexpr std::ptrdiff_t kMostStrangers = 64;
 // More in a hello is a lie.
 constexpr std::int32_t kMostWorkers = 1 << 16;
 
 int apply_threads(const ServerOptions& options) {
   return options.threads > 0 ? options.threads : cores_of_machine();
 }
+
+bool is_stranger(const ServerPeer& peer) { return peer.standing.worker < 0; }
 
 }  // namespace
 
@@ -66,6 +70,14 @@ std::string ServerJob::id() const {
 
 Receiver* ServerJob::accept(std::shared_ptr<Connection> connection) {
   const std::lock_guard lock(mutex_);
+  const auto is_strange = [](const auto& peer) {
+    return is_stranger(*peer) && !peer->standing.refused;
+  };
+  if (std::ranges::count_if(peers_, is_strange) >= kMostStrangers) {
+    ServerPeer& first = **std::ranges::find_if(peers_, is_strange);
+    first.standing.outnumbered = true;
+    give_up(first, "more connections have come than can be listened to, and it has said nothing");
+  }
   peers_.push_back(std::make_unique<ServerPeer>(*this, std::move(connection), steady_now()));
   wake_();
   return peers_.back().get();
@@ -157,9 +169,13 @@ void ServerJob::refuse(ServerPeer& peer, const std::string& why) {
 
 void ServerJob::refuse_locked(ServerPeer& peer, const std::string& why) {
   peer.standing.refused = true;
-  peer.replies().send(MessageType::kRefuse,
-                      encode_text(fmt::format("{} refuses: {}", name(), why)));
   closing_.push_back(&peer);
+  try {
+    peer.replies().send(MessageType::kRefuse,
+                        encode_text(fmt::format("{} refuses: {}", name(), why)));
+  } catch (const Error&) {
+    // It has let too much pile up to be told of it.
+  }
   warn(fmt::format("refused {}: {}", peer.text(), why));
   wake_();
 }
@@ -167,6 +183,8 @@ void ServerJob::refuse_locked(ServerPeer& peer, const std::string& why) {
 // The chief's list counts. Another worker's may come first, and is then compared when that comes.
 void ServerJob::declare(ServerPeer& peer, Declare declare) {
   const std::lock_guard lock(mutex_);
+  if (peer.standing.agreed || peer.standing.declared)
+    throw Error(ErrorCode::kDataLoss, "[ps] the variables are declared twice");
   const bool chief = peer.standing.worker == 0;
   peer.standing.declared = std::move(declare);
   if (chief && !declared_) take_declaration(*peer.standing.declared);
@@ -284,6 +302,7 @@ void ServerJob::closed(ServerPeer& peer, const Error& error) {
   bytes_gone_.sent += traffic.bytes_sent;
   bytes_gone_.received += traffic.bytes_received;
   standing.closed = true;
+  standing.declared.reset();
   if (standing.spin) --spinning_;
   if (standing.worker >= 0) {
     membership_.lose(standing.worker, standing.incarnation, steady_now());
@@ -292,6 +311,12 @@ void ServerJob::closed(ServerPeer& peer, const Error& error) {
   const bool expected = standing.left || standing.refused;
   if (!expected) warn(fmt::format("lost {}: {}", peer.text(), error.what()));
   wake_();
+}
+
+void ServerJob::let_go(ServerPeer& peer) {
+  const std::lock_guard lock(mutex_);
+  peer.standing.gone = true;
+  if (is_stranger(peer)) wake_();
 }
 
 ServerJob::Bytes ServerJob::bytes_locked() const {
@@ -334,10 +359,11 @@ TimePoint ServerJob::turn(TimePoint time) {
   {
     const std::lock_guard lock(mutex_);
     tell_job_state(time);
+    forget_strangers();
     next = waits_for_job_ ? TimePoint::max() : membership_.next_change(time);
     for (const auto& peer : peers_) {
       const ServerPeer::Standing& standing = peer->standing;
-      if (standing.worker >= 0 || standing.closed || standing.refused) continue;
+      if (!is_stranger(*peer) || standing.closed || standing.refused) continue;
       const TimePoint timeout = standing.accepted + kHandshakeTimeout;
       if (time >= timeout) closing_.push_back(peer.get());
       if (time < timeout) next = std::min(next, timeout);
@@ -345,8 +371,19 @@ TimePoint ServerJob::turn(TimePoint time) {
     closing.swap(closing_);
   }
   // Outside the lock: closing ends in on_closed, which takes it.
-  for (ServerPeer* peer : closing) peer->replies().close(Deadline::after(kCloseTimeout));
+  for (ServerPeer* peer : closing) {
+    const Duration patience = peer->standing.outnumbered ? Duration() : kCloseTimeout;
+    peer->replies().close(Deadline::after(patience));
+  }
   return next;
+}
+
+// With the lock. A member stays: who watches a value, and who saves, may still name it.
+void ServerJob::forget_strangers() {
+  std::erase_if(peers_, [&](const auto& peer) {
+    return peer->standing.gone && is_stranger(*peer) &&
+           std::ranges::find(closing_, peer.get()) == closing_.end();
+  });
 }
 
 Membership::End ServerJob::end(TimePoint time) const {

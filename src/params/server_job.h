@@ -46,6 +46,8 @@ class ServerJob {
   void set_done(ServerPeer& peer);
   void say_goodbye(ServerPeer& peer);
   void closed(ServerPeer& peer, const Error& error);
+  /// The last call of a connection that has closed: it may be destroyed meanwhile.
+  void let_go(ServerPeer& peer);
   void find_file(ServerPeer& peer, const FindFile& file);
   void mark(ServerPeer& peer, std::uint64_t save);
   void save_shard(ServerPeer& peer, const std::string& path, std::uint64_t save);
@@ -103,6 +105,7 @@ class ServerJob {
     }
   }
   void give_up(ServerPeer& peer, const std::string& why);
+  void forget_strangers();
   void tell_job_state(TimePoint now);
   Bytes bytes_locked() const;
   void take_declaration(Declare declare);

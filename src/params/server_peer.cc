@@ -225,6 +225,10 @@ void ServerPeer::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory>
   if (!greeted_ || id != shared_.size() || id >= kMostSharedMemories) {
     fail(fmt::format("memory {} is shared, unasked", id));
   }
+  std::size_t bytes = memory->size();
+  for (const auto& before : shared_) bytes += before->size();
+  if (bytes > most_shared_bytes(shard(false).variables()))
+    fail(fmt::format("memory {} is shared, more than contributions take: {} bytes", id, bytes));
   shared_.push_back(std::move(memory));
 }
 
@@ -368,6 +372,7 @@ void ServerPeer::on_closed(const Error& error) {
   copy_.reset();
   messages_ = {};
   state_frames_ = StateFrames();
+  job_.let_go(*this);
 }
 
 }  // namespace paceline

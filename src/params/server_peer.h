@@ -1,6 +1,7 @@
 // One connection of a ps: a worker, from its hello to its end.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -40,6 +41,8 @@ class ServerPeer : public Receiver {
     bool spin = false;
     bool agreed = false;  // on the variables
     bool refused = false, left = false, closed = false;
+    bool outnumbered = false;         // others have come since, and it has not said hello
+    bool gone = false;                // makes no more calls
     std::optional<Declare> declared;  // waits for the chief's
     std::uint64_t state_asked = 0;    // for which save; 0: none
   };
@@ -95,9 +98,9 @@ class ServerPeer : public Receiver {
   DType wire_ = DType::kFloat32;
   bool greeted_ = false, ended_ = false;
   std::string task_;  // "worker:1", once it has said so
-  std::int64_t last_step_ = -1;
+  std::atomic<std::int64_t> last_step_{-1};
   std::int64_t steps_ = 0;  // begun
-  MessageType last_type_{};
+  std::atomic<MessageType> last_type_{};
 };
 
 }  // namespace paceline

@@ -51,6 +51,16 @@ TEST_F(ServerTest, HearsNoOtherHelloOfWhomItHasRefused) {
   EXPECT_THAT(said(), Not(HasSubstr("worker:1 joined")));
 }
 
+TEST_F(ServerTest, StrangersWhoSayNothingMakeRoomForOthers) {
+  std::vector<std::unique_ptr<Stranger>> silent;
+  for (int i = 0; i < 80; ++i) silent.push_back(stranger());
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(silent[std::size_t(i)]->wait_closed()) << i;
+  EXPECT_THAT(said(), HasSubstr("more connections have come than can be listened to"));
+  EXPECT_NE(member(), nullptr);
+  EXPECT_FALSE(silent.back()->is_closed());
+  expect_still_serving();
+}
+
 TEST_F(ServerTest, RefusesOtherVariablesNamingTheFirstThatDiffers) {
   auto variables = some_variables();
   variables[1].rule = Sgd{.learning_rate = 0.25f};

@@ -22,6 +22,7 @@ struct StoreState {
   std::vector<Held> held;  // by variable
   std::int64_t uses = 0;   // steps begun and ended, writes and reads
   std::uint32_t shared_memories = 0;
+  std::size_t shared_bytes = 0;
   const void* ordered_by = nullptr;  // whose order of need the ps tasks know
   int copy_tries = 0;                // of a chunk that is being written
   bool others_contribute = false;    // there are workers beside this one

@@ -49,6 +49,16 @@ class Stranger : public Receiver {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return closed_; });
   }
+  /// Takes no frame from now on, or goes on to.
+  void set_deaf(bool deaf) {
+    const std::lock_guard lock(mutex_);
+    deaf_ = deaf;
+    changed_.notify_all();
+  }
+  bool is_closed() {
+    const std::lock_guard lock(mutex_);
+    return closed_;
+  }
   std::string refusal() {
     const std::lock_guard lock(mutex_);
     return refusal_;
@@ -60,7 +70,8 @@ class Stranger : public Receiver {
     return received_;
   }
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !deaf_; });
     const MessageType type{header.type};
     types_.insert(type);
     if (type == MessageType::kRefuse) refusal_ = decode_text(payload, type);
@@ -78,7 +89,7 @@ class Stranger : public Receiver {
   std::condition_variable changed_;
   std::set<MessageType> types_;
   std::string refusal_;
-  bool closed_ = false;
+  bool closed_ = false, deaf_ = false;
   std::vector<std::byte> received_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> sent_;
   std::shared_ptr<Connection> connection_;
