@@ -1,6 +1,7 @@
 #include "kernels/cpu/loss_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #undef HWY_TARGET_INCLUDE
@@ -168,6 +169,24 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace paceline {
+namespace {
+
+// Squares of float32 beyond 1.8e19 or below 1.1e-19 are no float32. A sum that says so, or one that
+// is so small that lost ones may count, is made again in double: one term each, `term(i)`.
+constexpr double kLeastSum = 1e-25;
+
+template <typename Term>
+double sum_in_range(double sum, std::int64_t n, const Term& term) {
+  if (sum >= kLeastSum && std::isfinite(sum)) return sum;
+  double sums[4] = {};
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double value = term(i);
+    sums[i % 4] += value * value;
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+}  // namespace
 
 HWY_EXPORT(SumExp);
 HWY_EXPORT(ScaledExp);
@@ -191,10 +210,12 @@ void scale_and_add(std::span<const ScaledRow> rows, float* sums, std::int64_t n)
   HWY_DYNAMIC_DISPATCH(ScaleAndAdd)(rows, sums, std::size_t(n));
 }
 double sum_squares(const float* x, std::int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(SumSquares)(x, std::size_t(n));
+  const double sum = HWY_DYNAMIC_DISPATCH(SumSquares)(x, std::size_t(n));
+  return sum_in_range(sum, n, [&](std::int64_t i) { return double(x[i]); });
 }
 double sum_squared_differences(const float* a, const float* b, std::int64_t n) {
-  return HWY_DYNAMIC_DISPATCH(SumSquaredDifferences)(a, b, std::size_t(n));
+  const double sum = HWY_DYNAMIC_DISPATCH(SumSquaredDifferences)(a, b, std::size_t(n));
+  return sum_in_range(sum, n, [&](std::int64_t i) { return double(a[i]) - double(b[i]); });
 }
 void scaled_difference(const float* a, const float* b, float factor, float* y, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(ScaledDifference)(a, b, factor, y, std::size_t(n));

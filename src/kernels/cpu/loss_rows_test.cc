@@ -49,6 +49,21 @@ TEST(LossRows, ExponentialsBelowThatAreZeroAndNanStays) {
   });
 }
 
+TEST(LossRows, SquaresThatAreNoFloatsAreSummedAllTheSame) {
+  with_each_instruction_set([] {
+    for (const float value : {1e20f, 1e-24f, 3e38f}) {
+      const std::vector<float> x(40, value), zeros(40);
+      const double expected = 40 * double(value) * double(value);
+      EXPECT_DOUBLE_EQ(sum_squares(x.data(), 40), expected) << value;
+      EXPECT_DOUBLE_EQ(sum_squared_differences(x.data(), zeros.data(), 40), expected) << value;
+    }
+    const std::vector<float> zeros(40), nan(40, kNan), infinite(40, kInfinity);
+    EXPECT_EQ(sum_squares(zeros.data(), 40), 0);
+    EXPECT_TRUE(std::isnan(sum_squares(nan.data(), 40)));
+    EXPECT_EQ(sum_squares(infinite.data(), 40), kInfinity);
+  });
+}
+
 TEST(LossRows, ABlockHasTheLargestOfItsSumsAsShift) {
   with_each_instruction_set([] {
     for (const int n : {1, 5, 16, 33, 1024}) {

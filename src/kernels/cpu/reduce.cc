@@ -15,6 +15,8 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kReduceGrain = 16 * 1024;
+// So many rows are summed in float32, and then in double: a long column loses no more than these.
+constexpr std::int64_t kRowsOfBlock = 256;
 
 struct Extents {
   std::int64_t outer = 1, reduced = 1, inner = 1;
@@ -46,9 +48,13 @@ class ReduceKernel : public Kernel {
     if (node.op().name == "reduce_mean") factor_ = 1 / float(extents.reduced);
   }
 
-  /// A sum for each piece of a row, so that a long row is cut where threads do not matter.
+  /// A sum for each piece of a row, so that a long row is cut where threads do not matter; or for
+  /// each long column.
   std::size_t scratch_bytes() const override {
-    return extents_.inner == 1 ? std::size_t(pieces()) * sizeof(double) : 0;
+    const std::int64_t sums = extents_.inner == 1  ? pieces()
+                              : has_long_columns() ? extents_.outer * extents_.inner
+                                                   : 0;
+    return std::size_t(sums) * sizeof(double);
   }
 
   void run(const KernelCall& call) override {
@@ -56,7 +62,7 @@ class ReduceKernel : public Kernel {
     const float* x = call.inputs[0].as<float>();
     float* y = call.outputs[0].as<float>();
     if (extents_.inner > 1) {
-      run_columns(x, y);
+      run_columns(x, y, reinterpret_cast<double*>(call.scratch.data()));
     } else if (extents_.outer == 1) {
       run_one_row(x, y, reinterpret_cast<double*>(call.scratch.data()));
     } else {
@@ -65,6 +71,7 @@ class ReduceKernel : public Kernel {
   }
 
  private:
+  bool has_long_columns() const { return !max_ && extents_.reduced > kRowsOfBlock; }
   std::int64_t pieces() const {
     return extents_.outer > 1 ? 0 : (extents_.reduced + kReduceGrain - 1) / kReduceGrain;
   }
@@ -99,30 +106,44 @@ class ReduceKernel : public Kernel {
   }
 
   // Tiles are ranges of columns, at least a few cache lines wide.
-  void run_columns(const float* x, float* y) {
+  void run_columns(const float* x, float* y, double* sums) {
     const std::int64_t grain =
         std::max<std::int64_t>(64, kReduceGrain / std::max<std::int64_t>(1, extents_.reduced));
-    pool_.parallel_for(extents_.outer * extents_.inner, grain,
-                       [&](std::int64_t begin, std::int64_t end) {
-                         for (std::int64_t i = begin; i < end;) {
-                           const std::int64_t k = i / extents_.inner, c = i % extents_.inner;
-                           const std::int64_t n = std::min(extents_.inner - c, end - i);
-                           reduce_columns(x + k * extents_.reduced * extents_.inner + c, y + i, n);
-                           i += n;
-                         }
-                       });
+    pool_.parallel_for(
+        extents_.outer * extents_.inner, grain, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end;) {
+            const std::int64_t k = i / extents_.inner, c = i % extents_.inner;
+            const std::int64_t n = std::min(extents_.inner - c, end - i);
+            const float* const columns = x + k * extents_.reduced * extents_.inner + c;
+            if (has_long_columns()) {
+              sum_long_columns(columns, y + i, sums + i, n);
+            } else {
+              reduce_columns(columns, extents_.reduced, y + i, n);
+              if (factor_ != 1) vector_unary(UnaryFunction::kScale, factor_, y + i, y + i, n);
+            }
+            i += n;
+          }
+        });
   }
 
-  void reduce_columns(const float* x, float* y, std::int64_t n) const {
+  void reduce_columns(const float* x, std::int64_t rows, float* y, std::int64_t n) const {
     std::fill(y, y + n, max_ ? -std::numeric_limits<float>::infinity() : 0.0f);
-    for (std::int64_t r = 0; r < extents_.reduced; ++r, x += extents_.inner) {
+    for (std::int64_t r = 0; r < rows; ++r, x += extents_.inner) {
       if (max_) {
         vector_max_into(x, y, n);
       } else {
         vector_binary(BinaryFunction::kAdd, 0, {y, false}, {x, false}, y, n);
       }
     }
-    if (factor_ != 1) vector_unary(UnaryFunction::kScale, factor_, y, y, n);
+  }
+
+  void sum_long_columns(const float* x, float* y, double* sums, std::int64_t n) const {
+    std::fill(sums, sums + n, 0.0);
+    for (std::int64_t r = 0; r < extents_.reduced; r += kRowsOfBlock) {
+      reduce_columns(x + r * extents_.inner, std::min(kRowsOfBlock, extents_.reduced - r), y, n);
+      for (std::int64_t c = 0; c < n; ++c) sums[c] += double(y[c]);
+    }
+    for (std::int64_t c = 0; c < n; ++c) y[c] = float(sums[c] * double(factor_));
   }
 
   const Extents extents_;

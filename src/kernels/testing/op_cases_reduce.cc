@@ -34,6 +34,8 @@ const std::vector<Reduction>& reductions() {
       {"all_tiles", {7, 9973}, {}, false, true},
       {"row_tiles", {63, 1001}, {1}, false, true},
       {"column_tiles", {63, 1001}, {0}, false, true},
+      {"long_columns", {200003, 3}, {0}, false, true},
+      {"long_columns_of_many", {2, 30011, 5}, {1}, false, true},
       {"long_rows", {3, 20011}, {1}, false, true},
   };
   return all;
