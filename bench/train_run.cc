@@ -2,7 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@ namespace paceline::bench {
 namespace {
 
 const char* const kThisProgram = "/proc/self/exe";
+constexpr int kCannotExecute = 127;
 
 // What runs is what the command line says: a task of a cluster ($TF_CONFIG) measures nothing here.
 std::vector<char*> environment() {
@@ -31,21 +33,22 @@ std::vector<char*> environment() {
   return variables;
 }
 
-// Without standard output; errors are the user's to read.
+// Without standard output; errors are the user's to read. Who ends this process ends the run.
 pid_t start(std::vector<std::string>& arguments) {
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) words.push_back(argument.data());
   words.push_back(nullptr);
   std::vector<char*> variables = environment();
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  pid_t pid = -1;
-  const int failed =
-      posix_spawn(&pid, kThisProgram, &actions, nullptr, words.data(), variables.data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed == 0) return pid;
+  const pid_t parent = getpid(), pid = fork();
+  if (pid == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(kCannotExecute);
+    dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+    execve(kThisProgram, words.data(), variables.data());
+    _exit(kCannotExecute);
+  }
+  if (pid > 0) return pid;
   throw Error(ErrorCode::kUnavailable, fmt::format("[bench] cannot start {}", arguments[1]));
 }
 
@@ -88,8 +91,11 @@ double total_steps_per_s(const Report& report) {
   for (const TaskReport& task : report.tasks) {
     if (!task.task.starts_with("worker")) continue;
     if (!task.steps_per_s) {
-      throw Error(ErrorCode::kFailedPrecondition,
-                  fmt::format("[bench] {} made no timed step: give it more --seconds", task.task));
+      throw Error(
+          ErrorCode::kFailedPrecondition,
+          fmt::format("[bench] {} made no timed step: give it more --seconds or --steps (the "
+                      "first 10 are not timed)",
+                      task.task));
     }
     total += *task.steps_per_s;
   }

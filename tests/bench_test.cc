@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 
+#include <signal.h>
+
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/process.h"
 
@@ -156,6 +160,46 @@ TEST(Bench, StepOfAClusterCountsAllWorkersAndTheLink) {
   const nlohmann::json* link = find(figures, "mlp, 1 ps + 2 workers: bound, link");
   ASSERT_NE(link, nullptr);
   EXPECT_GT((*link)["value"]["median"], 0);
+}
+
+// The processes that this one has started, from /proc: "1234 (name) S 1233 …".
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::string text;
+    std::getline(std::ifstream(entry.path() / "stat"), text);
+    const std::size_t name_end = text.rfind(')');
+    if (name_end == std::string::npos || text.substr(name_end + 2, 1) == "Z") continue;
+    if (std::stoi(text.substr(name_end + 4)) == parent) children.push_back(std::stoi(text));
+  }
+  return children;
+}
+
+bool is_there(pid_t process) {
+  std::string text;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), text);
+  return !text.empty() && text.substr(text.rfind(')') + 2, 1) != "Z";
+}
+
+TEST(Bench, WhoEndsItEndsTheRunThatItMeasures) {
+  const Process bench(paceline_words({"bench", "step", "mlp", "--hidden", "16", "--seconds", "600",
+                                      "--ps", "1", "--workers", "1"}));
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  const auto wait_until = [&](const auto& come) {
+    while (!come() && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return come();
+  };
+  std::vector<pid_t> run, tasks;
+  ASSERT_TRUE(wait_until([&] {
+    run = children_of(bench.pid());
+    if (!run.empty()) tasks = children_of(run.front());
+    return tasks.size() == 2;
+  }));
+  bench.signal(SIGTERM);
+  tasks.push_back(run.front());
+  for (const pid_t task : tasks) EXPECT_TRUE(wait_until([&] { return !is_there(task); })) << task;
 }
 
 TEST(Bench, StepOfFetchHasTheTimesOfItsShapes) {
