@@ -66,6 +66,23 @@ TEST_F(ComparePeers, PrintsTheMedianOfTheRatiosOfPairs) {
   EXPECT_THAT(call, HasSubstr("train mlp --ps 1 --workers 2 --seconds 8 --no-fused-update"));
 }
 
+// Whoever is second finds the machine as the first has left it.
+TEST_F(ComparePeers, TakesTurnsAtBeingFirst) {
+  const std::string order = folder_.path("order");
+  const std::string paceline = script("paceline", "echo ours >> " + order + R"(
+for report; do :; done
+echo '{"total": {"examples_per_s": 1}}' > $report)");
+  const std::string peer = script("peer", "echo theirs >> " + order + R"(
+echo '{"total_examples_per_s": 1}')");
+  const Finished run = compare({"mlp", "--peer", "torch", "--pairs", "2", "--no-roof", "--paceline",
+                                paceline, "--peer-program", peer});
+  ASSERT_EQ(run.status, 0) << run.output;
+  std::ifstream lines(order);
+  std::string first, second, third, fourth;
+  lines >> first >> second >> third >> fourth;
+  EXPECT_EQ(first + " " + second + " " + third + " " + fourth, "ours theirs theirs ours");
+}
+
 TEST_F(ComparePeers, OfFetchComparesWhatIsAddedShapeByShape) {
   const std::string paceline = script("paceline", R"(for report; do :; done
 echo '{"fetch": [{"shape": "1,2,3", "added_us": 5}, {"shape": "4,5,6", "added_us": 3}]}' > $report)");
@@ -98,6 +115,7 @@ TEST_F(ComparePeers, RefusesWhatAPeerCannot) {
   refused({"mlp", "--peer", "jax", "--ps", "1"}, "--peer jax runs in one process");
   refused({"fetch", "--peer", "torch"}, "has no fetch");
   refused({"mlp", "--peer", "torch", "--pairs", "0"}, "--pairs");
+  refused({"mlp", "--peer", "torch", "--paceline", "/nowhere"}, "--paceline /nowhere: there is no");
 }
 
 }  // namespace

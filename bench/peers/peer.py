@@ -6,7 +6,9 @@ remote_us, added_us (medians, microseconds).
 """
 import argparse
 import json
+import os
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -21,7 +23,8 @@ def read_arguments(about, models, ps=False, workers=False):
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("model", choices=models)
     parser.add_argument("--seconds", type=float, default=8, help="timed steps take so long (default 8)")
-    parser.add_argument("--threads", type=int, default=0, help="of one task; 0: the peer's own choice")
+    parser.add_argument("--threads", type=int, default=0,
+                        help="of one task; 0: the peer's own choice, of several workers the cores divided among them")
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--hidden", type=int, default=0)
     parser.add_argument("--bfloat16", action="store_true", help="compute in bfloat16 where the peer can")
@@ -32,7 +35,11 @@ def read_arguments(about, models, ps=False, workers=False):
         parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--task", help=argparse.SUPPRESS)     # "worker:1": started by the program itself
     parser.add_argument("--cluster", help=argparse.SUPPRESS)  # JSON, by job
-    return parser.parse_args()
+    args = parser.parse_args()
+    several = getattr(args, "workers", 1)
+    if not args.threads and several > 1 and not (args.task or "").startswith("ps"):
+        args.threads = max(1, len(os.sched_getaffinity(0)) // several)  # as Paceline's: they share the cores
+    return args
 
 
 def sizes(args):
@@ -46,12 +53,6 @@ def sizes(args):
 def examples_per_step(args):
     s = sizes(args)
     return s["batch"] * s["unroll"] if args.model == "ptb" else s["batch"]
-
-
-def median(values):
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def timed(step, seconds, before=lambda: None):
@@ -72,7 +73,7 @@ def median_us(call, calls=2000):
         begun = time.perf_counter()
         call()
         times.append(time.perf_counter() - begun)
-    return 1e6 * median(times[WARM_UP:])
+    return 1e6 * statistics.median(times[WARM_UP:])
 
 
 def say(line):
