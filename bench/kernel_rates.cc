@@ -121,6 +121,7 @@ void measure_kernel(Recorder& recorder, KernelCase one, RoofMeter& roof_meter) {
     times.push_back(seconds * kMilli);
     rates.push_back(work.flops() / seconds / kKernelGiga);
   }
+  if (work.flops() == 0) return recorder.add(figure_of(one.name, "ms", times));
   recorder.add(figure_beside(one.name, "ms", times, "roof", bounds));
   recorder.add(figure_of(one.name + ": rate", "GFLOP/s", rates));
 }

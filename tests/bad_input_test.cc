@@ -146,6 +146,14 @@ TEST_F(BadInput, ACorpusIsNotWrittenOverAFile) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "mine");
 }
 
+TEST_F(BadInput, ACorpusDoesNotReplaceATextThatIsThere) {
+  std::filesystem::create_directory(path("texts"));
+  write("texts/ptb.valid.txt", "mine");
+  expect_refused(run_paceline({"data", "corpus", "--out", path("texts")}), kUsage,
+                 {"--out " + path("texts"), "ptb.valid.txt is there already"});
+  EXPECT_FALSE(std::filesystem::exists(path("texts/ptb.train.txt")));
+}
+
 /// A file with this header, and 16 bytes of data.
 std::string safetensors(const std::string& header) {
   std::string bytes(8, '\0');

@@ -38,7 +38,9 @@ int make_corpus(const Arguments& arguments) {
     if (error.code() == ErrorCode::kInvalidArgument) {
       refuse_flag("--words", std::to_string(words), error.what());
     }
-    if (error.code() == ErrorCode::kNotFound) refuse_flag("--out", folder, error.what());
+    if (error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kFailedPrecondition) {
+      refuse_flag("--out", folder, error.what());
+    }
     throw;
   }
   fmt::print("{} words in {}/ptb.train.txt, ptb.valid.txt and ptb.test.txt\n", words, folder);

@@ -6,8 +6,9 @@
 
 namespace paceline {
 
-/// As PATH.part first, which then takes the name. Throws kUnavailable, "WHAT PATH cannot be
-/// written: No space left on device".
+/// As PATH.part first, which then takes the name; of a link, that of the file it leads to. A pipe
+/// or a device is written as it is. Throws kUnavailable, "WHAT PATH cannot be written: No space
+/// left on device".
 void write_text_file(std::string_view what, const std::string& path, std::string_view text);
 
 }  // namespace paceline

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 
 #include "base/temporary_folder.h"
@@ -28,6 +30,25 @@ TEST(TextFile, IsWrittenInPlaceOfAnother) {
   write_text_file("the list", path, "second");
   EXPECT_EQ(text_of(path), "second");
   EXPECT_FALSE(std::filesystem::exists(path + ".part"));
+}
+
+TEST(TextFile, BehindALinkIsReplacedAndNotTheLink) {
+  const TemporaryFolder folder;
+  write_text_file("the list", folder.path("file"), "first");
+  std::filesystem::create_symlink(folder.path("file"), folder.path("link"));
+  write_text_file("the list", folder.path("link"), "second");
+  EXPECT_EQ(text_of(folder.path("file")), "second");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+}
+
+TEST(TextFile, OfAPipeGoesThroughIt) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("pipe");
+  ASSERT_EQ(::mkfifo(path.c_str(), S_IRUSR | S_IWUSR), 0);
+  auto reader = std::async(std::launch::async, [&] { return text_of(path); });
+  write_text_file("the list", path, "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
+  EXPECT_EQ(reader.get(), "through");
 }
 
 TEST(TextFile, ThatCannotBeWrittenIsNamedWithTheReason) {

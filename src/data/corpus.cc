@@ -5,13 +5,11 @@
 // Zipf's law (in Mandelbrot's form, 1 / (rank + 2.7)).
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 
 #include "base/philox.h"
+#include "base/text_file.h"
 #include "paceline/error.h"
 #include "paceline/text.h"
 
@@ -256,11 +254,19 @@ void write_text(const std::filesystem::path& path, const std::vector<int>& words
       text += spelling(word);
     }
   }
-  std::ofstream file(path, std::ios::binary);
-  file.write(text.data(), std::streamsize(text.size()));
-  file.close();
-  if (!file) {
-    throw Error(ErrorCode::kNotFound, "cannot write " + path.string() + ": " + strerror(errno));
+  write_text_file("the text", path.string(), text);
+}
+
+constexpr const char* kTexts[] = {"ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"};
+
+// A text that somebody has may be the real one.
+void refuse_to_replace(const std::filesystem::path& folder) {
+  for (const char* name : kTexts) {
+    if (!std::filesystem::exists(folder / name)) continue;
+    throw Error(ErrorCode::kFailedPrecondition,
+                (folder / name).string() +
+                    " is there already, and is not replaced: remove "
+                    "it, or name another folder");
   }
 }
 
@@ -277,6 +283,7 @@ void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_
   if (failed) {
     throw Error(ErrorCode::kNotFound, "cannot make folder " + folder + ": " + failed.message());
   }
+  refuse_to_replace(folder);
   RandomWords random(random_key(seed, "corpus"));
   Grammar grammar{};
   choose_successors(grammar, random);
@@ -288,9 +295,9 @@ void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_
   std::vector<int> train = writer.words(words - valid - test);
   Completion(train, grammar).run();
   const std::filesystem::path out(folder);
-  write_text(out / "ptb.train.txt", train);
-  write_text(out / "ptb.valid.txt", writer.words(valid));
-  write_text(out / "ptb.test.txt", writer.words(test));
+  write_text(out / kTexts[0], train);
+  write_text(out / kTexts[1], writer.words(valid));
+  write_text(out / kTexts[2], writer.words(test));
 }
 
 }  // namespace paceline

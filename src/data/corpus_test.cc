@@ -70,8 +70,9 @@ TEST_F(Corpus, IsTheSameForASeedAndAnotherForAnother) {
 
 TEST_F(Corpus, WorksForManySeeds) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    generate_corpus(folder("seed"), 20000, seed);
-    EXPECT_EQ(Vocabulary::from_file(folder("seed") + "/ptb.train.txt", 1u << 20).size(), 10000u);
+    const std::string out = folder("seed" + std::to_string(seed));
+    generate_corpus(out, 20000, seed);
+    EXPECT_EQ(Vocabulary::from_file(out + "/ptb.train.txt", 1u << 20).size(), 10000u);
   }
 }
 
