@@ -86,6 +86,24 @@ TEST_F(Compare, RefusesARunThatFailedOrWasTooShort) {
   EXPECT_THAT(compare().output, HasSubstr("worker:1 of 1 ps + 2 workers made no timed step"));
 }
 
+TEST_F(Compare, RefusesRunsThatAreNoPair) {
+  const auto refused = [&](const std::string& why) {
+    const Finished run = compare();
+    EXPECT_EQ(run.status, 1);
+    EXPECT_THAT(run.output, HasSubstr(why));
+  };
+  const Report alone = alone_, cluster = cluster_;
+  cluster_.model = "mlp";
+  refused("ALONE is a run of ptb, CLUSTER of mlp");
+  cluster_ = cluster;
+  cluster_.precision = "bfloat16";
+  refused("ALONE is a run in float32, CLUSTER in bfloat16");
+  alone_ = cluster_ = cluster;
+  refused("ALONE is a run of 1 ps + 2 workers, not of one process");
+  alone_ = cluster_ = alone;
+  refused("CLUSTER is a run of one process, too");
+}
+
 TEST_F(Compare, RefusesAFileThatIsNoReport) {
   const Finished run = run_paceline({"compare", "/dev/null", "/dev/null"});
   EXPECT_EQ(run.status, 1);

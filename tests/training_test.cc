@@ -59,9 +59,11 @@ std::vector<const json*> tasks_of_job(const json& report, const std::string& job
 TEST_F(Training, OneWorkerOnAPsComputesTheLossesOfOneProcessBitForBitForMlp) {
   const auto words = with(kSmallMlp, {"--steps", "200"});
   const json alone = train("alone", words);
-  const json cluster = train("cluster", with(words, {"--ps", "1", "--workers", "1"}));
-  EXPECT_EQ(alone["loss"]["first"], cluster["loss"]["first"]);
-  EXPECT_EQ(alone["loss"]["last"], cluster["loss"]["last"]);
+  for (const char* link : {"shm", "tcp"}) {
+    const json cluster =
+        train("cluster", with(words, {"--ps", "1", "--workers", "1", "--link", link}));
+    EXPECT_EQ(alone["loss"], cluster["loss"]) << link;
+  }
   EXPECT_LT(alone["loss"]["last"], alone["loss"]["first"]);
 }
 
@@ -70,8 +72,11 @@ TEST_F(Training, OneWorkerOnTwoPsComputesTheLossesOfOneProcessBitForBitForPtb) {
                                           corpus(), "--steps", "200",    "--threads", "1"};
   const json alone = train("alone", words);
   for (const char* ps : {"1", "2"}) {
-    const json cluster = train("cluster", with(words, {"--ps", ps, "--workers", "1"}));
-    EXPECT_EQ(alone["loss"], cluster["loss"]);
+    for (const char* link : {"shm", "tcp"}) {
+      const json cluster =
+          train("cluster", with(words, {"--ps", ps, "--workers", "1", "--link", link}));
+      EXPECT_EQ(alone["loss"], cluster["loss"]) << ps << " ps over " << link;
+    }
   }
 }
 
@@ -117,6 +122,15 @@ TEST_F(Training, OneWorkerMakesExactlyTheGlobalStepsAndManyOvershootByLessThanTh
   EXPECT_THAT(output_, HasSubstr(" global steps ("));
   EXPECT_THAT(output_, ::testing::Not(HasSubstr(" here)")));  // the launcher counts them all
   EXPECT_EQ(tasks_of_job(three, "ps").size(), 2u);
+}
+
+TEST_F(Training, MoreWorkersThanCoresAllTakePart) {
+  const json report =
+      train("eight",
+            with(kSmallMlp, {"--seconds", "1", "--ps", "1", "--workers", "8", "--threads", "1"}));
+  const auto workers = tasks_of_job(report, "worker");
+  ASSERT_EQ(workers.size(), 8u);
+  for (const json* worker : workers) EXPECT_GT((*worker)["steps"], 10);
 }
 
 TEST_F(Training, AReportHasWorkersFirstAndSharesThatSumToOne) {

@@ -11,12 +11,16 @@
 
 #include "base/grouped_digits.h"
 #include "paceline/error.h"
+#include "trace/step_account.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::array<std::string_view, 7> kActivities = {"input", "compute", "pull", "push",
-                                                         "apply", "wait",    "other"};
+const std::array<std::string_view, kActivityCount> kActivities = [] {
+  std::array<std::string_view, kActivityCount> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = name_of(Activity(i));
+  return names;
+}();
 
 bool is_worker(const TaskReport& task) { return task.task.starts_with("worker"); }
 
@@ -63,6 +67,20 @@ Run run_of(const Report& report) {
     }
   }
   return run;
+}
+
+// Only runs of one job say what a cluster costs.
+void check_pair(const Report& alone, const Report& cluster) {
+  const auto refuse = [](const std::string& why) {
+    throw Error(ErrorCode::kFailedPrecondition, why);
+  };
+  if (alone.model != cluster.model)
+    refuse(fmt::format("ALONE is a run of {}, CLUSTER of {}", alone.model, cluster.model));
+  if (alone.precision != cluster.precision)
+    refuse(fmt::format("ALONE is a run in {}, CLUSTER in {}", alone.precision, cluster.precision));
+  if (alone.tasks.size() != 1)
+    refuse(fmt::format("ALONE is a run of {}, not of one process", cluster_name(alone)));
+  if (cluster.tasks.size() == 1) refuse("CLUSTER is a run of one process, too");
 }
 
 std::string progress_text(const Report& report) {
@@ -121,6 +139,7 @@ std::string expectation(const std::optional<int>& alone, const std::optional<int
 std::string simulated_line(const Comparison& comparison) {
   const Run alone = run_of(*comparison.simulated_alone);
   const Run cluster = run_of(*comparison.simulated_cluster);
+  check_pair(*comparison.simulated_alone, *comparison.simulated_cluster);
   const std::string reported =
       comparison.reported.empty() ? "" : fmt::format("   (reported for {})", comparison.reported);
   return fmt::format(
@@ -135,6 +154,7 @@ std::string simulated_line(const Comparison& comparison) {
 std::string comparison_text(const Comparison& comparison) {
   const Run alone = run_of(comparison.alone);
   const Run cluster = run_of(comparison.cluster);
+  check_pair(comparison.alone, comparison.cluster);
   std::string text =
       fmt::format("{}, {}{} steps: {}\n", comparison.title, cores_text(comparison.alone),
                   worker_steps(comparison.alone), progress_text(comparison.alone));

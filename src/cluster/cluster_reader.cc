@@ -43,6 +43,14 @@ DeviceChoice read_device(const FlagValues& values) {
   for (const char* flag : {"--sim-step-ms", "--sim-gflops"}) {
     if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
   }
+  for (const char* flag : {"--resume", "--init-from"}) {
+    if (sim && values.given(flag)) {
+      refuse_flags(fmt::format(
+          "{} cannot be given with --device sim, which computes nothing: what it saves would take "
+          "the place of what was trained",
+          flag));
+    }
+  }
   check_apart(values, "--sim-step-ms", "--sim-gflops", "each says how long a step takes");
   device.sim_step_ms = values.positive_number("--sim-step-ms").value_or(0);
   device.sim_gflops = values.positive_number("--sim-gflops").value_or(0);
