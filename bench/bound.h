@@ -1,5 +1,6 @@
-// The least that a step can take: its FLOPs, its memory traffic and its bytes on links, each at the
-// rate that was measured for this machine. All of it follows from the graph.
+// What a step would take if nothing but its FLOPs, its memory traffic and its bytes on links took
+// time, each at the rate that was measured for this machine. All of it follows from the graph. It
+// is a model: what a cache keeps from one op to the next may be faster.
 #pragma once
 
 #include "bench/roof.h"
@@ -19,8 +20,8 @@ struct Bound {
 };
 
 /// An op takes the longer of its FLOPs and its bytes, the latter only when they are more than the
-/// cache holds; ops, rules and the link follow one another, for on one host all of them need the
-/// same cores.
+/// cache holds; rules take the time of their bytes, in whatever cache they lie. Ops, rules and the
+/// link follow one another, for on one host all of them need the same cores.
 Bound bound_of(const StepWork& work, const Roof& roof);
 
 }  // namespace paceline::bench

@@ -18,8 +18,8 @@
 namespace paceline {
 
 /// What a connection tells its owner. Called on a thread of the link, or on one that is inside
-/// Link::help or Link::wait; never two calls for one connection at a time. An exception ends the
-/// connection.
+/// Link::help or Link::wait, or destroys the link; never two calls for one connection at a time. An
+/// exception ends the connection.
 class Receiver {
  public:
   virtual ~Receiver() = default;

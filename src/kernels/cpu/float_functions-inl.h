@@ -2,8 +2,9 @@
 // files that include this after <hwy/foreach_target.h>. On every instruction set the result is
 // within 2 ulp of the exact one (vector_math_test.cc). The largest errors measured are: exp 1.05
 // (every float32), sigmoid 1.98, tanh 1.46 and log 0.83 (every one between the ends where they are
-// flat, with FMA and without). Subnormals are kept, infinities and zeros give what
-// the standard functions give, NaN stays NaN: a diverged run shows as NaN.
+// flat, with FMA and without). Subnormals are kept, unless the thread takes them for zero, as
+// kernels do (base/denormals.h); infinities and zeros give what the standard functions give, NaN
+// stays NaN: a diverged run shows as NaN.
 //
 // After Cody & Waite, "Software Manual for the Elementary Functions", 1980: the argument is reduced
 // to a short interval, where a polynomial (minimax for the error in ulp) is exact enough.

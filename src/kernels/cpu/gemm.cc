@@ -11,6 +11,7 @@
 
 #include "base/allocation_scope.h"
 #include "base/buffer.h"
+#include "base/check.h"
 #include "kernels/cpu/instruction_set.h"
 #include "kernels/cpu/one_thread.h"
 #include "kernels/cpu/tile_blocks.h"
@@ -323,6 +324,7 @@ struct Gemm::State {
 
 Gemm::Gemm(const GemmShape& shape, ThreadPool& pool)
     : state_(std::make_unique<State>(shape, pool)) {
+  PACELINE_CHECK(!shape.packed_b || !shape.transpose_a);
   if (shape.m == 0 || shape.n == 0 || shape.k == 0) return;
   try {
     state_->make_tiles();

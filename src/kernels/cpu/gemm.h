@@ -21,7 +21,7 @@ struct GemmShape {
   bool transpose_a = false, transpose_b = false;
   std::int64_t lda = 0, ldb = 0, ldc = 0;
   bool accumulate = false;
-  bool packed_b = false;             // B is given as Gemm::pack made it
+  bool packed_b = false;             // B is given as Gemm::pack made it; A is not transposed then
   DType operands = DType::kFloat32;  // of A and B; or kBFloat16, see product_dtype
 
   /// Elements from one row, or column, or step of depth to the next.

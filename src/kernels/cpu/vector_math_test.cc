@@ -6,9 +6,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <vector>
 
+#include "base/denormals.h"
 #include "kernels/testing/each_instruction_set.h"
 #include "kernels/testing/ulp.h"
 
@@ -118,6 +120,27 @@ TEST(VectorMathTest, WithinTwoUlpAllOverTheRange) {
   for (const ExactFunction& f : kExactFunctions) {
     expect_within_two_ulp(f, bit_patterns(0, 10007));
     expect_within_two_ulp(f, special_values());
+  }
+}
+
+// As kernels run: what is below 1.2e-38 counts as zero, as an argument and as a result.
+TEST(VectorMathTest, WithinTwoUlpWhereDenormalsAreZero) {
+  constexpr float kLeast = std::numeric_limits<float>::min();
+  for (const ExactFunction& f : kExactFunctions) {
+    std::vector<float> x = bit_patterns(1, 20011);
+    std::ranges::copy(special_values(), std::back_inserter(x));
+    std::vector<float> y(x.size());
+    with_each_instruction_set([&] {
+      {
+        const FlushDenormals flush;
+        vector_unary(f.function, 0, x.data(), y.data(), std::int64_t(x.size()));
+      }
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const double exact = f.exact(std::abs(x[i]) < kLeast ? 0 : double(x[i]));
+        if (y[i] == 0 && std::abs(exact) < double(kLeast)) continue;
+        ASSERT_LE(error_in_ulp(y[i], exact), 2) << "function " << int(f.function) << " at " << x[i];
+      }
+    });
   }
 }
 

@@ -20,7 +20,8 @@ namespace paceline {
 
 /// Whoever holds the reading mutex is the only one that calls the receiver: the connection's own
 /// thread, which sleeps until something comes, or one inside Link::help. What the ring does not
-/// take is left to the own thread. Cutting the connection wakes it, and it makes the last call.
+/// take is left to the own thread. Cutting the connection wakes it; whoever sees that first makes
+/// the last call.
 class ShmConnection final : public QueuedConnection, public Watcher {
  public:
   ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,
