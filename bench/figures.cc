@@ -35,7 +35,7 @@ Figure figure_beside(std::string name, std::string unit, const std::vector<doubl
 }
 
 std::string line_of(const Figure& figure) {
-  std::string line = fmt::format("  {:<46}{:>10} {:<8}{:<20}", figure.name,
+  std::string line = fmt::format("  {:<52}{:>10} {:<8}{:<20}", figure.name,
                                  number(figure.value.median), figure.unit, spread(figure.value));
   if (figure.beside) {
     const Figure::Beside& beside = *figure.beside;

@@ -185,6 +185,13 @@ TEST_F(SummariesOfARun, AreDrawn) {
   }
   EXPECT_EQ(run_paceline({"plot", out_, "--out", png, out_ + "/summaries"}).status, 0);
   EXPECT_GT(std::filesystem::file_size(png), 1000U);
+  // A disk without room; gnuplot itself does not say so.
+  const std::string full = folder_.path("full.svg");
+  std::filesystem::create_symlink("/dev/full", full + ".part");
+  const Finished no_room = run_paceline({"plot", out_, "--out", full});
+  EXPECT_EQ(no_room.status, 1);
+  EXPECT_THAT(no_room.output, HasSubstr("not whole"));
+  EXPECT_FALSE(std::filesystem::exists(full));
 }
 
 TEST_F(SummariesOfARun, ThatCannotBeDrawnSayWhy) {

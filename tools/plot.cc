@@ -72,6 +72,16 @@ Ran run_gnuplot(const TemporaryFolder& folder, const std::string& script) {
   return ran;
 }
 
+// gnuplot says nothing when a disk is full: what it wrote must end as such a file does.
+bool is_whole(const std::string& picture) {
+  constexpr std::streamoff kEndBytes = 16;
+  std::ifstream file(picture, std::ios::binary);
+  file.seekg(-kEndBytes, std::ios::end);
+  std::string end(kEndBytes, '\0');
+  file.read(end.data(), kEndBytes);
+  return file && (end.find("</svg>") != std::string::npos || end.find("IEND") != std::string::npos);
+}
+
 void draw(const std::vector<PlottedRun>& runs, const std::string& out) {
   const std::string unfinished = out + ".part";
   const TemporaryFolder folder;
@@ -86,11 +96,14 @@ void draw(const std::vector<PlottedRun>& runs, const std::string& out) {
                             std::generic_category().message(ran.not_started)));
   }
   std::error_code error;
-  if (ran.well) std::filesystem::rename(unfinished, out, error);
-  if (ran.well && !error) return;
+  const bool whole = is_whole(unfinished);
+  if (ran.well && whole) std::filesystem::rename(unfinished, out, error);
+  if (ran.well && whole && !error) return;
   std::filesystem::remove(unfinished, error);
   throw Error(ErrorCode::kUnavailable,
-              fmt::format("gnuplot could not draw {}: {}", out, ran.output));
+              fmt::format("gnuplot could not draw {}: {}", out,
+                          ran.well && !whole ? "the picture is not whole (is the disk full?)"
+                                             : ran.output));
 }
 
 }  // namespace
