@@ -1,6 +1,7 @@
 # bench/: what `paceline bench` measures with, as a library that the micro-benchmarks use too, its
 # tests, and bench/NAME_bench.cc as the programs NAME_bench. Those are off by default: figures are
-# made by hand (docs/benchmarks.md), not by the tests.
+# made by hand (docs/benchmarks.md) with what the preset "bench" builds; the preset "debug" builds
+# them so that they go on compiling.
 option(PACELINE_BENCHMARKS "build the micro-benchmarks" OFF)
 
 function(add_bench_library)
