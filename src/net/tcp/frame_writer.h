@@ -17,7 +17,7 @@ class FrameBatch {
   explicit FrameBatch(const QueuedFrame& frame);
   /// Of the first frame, `done` bytes were sent before. At most `most_bytes`.
   FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes);
-  /// As sendmsg: bytes sent, or -1 and errno.
+  /// As send: bytes sent, or -1 and errno.
   std::ptrdiff_t send(int fd);
   std::size_t bytes() const { return bytes_; }
 
@@ -28,6 +28,7 @@ class FrameBatch {
 
   void add(Header& header, const QueuedFrame& frame, std::size_t skip);
   void add(const void* data, std::size_t bytes, std::size_t& skip);
+  std::ptrdiff_t send_gathered(int fd) const;
 
   std::array<Header, kMostFrames> headers_;
   std::array<iovec, 2 * kMostFrames> parts_;
