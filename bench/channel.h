@@ -23,6 +23,8 @@ struct ChannelOptions {
   Message message;
   Waiting waiting = Waiting::kSpinning;
   bool echo = false;  // the far end sends every piece back
+  /// Of a bare socket: with the system calls that a link cannot do without. It sleeps.
+  bool calls_of_link = false;
   /// With echo, of a bare socket: what is sent for a piece to come back; 0: a piece as well.
   std::size_t request_bytes = 0;
   /// And where it comes back to; null: anywhere.

@@ -36,6 +36,10 @@ TEST(Channel, OfEveryLinkExchangesMessages) {
 
 TEST(Channel, BareLoopsExchangeMessages) {
   exchange_some(make_socket_channel);
+  exchange_some([](ChannelOptions options) {
+    options.calls_of_link = true;
+    return make_socket_channel(options);
+  });
   exchange_some(make_memory_channel);
 }
 
@@ -63,6 +67,14 @@ TEST(Channel, AThreadThatIsPausedTakesNoCore) {
   while ((states = states_of_others()).find('R') != std::string::npos && !deadline.passed())
     std::this_thread::yield();
   EXPECT_EQ(states.find('R'), std::string::npos) << states;
+  channel->resume();
+  channel->exchange();
+}
+
+TEST(Channel, APauseInAPauseIsNone) {
+  const auto channel = make_socket_channel({{1, 8}, Waiting::kSleeping, true});
+  channel->pause();
+  channel->pause();
   channel->resume();
   channel->exchange();
 }

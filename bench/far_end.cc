@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <exception>
+#include <utility>
 
 #include "paceline/error.h"
 
@@ -29,12 +30,17 @@ FarEnd::~FarEnd() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-void FarEnd::pause() const {
+/// The system tells only once that it has stopped.
+void FarEnd::pause() {
+  if (std::exchange(paused_, true)) return;
   ::kill(pid_, SIGSTOP);
   ::waitpid(pid_, nullptr, WUNTRACED);
 }
 
-void FarEnd::resume() const { ::kill(pid_, SIGCONT); }
+void FarEnd::resume() {
+  paused_ = false;
+  ::kill(pid_, SIGCONT);
+}
 
 void FarEnd::check() const {
   siginfo_t ended{};

@@ -20,13 +20,14 @@ class FarEnd {
   FarEnd& operator=(const FarEnd&) = delete;
 
   /// Stops it where it is, so that it takes no core while something else is measured.
-  void pause() const;
-  void resume() const;
+  void pause();
+  void resume();
   /// Throws kUnavailable when it has ended.
   void check() const;
 
  private:
   pid_t pid_;
+  bool paused_ = false;
 };
 
 }  // namespace paceline::bench

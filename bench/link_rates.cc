@@ -78,10 +78,18 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
   options.near = &near;
   const auto link = make_link_channel(kind, options);
   const auto bare = make_bare_channel(kind, options);
-  const PairedTimes times =
-      time_channels_in_turn(recorder.repeats(), options.echo ? kExchanges : 1, *link, *bare);
-  recorder.add(figure_beside(name, options.echo ? "us" : "GB/s", values_of(options, times.first),
-                             bare_name(kind), values_of(options, times.second)));
+  const auto measure = [&](const std::string& what, Channel& channel) {
+    const PairedTimes times =
+        time_channels_in_turn(recorder.repeats(), options.echo ? kExchanges : 1, channel, *bare);
+    recorder.add(figure_beside(what, options.echo ? "us" : "GB/s", values_of(options, times.first),
+                               bare_name(kind), values_of(options, times.second)));
+  };
+  measure(name, *link);
+  // What of the ratio are system calls that a link needs: they cost the more, the slower a system
+  // makes them.
+  if (kind != "tcp" || !options.echo || options.waiting != Waiting::kSleeping) return;
+  options.calls_of_link = true;
+  measure(name + ", a link's calls alone", *make_socket_channel(options));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ class MemoryChannel : public Channel {
   const ChannelOptions options_;
   PieceRing there_, back_;
   const Buffer payload_, answer_;
-  const FarEnd far_end_;
+  FarEnd far_end_;
 };
 
 }  // namespace

@@ -2,12 +2,11 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <cerrno>
-
 #include "base/buffer.h"
 #include "bench/channel.h"
 #include "bench/far_end.h"
 #include "bench/shared_word.h"
+#include "bench/socket_end.h"
 #include "net/file_descriptor.h"
 #include "paceline/error.h"
 
@@ -47,6 +46,8 @@ class SocketChannel : public Channel {
   explicit SocketChannel(const ChannelOptions& options)
       : options_(options),
         payload_(options.request_bytes > 0 ? options.request_bytes : options.message.piece_bytes),
+        near_(make_end(pair_.near.get())),
+        far_(make_end(pair_.far.get())),
         far_end_([this] { serve(); }, options.near) {}
 
   using Channel::exchange;
@@ -54,9 +55,9 @@ class SocketChannel : public Channel {
     const auto pieces = times * std::uint32_t(options_.message.pieces);
     const std::uint32_t wanted = received_->get() + pieces;
     for (std::uint32_t i = 0; i < pieces; ++i) {
-      if (!send_all(pair_.near.get(), payload_)) fail();
+      if (!near_->send(payload_.span())) fail();
       // What comes back is read meanwhile, or both ends could wait for room.
-      if (options_.echo && !receive_all(pair_.near.get(), answer())) fail();
+      if (options_.echo && !near_->receive(answer())) fail();
     }
     if (options_.echo) return;
     received_->wait_for(wanted, options_.waiting);
@@ -69,24 +70,20 @@ class SocketChannel : public Channel {
     throw Error(ErrorCode::kUnavailable, "[bench] the bare socket was closed");
   }
 
+  std::unique_ptr<SocketEnd> make_end(int fd) const {
+    return options_.calls_of_link ? make_end_with_calls_of_link(fd)
+                                  : make_plain_end(fd, options_.waiting);
+  }
+
   void serve() {
     const Buffer room(payload_.size());
-    while (receive_all(pair_.far.get(), room.span())) {
+    while (far_->receive(room.span())) {
       if (!options_.echo) {
         received_->set(received_->get() + 1, options_.waiting);
-      } else if (!send_all(pair_.far.get(), answer_)) {
+      } else if (!far_->send(answer_.span())) {
         return;
       }
     }
-  }
-
-  static bool send_all(int fd, const Buffer& from) {
-    for (std::size_t at = 0; at < from.size();) {
-      const ssize_t sent = ::send(fd, from.data() + at, from.size() - at, MSG_NOSIGNAL);
-      if (sent < 0) return false;
-      at += std::size_t(sent);
-    }
-    return true;
   }
 
   std::span<std::byte> answer() const {
@@ -94,31 +91,13 @@ class SocketChannel : public Channel {
                                       : std::span(options_.answer, options_.message.piece_bytes);
   }
 
-  bool receive_all(int fd, std::span<std::byte> to) const {
-    const bool spin = options_.waiting == Waiting::kSpinning;
-    for (std::size_t at = 0; at < to.size();) {
-      ssize_t got = -1;
-      const auto receive = [&] {
-        got = ::recv(fd, to.data() + at, to.size() - at, spin ? MSG_DONTWAIT : 0);
-        return got >= 0 || errno != EAGAIN;
-      };
-      if (spin) {
-        spin_until(receive);
-      } else {
-        receive();
-      }
-      if (got <= 0) return false;
-      at += std::size_t(got);
-    }
-    return true;
-  }
-
   const ChannelOptions options_;
   const Buffer payload_;
   const Buffer answer_{options_.message.piece_bytes};
   const SocketPair pair_;
+  const std::unique_ptr<SocketEnd> near_, far_;
   const SharedObject<SharedWord> received_;
-  const FarEnd far_end_;
+  FarEnd far_end_;
 };
 
 }  // namespace

@@ -1,0 +1,30 @@
+// One end of a bare TCP connection: the barest loop that sends and receives pieces.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "bench/channel.h"
+
+namespace paceline::bench {
+
+/// Both ends of a connection are of one kind. One thread.
+class SocketEnd {
+ public:
+  virtual ~SocketEnd() = default;
+  /// False: the connection has ended, as below.
+  virtual bool send(std::span<const std::byte> piece) = 0;
+  virtual bool receive(std::span<std::byte> piece) = 0;
+};
+
+/// One call to send a piece and one to receive it, if all of it has come. Of a blocking socket,
+/// borrowed.
+std::unique_ptr<SocketEnd> make_plain_end(int fd, Waiting waiting);
+
+/// With the system calls that a link cannot do without: a header in front of the piece, which tells
+/// how long it is and so where it goes; waiting for many sockets, armed for one event, so that no
+/// second thread wakes for the next. It sleeps.
+std::unique_ptr<SocketEnd> make_end_with_calls_of_link(int fd);
+
+}  // namespace paceline::bench
