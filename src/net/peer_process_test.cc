@@ -55,13 +55,12 @@ TEST_P(PeerOver, ThatIsKilledIsNoticed) {
   EXPECT_THAT(error.what(), HasSubstr("died"));
 }
 
-TEST_P(PeerOver, ThatStopsIsNoticedWithinFiveSeconds) {
-  const auto start = std::chrono::steady_clock::now();
+TEST_P(PeerOver, ThatStopsIsNoticed) {
   child_.signal(SIGSTOP);
   const Error error = child_receiver_->wait_closed();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
   EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-  EXPECT_THAT(error.what(), HasSubstr(listener_.connection(0)->peer() + " has stopped"));
+  EXPECT_THAT(error.what(),
+              HasSubstr(listener_.connection(0)->peer() + " has stopped: no heartbeat for 4.0 s"));
 }
 
 }  // namespace
