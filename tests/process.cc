@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <spawn.h>
@@ -116,6 +117,17 @@ Finished run_paceline(const std::vector<std::string>& arguments, std::chrono::se
   Process process(paceline_words(arguments));
   const int status = process.wait_exit(within);
   return {status, process.output()};
+}
+
+void train_until_all_have_stepped(std::vector<std::string> arguments, int workers) {
+  arguments.insert(arguments.end(), {"--steps", "1000000000"});
+  Process run(paceline_words(arguments));
+  for (int i = 0; i < workers; ++i) {
+    const std::string steps = "worker:" + std::to_string(i) + " | Step: 10 ";
+    ASSERT_TRUE(run.wait_for(steps, std::chrono::seconds(60))) << run.output();
+  }
+  run.signal(SIGINT);
+  ASSERT_EQ(run.wait_exit(std::chrono::seconds(60)), 130) << run.output();
 }
 
 namespace {

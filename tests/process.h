@@ -49,6 +49,9 @@ struct Finished {
 /// Runs `paceline ARGUMENTS…` to its end.
 Finished run_paceline(const std::vector<std::string>& arguments,
                       std::chrono::seconds within = std::chrono::seconds(600));
+/// Runs `paceline ARGUMENTS…`, which trains with so many workers, until each has made ten steps of
+/// its own, however late it began; then interrupts it. The arguments say nothing of steps.
+void train_until_all_have_stepped(std::vector<std::string> arguments, int workers);
 /// The words of `paceline ARGUMENTS…`, for Process.
 std::vector<std::string> paceline_words(const std::vector<std::string>& arguments);
 

@@ -32,10 +32,13 @@ Finished run_python(const std::string& script) {
 
 class SummariesOfARun : public ::testing::Test {
  protected:
+  std::vector<std::string> arguments(const std::vector<std::string>& flags) const {
+    std::vector<std::string> all = {"train", "mlp", "--hidden", "8", "--out", out_};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  }
   void train(const std::vector<std::string>& flags) const {
-    std::vector<std::string> arguments = {"train", "mlp", "--hidden", "8", "--out", out_};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    const Finished run = run_paceline(arguments);
+    const Finished run = run_paceline(arguments(flags));
     ASSERT_EQ(run.status, 0) << run.output;
   }
   static std::vector<std::int64_t> steps(const TaskSummaries& task, const std::string& tag) {
@@ -82,7 +85,8 @@ TEST_F(SummariesOfARun, HaveThePerplexityOfEveryStep) {
 }
 
 TEST_F(SummariesOfARun, HaveAFolderForEachTask) {
-  train({"--steps", "60", "--ps", "1", "--workers", "2", "--summary-every", "0.001s"});
+  train_until_all_have_stepped(
+      arguments({"--ps", "1", "--workers", "2", "--summary-every", "0.001s"}), 2);
   const auto tasks = read_summaries(out_);
   ASSERT_EQ(tasks.size(), 3U);
   EXPECT_EQ(tasks[0].task, "ps:0");

@@ -23,22 +23,22 @@ constexpr double kRounded = 0.0011;  // microseconds; the file has three digits 
 
 class TimelineOfARun : public ::testing::Test {
  protected:
-  // Trains a small mlp, and reads its timeline of the steps 5, 6 and 7.
+  // Of training a small mlp, with a timeline of each task's own steps 5, 6 and 7.
+  std::vector<std::string> arguments(const std::vector<std::string>& flags) const {
+    std::vector<std::string> all = {"train", "mlp",        "--hidden", "8", "--timeline-steps",
+                                    "5:8",   "--timeline", path()};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return all;
+  }
+  std::string path() const { return folder_.path("t.json"); }
   void train(std::vector<std::string> flags) {
-    std::vector<std::string> arguments = {"train",
-                                          "mlp",
-                                          "--hidden",
-                                          "8",
-                                          "--steps",
-                                          "60",
-                                          "--timeline-steps",
-                                          "5:8",
-                                          "--timeline",
-                                          folder_.path("t.json")};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    const Finished run = run_paceline(arguments);
+    flags.insert(flags.end(), {"--steps", "60"});
+    const Finished run = run_paceline(arguments(flags));
     ASSERT_EQ(run.status, 0) << run.output;
-    std::ifstream file(folder_.path("t.json"));
+    read();
+  }
+  void read() {
+    std::ifstream file(path());
     events_ = Json::parse(file).at("traceEvents");
     expect_that_viewers_take_it();
   }
@@ -148,7 +148,8 @@ TEST_F(TimelineOfARun, ShowsRulesThatAreFused) {
 }
 
 TEST_F(TimelineOfARun, PutsAllTasksIntoOneFile) {
-  train({"--ps", "1", "--workers", "2", "--threads", "1"});
+  train_until_all_have_stepped(arguments({"--ps", "1", "--workers", "2", "--threads", "1"}), 2);
+  read();
   const auto pids = tasks();
   std::vector<std::string> tasks_there;
   tasks_there.reserve(pids.size());
