@@ -1,6 +1,5 @@
-#include <cstring>
-
 #include "base/buffer.h"
+#include "base/copy_bytes.h"
 #include "bench/channel.h"
 #include "bench/far_end.h"
 #include "bench/shared_word.h"
@@ -16,12 +15,12 @@ class PieceRing {
 
   void push(const Buffer& from) {
     wait_for_room();
-    std::memcpy(slot(pushed_), from.data(), piece_bytes_);
+    copy_bytes(slot(pushed_), from.data(), piece_bytes_);
     words_->written.set(++pushed_, waiting_);
   }
   void pop(const Buffer& to) {
     words_->written.wait_for(popped_ + 1, waiting_);
-    std::memcpy(to.data(), slot(popped_), piece_bytes_);
+    copy_bytes(to.data(), slot(popped_), piece_bytes_);
     words_->taken.set(++popped_, waiting_);
   }
   /// Returns when everything was taken.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -55,8 +56,8 @@ void ShmWriter::write_at(std::uint64_t position, std::span<const std::byte> byte
   if (bytes.empty()) return;
   std::byte* const ring = pair_.own->bytes().data() + kShmDataAt;
   const std::size_t first = piece(position, bytes.size());
-  std::memcpy(ring + position % kShmRingBytes, bytes.data(), first);
-  if (first < bytes.size()) std::memcpy(ring, bytes.data() + first, bytes.size() - first);
+  copy_bytes(ring + position % kShmRingBytes, bytes.data(), first);
+  copy_bytes(ring, bytes.data() + first, bytes.size() - first);
 }
 
 /// A short frame that the peer may not have read is in the ring from now on: head will say no more
@@ -112,8 +113,8 @@ void ShmReader::read(std::span<std::byte> bytes) {
   } else {
     const std::byte* const ring = pair_.peers->bytes().data() + kShmDataAt;
     const std::size_t first = piece(tail, bytes.size());
-    std::memcpy(bytes.data(), ring + tail % kShmRingBytes, first);
-    if (first < bytes.size()) std::memcpy(bytes.data() + first, ring, bytes.size() - first);
+    copy_bytes(bytes.data(), ring + tail % kShmRingBytes, first);
+    copy_bytes(bytes.data() + first, ring, bytes.size() - first);
   }
   tail_.store(tail + bytes.size(), std::memory_order_release);
 }
