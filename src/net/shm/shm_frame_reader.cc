@@ -33,9 +33,9 @@ ShmFrameReader::~ShmFrameReader() {
 
 bool ShmFrameReader::turn(Receiver& receiver, ShmSocket& socket) {
   const std::uint64_t begin = ring_.tail();
-  while (ring_.tail() - begin < kReadTurnBytes) {
+  do {
     if (!step(receiver, socket, ring_.available())) break;
-  }
+  } while (ring_.has_data() && ring_.tail() - begin < kReadTurnBytes);
   return ring_.tail() != begin;
 }
 
