@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "base/buffer.h"
+#include "base/copy_bytes.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -25,7 +24,7 @@ Tensor::Tensor(DType dtype, const Shape& shape) : dtype_(dtype), shape_(shape) {
 
 Tensor Tensor::clone() const {
   Tensor copy(dtype_, shape_);
-  if (bytes() > 0) std::memcpy(copy.raw(), raw(), bytes());
+  copy_bytes(copy.raw(), raw(), bytes());
   return copy;
 }
 

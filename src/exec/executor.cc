@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
 #include "base/denormals.h"
 #include "paceline/error.h"
 
@@ -204,8 +204,7 @@ void Executor::run_command(Command& command, const StepIdentity& identity) {
     case Instruction::Kind::kReady:
       return hand_over(command);
     case Instruction::Kind::kCopy:
-      if (command.outputs[0].bytes() == 0) return;
-      std::memcpy(command.outputs[0].data, command.inputs[0].data, command.outputs[0].bytes());
+      copy_bytes(command.outputs[0].data, command.inputs[0].data, command.outputs[0].bytes());
   }
 }
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <set>
 
+#include "base/copy_bytes.h"
 #include "graph/sources.h"
 #include "graph/views.h"
 #include "paceline/error.h"
@@ -55,7 +55,7 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
   std::vector<Tensor> outputs;
   for (const ValueType& type : node.outputs()) outputs.emplace_back(type.dtype, type.shape);
   if (is_reshaped(node)) {
-    if (inputs[0].bytes() > 0) std::memcpy(outputs[0].raw(), inputs[0].raw(), inputs[0].bytes());
+    copy_bytes(outputs[0].raw(), inputs[0].raw(), inputs[0].bytes());
     return outputs;
   }
   const std::unique_ptr<Kernel> kernel = device.make_kernel(node);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/copy_bytes.h"
 #include "params/rounded_floats.h"
 
 namespace paceline {
@@ -306,7 +307,7 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
     if (row == 0) continue;
     const std::span<std::byte> to = place.subspan(std::size_t(at) * row, row);
     const bool rounded = travels != row;
-    std::memcpy((rounded ? place_of_rounded(to) : to).data(), values + i * travels, travels);
+    copy_bytes((rounded ? place_of_rounded(to) : to).data(), values + i * travels, travels);
     if (rounded) widen_in_place(to);
   }
   core_.arrive(target, std::size_t(count) * row);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy_bytes.h"
 #include "params/rounded_floats.h"
 #include "params/task_state.h"
 
@@ -159,7 +160,7 @@ void Replies::send_state(ShardPiece& piece) {
     const std::size_t bytes = piece.array_bytes(array);
     for (std::size_t offset = 0; offset < bytes; offset += kChunkBytes) {
       ReplyBlocks::Lent block = take(std::min(kChunkBytes, bytes - offset));
-      std::memcpy(block->span().data(), moment.data() + begin + offset, block->bytes);
+      copy_bytes(block->span().data(), moment.data() + begin + offset, block->bytes);
       const FrameHeader header{
           .flags = std::uint16_t(array), .id = piece.where().id, .offset = offset};
       send_block(MessageType::kState, header, std::move(block));

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/copy_bytes.h"
 #include "params/joining.h"
 #include "params/ps_connection.h"
 #include "params/served_saving.h"
@@ -236,7 +236,7 @@ std::vector<VariableState> ServerStoreImpl::read(std::span<const VariableId> var
   for (const VariableState& state : states) {
     const Tensor& held = core_.value(state.variable);
     if (!held.defined()) continue;
-    if (held.bytes() > 0) std::memcpy(held.raw(), state.value.raw(), held.bytes());
+    copy_bytes(held.raw(), state.value.raw(), held.bytes());
     steps_.held[std::size_t(state.variable)] = Held::kWhole;
   }
   return states;

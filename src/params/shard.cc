@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
 #include "net/frame.h"
 #include "paceline/error.h"
 #include "params/chunk_versions.h"
@@ -30,7 +31,7 @@ constexpr std::size_t kMostLargeSlots = 4;
 constexpr std::size_t kMostCached = std::size_t{4} << 20;
 
 void copy_through_caches(std::span<const std::byte> from, std::span<std::byte> to) {
-  std::memcpy(to.data(), from.data(), from.size());
+  copy_bytes(to.data(), from.data(), from.size());
 }
 
 std::size_t machine_bytes() {
@@ -258,7 +259,7 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
 
 void ShardPiece::copy(std::size_t offset, std::span<std::byte> values) {
   for_regions(offset, offset + values.size(), [&](std::size_t begin, std::size_t end) {
-    std::memcpy(values.data() + (begin - offset), value_.data() + begin, end - begin);
+    copy_bytes(values.data() + (begin - offset), value_.data() + begin, end - begin);
   });
 }
 
@@ -267,7 +268,7 @@ void ShardPiece::copy_rows(std::span<const std::int32_t> rows, std::span<std::by
   if (row_bytes_ == 0) return;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::size_t row = std::size_t(rows[i] - where_.first_row);
-    std::memcpy(values.data() + i * row_bytes_, value_.data() + row * row_bytes_, row_bytes_);
+    copy_bytes(values.data() + i * row_bytes_, value_.data() + row * row_bytes_, row_bytes_);
   }
 }
 
@@ -314,9 +315,9 @@ void ShardPiece::write_locked(std::size_t index, std::size_t offset,
   if (index == 0 && offset == 0) reset_slots();
   std::deque<ChunkWriting> writing;
   for (std::uint64_t& version : versions_) writing.emplace_back(version);
-  std::memcpy(array(index).data() + offset, bytes.data(), bytes.size());
+  copy_bytes(array(index).data() + offset, bytes.data(), bytes.size());
   if (index == 0 && has_average(variable_)) {
-    std::memcpy(slots_.back().data() + offset, bytes.data(), bytes.size());
+    copy_bytes(slots_.back().data() + offset, bytes.data(), bytes.size());
   }
   if (index > 0 && int(index) - 1 == count_slot_) {
     std::int64_t count = 0;
@@ -333,7 +334,7 @@ void ShardPiece::copy_all(std::span<std::byte> bytes) {
   }
   for (std::size_t i = 0; i < arrays(); ++i) {
     const std::span<std::byte> from = array(i);
-    if (!from.empty()) std::memcpy(bytes.data(), from.data(), from.size());
+    copy_bytes(bytes.data(), from.data(), from.size());
     bytes = bytes.subspan(from.size());
   }
 }

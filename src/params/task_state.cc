@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "base/copy_bytes.h"
 #include "base/grouped_digits.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
@@ -40,7 +40,7 @@ NamedTensor get_tensor(WireReader& reader) {
   const std::vector<std::byte> bytes =
       reader.get_all<std::byte>(std::size_t(shape.elements()) * size_of(DType(dtype)));
   tensor.tensor = Tensor(DType(dtype), shape);
-  if (!bytes.empty()) std::memcpy(tensor.tensor.raw(), bytes.data(), bytes.size());
+  copy_bytes(tensor.tensor.raw(), bytes.data(), bytes.size());
   return tensor;
 }
 

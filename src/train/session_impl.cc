@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
 #include "base/cores.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
@@ -48,7 +48,7 @@ void mark_rewritten(std::vector<VariableSpec>& specs, const std::vector<std::str
 
 Tensor copy_of(const TensorView& view) {
   Tensor tensor(view.dtype, view.shape);
-  if (view.bytes() > 0) std::memcpy(tensor.raw(), view.data, view.bytes());
+  copy_bytes(tensor.raw(), view.data, view.bytes());
   return tensor;
 }
 
@@ -204,7 +204,7 @@ bool Session::Impl::call_hooks(Session& session) {
 
 void Session::Impl::read_watched() {
   for (std::size_t i = 0; i < watched_.size(); ++i) {
-    std::memcpy(watched_[i].raw(), train_plan.executor->fetched(i).data, watched_[i].bytes());
+    copy_bytes(watched_[i].raw(), train_plan.executor->fetched(i).data, watched_[i].bytes());
   }
 }
 

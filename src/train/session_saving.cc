@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <utility>
 
+#include "base/copy_bytes.h"
 #include "cluster/interrupt.h"
 #include "cluster/run_folder.h"
 #include "paceline/error.h"
@@ -48,9 +48,7 @@ void Session::Impl::restore_locals(std::size_t graph) {
                               "model's",
                               local, name_of(tensor.dtype()), tensor.shape().str()));
     }
-    if (fits && tensor.bytes() > 0) {
-      std::memcpy(locals.view(local).data, tensor.raw(), tensor.bytes());
-    }
+    if (fits) copy_bytes(locals.view(local).data, tensor.raw(), tensor.bytes());
   }
 }
 

@@ -1,7 +1,6 @@
 #include "train/step_feed.h"
 
-#include <cstring>
-
+#include "base/copy_bytes.h"
 #include "base/philox.h"
 #include "paceline/error.h"
 
@@ -33,7 +32,7 @@ Feed& StepFeed::set(Value input, const Tensor& tensor) {
     throw Error(ErrorCode::kInvalidArgument, "[feed] input '" + input.name() + "' is " +
                                                  wanted.str() + ", the tensor is " + given.str());
   }
-  if (tensor.bytes() > 0) std::memcpy(memory.data, tensor.raw(), tensor.bytes());
+  copy_bytes(memory.data, tensor.raw(), tensor.bytes());
   return *this;
 }
 

@@ -1,9 +1,9 @@
 #include "kernels/cpu/box_copy.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
 
 namespace paceline {
 
@@ -109,7 +109,7 @@ void BoxCopy::copy_rows(T* to, const T* from, std::int64_t begin, std::int64_t e
       if (column_.from == 0) {
         std::fill(y, y + n, *x);
       } else {
-        std::memcpy(y, x, std::size_t(n) * sizeof(T));
+        copy_bytes(y, x, std::size_t(n) * sizeof(T));
       }
     }
     return;

@@ -1,8 +1,7 @@
 #include "net/inproc/inproc_connection.h"
 
-#include <cstring>
-
 #include "base/check.h"
+#include "base/copy_bytes.h"
 #include "net/connection_end.h"
 #include "net/inproc/inproc_dispatcher.h"
 #include "net/received_frame.h"
@@ -84,7 +83,7 @@ void InprocConnection::deliver(const QueuedFrame& frame) {
 std::span<std::byte> InprocConnection::take_payload(const QueuedFrame& frame) {
   const std::span<std::byte> place = checked_place(*receiver_, frame.header);
   near().meter.begin_copy(place.size());
-  if (!place.empty()) std::memcpy(place.data(), frame.payload.data(), place.size());
+  copy_bytes(place.data(), frame.payload.data(), place.size());
   near().meter.count_received(frame.bytes());
   near().meter.end_copy(place.size());
   return place;

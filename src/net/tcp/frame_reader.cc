@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
+#include "base/copy_bytes.h"
 #include "net/received_frame.h"
 
 namespace paceline {
@@ -95,7 +95,7 @@ bool FrameReader::begin_frame(Receiver& receiver) {
 
 void FrameReader::fill_place_from_buffer() {
   const std::size_t taken = std::min(end_ - begin_, place_.size() - placed_);
-  if (taken > 0) std::memcpy(place_.data() + placed_, buffer_.data() + begin_, taken);
+  copy_bytes(place_.data() + placed_, buffer_.data() + begin_, taken);
   begin_ += taken;
   placed_ += taken;
 }
