@@ -144,14 +144,14 @@ TEST_P(EveryRule, KeepsAMovingAverageInTheSamePass) {
 
 TEST_P(EveryRule, SplittingARangeChangesNoBit) {
   const Rule& rule = GetParam().rule;
-  const std::size_t size = 101;
+  const std::size_t size = 1001;
   Held whole(rule, size), split(rule, size);
   whole.values = split.values = random_values(size, 1);
   for (int t = 1; t <= 3; ++t) {
     const RuleStep step{rule.learning_rate(), 0.9f, 0.02f, t};
     const std::vector<float> gradient = random_values(size, std::uint64_t(t) + 10);
     update(rule, step, whole, gradient);
-    const std::size_t cuts[] = {0, 1, 2, 9, 42, 58, 100, size};
+    const std::size_t cuts[] = {0, 1, 2, 9, 42, 58, 100, 611, 1000, size};
     for (std::size_t i = 1; i < std::size(cuts); ++i) {
       update(&apply_rule, rule, step, split, gradient, cuts[i - 1], cuts[i]);
     }
