@@ -16,7 +16,10 @@ constexpr std::size_t kVectorsAbove = 1 << 20;
 
 void copy_bytes(void* to, const void* from, std::size_t bytes) {
   static const bool by_pieces = __builtin_cpu_is("amd");
-  const std::size_t most = by_pieces && bytes <= kVectorsAbove ? kVectorsBelow : bytes;
+  copy_in_pieces(to, from, bytes, by_pieces && bytes <= kVectorsAbove ? kVectorsBelow : bytes);
+}
+
+void copy_in_pieces(void* to, const void* from, std::size_t bytes, std::size_t most) {
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(most, bytes - done);
     std::memcpy(static_cast<std::byte*>(to) + done, static_cast<const std::byte*>(from) + done,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace paceline {
@@ -14,8 +15,10 @@ std::vector<std::uint8_t> pattern(std::size_t bytes) {
   return values;
 }
 
+using Copy = std::function<void(void* to, const void* from, std::size_t bytes)>;
+
 // Around the lengths of pieces, and where copying by pieces ends; from and to any place in a line.
-TEST(CopyBytes, CopiesAllAndNothingElse) {
+void expect_that_it_copies_all_and_nothing_else(const Copy& copy) {
   constexpr std::size_t kGuard = 64;
   const std::size_t piece = 2048, mebibyte = 1 << 20;
   for (const std::size_t bytes :
@@ -25,13 +28,21 @@ TEST(CopyBytes, CopiesAllAndNothingElse) {
       for (const std::size_t to : {0, 16, 63}) {
         const std::vector<std::uint8_t> source = pattern(bytes + kGuard);
         std::vector<std::uint8_t> target(bytes + 2 * kGuard, 0);
-        copy_bytes(target.data() + to, source.data() + from, bytes);
+        copy(target.data() + to, source.data() + from, bytes);
         std::vector<std::uint8_t> wanted(target.size(), 0);
         for (std::size_t i = 0; i < bytes; ++i) wanted[to + i] = source[from + i];
         ASSERT_TRUE(target == wanted) << bytes << " from " << from << " to " << to;
       }
     }
   }
+}
+
+TEST(CopyBytes, CopiesAllAndNothingElse) { expect_that_it_copies_all_and_nothing_else(copy_bytes); }
+
+// Whichever this processor's copy_bytes takes.
+TEST(CopyBytes, InPiecesCopiesAllAndNothingElse) {
+  expect_that_it_copies_all_and_nothing_else(
+      [](void* to, const void* from, std::size_t bytes) { copy_in_pieces(to, from, bytes, 2048); });
 }
 
 TEST(CopyBytes, OfNothingMayComeFromNowhere) {
