@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/buffer.h"
+#include "base/cache_line.h"
 #include "bench/channel.h"
 #include "bench/far_end.h"
 #include "bench/shared_word.h"
@@ -160,9 +161,10 @@ class LinkChannel : public Channel {
   PieceCounter near_;
   SharedWord& counted_;
   std::optional<FarEnd> process_;
-  std::optional<LinkFarEnd> far_end_;            // made by `thread_`
-  alignas(64) std::atomic<bool> paused_{false};  // `thread_`, which looks at it again and again
-  alignas(64) std::unique_ptr<Link> link_;
+  std::optional<LinkFarEnd> far_end_;  // made by `thread_`
+  // For `thread_`, which looks at it again and again.
+  alignas(kCacheLine) std::atomic<bool> paused_{false};
+  alignas(kCacheLine) std::unique_ptr<Link> link_;
   std::shared_ptr<Connection> connection_;
   std::jthread thread_;
 };

@@ -12,6 +12,7 @@
 #include <new>
 #include <span>
 
+#include "base/cache_line.h"
 #include "bench/channel.h"
 #include "bench/spin.h"
 #include "paceline/error.h"
@@ -64,7 +65,7 @@ class SharedWord {
   void call(int operation, std::uint32_t value) {
     ::syscall(SYS_futex, &value_, operation, value, nullptr, nullptr, 0);
   }
-  alignas(64) std::atomic<std::uint32_t> value_{0};
+  alignas(kCacheLine) std::atomic<std::uint32_t> value_{0};
   std::atomic<std::uint32_t> wanted_{0};
   std::atomic<bool> sleeps_{false};
 };

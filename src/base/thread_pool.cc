@@ -12,13 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/cache_line.h"
 #include "base/denormals.h"
 #include "paceline/error.h"
 
 namespace paceline {
 namespace {
-
-constexpr std::size_t kCacheLine = 64;
 
 // Waits for what mostly comes soon, since sleeping and being woken cost tens of microseconds, and
 // on a virtual machine more: first without a system call, then leaving the core to others that

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "base/cache_line.h"
+
 namespace paceline {
 
 /// Thread-safe. Owns the connections until they have ended. A connection has `has_come`, cheap to
@@ -71,9 +73,9 @@ class ConnectionList {
   }
 
   // Each look takes the mutex; who sends to this link within a process reads the number.
-  alignas(64) mutable std::mutex mutex_;
+  alignas(kCacheLine) mutable std::mutex mutex_;
   std::vector<std::shared_ptr<C>> connections_;
-  alignas(64) std::atomic<int> spinning_{0};
+  alignas(kCacheLine) std::atomic<int> spinning_{0};
   bool shut_ = false;
 };
 

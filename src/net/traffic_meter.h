@@ -5,13 +5,14 @@
 #include <cstddef>
 #include <mutex>
 
+#include "base/cache_line.h"
 #include "net/link.h"
 
 namespace paceline {
 
 /// Thread-safe. Sending and receiving may overlap; the union of their times counts. Written with
 /// each frame: on cache lines of its own.
-class alignas(64) TrafficMeter {
+class alignas(kCacheLine) TrafficMeter {
  public:
   /// Something began to be sent or received, and ended. Pairs may overlap.
   void begin() {

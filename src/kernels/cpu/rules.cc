@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/cache_line.h"
 #include "base/check.h"
 #include "kernels/rule_kernel.h"
 
@@ -47,7 +48,7 @@ using V = hn::Vec<D>;
 
 // So many floats of each array, whole lines, are fetched before any of them is used: that is faster
 // than lines of several arrays, or reads and writes, in turn (docs/performance-notes.md, Blocks).
-constexpr std::size_t kFloatsPerLine = 64 / sizeof(float);
+constexpr std::size_t kFloatsPerLine = kCacheLine / sizeof(float);
 constexpr std::size_t kBlock = 16 * kFloatsPerLine;
 
 // Always inline: gcc leaves out calls of a function that has no effect but this.

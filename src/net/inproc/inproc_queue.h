@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/cache_line.h"
 #include "net/queued_frame.h"
 #include "net/traffic_meter.h"
 
@@ -50,12 +51,12 @@ class InprocQueue {
     void (*sent)(void* context);
     void* context;
   };
-  struct alignas(64) Slot {
+  struct alignas(kCacheLine) Slot {
     std::atomic<std::uint64_t> number{0};  // of the frame that lies here, from 1
     FrameHeader header;
     ShortPayload payload;  // or a Loan
   };
-  static_assert(sizeof(Slot) == 64 && sizeof(Loan) == kShortBytes);
+  static_assert(sizeof(Slot) == kCacheLine && sizeof(Loan) == kShortBytes);
   static constexpr std::size_t kSlots = 128;
 
   static bool is_short(const FrameHeader& header) { return header.payload_bytes <= kShortBytes; }
@@ -71,13 +72,13 @@ class InprocQueue {
   void end_loan(const QueuedFrame& frame);
 
   // Each on cache lines of those who write it: senders, receivers, both but seldom.
-  alignas(64) std::mutex sending_;
+  alignas(kCacheLine) std::mutex sending_;
   std::atomic<std::uint64_t> pushed_{0};  // frames, ever
   std::uint64_t seen_taken_ = 0;
-  alignas(64) std::mutex taking_;
+  alignas(kCacheLine) std::mutex taking_;
   std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::uint64_t> done_{0};  // given back
-  alignas(64) TrafficMeter& sender_;
+  alignas(kCacheLine) TrafficMeter& sender_;
   std::atomic<bool> shut_{false};
   std::atomic<bool> has_rest_{false};
   Ring<QueuedFrame> rest_;  // with sending_

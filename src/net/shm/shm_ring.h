@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include "base/cache_line.h"
 #include "net/shared_memory.h"
 
 namespace paceline {
@@ -26,14 +27,14 @@ constexpr std::uint64_t kShmBesideHead = std::uint64_t{1} << 63;
 /// The first page of a side's memory. What different threads write lies in cache lines of its own.
 /// A short frame lies in the line that tells of it: a line of the ring would come after that.
 struct ShmBlock {
-  alignas(64) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
-  std::atomic<std::uint64_t> read;              // bytes ever read of the peer's, as of short_frame
-  std::byte short_frame[kShmShortBytes];        // where head says so
-  alignas(64) std::atomic<std::uint64_t> tail;  // bytes ever read of the peer's
-  alignas(64) std::atomic<std::uint32_t> sleeps;  // 4 × number of the sleep, + what it waits for
-  alignas(64) std::atomic<std::uint32_t> wakes;   // the peer's futex: waking it adds 1
-  alignas(64) std::atomic<std::uint32_t> beats;   // heartbeats
-  std::atomic<std::uint32_t> closed;              // 1: nothing follows what was written
+  alignas(kCacheLine) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
+  std::atomic<std::uint64_t> read;        // bytes ever read of the peer's, as of short_frame
+  std::byte short_frame[kShmShortBytes];  // where head says so
+  alignas(kCacheLine) std::atomic<std::uint64_t> tail;    // bytes ever read of the peer's
+  alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;  // 4 × its number, + what it waits for
+  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;   // the peer's futex: waking it adds 1
+  alignas(kCacheLine) std::atomic<std::uint32_t> beats;   // heartbeats
+  std::atomic<std::uint32_t> closed;                      // 1: nothing follows what was written
 };
 static_assert(sizeof(ShmBlock) <= kShmDataAt && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -80,7 +81,7 @@ class ShmReader {
  private:
   std::uint64_t their_head() const { return pair_.theirs().head.load() & ~kShmBesideHead; }
 
-  static constexpr std::size_t kFetchedEarly = 4096, kCacheLine = 64;
+  static constexpr std::size_t kFetchedEarly = 4096;
   /// From the other core: while locks are taken and the header is checked. Always inline, since gcc
   /// leaves out calls of a function that has no effect but this.
   [[gnu::always_inline]] void begin_to_fetch(std::uint64_t tail, std::uint64_t head) const {
