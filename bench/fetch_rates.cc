@@ -30,7 +30,7 @@ Report run_fetch(const Fetched& fetched) {
   if (fetched.waiting == Waiting::kSleeping) {
     arguments.insert(arguments.end(), {"--set", "spin=0"});
   }
-  return run_train(arguments).report;
+  return run_train(arguments);
 }
 
 /// What is measured in turn: runs of the workload, and what they are held against.

@@ -97,18 +97,18 @@ class StepRuns {
   }
 
   void record_training() const {
-    recorder_.add(
-        figure_beside(case_.name(), "steps/s",
-                      of_runs([&](std::size_t i) { return total_steps_per_s(runs_[i].report); }),
-                      "bound", of_runs([&](std::size_t i) { return 1 / bound(0, i).total(); })));
-    recorder_.add(figure_of(detail(runs_[0].report.tasks[0].unit), "/s",
+    recorder_.add(figure_beside(case_.name(), "steps/s",
+                                of_runs([&](std::size_t i) { return total_steps_per_s(runs_[i]); }),
+                                "bound",
+                                of_runs([&](std::size_t i) { return 1 / bound(0, i).total(); })));
+    recorder_.add(figure_of(detail(runs_[0].tasks[0].unit), "/s",
                             of_runs([&](std::size_t i) { return examples_per_s(i); })));
     record_bound(0);
   }
 
   double examples_per_s(std::size_t run) const {
     double total = 0;
-    for (const TaskReport& task : runs_[run].report.tasks) total += task.examples_per_s.value_or(0);
+    for (const TaskReport& task : runs_[run].tasks) total += task.examples_per_s.value_or(0);
     return total;
   }
 
@@ -126,10 +126,9 @@ class StepRuns {
   void record_section(std::size_t step) const {
     const std::string& section = steps_[step].section;
     for (const char* key : {"local_us", "remote_us", "added_us"}) {
-      if (!runs_[0].report.value(section, key)) continue;
+      if (!runs_[0].value(section, key)) continue;
       const std::string name = fmt::format("{}, {}", section, key);
-      const auto values =
-          of_runs([&](std::size_t i) { return value_of(runs_[i].report, section, key); });
+      const auto values = of_runs([&](std::size_t i) { return value_of(runs_[i], section, key); });
       if (key == std::string("remote_us")) {
         recorder_.add(figure_beside(name, "us", values, "bound", of_runs([&](std::size_t i) {
                                       return bound(step, i).total() * kMicrosPerSecond;
@@ -158,10 +157,10 @@ class StepRuns {
   void record_memory() const {
     constexpr double kMega = 1e6;
     const double needed = work_[0].memory() / kMega;
-    recorder_.add(figure_beside(detail("peak memory"), "MB",
-                                of_runs([&](std::size_t i) { return runs_[i].peak_bytes / kMega; }),
-                                "variables + slots + gradients + activations",
-                                std::vector<double>(runs_.size(), needed)));
+    recorder_.add(figure_beside(
+        detail("peak memory"), "MB",
+        of_runs([&](std::size_t i) { return peak_memory(runs_[i]) / kMega; }),
+        "variables + slots + gradients + activations", std::vector<double>(runs_.size(), needed)));
   }
 
   Recorder& recorder_;
@@ -169,7 +168,7 @@ class StepRuns {
   std::vector<models::StepGraph> steps_;
   std::vector<StepWork> work_;
   std::vector<Roof> roofs_;  // one more than runs
-  std::vector<TrainRun> runs_;
+  std::vector<Report> runs_;
 };
 
 }  // namespace

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <optional>
 #include <string_view>
 
@@ -52,21 +50,16 @@ pid_t start(std::vector<std::string>& arguments) {
   throw Error(ErrorCode::kUnavailable, fmt::format("[bench] cannot start {}", arguments[1]));
 }
 
-// A started program counts the memory of the one that started it as its own peak, until it has
-// more.
-void forget_own_peak() { std::ofstream("/proc/self/clear_refs") << '5'; }
-
-rusage wait_for(pid_t pid, const std::string& what) {
+void wait_for(pid_t pid, const std::string& what) {
   int status = 0;
-  rusage usage{};
-  while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR) continue;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return usage;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   throw Error(ErrorCode::kFailedPrecondition, fmt::format("[bench] {} failed", what));
 }
 
 }  // namespace
 
-TrainRun run_train(std::vector<std::string> arguments) {
+Report run_train(std::vector<std::string> arguments) {
   const TemporaryFolder folder;
   const std::string path = folder.path("report.json");
   arguments.insert(arguments.begin(), "paceline");
@@ -75,15 +68,26 @@ TrainRun run_train(std::vector<std::string> arguments) {
   if (std::ranges::none_of(arguments,
                            [](const auto& word) { return word.starts_with("--log-level"); }))
     arguments.insert(arguments.end(), {"--log-level", "warning"});
-  forget_own_peak();
-  const rusage usage = wait_for(start(arguments), fmt::format("{}", fmt::join(arguments, " ")));
-  return {read_report(path), double(usage.ru_maxrss) * 1024};
+  wait_for(start(arguments), fmt::format("{}", fmt::join(arguments, " ")));
+  return read_report(path);
 }
 
 double value_of(const Report& report, const std::string& section, const std::string& key) {
   if (const std::optional<double> value = report.value(section, key)) return *value;
   throw Error(ErrorCode::kFailedPrecondition,
               fmt::format("[bench] the report of a run has no {} of {}", key, section));
+}
+
+double peak_memory(const Report& report) {
+  double peak = 0;
+  for (const TaskReport& task : report.tasks) {
+    if (!task.use.peak_memory) {
+      throw Error(ErrorCode::kFailedPrecondition,
+                  fmt::format("[bench] {} cannot say how much memory it used", task.task));
+    }
+    peak = std::max(peak, *task.use.peak_memory);
+  }
+  return peak;
 }
 
 double total_steps_per_s(const Report& report) {
