@@ -66,6 +66,42 @@ TEST_F(ComparePeers, PrintsTheMedianOfTheRatiosOfPairs) {
   EXPECT_THAT(call, HasSubstr("train mlp --ps 1 --workers 2 --seconds 8 --no-fused-update"));
 }
 
+// What a cluster, or a flag, costs or gains.
+TEST_F(ComparePeers, AloneIsPacelineItselfInOneProcess) {
+  const Finished run = compare({"mlp",
+                                "--peer",
+                                "alone",
+                                "--pairs",
+                                "1",
+                                "--no-roof",
+                                "--workers",
+                                "4",
+                                "--ps",
+                                "1",
+                                "--hidden",
+                                "64",
+                                "--threads",
+                                "2",
+                                "--peer-threads",
+                                "1",
+                                "--link",
+                                "tcp",
+                                "--peer-flags=--no-fused-update",
+                                "--paceline",
+                                growing_paceline()});
+  ASSERT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("mlp, examples/s: Paceline 200.0 (200.0–200.0), alone 400.0 "
+                                    "(400.0–400.0); ratio 0.500"));
+  std::string ours, alone;
+  std::ifstream calls(folder_.path("calls"));
+  std::getline(calls, ours);
+  std::getline(calls, alone);
+  EXPECT_THAT(ours, HasSubstr("train mlp --ps 1 --workers 4 --threads 2 --hidden 64 --seconds 8 "
+                              "--link tcp --report"));
+  EXPECT_THAT(alone, HasSubstr("train mlp --threads 2 --hidden 64 --seconds 8 --threads 1 "
+                               "--no-fused-update --report"));
+}
+
 // Whoever is second finds the machine as the first has left it.
 TEST_F(ComparePeers, TakesTurnsAtBeingFirst) {
   const std::string order = folder_.path("order");
@@ -114,6 +150,8 @@ TEST_F(ComparePeers, RefusesWhatAPeerCannot) {
   refused({"mlp", "--peer", "mxnet"}, "mxnet");
   refused({"mlp", "--peer", "jax", "--ps", "1"}, "--peer jax runs in one process");
   refused({"fetch", "--peer", "torch"}, "has no fetch");
+  refused({"fetch", "--peer", "alone"}, "has no fetch");
+  refused({"mlp", "--peer", "alone", "--peer-program", "x"}, "not one of --peer-program");
   refused({"mlp", "--peer", "torch", "--pairs", "0"}, "--pairs");
   refused({"mlp", "--peer", "torch", "--paceline", "/nowhere"}, "--paceline /nowhere: there is no");
 }

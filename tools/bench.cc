@@ -63,7 +63,8 @@ CommandLine bench_flags() {
 
 step without a MODEL measures mlp, ptb (on generated text) and fetch, alone and in clusters. Each
 repeat of it is a run of 5 s (--seconds); paceline bench step MODEL --help lists the flags.
-bench/compare in the source tree runs a workload here and in TensorFlow, PyTorch or JAX by turns.
+bench/compare in the source tree runs a workload by turns with TensorFlow, PyTorch or JAX, or a
+cluster with one process.
 
 Examples:
   paceline bench roof
