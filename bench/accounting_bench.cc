@@ -9,12 +9,12 @@
 #include <thread>
 
 #include "net/inproc/inproc_hub.h"
-#include "net/slow_link.h"
+#include "net/wrapped/slow_link.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
-#include "params/local_store.h"
-#include "params/server.h"
-#include "params/server_store.h"
+#include "params/local/local_store.h"
+#include "params/server/server.h"
+#include "params/worker/ps_store.h"
 #include "train/initial_values.h"
 #include "train/train_loop.h"
 
@@ -69,13 +69,13 @@ class SlowServer {
     server.cluster_id = "accounting";
     server.link_factory = [this](const LinkOptions& options) { return link(options); };
     thread_ = std::jthread([server] { serve(server); });
-    ServerStoreOptions worker;
+    PsStoreOptions worker;
     worker.spec = spec;
     worker.cluster_id = server.cluster_id;
     worker.link_factory = [this, &clock, added](const LinkOptions& options) {
       return slow_link(link(options), clock, added);
     };
-    store_ = ServerStore::join(worker, specs);
+    store_ = PsStore::join(worker, specs);
   }
   ~SlowServer() { store_->goodbye(); }
   ParameterStore& store() { return *store_; }
@@ -88,7 +88,7 @@ class SlowServer {
 
   std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>();
   std::jthread thread_;
-  std::unique_ptr<ServerStore> store_;
+  std::unique_ptr<PsStore> store_;
 };
 
 /// Milliseconds a step by activity, and in all.

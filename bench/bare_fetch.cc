@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/thread_pool.h"
-#include "bench/far_end.h"
+#include "bench/peer_process.h"
 #include "bench/pinned.h"
 #include "bench/shared_word.h"
 #include "bench/summary.h"
@@ -75,7 +75,7 @@ class RewrittenValue {
   const SharedBytes value_;
   SharedObject<RewriteWords> words_;
   std::uint32_t asked_ = 0;
-  FarEnd far_end_;
+  PeerProcess far_end_;
 };
 
 double us_of(const Call& call) {

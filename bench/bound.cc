@@ -13,11 +13,11 @@ PlanRequest request_of(const models::StepGraph& step, const RewriteOptions& rewr
   return request;
 }
 
-StepWork step_work(const models::StepGraph& step, const RewriteOptions& rewrite) {
+StepCost step_work(const models::StepGraph& step, const RewriteOptions& rewrite) {
   return step_work(request_of(step, rewrite));
 }
 
-Bound bound_of(const StepWork& work, const Roof& roof) {
+Bound bound_of(const StepCost& work, const Roof& roof) {
   Bound bound;
   for (const Cost& cost : work.ops) {
     const double bytes = cost.bytes > double(roof.cache_bytes) ? cost.bytes : 0;

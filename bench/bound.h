@@ -5,13 +5,13 @@
 
 #include "bench/roof.h"
 #include "models/model.h"
-#include "train/step_work.h"
+#include "train/step_cost.h"
 
 namespace paceline::bench {
 
 /// What a plan of that step is made of, which borrows it; `rewrite`: what it is made with.
 PlanRequest request_of(const models::StepGraph& step, const RewriteOptions& rewrite = {});
-StepWork step_work(const models::StepGraph& step, const RewriteOptions& rewrite = {});
+StepCost step_work(const models::StepGraph& step, const RewriteOptions& rewrite = {});
 
 /// Seconds.
 struct Bound {
@@ -22,6 +22,6 @@ struct Bound {
 /// An op takes the longer of its FLOPs and its bytes, the latter only when they are more than the
 /// cache holds; rules take the time of their bytes, in whatever cache they lie. Ops, rules and the
 /// link follow one another, for on one host all of them need the same cores.
-Bound bound_of(const StepWork& work, const Roof& roof);
+Bound bound_of(const StepCost& work, const Roof& roof);
 
 }  // namespace paceline::bench

@@ -23,10 +23,10 @@ TEST(Bound, CountsTheFlopsOfForwardAndBackwardOps) {
 }
 
 TEST(Bound, CountsVariablesSlotsAndGradientsOfTheRule) {
-  const StepWork sgd = step_work(one_product(Sgd{}));
+  const StepCost sgd = step_work(one_product(Sgd{}));
   EXPECT_EQ(sgd.rule_bytes, 12 * (2 + 1) * 4);
   EXPECT_EQ(sgd.slots, 0);
-  const StepWork adam = step_work(one_product(Adam{}));
+  const StepCost adam = step_work(one_product(Adam{}));
   EXPECT_EQ(adam.rule_bytes, 12 * (2 + 2 + 2 + 1) * 4);
   EXPECT_EQ(adam.variables, 12 * 4);
   EXPECT_EQ(adam.slots, 2 * 12 * 4 + 8);  // m, v, and t, an int64
@@ -54,13 +54,13 @@ TEST(Bound, AGradientThatIsAppliedWhileItIsComputedIsNeitherHeldNorRead) {
   alone.threads = 2;
   RunOptions whole;
   whole.fused_update = false;
-  const StepWork fused = paceline::step_work(request_of(step), alone, {});
-  const StepWork apart = paceline::step_work(request_of(step), alone, whole);
+  const StepCost fused = paceline::step_work(request_of(step), alone, {});
+  const StepCost apart = paceline::step_work(request_of(step), alone, whole);
   EXPECT_EQ(apart.gradients, kElements * 4);
   EXPECT_EQ(apart.rule_bytes, kElements * (2 + 2 + 2 + 1) * 4);
   EXPECT_EQ(fused.gradients, 0);
   EXPECT_EQ(fused.rule_bytes, kElements * (2 + 2 + 2) * 4);
-  const auto op_bytes = [](const StepWork& work) {
+  const auto op_bytes = [](const StepCost& work) {
     double sum = 0;
     for (const Cost& cost : work.ops) sum += cost.bytes;
     return sum;
@@ -82,7 +82,7 @@ TEST(Bound, LinksCarryWhatFramesAreRoundedTo) {
   cluster.role = Cluster::Role::kLauncher;
   cluster.wire = DType::kBFloat16;
   cluster.link = "tcp";
-  const StepWork frames = paceline::step_work(request_of(step), cluster, {});
+  const StepCost frames = paceline::step_work(request_of(step), cluster, {});
   EXPECT_EQ(frames.link_bytes_in, 12 * 2);
   EXPECT_EQ(frames.link_bytes_out, 12 * 2);
   cluster.link = "auto";  // memory, which is not rounded
@@ -95,14 +95,14 @@ TEST(Bound, OfRowsCountsOnlyWhatABatchCanName) {
   const Value ids = step.graph->input("ids", {5}, DType::kInt32);
   const Value table = step.graph->variable("table", {100, 2});
   step.training = minimize(reduce_sum(embedding_lookup(table, ids)), Sgd{});
-  const StepWork work = step_work(step);
+  const StepCost work = step_work(step);
   EXPECT_EQ(work.link_bytes_out, 5 * 2 * 4);
   EXPECT_EQ(work.rule_bytes, 5 * 2 * 12);
   EXPECT_EQ(work.variables, 100 * 2 * 4);
 }
 
 TEST(Bound, IsTimeAtTheRoof) {
-  StepWork work;
+  StepCost work;
   work.ops = {{1000, 10}, {10, 4000}};
   work.rule_bytes = 600;
   work.link_bytes_in = 30;
@@ -117,7 +117,7 @@ TEST(Bound, IsTimeAtTheRoof) {
 }
 
 TEST(Bound, WhatTheCacheHoldsNeedNotComeFromMemory) {
-  StepWork work;
+  StepCost work;
   work.ops = {{10, 4000}};
   const Roof roof{
       .flops_per_s = 100, .bytes_per_s = 200, .link_bytes_per_s = 0, .cache_bytes = 4000};
@@ -127,7 +127,7 @@ TEST(Bound, WhatTheCacheHoldsNeedNotComeFromMemory) {
 // 18,882,816 parameters at 28 bytes of Adam, which counts the steps of each of 6 variables.
 TEST(Bound, OfMlpFollowsFromItsShapes) {
   constexpr double kParameters = 18'882'816;
-  const StepWork work = step_work(models::find_model("mlp").step_graphs({})[0]);
+  const StepCost work = step_work(models::find_model("mlp").step_graphs({})[0]);
   EXPECT_EQ(work.variables, kParameters * 4);
   EXPECT_EQ(work.slots, kParameters * 8 + 6 * 8);
   EXPECT_EQ(work.rule_bytes, kParameters * 28);

@@ -111,7 +111,7 @@ void measure_kernel(Recorder& recorder, KernelCase one, RoofMeter& roof_meter) {
   const Graph& graph = *one.graph;
   models::StepGraph step{
       .section = "", .graph = std::move(one.graph), .training = {}, .fetches = one.values};
-  const StepWork work = step_work(step);
+  const StepCost work = step_work(step);
   Runner runner(std::move(step), {.threads = cores_of_machine(), .fuse = true});
   fill_operands(runner, graph);
   std::vector<double> times, bounds, rates;

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/cache_line.h"
 #include "bench/channel.h"
-#include "bench/far_end.h"
+#include "bench/peer_process.h"
 #include "bench/shared_word.h"
 #include "net/inproc/inproc_hub.h"
 #include "net/link.h"
@@ -160,7 +160,7 @@ class LinkChannel : public Channel {
   const SharedObject<SharedWord> echoed_;
   PieceCounter near_;
   SharedWord& counted_;
-  std::optional<FarEnd> process_;
+  std::optional<PeerProcess> process_;
   std::optional<LinkFarEnd> far_end_;  // made by `thread_`
   // For `thread_`, which looks at it again and again.
   alignas(kCacheLine) std::atomic<bool> paused_{false};

@@ -1,7 +1,7 @@
 #include "base/buffer.h"
 #include "base/copy_bytes.h"
 #include "bench/channel.h"
-#include "bench/far_end.h"
+#include "bench/peer_process.h"
 #include "bench/shared_word.h"
 
 namespace paceline::bench {
@@ -74,7 +74,7 @@ class MemoryChannel : public Channel {
   const ChannelOptions options_;
   PieceRing there_, back_;
   const Buffer payload_, answer_;
-  FarEnd far_end_;
+  PeerProcess far_end_;
 };
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/cores.h"
-#include "bench/far_end.h"
+#include "bench/peer_process.h"
 #include "bench/shared_word.h"
 
 namespace paceline::bench {
@@ -21,7 +21,7 @@ TEST(Pinned, AnotherOneInBetweenChangesNothing) {
   const SharedObject<SharedWord> known;
   const Pinned near(0);
   { const Pinned other(0); }
-  const FarEnd end(
+  const PeerProcess end(
       [&] {
         *far = own_cores();
         known->set(1, Waiting::kSleeping);
@@ -39,7 +39,7 @@ TEST(Pinned, BothEndsHaveCoresOfTheirOwnAndItEnds) {
   const SharedObject<SharedWord> known;
   {
     const Pinned near(0);
-    const FarEnd end(
+    const PeerProcess end(
         [&] {
           *far = own_cores();
           known->set(1, Waiting::kSleeping);

@@ -1,7 +1,7 @@
 #include "bench/runner.h"
 
 #include "bench/bound.h"
-#include "params/local_store.h"
+#include "params/local/local_store.h"
 #include "train/initial_values.h"
 
 namespace paceline::bench {

@@ -4,10 +4,10 @@
 
 #include "base/buffer.h"
 #include "bench/channel.h"
-#include "bench/far_end.h"
+#include "bench/peer_process.h"
 #include "bench/shared_word.h"
 #include "bench/socket_end.h"
-#include "net/file_descriptor.h"
+#include "net/poll/file_descriptor.h"
 #include "paceline/error.h"
 
 namespace paceline::bench {
@@ -97,7 +97,7 @@ class SocketChannel : public Channel {
   const SocketPair pair_;
   const std::unique_ptr<SocketEnd> near_, far_;
   const SharedObject<SharedWord> received_;
-  FarEnd far_end_;
+  PeerProcess far_end_;
 };
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "bench/spin.h"
-#include "net/file_descriptor.h"
 #include "net/frame.h"
+#include "net/poll/file_descriptor.h"
 
 namespace paceline::bench {
 namespace {

@@ -166,7 +166,7 @@ class StepRuns {
   Recorder& recorder_;
   const StepCase& case_;
   std::vector<models::StepGraph> steps_;
-  std::vector<StepWork> work_;
+  std::vector<StepCost> work_;
   std::vector<Roof> roofs_;  // one more than runs
   std::vector<Report> runs_;
 };

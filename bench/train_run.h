@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/report.h"
+#include "cluster/report/report.h"
 
 namespace paceline::bench {
 

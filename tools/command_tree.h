@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/command_line.h"
+#include "cluster/flags/command_line.h"
 
 namespace paceline {
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "cluster/command_line.h"
-#include "cluster/report.h"
+#include "cluster/flags/command_line.h"
+#include "cluster/report/report.h"
 #include "paceline/error.h"
 #include "tools/comparison.h"
 #include "tools/subcommand.h"

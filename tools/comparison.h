@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "cluster/report.h"
+#include "cluster/report/report.h"
 
 namespace paceline {
 

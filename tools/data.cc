@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.h"
-#include "cluster/command_line.h"
+#include "cluster/flags/command_line.h"
 #include "paceline/error.h"
 #include "paceline/text.h"
 #include "tools/subcommand.h"

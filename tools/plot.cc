@@ -11,7 +11,7 @@
 
 #include "base/temporary_folder.h"
 #include "base/text_file.h"
-#include "cluster/command_line.h"
+#include "cluster/flags/command_line.h"
 #include "paceline/error.h"
 #include "tools/plot_script.h"
 #include "tools/subcommand.h"

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "cluster/flags.h"
+#include "cluster/flags/flags.h"
+#include "cluster/flags/job_flags.h"
+#include "cluster/flags/run_options_reader.h"
 #include "cluster/interrupt.h"
-#include "cluster/job_flags.h"
 #include "cluster/log.h"
-#include "cluster/run_options_reader.h"
 #include "paceline/error.h"
-#include "params/server.h"
+#include "params/server/server.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

@@ -5,11 +5,11 @@
 #include <iterator>
 
 #include "bench/bound.h"
-#include "cluster/cluster_reader.h"
-#include "cluster/flags.h"
-#include "cluster/job_flags.h"
+#include "cluster/flags/cluster_reader.h"
+#include "cluster/flags/flags.h"
+#include "cluster/flags/job_flags.h"
+#include "cluster/flags/run_options_reader.h"
 #include "cluster/program.h"
-#include "cluster/run_options_reader.h"
 #include "models/model.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"

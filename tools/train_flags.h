@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cluster/command_line.h"
+#include "cluster/flags/command_line.h"
 #include "models/model.h"
 
 namespace paceline {

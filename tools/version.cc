@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster/command_line.h"
+#include "cluster/flags/command_line.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

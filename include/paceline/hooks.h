@@ -51,7 +51,7 @@ class SaveEvery : public Hook {
   bool after_step(Session& session, const StepResult& result) override;
 
  private:
-  std::unique_ptr<class Due> due_;
+  std::unique_ptr<class IntervalTimer> due_;
 };
 
 /// Counts steps, and prints `global_step/sec: 12.5` at an interval of them.
@@ -68,7 +68,7 @@ class StepCounter : public Hook {
   std::int64_t steps() const { return steps_; }
 
  private:
-  std::unique_ptr<class Due> due_;
+  std::unique_ptr<class IntervalTimer> due_;
   std::int64_t steps_ = 0, printed_step_ = 0;
   std::chrono::steady_clock::time_point printed_;
 };
@@ -93,7 +93,7 @@ class EvaluateEvery : public Hook {
   bool after_step(Session& session, const StepResult& result) override;
 
  private:
-  std::unique_ptr<class Due> due_;
+  std::unique_ptr<class IntervalTimer> due_;
   Function evaluate_;
 };
 

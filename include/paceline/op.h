@@ -76,7 +76,7 @@ struct Op {
   /// The same the other way round: at which element of output 0 an input begins whose elements lie
   /// there in their order; −1: they do not. Where all do, plans have them written there in the
   /// first place, if they can, and run no kernel. Empty: never.
-  std::function<std::int64_t(const Node&, int input)> join;
+  std::function<std::int64_t(const Node&, int input)> concat_offset;
   /// Draws random numbers or has an effect: never merged, folded or dropped for its inputs.
   bool stateful = false;
 };

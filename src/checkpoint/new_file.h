@@ -7,7 +7,7 @@
 #include <string>
 
 #include "checkpoint/disk.h"
-#include "net/file_descriptor.h"
+#include "net/poll/file_descriptor.h"
 
 namespace paceline {
 

@@ -9,16 +9,16 @@
 #include <filesystem>
 #include <new>
 
-#include "cluster/cluster_reader.h"
-#include "cluster/flags.h"
+#include "cluster/flags/cluster_reader.h"
+#include "cluster/flags/flags.h"
+#include "cluster/flags/job_flags.h"
+#include "cluster/flags/run_options_reader.h"
 #include "cluster/interrupt.h"
-#include "cluster/job_flags.h"
-#include "cluster/launcher.h"
+#include "cluster/launch/launcher.h"
 #include "cluster/log.h"
 #include "cluster/ps_task.h"
-#include "cluster/report.h"
-#include "cluster/run_folder.h"
-#include "cluster/run_options_reader.h"
+#include "cluster/report/report.h"
+#include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 
 namespace paceline {

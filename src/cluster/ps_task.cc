@@ -7,10 +7,10 @@
 #include "base/grouped_digits.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
-#include "cluster/ps_summaries.h"
-#include "cluster/report.h"
+#include "cluster/report/ps_summaries.h"
+#include "cluster/report/report.h"
 #include "paceline/error.h"
-#include "params/server.h"
+#include "params/server/server.h"
 #include "trace/timeline_file.h"
 
 namespace paceline {

@@ -3,7 +3,7 @@
 
 #include "base/allocation_hook.h"
 #include "exec/executor.h"
-#include "exec/fake_store.h"
+#include "exec/testing/fake_store.h"
 #include "paceline/ops.h"
 
 namespace paceline {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "exec/fake_store.h"
 #include "exec/plan_runner.h"
+#include "exec/testing/fake_store.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"

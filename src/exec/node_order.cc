@@ -122,7 +122,7 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
   put_after_readers(graph, roots, reads, users, missing);
 
   NodeOrder order;
-  order.parts = JoinedParts(graph, roots, first);
+  order.parts = ConcatPlacement(graph, roots, first);
   while (!runnable.empty()) {
     const std::size_t id = std::size_t(std::get<2>(runnable.top()));
     runnable.pop();

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "exec/joined_parts.h"
+#include "exec/concat_placement.h"
 #include "exec/plan_roots.h"
 #include "exec/variable_reads.h"
 
@@ -12,7 +12,7 @@ namespace paceline {
 struct NodeOrder {
   std::vector<const Node*> nodes;  // those with kernels, inputs before users
   std::size_t prologue = 0;        // so many of them compute `early`
-  JoinedParts parts;
+  ConcatPlacement parts;
 };
 
 /// First what `early` needs. Then the order in which nodes were made, except that a node which only

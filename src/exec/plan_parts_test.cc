@@ -1,7 +1,7 @@
 // Parts of a value are read where it lies, and what is joined is written where it is read.
 #include <gmock/gmock.h>
 
-#include "exec/plan_fixture.h"
+#include "exec/testing/plan_fixture.h"
 #include "paceline/ops.h"
 
 namespace paceline {

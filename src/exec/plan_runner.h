@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exec/executor.h"
-#include "exec/fake_store.h"
+#include "exec/testing/fake_store.h"
 
 namespace paceline {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/testing/error_of.h"
-#include "exec/plan_fixture.h"
+#include "exec/testing/plan_fixture.h"
 #include "paceline/error.h"
 #include "paceline/ops.h"
 

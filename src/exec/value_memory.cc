@@ -79,7 +79,7 @@ void ValueMemory::add_values(const Graph& graph, std::span<const VariableSpec> s
 
 // A part lies in the memory of what joins it, which is added with its first part.
 SlotIndex ValueMemory::add_output(const Value& value, int written) {
-  const JoinedParts::Place part = order_.parts.place_of(value);
+  const ConcatPlacement::Place part = order_.parts.place_of(value);
   const bool joins = order_.parts.joins(value.node());
   if (part.join == nullptr && !joins) return add(value.type(), {}, written);
   const Node& whole = part.join == nullptr ? value.node() : *part.join;

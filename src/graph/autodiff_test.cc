@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/small_ops.h"
+#include "graph/testing/small_ops.h"
 #include "paceline/error.h"
 
 namespace paceline {

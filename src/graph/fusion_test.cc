@@ -3,7 +3,7 @@
 
 #include "graph/fused_program.h"
 #include "graph/passes.h"
-#include "graph/small_ops.h"
+#include "graph/testing/small_ops.h"
 
 namespace paceline {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/testing/error_of.h"
 #include "graph/initializer_of.h"
-#include "graph/small_ops.h"
+#include "graph/testing/small_ops.h"
 #include "paceline/error.h"
 
 namespace paceline {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/error_of.h"
-#include "graph/small_ops.h"
+#include "graph/testing/small_ops.h"
 #include "paceline/error.h"
 
 namespace paceline {

@@ -1,6 +1,6 @@
 // How connections of every link begin in vain, and end.
 #include "base/testing/error_of.h"
-#include "net/conformance.h"
+#include "net/testing/conformance.h"
 
 #include <filesystem>
 #include <iterator>

@@ -1,5 +1,5 @@
 // What every link carries.
-#include "net/conformance.h"
+#include "net/testing/conformance.h"
 
 #include <thread>
 

@@ -6,9 +6,9 @@
 #include <set>
 #include <thread>
 
-#include "net/conformance.h"
 #include "net/heartbeat_thread.h"
-#include "net/silence.h"
+#include "net/liveness_timer.h"
+#include "net/testing/conformance.h"
 
 namespace paceline {
 namespace {
@@ -50,7 +50,7 @@ TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
   ASSERT_TRUE(far->wait_frames(1));  // its end beats from now on
   far->hold(true);
   connection->send({}, {});
-  for (int i = 0; i < 6 * Silence::kTicksOfDeath; ++i) ticking.ticks->tick();
+  for (int i = 0; i < 6 * LivenessTimer::kTicksOfDeath; ++i) ticking.ticks->tick();
   EXPECT_EQ(receiver.times_closed(), 0);
   EXPECT_EQ(far->times_closed(), 0);
   far->hold(false);

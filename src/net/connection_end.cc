@@ -32,7 +32,7 @@ bool ConnectionEnd::noted() const {
   return cause_.has_value();
 }
 
-Error ConnectionEnd::verdict(const std::string& position) const {
+Error ConnectionEnd::reason(const std::string& position) const {
   const std::lock_guard lock(mutex_);
   if (cause_) return *cause_;
   return {ErrorCode::kUnavailable,

@@ -24,7 +24,7 @@ class ConnectionEnd {
   bool noted() const;
 
   /// What was noted, or that the peer has gone; `position`: where in a message, empty: in none.
-  Error verdict(const std::string& position) const;
+  Error reason(const std::string& position) const;
 
  private:
   const std::string peer_;

@@ -10,13 +10,12 @@ namespace {
 TEST(ConnectionEnd, TheEarliestCauseStays) {
   ConnectionEnd end("b:1");
   EXPECT_FALSE(end.noted());
-  EXPECT_STREQ(end.verdict("").what(), "b:1 closed the connection or died");
-  EXPECT_STREQ(end.verdict("in a message").what(),
-               "b:1 closed the connection or died in a message");
+  EXPECT_STREQ(end.reason("").what(), "b:1 closed the connection or died");
+  EXPECT_STREQ(end.reason("in a message").what(), "b:1 closed the connection or died in a message");
   end.note(error_of_closing_here("b:1"));
   end.note({ErrorCode::kDataLoss, "garbage"});
   EXPECT_TRUE(end.noted());
-  EXPECT_EQ(end.verdict("in a message").code(), ErrorCode::kCancelled);
+  EXPECT_EQ(end.reason("in a message").code(), ErrorCode::kCancelled);
 }
 
 TEST(ConnectionEnd, WhatWasThrownNamesThePeer) {

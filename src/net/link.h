@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/deadline.h"
-#include "net/event_fd.h"
 #include "net/frame.h"
-#include "net/shared_memory.h"
+#include "net/memory/shared_memory.h"
+#include "net/poll/event_fd.h"
 #include "paceline/error.h"
 
 namespace paceline {

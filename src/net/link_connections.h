@@ -5,7 +5,7 @@
 
 #include "net/connection_list.h"
 #include "net/link.h"
-#include "net/poller.h"
+#include "net/poll/poller.h"
 
 namespace paceline {
 

@@ -9,9 +9,9 @@
 
 #include "net/connection_end.h"
 #include "net/link.h"
-#include "net/poller.h"
+#include "net/poll/poller.h"
 #include "net/queued_frame.h"
-#include "net/traffic_meter.h"
+#include "net/wrapped/traffic_meter.h"
 
 namespace paceline {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "net/frame.h"
+#include "net/memory/shared_memory.h"
 #include "net/ring.h"
-#include "net/shared_memory.h"
 
 namespace paceline {
 

@@ -75,7 +75,7 @@ void add_concat_ops(OpRegistry& ops) {
   concat.infer = infer_concat;
   concat.gradient = gradient_of_concat;
   concat.cost = elementwise_cost(0);
-  concat.join = [](const Node& node, int input) {
+  concat.concat_offset = [](const Node& node, int input) {
     const Shape& whole = node.outputs()[0].shape;
     const int axis = axis_of(node);
     std::vector<std::int64_t> begin(std::size_t(whole.rank()), 0);

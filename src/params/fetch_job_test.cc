@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "params/job_fixture.h"
-#include "params/server_store.h"
+#include "params/testing/job_fixture.h"
+#include "params/worker/ps_store.h"
 
 namespace paceline {
 namespace {
@@ -42,13 +42,13 @@ std::vector<VariableState> zeros(const std::vector<VariableSpec>& variables) {
 
 class FetchJob : public JobFixture {
  protected:
-  std::unique_ptr<ServerStore> join(const std::vector<VariableSpec>& variables, How how = {},
-                                    int worker = 0) {
-    ServerStoreOptions options = store_options(worker);
+  std::unique_ptr<PsStore> join(const std::vector<VariableSpec>& variables, How how = {},
+                                int worker = 0) {
+    PsStoreOptions options = store_options(worker);
     options.share_memory = how.share;
     options.spin = how.spin;
     options.wire = how.wire;
-    return ServerStore::join(options, variables);
+    return PsStore::join(options, variables);
   }
   /// Two workers, with a sum that begins at 0.
   void join_two(std::int64_t elements, How how = {}) {
@@ -72,7 +72,7 @@ class FetchJob : public JobFixture {
     return store.account().bytes_sent + store.account().bytes_received;
   }
 
-  std::unique_ptr<ServerStore> store_, other_;
+  std::unique_ptr<PsStore> store_, other_;
 };
 
 class FetchSteps {

@@ -4,14 +4,14 @@
 #include <functional>
 
 #include "base/philox.h"
-#include "params/stranger.h"
+#include "params/testing/raw_peer.h"
 
 namespace paceline {
 namespace {
 
 struct Attack {
   std::string name, reason;  // why it ends its connection
-  std::function<void(Stranger&)> send;
+  std::function<void(RawPeer&)> send;
 };
 
 class HostilePeer : public ServerTest, public ::testing::WithParamInterface<Attack> {};
@@ -42,17 +42,17 @@ std::vector<std::byte> words(std::initializer_list<std::uint32_t> values) {
   return {bytes.begin(), bytes.end()};
 }
 
-using Say = std::function<void(Stranger&)>;
+using Say = std::function<void(RawPeer&)>;
 
 Say chunk(std::uint32_t id, std::uint64_t offset, std::size_t bytes) {
-  return [=](Stranger& peer) {
+  return [=](RawPeer& peer) {
     peer.send(MessageType::kStepBegin, step_begin(true), {.step = 0});
     peer.send(MessageType::kChunk, std::vector<std::byte>(bytes), {.id = id, .offset = offset});
   };
 }
 
 Say rows(std::initializer_list<std::uint32_t> ids) {
-  return [ids = words(ids)](Stranger& peer) {
+  return [ids = words(ids)](RawPeer& peer) {
     peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
     peer.send(MessageType::kRowIds, ids, {.id = 1});
   };
@@ -60,7 +60,7 @@ Say rows(std::initializer_list<std::uint32_t> ids) {
 
 Say lies_at(std::uint32_t id, std::uint64_t offset, const std::vector<std::byte>& rows,
             int times = 1) {
-  return [=](Stranger& peer) {
+  return [=](RawPeer& peer) {
     peer.share(0, 60);
     peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
     for (int i = 0; i < times; ++i) {
@@ -70,10 +70,10 @@ Say lies_at(std::uint32_t id, std::uint64_t offset, const std::vector<std::byte>
 }
 
 Say message(MessageType type, const std::vector<std::byte>& payload, FrameHeader header = {}) {
-  return [=](Stranger& peer) { peer.send(type, payload, header); };
+  return [=](RawPeer& peer) { peer.send(type, payload, header); };
 }
 
-void say_at_random(Stranger& peer) {
+void say_at_random(RawPeer& peer) {
   for (std::uint64_t i = 0; i < 200; ++i) {
     const PhiloxBlock random = philox(3, i, 0);
     peer.send(MessageType{std::uint16_t(4 + random[0] % 29)},
@@ -116,26 +116,26 @@ std::vector<Attack> attacks_by_chunks() {
 std::vector<Attack> attacks_by_shared_memory() {
   return {
       {"stranger_shares_memory", "memory 0 is shared, unasked",
-       [](Stranger& peer) { peer.share(0, 60); }},
+       [](RawPeer& peer) { peer.share(0, 60); }},
       {"memory_with_a_wrong_number", "memory 1 is shared, unasked",
-       [](Stranger& peer) { peer.share(1, 60); }},
+       [](RawPeer& peer) { peer.share(1, 60); }},
       {"memories_without_end", "memory 64 is shared, unasked",
-       [](Stranger& peer) {
+       [](RawPeer& peer) {
          for (std::uint32_t id = 0; id <= kMostSharedMemories; ++id) peer.share(id, 1);
        }},
       {"memory_without_end", "memory 0 is shared, more than contributions take: 1073741824 bytes",
-       [](Stranger& peer) { peer.share(0, std::size_t{1} << 30); }},
+       [](RawPeer& peer) { peer.share(0, std::size_t{1} << 30); }},
       {"memories_that_are_too_much_together", "memory 2 is shared, more than contributions take",
-       [](Stranger& peer) {
+       [](RawPeer& peer) {
          for (std::uint32_t id = 0; id < 3; ++id) peer.share(id, 400'000);
        }},
       {"contribution_in_no_memory", "memory 1 was not shared",
-       [](Stranger& peer) {
+       [](RawPeer& peer) {
          peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
          peer.send(MessageType::kContribution, {}, {.flags = kMemoryNumber});
        }},
       {"contribution_that_renews_no_copy", "a copy that was not asked for",
-       [](Stranger& peer) {
+       [](RawPeer& peer) {
          peer.share(0, 60);
          peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
          peer.send(MessageType::kContribution, {}, {.flags = kRenewCopy});
@@ -165,7 +165,7 @@ std::vector<Attack> other_attacks() {
        message(MessageType::kDeclare, encode(good_declaration()))},
       {"second_hello", "a second hello", message(MessageType::kHello, encode(good_hello(1)))},
       {"step_end_without_the_contribution", "ends with 0 of 0 bytes for piece 0",
-       [](Stranger& peer) {
+       [](RawPeer& peer) {
          peer.send(MessageType::kStepBegin, step_begin(), {.step = 0});
          peer.send(MessageType::kStepEnd, step_end(0, true), {.step = 0});
        }},

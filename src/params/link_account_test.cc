@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "exec/executor.h"
-#include "net/slow_link.h"
+#include "net/wrapped/slow_link.h"
 #include "paceline/minimize.h"
 #include "paceline/ops.h"
-#include "params/job_fixture.h"
+#include "params/testing/job_fixture.h"
 
 namespace paceline {
 namespace {
@@ -27,15 +27,15 @@ class LinkAccountTest : public JobFixture {
 
   /// A worker of one ps; each frame that it receives takes `added` on the clock. It spins, so that
   /// frames are taken by nobody but the thread that waits for them.
-  std::unique_ptr<ServerStore> join(Duration added) {
+  std::unique_ptr<PsStore> join(Duration added) {
     make_spec(1, 1);
     start_all_ps();
-    ServerStoreOptions options = store_options(0);
+    PsStoreOptions options = store_options(0);
     options.spin = true;
     options.link_factory = [this, added](const LinkOptions& link) {
       return slow_link(link_factory()(link), clock_, added);
     };
-    auto store = ServerStore::join(options, specs_);
+    auto store = PsStore::join(options, specs_);
     store->write(initial_states(specs_), 0);
     return store;
   }

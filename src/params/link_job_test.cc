@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "params/job_fixture.h"
-#include "params/local_store.h"
+#include "params/local/local_store.h"
+#include "params/testing/job_fixture.h"
 
 namespace paceline {
 namespace {
@@ -21,11 +21,11 @@ class LinkJob : public JobFixture, public ::testing::WithParamInterface<const ch
     servers_.push_back(start_ps(options));
     spec_.ps = {address.get_future().get()};
   }
-  std::unique_ptr<ServerStore> join_linked(const std::vector<VariableSpec>& variables) {
-    ServerStoreOptions options = store_options(0);
+  std::unique_ptr<PsStore> join_linked(const std::vector<VariableSpec>& variables) {
+    PsStoreOptions options = store_options(0);
     options.link_factory = nullptr;
     options.link = GetParam();
-    return ServerStore::join(options, variables);
+    return PsStore::join(options, variables);
   }
 };
 

@@ -5,8 +5,8 @@
 #include <future>
 #include <numeric>
 
-#include "params/job_fixture.h"
-#include "params/local_store.h"
+#include "params/local/local_store.h"
+#include "params/testing/job_fixture.h"
 
 namespace paceline {
 namespace {
@@ -15,11 +15,11 @@ using namespace std::chrono_literals;
 
 class SharedJob : public JobFixture {
  protected:
-  std::unique_ptr<ServerStore> join(const std::vector<VariableSpec>& variables, bool share = true,
-                                    int worker = 0) {
-    ServerStoreOptions options = store_options(worker);
+  std::unique_ptr<PsStore> join(const std::vector<VariableSpec>& variables, bool share = true,
+                                int worker = 0) {
+    PsStoreOptions options = store_options(worker);
     options.share_memory = share;
-    return ServerStore::join(options, variables);
+    return PsStore::join(options, variables);
   }
   static std::int64_t bytes(const ParameterStore& store) {
     return store.account().bytes_sent + store.account().bytes_received;

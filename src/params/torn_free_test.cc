@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <future>
 
-#include "params/chunk_versions.h"
-#include "params/job_fixture.h"
+#include "params/shard/chunk_versions.h"
+#include "params/testing/job_fixture.h"
 
 namespace paceline {
 namespace {
@@ -26,14 +26,14 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
   void SetUp() override {
     make_spec(1, 3);
     start_all_ps();
-    std::vector<std::future<std::unique_ptr<ServerStore>>> joining;
+    std::vector<std::future<std::unique_ptr<PsStore>>> joining;
     joining.reserve(3);
     for (int worker = 0; worker < 3; ++worker) {
       joining.push_back(std::async(std::launch::async, [this, worker] {
-        ServerStoreOptions options = store_options(worker);
+        PsStoreOptions options = store_options(worker);
         options.torn_free = worker == 0;
         options.torn_free_tries = GetParam();
-        return ServerStore::join(options, variables());
+        return PsStore::join(options, variables());
       }));
     }
     for (auto& store : joining) stores_.push_back(store.get());
@@ -46,7 +46,7 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
   }
   // Adds one to every element of w, in each of its steps.
   void write(int worker) {
-    ServerStore& store = *stores_[std::size_t(worker)];
+    PsStore& store = *stores_[std::size_t(worker)];
     store.wait_initialised();
     const auto steps = store.bind({.uses = {{.variable = 0, .updated = true}}}, false);
     for (int i = 0; i < kWriterSteps; ++i) {
@@ -72,7 +72,7 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
     return std::min(values[0], values[kElements - 1]);
   }
 
-  std::vector<std::unique_ptr<ServerStore>> stores_;
+  std::vector<std::unique_ptr<PsStore>> stores_;
   const std::vector<float> rates_ = std::vector<float>(2, 0.0f);
 };
 
@@ -98,10 +98,10 @@ TEST_F(TornFreeJob, AReaderThatFindsNoPauseAsksThePs) {
   make_spec(1, 2);
   start_all_ps();
   for (const int tries : {16, 0}) {
-    ServerStoreOptions options = store_options(tries == 0 ? 1 : 0);
+    PsStoreOptions options = store_options(tries == 0 ? 1 : 0);
     options.torn_free = true;
     options.torn_free_tries = tries;
-    const auto store = ServerStore::join(options, dense);
+    const auto store = PsStore::join(options, dense);
     if (tries > 0) store->write(initial_states(dense), 0);
     store->wait_initialised();
     StepDriver driver(*store, false);

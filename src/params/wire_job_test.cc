@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "params/job_fixture.h"
+#include "params/testing/job_fixture.h"
 
 namespace paceline {
 namespace {
@@ -22,13 +22,13 @@ class WireJob : public JobFixture {
     start_all_ps();
   }
   /// The next worker; the first one is the chief, and writes `states`.
-  std::unique_ptr<ServerStore> join(const Wire& wire, const std::vector<VariableSpec>& variables,
-                                    const std::vector<VariableState>& states) {
-    ServerStoreOptions options = store_options(workers_++);
+  std::unique_ptr<PsStore> join(const Wire& wire, const std::vector<VariableSpec>& variables,
+                                const std::vector<VariableState>& states) {
+    PsStoreOptions options = store_options(workers_++);
     options.share_memory = wire.share_memory;
     options.wire = wire.dtype;
     options.error_feedback = wire.error_feedback;
-    auto store = ServerStore::join(options, variables);
+    auto store = PsStore::join(options, variables);
     if (workers_ == 1) store->write(states, 0);
     store->wait_initialised();
     return store;
@@ -82,7 +82,7 @@ TEST_P(WireTraining, StaysCloseToThatInFloat32) {
   const auto chief = join(kExact, variables, initial_states(variables));
   const auto other = join(feedback ? kFedBack : kRounded, variables, {});
   std::vector<std::vector<std::vector<float>>> ends;
-  for (ServerStore* store : {chief.get(), other.get()}) {
+  for (PsStore* store : {chief.get(), other.get()}) {
     chief->write(initial_states(variables), 0);
     StepDriver driver(*store, clipped);
     for (int step = 0; step < 20; ++step) driver.step();

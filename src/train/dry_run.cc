@@ -10,9 +10,9 @@
 #include "base/cores.h"
 #include "base/grouped_digits.h"
 #include "base/row_count.h"
-#include "cluster/launcher.h"
-#include "params/placement.h"
-#include "train/step_work.h"
+#include "cluster/launch/launcher.h"
+#include "params/protocol/placement.h"
+#include "train/step_cost.h"
 
 namespace paceline {
 namespace {
@@ -139,7 +139,7 @@ class DryJob {
   }
 
  private:
-  static std::string work_text(const StepWork& work) {
+  static std::string work_text(const StepCost& work) {
     double op_bytes = 0;
     for (const Cost& cost : work.ops) op_bytes += cost.bytes;
     std::string text =
@@ -153,7 +153,7 @@ class DryJob {
   }
 
   // Rows of a split sparse variable are taken to be anywhere in it.
-  std::string link_text(const StepWork& work) const {
+  std::string link_text(const StepCost& work) const {
     std::vector<double> in(std::size_t(ps_count(cluster_))), out(in);
     for (const Piece& piece : pieces_) {
       const VariableSpec& spec = specs_[std::size_t(piece.variable)];
@@ -177,7 +177,7 @@ class DryJob {
 
   const Cluster& cluster_;
   std::vector<std::string> sections_;  // by step
-  std::vector<StepWork> work_;         // by step
+  std::vector<StepCost> work_;         // by step
   Specs specs_;
   std::vector<Piece> pieces_;
 };

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "params/due.h"
+#include "params/interval_timer.h"
 
 namespace paceline {
 
@@ -68,7 +68,7 @@ std::string Progress::State::time_left(const RunOptions& run, const StepResult& 
   return left >= 0 ? fmt::format(" {:.0f} s left", left) : "";
 }
 
-SaveEvery::SaveEvery(Interval every) : due_(std::make_unique<Due>(every)) {}
+SaveEvery::SaveEvery(Interval every) : due_(std::make_unique<IntervalTimer>(every)) {}
 SaveEvery::~SaveEvery() = default;
 SaveEvery::SaveEvery(SaveEvery&&) noexcept = default;
 
@@ -80,7 +80,8 @@ bool SaveEvery::after_step(Session& session, const StepResult& result) {
   return true;
 }
 
-StepCounter::StepCounter(Interval print_every) : due_(std::make_unique<Due>(print_every)) {}
+StepCounter::StepCounter(Interval print_every)
+    : due_(std::make_unique<IntervalTimer>(print_every)) {}
 StepCounter::~StepCounter() = default;
 StepCounter::StepCounter(StepCounter&&) noexcept = default;
 
@@ -104,7 +105,7 @@ bool StepCounter::after_step(Session& session, const StepResult& result) {
 }
 
 EvaluateEvery::EvaluateEvery(Interval every, Function evaluate)
-    : due_(std::make_unique<Due>(every)), evaluate_(std::move(evaluate)) {}
+    : due_(std::make_unique<IntervalTimer>(every)), evaluate_(std::move(evaluate)) {}
 EvaluateEvery::~EvaluateEvery() = default;
 EvaluateEvery::EvaluateEvery(EvaluateEvery&&) noexcept = default;
 

@@ -8,7 +8,7 @@
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "paceline/error.h"
-#include "params/local_store.h"
+#include "params/local/local_store.h"
 
 namespace paceline {
 namespace {
@@ -39,7 +39,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
 }
 
 void Job::join(const Options& options, std::vector<VariableSpec> variables) {
-  ServerStoreOptions server;
+  PsStoreOptions server;
   server.spec = cluster_.spec;
   server.task = cluster_.task;
   server.cluster_id = cluster_.cluster_id;
@@ -61,7 +61,7 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
     say(fmt::format("uses existing servers, which stay: {}", fmt::join(cluster_.spec.ps, ", ")));
   }
   server.check_interrupt = [this] { check_interrupt(); };
-  std::unique_ptr<ServerStore> joined = ServerStore::join(server, std::move(variables));
+  std::unique_ptr<PsStore> joined = PsStore::join(server, std::move(variables));
   server_ = joined.get();
   store_ = std::move(joined);
   if (cluster_.wire != DType::kFloat32 && cluster_.is_chief() && !server_->rounds()) {
@@ -94,11 +94,11 @@ void Job::leave() {
   }
 }
 
-void Job::initialise(const std::function<Beginning()>& make) {
+void Job::initialise(const std::function<InitialState()>& make) {
   if (!cluster_.is_chief() || (server_ != nullptr && server_->was_initialised())) {
     server_->wait_initialised();
   } else {
-    Beginning beginning = make();
+    InitialState beginning = make();
     if (server_ != nullptr) server_->restore(beginning.tasks);
     store_->write(std::move(beginning.values), beginning.global_step);
     if (!beginning.tasks.empty()) restored_ = std::move(beginning.tasks.front());

@@ -7,10 +7,10 @@
 
 #include "base/thread_pool.h"
 #include "paceline/session.h"
-#include "params/server_store.h"
+#include "params/worker/ps_store.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
-#include "train/beginning.h"
+#include "train/initial_state.h"
 
 namespace paceline {
 
@@ -24,7 +24,7 @@ class Job {
     StepAccount* account = nullptr;
     Timeline* timeline = nullptr;
   };
-  /// Joins. Throws what ServerStore::join throws; kUsage when the task is a ps.
+  /// Joins. Throws what PsStore::join throws; kUsage when the task is a ps.
   Job(const Options& options, std::vector<VariableSpec> variables);
   /// Says goodbye, unless fail was called.
   ~Job();
@@ -33,7 +33,7 @@ class Job {
 
   /// The chief's part: `make` gives what training begins with, unless the variables are
   /// initialised already. Another worker waits until they are.
-  void initialise(const std::function<Beginning()>& make);
+  void initialise(const std::function<InitialState()>& make);
   /// Once it is initialised: the number of this task's next step, and where it was when the
   /// checkpoint that it resumes from was written.
   std::int64_t first_step() const { return first_step_; }
@@ -47,7 +47,7 @@ class Job {
 
   SavableStore& store() { return *store_; }
   /// Null in one process.
-  ServerStore* control() { return server_; }
+  PsStore* control() { return server_; }
   /// The user has interrupted this process, or a ps of the job.
   bool interrupted() const;
   /// Throws kCancelled then.
@@ -62,7 +62,7 @@ class Job {
   const Log* log_;
   const bool quiet_;
   std::unique_ptr<SavableStore> store_;
-  ServerStore* server_ = nullptr;
+  PsStore* server_ = nullptr;
   std::optional<TaskState> restored_;
   std::int64_t first_step_ = 0;
   bool failed_ = false, left_ = false;

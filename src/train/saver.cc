@@ -8,7 +8,7 @@
 #include "checkpoint/checkpoint_save.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
-#include "params/saved_variables.h"
+#include "params/shard/saved_variables.h"
 
 namespace paceline {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "checkpoint/checkpoints.h"
-#include "params/store_saving.h"
+#include "params/savable_store.h"
 
 namespace paceline {
 

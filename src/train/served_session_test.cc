@@ -10,7 +10,7 @@
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
-#include "params/server.h"
+#include "params/server/server.h"
 
 namespace paceline {
 namespace {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/report.h"
+#include "cluster/report/report.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
-#include "params/due.h"
+#include "params/interval_timer.h"
 #include "trace/use_meter.h"
 #include "train/job.h"
 #include "train/learning_rates.h"
@@ -101,7 +101,7 @@ class Session::Impl {
   bool run_steps(Session& session, const std::function<void(Feed&)>& feed);
   bool call_hooks(Session& session);
   void read_watched();
-  Due save_due_;
+  IntervalTimer save_due_;
   std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
   void refresh_snapshot(EvaluateWith with);
   std::span<const TensorView> run_read_plan(StepKind kind, const Graph& graph,

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "base/grouped_digits.h"
-#include "cluster/run_folder.h"
+#include "cluster/report/run_folder.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/copy_bytes.h"
 #include "cluster/interrupt.h"
-#include "cluster/run_folder.h"
+#include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "paceline/version.h"
 #include "train/session_impl.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/temporary_folder.h"
-#include "cluster/report.h"
+#include "cluster/report/report.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "paceline/cluster.h"
-#include "params/server_store.h"
+#include "params/worker/ps_store.h"
 #include "train/step_meter.h"
 
 namespace paceline {

@@ -1,7 +1,7 @@
 #include "train/worker_device.h"
 
 #include "base/cores.h"
-#include "cluster/launcher.h"
+#include "cluster/launch/launcher.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "cluster/config_file.h"
+#include "cluster/flags/config_file.h"
 #include "paceline/error.h"
 #include "tests/fuzz/targets.h"
 

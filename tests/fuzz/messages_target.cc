@@ -1,6 +1,6 @@
 #include "paceline/error.h"
-#include "params/message.h"
-#include "params/placement.h"
+#include "params/protocol/placement.h"
+#include "params/wire/message.h"
 #include "tests/fuzz/targets.h"
 
 namespace paceline::testing {

@@ -9,10 +9,10 @@
 #include <memory>
 #include <mutex>
 
-#include "params/save_messages.h"
-#include "params/server_job.h"
-#include "params/server_peer.h"
+#include "params/server/job.h"
+#include "params/server/peer.h"
 #include "params/steady_now.h"
+#include "params/wire/save_messages.h"
 
 namespace paceline::testing {
 namespace {

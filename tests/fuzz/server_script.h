@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "net/frame.h"
-#include "params/message.h"
+#include "params/wire/message.h"
 #include "tests/fuzz/targets.h"
 
 namespace paceline::testing {

@@ -1,8 +1,8 @@
 #include "tests/fuzz/server_seeds.h"
 
-#include "params/placement.h"
-#include "params/save_messages.h"
-#include "params/task_state.h"
+#include "params/protocol/placement.h"
+#include "params/wire/save_messages.h"
+#include "params/wire/task_state.h"
 
 namespace paceline::testing {
 namespace {
@@ -157,7 +157,7 @@ ServerSeed reading() {
   ServerScript script = two_workers();
   script.frame(1, Type::kRead, numbers({0, 1, 2, 3}));
   script.frame(1, Type::kPull, numbers({3}));
-  script.frame(1, Type::kLooked, {}, {.id = kFetched});
+  script.frame(1, Type::kReadDone, {}, {.id = kFetched});
   script.stop_reading(1);
   script.frame(1, Type::kPull, numbers({0, 1, 2, 3}));
   script.read_on(1);

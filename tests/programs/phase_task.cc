@@ -6,7 +6,7 @@
 #include <string>
 
 #include "paceline/error.h"
-#include "params/server_store.h"
+#include "params/worker/ps_store.h"
 
 namespace paceline {
 namespace {
@@ -23,19 +23,19 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-void stay(ServerStore& store, const std::string& phase) {
+void stay(PsStore& store, const std::string& phase) {
   say("in phase " + phase);
   store.wait_all_done(Deadline::after(std::chrono::minutes(5)));
 }
 
 void work(const std::string& phase, const Cluster& cluster) {
-  ServerStoreOptions options;
+  PsStoreOptions options;
   options.spec = cluster.spec;
   options.task = cluster.task;
   options.cluster_id = cluster.cluster_id;
   options.link = cluster.link;
   options.say = say;
-  const auto store = ServerStore::join(options, one_variable());
+  const auto store = PsStore::join(options, one_variable());
   // The chief alone could go on: it stays before it initialises.
   if (phase == "initialising" && cluster.is_chief()) return stay(*store, phase);
   if (phase == "initialising") {

@@ -14,11 +14,11 @@ namespace paceline {
 namespace {
 
 // A variable with its slots, and how to update it.
-struct Held {
+struct Freshness {
   std::vector<float> values;
   std::vector<std::vector<float>> slots;
 
-  Held(const Rule& rule, std::size_t size, bool averaged = false) : values(size) {
+  Freshness(const Rule& rule, std::size_t size, bool averaged = false) : values(size) {
     for (const SlotSpec& slot : rule.slots()) {
       if (!slot.scalar) slots.emplace_back(size, slot.initial);
     }
@@ -29,7 +29,7 @@ struct Held {
     for (std::vector<float>& slot : slots) pointers.push_back(slot.data() + begin);
     return pointers;
   }
-  bool operator==(const Held& other) const {
+  bool operator==(const Freshness& other) const {
     const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
       return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
     };
@@ -42,14 +42,14 @@ struct Held {
 
 using Apply = void (*)(const Rule&, const RuleStep&, const RuleRange&);
 
-void update(Apply apply, const Rule& rule, const RuleStep& step, Held& held,
+void update(Apply apply, const Rule& rule, const RuleStep& step, Freshness& held,
             const std::vector<float>& gradient, std::size_t begin, std::size_t end) {
   const std::vector<float*> slots = held.slots_at(begin);
   apply(rule, step,
         {{held.values.data() + begin, end - begin}, slots, {gradient.data() + begin, end - begin}});
 }
 
-void update(const Rule& rule, const RuleStep& step, Held& held,
+void update(const Rule& rule, const RuleStep& step, Freshness& held,
             const std::vector<float>& gradient) {
   update(&apply_rule, rule, step, held, gradient, 0, gradient.size());
 }
@@ -106,7 +106,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_P(EveryRule, EqualsTheNaiveLoop) {
   const Rule& rule = GetParam().rule;
   for (const std::size_t size : {0, 1, 3, 8, 16, 17, 33, 1000}) {
-    Held fast(rule, size), naive(rule, size);
+    Freshness fast(rule, size), naive(rule, size);
     fast.values = naive.values = random_values(size, 1);
     for (int t = 1; t <= 4; ++t) {
       const RuleStep step{rule.learning_rate(), 0.7f, 0.01f, t};
@@ -124,7 +124,7 @@ TEST_P(EveryRule, EqualsTheNaiveLoop) {
 TEST_P(EveryRule, KeepsAMovingAverageInTheSamePass) {
   const Rule& rule = GetParam().rule;
   for (const std::size_t size : {1, 16, 33, 1000, 10'000}) {
-    Held fast(rule, size, true), naive(rule, size, true), without(rule, size);
+    Freshness fast(rule, size, true), naive(rule, size, true), without(rule, size);
     fast.values = naive.values = without.values = random_values(size, 1);
     for (int t = 1; t <= 4; ++t) {
       const float rate = t == 3 ? 0 : rule.learning_rate();  // a schedule may pass through 0
@@ -145,7 +145,7 @@ TEST_P(EveryRule, KeepsAMovingAverageInTheSamePass) {
 TEST_P(EveryRule, SplittingARangeChangesNoBit) {
   const Rule& rule = GetParam().rule;
   const std::size_t size = 1001;
-  Held whole(rule, size), split(rule, size);
+  Freshness whole(rule, size), split(rule, size);
   whole.values = split.values = random_values(size, 1);
   for (int t = 1; t <= 3; ++t) {
     const RuleStep step{rule.learning_rate(), 0.9f, 0.02f, t};
@@ -162,9 +162,9 @@ TEST_P(EveryRule, SplittingARangeChangesNoBit) {
 TEST_P(RuleOfRows, AreUpdatedAsAWholeWouldAndOthersNotAtAll) {
   const Rule& rule = GetParam().rule;
   const std::int64_t rows = 7, row_size = 5;
-  Held dense(rule, std::size_t(rows * row_size)), sparse(rule, std::size_t(rows * row_size));
+  Freshness dense(rule, std::size_t(rows * row_size)), sparse(rule, std::size_t(rows * row_size));
   dense.values = sparse.values = random_values(std::size_t(rows * row_size), 1);
-  const Held before = sparse;
+  const Freshness before = sparse;
 
   const std::vector<std::int32_t> ids = {5, 0, 3};
   const std::vector<float> given = random_values(ids.size() * std::size_t(row_size), 2);
@@ -179,7 +179,7 @@ TEST_P(RuleOfRows, AreUpdatedAsAWholeWouldAndOthersNotAtAll) {
 
   for (std::int32_t row = 0; row < rows; ++row) {
     const bool named = row == 5 || row == 0 || row == 3;
-    const Held& expected = named ? dense : before;
+    const Freshness& expected = named ? dense : before;
     for (std::size_t i = std::size_t(row) * 5; i < std::size_t(row) * 5 + 5; ++i) {
       EXPECT_EQ(sparse.values[i], expected.values[i]) << i;
       for (std::size_t s = 0; s < sparse.slots.size(); ++s) {
@@ -193,7 +193,7 @@ TEST_P(EveryRule, AppliesWithoutGradientTermsWhatComesAsAValue) {
   const Rule& rule = GetParam().rule;
   const bool value = rule.kind() == RuleKind::kEma || rule.kind() == RuleKind::kAdd ||
                      rule.kind() == RuleKind::kAssign;
-  Held plain(rule, 3), scaled(rule, 3);
+  Freshness plain(rule, 3), scaled(rule, 3);
   plain.values = scaled.values = {1, 2, 3};
   update(rule, {rule.learning_rate(), 1, 0, 1}, plain, {0.5f, 0.25f, -1});
   update(rule, {rule.learning_rate(), 0.5f, 0.1f, 1}, scaled, {0.5f, 0.25f, -1});
@@ -209,7 +209,7 @@ struct Worked {
 };
 
 void expect_worked(const Worked& worked) {
-  Held held(worked.rule, 1);
+  Freshness held(worked.rule, 1);
   held.values[0] = worked.begin;
   for (std::size_t t = 0; t < worked.gradients.size(); ++t) {
     const RuleStep step{worked.rule.learning_rate(), 1, 0, std::int64_t(t) + 1};
@@ -265,7 +265,7 @@ TEST(PublishedEquations, MovingAverageAddAndAssign) {
 TEST(Assign, OfManyElementsWritesThemAndNoOthersWhereverTheyBegin) {
   for (const std::size_t begin : {0u, 1u, 15u, 16u, 33u}) {
     const std::size_t end = begin + 20'003;
-    Held held(Assign{}, end + 40);
+    Freshness held(Assign{}, end + 40);
     const std::vector<float> given = random_values(end + 40, 3);
     update(&apply_rule, Assign{}, {}, held, given, begin, end);
     for (std::size_t i = 0; i < held.values.size(); ++i) {
@@ -288,9 +288,9 @@ TEST(MovingAverage, WithADenormalDecayIsTheValue) {
 
 TEST(Ftrl, LeavesTheVariableAloneWithoutARateOrWithADenormalOne) {
   const Rule rule = Ftrl{0.0f};
-  Held held(rule, 2);
+  Freshness held(rule, 2);
   held.values = {1, 2};
-  const Held before = held;
+  const Freshness before = held;
   for (const float rate : {0.0f, 1e-40f}) {
     update(rule, {rate, 1, 0, 1}, held, {0, 6});
     EXPECT_EQ(held, before) << rate;

@@ -94,7 +94,7 @@ std::span<std::byte> InprocConnection::take_payload(const QueuedFrame& frame) {
 void InprocConnection::close(Deadline deadline) {
   {
     std::lock_guard lock(pair_->mutex);
-    if (near().closing || near().verdict) return;
+    if (near().closing || near().reason) return;
     near().closing = true;
     outbox().shut();
     if (outbox().is_idle()) set_verdicts(side_, error_of_closing_here(peer()));
@@ -105,32 +105,32 @@ void InprocConnection::close(Deadline deadline) {
 }
 
 /// Whether nothing is left to do here but to report the end. What one end has queued before it
-/// closes is delivered first; then both have a verdict.
+/// closes is delivered first; then both have a reason.
 bool InprocConnection::agree_on_end() {
   if (!inbox().is_shut()) return false;
   std::unique_lock lock(pair_->mutex);
-  const bool agreed = far().closing && !near().verdict && inbox().is_idle();
+  const bool agreed = far().closing && !near().reason && inbox().is_idle();
   if (agreed) set_verdicts(far_side(), error_of_closing_here(far().peer));
-  const bool ended = near().verdict && inbox().is_idle() && outbox().is_idle();
+  const bool ended = near().reason && inbox().is_idle() && outbox().is_idle();
   lock.unlock();
   if (agreed) ask_for_turn(far_side());
   return ended;
 }
 
-/// The earliest verdict of each end stays: `error` at this side, at the other that this is gone.
+/// The earliest reason of each end stays: `error` at this side, at the other that this is gone.
 void InprocConnection::set_verdicts(int side, const Error& error) {
   InprocPair::End& here = pair_->ends[std::size_t(side)];
   InprocPair::End& there = pair_->ends[std::size_t(1 - side)];
-  if (!here.verdict) here.verdict = error;
-  if (!there.verdict)
-    there.verdict = Error(ErrorCode::kUnavailable, there.peer + " closed the connection");
+  if (!here.reason) here.reason = error;
+  if (!there.reason)
+    there.reason = Error(ErrorCode::kUnavailable, there.peer + " closed the connection");
   for (InprocQueue& inbox : pair_->inboxes) inbox.shut();
 }
 
 void InprocConnection::give_up() {
   {
     std::lock_guard lock(pair_->mutex);
-    if (near().verdict && inbox().is_idle() && outbox().is_idle()) return;
+    if (near().reason && inbox().is_idle() && outbox().is_idle()) return;
   }
   fail(error_of_closing_late(peer()));
 }
@@ -157,7 +157,7 @@ void InprocConnection::report_end() {
   near().dispatcher->forget(this);
   reported_ = true;
   acceptor_ = nullptr;
-  if (receiver_ != nullptr) receiver_->on_closed(*near().verdict);
+  if (receiver_ != nullptr) receiver_->on_closed(*near().reason);
 }
 
 }  // namespace paceline

@@ -12,7 +12,7 @@
 
 #include "net/inproc/inproc_queue.h"
 #include "net/link.h"
-#include "net/traffic_meter.h"
+#include "net/wrapped/traffic_meter.h"
 
 namespace paceline {
 
@@ -28,12 +28,12 @@ struct InprocPair {
     const std::shared_ptr<InprocDispatcher> dispatcher;
     std::atomic<bool> asked{false};  // for a turn, whatever has come
     bool closing = false;            // it sends no more
-    std::optional<Error> verdict;    // what on_closed says when all is delivered and given back
+    std::optional<Error> reason;     // what on_closed says when all is delivered and given back
     TrafficMeter meter;
   };
   std::array<End, 2> ends;
   std::array<InprocQueue, 2> inboxes{InprocQueue(ends[1].meter), InprocQueue(ends[0].meter)};
-  std::mutex mutex{};  // of closing and verdict; before those of a queue
+  std::mutex mutex{};  // of closing and reason; before those of a queue
 };
 
 class InprocConnection : public Connection, public std::enable_shared_from_this<InprocConnection> {

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "net/conformance.h"
+#include "net/testing/conformance.h"
 
 namespace paceline {
 namespace {

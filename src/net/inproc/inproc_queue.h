@@ -10,7 +10,7 @@
 
 #include "base/cache_line.h"
 #include "net/queued_frame.h"
-#include "net/traffic_meter.h"
+#include "net/wrapped/traffic_meter.h"
 
 namespace paceline {
 

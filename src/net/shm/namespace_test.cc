@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "net/conformance.h"
+#include "net/testing/conformance.h"
 
 namespace paceline {
 namespace {

@@ -149,7 +149,7 @@ void ShmConnection::finish() {
     std::lock_guard lock(writing_mutex_);
     finished_ = true;
   }
-  const Error error = end_cause().verdict(reader_.position());
+  const Error error = end_cause().reason(reader_.position());
   socket_.close();
   drop_queue();
   sleep_.wake_here();

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "net/liveness_timer.h"
 #include "net/queued_connection.h"
 #include "net/shm/shm_connections.h"
 #include "net/shm/shm_frame_reader.h"
@@ -14,7 +15,6 @@
 #include "net/shm/shm_ring.h"
 #include "net/shm/shm_sleep.h"
 #include "net/shm/shm_socket.h"
-#include "net/silence.h"
 
 namespace paceline {
 
@@ -44,7 +44,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   bool help();
   /// Somebody began to spin, or ended: says to the peer whether the own thread is to be woken.
   void reconsider() { sleep_.wake_here(); }
-  /// Sends and hears heartbeats: Silence::kTicksOfDeath times per dead_after.
+  /// Sends and hears heartbeats: LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
   /// The link is being destroyed.
   void end(const Error& error);
@@ -109,7 +109,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   ShmFrameWriter writer_;
 
   // Of the heartbeat's thread.
-  Silence silence_;
+  LivenessTimer silence_;
   Signs signs_;
 };
 

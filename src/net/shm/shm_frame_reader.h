@@ -8,7 +8,7 @@
 #include "net/shm/shm_ring.h"
 #include "net/shm/shm_sleep.h"
 #include "net/shm/shm_socket.h"
-#include "net/traffic_meter.h"
+#include "net/wrapped/traffic_meter.h"
 
 namespace paceline {
 

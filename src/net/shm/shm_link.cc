@@ -20,7 +20,7 @@ class ShmLink : public Link {
         tcp_(options),
         connections_(std::make_shared<ShmConnections>(tcp_.poller(), options)),
         heartbeats_(
-            std::in_place, options.dead_after / Silence::kTicksOfDeath,
+            std::in_place, options.dead_after / LivenessTimer::kTicksOfDeath,
             [this] { connections_->tick(); }, options.ticks) {}
 
   ~ShmLink() override {

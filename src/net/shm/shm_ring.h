@@ -13,7 +13,7 @@
 #include <span>
 
 #include "base/cache_line.h"
-#include "net/shared_memory.h"
+#include "net/memory/shared_memory.h"
 
 namespace paceline {
 

@@ -9,7 +9,6 @@
 #include <climits>
 #include <cstring>
 
-#include "net/conformance.h"
 #include "net/shm/shm_frame_reader.h"
 #include "net/shm/shm_handshake.h"
 #include "net/shm/shm_sleep.h"
@@ -17,6 +16,7 @@
 #include "net/shm/unix_socket.h"
 #include "net/tcp/tcp_link.h"
 #include "net/tcp/tcp_socket.h"
+#include "net/testing/conformance.h"
 
 namespace paceline {
 namespace {

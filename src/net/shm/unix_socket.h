@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/deadline.h"
-#include "net/file_descriptor.h"
+#include "net/poll/file_descriptor.h"
 
 namespace paceline {
 

@@ -6,7 +6,7 @@
 
 #include "base/buffer.h"
 #include "net/link.h"
-#include "net/traffic_meter.h"
+#include "net/wrapped/traffic_meter.h"
 
 namespace paceline {
 

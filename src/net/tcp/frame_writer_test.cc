@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "net/file_descriptor.h"
+#include "net/poll/file_descriptor.h"
 
 namespace paceline {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "net/poller.h"
+#include "net/poll/poller.h"
 
 namespace paceline {
 

@@ -2,8 +2,8 @@
 // process looks alive to TCP.
 #pragma once
 
-#include "net/file_descriptor.h"
-#include "net/silence.h"
+#include "net/liveness_timer.h"
+#include "net/poll/file_descriptor.h"
 
 namespace paceline {
 
@@ -13,7 +13,8 @@ class Heartbeat {
   enum class Pulse { kAlive, kSilent, kGarbage };
 
   explicit Heartbeat(FileDescriptor control) : control_(std::move(control)) {}
-  /// Sends, listens and judges (Silence::tick); `heard`: data came, which is as good as a beat.
+  /// Sends, listens and judges (LivenessTimer::tick); `heard`: data came, which is as good as a
+  /// beat.
   Pulse tick(bool heard);
 
  private:
@@ -22,7 +23,7 @@ class Heartbeat {
   Sound listen();
 
   FileDescriptor control_;
-  Silence silence_;
+  LivenessTimer silence_;
 };
 
 }  // namespace paceline

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/deadline.h"
-#include "net/poller.h"
+#include "net/poll/poller.h"
 
 namespace paceline {
 

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kMostStrangers = 1024;
+constexpr std::size_t kMaxUnidentified = 1024;
 
 /// A preamble.
 class TcpGreeting final : public Greeting {
@@ -42,7 +42,7 @@ class TcpGreeting final : public Greeting {
 TcpAcceptor::TcpAcceptor(std::shared_ptr<TcpConnections> connections, FileDescriptor listening,
                          Acceptor acceptor, std::optional<Offer> offer)
     : SocketAcceptor(connections->poller(), std::move(listening),
-                     {connections->dead_after(), kMostStrangers}),
+                     {connections->dead_after(), kMaxUnidentified}),
       connections_(std::move(connections)),
       acceptor_(std::move(acceptor)),
       offer_(offer) {}

@@ -122,7 +122,7 @@ FrameReader::Outcome TcpConnection::guarded_turn() {
 
 void TcpConnection::finish() {
   finished_ = true;
-  const Error error = end_cause().verdict(reader_.position());
+  const Error error = end_cause().reason(reader_.position());
   {
     std::scoped_lock lock(writing_mutex_, socket_mutex_);
     data_.reset();

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "net/poller.h"
+#include "net/poll/poller.h"
 #include "net/queued_connection.h"
 #include "net/tcp/frame_reader.h"
 #include "net/tcp/heartbeat.h"
@@ -40,7 +40,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   int fd() const;  // -1: it has ended
   /// Whether of a message some has come, and not all.
   bool in_message();
-  /// Sends and hears heartbeats: Silence::kTicksOfDeath times per dead_after.
+  /// Sends and hears heartbeats: LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
   /// The link is being destroyed, and no poller runs any more.
   void end(const Error& error);

@@ -25,7 +25,7 @@ TcpLink::TcpLink(const LinkOptions& options)
     : connections_(
           std::make_shared<TcpConnections>(std::make_shared<Poller>(options.threads), options)),
       heartbeats_(
-          std::in_place, options.dead_after / Silence::kTicksOfDeath,
+          std::in_place, options.dead_after / LivenessTimer::kTicksOfDeath,
           [this] { connections_->tick(); }, options.ticks) {}
 
 TcpLink::~TcpLink() {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "net/poll_until.h"
+#include "net/poll/poll_until.h"
 
 namespace paceline {
 namespace {

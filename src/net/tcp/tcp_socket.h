@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/deadline.h"
-#include "net/file_descriptor.h"
+#include "net/poll/file_descriptor.h"
 #include "net/tcp/name_lookup.h"
 #include "paceline/error.h"
 

@@ -7,10 +7,10 @@
 #include <future>
 
 #include "net/address.h"
-#include "net/conformance.h"
-#include "net/file_descriptor.h"
+#include "net/poll/file_descriptor.h"
 #include "net/tcp/name_lookup.h"
 #include "net/tcp/preamble.h"
+#include "net/testing/conformance.h"
 
 namespace paceline {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "net/event_fd.h"
-#include "net/poll_until.h"
+#include "net/poll/event_fd.h"
+#include "net/poll/poll_until.h"
 #include "net/tcp/tcp_connections.h"
 
 namespace paceline {

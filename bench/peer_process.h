@@ -1,0 +1,33 @@
+// The far end of a channel as a process of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+
+#include "bench/pinned.h"
+
+namespace paceline::bench {
+
+/// A copy of this process, from this moment on, that runs a function and ends when this object
+/// does, or with its parent. To be made before any thread that the function could need.
+class PeerProcess {
+ public:
+  /// Not on the core of `near`, to which the parent is pinned; null: wherever it is.
+  explicit PeerProcess(const std::function<void()>& serve, const Pinned* near = nullptr);
+  ~PeerProcess();
+  PeerProcess(const PeerProcess&) = delete;
+  PeerProcess& operator=(const PeerProcess&) = delete;
+
+  /// Stops it where it is, so that it takes no core while something else is measured.
+  void pause();
+  void resume();
+  /// Throws kUnavailable when it has ended.
+  void check() const;
+
+ private:
+  pid_t pid_;
+  bool paused_ = false;
+};
+
+}  // namespace paceline::bench

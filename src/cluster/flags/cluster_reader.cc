@@ -1,0 +1,154 @@
+#include "cluster/flags/cluster_reader.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <string_view>
+
+#include "base/philox.h"
+#include "cluster/flags/flag_checks.h"
+#include "cluster/flags/role_reader.h"
+
+namespace paceline {
+namespace {
+
+constexpr int kMostThreads = 1024;
+
+// "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
+std::optional<DeviceChoice> device_named(const std::string& text) {
+  DeviceChoice device;
+  const std::size_t colon = text.find(':');
+  device.kind = text.substr(0, colon);
+  if (device.kind != "cpu" && device.kind != "sim") return std::nullopt;
+  if (colon == std::string::npos) return device;
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, device.index);
+  const int most = device.kind == "sim" ? kMostTasks : 0;
+  if (status != std::errc() || stop != end || device.index < 0 || device.index > most) {
+    return std::nullopt;
+  }
+  return device;
+}
+
+DeviceChoice read_device(const FlagValues& values) {
+  const std::string text = values.given("--device") ? values.text("--device") : "cpu";
+  const std::optional<DeviceChoice> named = device_named(text);
+  if (!named) {
+    refuse_flag("--device", text, "must be cpu, sim or sim:N (a simulated device, N from 0)");
+  }
+  DeviceChoice device = *named;
+  const bool sim = device.kind == "sim";
+  for (const char* flag : {"--sim-step-ms", "--sim-gflops"}) {
+    if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
+  }
+  for (const char* flag : {"--resume", "--init-from"}) {
+    if (sim && values.given(flag)) {
+      refuse_flags(fmt::format(
+          "{} cannot be given with --device sim, which computes nothing: what it saves would take "
+          "the place of what was trained",
+          flag));
+    }
+  }
+  check_apart(values, "--sim-step-ms", "--sim-gflops", "each says how long a step takes");
+  device.sim_step_ms = values.positive_number("--sim-step-ms").value_or(0);
+  device.sim_gflops = values.positive_number("--sim-gflops").value_or(0);
+  if (sim && device.sim_step_ms == 0 && device.sim_gflops == 0) {
+    refuse_flag("--device", text, "needs --sim-step-ms MS or --sim-gflops G: how fast it is");
+  }
+  return device;
+}
+
+DType read_precision(const FlagValues& values) {
+  if (values.text("--precision") == "float16") {
+    refuse_flag("--precision", "float16",
+                "its gradients underflow without loss scaling, which is not there yet; bfloat16 is "
+                "as fast and needs none");
+  }
+  const std::optional<std::string> name = values.choice("--precision", {"float32", "bfloat16"});
+  return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
+}
+
+DType read_wire(const FlagValues& values, const Cluster& cluster) {
+  if (values.text("--wire") == "float16") {
+    refuse_flag("--wire", "float16",
+                "small contributions underflow in it without loss scaling, which is not there yet; "
+                "bfloat16 takes as many bytes and needs none");
+  }
+  const std::optional<std::string> name = values.choice("--wire", {"float32", "bfloat16"});
+  if (name && !cluster.distributed()) {
+    refuse_flag("--wire", *name, "needs a cluster: alone nothing travels");
+  }
+  return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
+}
+
+void read_strategy(const FlagValues& values, Cluster& cluster) {
+  const std::optional<std::string> strategy = values.choice("--strategy", {"async"});
+  if (strategy && !cluster.distributed()) {
+    refuse_flags("--strategy async needs a cluster: add --ps 1 --workers 2");
+  }
+  cluster.strategy = cluster.distributed() ? "async" : "local";
+}
+
+void read_link(const FlagValues& values, Cluster& cluster) {
+  cluster.link = values.choice("--link", {"auto", "shm", "tcp", "inproc"}).value_or("auto");
+  if (cluster.link == "inproc" && cluster.distributed()) {
+    refuse_flag("--link", "inproc",
+                "joins tasks within one process, but each task of this cluster is a process of its "
+                "own: auto, shm or tcp");
+  }
+}
+
+std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
+  if (values.given("--cluster-id")) return values.text("--cluster-id");
+  if (cluster.role != Cluster::Role::kLauncher) {
+    // Tasks that are started one by one have only the spec in common.
+    return fmt::format("{:016x}", random_key(0, cluster.spec.str()));
+  }
+  std::uint64_t fresh = 0;
+  if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh) fresh = std::uint64_t(getpid());
+  return fmt::format("{:016x}", fresh);
+}
+
+}  // namespace
+
+Cluster read_cluster(const FlagValues& values) {
+  Cluster cluster;
+  read_role(values, cluster);
+  read_strategy(values, cluster);
+  read_link(values, cluster);
+  if (values.given("--show-placement") && !cluster.distributed()) {
+    refuse_flags("--show-placement needs a cluster: alone all variables are in this process");
+  }
+  if (values.given("--torn-free") && !cluster.distributed()) {
+    refuse_flags("--torn-free needs a cluster: alone nobody else writes");
+  }
+  cluster.device = read_device(values);
+  const bool own_device = values.text("--device").find(':') == std::string::npos;
+  if (cluster.role == Cluster::Role::kLauncher && own_device) cluster.device.index = -1;
+  if (cluster.distributed()) cluster.cluster_id = read_cluster_id(values, cluster);
+  cluster.precision = read_precision(values);
+  cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
+  cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
+  if (values.given("--join-timeout") && !cluster.distributed()) {
+    refuse_flags("--join-timeout needs a cluster: alone there is nobody to wait for");
+  }
+  cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";
+  if (!values.given("--launched")) {
+    check_together(values, "--on-failure", "--ps", "only who starts all tasks can end them");
+  }
+  // Of the tasks that one command starts, one says it.
+  cluster.launched = values.given("--launched");
+  cluster.show_placement =
+      values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
+  cluster.torn_free = values.given("--torn-free");
+  cluster.wire = read_wire(values, cluster);
+  cluster.error_feedback = values.given("--error-feedback");
+  if (cluster.error_feedback && cluster.wire == DType::kFloat32) {
+    refuse_flags("--error-feedback needs --wire bfloat16: nothing else is rounded");
+  }
+  return cluster;
+}
+
+}  // namespace paceline

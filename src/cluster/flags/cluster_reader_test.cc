@@ -1,0 +1,307 @@
+#include "cluster/flags/cluster_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/testing/error_of.h"
+#include "cluster/flags/flags.h"
+#include "cluster/flags/run_options_reader.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using testing::HasSubstr;
+
+struct Parsed {
+  Cluster cluster;
+  RunOptions run;
+};
+
+// Words are cut at spaces; '_' stands for an empty one.
+Parsed read(const std::string& text) {
+  CommandLine line{"trainer", "Trains.", cluster_examples("trainer"), run_flags()};
+  const std::vector<Flag> cluster = cluster_flags();
+  line.flags.insert(line.flags.end(), cluster.begin(), cluster.end());
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word == "_" ? "" : word);
+  const FlagValues values = parse(line, words).value();
+  return {read_cluster(values), read_run_options(values)};
+}
+
+std::string refusal(const std::string& text) {
+  return error_of(ErrorCode::kUsage, [&] { read(text); });
+}
+
+TEST(Flags, NothingMeansAlone) {
+  const Parsed parsed = read("");
+  EXPECT_EQ(parsed.cluster.role, Cluster::Role::kAlone);
+  EXPECT_EQ(parsed.cluster.strategy, "local");
+  EXPECT_TRUE(parsed.cluster.is_chief());
+  EXPECT_EQ(parsed.cluster.device.kind, "cpu");
+  EXPECT_EQ(parsed.cluster.threads, 0);
+  EXPECT_FALSE(parsed.run.steps.has_value());
+  EXPECT_EQ(parsed.run.seed, 1U);
+}
+
+TEST(Flags, WhatARunLeaves) {
+  const RunOptions none = read("").run;
+  EXPECT_EQ(none.out, "");
+  const RunOptions defaults = read("--out d").run;
+  EXPECT_EQ(defaults.save_every, Interval(std::chrono::seconds(600)));
+  EXPECT_EQ(defaults.keep, 5);
+  EXPECT_EQ(defaults.summary_every, Interval(20));
+  EXPECT_EQ(read("--out d --summary-every 2s").run.summary_every.seconds, 2);
+  const RunOptions run =
+      read("--out d --resume --save-every 20 --keep 2 --init-from f --init-only a* --init-only b")
+          .run;
+  EXPECT_EQ(run.out, "d");
+  EXPECT_TRUE(run.resume);
+  EXPECT_EQ(run.save_every, Interval(20));
+  EXPECT_EQ(run.keep, 2);
+  EXPECT_EQ(run.init_from, "f");
+  EXPECT_EQ(run.init_only, (std::vector<std::string>{"a*", "b"}));
+  EXPECT_EQ(read("--out d --save-every 1.5s").run.save_every.seconds, 1.5);
+}
+
+TEST(Flags, TimelineOfSomeSteps) {
+  EXPECT_EQ(read("").run.timeline, "");
+  const RunOptions run = read("--timeline t.json").run;
+  EXPECT_EQ(run.timeline, "t.json");
+  EXPECT_EQ(run.timeline_first, 10);
+  EXPECT_EQ(run.timeline_end, 30);
+  EXPECT_EQ(read("--timeline t --timeline-steps 0:5").run.timeline_first, 0);
+  EXPECT_EQ(read("--timeline t --timeline-steps 0:5").run.timeline_end, 5);
+}
+
+TEST(Flags, PsAndWorkersLaunch) {
+  const Parsed parsed =
+      read("--ps 2 --workers=3 --steps 100 --on-failure continue --seed 7 --quiet");
+  EXPECT_EQ(parsed.cluster.role, Cluster::Role::kLauncher);
+  EXPECT_EQ(parsed.cluster.local_ps, 2);
+  EXPECT_EQ(parsed.cluster.local_workers, 3);
+  EXPECT_EQ(parsed.cluster.strategy, "async");
+  EXPECT_EQ(parsed.cluster.link, "auto");
+  EXPECT_FALSE(parsed.cluster.stop_on_failure);
+  EXPECT_FALSE(parsed.cluster.cluster_id.empty());
+  EXPECT_EQ(parsed.run.steps, 100);
+  EXPECT_EQ(parsed.run.seed, 7U);
+  EXPECT_TRUE(parsed.run.quiet);
+  EXPECT_TRUE(parsed.run.fused_update);
+  EXPECT_FALSE(read("--no-fused-update").run.fused_update);
+}
+
+TEST(Flags, EachLaunchIsAClusterOfItsOwn) {
+  EXPECT_NE(read("--ps 1 --workers 1").cluster.cluster_id,
+            read("--ps 1 --workers 1").cluster.cluster_id);
+}
+
+TEST(Flags, SpellingsOfOneTaskAreEqual) {
+  for (const char* text :
+       {"--cluster ps=a:1,b:1;worker=c:1,d:1 --task worker:1",
+        "--ps-hosts a:1,b:1 --worker-hosts c:1,d:1 --job-name worker --task-index 1",
+        "--ps_hosts=a:1,b:1 --worker_hosts=c:1,d:1 --job_name=worker --task_index=1"}) {
+    const Cluster cluster = read(text).cluster;
+    EXPECT_EQ(cluster.role, Cluster::Role::kTask) << text;
+    EXPECT_EQ(cluster.spec.str(), "ps=a:1,b:1;worker=c:1,d:1") << text;
+    EXPECT_EQ(cluster.task.str(), "worker:1") << text;
+    EXPECT_EQ(cluster.cluster_id,
+              read("--cluster ps=a:1,b:1;worker=c:1,d:1 --task ps:0").cluster.cluster_id);
+  }
+}
+
+TEST(Flags, ExistingServersNeedNoPs) {
+  const Cluster launcher = read("--workers 2 --ps-hosts a:1,b:1 --existing-servers").cluster;
+  EXPECT_EQ(launcher.role, Cluster::Role::kLauncher);
+  EXPECT_TRUE(launcher.existing_servers);
+  EXPECT_EQ(launcher.local_ps, 0);
+  EXPECT_EQ(launcher.spec.str(), "ps=a:1,b:1");
+  const Cluster task =
+      read("--ps-hosts a:1 --worker-hosts b:1 --existing-servers --task worker:0").cluster;
+  EXPECT_EQ(task.role, Cluster::Role::kTask);
+  EXPECT_TRUE(task.existing_servers);
+  const Cluster launched = read(
+                               "--workers 2 --ps-hosts a:1 --existing-servers --launched --cluster "
+                               "ps=a:1;worker=b:1,c:1 --task worker:1")
+                               .cluster;
+  EXPECT_EQ(launched.task.str(), "worker:1");
+  EXPECT_THAT(refusal("--workers 2 --existing-servers"), HasSubstr("needs --ps-hosts"));
+  EXPECT_THAT(refusal("--ps-hosts a:1 --worker-hosts b:1 --existing-servers --task ps:0"),
+              HasSubstr("paceline server"));
+  EXPECT_THAT(refusal("--existing-servers"), HasSubstr("--workers"));
+}
+
+TEST(Flags, BindTakesThePortOfTheSpec) {
+  const std::string task = "--cluster ps=a:71;worker=c:1 --task ps:0 --bind ";
+  EXPECT_EQ(read(task + "0.0.0.0").cluster.bind, "0.0.0.0:71");
+  EXPECT_EQ(read(task + "0.0.0.0:5").cluster.bind, "0.0.0.0:5");
+  EXPECT_EQ(read(task + "[::1]").cluster.bind, "[::1]:71");
+  EXPECT_THAT(refusal(task + "0.0.0.0:x"), HasSubstr("--bind: address '0.0.0.0:x'"));
+}
+
+TEST(Flags, LastOfTwoCounts) { EXPECT_EQ(read("--steps 5 --steps 9").run.steps, 9); }
+
+TEST(Flags, WhatTheLauncherStartsIsATask) {
+  const Cluster cluster =
+      read(
+          "--ps 1 --workers 2 --launched --cluster ps=a:1;worker=b:1,c:1 --task worker:1 "
+          "--cluster-id x --device sim:1 --sim-step-ms 3 --threads 2")
+          .cluster;
+  EXPECT_EQ(cluster.role, Cluster::Role::kTask);
+  EXPECT_EQ(cluster.task.str(), "worker:1");
+  EXPECT_EQ(cluster.cluster_id, "x");
+  EXPECT_EQ(cluster.device.index, 1);
+  EXPECT_EQ(cluster.threads, 2);
+}
+
+TEST(Flags, Devices) {
+  EXPECT_EQ(read("--device cpu:0").cluster.device.kind, "cpu");
+  const DeviceChoice sim = read("--device sim:3 --sim-gflops 500").cluster.device;
+  EXPECT_EQ(sim.kind, "sim");
+  EXPECT_EQ(sim.index, 3);
+  EXPECT_EQ(sim.sim_gflops, 500);
+  EXPECT_EQ(read("--device sim --sim-step-ms 3.5 --ps 1 --workers 2").cluster.device.index, -1);
+  EXPECT_EQ(read("--device sim --sim-step-ms 3.5").cluster.device.index, 0);
+}
+
+TEST(Flags, Precision) {
+  EXPECT_EQ(read("").cluster.precision, DType::kFloat32);
+  EXPECT_EQ(read("--precision float32").cluster.precision, DType::kFloat32);
+  EXPECT_EQ(read("--precision bfloat16").cluster.precision, DType::kBFloat16);
+}
+
+TEST(Flags, Wire) {
+  EXPECT_EQ(read("--ps 1 --workers 1").cluster.wire, DType::kFloat32);
+  EXPECT_EQ(read("--ps 1 --workers 1 --wire float32").cluster.wire, DType::kFloat32);
+  const Cluster cluster = read("--ps 1 --workers 1 --wire bfloat16 --error-feedback").cluster;
+  EXPECT_EQ(cluster.wire, DType::kBFloat16);
+  EXPECT_TRUE(cluster.error_feedback);
+}
+
+struct BadLine {
+  const char* text;
+  const char* said;
+};
+
+void PrintTo(const BadLine& line, std::ostream* out) { *out << line.text; }
+
+class BadLines : public testing::TestWithParam<BadLine> {};
+
+TEST_P(BadLines, AreRefusedWithTheFlagAndWhatIsAllowed) {
+  EXPECT_THAT(refusal(GetParam().text), HasSubstr(GetParam().said));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Flags, BadLines,
+    testing::Values(
+        BadLine{
+            "--workers 2",
+            "--workers 2 needs --ps M: workers without a parameter server would need all-reduce"},
+        BadLine{"--ps 1", "--ps 1 needs --workers N"},
+        BadLine{"--ps 0 --workers 1", "--ps 0: must be a whole number from 1 to 1024"},
+        BadLine{"--ps 1 --workers two", "--workers two: must be a whole number from 1"},
+        BadLine{"--ps 1 --workers -1", "--workers -1: must be a whole number from 1"},
+        BadLine{"--ps 1 --workers 1.5", "--workers 1.5: must be a whole number"},
+        BadLine{"--ps 1 --workers 1 --task worker:0", "--ps and --task cannot both be given"},
+        BadLine{"--ps 1 --workers 1 --bind 0.0.0.0", "--ps and --bind cannot both be given"},
+        BadLine{"--ps 1 --workers 2 --link inproc",
+                "--link inproc: joins tasks within one process"},
+        BadLine{"--link rdma", "--link rdma: must be one of auto, shm, tcp, inproc"},
+        BadLine{"--strategy async", "--strategy async needs a cluster"},
+        BadLine{"--strategy sync --ps 1 --workers 1", "--strategy sync: must be one of async"},
+        BadLine{"--cluster ps=a:1;worker=b:1", "add --task worker:0"},
+        BadLine{"--task worker:0", "add --cluster"},
+        BadLine{"--cluster ps=a:1 --task ps:0", "at least one ps and one worker"},
+        BadLine{"--cluster ps=a:1;worker=b --task ps:0", "--cluster: address 'b' has no port"},
+        BadLine{"--cluster ps=a:1;workr=b:1 --task ps:0",
+                "--cluster: unknown job 'workr'; did you mean 'worker'?"},
+        BadLine{"--cluster ps=a:1;worker=b:1 --task worker:1",
+                "task worker:1: the cluster has 1 worker task, so the index is from 0 to 0"},
+        BadLine{"--cluster ps=a:1;worker=b:1 --task chief:0", "--task: unknown job 'chief'"},
+        BadLine{"--cluster ps=a:1;worker=b:1 --task worker:0 --job-name ps",
+                "--task and --job-name cannot both be given"},
+        BadLine{"--cluster ps=a:1;worker=b:1 --ps-hosts a:1 --task ps:0",
+                "--cluster and --ps-hosts cannot both be given"},
+        BadLine{"--ps-hosts a:1 --job-name ps --task-index 0", "--ps-hosts needs --worker-hosts"},
+        BadLine{"--ps-hosts a:1 --worker-hosts a:1 --job-name ps --task-index 0",
+                "a:1 is the address of both ps:0 and worker:0"},
+        BadLine{"--ps-hosts a:1 --worker-hosts b:1 --job-name ps", "--job-name needs --task-index"},
+        BadLine{"--ps-hosts a:1 --worker-hosts b:1 --job-name wroker --task-index 0",
+                "--job-name wroker: must be one of ps, worker, evaluator; did you mean 'worker'?"},
+        BadLine{"--ps-hosts a --worker-hosts b:1 --job-name ps --task-index 0",
+                "--ps-hosts: address 'a' has no port"},
+        BadLine{"--bind 0.0.0.0", "--bind needs --cluster"},
+        BadLine{"--torn-free", "--torn-free needs a cluster"},
+        BadLine{"--wire bfloat16", "--wire bfloat16: needs a cluster"},
+        BadLine{"--ps 1 --workers 1 --wire float16",
+                "without loss scaling, which is not there yet; bfloat16"},
+        BadLine{"--ps 1 --workers 1 --wire int8", "--wire int8: must be one of float32, bfloat16"},
+        BadLine{"--ps 1 --workers 1 --error-feedback", "--error-feedback needs --wire bfloat16"},
+        BadLine{"--show-placement", "--show-placement needs a cluster"},
+        BadLine{"--join-timeout 3", "--join-timeout needs a cluster"},
+        BadLine{"--on-failure stop", "--on-failure needs --ps"},
+        BadLine{"--cluster ps=a:1;worker=b:1 --task ps:0 --on-failure stop",
+                "--on-failure needs --ps"},
+        BadLine{"--device cuda", "--device cuda: must be cpu, sim or sim:N"},
+        BadLine{"--device cpu:1", "--device cpu:1: must be cpu, sim or sim:N"},
+        BadLine{"--device sim:x", "--device sim:x: must be cpu, sim or sim:N"},
+        BadLine{"--device sim", "--device sim: needs --sim-step-ms MS or --sim-gflops G"},
+        BadLine{"--sim-step-ms 3", "--sim-step-ms needs --device sim"},
+        BadLine{"--device sim --sim-step-ms 0", "--sim-step-ms 0: must be a number above 0"},
+        BadLine{"--device sim --sim-step-ms 3 --sim-gflops 3", "cannot both be given"},
+        BadLine{"--threads 0", "--threads 0: must be a whole number from 1 to 1024"},
+        BadLine{"--precision float16", "without loss scaling, which is not there yet; bfloat16"},
+        BadLine{"--precision float64", "--precision float64: must be one of float32, bfloat16"},
+        BadLine{"--steps 0", "--steps 0: must be a whole number from 1 on"},
+        BadLine{"--steps 1e3", "--steps 1e3: must be a whole number"},
+        BadLine{"--steps 99999999999999999999", "must be a whole number"},
+        BadLine{"--seconds nan", "--seconds nan: must be a number above 0"},
+        BadLine{"--steps 5 --seconds 5", "--steps and --seconds cannot both be given"},
+        BadLine{"--join-timeout -3", "--join-timeout -3: must be a number above 0"},
+        BadLine{"--on-failure halt", "--on-failure halt: must be one of stop, continue"},
+        BadLine{"--report /nonexistent/r.json",
+                "--report /nonexistent/r.json: there is no folder /nonexistent"},
+        BadLine{"--report /tmp", "--report /tmp: is a folder"},
+        BadLine{"--resume", "--resume needs --out"},
+        BadLine{"--overwrite", "--overwrite needs --out"},
+        BadLine{"--save-every 10", "--save-every needs --out"},
+        BadLine{"--keep 2", "--keep needs --out"},
+        BadLine{"--summary-every 2s", "--summary-every needs --out"},
+        BadLine{"--out _", "--out '': must be a folder"},
+        BadLine{"--out d --resume --overwrite", "--resume and --overwrite cannot both be given"},
+        BadLine{"--out d --save-every 0", "--save-every 0: must be steps (100) or seconds (60s)"},
+        BadLine{"--out d --save-every 10m", "--save-every 10m: must be"},
+        BadLine{"--out d --save-every nans", "--save-every nans: must be"},
+        BadLine{"--out d --keep 0", "--keep 0: must be a whole number from 1"},
+        BadLine{"--init-only w", "--init-only needs --init-from"},
+        BadLine{"--out d --resume --device sim --sim-step-ms 1",
+                "--resume cannot be given with --device sim"},
+        BadLine{"--init-from f --device sim --sim-step-ms 1",
+                "--init-from cannot be given with --device sim"},
+        BadLine{"--timeline /nonexistent/t.json",
+                "--timeline /nonexistent/t.json: there is no folder /nonexistent"},
+        BadLine{"--timeline-steps 1:2", "--timeline-steps needs --timeline"},
+        BadLine{"--timeline t --timeline-steps 2", "--timeline-steps 2: must be the first step"},
+        BadLine{"--timeline t --timeline-steps 2:2", "--timeline-steps 2:2: must be"},
+        BadLine{"--timeline t --timeline-steps -1:2", "--timeline-steps -1:2: must be"},
+        BadLine{"--timeline t --timeline-steps 1:2x", "--timeline-steps 1:2x: must be"},
+        BadLine{"--treads 2", "unknown flag --treads; did you mean '--threads'?"},
+        BadLine{"--task_indx=2", "unknown flag --task-indx; did you mean '--task-index'?"},
+        BadLine{"--quiet=3", "--quiet takes no value"}, BadLine{"--threads", "--threads needs T"},
+        BadLine{"ps", "unexpected argument 'ps'"}));
+
+TEST(Flags, HelpTeachesByExample) {
+  testing::internal::CaptureStdout();
+  CommandLine line{"trainer", "Trains.", cluster_examples("trainer"), cluster_flags()};
+  EXPECT_FALSE(parse(line, {"--help"}).has_value());
+  const std::string help = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(help, HasSubstr("trainer --steps 1000 --ps 1 --workers 2"));
+  EXPECT_THAT(help, HasSubstr("--ps-hosts LIST"));
+  EXPECT_THAT(help, testing::Not(HasSubstr("--launched")));
+}
+
+}  // namespace
+}  // namespace paceline

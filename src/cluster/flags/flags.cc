@@ -1,0 +1,171 @@
+#include "cluster/flags/flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+namespace paceline {
+
+const char* const kProcessFlags = "Cluster of processes, one command for each task";
+const char* const kOutputFlags = "What a run leaves";
+
+namespace {
+
+const char* const kHere = "Cluster on this machine";
+const char* const kBoth = "Either cluster";
+const char* const kDevice = "Device";
+const char* const kRun = "Run";
+
+using Names = std::vector<std::string_view>;
+
+// Ways to say one thing. A cluster is given by one of the first three; the task by one of two.
+const Names kLocal = {"--ps", "--workers", "--on-failure"};
+const Names kSpec = {"--cluster"};
+const Names kHosts = {"--ps-hosts", "--worker-hosts", "--existing-servers"};
+const Names kTask = {"--task", "--bind"};
+const Names kJob = {"--job-name", "--task-index", "--bind"};
+
+struct Displacement {
+  Names given, drops;
+};
+
+Names joined(std::initializer_list<Names> lists) {
+  Names all;
+  for (const Names& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+std::vector<Displacement> displacements() {
+  return {{{"--ps"}, joined({kSpec, kHosts, kTask, kJob})},
+          {{"--workers"}, joined({kSpec, {"--worker-hosts"}, kTask, kJob})},
+          {kSpec, joined({kLocal, kHosts})},
+          {{"--ps-hosts"}, joined({{"--ps"}, kSpec})},
+          {{"--worker-hosts"}, joined({kLocal, kSpec})},
+          {{"--task"}, joined({kLocal, {"--job-name", "--task-index"}})},
+          {{"--job-name", "--task-index"}, joined({kLocal, {"--task"}})},
+          {{"--steps"}, {"--seconds", "--epochs"}},
+          {{"--seconds"}, {"--steps", "--epochs"}},
+          {{"--epochs"}, {"--steps", "--seconds"}},
+          {{"--resume"}, {"--overwrite"}},
+          {{"--overwrite"}, {"--resume"}},
+          {{"--sim-step-ms"}, {"--sim-gflops"}},
+          {{"--sim-gflops"}, {"--sim-step-ms"}}};
+}
+
+}  // namespace
+
+bool displaced(const FlagValues& given, const std::string& flag) {
+  if (given.given(flag)) return true;
+  const auto is_given = [&](std::string_view name) { return given.given(std::string(name)); };
+  return std::ranges::any_of(displacements(), [&](const Displacement& one) {
+    return std::ranges::any_of(one.given, is_given) &&
+           std::ranges::find(one.drops, flag) != one.drops.end();
+  });
+}
+
+std::vector<Flag> cluster_flags() {
+  return {
+      {"--ps", "M", "Parameter servers to start on this machine", kHere},
+      {"--workers", "N", "Workers to start on this machine; worker i gets device i", kHere},
+      {"--on-failure", "stop|continue",
+       "When a task fails: end the others (stop), or let them go on", kHere},
+      {"--cluster", "SPEC", "All tasks' addresses: 'ps=a:1,b:1;worker=c:1,d:1'", kProcessFlags},
+      {"--task", "JOB:I",
+       "Which task this process is: ps:0, worker:1; worker:0 is the chief; else $TF_CONFIG says",
+       kProcessFlags},
+      {"--ps-hosts", "LIST", "The same in the words of TensorFlow: a:1,b:1", kProcessFlags},
+      {"--worker-hosts", "LIST", "And the workers: c:1,d:1", kProcessFlags},
+      {"--job-name", "ps|worker", "Which job this process belongs to", kProcessFlags},
+      {"--task-index", "I", "And which task of it this is", kProcessFlags},
+      {"--bind", "HOST[:PORT]", "Listen here instead of at the task's address in the cluster",
+       kProcessFlags},
+      {"--cluster-id", "NAME",
+       "Tells runs apart that use the same addresses; the same for all tasks", kProcessFlags},
+      {"--existing-servers", "",
+       "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
+      {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
+      {"--link", "auto|shm|tcp|inproc",
+       "What carries messages between tasks: auto (shm on one host, tcp between hosts), or the one "
+       "that is named; inproc only where all is one process, which sends nothing",
+       kBoth},
+      {"--join-timeout", "SECONDS", "How long a task waits for the others (default 300)", kBoth},
+      {"--torn-free", "",
+       "Read variables in chunks of one moment (256 KiB); costs a copy on one host", kBoth},
+      {"--wire", "float32|bfloat16",
+       "What values and contributions travel as; within one host none travel (default float32)",
+       kBoth},
+      {"--error-feedback", "",
+       "Add what --wire bfloat16 rounds off a contribution to the worker's next one", kBoth},
+      {"--show-placement", "", "Print which parameter server keeps which variables", kBoth},
+      {"--device", "cpu|sim[:I]", "What computes; sim takes time but no core (default cpu)",
+       kDevice},
+      {"--sim-step-ms", "MS", "What a step takes on sim", kDevice},
+      {"--sim-gflops", "G", "Or: how many GFLOP/s sim makes", kDevice},
+      {"--threads", "T", "Threads that compute, in each task (default: the tasks share all cores)",
+       kDevice},
+      {"--precision", "float32|bfloat16",
+       "What matrix products are computed in; variables stay float32 (default float32)", kDevice},
+      {"--launched", "", "", ""},
+  };
+}
+
+std::vector<Flag> run_flags() {
+  return {
+      {"--steps", "N", "End at this global step, the steps of all workers added up", kRun},
+      {"--seconds", "S", "End after this time, counted from when every worker is warm", kRun},
+      {"--config", "FILE",
+       "More flags from a .json or .toml file; those given here count before the file's", kRun},
+      {"--seed", "S", "Where random numbers start (default 1)", kRun},
+      {"--no-fused-update", "",
+       "Alone: update a weight after its gradient is whole, not while it is computed", kRun},
+      {"--quiet", "", "Print warnings and errors only", kRun},
+      {"--log-level", "debug|info|warning|error",
+       "Which lines about the tasks go to standard error (default info; with --quiet warning)",
+       kRun},
+      {"--log-format", "text|json", "What such a line looks like (default text)", kRun},
+      {"--dry-run", "",
+       "Print the cluster, where each variable would be and what a step computes and sends; start "
+       "nothing",
+       kRun},
+      {"--report", "FILE", "Write what was measured to this JSON file", kOutputFlags},
+      {"--timeline", "FILE", "Write what each task did when to this JSON file, for ui.perfetto.dev",
+       kOutputFlags},
+      {"--timeline-steps", "A:B",
+       "In which of a task's own steps, from 0; B excluded (default 10:30)", kOutputFlags},
+      {"--out", "DIR",
+       "Leave checkpoints/, summaries/, timeline/ and report.json there; else nothing is left",
+       kOutputFlags},
+      {"--summary-every", "N|Ns",
+       "What TensorBoard shows, every N global steps or seconds (default 20)", kOutputFlags},
+      {"--resume", "", "Go on from the newest whole checkpoint in --out; begin when there is none",
+       kOutputFlags},
+      {"--overwrite", "", "Delete the checkpoints in --out and begin anew", kOutputFlags},
+      {"--save-every", "N|Ns", "A checkpoint every N global steps or seconds (default 600s)",
+       kOutputFlags},
+      {"--keep", "K", "How many checkpoints to keep, the newest (default 5)", kOutputFlags},
+      {"--init-from", "FILE", "Begin with the values of this checkpoint or safetensors file",
+       kOutputFlags},
+      {"--init-only", "PATTERN", "Only of the variables that this matches ('layer*'); may repeat",
+       kOutputFlags, true},
+  };
+}
+
+std::string cluster_examples(const std::string& command) {
+  return fmt::format(R"(Examples:
+  {0} --steps 1000
+      in one process
+  {0} --steps 1000 --ps 1 --workers 2
+      one parameter server and two workers on this machine
+  {0} --steps 1000 --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --job-name ps --task-index 0
+  {0} --steps 1000 --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --job-name worker --task-index 1
+      on host a, and on host c: one command for each task, in any order
+  {0} --steps 1000 --cluster 'ps=a:2222;worker=b:2222,c:2222' --task worker:1
+      the same as the line before
+
+Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.)",
+                     command);
+}
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+#include "cluster/flags/job_flags.h"
+
+#include "cluster/flags/config_file.h"
+#include "cluster/flags/flags.h"
+#include "cluster/flags/tf_config.h"
+
+namespace paceline {
+
+namespace {
+
+void add_below(FlagValues& values, const std::vector<GivenFlag>& source) {
+  const FlagValues above = values;
+  for (const GivenFlag& flag : source) {
+    if (!displaced(above, flag.name)) values.add(flag);
+  }
+}
+
+}  // namespace
+
+std::optional<FlagValues> parse_job(const CommandLine& line,
+                                    const std::vector<std::string>& arguments,
+                                    const char* tf_config) {
+  std::optional<FlagValues> values = parse(line, arguments);
+  if (!values) return values;
+  if (values->given("--config"))
+    add_below(*values, read_config_file(values->text("--config"), line));
+  if (tf_config != nullptr && *tf_config != '\0') add_below(*values, flags_of_tf_config(tf_config));
+  return values;
+}
+
+}  // namespace paceline

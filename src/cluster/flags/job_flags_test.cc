@@ -1,0 +1,123 @@
+#include "cluster/flags/job_flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "cluster/flags/cluster_reader.h"
+#include "cluster/flags/flags.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kTfConfig =
+    R"({"cluster":{"ps":["b:1"],"worker":["c:1","d:1"]},"task":{"type":"worker","index":1}})";
+
+/// A file of flags in every test.
+class JobFlags : public testing::Test {
+ protected:
+  JobFlags()
+      : path_(std::filesystem::temp_directory_path() /
+              ("job_flags_test_" + std::to_string(getpid()) + ".toml")) {}
+  ~JobFlags() override { std::filesystem::remove(path_); }
+
+  FlagValues read(const std::string& toml, const std::string& words,
+                  const char* tf_config = nullptr) const {
+    std::ofstream(path_) << toml;
+    CommandLine line{"trainer", "Trains.", "", run_flags()};
+    const std::vector<Flag> cluster = cluster_flags();
+    line.flags.insert(line.flags.end(), cluster.begin(), cluster.end());
+    std::vector<std::string> arguments;
+    std::istringstream stream(words);
+    for (std::string word; stream >> word;) arguments.push_back(word);
+    if (!toml.empty()) arguments.insert(arguments.end(), {"--config", path_.string()});
+    return parse_job(line, arguments, tf_config).value();
+  }
+  Cluster cluster(const std::string& toml, const std::string& words,
+                  const char* tf_config = nullptr) const {
+    const FlagValues values = read(toml, words, tf_config);
+    return values.with_places([&] { return read_cluster(values); });
+  }
+
+  const std::filesystem::path path_;
+};
+
+TEST_F(JobFlags, WhatTheCommandLineGivesWins) {
+  const FlagValues values = read("steps = 3\nseed = 7", "--steps 5");
+  EXPECT_EQ(values.text("--steps"), "5");
+  EXPECT_EQ(values.text("--seed"), "7");
+}
+
+TEST_F(JobFlags, AnotherWayToSayTheSameWinsToo) {
+  EXPECT_FALSE(read("steps = 3", "--seconds 5").given("--steps"));
+  const std::string hosts =
+      "ps-hosts = 'a:1'\nworker-hosts = 'b:1'\njob-name = 'ps'\ntask-index = 0";
+  EXPECT_EQ(cluster(hosts, "--ps 1 --workers 2").role, Cluster::Role::kLauncher);
+  EXPECT_EQ(cluster(hosts, "--task worker:0").task.str(), "worker:0");
+  EXPECT_EQ(cluster(hosts, "--cluster ps=x:1;worker=y:1").spec.str(), "ps=x:1;worker=y:1");
+  EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--cluster ps=x:1;worker=y:1 --task ps:0").role,
+            Cluster::Role::kTask);
+  EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--workers 3").local_ps, 1);
+}
+
+TEST_F(JobFlags, TfConfigGivesTheClusterAndTheTask) {
+  const Cluster read = cluster("", "--join-timeout 9", kTfConfig);
+  EXPECT_EQ(read.spec.str(), "ps=b:1;worker=c:1,d:1");
+  EXPECT_EQ(read.task.str(), "worker:1");
+  EXPECT_EQ(cluster("", "", "").role, Cluster::Role::kAlone);
+}
+
+TEST_F(JobFlags, FlagsAndFilesWinOverTfConfig) {
+  EXPECT_EQ(cluster("", "--ps 1 --workers 1", kTfConfig).role, Cluster::Role::kLauncher);
+  EXPECT_EQ(cluster("ps = 1\nworkers = 1", "", kTfConfig).role, Cluster::Role::kLauncher);
+  EXPECT_EQ(cluster("", "--task ps:0", kTfConfig).task.str(), "ps:0");
+  EXPECT_EQ(cluster("", "--cluster ps=x:1;worker=y:1 --task ps:0", kTfConfig).spec.str(),
+            "ps=x:1;worker=y:1");
+}
+
+TEST_F(JobFlags, AnEvaluatorIsKnownAndNoPartOfTheCluster) {
+  const Cluster read = cluster(
+      "", "",
+      R"({"cluster":{"ps":["b:1"],"worker":["c:1"]},"task":{"type":"evaluator","index":0}})");
+  EXPECT_EQ(read.role, Cluster::Role::kEvaluator);
+  EXPECT_EQ(cluster("", "--cluster ps=b:1;worker=c:1 --job-name evaluator --task-index 0").role,
+            Cluster::Role::kEvaluator);
+}
+
+TEST_F(JobFlags, WhatIsRefusedSaysWhereItWasGiven) {
+  const auto refusal = [&](const std::string& toml, const char* tf_config) -> std::string {
+    try {
+      cluster(toml, "", tf_config);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return error.what();
+    }
+    return "(accepted)";
+  };
+  EXPECT_THAT(refusal("\nthreads = 'x'", nullptr),
+              HasSubstr("--threads x: must be a whole number from 1 to 1024 (--threads is from " +
+                        path_.string() + ", line 2, column 1)"));
+  EXPECT_THAT(refusal("ps-hosts='a:1'\nworker-hosts='b:1'\njob-name='ps'\ntask-index=4", nullptr),
+              HasSubstr("task ps:4"));
+  EXPECT_THAT(
+      refusal("", R"({"cluster":{"ps":["b:1"],"worker":["b:1"]},"task":{"type":"ps","index":0}})"),
+      HasSubstr(
+          "b:1 is the address of both ps:0 and worker:0 (--cluster is from TF_CONFIG, line 1, "
+          "column 2)"));
+  EXPECT_THAT(
+      refusal("", R"({"cluster":{"ps":["b"],"worker":["c:1"]},"task":{"type":"ps","index":0}})"),
+      HasSubstr("--cluster: address 'b' has no port"));
+  EXPECT_THAT(refusal("", R"({"cluster":{"ps":["b:1"],"worker":["c:1"]}})"),
+              HasSubstr("but not which task of it this process is: add --task"));
+}
+
+}  // namespace
+}  // namespace paceline

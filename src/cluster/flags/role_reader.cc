@@ -1,0 +1,183 @@
+#include "cluster/flags/role_reader.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cluster/flags/flag_checks.h"
+
+namespace paceline {
+namespace {
+
+// Workers on this machine, with servers that are there already.
+void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
+  check_together(values, "--existing-servers", "--ps-hosts", "the addresses of the servers");
+  check_apart(values, "--existing-servers", "--ps", "the servers are there, or are started");
+  cluster.spec.ps = read_flag("--ps-hosts", [&] {
+                      return ClusterSpec::parse("ps=" + values.text("--ps-hosts"));
+                    }).ps;
+}
+
+void read_launcher(const FlagValues& values, Cluster& cluster) {
+  cluster.local_ps = int(values.whole_number("--ps", 1, kMostTasks).value_or(0));
+  cluster.local_workers = int(values.whole_number("--workers", 1, kMostTasks).value_or(0));
+  if (cluster.local_ps == 0 && cluster.local_workers == 0) return;
+  const bool existing = values.given("--existing-servers");
+  if (existing) {
+    read_launcher_of_workers(values, cluster);
+  } else if (cluster.local_ps == 0) {
+    refuse_flags(
+        fmt::format("--workers {} needs --ps M: workers without a parameter server would need "
+                    "all-reduce, which does not exist yet (for example --ps 1 --workers {})",
+                    cluster.local_workers, cluster.local_workers));
+  }
+  if (cluster.local_workers == 0) {
+    refuse_flags(
+        fmt::format("--ps {} needs --workers N: a parameter server only keeps the variables, "
+                    "workers train them (for example --ps {} --workers 2)",
+                    cluster.local_ps, cluster.local_ps));
+  }
+  for (const char* other : {"--cluster", "--ps-hosts", "--worker-hosts", "--task", "--job-name",
+                            "--task-index", "--bind"}) {
+    if (existing && other == std::string_view("--ps-hosts")) continue;
+    check_apart(
+        values, existing ? "--workers" : "--ps", other,
+        "--ps and --workers start all tasks on this machine, the other flags start one task "
+        "of a cluster");
+  }
+  cluster.existing_servers = existing;
+  cluster.role = Cluster::Role::kLauncher;
+}
+
+ClusterSpec read_hosts(const FlagValues& values) {
+  const std::string ps = "ps=" + values.text("--ps-hosts");
+  const std::string workers = "worker=" + values.text("--worker-hosts");
+  read_flag("--ps-hosts", [&] { return ClusterSpec::parse(ps); });
+  read_flag("--worker-hosts", [&] { return ClusterSpec::parse(workers); });
+  return read_flag("--ps-hosts, --worker-hosts",
+                   [&] { return ClusterSpec::parse(ps + ";" + workers); });
+}
+
+ClusterSpec read_spec(const FlagValues& values) {
+  // What the launcher starts has the launcher's own flags too.
+  if (!values.given("--launched")) {
+    check_apart(values, "--cluster", "--ps-hosts", "both give the addresses");
+    check_apart(values, "--cluster", "--worker-hosts", "both give the addresses");
+  }
+  if (!values.given("--cluster")) {
+    check_together(values, "--ps-hosts", "--worker-hosts", "the addresses of the workers");
+    check_together(values, "--worker-hosts", "--ps-hosts",
+                   "the addresses of the parameter servers");
+    return read_hosts(values);
+  }
+  ClusterSpec spec =
+      read_flag("--cluster", [&] { return ClusterSpec::parse(values.text("--cluster")); });
+  if (spec.ps.empty() || spec.workers.empty()) {
+    refuse_flag("--cluster", values.text("--cluster"),
+                "needs at least one ps and one worker: 'ps=host:port,…;worker=host:port,…'");
+  }
+  return spec;
+}
+
+// "evaluator:0", as --task or --job-name say it; nothing when it is another job.
+std::optional<int> read_evaluator(const FlagValues& values) {
+  const std::string task = values.text("--task");
+  if (task.starts_with("evaluator:")) {
+    return read_flag("--task", [&] { return TaskId::parse("worker" + task.substr(9)).index; });
+  }
+  if (values.text("--job-name") != "evaluator") return std::nullopt;
+  return int(values.whole_number("--task-index", 0, kMostTasks).value_or(0));
+}
+
+TaskId read_named_task(const FlagValues& values) {
+  check_apart(values, "--task", "--job-name", "both say which task this process is");
+  check_apart(values, "--task", "--task-index", "both say which task this process is");
+  check_together(values, "--job-name", "--task-index", "which one of the job this process is");
+  check_together(values, "--task-index", "--job-name", "ps or worker");
+  if (values.given("--task")) {
+    return read_flag("--task", [&] { return TaskId::parse(values.text("--task")); });
+  }
+  const std::string job = *values.choice("--job-name", {"ps", "worker", "evaluator"});
+  return {job == "ps" ? TaskId::Job::kPs : TaskId::Job::kWorker,
+          int(*values.whole_number("--task-index", 0, kMostTasks))};
+}
+
+const std::vector<std::string>& addresses_of(const Cluster& cluster) {
+  return cluster.task.job == TaskId::Job::kPs ? cluster.spec.ps : cluster.spec.workers;
+}
+
+void check_task_exists(const Cluster& cluster) {
+  const std::size_t count = addresses_of(cluster).size();
+  if (std::size_t(cluster.task.index) < count) return;
+  const char* job = cluster.task.job == TaskId::Job::kPs ? "ps" : "worker";
+  refuse_flags(fmt::format("task {}: the cluster has {} {} task{}, so the index is from 0 to {}",
+                           cluster.task.str(), count, job, count == 1 ? "" : "s", count - 1));
+}
+
+// A host alone takes the port that the others were told.
+std::string read_bind(const FlagValues& values, const Cluster& cluster) {
+  if (!values.given("--bind")) return "";
+  const std::string& address = addresses_of(cluster)[std::size_t(cluster.task.index)];
+  std::string bind = values.text("--bind");
+  const bool bracketed = bind.ends_with(']');
+  if (bracketed || bind.find(':') == std::string::npos) bind += address.substr(address.rfind(':'));
+  read_flag("--bind", [&] { return ClusterSpec::parse("ps=" + bind); });
+  return bind;
+}
+
+void read_task(const FlagValues& values, Cluster& cluster) {
+  const bool spec =
+      values.given("--cluster") || values.given("--ps-hosts") || values.given("--worker-hosts");
+  const bool task =
+      values.given("--task") || values.given("--job-name") || values.given("--task-index");
+  if (!spec && !task) {
+    check_together(values, "--bind", "--cluster", "alone no task listens");
+    check_together(values, "--cluster-id", "--cluster", "alone there is no cluster");
+    check_together(values, "--existing-servers", "--workers", "how many workers to start");
+    return;
+  }
+  if (!spec) {
+    refuse_flags(
+        "which task this process is was given, but not the cluster: add --cluster "
+        "'ps=host:port,…;worker=host:port,…' (or --ps-hosts and --worker-hosts)");
+  }
+  if (!task) {
+    const char* const how = values.given("--cluster")    ? "--cluster"
+                            : values.given("--ps-hosts") ? "--ps-hosts"
+                                                         : "--worker-hosts";
+    refuse_flags(fmt::format(
+        "the cluster was given ({}), but not which task of it this process is: add --task worker:0 "
+        "(or --job-name and --task-index); --ps M --workers N start all tasks on this machine",
+        how));
+  }
+  cluster.spec = read_spec(values);
+  if (const std::optional<int> evaluator = read_evaluator(values)) {
+    cluster.task.index = *evaluator;
+    cluster.role = Cluster::Role::kEvaluator;
+    return;
+  }
+  cluster.task = read_named_task(values);
+  check_task_exists(cluster);
+  cluster.existing_servers = values.given("--existing-servers");
+  if (cluster.existing_servers && cluster.task.job == TaskId::Job::kPs) {
+    refuse_flags(
+        fmt::format("--existing-servers: the servers are there already, so this process cannot be "
+                    "{}; on the host of a server run: paceline server --bind ADDRESS",
+                    cluster.task.str()));
+  }
+  cluster.bind = read_bind(values, cluster);
+  cluster.role = Cluster::Role::kTask;
+}
+
+}  // namespace
+
+void read_role(const FlagValues& values, Cluster& cluster) {
+  // What the launcher starts has the launcher's own flags too.
+  if (!values.given("--launched")) read_launcher(values, cluster);
+  if (cluster.role == Cluster::Role::kAlone) read_task(values, cluster);
+}
+
+}  // namespace paceline

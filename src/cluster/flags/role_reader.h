@@ -1,0 +1,16 @@
+// Which task of which cluster a process is, from its flags.
+#pragma once
+
+#include "cluster/flags/command_line.h"
+#include "paceline/cluster.h"
+
+namespace paceline {
+
+/// No cluster has more tasks of a job.
+constexpr int kMostTasks = 1024;
+
+/// Sets the role and what belongs to it: the tasks to start here, or the spec, the task and where
+/// it listens. Throws kUsage that names the flag and what is allowed.
+void read_role(const FlagValues& values, Cluster& cluster);
+
+}  // namespace paceline

@@ -1,0 +1,71 @@
+#include "cluster/flags/run_options_reader.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+
+#include "cluster/flags/flag_checks.h"
+
+namespace paceline {
+namespace {
+
+void read_timeline(const FlagValues& values, RunOptions& run) {
+  if (!values.given("--out")) {
+    check_together(values, "--timeline-steps", "--timeline", "the file that shows them");
+  }
+  run.timeline = values.text("--timeline");
+  if (values.given("--timeline")) check_new_file("--timeline", run.timeline);
+  if (!values.given("--timeline-steps")) return;
+  const std::string text = values.text("--timeline-steps");
+  const char* const end = text.data() + text.size();
+  const auto [colon, no_first] = std::from_chars(text.data(), end, run.timeline_first);
+  const bool colon_there = no_first == std::errc() && colon != end && *colon == ':';
+  const auto [last, no_end] = std::from_chars(colon_there ? colon + 1 : end, end, run.timeline_end);
+  if (no_end != std::errc() || last != end || run.timeline_first < 0 ||
+      run.timeline_end <= run.timeline_first) {
+    refuse_flag("--timeline-steps", text,
+                "must be the first step and the one after the last, such as 10:30");
+  }
+}
+
+void read_what_is_left(const FlagValues& values, RunOptions& run) {
+  run.report = values.text("--report");
+  if (values.given("--report")) check_new_file("--report", run.report);
+  run.out = values.text("--out");
+  if (values.given("--out") && run.out.empty()) refuse_flag("--out", "''", "must be a folder");
+  for (const char* flag :
+       {"--resume", "--overwrite", "--save-every", "--keep", "--summary-every"}) {
+    check_together(values, flag, "--out", "the folder that they are for");
+  }
+  check_apart(values, "--resume", "--overwrite", "one keeps the checkpoints, the other deletes");
+  run.resume = values.given("--resume");
+  run.overwrite = values.given("--overwrite");
+  run.save_every = values.interval("--save-every").value_or(run.save_every);
+  run.summary_every = values.interval("--summary-every").value_or(run.summary_every);
+  run.keep = int(values.whole_number("--keep", 1, INT32_MAX).value_or(run.keep));
+  check_together(values, "--init-only", "--init-from", "the checkpoint with the values");
+  run.init_from = values.text("--init-from");
+  run.init_only = values.all("--init-only");
+}
+
+}  // namespace
+
+RunOptions read_run_options(const FlagValues& values) {
+  RunOptions run;
+  check_apart(values, "--steps", "--seconds", "each says when the run ends");
+  run.steps = values.whole_number("--steps", 1, INT64_MAX);
+  run.seconds = values.positive_number("--seconds");
+  run.seed = std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1));
+  read_what_is_left(values, run);
+  read_timeline(values, run);
+  run.dry_run = values.given("--dry-run");
+  run.fused_update = !values.given("--no-fused-update");
+  run.quiet = values.given("--quiet");
+  run.log_level = values.choice("--log-level", {"debug", "info", "warning", "error"})
+                      .value_or(run.quiet ? "warning" : "info");
+  run.log_format = values.choice("--log-format", {"text", "json"}).value_or("text");
+  return run;
+}
+
+}  // namespace paceline

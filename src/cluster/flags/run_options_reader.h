@@ -1,0 +1,12 @@
+// How long and where to a job runs, from its flags.
+#pragma once
+
+#include "cluster/flags/command_line.h"
+#include "paceline/cluster.h"
+
+namespace paceline {
+
+/// Complete with defaults. Throws kUsage that names the flag and what is allowed.
+RunOptions read_run_options(const FlagValues& values);
+
+}  // namespace paceline

@@ -1,0 +1,149 @@
+#include "cluster/launch/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+constexpr int kCannotExecute = 127;
+constexpr int kMostChunks = 64;
+
+[[noreturn]] void fail(const TaskCommand& command, const char* what) {
+  throw Error(ErrorCode::kUnavailable, fmt::format("{} cannot be started: {}: {}", command.name,
+                                                   what, std::strerror(errno)));
+}
+
+struct Pipe {
+  int read_end, write_end;
+};
+
+Pipe make_pipe(const TaskCommand& command) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail(command, "pipe");
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  return {ends[0], ends[1]};
+}
+
+// Between fork and exec: only calls that are safe there.
+[[noreturn]] void become(const char* program, char* const* arguments, int out, int err,
+                         int parent) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kCannotExecute);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  dup2(out, STDOUT_FILENO);
+  dup2(err, STDERR_FILENO);
+  execv(program, arguments);
+  constexpr std::string_view kMessage = "the program of this task cannot be executed\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(kCannotExecute);
+}
+
+std::vector<char*> argument_pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+std::string ExitStatus::str() const {
+  if (signal != 0) return fmt::format("killed by signal {} ({})", signal, strsignal(signal));
+  return fmt::format("exit status {}", code);
+}
+
+ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix, int out, int err)
+    : name_(command.name),
+      is_ps_(command.is_ps),
+      out_{-1, LinePrefixer(prefix, out)},
+      err_{-1, LinePrefixer(command.prefixed_errors ? prefix : "", err)} {
+  std::vector<std::string> texts = {command.program};
+  texts.insert(texts.end(), command.arguments.begin(), command.arguments.end());
+  const std::vector<char*> arguments = argument_pointers(texts);
+  const Pipe out_pipe = make_pipe(command);
+  const Pipe err_pipe = make_pipe(command);
+  out_.fd = out_pipe.read_end;
+  err_.fd = err_pipe.read_end;
+  const int parent = getpid();
+  pid_ = fork();
+  if (pid_ == 0) {
+    become(command.program.c_str(), arguments.data(), out_pipe.write_end, err_pipe.write_end,
+           parent);
+  }
+  close(out_pipe.write_end);
+  close(err_pipe.write_end);
+  if (pid_ < 0) fail(command, "fork");
+  exit_fd_ = int(syscall(SYS_pidfd_open, pid_, 0));
+  if (exit_fd_ < 0) fail(command, "pidfd_open");
+}
+
+ChildProcess::~ChildProcess() {
+  if (pid_ > 0 && running()) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  for (const int fd : {exit_fd_, out_.fd, err_.fd}) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void ChildProcess::send_signal(int signal) {
+  if (running()) kill(pid_, signal);
+}
+
+void ChildProcess::forward(Stream& stream) {
+  std::array<char, 16384> chunk;
+  // A task that writes without end must not keep the others waiting.
+  for (int turn = 0; stream.fd >= 0 && turn < kMostChunks; ++turn) {
+    const ssize_t got = read(stream.fd, chunk.data(), chunk.size());
+    if (got > 0) {
+      stream.lines.add({chunk.data(), std::size_t(got)});
+    } else if (got < 0 && errno == EAGAIN) {
+      return;
+    } else if (got == 0 || errno != EINTR) {
+      end(stream);
+    }
+  }
+}
+
+void ChildProcess::end(Stream& stream) {
+  stream.lines.finish();
+  if (stream.fd >= 0) close(std::exchange(stream.fd, -1));
+}
+
+void ChildProcess::forward_output() {
+  forward(out_);
+  forward(err_);
+}
+
+void ChildProcess::reap() {
+  siginfo_t info{};
+  while (waitid(P_PID, id_t(pid_), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+  const bool exited = info.si_code == CLD_EXITED;
+  status_ = ExitStatus{exited ? info.si_status : 0, exited ? 0 : info.si_status};
+  forward_output();
+  end(out_);
+  end(err_);
+}
+
+}  // namespace paceline

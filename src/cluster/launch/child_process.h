@@ -1,0 +1,72 @@
+// One started task: its process, and the pipes that bring its output.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/launch/line_prefixer.h"
+
+namespace paceline {
+
+/// How a process ended.
+struct ExitStatus {
+  int code = 0;    // its exit status; meaningless when a signal ended it
+  int signal = 0;  // 0: it ended by itself
+  bool good() const { return code == 0 && signal == 0; }
+  /// "exit status 1", "killed by signal 9 (Killed)".
+  std::string str() const;
+};
+
+/// What to start.
+struct TaskCommand {
+  std::string name;                    // "worker:1"
+  std::string program;                 // a path
+  std::vector<std::string> arguments;  // after the program's name
+  bool is_ps = false;
+  bool prefixed_errors = true;  // else lines of its stderr are passed on as they are
+};
+
+/// Starts the process in a process group of its own (a terminal's Ctrl-C reaches only the launcher,
+/// which passes it on); it is killed when the thread that made this object ends. Threads: one.
+class ChildProcess {
+ public:
+  /// Its lines go to `out` and `err`, behind `prefix`. Throws kUnavailable.
+  ChildProcess(const TaskCommand& command, const std::string& prefix, int out, int err);
+  /// Kills it when it still runs.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  const std::string& name() const { return name_; }
+  bool is_ps() const { return is_ps_; }
+  bool running() const { return !status_; }
+  const ExitStatus& status() const { return *status_; }
+  void send_signal(int signal);
+
+  /// To be polled for reading; out and err are −1 once closed.
+  int exit_fd() const { return exit_fd_; }
+  int out_fd() const { return out_.fd; }
+  int err_fd() const { return err_.fd; }
+  /// Passes on what it has written so far.
+  void forward_output();
+  /// After exit_fd became readable: takes the status and the last output.
+  void reap();
+
+ private:
+  struct Stream {
+    int fd;
+    LinePrefixer lines;
+  };
+  static void forward(Stream& stream);
+  static void end(Stream& stream);
+
+  std::string name_;
+  bool is_ps_;
+  int pid_ = -1;
+  int exit_fd_ = -1;
+  Stream out_, err_;
+  std::optional<ExitStatus> status_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,212 @@
+#include "cluster/launch/launcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/cores.h"
+#include "base/grouped_digits.h"
+#include "base/temporary_folder.h"
+#include "cluster/interrupt.h"
+#include "cluster/launch/held_ports.h"
+#include "cluster/log.h"
+#include "cluster/report/run_folder.h"
+#include "paceline/error.h"
+#include "trace/timeline_file.h"
+
+namespace paceline {
+
+namespace {
+
+// Where the tasks leave their reports until they are merged.
+class TaskFolder : public TemporaryFolder {
+ public:
+  std::string report_of(const std::string& task) const { return path(task + ".json"); }
+  std::string timeline_of(const std::string& task) const { return path(task + ".timeline.json"); }
+};
+
+// ps first: they are what the others wait for.
+std::vector<TaskId> all_tasks(const Cluster& cluster) {
+  std::vector<TaskId> tasks;
+  tasks.reserve(std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers));
+  for (int i = 0; i < cluster.local_ps; ++i) tasks.push_back({TaskId::Job::kPs, i});
+  for (int i = 0; i < cluster.local_workers; ++i) tasks.push_back({TaskId::Job::kWorker, i});
+  return tasks;
+}
+
+ClusterSpec local_spec(const Cluster& cluster, const std::vector<std::string>& addresses) {
+  if (cluster.existing_servers) return {cluster.spec.ps, addresses};
+  const auto first_worker = addresses.begin() + cluster.local_ps;
+  return {{addresses.begin(), first_worker}, {first_worker, addresses.end()}};
+}
+
+std::string padded_prefix(const std::vector<TaskId>& tasks, const TaskId& task) {
+  std::size_t width = 0;
+  for (const TaskId& other : tasks) width = std::max(width, other.str().size());
+  return fmt::format("{:<{}} | ", task.str(), width);
+}
+
+std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFolder& folder) {
+  std::vector<Report> reports;
+  for (const TaskId& task : tasks) {
+    try {
+      reports.push_back(read_report(folder.report_of(task.str())));
+    } catch (const Error&) {
+      // A task that was killed leaves none.
+    }
+  }
+  return reports;
+}
+
+std::string cause_of(const TaskFailure& failure, const TaskFolder& folder) {
+  std::string cause = failure.status.str();
+  try {
+    const Report report = read_report(folder.report_of(failure.task));
+    if (!report.error.empty()) cause = report.error;
+  } catch (const Error&) {
+    // It died before it could say why.
+  }
+  return fmt::format("{} failed first: {}", failure.task, cause);
+}
+
+// "3,000 global steps (1,500 + 1,500)", "9,000 global steps, 3,000 of them in this run (…)" of one
+// that was resumed; empty when nothing was trained. What a worker without a report did is known to
+// the ps that counts steps.
+std::string steps_text(const Report& merged, int workers) {
+  std::int64_t sum = 0, counted = 0;
+  std::vector<std::string> parts;
+  for (const TaskReport& task : merged.tasks) {
+    if (task.task == "ps:0") counted = task.steps;
+    if (!task.task.starts_with("worker:")) continue;
+    sum += task.steps;
+    parts.push_back(grouped_digits(task.steps));
+  }
+  if (!merged.first_loss) return "";
+  const bool complete = int(parts.size()) == workers;
+  const std::int64_t made = complete ? sum : std::max(sum, counted);
+  const std::int64_t reached = std::max(made, merged.global_step.value_or(0));
+  std::string text = grouped_digits(reached) + " global steps";
+  if (reached > made) text += fmt::format(", {} of them in this run", grouped_digits(made));
+  if (complete && workers > 1) text += fmt::format(" ({})", fmt::join(parts, " + "));
+  return text + "\n";
+}
+
+void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
+                           const TaskFolder& folder) {
+  std::vector<std::string> parts;
+  parts.reserve(tasks.size());
+  for (const TaskId& task : tasks) parts.push_back(folder.timeline_of(task.str()));
+  merge_timelines(parts, path);
+}
+
+// In JSON an error is a line like the others.
+void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error,
+               const RunOptions& run) {
+  fmt::print("{}", steps);
+  std::fflush(stdout);
+  if (!error.empty() && run.log != nullptr && run.log_format == "json") {
+    run.log->write(result.first_failure ? LogLevel::kError : LogLevel::kInfo, error);
+  } else if (result.first_failure) {
+    fmt::print(stderr, "paceline: error: {}\n", error);
+  } else if (result.interrupted) {
+    fmt::print(stderr, "paceline: {}\n", error);
+  }
+}
+
+}  // namespace
+
+std::string device_of(const Cluster& cluster, const TaskId& task) {
+  if (task.job == TaskId::Job::kPs) return "";
+  if (cluster.device.kind == "cpu") return "cpu:0";
+  if (cluster.device.index >= 0)
+    return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);
+  return fmt::format("{}:{}", cluster.device.kind, task.index);
+}
+
+int threads_of_worker(const Cluster& cluster, int cores) {
+  if (cluster.threads > 0) return cluster.threads;
+  return std::max(1, cores / std::max(1, cluster.local_workers));
+}
+
+std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
+                                        const std::string& report) {
+  std::vector<std::string> arguments = {
+      "--launched",   "--cluster",        cluster.spec.str(), "--task", task.str(),
+      "--cluster-id", cluster.cluster_id, "--report",         report,
+  };
+  if (task.job == TaskId::Job::kPs) return arguments;
+  arguments.insert(arguments.end(), {"--device", device_of(cluster, task), "--threads",
+                                     std::to_string(threads_of_worker(cluster, cores))});
+  return arguments;
+}
+
+std::string announcement(const Cluster& cluster, int cores) {
+  std::string text = fmt::format("{} ps + {} worker{} on this machine\n", cluster.local_ps,
+                                 cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
+  if (cluster.existing_servers) {
+    text = fmt::format("{} worker{} on this machine, with existing servers, which stay: {}\n",
+                       cluster.local_workers, cluster.local_workers == 1 ? "" : "s",
+                       fmt::join(cluster.spec.ps, ", "));
+  }
+  const int threads = threads_of_worker(cluster, cores);
+  for (const TaskId& task : all_tasks(cluster)) {
+    const bool ps = task.job == TaskId::Job::kPs;
+    const std::string& address =
+        (ps ? cluster.spec.ps : cluster.spec.workers)[std::size_t(task.index)];
+    const std::string device = ps ? "no device"
+                                  : fmt::format("device {}, {} thread{}", device_of(cluster, task),
+                                                threads, threads == 1 ? "" : "s");
+    text += fmt::format("  {:<10}{:<17}  {}\n", task.str(), address, device);
+  }
+  if (cluster.device.kind == "cpu") {
+    text += fmt::format("  The tasks share {} core{}.\n", cores, cores == 1 ? "" : "s");
+  } else if (cluster.device.index >= 0 && cluster.local_workers > 1) {
+    text +=
+        fmt::format("  Warning: all {} workers share device {}; --device {} gives each its own.\n",
+                    cluster.local_workers, device_of(cluster, {}), cluster.device.kind);
+  }
+  return text;
+}
+
+int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& program,
+           const TaskGroupOptions& options) {
+  const std::vector<TaskId> tasks = all_tasks(asked);
+  const HeldPorts ports(int(tasks.size()));
+  const TaskFolder folder;
+  Cluster cluster = asked;
+  cluster.spec = local_spec(cluster, ports.addresses());
+  const int cores = cores_of_machine();
+  if (!run.quiet) fmt::print("{}", announcement(cluster, cores));
+  std::fflush(stdout);
+
+  TaskGroup group(options);
+  for (const TaskId& task : tasks) {
+    TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
+                        run.log_format != "json"};
+    const auto more = task_arguments(cluster, task, cores, folder.report_of(task.str()));
+    command.arguments.insert(command.arguments.end(), more.begin(), more.end());
+    if (!run.timeline.empty()) {
+      command.arguments.insert(command.arguments.end(),
+                               {"--timeline", folder.timeline_of(task.str())});
+    }
+    group.start(command, padded_prefix(tasks, task));
+  }
+  const TaskGroupResult result = group.run();
+
+  std::string error;
+  if (result.first_failure) error = cause_of(*result.first_failure, folder);
+  if (!result.first_failure && result.interrupted) error = "interrupted";
+  // Who asked for nothing to be kept is told so only when it was their hand that ended the run.
+  const bool told = result.interrupted || (result.first_failure && !run.out.empty());
+  if (told) error += how_to_go_on(run);
+  Report merged = merge(read_reports(tasks, folder));
+  if (!error.empty()) merged.error = error;
+  write_reports(asked, run, merged);
+  if (!run.timeline.empty()) write_timeline_of_all(run.timeline, tasks, folder);
+  print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error, run);
+  if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
+  return result.interrupted ? kInterruptedStatus : 0;
+}
+
+}  // namespace paceline

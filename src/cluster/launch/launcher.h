@@ -1,0 +1,35 @@
+// Starts every task of a cluster on this machine as a process of its own, and sees them through.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/launch/task_group.h"
+#include "cluster/report/report.h"
+#include "paceline/cluster.h"
+
+namespace paceline {
+
+/// What is started again for each task: a program whose last arguments say which task it is.
+struct LaunchProgram {
+  std::string path = "/proc/self/exe";
+  std::vector<std::string> arguments;  // as the user gave them, without the program's name
+};
+
+/// Starts all, prints who has what, passes on what they print, merges their reports into
+/// RunOptions::report, says at the end which task failed first and why. Returns the exit status.
+int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
+           const TaskGroupOptions& options);
+
+/// The arguments that make the program this task: appended to the user's own, which they override.
+/// `spec` has every task's address; `cores` are those of the machine.
+std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
+                                        const std::string& report);
+/// Which device a task gets: "sim:1"; empty for a ps.
+std::string device_of(const Cluster& cluster, const TaskId& task);
+/// Threads of a worker when the tasks share `cores`.
+int threads_of_worker(const Cluster& cluster, int cores);
+/// Lines that say who has what, and what is shared.
+std::string announcement(const Cluster& cluster, int cores);
+
+}  // namespace paceline

@@ -1,0 +1,234 @@
+#include "cluster/launch/launcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// Tasks are shells: $task is their name, $report where their report goes.
+constexpr const char* kReadArguments = R"(
+while [ $# -gt 0 ]; do
+  case $1 in --task) task=$2; shift;; --report) report=$2; shift;; --threads) threads=$2; shift;;
+    --device) device=$2; shift;; esac
+  shift
+done
+write_report() {
+  printf '{"model":"m","strategy":"async","tasks":[{"task":"%s","steps":1500,"seconds":1,"steps_per_s":2,
+"examples_per_s":4,"unit":"x","step_ms":{"p50":1,"p99":2},"share":{},"hidden_ms":0}],
+"loss":{"first":3,"last":2},"error":"%s"}' "$task" "$1" > "$report"
+}
+)";
+
+struct Outcome {
+  int status = 0;
+  std::string out, err;
+  double seconds = 0;
+};
+
+class Launcher : public testing::Test {
+ protected:
+  Launcher() {
+    cluster_.role = Cluster::Role::kLauncher;
+    cluster_.strategy = "async";
+    cluster_.cluster_id = "test";
+    cluster_.local_ps = 1;
+    cluster_.local_workers = 2;
+    report_ = testing::TempDir() + "launcher_test_" + std::to_string(getpid()) + ".json";
+    run_.report = report_;
+    options_.stop_within = std::chrono::seconds(2);
+    options_.outlives_the_other_job = std::chrono::milliseconds(300);
+  }
+  ~Launcher() override { std::filesystem::remove(report_); }
+
+  LaunchProgram shell(const std::string& script) const {
+    return {"/bin/sh", {"-c", kReadArguments + script, "task"}};
+  }
+
+  // In a process of its own, so that signals can be sent to it; its output goes to files.
+  pid_t launch_apart(const std::string& script) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    const std::string out = report_ + ".out", err = report_ + ".err";
+    if (freopen(out.c_str(), "w", stdout) == nullptr ||
+        freopen(err.c_str(), "w", stderr) == nullptr)
+      _exit(99);
+    const int status = launch(cluster_, run_, shell(script), options_);
+    std::fflush(nullptr);
+    _exit(status);
+  }
+
+  Outcome wait_for(pid_t pid) {
+    const auto begin = std::chrono::steady_clock::now();
+    int status = 0;
+    waitpid(pid, &status, 0);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status),
+                    take(report_ + ".out"), take(report_ + ".err"), took.count()};
+    return outcome;
+  }
+
+  Outcome launch_shells(const std::string& script) { return wait_for(launch_apart(script)); }
+
+  static std::string take(const std::string& path) {
+    std::ifstream file(path);
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    std::filesystem::remove(path);
+    return text;
+  }
+
+  Cluster cluster_;
+  RunOptions run_;
+  TaskGroupOptions options_;
+  std::string report_;
+};
+
+TEST_F(Launcher, PrefixesLinesAndMergesReports) {
+  const Outcome outcome =
+      launch_shells("echo hello $threads $device; echo oops >&2; write_report ''");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("ps:0     | hello\n"));
+  EXPECT_THAT(outcome.out, testing::EndsWith("\n3,000 global steps (1,500 + 1,500)\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("worker:1 | hello"));
+  EXPECT_THAT(outcome.err, HasSubstr("worker:0 | oops\n"));
+  const Report report = read_report(report_);
+  ASSERT_EQ(report.tasks.size(), 3U);
+  EXPECT_EQ(report.tasks[0].task, "worker:0");
+  EXPECT_EQ(report.tasks[2].task, "ps:0");
+  EXPECT_EQ(report.error, "");
+}
+
+TEST_F(Launcher, StopsTheOthersAndNamesTheFirstCause) {
+  const Outcome outcome =
+      launch_shells("if [ $task = worker:1 ]; then write_report 'no data'; exit 1; fi; sleep 60");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_LT(outcome.seconds, 30);
+  EXPECT_THAT(outcome.err, HasSubstr("paceline: error: worker:1 failed first: no data\n"));
+  EXPECT_EQ(read_report(report_).error, "worker:1 failed first: no data");
+}
+
+TEST_F(Launcher, ATaskThatIsKilledIsNamedWithItsSignal) {
+  const Outcome outcome = launch_shells(
+      "if [ $task = ps:0 ]; then kill -9 $$; fi; trap '' TERM; sleep 60 & wait; sleep 60");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_LT(outcome.seconds, 30) << "tasks that ignore SIGTERM are killed";
+  EXPECT_THAT(outcome.err, HasSubstr("ps:0 failed first: killed by signal 9"));
+}
+
+TEST_F(Launcher, ContinueLetsTheOthersGoOn) {
+  cluster_.stop_on_failure = options_.stop_on_failure = false;
+  const Outcome outcome = launch_shells(
+      "if [ $task = worker:1 ]; then exit 3; fi; if [ $task = worker:0 ]; then sleep 0.5; echo "
+      "done; fi;"
+      "if [ $task = ps:0 ]; then exec sleep 60; fi");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_LT(outcome.seconds, 30) << "a ps that waits for a dead worker is ended";
+  EXPECT_THAT(outcome.out, HasSubstr("worker:0 | done"));
+  EXPECT_THAT(outcome.err, HasSubstr("worker:1 failed first: exit status 3"));
+}
+
+TEST_F(Launcher, PassesOnASignalAndEndsWith130) {
+  run_.quiet = true;
+  const std::string ready = report_ + ".ready";
+  ASSERT_EQ(mkfifo(ready.c_str(), 0600), 0);
+  const pid_t pid = launch_apart("trap 'echo asked; exit 130' INT; echo x > " + ready +
+                                 "; while :; do sleep 0.05; done");
+  // Also open for writing: what one task has written stays there until the next one opens it.
+  std::fstream fifo(ready, std::ios::in | std::ios::out);
+  std::string line;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(std::getline(fifo, line));
+  kill(pid, SIGINT);
+  const Outcome outcome = wait_for(pid);
+  std::filesystem::remove(ready);
+  EXPECT_EQ(outcome.status, 130);
+  for (const char* task : {"ps:0     | asked", "worker:0 | asked", "worker:1 | asked"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(task));
+  }
+  EXPECT_THAT(outcome.err, HasSubstr("interrupted"));
+}
+
+TEST_F(Launcher, AsksAPsToEndAfterTheWorkers) {
+  const std::string ps_up = report_ + ".ps_up", worker_up = report_ + ".worker_up";
+  const std::string stays = "; while :; do sleep 0.05; done";
+  const Outcome outcome =
+      launch_shells("case $task in ps:0) trap 'echo ps over; exit 0' TERM; : > " + ps_up + stays +
+                    ";; worker:0) trap 'sleep 0.3; echo over; exit 0' TERM; : > " + worker_up +
+                    stays + ";; *) until [ -e " + ps_up + " ] && [ -e " + worker_up +
+                    " ]; do sleep 0.05; done; exit 1;; esac");
+  std::filesystem::remove(ps_up);
+  std::filesystem::remove(worker_up);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("worker:0 | over"));
+  EXPECT_THAT(outcome.out, HasSubstr("ps:0     | ps over"));
+  EXPECT_LT(outcome.out.find("worker:0 | over"), outcome.out.find("ps:0     | ps over"));
+}
+
+TEST_F(Launcher, AWorkerThatCameTooLateIsNoFailure) {
+  const Outcome outcome =
+      launch_shells("write_report ''; if [ $task = worker:1 ]; then exec sleep 60; fi; exit 0");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_LT(outcome.seconds, 30);
+}
+
+TEST_F(Launcher, TasksDieWithIt) {
+  const std::string fifo = report_ + ".alive";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const pid_t pid = launch_apart("exec 3> " + fifo + "; echo up >&3; exec sleep 60");
+  std::ifstream alive(fifo);
+  std::string line;
+  for (int up = 0; up < 3 && std::getline(alive, line);) ++up;
+  kill(pid, SIGKILL);
+  EXPECT_EQ(wait_for(pid).status, -SIGKILL);
+  while (std::getline(alive, line)) {
+  }
+  // The end of the fifo came: nobody holds it any more.
+  EXPECT_TRUE(alive.eof());
+  std::filesystem::remove(fifo);
+}
+
+TEST_F(Launcher, AUsageErrorOfATaskIsOne) {
+  EXPECT_EQ(launch_shells("[ $task = ps:0 ] && sleep 60; exit 2").status, 2);
+}
+
+TEST_F(Launcher, TellsEachTaskWhatItHas) {
+  cluster_.spec = {{"127.0.0.1:1"}, {"127.0.0.1:2", "127.0.0.1:3"}};
+  cluster_.device = {"sim", -1, 36, 0};
+  EXPECT_THAT(
+      task_arguments(cluster_, {TaskId::Job::kWorker, 1}, 4, "r.json"),
+      ElementsAre("--launched", "--cluster", "ps=127.0.0.1:1;worker=127.0.0.1:2,127.0.0.1:3",
+                  "--task", "worker:1", "--cluster-id", "test", "--report", "r.json", "--device",
+                  "sim:1", "--threads", "2"));
+  EXPECT_THAT(task_arguments(cluster_, {TaskId::Job::kPs, 0}, 4, "r.json"),
+              Not(testing::Contains("--device")));
+  EXPECT_EQ(threads_of_worker(cluster_, 1), 1);
+  cluster_.threads = 8;
+  EXPECT_EQ(threads_of_worker(cluster_, 1), 8);
+}
+
+TEST_F(Launcher, AnnouncesWhatIsShared) {
+  cluster_.spec = {{"127.0.0.1:1"}, {"127.0.0.1:2", "127.0.0.1:3"}};
+  cluster_.device = {"cpu", -1, 0, 0};
+  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("The tasks share 2 cores."));
+  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("no device"));
+  cluster_.device = {"sim", -1, 36, 0};
+  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("device sim:1, 1 thread"));
+  EXPECT_THAT(announcement(cluster_, 2), Not(HasSubstr("Warning")));
+  cluster_.device.index = 1;
+  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("Warning: all 2 workers share device sim:1"));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,157 @@
+#include "cluster/launch/task_group.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cluster/ending_signals.h"
+
+namespace paceline {
+
+namespace {
+
+TimePoint now() { return std::chrono::steady_clock::now(); }
+
+int milliseconds_until(const std::optional<TimePoint>& moment) {
+  if (!moment) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*moment - now());
+  return int(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
+}
+
+}  // namespace
+
+TaskGroup::TaskGroup(const TaskGroupOptions& options) : options_(options) {
+  const sigset_t set = ending_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+TaskGroup::~TaskGroup() {
+  children_.clear();
+  if (result_.interrupted) drain_signals(signals_);
+  close(signals_);
+  const sigset_t set = ending_signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+void TaskGroup::start(const TaskCommand& command, const std::string& prefix) {
+  children_.push_back(std::make_unique<ChildProcess>(command, prefix, options_.out, options_.err));
+}
+
+TaskGroupResult TaskGroup::run() {
+  while (any_running()) {
+    wait_for_events();
+    for (const auto& child : children_) child->forward_output();
+    take_signal();
+    take_exits();
+    after_workers();
+    after_ps();
+    if (next_ && now() >= *next_) {
+      next_.reset();
+      asked_ ? kill_all() : ask_all(SIGTERM, options_.stop_within);
+    }
+  }
+  return result_;
+}
+
+bool TaskGroup::any_running() const { return any_running(true) || any_running(false); }
+
+bool TaskGroup::any_running(bool ps) const {
+  return std::ranges::any_of(
+      children_, [&](const auto& child) { return child->running() && child->is_ps() == ps; });
+}
+
+void TaskGroup::wait_for_events() {
+  std::vector<pollfd> watched = {{signals_, POLLIN, 0}};
+  for (const auto& child : children_) {
+    if (!child->running()) continue;
+    for (const int fd : {child->exit_fd(), child->out_fd(), child->err_fd()}) {
+      watched.push_back({fd, POLLIN, 0});  // poll passes over −1
+    }
+  }
+  poll(watched.data(), watched.size(), milliseconds_until(next_));
+}
+
+void TaskGroup::take_signal() {
+  signalfd_siginfo info;
+  while (read(signals_, &info, sizeof info) == sizeof info) {
+    if (result_.interrupted) {
+      if (now() - interrupted_at_ >= kSameRequest) kill_all();
+    } else {
+      result_.interrupted = true;
+      interrupted_at_ = now();
+      ask_all(int(info.ssi_signo), options_.interrupt_within);
+    }
+  }
+}
+
+void TaskGroup::take_exits() {
+  std::vector<ChildProcess*> ended;
+  for (const auto& child : children_) {
+    pollfd exit{child->exit_fd(), POLLIN, 0};
+    if (!child->running() || poll(&exit, 1, 0) != 1) continue;
+    child->reap();
+    ended.push_back(child.get());
+  }
+  // A task that was killed is the cause of those that ended because of it, if both are seen at
+  // once.
+  std::stable_partition(ended.begin(), ended.end(),
+                        [](const ChildProcess* child) { return child->status().signal != 0; });
+  for (const ChildProcess* child : ended) judge(*child);
+}
+
+void TaskGroup::judge(const ChildProcess& child) {
+  if (asked_ || child.status().good()) return;
+  if (!result_.first_failure) result_.first_failure = TaskFailure{child.name(), child.status()};
+  if (options_.stop_on_failure) ask_all(SIGTERM, options_.stop_within);
+}
+
+void TaskGroup::after_workers() {
+  if (workers_over_ || any_running(false)) return;
+  workers_over_ = true;
+  if (asked_) {
+    ask_ps();
+  } else {
+    // A ps may wait for a worker that failed and comes no more: nobody else can know.
+    next_ = now() + options_.outlives_the_other_job;
+  }
+}
+
+// They end only when training is over and nobody is connected: a worker that is still there came
+// too late, and waits for them in vain.
+void TaskGroup::after_ps() {
+  const bool has_ps = std::ranges::any_of(children_, &ChildProcess::is_ps);
+  if (ps_over_ || asked_ || !has_ps || any_running(true)) return;
+  ps_over_ = true;
+  next_ = now() + options_.outlives_the_other_job;
+}
+
+// A worker whose ps ended before it would report a lost ps instead of what it was asked to do.
+void TaskGroup::ask_all(int signal, Duration within) {
+  asked_ = true;
+  signal_ = signal;
+  within_ = within;
+  next_ = now() + within;
+  for (const auto& child : children_) {
+    if (!child->is_ps()) child->send_signal(signal);
+  }
+  if (workers_over_) ask_ps();
+}
+
+void TaskGroup::ask_ps() {
+  next_ = now() + within_;
+  for (const auto& child : children_) {
+    if (child->is_ps()) child->send_signal(signal_);
+  }
+}
+
+void TaskGroup::kill_all() {
+  asked_ = true;
+  for (const auto& child : children_) child->send_signal(SIGKILL);
+}
+
+}  // namespace paceline

@@ -1,0 +1,79 @@
+// The processes of one job on this machine: started together, watched, and ended together.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/launch/child_process.h"
+
+namespace paceline {
+
+struct TaskGroupOptions {
+  bool stop_on_failure = true;  // else the others go on
+  /// How long a task may take to end after it was asked to, before it is killed.
+  Duration stop_within = std::chrono::seconds(5);
+  /// The same after Ctrl-C, when tasks write their reports.
+  Duration interrupt_within = std::chrono::seconds(12);
+  /// How long a ps may go on when every worker has ended, and a worker when every ps has.
+  Duration outlives_the_other_job = std::chrono::seconds(5);
+  int out = 1, err = 2;  // descriptors for the tasks' lines
+};
+
+/// A task that failed by itself, before anybody asked it to end.
+struct TaskFailure {
+  std::string task;
+  ExitStatus status;
+};
+
+struct TaskGroupResult {
+  std::optional<TaskFailure> first_failure;
+  bool interrupted = false;
+};
+
+/// Takes SIGINT and SIGTERM for itself while it runs: the first is passed on to every task, the
+/// second kills them. Single-threaded.
+class TaskGroup {
+ public:
+  explicit TaskGroup(const TaskGroupOptions& options);
+  ~TaskGroup();
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  /// Throws kUnavailable.
+  void start(const TaskCommand& command, const std::string& prefix);
+  /// Returns when every task has ended.
+  TaskGroupResult run();
+
+ private:
+  void wait_for_events();
+  void take_signal();
+  void take_exits();
+  void judge(const ChildProcess& child);
+  /// When the last worker has ended: a ps is asked too, or soon will be.
+  void after_workers();
+  void after_ps();
+  /// Asks all to end, workers first, and kills them when they have not in time.
+  void ask_all(int signal, Duration within);
+  void ask_ps();
+  void kill_all();
+  bool any_running() const;
+  bool any_running(bool ps) const;
+
+  TaskGroupOptions options_;
+  int signals_;
+  std::vector<std::unique_ptr<ChildProcess>> children_;
+  TaskGroupResult result_;
+  TimePoint interrupted_at_;
+  bool asked_ = false;  // tasks were told to end: their failures are ours
+  int signal_ = 0;      // with which, and how long they may take
+  Duration within_{};
+  bool workers_over_ = false;      // only ps are left
+  bool ps_over_ = false;           // only workers are left
+  std::optional<TimePoint> next_;  // when patience ends
+};
+
+}  // namespace paceline

@@ -1,0 +1,33 @@
+// Event files of a ps, for TensorBoard.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "cluster/log.h"
+#include "params/server/server.h"
+#include "summary/event_writer.h"
+
+namespace paceline {
+
+/// Writes what a ps did since the last time (docs/summaries.md). One thread.
+class PsSummaries {
+ public:
+  /// `folder`: DIR/summaries. `log`, borrowed, is told once when they cannot be written; may be
+  /// null.
+  PsSummaries(const std::string& folder, const TaskId& task, const Log* log)
+      : folder_(folder + "/" + task.str()), log_(log) {}
+  void add(const ServerSummary& now);
+
+ private:
+  void write(const ServerSummary& now);
+
+  const std::string folder_;
+  const Log* const log_;
+  std::optional<EventWriter> writer_;
+  bool failed_ = false;
+  ServerSummary last_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,227 @@
+#include "cluster/report/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/text_file.h"
+#include "paceline/cluster.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+namespace {
+
+// Ordered, so that the file reads as its documentation does.
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kListPrefix = "fetch/";
+
+Json to_value(const std::optional<double>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+std::optional<double> to_number(const Json& value) {
+  if (value.is_null()) return std::nullopt;
+  return value.get<double>();
+}
+
+bool is_ps(const TaskReport& task) { return task.task.starts_with("ps:"); }
+
+Json to_object(const std::vector<std::pair<std::string, double>>& share) {
+  Json object = Json::object();
+  for (const auto& [name, part] : share) object[name] = part;
+  return object;
+}
+
+Json to_object(const TaskUse& use, bool ps) {
+  Json object;
+  object["cores"] = to_value(use.cores);
+  if (!ps) object["device_busy"] = to_value(use.device_busy);
+  object["network_bytes_per_s"] = {{"sent", to_value(use.sent)},
+                                   {"received", to_value(use.received)}};
+  object["disk_bytes_per_s"] = {{"read", to_value(use.disk_read)},
+                                {"written", to_value(use.disk_written)}};
+  object["peak_memory_bytes"] = to_value(use.peak_memory);
+  return object;
+}
+
+TaskUse to_use(const Json& object) {
+  TaskUse use;
+  use.cores = to_number(object.at("cores"));
+  if (object.contains("device_busy")) use.device_busy = to_number(object.at("device_busy"));
+  use.sent = to_number(object.at("network_bytes_per_s").at("sent"));
+  use.received = to_number(object.at("network_bytes_per_s").at("received"));
+  use.disk_read = to_number(object.at("disk_bytes_per_s").at("read"));
+  use.disk_written = to_number(object.at("disk_bytes_per_s").at("written"));
+  use.peak_memory = to_number(object.at("peak_memory_bytes"));
+  return use;
+}
+
+Json to_object(const TaskReport& task) {
+  Json object;
+  object["task"] = task.task;
+  object["steps"] = task.steps;
+  object["seconds"] = to_value(task.seconds);
+  if (!is_ps(task)) {
+    object["steps_per_s"] = to_value(task.steps_per_s);
+    object["examples_per_s"] = to_value(task.examples_per_s);
+    object["unit"] = task.unit;
+    object["step_ms"] = {{"p50", to_value(task.step_ms_p50)}, {"p99", to_value(task.step_ms_p99)}};
+  }
+  object["share"] = to_object(task.share);
+  if (!is_ps(task)) object["hidden_ms"] = to_value(task.hidden_ms);
+  object["use"] = to_object(task.use, is_ps(task));
+  return object;
+}
+
+TaskReport to_task(const Json& object) {
+  TaskReport task;
+  task.task = object.at("task").get<std::string>();
+  task.steps = object.at("steps").get<std::int64_t>();
+  task.seconds = to_number(object.at("seconds"));
+  for (const auto& [name, part] : object.at("share").items()) {
+    task.share.emplace_back(name, part.get<double>());
+  }
+  // Reports of earlier versions have none.
+  if (object.contains("use")) task.use = to_use(object.at("use"));
+  if (is_ps(task)) return task;
+  task.steps_per_s = to_number(object.at("steps_per_s"));
+  task.examples_per_s = to_number(object.at("examples_per_s"));
+  task.unit = object.at("unit").get<std::string>();
+  task.step_ms_p50 = to_number(object.at("step_ms").at("p50"));
+  task.step_ms_p99 = to_number(object.at("step_ms").at("p99"));
+  task.hidden_ms = to_number(object.at("hidden_ms"));
+  return task;
+}
+
+// A sum over some of the workers would look like a slow cluster: it is all that trained, or null.
+std::optional<double> total(const std::vector<TaskReport>& tasks,
+                            std::optional<double> TaskReport::*rate) {
+  std::optional<double> sum;
+  for (const TaskReport& task : tasks) {
+    if (is_ps(task) || task.steps == 0) continue;
+    if (!(task.*rate)) return std::nullopt;
+    sum = sum.value_or(0) + *(task.*rate);
+  }
+  return sum;
+}
+
+void add_section(Json& object, const ReportSection& section) {
+  const bool listed = section.name.starts_with(kListPrefix);
+  Json values = Json::object();
+  if (listed) values["shape"] = section.name.substr(kListPrefix.size());
+  for (const auto& [key, value] : section.values) values[key] = to_value(value);
+  if (listed) {
+    object["fetch"].push_back(std::move(values));
+  } else {
+    object[section.name] = std::move(values);
+  }
+}
+
+void read_section(Report& report, const std::string& name, const Json& values) {
+  for (const auto& [key, value] : values.items()) {
+    if (key != "shape") report.set(name, key, to_number(value));
+  }
+}
+
+void read_sections(Report& report, const Json& object) {
+  constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "tasks",
+                                       "total", "loss",     "error"};
+  for (const auto& [name, values] : object.items()) {
+    if (std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
+    if (values.is_object()) read_section(report, name, values);
+    if (!values.is_array()) continue;
+    for (const Json& entry : values) {
+      read_section(report, std::string(kListPrefix) + entry.at("shape").get<std::string>(), entry);
+    }
+  }
+}
+
+}  // namespace
+
+void Report::set(const std::string& section, const std::string& key, std::optional<double> value) {
+  auto at = std::ranges::find(sections, section, &ReportSection::name);
+  if (at == sections.end()) at = sections.insert(at, ReportSection{section, {}});
+  const auto old = std::ranges::find(at->values, key, [](const auto& item) { return item.first; });
+  if (old != at->values.end()) {
+    old->second = value;
+  } else {
+    at->values.emplace_back(key, value);
+  }
+}
+
+std::optional<double> Report::value(std::string_view section, std::string_view key) const {
+  const auto at = std::ranges::find(sections, section, &ReportSection::name);
+  if (at == sections.end()) return {};
+  const auto item = std::ranges::find(at->values, key, [](const auto& each) { return each.first; });
+  return item != at->values.end() ? item->second : std::nullopt;
+}
+
+std::string Report::to_json() const {
+  Json object;
+  object["model"] = model;
+  object["strategy"] = strategy;
+  object["precision"] = precision;
+  object["cores"] = cores ? Json(*cores) : Json(nullptr);
+  object["tasks"] = Json::array();
+  for (const TaskReport& task : tasks) object["tasks"].push_back(to_object(task));
+  object["total"] = {{"steps_per_s", to_value(total(tasks, &TaskReport::steps_per_s))},
+                     {"examples_per_s", to_value(total(tasks, &TaskReport::examples_per_s))}};
+  object["global_step"] = global_step ? Json(*global_step) : Json(nullptr);
+  object["loss"] = {{"first", to_value(first_loss)}, {"last", to_value(last_loss)}};
+  for (const ReportSection& section : sections) add_section(object, section);
+  if (!error.empty()) object["error"] = error;
+  // A message may hold bytes of a peer or a file that are no UTF-8; the report is written all the
+  // same.
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Report Report::from_json(const std::string& text) {
+  try {
+    const Json object = Json::parse(text);
+    Report report;
+    report.model = object.at("model").get<std::string>();
+    report.strategy = object.at("strategy").get<std::string>();
+    report.precision = object.value("precision", report.precision);
+    // Reports of earlier versions have none.
+    if (object.contains("cores") && !object["cores"].is_null()) report.cores = object["cores"];
+    for (const Json& task : object.at("tasks")) report.tasks.push_back(to_task(task));
+    report.first_loss = to_number(object.at("loss").at("first"));
+    report.last_loss = to_number(object.at("loss").at("last"));
+    const auto global_step = object.find("global_step");
+    if (global_step != object.end() && !global_step->is_null()) {
+      report.global_step = global_step->get<std::int64_t>();
+    }
+    report.error = object.value("error", "");
+    read_sections(report, object);
+    return report;
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("not a report: {}", error.what()));
+  }
+}
+
+void write_report(const std::string& path, const Report& report) {
+  write_text_file("the report", path, report.to_json());
+}
+
+Report read_report(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ErrorCode::kNotFound, fmt::format("no report at {}", path));
+  if (std::filesystem::is_directory(path)) {
+    throw Error(ErrorCode::kNotFound, fmt::format("{} is a folder, not a report", path));
+  }
+  try {
+    return Report::from_json(std::string(std::istreambuf_iterator<char>(file), {}));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+}  // namespace paceline

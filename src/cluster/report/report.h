@@ -1,0 +1,77 @@
+// What a run did, as `--report FILE` writes it (docs/report.md): one task's own report, and those
+// of all merged.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cluster/report/task_use.h"
+
+namespace paceline {
+
+/// One entry of "tasks". What was not measured is empty, and null in the file: a worker that made
+/// fewer than 11 steps has no timed ones.
+struct TaskReport {
+  std::string task;               // "worker:0"
+  std::int64_t steps = 0;         // a worker's own, untimed ones included; a ps: applied
+  std::optional<double> seconds;  // in which the timed steps were made
+  std::optional<double> steps_per_s, examples_per_s;
+  std::string unit;  // what examples_per_s counts; a ps has none
+  std::optional<double> step_ms_p50, step_ms_p99;
+  /// Fractions of the time, in the order in which they are written; they sum to 1.
+  std::vector<std::pair<std::string, double>> share;
+  std::optional<double> hidden_ms;  // per step: transfers behind computing
+  TaskUse use = {};                 // of its machine
+
+  bool operator==(const TaskReport&) const = default;
+};
+
+/// What a model adds: "perplexity" {"train", "valid", "test"}. A section named "fetch/SHAPE" is the
+/// entry {"shape": SHAPE, …} of the list "fetch".
+struct ReportSection {
+  std::string name;
+  std::vector<std::pair<std::string, std::optional<double>>> values;
+
+  bool operator==(const ReportSection&) const = default;
+};
+
+/// The whole file. A task's own report has one entry in `tasks`.
+struct Report {
+  std::string model;
+  std::string strategy;               // Cluster::strategy
+  std::string precision = "float32";  // name of Cluster::precision
+  std::optional<int> cores;           // of worker 0's machine
+  std::vector<TaskReport> tasks;
+  std::optional<double> first_loss, last_loss;  // of worker 0
+  std::optional<std::int64_t> global_step;      // the last that a worker saw
+  std::vector<ReportSection> sections;
+  std::string error;  // empty: the run went well
+
+  /// Adds or replaces one value of a section.
+  void set(const std::string& section, const std::string& key, std::optional<double> value);
+  /// None: there is no such section or key, or it was not measured.
+  std::optional<double> value(std::string_view section, std::string_view key) const;
+  /// Numbers are written with every digit that they need to be read back as they were.
+  std::string to_json() const;
+  /// Reads what to_json wrote. Throws kDataLoss.
+  static Report from_json(const std::string& text);
+
+  bool operator==(const Report&) const = default;
+};
+
+/// One report of all tasks: workers by index, then ps by index. Loss and sections are those of the
+/// first worker that has them, but perplexity/valid is averaged over the workers' parts, which are
+/// equal: the geometric mean. The first error that is not empty counts.
+Report merge(std::span<const Report> reports);
+
+/// Written whole or not at all. Throws kUnavailable naming the file.
+void write_report(const std::string& path, const Report& report);
+/// Throws kNotFound or kDataLoss.
+Report read_report(const std::string& path);
+
+}  // namespace paceline

@@ -1,0 +1,37 @@
+// Whether a peer has been silent for too long.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+
+namespace paceline {
+
+/// Time is counted in ticks, each of which first listens: a judge that was itself stopped or late
+/// counts one tick for it, and hears what came meanwhile before it judges. Not thread-safe.
+class LivenessTimer {
+ public:
+  static constexpr int kTicksOfDeath = 16;
+  static constexpr int kTicksPerBeat = 4;
+
+  /// To be called kTicksOfDeath times in the time after which a silent peer is dead; `heard`:
+  /// anything came since the last call. True when the peer is dead.
+  bool tick(bool heard) {
+    silent_ticks_ = heard ? 0 : silent_ticks_ + 1;
+    return silent_ticks_ >= kTicksOfDeath;
+  }
+  /// Whether a heartbeat is due.
+  bool beat_is_due() { return ticks_++ % kTicksPerBeat == 0; }
+
+ private:
+  unsigned ticks_ = 0;
+  int silent_ticks_ = 0;
+};
+
+/// "worker:1 has stopped: no heartbeat for 4.0 s".
+inline std::string text_of_silence(const std::string& peer, Duration dead_after) {
+  const std::string seconds = std::to_string(std::chrono::duration<double>(dead_after).count());
+  return peer + " has stopped: no heartbeat for " + seconds.substr(0, seconds.find('.') + 2) + " s";
+}
+
+}  // namespace paceline

@@ -1,0 +1,26 @@
+#include "net/poll/event_fd.h"
+
+#include <sys/eventfd.h>
+
+#include "net/poll/poll_until.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+EventFd::EventFd() : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!fd_) throw Error(ErrorCode::kUnavailable, "no descriptor left for an eventfd");
+}
+
+void EventFd::raise() const { [[maybe_unused]] const auto done = ::eventfd_write(fd(), 1); }
+
+void EventFd::clear() const {
+  eventfd_t count = 0;
+  [[maybe_unused]] const auto done = ::eventfd_read(fd(), &count);
+}
+
+bool EventFd::wait(Deadline deadline) const {
+  pollfd raised{fd(), POLLIN, 0};
+  return poll_until({&raised, 1}, deadline) == 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,98 @@
+// Threads that wait for descriptors (epoll) and timers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/deadline.h"
+#include "net/poll/event_fd.h"
+#include "net/poll/file_descriptor.h"
+
+namespace paceline {
+
+/// Called on a thread of the poller, once per wait; the two kinds perhaps on two at once.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual void on_readable() = 0;
+  virtual void on_writable() = 0;
+};
+
+/// Thread-safe, but for stop.
+class Poller {
+ public:
+  /// Throws kUnavailable when no descriptor is left.
+  explicit Poller(int threads);
+  ~Poller();
+  /// On a thread of the poller, at `time` or later; never after stop.
+  void call_at(TimePoint time, std::function<void()> call);
+  /// Joins the threads. Not on one of them.
+  void stop();
+  /// After stop: lets go of what waits and of the calls that have not come.
+  void drop_pending();
+
+ private:
+  friend class Watch;
+  /// Who waits for a descriptor.
+  struct Waits {
+    int fd = -1;
+    std::shared_ptr<Watcher> reader, writer;
+  };
+
+  // Of watches. A number is never used again: an event may come late.
+  std::uint64_t add(int fd);
+  void remove(std::uint64_t watch);
+  void wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,
+            std::shared_ptr<Watcher> watcher);
+  void cancel_readable(std::uint64_t watch);
+  void arm(std::uint64_t watch, const Waits& waits) const;
+
+  void run();
+  void call_waiting(std::uint64_t watch, std::uint32_t events);
+  void call_due();
+  std::function<void()> next_due();
+  void set_timer(TimePoint time) const;
+
+  const FileDescriptor epoll_, timer_;
+  const EventFd stopping_;
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::uint64_t last_watch_;
+  std::unordered_map<std::uint64_t, Waits> watches_;
+  std::multimap<TimePoint, std::function<void()>> calls_;
+  std::vector<std::thread> threads_;
+};
+
+/// Owns a descriptor and waits for it; at most one wait of a kind at a time. Destroying it cancels
+/// the waits. A wait allocates nothing; while there is none, no thread wakes for the descriptor, or
+/// only once, for its end.
+class Watch {
+ public:
+  /// Makes it non-blocking. Throws kUnavailable when the system watches no more.
+  Watch(std::shared_ptr<Poller> poller, FileDescriptor fd);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  int fd() const { return fd_.get(); }
+  void wait_readable(std::shared_ptr<Watcher> watcher);
+  void wait_writable(std::shared_ptr<Watcher> watcher);
+  /// Cancels the wait for reading. One that has just ended may still be told.
+  void cancel_readable();
+  /// Cancels the waits, and watches it no more.
+  FileDescriptor release();
+
+ private:
+  const std::shared_ptr<Poller> poller_;
+  FileDescriptor fd_;
+  const std::uint64_t number_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,24 @@
+// One process: the variables are this task's own tensors; ready() applies the rule at once, or
+// end_step() does when clipping.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "params/savable_store.h"
+#include "trace/step_account.h"
+#include "trace/timeline.h"
+
+namespace paceline {
+
+/// `pool` (may be null: one thread) and `account` (may be null) must outlive the store, and the
+/// store what bind() gives. All of it belongs to one thread, but write_shards to another. Applying
+/// a rule counts as apply, and is an event of `timeline` (may be null; must outlive the store).
+/// Throws kInvalidArgument for a trained variable that is not float32, for rows with the rule ema,
+/// and for a name that comes twice.
+std::unique_ptr<SavableStore> make_local_store(std::vector<VariableSpec> variables,
+                                               ThreadPool* pool, StepAccount* account,
+                                               Timeline* timeline = nullptr);
+
+}  // namespace paceline

@@ -1,0 +1,136 @@
+#include "params/protocol/membership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace paceline {
+
+Membership::Membership(const MembershipOptions& options, TimePoint now)
+    : options_(options), members_(std::size_t(options.workers)), start_(now), alone_since_(now) {}
+
+Membership::Member* Membership::find(int worker, std::uint64_t incarnation) {
+  if (worker < 0 || std::size_t(worker) >= members_.size()) return nullptr;
+  Member& member = members_[std::size_t(worker)];
+  return member.incarnation == incarnation ? &member : nullptr;
+}
+
+std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced) {
+  replaced = false;
+  if (worker < 0 || std::size_t(worker) >= members_.size()) {
+    return fmt::format("worker:{} is not in the cluster spec, which has {} workers", worker,
+                       members_.size());
+  }
+  Member& member = members_[std::size_t(worker)];
+  if (member.presence != Presence::kAbsent && incarnation <= member.incarnation) {
+    return fmt::format("worker:{} has joined as incarnation {}, this is {}", worker,
+                       member.incarnation, incarnation);
+  }
+  replaced = member.presence == Presence::kConnected;
+  // A step that the older one ended is not applied again.
+  member = {.presence = Presence::kConnected,
+            .incarnation = incarnation,
+            .begun = member.applied - 1,
+            .applied = member.applied};
+  alone_since_ = now;
+  ++epoch_;
+  return {};
+}
+
+void Membership::leave(int worker, std::uint64_t incarnation, Presence presence, TimePoint now) {
+  Member* member = find(worker, incarnation);
+  if (member == nullptr || member->presence != Presence::kConnected) return;
+  member->presence = presence;
+  alone_since_ = now;
+  ++epoch_;
+}
+
+void Membership::lose(int worker, std::uint64_t incarnation, TimePoint now) {
+  leave(worker, incarnation, Presence::kDead, now);
+}
+
+void Membership::say_goodbye(int worker, std::uint64_t incarnation, TimePoint now) {
+  leave(worker, incarnation, Presence::kLeft, now);
+}
+
+void Membership::set_done(int worker, std::uint64_t incarnation) {
+  if (Member* member = find(worker, incarnation)) member->done = true;
+}
+
+bool Membership::begin_step(int worker, std::uint64_t incarnation, std::int64_t step) {
+  Member* member = find(worker, incarnation);
+  if (member == nullptr || step <= member->begun) return false;
+  member->begun = step;
+  return true;
+}
+
+std::int64_t Membership::end_step(int worker, std::uint64_t incarnation, bool counts) {
+  Member* member = find(worker, incarnation);
+  if (member == nullptr || !counts) return global_step_;
+  ++member->made;
+  ++member->applied;
+  return ++global_step_;
+}
+
+void Membership::set_applied(int worker, std::int64_t steps) {
+  if (worker < 0 || std::size_t(worker) >= members_.size()) return;
+  Member& member = members_[std::size_t(worker)];
+  member.applied = steps;
+  member.begun = steps - 1;
+}
+
+int Membership::connected() const {
+  return int(std::count_if(members_.begin(), members_.end(), [](const Member& member) {
+    return member.presence == Presence::kConnected;
+  }));
+}
+
+JobState Membership::job_state(TimePoint now) const {
+  const bool waits_for_absent = now < start_ + options_.join_timeout;
+  JobState state{.all_warm = true, .all_done = true};
+  for (const Member& member : members_) {
+    const bool awaited = member.presence == Presence::kAbsent && waits_for_absent;
+    const bool trains = member.presence == Presence::kConnected && !member.done;
+    const bool cold = trains && member.made < options_.warm_steps;
+    state.all_warm = state.all_warm && !awaited && !cold;
+    state.all_done = state.all_done && !awaited && !trains;
+  }
+  return state;
+}
+
+Membership::End Membership::end(TimePoint now) const {
+  const bool all_left = std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.presence == Presence::kLeft;
+  });
+  if (all_left && !members_.empty()) return End::kFinished;
+  if (connected() > 0) return End::kNotYet;
+  if (now < end_when_alone()) return End::kNotYet;
+  return reached() ? End::kFinished : End::kAbandoned;
+}
+
+TimePoint Membership::end_when_alone() const {
+  if (!reached()) return alone_since_ + options_.join_timeout;
+  const bool all_came = std::none_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.presence == Presence::kAbsent;
+  });
+  return all_came ? alone_since_ : alone_since_ + options_.late_start;
+}
+
+TimePoint Membership::next_change(TimePoint now) const {
+  const TimePoint absent = start_ + options_.join_timeout;
+  const TimePoint alone = end_when_alone();
+  if (connected() == 0) return absent > now ? std::min(absent, alone) : alone;
+  return absent > now ? absent : TimePoint::max();
+}
+
+std::string Membership::text() const {
+  constexpr std::string_view kWords[] = {"never came", "connected", "died", "left"};
+  std::string text;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += fmt::format("worker:{} {}", i, kWords[std::size_t(members_[i].presence)]);
+  }
+  return text;
+}
+
+}  // namespace paceline

@@ -1,0 +1,90 @@
+// Who takes part in a job, as one ps sees it: a plain state machine. Events and their times go in,
+// answers come out; no thread, socket or clock inside.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "params/wire/message.h"
+
+namespace paceline {
+
+struct MembershipOptions {
+  int workers = 0;
+  Duration join_timeout{};
+  Duration late_start{};  // how long, at the last step, a worker that never came is waited for
+  std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
+};
+
+/// Calls about a worker carry its incarnation: what an older process of the task does is ignored.
+class Membership {
+ public:
+  Membership(const MembershipOptions& options, TimePoint now);
+
+  /// A worker says hello. Returns why it may not join; empty: it has. A newer incarnation replaces
+  /// the older (`replaced` tells), and goes on at the task's next step: `applied`.
+  std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
+  void lose(int worker, std::uint64_t incarnation, TimePoint now);
+  void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
+  void set_done(int worker, std::uint64_t incarnation);
+
+  /// The first frame of a step. False when this step of this incarnation was begun before: its
+  /// contributions must not be applied again.
+  bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step);
+  /// Its last frame: counts a global step, unless the step was begun before. Returns the count.
+  std::int64_t end_step(int worker, std::uint64_t incarnation, bool counts);
+
+  void set_global_step(std::int64_t step) { global_step_ = step; }
+  /// Training resumes: so many own steps of the worker are applied. No error for one that is not in
+  /// the cluster spec.
+  void set_applied(int worker, std::int64_t steps);
+  void set_last_step(std::int64_t step) { last_step_ = step; }
+  std::int64_t global_step() const { return global_step_; }
+  std::uint64_t epoch() const { return epoch_; }
+  int connected() const;
+  int workers() const { return int(members_.size()); }
+  bool is_connected(int worker) const {
+    return members_[std::size_t(worker)].presence == Presence::kConnected;
+  }
+  std::int64_t applied(int worker) const { return members_[std::size_t(worker)].applied; }
+
+  /// Warm: every worker that takes part has made its first steps. Done: none of them trains any
+  /// more. A worker that never came takes part until join_timeout, one that died does not.
+  JobState job_state(TimePoint now) const;
+
+  enum class End : std::uint8_t { kNotYet, kFinished, kAbandoned };
+  /// Finished: the last step is reached and nobody is connected, or all have said goodbye. A worker
+  /// that is still on its way is given late_start: nothing else would tell it that all is over.
+  /// Abandoned: nobody was connected for join_timeout.
+  End end(TimePoint now) const;
+  /// When to ask job_state and end again if nothing happens before.
+  TimePoint next_change(TimePoint now) const;
+  /// "worker:0 gone, worker:1 never came": for the message of an abandoned ps.
+  std::string text() const;
+
+ private:
+  enum class Presence : std::uint8_t { kAbsent, kConnected, kDead, kLeft };
+  struct Member {
+    Presence presence = Presence::kAbsent;
+    std::uint64_t incarnation = 0;
+    bool done = false;
+    std::int64_t begun = -1;   // the last own step begun
+    std::int64_t applied = 0;  // own steps of the task, of all incarnations
+    std::int64_t made = 0;     // of this incarnation
+  };
+  bool reached() const { return last_step_ > 0 && global_step_ >= last_step_; }
+  /// When the job ends if nobody comes any more.
+  TimePoint end_when_alone() const;
+  Member* find(int worker, std::uint64_t incarnation);
+  void leave(int worker, std::uint64_t incarnation, Presence presence, TimePoint now);
+
+  MembershipOptions options_;
+  std::vector<Member> members_;
+  TimePoint start_, alone_since_;
+  std::uint64_t epoch_ = 1;
+  std::int64_t global_step_ = 0, last_step_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,106 @@
+#include "params/protocol/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/row_count.h"
+
+namespace paceline {
+namespace {
+
+std::vector<VariableSpec> specs(std::initializer_list<Shape> shapes) {
+  std::vector<VariableSpec> list;
+  for (const Shape& shape : shapes) {
+    list.push_back({.name = "v" + std::to_string(list.size()), .shape = shape});
+  }
+  return list;
+}
+
+std::map<int, std::size_t> load(std::span<const VariableSpec> variables,
+                                std::span<const Piece> pieces) {
+  std::map<int, std::size_t> bytes;
+  for (const Piece& piece : pieces) {
+    bytes[piece.ps] += piece_bytes(variables[std::size_t(piece.variable)], piece);
+  }
+  return bytes;
+}
+
+TEST(Placement, LargestFirstOntoTheLeastLoaded) {
+  const auto variables = specs({Shape{1}, Shape{8}, Shape{5}, Shape{4}});
+  const auto pieces = place_variables(variables, 2);
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(pieces[1].ps, 0);
+  EXPECT_EQ(pieces[2].ps, 1);
+  EXPECT_EQ(pieces[3].ps, 1);
+  EXPECT_EQ(pieces[0].ps, 0);
+}
+
+TEST(Placement, OnePsHoldsAllWhole) {
+  const auto variables = specs({Shape{3, 4}, Shape{}, Shape{0, 2}});
+  const auto pieces = place_variables(variables, 1);
+  ASSERT_EQ(pieces.size(), 3u);
+  EXPECT_EQ(pieces[0].rows, 3);
+  EXPECT_EQ(pieces[1].rows, 1);
+  EXPECT_EQ(pieces[2].rows, 0);
+}
+
+TEST(Placement, AVariableLargerThanItsShareIsSplitByRows) {
+  // The layers of mlp: 256-4096-4096-256.
+  const auto variables = specs({Shape{256, 4096}, Shape{4096}, Shape{4096, 4096}, Shape{4096},
+                                Shape{4096, 256}, Shape{256}});
+  const auto pieces = place_variables(variables, 2);
+  EXPECT_EQ(std::count_if(pieces.begin(), pieces.end(),
+                          [](const Piece& piece) { return piece.variable == 2; }),
+            2);
+  const auto bytes = load(variables, pieces);
+  EXPECT_NEAR(double(bytes.at(0)), double(bytes.at(1)), 2e4);
+}
+
+TEST(Placement, EveryRowIsPlacedOnceInOrder) {
+  const auto variables = specs({Shape{7, 3}, Shape{1000, 2}, Shape{}, Shape{2, 2}});
+  for (int num_ps = 1; num_ps <= 5; ++num_ps) {
+    std::vector<std::int64_t> rows(variables.size(), 0);
+    std::uint32_t id = 0;
+    for (const Piece& piece : place_variables(variables, num_ps)) {
+      EXPECT_EQ(piece.id, id++);
+      EXPECT_EQ(piece.first_row, rows[std::size_t(piece.variable)]);
+      EXPECT_LT(piece.ps, num_ps);
+      rows[std::size_t(piece.variable)] += piece.rows;
+    }
+    EXPECT_EQ(rows, (std::vector<std::int64_t>{7, 1000, 1, 2}));
+  }
+}
+
+TEST(Placement, TextNamesVariableRowsBytesAndPs) {
+  const auto variables = specs({Shape{6, 5}});
+  EXPECT_EQ(placement_text(variables, place_variables(variables, 1)),
+            "v0 rows 0-6 of 6: 120 bytes on ps:0\n");
+}
+
+TEST(Placement, PiecesOfAPsLieApartAtMultiplesOf64Bytes) {
+  const std::vector<VariableSpec> variables = {
+      {.name = "a", .shape = {3}}, {.name = "b", .shape = {20}}, {.name = "c", .shape = {}}};
+  std::vector<Piece> pieces;
+  pieces.reserve(3);
+  for (int v = 0; v < 3; ++v) {
+    pieces.push_back({.id = std::uint32_t(v),
+                      .variable = v,
+                      .first_row = 0,
+                      .rows = row_count(variables[std::size_t(v)].shape),
+                      .ps = v == 1 ? 0 : 1});
+  }
+  const ShardLayout first = shard_layout(variables, pieces, 0);
+  EXPECT_EQ(first.offsets[1], 0u);
+  EXPECT_EQ(first.versions[1], 128u);
+  EXPECT_EQ(first.bytes, 136u);
+  const ShardLayout second = shard_layout(variables, pieces, 1);
+  EXPECT_EQ(second.offsets[0], 0u);
+  EXPECT_EQ(second.offsets[2], 64u);
+  EXPECT_EQ(second.versions[2], 136u);
+  EXPECT_EQ(second.bytes, 144u);
+}
+
+}  // namespace
+}  // namespace paceline

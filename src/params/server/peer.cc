@@ -1,0 +1,380 @@
+#include "params/server/peer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/denormals.h"
+#include "params/server/job.h"
+#include "params/steady_now.h"
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void fail(const std::string& why) { throw Error(ErrorCode::kDataLoss, "[ps] " + why); }
+
+}  // namespace
+
+ServerPeer::ServerPeer(ServerJob& job, std::shared_ptr<Connection> connection, TimePoint accepted)
+    : job_(job),
+      address_(connection->peer()),
+      connection_traffic_(connection->traffic()),
+      replies_(std::move(connection)) {
+  standing.accepted = accepted;
+}
+
+std::string ServerPeer::text() const {
+  const std::string task = task_.empty() ? "somebody" : task_;
+  const std::string step =
+      last_step_ < 0 ? "before its first step" : fmt::format("in step {}", last_step_);
+  return fmt::format("{} at {} {}, last message {}", task, address_, step, name_of(last_type_));
+}
+
+std::size_t ServerPeer::most_payload(MessageType type) const {
+  if (!greeted_) return type == MessageType::kHello ? kMaxHelloBytes : 0;
+  return type == MessageType::kWrite ? kChunkBytes : kMaxControlBytes;
+}
+
+std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
+  frame_began_ = steady_now();
+  const MessageType type{header.type};
+  if (greeted_ && type == MessageType::kChunk) return incoming().place(header);
+  if (header.payload_bytes > most_payload(type)) {
+    fail(fmt::format("{} of {} bytes {}", name_of(type), header.payload_bytes,
+                     greeted_ ? "is too long" : "before a hello"));
+  }
+  if (messages_.bytes.size() < header.payload_bytes) messages_.bytes.resize(header.payload_bytes);
+  return std::span(messages_.bytes).first(header.payload_bytes);
+}
+
+void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+  if (payload.empty()) frame_began_ = steady_now();
+  const MessageType type{header.type};
+  if (!greeted_ && type != MessageType::kHello) fail(name_of(type) + " before a hello");
+  last_type_ = type;
+  if (ended_) fail(name_of(type) + " after a refusal");
+  try {
+    handle(type, header, payload);
+  } catch (const Error& error) {
+    // The worker is told why before the connection is closed.
+    ended_ = true;
+    job_.refuse(*this, error.what());
+  }
+  job_.account().add_handling(steady_now() - frame_began_);
+}
+
+void ServerPeer::handle(MessageType type, const FrameHeader& header,
+                        std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kHello:
+      return on_hello(payload);
+    case MessageType::kDeclare:
+      return job_.declare(*this, decode_declare(payload));
+    case MessageType::kWrite:
+      return on_write(header, payload);
+    case MessageType::kWriteEnd:
+      return job_.initialise(*this, decode_number(payload, type));
+    case MessageType::kPull:
+    case MessageType::kPullRows:
+    case MessageType::kRead:
+      return on_pull(header, payload);
+    case MessageType::kPullNext:
+      return on_pull_next(header);
+    case MessageType::kOrder:
+      return on_order(payload);
+    case MessageType::kStepBegin:
+      return on_step_begin(header, payload);
+    case MessageType::kRowIds:
+      return on_row_ids(header, payload);
+    case MessageType::kChunk:
+      return on_chunk(header);
+    case MessageType::kContribution:
+      return on_contribution(header, payload);
+    case MessageType::kReadDone:
+      return on_read_done(header);
+    case MessageType::kStepEnd:
+      return on_step_end(header, payload);
+    case MessageType::kFindFile:
+      return job_.find_file(*this, decode_find_file(payload));
+    case MessageType::kMark:
+      return job_.mark(*this, header.step);
+    case MessageType::kSaveShard:
+      return job_.save_shard(*this, decode_text(payload, type), header.step);
+    case MessageType::kReadMarked:
+      return on_read_marked(header, payload);
+    case MessageType::kTaskState:
+      return on_task_state(header, payload);
+    case MessageType::kDone:
+      return job_.set_done(*this);
+    case MessageType::kGoodbye:
+      return job_.say_goodbye(*this);
+    default:
+      fail("unexpected message " + name_of(type));
+  }
+}
+
+void ServerPeer::on_hello(std::span<const std::byte> payload) {
+  if (greeted_) fail("a second hello");
+  const Hello hello = decode_hello(payload);
+  bool busy = false;
+  const std::string why = job_.greet(*this, hello, busy);
+  ended_ = busy || !why.empty();
+  if (!why.empty()) return job_.refuse(*this, why);
+  if (ended_) return;
+  task_ = fmt::format("worker:{}", hello.index);
+  wire_ = hello.wire;
+  replies_.set_wire(hello.wire);
+  greeted_ = true;
+  job_.say(fmt::format("{} joined from {}", task_, address_));
+}
+
+Shard& ServerPeer::shard(bool initialised) {
+  if (working_ != nullptr) return *working_;
+  Shard& shard = job_.shard_for(*this, initialised);
+  if (!incoming_) {
+    replies_.allow(shard);
+    incoming_.emplace(shard, wire_);
+  }
+  if (initialised) working_ = &shard;
+  return shard;
+}
+
+IncomingStep& ServerPeer::incoming() {
+  if (!incoming_) shard();
+  return *incoming_;
+}
+
+void ServerPeer::on_write(const FrameHeader& header, std::span<const std::byte> payload) {
+  Shard& all = shard(false);
+  if (standing.worker != 0) fail("only the chief writes");
+  ShardPiece& piece = all.at(all.position(header.id));
+  const std::size_t bytes = header.flags < piece.arrays() ? piece.array_bytes(header.flags) : 0;
+  if (header.offset > bytes || payload.size() > bytes - header.offset) {
+    fail(fmt::format("write of {} bytes at {} of array {} of piece {}, which has {}",
+                     payload.size(), header.offset, header.flags, header.id, bytes));
+  }
+  piece.write(header.flags, header.offset, payload);
+}
+
+void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> payload) {
+  Shard& all = shard();
+  const MessageType type{header.type};
+  if (type == MessageType::kPullRows) {
+    ShardPiece& piece = all.at(all.position(header.id));
+    decode_rows(payload, type, messages_.rows);
+    return replies_.send_rows(piece, messages_.rows, header.step);
+  }
+  decode_pieces(payload, type, messages_.pieces);
+  for (const std::uint32_t id : messages_.pieces) {
+    ShardPiece& piece = all.at(all.position(id));
+    if (type == MessageType::kPull && (header.flags & kIntoCopy) != 0) {
+      renew_copy(all.position(id), header.step);
+    } else if (type == MessageType::kPull && (header.flags & kTellChanges) != 0) {
+      replies_.send_watched_values(piece);
+    } else if (type == MessageType::kPull) {
+      replies_.send_values(piece, header.step);
+    } else {
+      replies_.send_state(piece);
+    }
+  }
+}
+
+// What is rewritten after each reply is rewritten now that the worker has the last one.
+void ServerPeer::on_pull_next(const FrameHeader& header) {
+  ShardPiece& piece = shard().at(shard().position(header.id));
+  if (piece.bytes() > kChunkBytes) {
+    fail(fmt::format("piece {} of {} bytes is asked for ahead, more than a frame holds", header.id,
+                     piece.bytes()));
+  }
+  if (!piece.watchers().watch_after(header.step, replies_))
+    return replies_.send_values_ahead(piece);
+  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
+}
+
+void ServerPeer::on_order(std::span<const std::byte> payload) {
+  decode_pieces(payload, MessageType::kOrder, messages_.pieces);
+  for (const std::uint32_t id : messages_.pieces) shard().position(id);
+  replies_.set_order(messages_.pieces);
+}
+
+void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::byte> payload) {
+  shard();
+  decode_step_begin(payload, messages_.step_begin);
+  job_.account().contribution_at(frame_began_);
+  if (job_.timeline() != nullptr) job_.timeline()->begin_step(steps_++);
+  const std::int64_t step = std::int64_t(header.step);
+  const bool counts = job_.begin_step(*this, step);
+  incoming().begin(step, messages_.step_begin, counts);
+  last_step_ = step;
+}
+
+void ServerPeer::on_row_ids(const FrameHeader& header, std::span<const std::byte> payload) {
+  decode_rows(payload, MessageType::kRowIds, messages_.rows);
+  incoming().set_rows(shard().position(header.id), std::int64_t(header.step), messages_.rows);
+}
+
+void ServerPeer::on_chunk(const FrameHeader& header) {
+  const IncomingPiece& piece = incoming().arrived(header);
+  if (!piece.applied) return;
+  const std::size_t position = shard().position(header.id);
+  apply_and_reply(position, 1, header.offset, piece.chunk);
+  if (piece.received == piece.expected) incoming_->applied(position);
+}
+
+void ServerPeer::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
+  if (!greeted_ || id != shared_.size() || id >= kMostSharedMemories) {
+    fail(fmt::format("memory {} is shared, unasked", id));
+  }
+  std::size_t bytes = memory->size();
+  for (const auto& before : shared_) bytes += before->size();
+  if (bytes > most_shared_bytes(shard(false).variables()))
+    fail(fmt::format("memory {} is shared, more than contributions take: {} bytes", id, bytes));
+  shared_.push_back(std::move(memory));
+}
+
+void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std::byte> payload) {
+  const std::size_t number = header.flags / kMemoryNumber;
+  if (number >= shared_.size()) fail(fmt::format("memory {} was not shared", number));
+  decode_rows(payload, MessageType::kContribution, messages_.rows);
+  IncomingPiece& piece =
+      incoming().arrived_in_shared_memory(shared_[number]->bytes(), header, messages_.rows);
+  if (!incoming_->clipped()) apply_whole(shard().position(header.id), piece, 1);
+}
+
+// What the values are rewritten by is read by nobody's frame: only the worker can say when.
+void ServerPeer::on_read_done(const FrameHeader& header) {
+  ShardPiece& piece = shard().at(shard().position(header.id));
+  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kInPlace);
+}
+
+void ServerPeer::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
+  if (auto state = state_frames_.add(header.flags, payload)) {
+    job_.take_state(*this, std::move(*state), header.step);
+  }
+}
+
+void ServerPeer::on_read_marked(const FrameHeader& header, std::span<const std::byte> payload) {
+  const std::int64_t bytes = decode_number(payload, MessageType::kReadMarked);
+  ShardPiece& piece = shard().at(shard().position(header.id));
+  const std::size_t all = header.flags < piece.arrays() ? piece.array_bytes(header.flags) : 0;
+  if (bytes < 0 || std::size_t(bytes) > kChunkBytes || header.offset > all ||
+      std::size_t(bytes) > all - header.offset) {
+    fail(fmt::format("{} bytes at {} of array {} of piece {}, which has {}, are asked for", bytes,
+                     header.offset, header.flags, header.id, all));
+  }
+  if (standing.worker != 0) fail("only the chief reads what is to be saved");
+  ReplyBlocks::Lent block = replies_.take(std::size_t(bytes));
+  const auto kept = piece.read_marked(header.flags, header.offset, std::size_t(bytes));
+  std::ranges::copy(kept, block->span().begin());
+  replies_.send_block(MessageType::kMarked,
+                      {.flags = header.flags, .id = header.id, .offset = header.offset},
+                      std::move(block));
+}
+
+template <typename F>
+void ServerPeer::timed_apply(std::size_t position, F&& apply) {
+  const TimelineScope event(job_.timeline(), job_.label(position));
+  const TimePoint began = steady_now();
+  const FlushDenormals flush;
+  apply();
+  job_.account().add_apply(steady_now() - began);
+}
+
+void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
+                                 std::span<const std::byte> gradient) {
+  ShardPiece& piece = shard().at(position);
+  ReplyBlocks::Lent block = replies_.take(gradient.size());
+  if (incoming_->counts()) {
+    timed_apply(position, [&] {
+      piece.apply(incoming_->rule_step(position, clip_scale), offset, gradient, block->span());
+    });
+  } else {
+    piece.copy(offset, block->span());
+  }
+  const FrameHeader header{
+      .id = piece.where().id, .offset = offset, .step = std::uint64_t(incoming_->step())};
+  replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(block)));
+}
+
+// Of a worker that never asks for it none is made.
+void ServerPeer::renew_copy(std::size_t position, std::uint64_t step) {
+  ShardPiece& piece = shard().at(position);
+  if (copy_ == nullptr) {
+    copy_ = SharedMemory::create(shard().values()->size());
+    if (!replies_.share(kMemoryOfCopy, copy_)) fail("a copy in memory, which is not shared");
+  }
+  piece.copy(0, place_in_copy(position));
+  replies_.tell(MessageType::kCopied, piece.where().id, step);
+}
+
+std::span<std::byte> ServerPeer::place_in_copy(std::size_t position) {
+  if (copy_ == nullptr) fail("a copy that was not asked for cannot be renewed");
+  return shard().place_of(position, copy_->bytes());
+}
+
+void ServerPeer::apply_dense(std::size_t position, const IncomingPiece& incoming,
+                             float clip_scale) {
+  if (incoming.wanted != WantedValues::kInFrames) {
+    ShardPiece& piece = shard().at(position);
+    std::span<std::byte> copy;
+    if (incoming.wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
+    if (!incoming_->counts()) return piece.copy(0, copy);
+    return timed_apply(position, [&] {
+      piece.apply(incoming_->rule_step(position, clip_scale), 0, incoming.gradient, copy);
+    });
+  }
+  for (std::size_t offset = 0; offset < incoming.gradient.size(); offset += kChunkBytes) {
+    const std::size_t bytes = std::min(kChunkBytes, incoming.gradient.size() - offset);
+    apply_and_reply(position, clip_scale, offset, incoming.gradient.subspan(offset, bytes));
+  }
+}
+
+void ServerPeer::apply_whole(std::size_t position, IncomingPiece& incoming, float clip_scale) {
+  if (incoming.applied) return;
+  incoming.applied = true;
+  ShardPiece& piece = shard().at(position);
+  if (!piece.variable().sparse) {
+    apply_dense(position, incoming, clip_scale);
+  } else if (incoming_->counts() && !incoming.rows.empty()) {
+    timed_apply(position, [&] {
+      piece.apply_rows(incoming_->rule_step(position, clip_scale), incoming.rows,
+                       reinterpret_cast<const float*>(incoming.gradient.data()));
+    });
+  }
+  incoming_->applied(position);
+  if (incoming.shared) {
+    replies_.tell(MessageType::kTaken, piece.where().id, std::uint64_t(incoming_->step()));
+  }
+}
+
+void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byte> payload) {
+  if (!incoming().open() || std::int64_t(header.step) != incoming_->step()) {
+    fail(fmt::format("the end of step {}, which has not begun", header.step));
+  }
+  const StepEnd& end = messages_.step_end;
+  decode_step_end(payload, messages_.step_end);
+  for (const StepEnd::Entry& entry : end.entries) {
+    const std::size_t position = shard().position(entry.piece);
+    if (entry.contributed) apply_whole(position, incoming_->whole(position), end.clip_scale);
+    replies_.send_rows(shard().at(position), entry.next_rows, header.step);
+  }
+  incoming_->end();
+  const std::int64_t global_step = job_.end_step(*this, incoming_->counts());
+  job_.account().contribution_at(steady_now());
+  if (job_.counts_steps()) {
+    replies_.send(MessageType::kStepDone, encode_number(global_step), header.step);
+  }
+}
+
+void ServerPeer::on_closed(const Error& error) {
+  job_.closed(*this, error);
+  replies_.drop();
+  incoming_.reset();
+  shared_.clear();
+  copy_.reset();
+  messages_ = {};
+  state_frames_ = StateFrames();
+  job_.let_go(*this);
+}
+
+}  // namespace paceline

@@ -1,0 +1,106 @@
+// One connection of a ps: a worker, from its hello to its end.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/link.h"
+#include "params/server/incoming_step.h"
+#include "params/server/replies.h"
+#include "params/wire/message.h"
+#include "params/wire/task_state.h"
+
+namespace paceline {
+
+class ServerJob;
+
+class ServerPeer : public Receiver {
+ public:
+  ServerPeer(ServerJob& job, std::shared_ptr<Connection> connection, TimePoint now);
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
+  void on_closed(const Error& error) override;
+
+  Replies& replies() { return replies_; }
+  /// Until the connection has ended.
+  const Traffic& traffic() const { return connection_traffic_; }
+  /// "worker:1 at 10.0.0.2:50312 in step 41, last message chunk".
+  std::string text() const;
+
+  /// Kept under the job's lock.
+  struct Standing {
+    TimePoint accepted{};
+    int worker = -1;  // −1: has not said hello
+    std::uint64_t incarnation = 0;
+    bool spin = false;
+    bool agreed = false;  // on the variables
+    bool refused = false, left = false, closed = false;
+    bool outnumbered = false;         // others have come since, and it has not said hello
+    bool gone = false;                // makes no more calls
+    std::optional<Declare> declared;  // waits for the chief's
+    std::uint64_t state_asked = 0;    // for which save; 0: none
+  };
+  Standing standing;
+
+ private:
+  void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_hello(std::span<const std::byte> payload);
+  void on_write(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_row_ids(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_pull(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_pull_next(const FrameHeader& header);
+  void on_order(std::span<const std::byte> payload);
+  void on_step_begin(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_chunk(const FrameHeader& header);
+  void on_step_end(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_contribution(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_read_done(const FrameHeader& header);
+  void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
+  void apply_whole(std::size_t position, IncomingPiece& incoming, float clip_scale);
+  void renew_copy(std::size_t position, std::uint64_t step);
+  std::span<std::byte> place_in_copy(std::size_t position);
+  void apply_dense(std::size_t position, const IncomingPiece& incoming, float clip_scale);
+  /// Of the piece at `position`.
+  template <typename F>
+  void timed_apply(std::size_t position, F&& apply);
+  void apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
+                       std::span<const std::byte> gradient);
+  std::size_t most_payload(MessageType type) const;
+  Shard& shard(bool initialised = true);
+  IncomingStep& incoming();
+
+  ServerJob& job_;
+  const std::string address_;
+  const Traffic& connection_traffic_;
+  Replies replies_;
+  /// Small messages, as they came and decoded; every step uses this memory again.
+  struct Messages {
+    std::vector<std::byte> bytes;
+    StepBegin step_begin;
+    StepEnd step_end;
+    std::vector<std::uint32_t> pieces;
+    std::vector<std::int32_t> rows;
+  };
+  Messages messages_;
+  Shard* working_ = nullptr;  // once it is initialised
+  std::optional<IncomingStep> incoming_;
+  StateFrames state_frames_;
+  std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
+  std::shared_ptr<SharedMemory> copy_;  // the values as the worker last saw them; null: unasked
+  TimePoint frame_began_{};
+  DType wire_ = DType::kFloat32;
+  bool greeted_ = false, ended_ = false;
+  std::string task_;  // "worker:1", once it has said so
+  std::atomic<std::int64_t> last_step_{-1};
+  std::int64_t steps_ = 0;  // begun
+  std::atomic<MessageType> last_type_{};
+};
+
+}  // namespace paceline

@@ -1,0 +1,80 @@
+#include "params/server/reply_blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kLeastBytes = 4096;
+// Of a reply beside its payload: the block itself, and its place in queues.
+constexpr std::size_t kBytesBeside = 256;
+
+/// Blocks of one size at most double.
+std::size_t memory_for(std::size_t bytes) { return bytes == 0 ? 0 : std::max(bytes, kLeastBytes); }
+std::size_t kind_of(std::size_t memory) { return std::size_t(std::bit_width(memory)); }
+
+}  // namespace
+
+ReplyBlocks::~ReplyBlocks() = default;
+
+ReplyBlocks::Lent ReplyBlocks::take(std::size_t bytes) {
+  std::unique_ptr<Block> block = take_free(bytes);
+  block->bytes = bytes;
+  block->owner = shared_from_this();
+  Lent lent(block.release());  // counted as lent: given back, whatever happens
+  if (lent->memory.size() < bytes) lent->memory = Buffer(memory_for(bytes));
+  return lent;
+}
+
+std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t bytes) {
+  const std::size_t memory = memory_for(bytes), kind = kind_of(memory);
+  const std::lock_guard lock(mutex_);
+  if (lent_bytes_ + memory + kBytesBeside > most_bytes_) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("it reads too slowly: {} bytes of replies wait", lent_bytes_));
+  }
+  if (free_.size() <= kind) free_.resize(kind + 1);
+  std::unique_ptr<Block> block;
+  if (free_[kind].empty()) {
+    block = std::make_unique<Block>();
+  } else {
+    block = std::move(free_[kind].back());
+    free_[kind].pop_back();
+    kept_bytes_ -= block->memory.size();
+  }
+  block->charged = memory + kBytesBeside;
+  lent_bytes_ += block->charged;
+  return block;
+}
+
+/// Keeps no more than may be lent: sizes that are no longer asked for are let go of.
+void ReplyBlocks::give_back(Block* block) {
+  std::unique_ptr<Block> back(block);
+  const std::shared_ptr<ReplyBlocks> owner = std::move(block->owner);
+  const std::size_t memory = block->memory.size(), kind = kind_of(memory);
+  const std::lock_guard lock(owner->mutex_);
+  owner->lent_bytes_ -= block->charged;
+  if (owner->closed_ || owner->kept_bytes_ + memory > owner->most_bytes_) return;
+  owner->kept_bytes_ += memory;
+  if (owner->free_.size() <= kind) owner->free_.resize(kind + 1);
+  owner->free_[kind].push_back(std::move(back));
+}
+
+void ReplyBlocks::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  free_.clear();
+  kept_bytes_ = 0;
+}
+
+std::size_t ReplyBlocks::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return kept_bytes_;
+}
+
+}  // namespace paceline

@@ -1,0 +1,197 @@
+#include "params/server/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/cores.h"
+#include "net/address.h"
+#include "net/poll/event_fd.h"
+#include "net/poll/poll_until.h"
+#include "params/interval_timer.h"
+#include "params/server/job.h"
+#include "params/steady_now.h"
+#include "params/wire/traced_messages.h"
+
+namespace paceline {
+namespace {
+
+// While it polls for a worker, the main thread looks at everything else this often.
+constexpr Duration kSpinTurn = std::chrono::milliseconds(1);
+
+int thread_count(const ServerOptions& options) {
+  const int cores = cores_of_machine();
+  const int most = options.any_job ? cores : std::max(1, int(options.spec.workers.size()));
+  return std::clamp(options.threads > 0 ? options.threads : cores, 1, most);
+}
+
+std::string address_of(const ServerOptions& options) {
+  if (!options.bind.empty()) return options.bind;
+  if (std::size_t(options.task.index) >= options.spec.ps.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                options.task.str() + " is not in the cluster spec " + options.spec.str());
+  }
+  return options.spec.ps[std::size_t(options.task.index)];
+}
+
+class Server {
+ public:
+  explicit Server(const ServerOptions& options)
+      : options_(options),
+        threads_(thread_count(options)),
+        job_(options, [this] { wake_.raise(); }),
+        progress_due_(options.progress_every),
+        link_(make()) {}
+
+  void run() {
+    listen();
+    while (true) {
+      const TimePoint next = std::min(job_.turn(steady_now()), tell_progress());
+      switch (job_.end(steady_now())) {
+        case Membership::End::kFinished:
+          if (stops_) was_told_to_stop();
+          return;
+        case Membership::End::kAbandoned:
+          abandoned();
+        case Membership::End::kNotYet:
+          break;
+      }
+      if (wait(stops_ ? std::min(next, *stops_) : next) && !take_time()) was_told_to_stop();
+      if (stops_ && (job_.all_gone() || steady_now() >= *stops_)) was_told_to_stop();
+    }
+  }
+
+  ServerSummary summary() {
+    const ServerAccount::Shares shares = job_.account().shares(threads_);
+    const ServerJob::Bytes bytes = job_.bytes();
+    return {.job = job_.id(),
+            .applied = job_.applied(),
+            .global_step = job_.global_step(),
+            .seconds = shares.seconds,
+            .apply_share = shares.apply,
+            .queue_share = shares.queue,
+            .idle_share = shares.idle,
+            .error = {},
+            .use = job_.use(),
+            .bytes_sent = bytes.sent,
+            .bytes_received = bytes.received};
+  }
+
+ private:
+  std::unique_ptr<Link> make() {
+    LinkOptions link;
+    link.threads = threads_;
+    if (options_.link_factory) return options_.link_factory(link);
+    return traced(make_link(options_.link, link), options_.timeline);
+  }
+
+  /// Returns when to call again at the latest.
+  TimePoint tell_progress() {
+    if (!options_.progress) return TimePoint::max();
+    const std::int64_t step = job_.global_step();
+    if (job_.applied() > 0 && progress_due_.at(step)) {
+      progress_due_.begin(step);
+      options_.progress(summary());
+    }
+    if (options_.progress_every.seconds <= 0) return TimePoint::max();
+    return steady_now() + std::chrono::duration_cast<Duration>(
+                              std::chrono::duration<double>(options_.progress_every.seconds));
+  }
+
+  // Told to stop: whether workers are given time to leave.
+  bool take_time() {
+    if (options_.stop_within <= Duration(0) || !job_.ask_to_leave()) return false;
+    stops_ = steady_now() + options_.stop_within;
+    if (options_.stopping) options_.stopping();
+    return true;
+  }
+
+  // Of a server without a job it is --bind itself that is wrong.
+  std::string start_to_listen() {
+    try {
+      return link_->listen(address_of(options_), [this](std::shared_ptr<Connection> peer) {
+        return job_.accept(std::move(peer));
+      });
+    } catch (const Error& error) {
+      if (options_.any_job) throw;
+      const bool not_here = error.code() == ErrorCode::kNotFound && options_.bind.empty();
+      throw Error(error.code(),
+                  fmt::format("{}: {}{}", options_.task.str(), error.what(),
+                              not_here ? "; --bind 0.0.0.0 listens at every address of this host, "
+                                         "at the port that the cluster says"
+                                       : ""));
+    }
+  }
+
+  void listen() {
+    const std::string address = start_to_listen();
+    if (link_->kind() != "inproc" && !is_loopback(address)) {
+      job_.warn(
+          fmt::format("{} listens on {}: not encrypted, not authenticated; use it "
+                      "only in a network that you trust",
+                      options_.task.str(), address));
+    }
+    if (options_.listening) options_.listening(address);
+  }
+
+  [[noreturn]] void was_told_to_stop() {
+    throw Error(ErrorCode::kCancelled, options_.task.str() + " was told to stop");
+  }
+
+  [[noreturn]] void abandoned() {
+    if (job_.given_up()) {
+      throw Error(ErrorCode::kUnavailable,
+                  fmt::format("none of its workers was connected when another job came: {}",
+                              job_.members()));
+    }
+    throw Error(
+        ErrorCode::kUnavailable,
+        fmt::format("{} had no worker for {:.0f} s (--join-timeout): {}", options_.task.str(),
+                    std::chrono::duration<double>(options_.join_timeout).count(), job_.members()));
+  }
+
+  /// Until something happens or `next`. True when told to stop.
+  bool wait(TimePoint next) {
+    if (job_.spins() != spinning_) link_->set_spinning(spinning_ = !spinning_);
+    if (spinning_) {
+      next = std::min(next, steady_now() + kSpinTurn);
+      while (steady_now() < next) link_->help();
+      next = steady_now();
+    }
+    pollfd fds[] = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
+                    {.fd = stops_ ? -1 : options_.stop_fd, .events = POLLIN, .revents = 0}};
+    const bool ready = poll_until(fds, Deadline::at(next)) == 0;
+    if (ready && fds[0].revents != 0) wake_.clear();
+    return ready && fds[1].revents != 0;
+  }
+
+  const ServerOptions& options_;
+  const int threads_;
+  EventFd wake_;
+  ServerJob job_;
+  IntervalTimer progress_due_;
+  bool spinning_ = false;
+  std::optional<TimePoint> stops_;  // at the latest, once it was told to
+  std::unique_ptr<Link> link_;      // last: its threads call the job
+};
+
+}  // namespace
+
+ServerSummary serve(const ServerOptions& options, ServerSummary* summary) {
+  Server server(options);
+  try {
+    server.run();
+  } catch (const std::exception& error) {
+    if (summary != nullptr) {
+      *summary = server.summary();
+      summary->error = error.what();
+    }
+    throw;
+  }
+  ServerSummary done = server.summary();
+  if (summary != nullptr) *summary = done;
+  return done;
+}
+
+}  // namespace paceline

@@ -1,0 +1,87 @@
+// For tests: ps tasks as threads of this process, workers' stores, and steps on them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "net/inproc/inproc_hub.h"
+#include "params/server/server.h"
+#include "params/worker/ps_store.h"
+
+namespace paceline {
+
+/// Tasks over the inproc links of one hub.
+class JobFixture : public ::testing::Test {
+ protected:
+  void make_spec(int num_ps, int num_workers);
+  ServerOptions server_options(int ps);
+  PsStoreOptions store_options(int worker);
+  /// Serves in a thread; its summary, or its error, is in the future.
+  std::future<ServerSummary> start_ps(const ServerOptions& options);
+  void start_all_ps();
+  void stop_all_ps();
+  /// Joins all workers, each in a thread of its own, and waits for them.
+  std::vector<std::unique_ptr<PsStore>> join_all(const std::vector<VariableSpec>& variables);
+  /// Everything that was said, one line each.
+  std::string said();
+  /// Waits until a line that contains `text` has been said; false after a generous while.
+  bool wait_said(const std::string& text);
+  void say(const std::string& line);
+  std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory();
+  JobFixture();
+  ~JobFixture() override;  // stops the ps tasks that still serve
+
+  ClusterSpec spec_;
+  std::vector<std::future<ServerSummary>> servers_;
+
+ private:
+  const std::shared_ptr<InprocHub> hub_;
+  int stop_fd_;
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string said_;
+};
+
+/// Values that are the same in every run: a few digits, different for every element and variable.
+VariableState initial_state(const VariableSpec& spec, VariableId variable);
+std::vector<VariableState> initial_states(std::span<const VariableSpec> variables);
+
+/// A model: reads all variables, contributes a function of their values and the step to each, so
+/// that a value which is late or torn changes everything after it.
+class StepDriver {
+ public:
+  /// `reread`: as if several kernels of a step read each.
+  StepDriver(ParameterStore& store, bool clipped, bool reread = false);
+  /// Makes a train step; returns the global step.
+  std::int64_t step();
+  /// By every ps: a step has ended when ps 0 has applied it.
+  void wait_applied();
+  /// Like a plan that knows the next batch's rows, or one that does not.
+  bool knows_next_rows = true;
+
+ private:
+  std::vector<std::int32_t> rows_of(VariableId variable, std::int64_t step) const;
+  std::vector<RowSet> row_sets(std::int64_t step);
+  void contribute(VariableId variable);
+
+  ParameterStore& store_;
+  const bool clipped_;
+  std::unique_ptr<StoreSteps> steps_;
+  std::vector<float> learning_rates_;
+  std::vector<std::vector<std::int32_t>> rows_, contributed_;  // by variable
+  std::int64_t step_ = 0;
+  bool rows_come_ = false;
+};
+
+/// All bits of all variables and slots, for EXPECT_EQ.
+std::vector<std::vector<float>> everything(ParameterStore& store);
+
+}  // namespace paceline

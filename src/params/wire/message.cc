@@ -1,0 +1,151 @@
+#include "params/wire/message.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+
+#include "base/buffer.h"
+#include "params/wire/message_fields.h"
+#include "params/wire/variables.h"
+
+namespace paceline {
+namespace {
+
+template <typename T>
+void decode_ids(std::span<const std::byte> payload, MessageType type, std::vector<T>& ids) {
+  const std::string name = name_of(type);
+  WireReader reader(payload, name);
+  reader.get_all(payload.size() / sizeof(T), ids);
+  reader.end();
+}
+
+}  // namespace
+
+std::string name_of(MessageType type) {
+  constexpr std::array<std::string_view, 42> names = {
+      "none",         "hello",      "welcome",    "refuse",      "declare",     "declared",
+      "write",        "write_end",  "written",    "initialised", "pull",        "pull_rows",
+      "values",       "row_values", "step_begin", "chunk",       "row_ids",     "step_end",
+      "step_done",    "job_state",  "read",       "state",       "done",        "goodbye",
+      "contribution", "taken",      "looked",     "changed",     "order",       "find_file",
+      "found_file",   "mark",       "save_shard", "saved",       "read_marked", "marked",
+      "ask_state",    "task_state", "stop",       "busy",        "copied",      "pull_next"};
+  const std::size_t i = std::size_t(type);
+  return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
+}
+
+// What each message is made of, in order.
+
+void fields(auto& wire, Of<Hello> auto& hello) {
+  wire(hello.version, hello.job, hello.index, hello.cluster_id, hello.incarnation, hello.epoch,
+       hello.fingerprint, hello.spin, hello.ps, hello.workers);
+  wire.choice("wire", hello.wire, std::array{DType::kFloat32, DType::kBFloat16});
+  wire(hello.credentials);
+}
+
+void fields(auto& wire, Of<Welcome> auto& welcome) { wire(welcome.incarnation, welcome.epoch); }
+
+void fields(auto& wire, Of<JobState> auto& state) { wire(state.all_warm, state.all_done); }
+
+void fields(auto& wire, Of<StepBegin> auto& begin) {
+  wire(begin.clipped, begin.examples, begin.learning_rates);
+}
+
+void fields(auto& wire, Of<StepEnd::Entry> auto& entry) {
+  wire(entry.piece, entry.contributed, entry.next_rows);
+}
+
+void fields(auto& wire, Of<StepEnd> auto& end) { wire(end.clip_scale, end.entries); }
+
+std::vector<std::byte> encode(const Hello& hello) { return encode_fields(hello); }
+std::vector<std::byte> encode(const Welcome& welcome) { return encode_fields(welcome); }
+std::vector<std::byte> encode(const JobState& state) { return encode_fields(state); }
+void encode(const StepBegin& begin, std::vector<std::byte>& bytes) { encode_fields(begin, bytes); }
+void encode(const StepEnd& end, std::vector<std::byte>& bytes) { encode_fields(end, bytes); }
+
+// Another version may have laid out the rest in another way: only its number is read then.
+Hello decode_hello(std::span<const std::byte> payload) {
+  Hello hello;
+  hello.version = WireReader(payload, "hello").get<std::uint32_t>();
+  if (hello.version == kProtocolVersion) decode_fields(payload, "hello", hello);
+  return hello;
+}
+
+Welcome decode_welcome(std::span<const std::byte> payload) {
+  return decode_fields<Welcome>(payload, "welcome");
+}
+
+JobState decode_job_state(std::span<const std::byte> payload) {
+  return decode_fields<JobState>(payload, "job_state");
+}
+
+void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin) {
+  decode_fields(payload, "step_begin", begin);
+}
+
+void decode_step_end(std::span<const std::byte> payload, StepEnd& end) {
+  decode_fields(payload, "step_end", end);
+}
+
+// The pieces are checked against the variables, which no list of fields could say.
+// A plan's contributions lie side by side. A larger plan has a memory of its own, so there is room
+// for several.
+std::size_t most_shared_bytes(std::span<const VariableSpec> variables) {
+  constexpr std::size_t kPlans = 2, kLeast = std::size_t{1} << 20;
+  std::size_t bytes = 0;
+  for (const VariableSpec& variable : variables) {
+    const std::size_t size = std::size_t(variable.shape.elements()) * size_of(variable.dtype);
+    bytes += round_up(size, kBufferAlignment);
+  }
+  return kPlans * bytes + kLeast;
+}
+
+std::vector<std::byte> encode(const Declare& declare) {
+  std::vector<std::byte> bytes;
+  WireWriter writer(bytes);
+  writer.put(declare.last_step);
+  write_variables(writer, declare.variables);
+  write_pieces(writer, declare.pieces);
+  return bytes;
+}
+
+Declare decode_declare(std::span<const std::byte> payload) {
+  WireReader reader(payload, "declare");
+  Declare declare;
+  declare.last_step = reader.get<std::int64_t>();
+  declare.variables = read_variables(reader);
+  declare.pieces = read_pieces(reader, declare.variables);
+  reader.end();
+  return declare;
+}
+
+std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number) {
+  return std::bit_cast<std::array<std::byte, sizeof(number)>>(number);
+}
+
+std::int64_t decode_number(std::span<const std::byte> payload, MessageType type) {
+  return decode_fields<std::int64_t>(payload, name_of(type));
+}
+
+std::vector<std::byte> encode_text(std::string_view text) {
+  std::vector<std::byte> bytes;
+  WireWriter(bytes).put_text(text.substr(0, kMostTextBytes));
+  return bytes;
+}
+
+std::string decode_text(std::span<const std::byte> payload, MessageType type) {
+  return decode_fields<std::string>(payload, name_of(type));
+}
+
+void decode_pieces(std::span<const std::byte> payload, MessageType type,
+                   std::vector<std::uint32_t>& pieces) {
+  decode_ids(payload, type, pieces);
+}
+
+void decode_rows(std::span<const std::byte> payload, MessageType type,
+                 std::vector<std::int32_t>& rows) {
+  decode_ids(payload, type, rows);
+}
+
+}  // namespace paceline

@@ -1,0 +1,173 @@
+// What tasks say to each other, and how it is laid out in a frame's payload. Format: docs/wire.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "net/frame.h"
+#include "params/protocol/placement.h"
+
+namespace paceline {
+
+constexpr std::uint32_t kProtocolVersion = 7;
+/// No frame with values or contributions is longer, unless one row is.
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+/// No other payload is longer.
+constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
+/// Flag of kPull: the worker is to be told, once, when one of the pieces changes.
+constexpr std::uint16_t kTellChanges = 1;
+/// Flag of kPull: the pieces are to be written into the worker's copy (kCopied), not sent.
+constexpr std::uint16_t kIntoCopy = 2;
+/// Flags of kValues: the step is the piece's version, how often it has changed; kPullNext asked for
+/// them.
+constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
+/// Flags of kContribution: its new values are to be sent, or written into the worker's copy. The
+/// memory's number is counted in the third of these.
+constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
+/// What a ps shares.
+constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
+/// So many memories may a worker share.
+constexpr std::uint32_t kMostSharedMemories = 64;
+/// And so many bytes in all: what a ps reads of a memory that was never written takes memory, too.
+std::size_t most_shared_bytes(std::span<const VariableSpec> variables);
+
+enum class MessageType : std::uint16_t {
+  kHello = 1,        // worker → ps: who I am
+  kWelcome = 2,      // ps → worker
+  kRefuse = 3,       // ps → worker: why not; the ps then closes
+  kDeclare = 4,      // worker → ps: the variables; the chief's count, the others' are compared
+  kDeclared = 5,     // ps → worker: agreed
+  kWrite = 6,        // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kWriteEnd = 7,     // chief → ps: all is written; the variables are initialised
+  kWritten = 8,      // ps → chief
+  kInitialised = 9,  // ps → all workers
+  kPull = 10,        // worker → ps: send these pieces
+  kPullRows = 11,    // worker → ps: send these rows of a piece
+  kValues = 12,      // ps → worker: bytes of a piece
+  kRowValues = 13,   // ps → worker: rows of a piece
+  kStepBegin = 14,   // worker → ps: what holds for all contributions of the step
+  kChunk = 15,       // worker → ps: bytes of a contribution
+  kRowIds = 16,      // worker → ps: which rows the chunks that follow are
+  kStepEnd = 17,     // worker → ps: the clip scale; what to send next
+  kStepDone = 18,    // ps 0 → worker: the global step it made
+  kJobState = 19,    // ps 0 → all workers, when it changes
+  kRead = 20,        // worker → ps: send pieces with their slots
+  kState = 21,       // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kDone = 22,        // worker → ps: my training is over
+  kGoodbye = 23,     // worker → ps: I leave in good order
+  // Between tasks that share memory.
+  kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which
+  kTaken = 25,         // ps → worker: it was applied
+  kReadDone = 26,      // worker → ps: a fetch step has read a piece in your memory
+  kCopied = 40,        // ps → worker: a piece is in your copy as it is now
+  // Whenever values stay for several fetch steps.
+  kChanged = 27,   // ps → worker: a piece is no longer as it was sent
+  kOrder = 28,     // worker → ps: the order in which I need pieces from now on
+  kPullNext = 41,  // worker → ps: send the piece once it is newer than what I have
+  // While a checkpoint is written (save_messages.h).
+  kFindFile = 29,    // chief → ps: do you see this file of mine?
+  kFoundFile = 30,   // ps → chief
+  kMark = 31,        // chief → ps: keep what is there now, it is to be saved
+  kSaveShard = 32,   // chief → ps: write it there; or I read it, when there is no path
+  kSaved = 33,       // ps → chief: done, or why not
+  kReadMarked = 34,  // chief → ps: send these bytes of what is kept
+  kMarked = 35,      // ps → chief: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kAskState = 36,    // ps 0 → worker: tell what is your own
+  kTaskState = 37,   // worker → ps 0 → chief; when training resumes: chief → ps 0 → worker
+  kStop = 38,        // ps → workers: it was told to stop; leave, the chief after saving
+  kBusy = 39,        // ps → worker: I serve another job, come again; the ps then closes
+};
+
+/// "step_begin"; "unknown (77)".
+std::string name_of(MessageType type);
+
+/// Identity of a worker.
+struct Hello {
+  std::uint32_t version = kProtocolVersion;
+  std::string job;  // "worker"
+  std::int32_t index = 0;
+  std::string cluster_id;
+  std::uint64_t incarnation = 0;  // of one task, a newer process has a larger one
+  std::uint64_t epoch = 0;        // membership epoch last seen; 0: none
+  std::uint64_t fingerprint = 0;  // of the variables
+  bool spin = false;              // asks the ps to poll while it is connected
+  std::int32_t ps = 0;            // which one it takes the other for
+  std::int32_t workers = 0;       // in its cluster spec; 0: unknown
+  DType wire = DType::kFloat32;   // or kBFloat16: what float32 numbers travel as
+  std::string credentials;        // room for authentication; empty in this version
+  bool operator==(const Hello&) const = default;
+};
+
+struct Welcome {
+  std::uint64_t incarnation = 0;  // of the ps
+  std::uint64_t epoch = 0;
+  bool operator==(const Welcome&) const = default;
+};
+
+struct Declare {
+  std::int64_t last_step = 0;
+  std::vector<VariableSpec> variables;
+  std::vector<Piece> pieces;
+  bool operator==(const Declare&) const = default;
+};
+
+struct StepBegin {
+  bool clipped = false;
+  std::int64_t examples = 0;
+  std::vector<float> learning_rates;  // by variable
+  bool operator==(const StepBegin&) const = default;
+};
+
+/// What a step ends with: for each piece, in the order in which the next step first needs it.
+struct StepEnd {
+  struct Entry {
+    std::uint32_t piece = 0;
+    bool contributed = false;
+    std::vector<std::int32_t> next_rows;  // of the variable; sent after the contribution is applied
+    bool operator==(const Entry&) const = default;
+  };
+  float clip_scale = 1;
+  std::vector<Entry> entries;
+  bool operator==(const StepEnd&) const = default;
+};
+
+struct JobState {
+  bool all_warm = false, all_done = false;
+  bool operator==(const JobState&) const = default;
+};
+
+std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const Welcome& welcome);
+std::vector<std::byte> encode(const Declare& declare);
+std::vector<std::byte> encode(const JobState& state);
+std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number);
+std::vector<std::byte> encode_text(std::string_view text);
+
+/// All throw kDataLoss naming the message.
+Hello decode_hello(std::span<const std::byte> payload);
+Welcome decode_welcome(std::span<const std::byte> payload);
+Declare decode_declare(std::span<const std::byte> payload);
+JobState decode_job_state(std::span<const std::byte> payload);
+std::int64_t decode_number(std::span<const std::byte> payload, MessageType type);
+std::string decode_text(std::span<const std::byte> payload, MessageType type);
+
+/// Messages of every step: written to and read into memory that is used again, so that they
+/// allocate nothing once it is large enough.
+void encode(const StepBegin& begin, std::vector<std::byte>& bytes);
+void encode(const StepEnd& end, std::vector<std::byte>& bytes);
+void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin);
+void decode_step_end(std::span<const std::byte> payload, StepEnd& end);
+/// Piece ids (kPull, kRead, kOrder).
+void decode_pieces(std::span<const std::byte> payload, MessageType type,
+                   std::vector<std::uint32_t>& pieces);
+/// Row ids (kPullRows, kRowIds).
+void decode_rows(std::span<const std::byte> payload, MessageType type,
+                 std::vector<std::int32_t>& rows);
+
+}  // namespace paceline

@@ -1,0 +1,152 @@
+// A message's fields, said once for writing and for reading:
+//   void fields(auto& wire, Of<Welcome> auto& welcome) { wire(welcome.incarnation, welcome.epoch);
+//   }
+// The function stands in namespace paceline, where the message does. Format: docs/wire.md.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "params/wire/fields.h"
+
+namespace paceline {
+
+template <typename M, typename T>
+concept Of = std::same_as<std::remove_const_t<M>, T>;
+
+template <typename T>
+concept WireNumber = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+
+template <typename M>
+std::vector<std::byte> encode_fields(const M& message);
+
+/// The bytes of the shortest T: no list of them is longer than what is left divided by this.
+template <typename T>
+std::size_t least_bytes() {
+  if constexpr (WireNumber<T>) return sizeof(T);
+  static const std::size_t bytes = encode_fields(T{}).size();
+  return bytes;
+}
+
+/// Numbers as they are, a bool as 8 bits, texts; lists and maps with their count before them; and
+/// whatever has `fields`.
+class FieldWriter {
+ public:
+  explicit FieldWriter(WireWriter& writer) : writer_(writer) {}
+
+  void operator()(const auto&... values) { (put(values), ...); }
+  /// One of the choices, as its place among them in 8 bits.
+  template <typename T, std::size_t N>
+  void choice(std::string_view /*name*/, const T& value, const std::array<T, N>& choices) {
+    writer_.put(std::uint8_t(std::ranges::find(choices, value) - choices.begin()));
+  }
+
+ private:
+  void put(WireNumber auto number) { writer_.put(number); }
+  void put(std::same_as<bool> auto yes) { writer_.put(std::uint8_t(yes)); }
+  void put(const std::string& text) { writer_.put_text(text); }
+  template <typename T>
+  void put(const std::vector<T>& items) {
+    writer_.put(std::uint32_t(items.size()));
+    if constexpr (WireNumber<T>) {
+      writer_.put_all(std::span(items));
+    } else {
+      for (const T& item : items) put(item);
+    }
+  }
+  template <typename T>
+  void put(const std::map<std::string, T>& items) {
+    writer_.put(std::uint32_t(items.size()));
+    for (const auto& [name, item] : items) (*this)(name, item);
+  }
+  template <typename M>
+  requires std::is_class_v<M>
+  void put(const M& message) { fields(*this, message); }
+
+  WireWriter& writer_;
+};
+
+/// Reads what FieldWriter has written, into memory that is used again. Throws kDataLoss naming the
+/// message.
+class FieldReader {
+ public:
+  explicit FieldReader(WireReader& reader) : reader_(reader) {}
+
+  void operator()(auto&... values) { (get(values), ...); }
+  template <typename T, std::size_t N>
+  void choice(std::string_view name, T& value, const std::array<T, N>& choices) {
+    const auto place = reader_.get<std::uint8_t>();
+    if (place >= N) reader_.fail(std::string(name) + " " + std::to_string(place) + " is unknown");
+    value = choices[place];
+  }
+
+ private:
+  template <WireNumber T>
+  void get(T& number) {
+    number = reader_.get<T>();
+  }
+  void get(bool& yes) { yes = reader_.get<std::uint8_t>() != 0; }
+  void get(std::string& text) { text = reader_.get_text(); }
+  template <typename T>
+  void get(std::vector<T>& items) {
+    const std::size_t count = reader_.get_count(least_bytes<T>());
+    if constexpr (WireNumber<T>) {
+      reader_.get_all(count, items);
+    } else {
+      items.resize(count);
+      for (T& item : items) get(item);
+    }
+  }
+  template <typename T>
+  void get(std::map<std::string, T>& items) {
+    const std::size_t count = reader_.get_count(least_bytes<std::string>() + least_bytes<T>());
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string name;
+      get(name);
+      get(items[name]);
+    }
+  }
+  template <typename M>
+  requires std::is_class_v<M>
+  void get(M& message) { fields(*this, message); }
+
+  WireReader& reader_;
+};
+
+/// Into a buffer, which keeps its capacity when it is used again.
+template <typename M>
+void encode_fields(const M& message, std::vector<std::byte>& bytes) {
+  WireWriter writer(bytes);
+  FieldWriter{writer}(message);
+}
+template <typename M>
+std::vector<std::byte> encode_fields(const M& message) {
+  std::vector<std::byte> bytes;
+  encode_fields(message, bytes);
+  return bytes;
+}
+
+/// The whole payload is the message. Throws kDataLoss naming it.
+template <typename M>
+void decode_fields(std::span<const std::byte> payload, std::string_view name, M& message) {
+  WireReader reader(payload, name);
+  FieldReader{reader}(message);
+  reader.end();
+}
+template <typename M>
+M decode_fields(std::span<const std::byte> payload, std::string_view name) {
+  M message;
+  decode_fields(payload, name, message);
+  return message;
+}
+
+}  // namespace paceline

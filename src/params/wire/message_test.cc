@@ -1,0 +1,247 @@
+#include "params/wire/message.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/philox.h"
+#include "paceline/error.h"
+#include "params/wire/variables.h"
+
+namespace paceline {
+namespace {
+
+std::vector<VariableSpec> some_variables() {
+  return {{.name = "w", .shape = {6, 3}, .rule = Adam{.learning_rate = 0.5f}, .weight_decay = 0.1f},
+          {.name = "embedding", .shape = {100, 8}, .sparse = true},
+          {.name = "steps", .dtype = DType::kInt64, .shape = {}, .trained = false}};
+}
+
+TEST(Message, HelloComesBack) {
+  const Hello hello{.job = "worker",
+                    .index = 3,
+                    .cluster_id = "run-7",
+                    .incarnation = 12345678901234,
+                    .epoch = 2,
+                    .fingerprint = 0xdeadbeef,
+                    .spin = true,
+                    .wire = DType::kBFloat16,
+                    .credentials = "none yet"};
+  EXPECT_EQ(decode_hello(encode(hello)), hello);
+}
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", std::uint8_t(byte));
+  return text;
+}
+
+// The example of docs/wire.md.
+TEST(Message, HelloHasTheBytesOfItsFormat) {
+  const Hello hello{.job = "worker",
+                    .index = 1,
+                    .cluster_id = "run-7",
+                    .incarnation = 0x1122334455667788,
+                    .fingerprint = 0xa1b2c3d4e5f60718,
+                    .workers = 2,
+                    .credentials = {}};
+  EXPECT_EQ(hex(encode(hello)),
+            "07000000"
+            "0600776f726b6572"
+            "01000000"
+            "050072756e2d37"
+            "8877665544332211"
+            "0000000000000000"
+            "1807f6e5d4c3b2a1"
+            "00"
+            "00000000"
+            "02000000"
+            "00"
+            "0000");
+}
+
+TEST(Message, MessagesOfAStepHaveTheBytesOfTheirFormat) {
+  std::vector<std::byte> bytes;
+  encode(StepBegin{.clipped = true, .examples = 20, .learning_rates = {1, 2}}, bytes);
+  EXPECT_EQ(hex(bytes),
+            "01"
+            "1400000000000000"
+            "02000000"
+            "0000803f"
+            "00000040");
+  encode(StepEnd{.clip_scale = 2, .entries = {{7, true, {5, 6}}, {8, false, {}}}}, bytes);
+  EXPECT_EQ(hex(bytes),
+            "00000040"
+            "02000000"
+            "07000000"
+            "01"
+            "02000000"
+            "05000000"
+            "06000000"
+            "08000000"
+            "00"
+            "00000000");
+  EXPECT_EQ(hex(encode(JobState{.all_warm = true, .all_done = false})),
+            "01"
+            "00");
+  EXPECT_EQ(hex(encode(Welcome{.incarnation = 3, .epoch = 4})),
+            "0300000000000000"
+            "0400000000000000");
+}
+
+TEST(Message, MessagesOfAStepComeBackIntoUsedMemory) {
+  const StepBegin begin{.clipped = true, .examples = 20, .learning_rates = {1, 2}};
+  const StepEnd end{.clip_scale = 2, .entries = {{7, true, {5, 6}}, {8, false, {}}}};
+  std::vector<std::byte> bytes;
+  StepBegin begin_back{.learning_rates = {9, 9, 9, 9}};
+  encode(begin, bytes);
+  decode_step_begin(bytes, begin_back);
+  EXPECT_EQ(begin_back, begin);
+  StepEnd end_back{.entries = {{1, true, {3, 3, 3}}, {1, true, {2}}, {2, false, {}}}};
+  encode(end, bytes);
+  decode_step_end(bytes, end_back);
+  EXPECT_EQ(end_back, end);
+}
+
+// A count of entries that the bytes could not hold is refused before memory is made for them.
+TEST(Message, ACountThatLiesIsRefused) {
+  std::vector<std::byte> bytes;
+  encode(StepEnd{.entries = {{7, true, {}}}}, bytes);
+  bytes[4] = std::byte{2};
+  StepEnd end;
+  EXPECT_THROW(decode_step_end(bytes, end), Error);
+  EXPECT_TRUE(end.entries.empty());
+}
+
+TEST(Message, AnotherVersionIsReadAsFarAsItsNumber) {
+  std::vector<std::byte> bytes = encode(Hello{});
+  bytes[0] = std::byte{9};
+  bytes.resize(6);
+  EXPECT_EQ(decode_hello(bytes).version, 9u);
+}
+
+TEST(Message, AnUnknownWireIsRefused) {
+  std::vector<std::byte> bytes = encode(Hello{});
+  bytes[bytes.size() - 3] = std::byte{2};  // before the credentials, which are empty
+  EXPECT_THROW(decode_hello(bytes), Error);
+}
+
+TEST(Message, DeclareComesBack) {
+  Declare declare{.last_step = 300, .variables = some_variables(), .pieces = {}};
+  declare.pieces = place_variables(declare.variables, 2);
+  EXPECT_EQ(decode_declare(encode(declare)), declare);
+}
+
+TEST(Message, PiecesThatDoNotCoverTheVariablesAreRefused) {
+  Declare declare{.variables = some_variables(), .pieces = {}};
+  declare.pieces = place_variables(declare.variables, 1);
+  declare.pieces[0].rows = 1000;
+  EXPECT_THROW(decode_declare(encode(declare)), Error);
+  declare.pieces[0].rows = 5;
+  EXPECT_THROW(decode_declare(encode(declare)), Error);
+}
+
+// Its bytes could not be counted in 64 bits.
+TEST(Message, AVariableThatNoMemoryHoldsIsRefused) {
+  Declare declare{.variables = {{.name = "w", .shape = {std::int64_t{1} << 62}}}, .pieces = {}};
+  declare.pieces = {{.rows = std::int64_t{1} << 62}};
+  EXPECT_THROW(decode_declare(encode(declare)), Error);
+}
+
+// Who fetched it would wait for a change that does not incoming.
+TEST(Message, IntegersThatAreToBeRewrittenAreRefused) {
+  Declare declare{.variables = {{.name = "w", .shape = {4}, .rewritten_after_reply = true}},
+                  .pieces = {{.rows = 4}}};
+  EXPECT_EQ(decode_declare(encode(declare)), declare);
+  declare.variables[0].dtype = DType::kInt64;
+  EXPECT_THROW(decode_declare(encode(declare)), Error);
+}
+
+TEST(Message, TruncatedOrFollowedByMoreIsRefused) {
+  Declare declare{.variables = some_variables(), .pieces = {}};
+  declare.pieces = place_variables(declare.variables, 1);
+  std::vector<std::byte> bytes = encode(declare);
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_THROW(decode_declare(std::span(bytes).first(length)), Error) << length;
+  }
+  bytes.push_back(std::byte{0});
+  EXPECT_THROW(decode_declare(bytes), Error);
+}
+
+// Whatever bytes come, a decoder gives a message or throws Error.
+TEST(Message, RandomBytesNeverDoMoreThanThrow) {
+  StepBegin step_begin;
+  StepEnd step_end;
+  std::vector<std::uint32_t> pieces;
+  std::vector<std::int32_t> rows;
+  const std::vector<std::function<void(std::span<const std::byte>)>> decoders = {
+      [](auto bytes) { decode_hello(bytes); },
+      [](auto bytes) { decode_welcome(bytes); },
+      [](auto bytes) { decode_declare(bytes); },
+      [](auto bytes) { decode_job_state(bytes); },
+      [&](auto bytes) { decode_step_begin(bytes, step_begin); },
+      [&](auto bytes) { decode_step_end(bytes, step_end); },
+      [](auto bytes) { decode_number(bytes, MessageType::kStepDone); },
+      [](auto bytes) { decode_text(bytes, MessageType::kRefuse); },
+      [&](auto bytes) { decode_pieces(bytes, MessageType::kPull, pieces); },
+      [&](auto bytes) { decode_rows(bytes, MessageType::kRowIds, rows); }};
+  Declare declare{.variables = some_variables(), .pieces = {}};
+  declare.pieces = place_variables(declare.variables, 2);
+  const std::vector<std::byte> good = encode(declare);
+  for (std::uint64_t i = 0; i < 3000; ++i) {
+    const PhiloxBlock random = philox(7, i, 0);
+    std::vector<std::byte> bytes = good;
+    bytes.resize(random[0] % (good.size() + 20));
+    const std::size_t changes = i % 2 == 0 ? bytes.size() : 3;
+    for (std::size_t j = 0; j < changes && !bytes.empty(); ++j) {
+      const PhiloxBlock word = philox(8, i, j);
+      bytes[i % 2 == 0 ? j : word[0] % bytes.size()] = std::byte(word[1]);
+    }
+    for (const auto& decode : decoders) {
+      try {
+        decode(bytes);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+      }
+    }
+  }
+}
+
+TEST(Message, TypesHaveNames) {
+  EXPECT_EQ(name_of(MessageType::kStepBegin), "step_begin");
+  EXPECT_EQ(name_of(MessageType{99}), "unknown (99)");
+}
+
+TEST(VariableWire, TheFingerprintSeesEveryPartOfAVariable) {
+  const auto variables = some_variables();
+  const std::uint64_t fingerprint = fingerprint_of(variables);
+  const auto changed = [&](auto change) {
+    auto other = variables;
+    change(other[0]);
+    return fingerprint_of(other) != fingerprint;
+  };
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.name = "x"; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.shape = {3, 6}; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.dtype = DType::kInt32; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.rule = Adam{.learning_rate = 0.4f}; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.weight_decay = 0; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.average_decay = 0.5f; }));
+  EXPECT_TRUE(changed([](VariableSpec& v) { v.trained = false; }));
+  EXPECT_FALSE(changed([](VariableSpec&) {}));
+}
+
+TEST(VariableWire, TheFirstDifferenceNamesBothSides) {
+  auto ours = some_variables(), theirs = some_variables();
+  EXPECT_EQ(first_difference(ours, "the chief", theirs, "worker:1"), "");
+  theirs[1].shape = {100, 9};
+  const std::string text = first_difference(ours, "the chief", theirs, "worker:1");
+  EXPECT_NE(text.find("variable 1: the chief has 'embedding float32 (100,8)"), std::string::npos);
+  EXPECT_NE(text.find("worker:1 has 'embedding float32 (100,9)"), std::string::npos);
+  theirs = {ours[0]};
+  EXPECT_NE(first_difference(ours, "a", theirs, "b").find("b has 'only 1 variables'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace paceline

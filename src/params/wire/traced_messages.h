@@ -1,0 +1,22 @@
+// A link whose frames are called by their messages on a timeline.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "net/wrapped/traced_link.h"
+#include "params/wire/message.h"
+
+namespace paceline {
+
+static_assert(std::uint16_t(MessageType::kPullNext) < kMostFrameTypes,
+              "the last type has a name, too");
+
+/// The link itself when `timeline` is null.
+inline std::unique_ptr<Link> traced(std::unique_ptr<Link> link, Timeline* timeline) {
+  if (timeline == nullptr) return link;
+  return traced_link(std::move(link), *timeline,
+                     [](std::uint16_t type) { return name_of(MessageType{type}); });
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// Variables on the wire, and how two tasks tell that theirs are the same.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "params/protocol/placement.h"
+#include "params/wire/fields.h"
+
+namespace paceline {
+
+void write_variables(WireWriter& writer, std::span<const VariableSpec> variables);
+/// Throws kDataLoss on an unknown dtype, rule or shape.
+std::vector<VariableSpec> read_variables(WireReader& reader);
+
+void write_pieces(WireWriter& writer, std::span<const Piece> pieces);
+/// Throws kDataLoss unless the pieces are rows of the variables, in order, each row once.
+std::vector<Piece> read_pieces(WireReader& reader, std::span<const VariableSpec> variables);
+
+/// 64-bit FNV-1a of what write_variables writes: names, shapes, dtypes, rules, groups.
+std::uint64_t fingerprint_of(std::span<const VariableSpec> variables);
+
+/// "w float32 (3,4) sgd lr 0.1": what must agree, in words.
+std::string describe(const VariableSpec& variable);
+/// The first variable in which the lists differ, as both sides have it; empty when they do not.
+std::string first_difference(std::span<const VariableSpec> ours, const std::string& our_name,
+                             std::span<const VariableSpec> theirs, const std::string& their_name);
+
+}  // namespace paceline

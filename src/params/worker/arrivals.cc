@@ -1,0 +1,207 @@
+#include "params/worker/arrivals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "params/shard/chunk_versions.h"
+
+namespace paceline {
+
+namespace {
+
+// A look is a system call, which a step of some microseconds feels.
+constexpr Duration kLookEvery = std::chrono::milliseconds(1);
+
+}  // namespace
+
+Arrivals::Arrivals(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout)
+    : variables_(std::move(variables)),
+      pieces_(place_variables(variables_, num_ps)),
+      num_ps_(num_ps),
+      reply_timeout_(reply_timeout),
+      shards_(variables_, pieces_, num_ps),
+      copies_(variables_, pieces_, num_ps),
+      spaces_(variables_.size()),
+      arrivals_(pieces_.size()),
+      save_inbox_(num_ps) {
+  for (const VariableSpec& variable : variables_) {
+    row_bytes_.push_back(paceline::row_bytes(variable));
+    values_.emplace_back(variable);
+  }
+  for (ContributionBuffer& space : spaces_) space.wakeup = &wakeup_;
+  for (const Piece& piece : pieces_) {
+    if (piece.first_row == 0 && first_piece_.size() == std::size_t(piece.variable)) {
+      first_piece_.push_back(piece.id);
+    }
+  }
+  first_piece_.push_back(pieces_.size());
+}
+
+std::span<const Piece> Arrivals::pieces_of(VariableId variable) const {
+  const std::size_t first = first_piece_[std::size_t(variable)];
+  return std::span(pieces_).subspan(first, first_piece_[std::size_t(variable) + 1] - first);
+}
+
+bool Arrivals::copy_mapped_chunks(VariableId variable, int tries) {
+  allocate(variable);
+  return std::ranges::all_of(pieces_of(variable),
+                             [&](const Piece& piece) { return copy_piece(piece, tries); });
+}
+
+bool Arrivals::copy_piece(const Piece& piece, int tries) {
+  const std::span<std::byte> to = value_of(piece);
+  const std::byte* const from =
+      mapped(piece.variable) + std::size_t(piece.first_row) * row_bytes(piece.variable);
+  for (std::size_t begin = 0; begin < to.size(); begin += kVersionedBytes) {
+    const std::span chunk(from + begin, std::min(kVersionedBytes, to.size() - begin));
+    const std::uint64_t& version = shards_.versions(piece)[begin / kVersionedBytes];
+    int tried = 0;
+    while (tried < tries && !copy_chunk(version, chunk, to.data() + begin)) {
+      ++tried;
+      std::this_thread::yield();
+    }
+    if (tried == tries) return false;
+  }
+  return true;
+}
+
+std::span<std::byte> Arrivals::value_of(const Piece& piece) const {
+  if (!pulled(piece.variable).held()) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] values of piece {}, unasked", piece.id));
+  }
+  const std::size_t row = row_bytes(piece.variable);
+  return {static_cast<std::byte*>(value(piece.variable).raw()) + std::size_t(piece.first_row) * row,
+          std::size_t(piece.rows) * row};
+}
+
+void Arrivals::expect(const Piece& piece, std::size_t bytes) {
+  arrivals_[piece.id].expected += std::int64_t(bytes);
+}
+
+void Arrivals::arrive(const Piece& piece, std::size_t bytes) {
+  Arrival& arrival = arrivals_[piece.id];
+  const std::int64_t arrived = arrival.arrived += std::int64_t(bytes);
+  if (arrived >= arrival.expected) wakeup_.notify();
+}
+
+const Piece* Arrivals::missing(VariableId variable) const {
+  for (const Piece& piece : pieces_of(variable)) {
+    const Arrival& arrival = arrivals_[piece.id];
+    if (arrival.arrived < arrival.expected) return &piece;
+  }
+  return nullptr;
+}
+
+void Arrivals::take(const Piece& piece) {
+  ContributionBuffer& taken = space(piece.variable);
+  if (taken.in_flight <= 0) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[store] nothing of piece {} was to be taken", piece.id));
+  }
+  if (mapped(piece.variable) != nullptr) arrive(piece, 1);
+  ContributionBuffer::sent(&taken);
+}
+
+void Arrivals::copied(const Piece& piece) {
+  const Arrival& arrival = arrivals_[piece.id];
+  if (arrival.arrived >= arrival.expected) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[store] piece {} was copied, unasked", piece.id));
+  }
+  arrive(piece, 1);
+}
+
+void Arrivals::note_version(const Piece& piece, std::uint64_t version) {
+  Arrival& arrival = arrivals_[piece.id];
+  if (version > arrival.newest_version) arrival.newest_version = version;
+}
+
+void Arrivals::note_held_version(const Piece& piece, std::uint64_t version) {
+  note_version(piece, version);
+  arrivals_[piece.id].held_version = version;
+}
+
+bool Arrivals::changed(VariableId variable) const {
+  return std::ranges::any_of(pieces_of(variable), [this](const Piece& piece) {
+    const Arrival& arrival = arrivals_[piece.id];
+    return arrival.newest_version > arrival.held_version;
+  });
+}
+
+void Arrivals::next_arrived(const Piece& piece, std::uint64_t version) {
+  arrivals_[piece.id].next_version = version;
+  pulled(piece.variable).next_arrived();
+  note_version(piece, version);
+  wakeup_.notify();
+}
+
+bool Arrivals::next_is_newer(VariableId variable) const {
+  if (!pulled(variable).next_came()) return false;
+  const Arrival& arrival = arrivals_[pieces_of(variable).front().id];
+  return arrival.next_version > arrival.held_version;
+}
+
+bool Arrivals::next_is_newest(VariableId variable) const {
+  if (!pulled(variable).next_came()) return false;
+  const Arrival& arrival = arrivals_[pieces_of(variable).front().id];
+  return arrival.next_version >= arrival.newest_version;
+}
+
+void Arrivals::take_next(VariableId variable) {
+  pulled(variable).take_next();
+  Arrival& arrival = arrivals_[pieces_of(variable).front().id];
+  arrival.held_version = arrival.next_version.load();
+}
+
+void Arrivals::look(bool at_once) {
+  if (!spinning_) return;
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (!at_once && now - looked_ < kLookEvery) return;
+  looked_ = now;
+  link_->help();
+}
+
+void Arrivals::fail(const Error& error) {
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = error;
+  }
+  failed_ = true;
+  failure_.raise();
+  wakeup_.notify();
+  save_inbox_.wake();
+}
+
+void Arrivals::fail_late(const std::string& what, const std::string& whom) {
+  const std::chrono::duration<double> timeout = reply_timeout_;
+  const Error late(ErrorCode::kDeadlineExceeded,
+                   fmt::format("{} within {:.0f} s {}", what, timeout.count(), whom));
+  fail(late);
+  check();  // the first error counts
+  throw late;
+}
+
+void Arrivals::check() const {
+  if (!failed_) return;
+  const std::lock_guard lock(error_mutex_);
+  throw Error(*error_);
+}
+
+PendingRead& Arrivals::start_read(std::span<const VariableId> variables) {
+  auto read = std::make_unique<PendingRead>(variables_, pieces_, variables, num_ps_);
+  reading_ = read.get();
+  read_ = std::move(read);
+  return *read_;
+}
+
+PendingRead& Arrivals::reading() const {
+  PendingRead* const reading = reading_;
+  if (reading == nullptr)
+    throw Error(ErrorCode::kDataLoss, "[store] a state that nobody asked for");
+  return *reading;
+}
+
+}  // namespace paceline

@@ -1,0 +1,209 @@
+// What the connections of a worker's store write into and its steps wait on.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "net/link.h"
+#include "params/protocol/placement.h"
+#include "params/wire/message.h"
+#include "params/worker/contribution_buffer.h"
+#include "params/worker/mapped_shards.h"
+#include "params/worker/pending_read.h"
+#include "params/worker/pulled_value.h"
+#include "params/worker/save_inbox.h"
+#include "params/worker/wakeup.h"
+
+namespace paceline {
+
+/// Values of all variables, and how much of what was asked for has arrived. One step thread asks
+/// and waits; threads of the link fill, and it too while it waits.
+class Arrivals {
+ public:
+  Arrivals(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout);
+
+  std::span<const VariableSpec> variables() const { return variables_; }
+  std::span<const Piece> pieces() const { return pieces_; }
+  std::span<const Piece> pieces_of(VariableId variable) const;
+  std::size_t row_bytes(VariableId variable) const { return row_bytes_[std::size_t(variable)]; }
+  std::size_t bytes_of(const Piece& piece) const {
+    return std::size_t(piece.rows) * row_bytes(piece.variable);
+  }
+  /// This worker's copy of the value; undefined until allocate() was called for the variable.
+  const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)].value(); }
+  void allocate(VariableId variable) { values_[std::size_t(variable)].allocate(); }
+  /// The piece's rows in that copy. Throws kDataLoss when there is none.
+  std::span<std::byte> value_of(const Piece& piece) const;
+  /// Told before it joins: no memory is shared with any ps.
+  void share_no_memory() { shares_memory_ = false; }
+  bool shares_memory() const { return shares_memory_; }
+  /// Told before it joins: values are copied from shared memory chunk by chunk, each of one moment;
+  /// rows come in frames.
+  void copy_in_chunks() { copies_in_chunks_ = true; }
+  bool copies_in_chunks() const { return copies_in_chunks_; }
+  /// Told before it joins: what float32 numbers travel as where no memory is shared.
+  void set_wire(DType wire) { wire_ = wire; }
+  DType wire() const { return wire_; }
+  /// Copies what is mapped to value(), each chunk as of one moment. False: a chunk was being
+  /// written each of `tries` times; the copy holds nothing of worth.
+  bool copy_mapped_chunks(VariableId variable, int tries);
+  /// The values of a ps of this host; see MappedShards.
+  void map(int ps, std::shared_ptr<const SharedMemory> values) {
+    shards_.map(ps, std::move(values));
+  }
+  /// The whole variable in such memory, to be read there; null: it is not.
+  const std::byte* mapped(VariableId variable) const {
+    const bool framed = copies_in_chunks_ && variables_[std::size_t(variable)].sparse;
+    return framed ? nullptr : shards_.variable(variable);
+  }
+  /// The copies that a ps of this host writes for this worker alone; see MappedShards.
+  void map_copies(int ps, std::shared_ptr<const SharedMemory> copies) {
+    copies_.map(ps, std::move(copies));
+  }
+  /// Null: not all ps tasks that keep some of it have shared theirs.
+  const std::byte* copy(VariableId variable) const { return copies_.variable(variable); }
+  ContributionBuffer& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
+
+  /// More bytes of the piece were asked for, or have incoming.
+  void expect(const Piece& piece, std::size_t bytes);
+  void arrive(const Piece& piece, std::size_t bytes);
+  /// The first piece of the variable that has not wholly come; null: all have.
+  const Piece* missing(VariableId variable) const;
+  /// A contribution in shared memory was applied to the piece. Throws kDataLoss when there is none.
+  void take(const Piece& piece);
+  /// The piece was copied for this worker. Throws kDataLoss when it did not ask.
+  void copied(const Piece& piece);
+
+  /// There is such a version of the piece, and what has come for this worker is that one.
+  void note_version(const Piece& piece, std::uint64_t version);
+  void note_held_version(const Piece& piece, std::uint64_t version);
+  std::uint64_t held_version(const Piece& piece) const { return arrivals_[piece.id].held_version; }
+  /// Whether some piece is newer than what has incoming.
+  bool changed(VariableId variable) const;
+  /// The next value of a variable of one piece.
+  PulledValue& pulled(VariableId variable) { return values_[std::size_t(variable)]; }
+  const PulledValue& pulled(VariableId variable) const { return values_[std::size_t(variable)]; }
+  void next_arrived(const Piece& piece, std::uint64_t version);
+  /// Whether it has come, and is newer than what is held.
+  bool next_is_newer(VariableId variable) const;
+  /// Whether it has come, and no newer one is known of.
+  bool next_is_newest(VariableId variable) const;
+  void take_next(VariableId variable);
+
+  /// The first error is kept; every waiter wakes.
+  void fail(const Error& error);
+  /// Fails with kDeadlineExceeded, and throws it: "WHAT within 60 s WHOM".
+  [[noreturn]] void fail_late(const std::string& what, const std::string& whom);
+  bool failed() const { return failed_; }
+  /// Can be read once it has failed: for waits elsewhere.
+  const EventFd& failure() const { return failure_; }
+  void check() const;
+
+  /// `spin`: how long a wait polls before it sleeps.
+  void set_link(Link* link, Duration spin) {
+    link_ = link;
+    spin_ = spin;
+  }
+  /// From now on waits poll and never sleep. The link leaves all that comes to them, between waits
+  /// too: else every reply would wake a thread of the link as well.
+  void start_spinning() {
+    link_->set_spinning(true);
+    spinning_ = true;
+  }
+  /// Reads what has come between waits, where no thread of the link does: at once, or once a
+  /// millisecond.
+  void look(bool at_once);
+  Deadline reply_deadline() const { return Deadline::after(reply_timeout_); }
+  Duration reply_timeout() const { return reply_timeout_; }
+  void notify() { wakeup_.notify(); }
+  Wakeup& wakeup() { return wakeup_; }
+  /// Returns when the predicate holds; false at the deadline. Throws the store's error.
+  template <typename Predicate>
+  bool wait(Deadline deadline, Predicate&& predicate) {
+    const auto come = [&] { return failed() || predicate(); };
+    if (!poll_for(come, deadline) && !wakeup_.wait(*link_, deadline, come)) return false;
+    check();
+    return true;
+  }
+  /// Returns true when nothing is `left()`; false when for as long as a reply may take it has not
+  /// become less. For what is so much that it comes bit by bit. Throws the store's error.
+  template <typename Left>
+  bool wait_for_all(Left&& left) {
+    while (true) {
+      const auto before = left();
+      if (wait(reply_deadline(), [&] { return left() <= 0; })) return true;
+      if (left() >= before) return false;
+    }
+  }
+
+  /// What kState frames answer, until the next one.
+  PendingRead& start_read(std::span<const VariableId> variables);
+  /// Throws kDataLoss when there is none.
+  PendingRead& reading() const;
+
+  std::atomic<std::int64_t> global_step{0};
+  std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
+  std::atomic<bool> all_warm{false}, all_done{false};
+  std::atomic<bool> stop_asked{false};
+  /// The number of the save for which this worker's state is asked for; 0: it is not.
+  std::atomic<std::uint64_t> state_asked{0};
+  SaveInbox& save_inbox() { return save_inbox_; }
+  /// Where this worker was when what it resumes from was saved; set before it is initialised.
+  std::optional<TaskState> restored;
+  /// The number of this worker's next step. Before its first one.
+  void begin_at(std::int64_t own_step) { steps_sent = steps_done = own_step; }
+
+ private:
+  struct Arrival {
+    std::atomic<std::int64_t> expected{0}, arrived{0};
+    std::atomic<std::uint64_t> newest_version{0}, held_version{0}, next_version{0};
+  };
+  bool copy_piece(const Piece& piece, int tries);
+  // Spins for a little before the caller sleeps: a reply is often on its way.
+  template <typename Predicate>
+  bool poll_for(Predicate&& come, Deadline deadline) {
+    if (come()) return true;
+    const TimePoint end = spinning_ ? deadline.time() : std::chrono::steady_clock::now() + spin_;
+    while (std::chrono::steady_clock::now() < end) {
+      link_->help();
+      if (come()) return true;
+    }
+    return false;
+  }
+
+  const std::vector<VariableSpec> variables_;
+  const std::vector<Piece> pieces_;
+  const int num_ps_;
+  const Duration reply_timeout_;
+  std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
+  std::deque<PulledValue> values_;
+  MappedShards shards_, copies_;
+  std::deque<ContributionBuffer> spaces_;
+  std::deque<Arrival> arrivals_;  // by piece
+  Wakeup wakeup_;
+  bool shares_memory_ = true, copies_in_chunks_ = false;
+  DType wire_ = DType::kFloat32;
+  SaveInbox save_inbox_;
+  Link* link_ = nullptr;
+  Duration spin_{};
+  bool spinning_ = false;
+  TimePoint looked_{};
+
+  std::atomic<PendingRead*> reading_{nullptr};
+  std::unique_ptr<PendingRead> read_;
+
+  std::atomic<bool> failed_{false};
+  const EventFd failure_;
+  mutable std::mutex error_mutex_;
+  std::optional<Error> error_;
+};
+
+}  // namespace paceline

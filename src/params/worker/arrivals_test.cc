@@ -1,0 +1,43 @@
+#include "params/worker/arrivals.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/testing/error_of.h"
+
+namespace paceline {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Duration kReplyTimeout = std::chrono::milliseconds(20);
+
+class ArrivalsTest : public testing::Test {
+ protected:
+  ArrivalsTest() { core_.set_link(link_.get(), LinkOptions{}.spin); }
+
+  const std::unique_ptr<Link> link_ = make_link("tcp", {});
+  Arrivals core_{{}, 1, kReplyTimeout};
+};
+
+// Ten times as long as one reply may take.
+TEST_F(ArrivalsTest, WaitsAsLongAsSomethingComes) {
+  const TimePoint begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(core_.wait_for_all(
+      [&] { return 20 - (std::chrono::steady_clock::now() - begin) / (kReplyTimeout / 2); }));
+}
+
+TEST_F(ArrivalsTest, WaitsNoLongerWhenNothingComes) {
+  EXPECT_FALSE(core_.wait_for_all([] { return 1; }));
+  EXPECT_FALSE(core_.failed());
+}
+
+TEST_F(ArrivalsTest, SaysWhatIsLateAndWhose) {
+  EXPECT_THAT(
+      error_of(ErrorCode::kDeadlineExceeded, [&] { core_.fail_late("nothing came", "from ps:3"); }),
+      HasSubstr("nothing came within 0 s from ps:3"));
+  EXPECT_TRUE(core_.failed());
+}
+
+}  // namespace
+}  // namespace paceline

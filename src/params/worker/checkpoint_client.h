@@ -1,0 +1,44 @@
+// The chief's part of a checkpoint of parameter servers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "params/savable_store.h"
+#include "params/worker/arrivals.h"
+#include "params/worker/ps_connection.h"
+
+namespace paceline {
+
+/// Every ps that sees the folder writes its own shard, in parallel; the shards of the others are
+/// written here, from what they send. Core and connections must outlive it.
+class CheckpointClient : public StoreSaving {
+ public:
+  CheckpointClient(Arrivals& core, std::vector<std::unique_ptr<PsConnection>>& connections)
+      : core_(core), connections_(connections), requests_(connections.size()) {}
+
+  std::vector<std::string> prepare_saving(const std::string& folder) override;
+  void mark() override;
+  SavedShards write_shards(const std::string& folder) override;
+
+ private:
+  void send(PsConnection& ps, MessageType type, std::span<const std::byte> payload,
+            FrameHeader header = {});
+  void check_files_are_found(const std::string& path, const std::string& content);
+  std::string shard_path(const std::string& folder, std::size_t ps) const;
+  void wait_saved(std::size_t ps);
+  WrittenFile write_here(const std::string& path, std::size_t ps);
+  std::span<const std::byte> fetch(const Piece& piece, std::size_t array, std::size_t offset,
+                                   std::size_t bytes);
+  void add_other_workers(SavedShards& shards, const SavedShard& counts);
+
+  Arrivals& core_;
+  std::vector<std::unique_ptr<PsConnection>>& connections_;
+  std::vector<ControlBuffers> requests_;  // of the thread that saves, by ps
+  std::vector<bool> sees_;                // the folder, by ps
+  std::vector<std::byte> fetched_;
+  std::uint64_t save_ = 0;
+};
+
+}  // namespace paceline

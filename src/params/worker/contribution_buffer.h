@@ -1,0 +1,48 @@
+// Where a worker's contributions wait to be taken.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "net/memory/shared_memory.h"
+#include "paceline/tensor.h"
+#include "params/worker/wakeup.h"
+
+namespace paceline {
+
+/// A contribution to one variable. In memory of this process, and free again when every frame of it
+/// was sent; or in memory that ps tasks of this host read, and free when each has applied it.
+struct ContributionBuffer {
+  TensorView values;  // as large as the largest plan wants it
+  std::vector<std::int32_t> ids;
+  std::atomic<int> in_flight{0};
+  Wakeup* wakeup = nullptr;
+
+  /// Which memory of this worker it lies in, from which byte; none: it is not shared.
+  struct Place {
+    std::uint32_t memory = 0;
+    std::size_t offset = 0;
+  };
+  std::optional<Place> shared;
+  /// With error feedback: by element of the variable, what rounding has left out so far.
+  std::vector<float> errors;
+  /// Null: none are kept.
+  float* errors_at(std::size_t element) { return errors.empty() ? nullptr : &errors[element]; }
+
+  bool fits(std::int64_t elements) const {
+    return values.data != nullptr && values.shape.elements() >= elements;
+  }
+  void use_own_memory(DType dtype, const Shape& shape);
+  void use(const std::shared_ptr<SharedMemory>& memory, Place place, DType dtype,
+           const Shape& shape);
+  /// For Connection::send; the context is the space.
+  static void sent(void* context);
+
+ private:
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,48 @@
+// How a worker's contributions get to the shards: where they lie, or in frames.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "params/worker/worker_context.h"
+
+namespace paceline {
+
+/// Of one plan. One step thread.
+class ContributionSender {
+ public:
+  explicit ContributionSender(WorkerContext& state) : state_(state), core_(state.core) {}
+
+  /// Space for what these uses can contribute: in memory that the ps tasks of this host read, if
+  /// there are any. Waits until what lies in a space that is too small was taken.
+  void make_spaces(std::span<const PlanBinding::Use> uses);
+  /// What lies in the variable's space, which is not to be touched until it was taken. A ps that
+  /// shares memory can renew this worker's copy of the values meanwhile. Never blocks. Throws
+  /// kInvalidArgument unless rows are in ascending order.
+  void send(VariableId variable, const Contribution& contribution, std::uint64_t step,
+            bool renew_copy);
+
+ private:
+  std::vector<const PlanBinding::Use*> uses_without_space(std::span<const PlanBinding::Use> uses);
+  std::shared_ptr<SharedMemory> share_memory(std::size_t bytes);
+  void keep_errors(VariableId variable) const;
+  void send_dense(const Piece& piece, ContributionBuffer& space);
+  void send_rows(const Piece& piece, ContributionBuffer& space);
+  void send_place(const Piece& piece, std::span<const std::int32_t> ids, ContributionBuffer& space,
+                  std::size_t begin);
+  void send_rounded_rows(const Piece& piece, std::span<const std::int32_t> ids,
+                         ContributionBuffer& space, std::size_t before);
+  template <typename Round>
+  void send_frames(const Piece& piece, ContributionBuffer& space, std::size_t bytes,
+                   Round&& payload_at);
+
+  WorkerContext& state_;
+  Arrivals& core_;
+  std::uint64_t step_ = 0;
+  bool renew_copy_ = false;
+};
+
+}  // namespace paceline

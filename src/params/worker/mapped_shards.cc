@@ -1,0 +1,68 @@
+#include "params/worker/mapped_shards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/row_count.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+MappedShards::MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
+                           int num_ps)
+    : variables_(variables),
+      pieces_(pieces),
+      counts_(variables.size()),
+      memories_(std::size_t(num_ps)),
+      joined_(variables.size()),
+      mapped_(variables.size()),
+      versions_(pieces.size(), nullptr) {
+  for (const Piece& piece : pieces_) ++counts_[std::size_t(piece.variable)];
+}
+
+void MappedShards::map(int ps, std::shared_ptr<const SharedMemory> memory) {
+  const ShardLayout layout = shard_layout(variables_, pieces_, ps);
+  if (memory->size() < layout.bytes) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] {} bytes are shared for values of {}",
+                                                  memory->size(), layout.bytes));
+  }
+  const std::lock_guard lock(mutex_);
+  if (memories_[std::size_t(ps)] != nullptr) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] ps:{} shares its memory twice", ps));
+  }
+  for (const Piece& piece : pieces_) {
+    const std::size_t v = std::size_t(piece.variable);
+    if (piece.ps != ps) continue;
+    const std::byte* const start = memory->bytes().data();
+    versions_[piece.id] = reinterpret_cast<const std::uint64_t*>(start + layout.versions[piece.id]);
+    if (counts_[v] == 1) {
+      mapped_[v] = start + layout.offsets[piece.id];
+    } else if (can_join(piece.variable)) {
+      map_part(piece, memory, layout.offsets[piece.id]);
+    }
+  }
+  memories_[std::size_t(ps)] = std::move(memory);
+}
+
+bool MappedShards::can_join(VariableId variable) const {
+  return std::ranges::all_of(pieces_, [&](const Piece& piece) {
+    return piece.variable != variable || begins_at_page(variables_[std::size_t(variable)], piece);
+  });
+}
+
+// It is there as a whole when all of its ps tasks are on this host.
+void MappedShards::map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& memory,
+                            std::size_t offset) {
+  const std::size_t v = std::size_t(piece.variable), row = row_bytes(variables_[v]);
+  Joined& joined = joined_[v];
+  if (joined.memory == nullptr) {
+    joined.memory =
+        std::make_unique<ContiguousMapping>(std::size_t(row_count(variables_[v].shape)) * row);
+  }
+  joined.memory->map(std::size_t(piece.first_row) * row, memory, offset,
+                     piece_bytes(variables_[v], piece));
+  if (++joined.pieces == counts_[v]) mapped_[v] = joined.memory->data();
+}
+
+}  // namespace paceline

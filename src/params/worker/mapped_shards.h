@@ -1,0 +1,51 @@
+// Memory that the ps tasks of this host share with a worker, variable by variable.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "net/memory/contiguous_mapping.h"
+#include "params/protocol/placement.h"
+
+namespace paceline {
+
+/// One memory of each ps, laid out as shard_layout says.
+class MappedShards {
+ public:
+  /// The arguments must outlive it.
+  MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int num_ps);
+
+  /// To be called before its pieces are used; from any thread. Throws kDataLoss when the memory is
+  /// too small for them, or that ps has shared such memory before.
+  void map(int ps, std::shared_ptr<const SharedMemory> memory);
+  /// The whole variable; null: it has no place there, or its pieces cannot be put one after the
+  /// other.
+  const std::byte* variable(VariableId variable) const { return mapped_[std::size_t(variable)]; }
+  /// Of the chunks of a piece that is mapped.
+  const std::uint64_t* versions(const Piece& piece) const { return versions_[piece.id]; }
+
+ private:
+  struct Joined {
+    std::unique_ptr<ContiguousMapping> memory;
+    std::size_t pieces = 0;
+  };
+  bool can_join(VariableId variable) const;
+  void map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& memory,
+                std::size_t offset);
+
+  const std::span<const VariableSpec> variables_;
+  const std::span<const Piece> pieces_;
+  std::vector<std::size_t> counts_;  // of pieces, by variable
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const SharedMemory>> memories_;  // by ps
+  std::vector<Joined> joined_;                         // of variables that are split, by variable
+  std::vector<std::atomic<const std::byte*>> mapped_;  // by variable
+  std::vector<const std::uint64_t*> versions_;         // by piece
+};
+
+}  // namespace paceline

@@ -1,0 +1,329 @@
+#include "params/worker/ps_connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/copy_bytes.h"
+#include "params/wire/rounded_floats.h"
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorCode::kDataLoss, "[store] " + why);
+}
+
+bool says_yes(std::span<const std::byte> payload) {
+  return !payload.empty() && payload[0] == std::byte{1};
+}
+
+}  // namespace
+
+PsConnection::PsConnection(Arrivals& core, int ps, std::string address)
+    : core_(core), ps_(ps), address_(std::move(address)) {}
+
+void PsConnection::connect(Link& link, Deadline deadline) {
+  closed_ = busy_ = false;
+  connection_ = link.connect(address_, *this, deadline);
+}
+
+std::string PsConnection::why_turned_away() const {
+  const std::lock_guard lock(why_mutex_);
+  return why_;
+}
+
+void PsConnection::note_why(std::string why) {
+  const std::lock_guard lock(why_mutex_);
+  why_ = std::move(why);
+}
+
+std::string PsConnection::name() const { return fmt::format("ps:{} at {}", ps_, address_); }
+
+std::string PsConnection::text() const {
+  const std::int64_t steps = core_.steps_sent;
+  const std::string step =
+      steps == 0 ? "before the first step" : fmt::format("in step {}", steps - 1);
+  const MessageType last = last_type_;
+  return fmt::format("{} {}, last message {}", name(), step, name_of(last));
+}
+
+void PsConnection::send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
+                        void (*sent)(void*), void* context) {
+  header.type = std::uint16_t(type);
+  header.payload_bytes = std::uint32_t(payload.size());
+  connection_->send(header, payload, sent, context);
+}
+
+void PsConnection::send_control(MessageType type, FrameHeader header,
+                                ControlBuffers::Buffer& payload) {
+  send(type, header, payload.bytes, &ControlBuffers::sent, &payload);
+}
+
+void PsConnection::send_small(MessageType type, std::span<const std::byte> payload) {
+  ControlBuffers::Buffer& buffer = control_.take();
+  buffer.bytes.assign(payload.begin(), payload.end());
+  send_control(type, {}, buffer);
+}
+
+// Frames go in their order: with the last one the buffer is free again.
+void PsConnection::send_task_state(const TaskState& state, std::uint64_t save) {
+  ControlBuffers::Buffer& buffer = control_.take();
+  buffer.bytes = encode(state);
+  for_state_frames(buffer.bytes, [&](std::uint16_t flags, std::span<const std::byte> frame) {
+    const bool last = flags != kStateGoesOn;
+    send(MessageType::kTaskState, {.flags = flags, .step = save}, frame,
+         last ? &ControlBuffers::sent : nullptr, last ? &buffer : nullptr);
+  });
+}
+
+void PsConnection::leave() { leaving_ = true; }
+
+void PsConnection::close(Deadline deadline) { connection_->close(deadline); }
+
+const Piece& PsConnection::piece(std::uint32_t id) const {
+  if (id >= core_.pieces().size() || core_.pieces()[id].ps != ps_) {
+    refuse(fmt::format("piece {} is not on ps:{}", id, ps_));
+  }
+  return core_.pieces()[id];
+}
+
+// The values that a frame brings; half of its bytes travel if they are rounded.
+std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
+  const Piece& target = piece(header.id);
+  const std::span<std::byte> all = core_.value_of(target);
+  const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds(target) ? 2 : 1);
+  const std::size_t whole = rounds(target) ? sizeof(float) : 1;
+  if (header.offset > all.size() || bytes > all.size() - header.offset ||
+      header.offset % whole != 0 || bytes % whole != 0) {
+    refuse(fmt::format("values of {} bytes at {} of piece {}, which has {}", bytes, header.offset,
+                       header.id, all.size()));
+  }
+  return all.subspan(header.offset, bytes);
+}
+
+// As a whole; where they are not wanted any more they go nowhere.
+std::span<std::byte> PsConnection::place_next(const FrameHeader& header) {
+  const Piece& target = piece(header.id);
+  const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds(target) ? 2 : 1);
+  if (core_.pieces_of(target.variable).size() != 1 || header.offset != 0 ||
+      bytes != core_.bytes_of(target) || bytes > kChunkBytes) {
+    refuse(fmt::format("values of {} bytes at {} of piece {}, not all of it, asked for ahead",
+                       bytes, header.offset, header.id));
+  }
+  next_ = core_.pulled(target.variable).place_of_next();
+  if (next_.empty()) return place_small(header, kChunkBytes);
+  return rounds(target) ? place_of_rounded(next_) : next_;
+}
+
+std::span<std::byte> PsConnection::place_small(const FrameHeader& header, std::size_t most_bytes) {
+  if (header.payload_bytes > most_bytes) {
+    refuse(fmt::format("{} of {} bytes is too long", name_of(MessageType{header.type}),
+                       header.payload_bytes));
+  }
+  if (received_.size() < header.payload_bytes) received_.resize(header.payload_bytes);
+  return std::span(received_).first(header.payload_bytes);
+}
+
+std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
+  const MessageType type{header.type};
+  if (type == MessageType::kValues && (header.flags & kAskedAhead) != 0) return place_next(header);
+  if (type == MessageType::kValues) {
+    const std::span<std::byte> values = place_values(header);
+    return rounds(piece(header.id)) ? place_of_rounded(values) : values;
+  }
+  if (type == MessageType::kState) {
+    piece(header.id);
+    return core_.reading().place(header);
+  }
+  if (type == MessageType::kMarked) {
+    piece(header.id);
+    return core_.save_inbox().place(header);
+  }
+  const bool rows = type == MessageType::kRowValues;
+  return place_small(header, rows ? kMaxPayloadBytes : kMaxControlBytes);
+}
+
+void PsConnection::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
+  const MessageType type{header.type};
+  last_type_ = type;
+  handle(type, header, payload);
+}
+
+// The values before the lists agree, so that no step has begun.
+void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
+  if (id != (declared_ ? kMemoryOfCopy : kMemoryOfValues)) {
+    refuse(fmt::format("memory {} is shared, unasked", id));
+  }
+  if (!core_.shares_memory()) return;
+  if (declared_) return core_.map_copies(ps_, std::move(memory));
+  core_.map(ps_, std::move(memory));
+}
+
+// Most frames are a step's.
+void PsConnection::handle(MessageType type, const FrameHeader& header,
+                          std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kValues:
+      return on_values(header);
+    case MessageType::kRowValues:
+      return on_row_values(header, payload);
+    case MessageType::kTaken:
+      return core_.take(piece(header.id));
+    case MessageType::kCopied:
+      return core_.copied(piece(header.id));
+    case MessageType::kChanged:
+      return core_.note_version(piece(header.id), header.step);
+    case MessageType::kStepDone:
+      core_.global_step = decode_number(payload, type);
+      ++core_.steps_done;
+      return core_.notify();
+    default:
+      return handle_saving(type, header, payload);
+  }
+}
+
+// What is read from the ps, saved and restored.
+void PsConnection::handle_saving(MessageType type, const FrameHeader& header,
+                                 std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kState:
+      return on_state(payload.size());
+    case MessageType::kTaskState:
+      return on_task_state(header, payload);
+    case MessageType::kAskState:
+      core_.state_asked = header.step;
+      return;
+    case MessageType::kFoundFile:
+      return core_.save_inbox().put_found(ps_, says_yes(payload));
+    case MessageType::kSaved:
+      return core_.save_inbox().put_saved(ps_, header.step, decode_saved_shard(payload));
+    case MessageType::kMarked:
+      return core_.save_inbox().arrived(payload.size());
+    default:
+      handle_joining(type, payload);
+      return core_.notify();
+  }
+}
+
+// How a worker comes into the job, and how the job begins and ends.
+void PsConnection::handle_joining(MessageType type, std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kWelcome:
+      decode_welcome(payload);
+      welcomed_ = true;
+      return;
+    case MessageType::kDeclared:
+      was_initialised_ = says_yes(payload);
+      declared_ = true;
+      return;
+    case MessageType::kWritten:
+      ++written_;
+      return;
+    case MessageType::kInitialised:
+      return on_initialised(payload);
+    case MessageType::kJobState:
+      return on_job_state(payload);
+    case MessageType::kStop:
+      core_.stop_asked = true;
+      return;
+    case MessageType::kRefuse:
+      return core_.fail(Error(ErrorCode::kFailedPrecondition,
+                              fmt::format("{}: {}", name(), decode_text(payload, type))));
+    case MessageType::kBusy:
+      note_why(decode_text(payload, type));
+      busy_ = true;
+      return;
+    default:
+      refuse("unexpected message " + name_of(type));
+  }
+}
+
+void PsConnection::on_initialised(std::span<const std::byte> payload) {
+  const Initialised told = decode_initialised(payload);
+  if (ps_ == 0) core_.global_step = told.global_step;
+  if (ps_ == 0 && !initialised_) core_.begin_at(told.own_step);
+  initialised_ = true;
+}
+
+// Before it is initialised a worker learns where it was; later the chief learns where others are.
+void PsConnection::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
+  const auto whole = state_frames_.add(header.flags, payload);
+  if (!whole) return;
+  TaskState state = decode_task_state(*whole);
+  if (!initialised_) {
+    core_.restored = std::move(state);
+  } else {
+    core_.save_inbox().put_state(std::move(state), header.step);
+  }
+}
+
+void PsConnection::on_job_state(std::span<const std::byte> payload) {
+  const JobState state = decode_job_state(payload);
+  core_.all_warm = state.all_warm;
+  core_.all_done = state.all_done;
+}
+
+void PsConnection::on_values(const FrameHeader& header) {
+  if ((header.flags & kAskedAhead) != 0) return on_next_values(header);
+  const Piece& target = piece(header.id);
+  const std::span<std::byte> values = place_values(header);
+  if (rounds(target)) widen_in_place(values);
+  if ((header.flags & kOfVersion) != 0) core_.note_held_version(target, header.step);
+  core_.arrive(target, values.size());
+}
+
+void PsConnection::on_next_values(const FrameHeader& header) {
+  const Piece& target = piece(header.id);
+  if (header.payload_bytes == 0) refuse("values of 0 bytes, asked for ahead");
+  const std::span<std::byte> next = std::exchange(next_, {});
+  if (next.empty()) return core_.note_version(target, header.step);
+  if (rounds(target)) widen_in_place(next);
+  core_.next_arrived(target, header.step);
+}
+
+// The rows come with their ids, because they lie apart in the variable.
+void PsConnection::on_row_values(const FrameHeader& header, std::span<const std::byte> payload) {
+  const Piece& target = piece(header.id);
+  const std::size_t row = core_.row_bytes(target.variable);
+  const std::size_t travels = rounds(target) ? row / 2 : row;
+  std::uint32_t count = 0;
+  if (payload.size() >= sizeof(count)) std::memcpy(&count, payload.data(), sizeof(count));
+  if (payload.size() < sizeof(count) ||
+      payload.size() - sizeof(count) != std::size_t(count) * (sizeof(std::int32_t) + travels)) {
+    refuse(fmt::format("{} rows in {} bytes", count, payload.size()));
+  }
+  const std::byte* ids = payload.data() + sizeof(count);
+  const std::byte* values = ids + std::size_t(count) * sizeof(std::int32_t);
+  const std::span<std::byte> place = core_.value_of(target);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::int32_t id = 0;
+    std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
+    const std::int64_t at = id - target.first_row;
+    if (at < 0 || at >= target.rows)
+      refuse(fmt::format("row {} is not in piece {}", id, header.id));
+    if (row == 0) continue;
+    const std::span<std::byte> to = place.subspan(std::size_t(at) * row, row);
+    const bool rounded = travels != row;
+    copy_bytes((rounded ? place_of_rounded(to) : to).data(), values + i * travels, travels);
+    if (rounded) widen_in_place(to);
+  }
+  core_.arrive(target, std::size_t(count) * row);
+}
+
+void PsConnection::on_state(std::size_t bytes) {
+  if (core_.reading().arrived(ps_, bytes)) core_.notify();
+}
+
+void PsConnection::on_closed(const Error& error) {
+  // A ps that ends before it has answered may be about to serve the next job.
+  const bool again = !welcomed_ && error.code() == ErrorCode::kUnavailable;
+  if (again && !busy_) note_why(error.what());
+  closed_ = true;
+  if (leaving_ || again) return core_.notify();
+  core_.fail(Error(ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())));
+}
+
+}  // namespace paceline

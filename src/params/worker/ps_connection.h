@@ -1,0 +1,113 @@
+// One ps as a worker sees it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "net/link.h"
+#include "params/wire/message.h"
+#include "params/worker/arrivals.h"
+#include "params/worker/control_buffers.h"
+
+namespace paceline {
+
+/// Sends requests; writes what comes into the core. The core and the connection's link: the core
+/// outlives this, the link does not.
+class PsConnection : public Receiver {
+ public:
+  PsConnection(Arrivals& core, int ps, std::string address);
+
+  /// One try; throws what Link::connect throws.
+  void connect(Link& link, Deadline deadline);
+  int ps() const { return ps_; }
+  /// "ps:0 at host:2222".
+  std::string name() const;
+  /// With the last step and the last message.
+  std::string text() const;
+
+  /// A small message whose payload lies in a buffer of control().take().
+  void send_control(MessageType type, FrameHeader header, ControlBuffers::Buffer& payload);
+  void send_small(MessageType type, std::span<const std::byte> payload);
+  /// What is this worker's own, or another's as it was saved.
+  void send_task_state(const TaskState& state, std::uint64_t save);
+  /// The payload is borrowed until `sent` is called.
+  void send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
+            void (*sent)(void*), void* context);
+  ControlBuffers& control() { return control_; }
+  /// Whether contributions in memory shared with it are taken from there.
+  bool can_share() const { return connection_->can_share(); }
+  /// What float32 numbers travel as. Where memory is shared they are not rounded: hardly any
+  /// travel.
+  DType wire() const {
+    return can_share() && core_.shares_memory() ? DType::kFloat32 : core_.wire();
+  }
+  bool rounds(DType dtype) const { return dtype == DType::kFloat32 && wire() != dtype; }
+  void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
+    connection_->share(id, std::move(memory));
+  }
+  const Traffic& traffic() const { return connection_->traffic(); }
+  /// From now on its end is no error.
+  void leave();
+  void close(Deadline deadline);
+
+  bool welcomed() const { return welcomed_; }
+  /// The connection ended before the ps welcomed this worker, and may be made anew: the ps serves
+  /// another job (`busy`), or went away.
+  bool turned_away() const { return closed_ && !welcomed_; }
+  bool busy() const { return busy_; }
+  std::string why_turned_away() const;
+  bool declared() const { return declared_; }
+  bool initialised() const { return initialised_; }
+  /// The variables were initialised before this worker came.
+  bool was_initialised() const { return was_initialised_; }
+  int written() const { return written_; }
+  bool closed() const { return closed_; }
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
+  void on_closed(const Error& error) override;
+
+ private:
+  const Piece& piece(std::uint32_t id) const;
+  void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
+  void handle_saving(MessageType type, const FrameHeader& header,
+                     std::span<const std::byte> payload);
+  void handle_joining(MessageType type, std::span<const std::byte> payload);
+  void note_why(std::string why);
+  std::span<std::byte> place_values(const FrameHeader& header);
+  std::span<std::byte> place_small(const FrameHeader& header, std::size_t most_bytes);
+  void on_values(const FrameHeader& header);
+  std::span<std::byte> place_next(const FrameHeader& header);
+  void on_next_values(const FrameHeader& header);
+  bool rounds(const Piece& piece) const {
+    return rounds(core_.variables()[std::size_t(piece.variable)].dtype);
+  }
+  void on_row_values(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_state(std::size_t bytes);
+  void on_job_state(std::span<const std::byte> payload);
+  void on_initialised(std::span<const std::byte> payload);
+  void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
+
+  Arrivals& core_;
+  const int ps_;
+  const std::string address_;
+  std::shared_ptr<Connection> connection_;
+  ControlBuffers control_;
+  StateFrames state_frames_;
+  std::vector<std::byte> received_;
+  std::span<std::byte> next_;  // where the values that are coming, asked for ahead, go; or nowhere
+  std::atomic<bool> welcomed_{false}, declared_{false}, was_initialised_{false},
+      initialised_{false}, closed_{false};
+  std::atomic<bool> leaving_{false}, busy_{false};
+  mutable std::mutex why_mutex_;
+  std::string why_;  // it was turned away
+  std::atomic<int> written_{0};
+  std::atomic<MessageType> last_type_{};
+};
+
+}  // namespace paceline

@@ -1,0 +1,338 @@
+#include "params/worker/ps_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "params/wire/fields.h"
+
+namespace paceline {
+namespace {
+
+std::span<const std::int32_t> ids_of(std::span<const RowSet> sets, VariableId variable) {
+  for (const RowSet& set : sets) {
+    if (set.variable == variable) return set.ids;
+  }
+  return {};
+}
+
+}  // namespace
+
+PsSteps::PsSteps(WorkerContext& state, const PlanBinding& plan, bool clipped)
+    : state_(state),
+      core_(state.core),
+      uses_(plan.uses),
+      clipped_(clipped),
+      reads_(core_.variables().size()),
+      contributed_(core_.variables().size(), false),
+      ahead_(state),
+      sender_(state),
+      begin_{.clipped = clipped, .examples = 0, .learning_rates = {}},
+      ends_(state.connections.size()),
+      handle_(state) {
+  for (const PlanBinding::Use& use : uses_) check(use);
+  sender_.make_spaces(uses_);
+}
+
+void PsSteps::check(const PlanBinding::Use& use) {
+  PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < reads_.size());
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  reads_[std::size_t(use.variable)] = read_of(use);
+  if (variable.sparse) next_rows_.push_back({use.variable, {}});
+  if (use.updated && !variable.trained) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "[store] a plan updates the frozen variable " + variable.name);
+  }
+}
+
+PsSteps::MappedRead PsSteps::read_of(const PlanBinding::Use& use) const {
+  if (core_.copies_in_chunks()) return MappedRead::kCopiedInChunks;
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  const bool changes = variable.trained || variable.rewritten_after_reply;
+  return use.reread && changes && state_.others_contribute ? MappedRead::kInCopy
+                                                           : MappedRead::kInPlace;
+}
+
+bool PsSteps::wants_next_rows() const {
+  return std::ranges::any_of(
+      next_rows_, [this](const NextRows& rows) { return core_.mapped(rows.variable) == nullptr; });
+}
+
+void PsSteps::check_use(VariableId variable, const char* call) const {
+  if (variable < 0 || std::size_t(variable) >= reads_.size() || !reads_[std::size_t(variable)]) {
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("[store] {} of variable {}, which the plan does not use", call, variable));
+  }
+}
+
+void PsSteps::begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) {
+  core_.check();
+  state_.wait_initialised();
+  kind_ = kind;
+  if (kind == StepKind::kFetch) core_.look(ahead_.may_have_come(uses_));
+  send_order();
+  if (kind == StepKind::kTrain) send_step_begin(scalars);
+  pull_stale(kind);
+  if (kind != StepKind::kEvaluate) pull_rows(rows);
+  ++state_.uses;
+}
+
+template <typename F>
+void PsSteps::for_pieces_on(const PsConnection& ps, F&& function) const {
+  for (const PlanBinding::Use& use : uses_) {
+    for (const Piece& piece : core_.pieces_of(use.variable)) {
+      if (piece.ps == ps.ps()) function(use, piece);
+    }
+  }
+}
+
+// Once, unless plans take turns.
+void PsSteps::send_order() {
+  if (std::exchange(state_.ordered_by, this) == this) return;
+  for (const auto& ps : state_.connections) {
+    ControlBuffers::Buffer& buffer = ps->control().take();
+    WireWriter writer(buffer.bytes);
+    for_pieces_on(*ps, [&](const PlanBinding::Use&, const Piece& piece) { writer.put(piece.id); });
+    ps->send_control(MessageType::kOrder, {}, buffer);
+  }
+}
+
+void PsSteps::send_step_begin(const StepScalars& scalars) {
+  PACELINE_CHECK(scalars.learning_rates.size() == core_.variables().size());
+  step_ = std::uint64_t(core_.steps_sent++);
+  std::fill(contributed_.begin(), contributed_.end(), false);
+  begin_.examples = scalars.examples;
+  begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
+  for (const auto& ps : state_.connections) {
+    ControlBuffers::Buffer& buffer = ps->control().take();
+    encode(begin_, buffer.bytes);
+    ps->send_control(MessageType::kStepBegin, {.step = step_}, buffer);
+  }
+}
+
+// An evaluation reads what was read for it.
+bool PsSteps::reads_in_place(VariableId variable) const {
+  return kind_ != StepKind::kEvaluate && core_.mapped(variable) != nullptr;
+}
+
+// A train step's contribution brings the new value, so that training asks for what it held by
+// training only where it does not contribute but others may.
+bool PsSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
+  if (reads_in_place(use.variable)) return false;
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  const Freshness held = state_.held[std::size_t(use.variable)];
+  if (kind == StepKind::kEvaluate) return held != Freshness::kWhole;
+  if (variable.sparse) return false;
+  if (kind == StepKind::kFetch) return ahead_.must_pull(use.variable);
+  return held != Freshness::kByTraining || (variable.trained && !use.updated);
+}
+
+// A contribution that renews the copy is as good as asking for it, until another plan's does not.
+// One of rows never does.
+bool PsSteps::must_renew_copy(const PlanBinding::Use& use, StepKind kind) const {
+  if (!reads(use.variable, MappedRead::kInCopy)) return false;
+  const Freshness held = state_.held[std::size_t(use.variable)];
+  const bool sparse = core_.variables()[std::size_t(use.variable)].sparse;
+  return kind == StepKind::kFetch || held != Freshness::kByTraining || !use.updated || sparse;
+}
+
+template <typename Asks>
+void PsSteps::send_pulls(std::uint16_t flags, Asks&& asks) {
+  for (const auto& ps : state_.connections) {
+    ControlBuffers::Buffer* buffer = nullptr;
+    for_pieces_on(*ps, [&](const PlanBinding::Use& use, const Piece& piece) {
+      if (!asks(use, piece)) return;
+      if (buffer == nullptr) WireWriter((buffer = &ps->control().take())->bytes);
+      WireWriter(buffer->bytes, WireWriter::kAppend).put(piece.id);
+    });
+    if (buffer != nullptr) {
+      ps->send_control(MessageType::kPull, {.flags = flags, .step = step_}, *buffer);
+    }
+  }
+}
+
+void PsSteps::pull_stale(StepKind kind) {
+  constexpr Freshness kAfter[] = {Freshness::kByTraining, Freshness::kWhole, Freshness::kByFetch};
+  const std::uint16_t flags = kind == StepKind::kFetch ? kTellChanges : 0;
+  send_pulls(flags, [&](const PlanBinding::Use& use, const Piece& piece) {
+    if (!must_pull(use, kind)) return false;
+    if (kind == StepKind::kFetch) ahead_.note_pulled(use.variable);
+    core_.allocate(use.variable);
+    core_.pulled(use.variable).forget_next();
+    core_.expect(piece, core_.bytes_of(piece));
+    return true;
+  });
+  send_pulls(kIntoCopy, [&](const PlanBinding::Use& use, const Piece& piece) {
+    if (!must_renew_copy(use, kind)) return false;
+    core_.expect(piece, 1);
+    return true;
+  });
+  for (const PlanBinding::Use& use : uses_) {
+    state_.held[std::size_t(use.variable)] =
+        reads(use.variable, MappedRead::kInPlace) ? Freshness::kNothing : kAfter[std::size_t(kind)];
+  }
+}
+
+void PsSteps::pull_rows(std::span<const RowSet> rows) {
+  for (const RowSet& set : rows) {
+    check_use(set.variable, "rows");
+    if (reads_in_place(set.variable) || on_their_way(set)) continue;
+    core_.allocate(set.variable);
+    for (const Piece& piece : core_.pieces_of(set.variable)) {
+      const std::span<const std::int32_t> ids = rows_in(piece, set.ids);
+      if (ids.empty()) continue;
+      PsConnection& ps = connection(piece);
+      ControlBuffers::Buffer& buffer = ps.control().take();
+      WireWriter(buffer.bytes).put_all(ids);
+      core_.expect(piece, ids.size() * core_.row_bytes(set.variable));
+      ps.send_control(MessageType::kPullRows, {.id = piece.id, .step = step_}, buffer);
+    }
+  }
+}
+
+void PsSteps::wait_for_values(VariableId variable) {
+  const auto come = [&] {
+    return core_.missing(variable) == nullptr &&
+           !(kind_ == StepKind::kFetch && ahead_.waits(variable));
+  };
+  if (core_.wait(core_.reply_deadline(), come)) return;
+  const Piece* const missing = core_.missing(variable);
+  const Piece& piece = missing == nullptr ? core_.pieces_of(variable).front() : *missing;
+  core_.fail_late("no values of " + core_.variables()[std::size_t(variable)].name + " came",
+                  "from " + state_.connection(piece).text());
+}
+
+// The ps copies each chunk under its lock, for which it waits like any writer.
+void PsSteps::copy_chunks(VariableId variable) {
+  if (core_.copy_mapped_chunks(variable, state_.copy_tries)) return;
+  for (const Piece& piece : core_.pieces_of(variable)) {
+    ControlBuffers::Buffer& buffer = connection(piece).control().take();
+    WireWriter(buffer.bytes).put(piece.id);
+    core_.expect(piece, core_.bytes_of(piece));
+    connection(piece).send_control(MessageType::kPull, {.step = step_}, buffer);
+  }
+  wait_for_values(variable);
+}
+
+// It has come, if the ps tasks say the truth.
+const std::byte* PsSteps::copy_by_ps(VariableId variable) {
+  const std::byte* const copy = core_.copy(variable);
+  if (copy == nullptr) {
+    core_.fail(Error(ErrorCode::kDataLoss,
+                     fmt::format("[store] the copy of {} is in memory that was not shared",
+                                 core_.variables()[std::size_t(variable)].name)));
+    core_.check();
+  }
+  return copy;
+}
+
+TensorView PsSteps::need(VariableId variable) {
+  check_use(variable, "need");
+  wait_for_values(variable);
+  const VariableSpec& spec = core_.variables()[std::size_t(variable)];
+  if (!reads_in_place(variable)) {
+    core_.allocate(variable);
+    if (kind_ == StepKind::kFetch) ahead_.go_on(variable);
+    return core_.value(variable).view();
+  }
+  // What is mapped is only read by kernels: a variable changes by contributions alone.
+  const auto view = [&](const std::byte* mapped) {
+    return TensorView{const_cast<std::byte*>(mapped), spec.dtype, spec.shape};
+  };
+  switch (*reads_[std::size_t(variable)]) {
+    case MappedRead::kInPlace:
+      return view(core_.mapped(variable));
+    case MappedRead::kInCopy:
+      return view(copy_by_ps(variable));
+    case MappedRead::kCopiedInChunks:
+      copy_chunks(variable);
+      break;
+  }
+  return core_.value(variable).view();
+}
+
+TensorView PsSteps::place(VariableId variable) {
+  check_use(variable, "place");
+  ContributionBuffer& space = core_.space(variable);
+  state_.wait_until_taken(variable);
+  return space.values;
+}
+
+void PsSteps::ready(VariableId variable, const Contribution& contribution) {
+  check_use(variable, "ready");
+  contributed_[std::size_t(variable)] = true;
+  sender_.send(variable, contribution, step_, reads(variable, MappedRead::kInCopy));
+}
+
+StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
+  core_.check();
+  if (kind_ == StepKind::kTrain) {
+    for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
+    handle_.wait_for(core_.steps_sent);
+    note_next_rows(next_rows);
+  } else if (kind_ == StepKind::kFetch) {
+    send_read_done();
+  }
+  return handle_;
+}
+
+// In frames the reply itself tells the ps when to rewrite.
+void PsSteps::send_read_done() {
+  for (const PlanBinding::Use& use : uses_) {
+    if (!core_.variables()[std::size_t(use.variable)].rewritten_after_reply) continue;
+    if (!reads_in_place(use.variable)) continue;
+    for (const Piece& piece : core_.pieces_of(use.variable)) {
+      connection(piece).send(MessageType::kReadDone, {.id = piece.id}, {}, nullptr, nullptr);
+    }
+  }
+}
+
+void PsSteps::note_next_rows(std::span<const RowSet> rows) {
+  next_rows_use_ = ++state_.uses;
+  for (NextRows& next : next_rows_) {
+    const std::span<const std::int32_t> ids = ids_of(rows, next.variable);
+    next.ids.assign(ids.begin(), ids.end());
+  }
+}
+
+// Whatever has used the store since may have changed them, or put other values in their place.
+bool PsSteps::on_their_way(const RowSet& rows) const {
+  const auto next = std::ranges::find(next_rows_, rows.variable, &NextRows::variable);
+  return state_.uses == next_rows_use_ && next != next_rows_.end() &&
+         std::ranges::equal(next->ids, rows.ids);
+}
+
+void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows) {
+  StepEnd& end = ends_[std::size_t(ps.ps())];
+  end.clip_scale = clipped_ ? clip_scale : 1.0f;
+  std::size_t count = 0;
+  for_pieces_on(ps, [&](const PlanBinding::Use&, const Piece& piece) {
+    if (count == end.entries.size()) end.entries.emplace_back();
+    StepEnd::Entry& entry = end.entries[count++];
+    entry.piece = piece.id;
+    entry.contributed = contributed_[std::size_t(piece.variable)];
+    entry.next_rows.clear();
+    if (!reads_in_place(piece.variable)) {
+      const auto ids = rows_in(piece, ids_of(next_rows, piece.variable));
+      entry.next_rows.assign(ids.begin(), ids.end());
+    }
+    core_.expect(piece, entry.next_rows.size() * core_.row_bytes(piece.variable));
+  });
+  ControlBuffers::Buffer& buffer = ps.control().take();
+  encode(end, buffer.bytes);
+  ps.send_control(MessageType::kStepEnd, {.step = step_}, buffer);
+}
+
+std::int64_t PsSteps::Handle::global_step() {
+  Arrivals& core = state_.core;
+  if (!core.wait(core.reply_deadline(), [&] { return core.steps_done >= steps_; })) {
+    throw Error(ErrorCode::kDeadlineExceeded,
+                "no global step from " + state_.connections.front()->text());
+  }
+  return core.global_step;
+}
+
+}  // namespace paceline

@@ -1,0 +1,98 @@
+// The steps of one plan on a worker's store.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "params/worker/contribution_sender.h"
+#include "params/worker/fetch_ahead.h"
+#include "params/worker/worker_context.h"
+
+namespace paceline {
+
+class PsSteps : public StoreSteps {
+ public:
+  /// Throws kInvalidArgument when the plan uses a variable in a way that it cannot be.
+  PsSteps(WorkerContext& state, const PlanBinding& plan, bool clipped);
+
+  bool wants_next_rows() const override;
+  void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
+  TensorView need(VariableId variable) override;
+  TensorView place(VariableId variable) override;
+  void ready(VariableId variable, const Contribution& contribution) override;
+  StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
+
+ private:
+  class Handle : public StepHandle {
+   public:
+    explicit Handle(WorkerContext& state) : state_(state) {}
+    void wait_for(std::int64_t steps) { steps_ = steps; }
+    std::int64_t global_step() override;
+
+   private:
+    WorkerContext& state_;
+    std::int64_t steps_ = 0;
+  };
+
+  /// How values that lie in the memory of a ps come to the kernels: as they lie there; as the ps
+  /// copies them for this worker, since several kernels read them and others change them; as a
+  /// copy of versioned chunks (--torn-free).
+  enum class MappedRead : std::uint8_t { kInPlace, kInCopy, kCopiedInChunks };
+
+  void check(const PlanBinding::Use& use);
+  MappedRead read_of(const PlanBinding::Use& use) const;
+  /// Whether the step reads the variable in memory of its ps.
+  bool reads_in_place(VariableId variable) const;
+  bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
+  bool must_renew_copy(const PlanBinding::Use& use, StepKind kind) const;
+  void pull_stale(StepKind kind);
+  template <typename Asks>
+  void send_pulls(std::uint16_t flags, Asks&& asks);
+  bool reads(VariableId variable, MappedRead how) const {
+    return reads_in_place(variable) && reads_[std::size_t(variable)] == how;
+  }
+  void pull_rows(std::span<const RowSet> rows);
+  void wait_for_values(VariableId variable);
+  const std::byte* copy_by_ps(VariableId variable);
+  void copy_chunks(VariableId variable);
+  void note_next_rows(std::span<const RowSet> rows);
+  bool on_their_way(const RowSet& rows) const;
+  void send_order();
+  template <typename F>
+  void for_pieces_on(const PsConnection& ps, F&& function) const;
+  void send_step_begin(const StepScalars& scalars);
+  void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
+  void send_read_done();
+  void check_use(VariableId variable, const char* call) const;
+  PsConnection& connection(const Piece& piece) const {
+    return *state_.connections[std::size_t(piece.ps)];
+  }
+
+  WorkerContext& state_;
+  Arrivals& core_;
+  const std::vector<PlanBinding::Use> uses_;
+  const bool clipped_;
+  std::vector<std::optional<MappedRead>> reads_;  // by variable; none: the plan does not use it
+  std::vector<bool> contributed_;                 // by variable
+  FetchAhead ahead_;
+  ContributionSender sender_;
+  // Kept from step to step for their memory.
+  StepBegin begin_;
+  std::vector<StepEnd> ends_;  // by ps
+  /// What the last end_step asked for, of every sparse variable; and when that was.
+  struct NextRows {
+    VariableId variable;
+    std::vector<std::int32_t> ids;
+  };
+  std::vector<NextRows> next_rows_;
+  std::int64_t next_rows_use_ = -1;
+  StepKind kind_ = StepKind::kTrain;
+  std::uint64_t step_ = 0;  // on the wire: counts this store's train steps
+  Handle handle_;
+};
+
+}  // namespace paceline

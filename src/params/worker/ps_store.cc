@@ -1,0 +1,290 @@
+#include "params/worker/ps_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/copy_bytes.h"
+#include "params/wire/fields.h"
+#include "params/wire/traced_messages.h"
+#include "params/worker/arrivals.h"
+#include "params/worker/checkpoint_client.h"
+#include "params/worker/join_handshake.h"
+#include "params/worker/ps_connection.h"
+#include "params/worker/ps_steps.h"
+
+namespace paceline {
+namespace {
+
+// For the last frames of a worker that leaves.
+constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
+
+class PsStoreImpl : public PsStore {
+ public:
+  PsStoreImpl(const PsStoreOptions& options, std::vector<VariableSpec> variables)
+      : options_(options),
+        core_(std::move(variables), int(options.spec.ps.size()), options.reply_timeout),
+        steps_{.core = core_,
+               .connections = connections_,
+               .held = std::vector<Freshness>(core_.variables().size(), Freshness::kNothing),
+               .wait_initialised = [this] { wait_initialised(); }},
+        link_(make()) {
+    core_.set_link(link_.get(), link_options_.spin);
+    if (!options.share_memory) core_.share_no_memory();
+    if (options.torn_free) core_.copy_in_chunks();
+    steps_.copy_tries = options.torn_free_tries;
+    steps_.others_contribute = options.spec.workers.size() > 1;
+    core_.set_wire(options.wire);
+    steps_.error_feedback = options.error_feedback;
+    join_all();
+  }
+
+  std::span<const VariableSpec> variables() const override { return core_.variables(); }
+  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) override {
+    return std::make_unique<PsSteps>(steps_, plan, clipped);
+  }
+  void write(std::vector<VariableState> states, std::int64_t global_step) override;
+  bool initialised() const override {
+    return std::all_of(connections_.begin(), connections_.end(),
+                       [](const auto& ps) { return ps->initialised(); });
+  }
+  std::vector<VariableState> read(std::span<const VariableId> variables) override;
+  std::int64_t global_step() const override { return core_.global_step; }
+  StoreAccount account() const override;
+
+  void wait_initialised() override;
+  bool rounds() const override {
+    return std::ranges::any_of(connections_,
+                               [](const auto& ps) { return ps->rounds(DType::kFloat32); });
+  }
+  std::string placement_text() const override {
+    return paceline::placement_text(core_.variables(), core_.pieces());
+  }
+
+  bool all_warm() const override { return core_.all_warm; }
+  bool all_done() const override { return core_.all_done; }
+  void set_done() override {
+    for (const auto& ps : connections_) ps->send_small(MessageType::kDone, {});
+  }
+  bool wait_all_done(Deadline deadline) override {
+    return core_.wait(deadline, [&] { return core_.all_done.load(); });
+  }
+  void goodbye() override;
+
+  bool was_initialised() const override { return connections_.front()->was_initialised(); }
+  void restore(std::span<const TaskState> states) override;
+  std::int64_t next_step() const override { return core_.steps_sent; }
+  const std::optional<TaskState>& restored() const override { return core_.restored; }
+  bool state_asked() const override { return core_.state_asked != 0; }
+  void send_state(const TaskState& state) override;
+  bool stop_asked() const override { return core_.stop_asked; }
+
+  std::vector<std::string> prepare_saving(const std::string& folder) override {
+    saving_ = std::make_unique<CheckpointClient>(core_, connections_);
+    return saving_->prepare_saving(folder);
+  }
+  void mark() override { saving_->mark(); }
+  SavedShards write_shards(const std::string& folder) override {
+    return saving_->write_shards(folder);
+  }
+
+ private:
+  std::unique_ptr<Link> make() const {
+    if (options_.link_factory) return options_.link_factory(link_options_);
+    return traced(make_link(options_.link, link_options_), options_.timeline);
+  }
+  void join_all();
+  void write_piece(const Piece& piece, const VariableState& state);
+  void write_array(const Piece& piece, std::size_t array, std::span<const std::byte> bytes);
+  void check_state(const VariableState& state) const;
+  void send_reads(std::span<const VariableId> variables);
+  const PsConnection& slowest(int written) const;
+
+  const PsStoreOptions options_;
+  const LinkOptions link_options_;
+  Arrivals core_;
+  std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps
+  WorkerContext steps_;
+  std::unique_ptr<CheckpointClient> saving_;
+  std::vector<VariableState> writing_;  // borrowed by frames until they are sent
+  ContributionBuffer written_;          // counts those frames
+  std::unique_ptr<Link> link_;          // last: its threads call what is above
+};
+
+void PsStoreImpl::join_all() {
+  if (options_.spec.ps.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "[store] the cluster spec has no ps");
+  }
+  JoinHandshake joining(options_, core_, *link_);
+  for (std::size_t i = 0; i < options_.spec.ps.size(); ++i) {
+    connections_.push_back(std::make_unique<PsConnection>(core_, int(i), options_.spec.ps[i]));
+    joining.connect(*connections_.back());
+  }
+  for (const auto& ps : connections_) joining.agree(*ps);
+  if (options_.spin) core_.start_spinning();
+}
+
+void PsStoreImpl::wait_initialised() {
+  if (initialised()) return;
+  JoinHandshake joining(options_, core_, *link_);
+  if (!joining.wait("the chief to initialise the variables", Deadline::after(options_.join_timeout),
+                    [this] { return initialised(); })) {
+    throw Error(ErrorCode::kUnavailable,
+                "the chief has not initialised the variables within --join-timeout");
+  }
+}
+
+void PsStoreImpl::check_state(const VariableState& state) const {
+  const VariableSpec& variable = core_.variables()[std::size_t(state.variable)];
+  const std::vector<SlotSpec> slots = slots_of(variable);
+  bool fits = state.value.dtype() == variable.dtype && state.value.shape() == variable.shape &&
+              (state.slots.empty() || state.slots.size() == slots.size());
+  for (std::size_t i = 0; fits && i < state.slots.size(); ++i) {
+    fits = state.slots[i].elements() == (slots[i].scalar ? 1 : variable.shape.elements());
+  }
+  if (!fits) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[store] what is written to {} is not {} {} with {} slots", variable.name,
+                    name_of(variable.dtype), variable.shape.str(), slots.size()));
+  }
+}
+
+void PsStoreImpl::write_array(const Piece& piece, std::size_t array,
+                              std::span<const std::byte> bytes) {
+  for (std::size_t offset = 0; offset < bytes.size(); offset += kChunkBytes) {
+    ++written_.in_flight;
+    connections_[std::size_t(piece.ps)]->send(
+        MessageType::kWrite, {.flags = std::uint16_t(array), .id = piece.id, .offset = offset},
+        bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset)),
+        &ContributionBuffer::sent, &written_);
+  }
+}
+
+void PsStoreImpl::write_piece(const Piece& piece, const VariableState& state) {
+  const std::vector<SlotSpec> slots = slots_of(core_.variables()[std::size_t(piece.variable)]);
+  const std::size_t begin = std::size_t(piece.first_row) * core_.row_bytes(piece.variable);
+  const auto rows = [&](const Tensor& tensor) {
+    return std::span(static_cast<const std::byte*>(tensor.raw()) + begin, core_.bytes_of(piece));
+  };
+  write_array(piece, 0, rows(state.value));
+  for (std::size_t i = 0; i < state.slots.size(); ++i) {
+    const Tensor& slot = state.slots[i];
+    write_array(piece, i + 1,
+                slots[i].scalar ? std::as_bytes(slot.data<std::int64_t>()) : rows(slot));
+  }
+}
+
+const PsConnection& PsStoreImpl::slowest(int written) const {
+  for (const auto& ps : connections_) {
+    if (ps->written() <= written) return *ps;
+  }
+  return *connections_.front();
+}
+
+void PsStoreImpl::write(std::vector<VariableState> states, std::int64_t global_step) {
+  core_.check();
+  for (const VariableState& state : states) check_state(state);
+  const int before = connections_.front()->written();
+  writing_ = std::move(states);
+  written_.wakeup = &core_.wakeup();
+  for (const VariableState& state : writing_) {
+    for (const Piece& piece : core_.pieces_of(state.variable)) write_piece(piece, state);
+  }
+  for (const auto& ps : connections_) {
+    ps->send_small(MessageType::kWriteEnd, encode_number(global_step));
+  }
+  const auto left = [&] {
+    return written_.in_flight + std::ranges::count_if(connections_, [&](const auto& ps) {
+             return ps->written() <= before;
+           });
+  };
+  if (!core_.wait_for_all(left)) {
+    core_.fail_late("values were written and not confirmed", "by " + slowest(before).text());
+  }
+  writing_.clear();
+  ++steps_.uses;
+  std::fill(steps_.held.begin(), steps_.held.end(), Freshness::kNothing);
+  wait_initialised();
+}
+
+void PsStoreImpl::send_reads(std::span<const VariableId> variables) {
+  std::vector<std::vector<std::uint32_t>> ids(connections_.size());
+  for (const VariableId variable : variables) {
+    for (const Piece& piece : core_.pieces_of(variable)) {
+      ids[std::size_t(piece.ps)].push_back(piece.id);
+    }
+  }
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i].empty()) continue;
+    connections_[i]->send_small(MessageType::kRead, std::as_bytes(std::span(ids[i])));
+  }
+}
+
+// The values become what evaluate steps see too.
+std::vector<VariableState> PsStoreImpl::read(std::span<const VariableId> variables) {
+  core_.check();
+  wait_initialised();
+  PendingRead& read = core_.start_read(variables);
+  send_reads(variables);
+  if (!core_.wait_for_all([&] { return read.missing(); })) {
+    core_.fail_late("values that are read were not sent",
+                    "by " + connections_[std::size_t(read.first_missing())]->text());
+  }
+  ++steps_.uses;
+  std::vector<VariableState> states = read.take();
+  for (const VariableState& state : states) {
+    const Tensor& held = core_.value(state.variable);
+    if (!held.defined()) continue;
+    copy_bytes(held.raw(), state.value.raw(), held.bytes());
+    steps_.held[std::size_t(state.variable)] = Freshness::kWhole;
+  }
+  return states;
+}
+
+void PsStoreImpl::restore(std::span<const TaskState> states) {
+  for (const TaskState& state : states) {
+    connections_.front()->send_task_state(state, 0);
+  }
+}
+
+void PsStoreImpl::send_state(const TaskState& state) {
+  connections_.front()->send_task_state(state, core_.state_asked.exchange(0));
+}
+
+StoreAccount PsStoreImpl::account() const {
+  StoreAccount account;
+  for (const auto& ps : connections_) {
+    const Traffic& traffic = ps->traffic();
+    account.bytes_sent += traffic.bytes_sent;
+    account.bytes_received += traffic.bytes_received;
+    account.transfer += Duration(traffic.busy_ns);
+  }
+  return account;
+}
+
+void PsStoreImpl::goodbye() {
+  const Deadline deadline = Deadline::after(kGoodbyeTimeout);
+  for (const auto& ps : connections_) {
+    ps->leave();
+    ps->send_small(MessageType::kGoodbye, {});
+    ps->close(deadline);
+  }
+  try {
+    core_.wait(deadline, [&] {
+      return std::all_of(connections_.begin(), connections_.end(),
+                         [](const auto& ps) { return ps->closed(); });
+    });
+  } catch (const Error&) {
+    // A ps that was lost before needs no goodbye.
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<PsStore> PsStore::join(const PsStoreOptions& options,
+                                       std::vector<VariableSpec> variables) {
+  return std::make_unique<PsStoreImpl>(options, std::move(variables));
+}
+
+}  // namespace paceline

@@ -1,0 +1,108 @@
+// Parameter servers as a store: contributions are streamed to the shards, which apply the rule and
+// answer, unasked, with new values. Asynchronous updates.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "exec/parameter_store.h"
+#include "net/link.h"
+#include "paceline/cluster.h"
+#include "params/savable_store.h"
+#include "trace/step_account.h"
+#include "trace/timeline.h"
+
+namespace paceline {
+
+/// What a worker tells the step-counting shard (ps 0), and learns from it with each reply.
+class JobControl {
+ public:
+  virtual ~JobControl() = default;
+  /// Every live worker of the spec has made its untimed first steps.
+  virtual bool all_warm() const = 0;
+  /// This worker's training is over; it may go on untimed until all are.
+  virtual void set_done() = 0;
+  /// Every worker of the spec is done, or gone. Waits at most until the deadline.
+  virtual bool wait_all_done(Deadline deadline) = 0;
+  virtual bool all_done() const = 0;
+  /// Leaves the job in good order; the store is of no use after it.
+  virtual void goodbye() = 0;
+};
+
+/// The first own steps of a worker, which are not timed.
+constexpr std::int64_t kUntimedSteps = 10;
+
+struct PsStoreOptions {
+  ClusterSpec spec;
+  TaskId task;
+  std::string cluster_id;
+  std::string link = "auto";
+  Duration join_timeout = std::chrono::seconds(300);
+  /// No reply within this ends the worker.
+  Duration reply_timeout = std::chrono::seconds(60);
+  bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)
+  /// With the ps tasks of this host, if the link can. A variable that lies on one of them, or on
+  /// several in pieces that begin at pages, is then read where it lies, while other workers'
+  /// updates change it: a reader may see some elements before an update and others after it. Where
+  /// there are other workers, one that several kernels of a step read is read in a copy: a step
+  /// whose backward kernels saw other values than its forward ones would not follow any gradient.
+  /// The ps writes the copy, in memory for this worker alone, with what its contribution makes, in
+  /// the same pass. Contributions are taken from where they lie. Else values come in frames.
+  bool share_memory = true;
+  /// What is read is copied, so that each chunk of it (256 KiB of a variable, or the rows of a
+  /// batch) is of one moment.
+  bool torn_free = false;
+  /// So often is a chunk copied that is being written meanwhile; then the ps is asked for the
+  /// values in frames, so that a reader gets them even among writers that never pause.
+  int torn_free_tries = 16;
+  /// What float32 values and contributions travel as in frames: kFloat32, or kBFloat16 (rounded to
+  /// nearest even). With ps tasks that share memory nothing is rounded.
+  DType wire = DType::kFloat32;
+  /// What rounding leaves out of a contribution is added to this worker's next one to the same
+  /// elements. With clipping both are as they were before they were scaled.
+  bool error_feedback = false;
+  /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
+  std::int64_t last_step = 0;
+  std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user
+  Duration say_after = std::chrono::seconds(1);  // of waiting
+  /// Called several times a second while the worker waits to join; what it throws ends the wait.
+  std::function<void()> check_interrupt;
+  /// Gets an event for each frame; null: none. Must outlive the store.
+  Timeline* timeline = nullptr;
+  /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
+  std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
+};
+
+/// Connects to every ps, in any order of start, within join_timeout, and agrees on the variables:
+/// the chief declares them, the others are checked against it. On return the store can be written
+/// (chief) or waits in its first step for the chief to have done so. Throws kUnavailable naming the
+/// ps, kFailedPrecondition when the ps refuses (the message says both sides).
+class PsStore : public SavableStore, public JobControl {
+ public:
+  static std::unique_ptr<PsStore> join(const PsStoreOptions& options,
+                                       std::vector<VariableSpec> variables);
+  /// Returns when some worker (the chief) has initialised the variables; says what it waits for.
+  virtual void wait_initialised() = 0;
+  /// Whether some ps exchanges numbers in frames that are rounded as options.wire says.
+  virtual bool rounds() const = 0;
+  /// The variables were initialised before this worker came: it was restarted, or came late.
+  virtual bool was_initialised() const = 0;
+  /// The chief's part when training resumes, before it writes the variables: where each worker is.
+  virtual void restore(std::span<const TaskState> states) = 0;
+  /// Once the variables are initialised: the number of this worker's next step, and where it was
+  /// when that was saved; none: it begins anew, or what it did since is lost.
+  virtual std::int64_t next_step() const = 0;
+  virtual const std::optional<TaskState>& restored() const = 0;
+  /// Whether what is this worker's own is asked for, between two steps; send_state answers.
+  virtual bool state_asked() const = 0;
+  virtual void send_state(const TaskState& state) = 0;
+  /// Some ps was told to stop.
+  virtual bool stop_asked() const = 0;
+  /// One line a piece: variable, rows, bytes, ps.
+  virtual std::string placement_text() const = 0;
+};
+
+}  // namespace paceline

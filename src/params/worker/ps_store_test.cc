@@ -1,0 +1,266 @@
+#include "params/worker/ps_store.h"
+
+#include <gtest/gtest.h>
+
+#include "params/local/local_store.h"
+#include "params/testing/job_fixture.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Odd sizes, more than one chunk, one row, a scalar.
+std::vector<VariableSpec> dense_variables(const Rule& rule) {
+  return {{.name = "w", .shape = {601, 503}, .rule = rule, .weight_decay = 0.001f},
+          {.name = "b", .shape = {503}, .rule = rule},
+          {.name = "scale", .shape = {}, .rule = rule},
+          {.name = "fixed", .shape = {5, 2}, .rule = rule, .trained = false}};
+}
+
+std::vector<VariableSpec> sparse_variables(const Rule& rule) {
+  return {{.name = "embedding", .shape = {90, 7}, .rule = rule, .sparse = true},
+          {.name = "w", .shape = {7, 11}, .rule = rule}};
+}
+
+struct Case {
+  std::string name;
+  Rule rule;
+  bool sparse, clipped, shared;
+  int num_ps;
+};
+
+class ServerStoreSame : public JobFixture, public ::testing::WithParamInterface<Case> {};
+
+// One worker: whatever goes over the wire, every bit is that of the store in this process.
+TEST_P(ServerStoreSame, AsTheLocalStoreBitForBit) {
+  const Case& test = GetParam();
+  const auto variables = test.sparse ? sparse_variables(test.rule) : dense_variables(test.rule);
+  make_spec(test.num_ps, 1);
+  start_all_ps();
+  PsStoreOptions options = store_options(0);
+  options.share_memory = test.shared;
+  const auto remote = PsStore::join(options, variables);
+  const auto local = make_local_store(variables, nullptr, nullptr);
+  for (ParameterStore* store :
+       {static_cast<ParameterStore*>(remote.get()), static_cast<ParameterStore*>(local.get())}) {
+    store->write(initial_states(variables), 0);
+  }
+  StepDriver far(*remote, test.clipped), near(*local, test.clipped);
+  for (int step = 1; step <= 50; ++step) {
+    far.knows_next_rows = near.knows_next_rows = step % 4 != 0;
+    EXPECT_EQ(far.step(), step);
+    EXPECT_EQ(near.step(), step);
+    if (step % 10 == 0) {
+      ASSERT_EQ(everything(*remote), everything(*local)) << "after step " << step;
+    }
+  }
+  remote->goodbye();
+  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 50);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const std::vector<std::pair<std::string, Rule>> rules = {
+      {"sgd", Sgd{.learning_rate = 0.1f}},
+      {"momentum", Momentum{.learning_rate = 0.05f, .nesterov = true}},
+      {"adam", Adam{.learning_rate = 0.01f}},
+      {"adagrad", Adagrad{}}};
+  for (const auto& [name, rule] : rules) {
+    for (const bool sparse : {false, true}) {
+      for (const bool clipped : {false, true}) {
+        for (const bool shared : {false, true}) {
+          for (const int num_ps : {1, 3}) {
+            all.push_back({name + (sparse ? "_sparse" : "_dense") + (clipped ? "_clipped" : "") +
+                               (shared ? "_shared_" : "_") + std::to_string(num_ps) + "ps",
+                           rule, sparse, clipped, shared, num_ps});
+          }
+        }
+      }
+    }
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, ServerStoreSame, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+class ServerStoreJob : public JobFixture {};
+
+TEST_F(ServerStoreJob, WorkersInThreadsCountEveryStepOnce) {
+  const auto variables = sparse_variables(Momentum{.learning_rate = 1e-3f});
+  make_spec(2, 3);
+  start_all_ps();
+  auto stores = join_all(variables);
+  stores[0]->write(initial_states(variables), 100);
+  std::vector<std::future<void>> workers;
+  workers.reserve(stores.size());
+  for (const auto& store : stores) {
+    workers.push_back(std::async(std::launch::async, [&store] {
+      store->wait_initialised();
+      StepDriver driver(*store, true);
+      for (int i = 0; i < 20; ++i) driver.step();
+      store->set_done();
+      EXPECT_TRUE(store->wait_all_done(Deadline::after(60s)));
+      EXPECT_TRUE(store->all_warm() || store->all_done());
+    }));
+  }
+  for (auto& worker : workers) worker.get();
+  std::int64_t last = 0;
+  for (const auto& store : stores) last = std::max(last, store->global_step());
+  EXPECT_EQ(last, 160);
+  for (const auto& store : stores) store->goodbye();
+  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 60);
+}
+
+// Add is exact on small whole numbers: no contribution is lost or applied twice.
+TEST_F(ServerStoreJob, ContributionsOfAllWorkersAddUp) {
+  const std::vector<VariableSpec> variables = {
+      {.name = "sum", .shape = {700, 601}, .rule = Add{}},
+      {.name = "rows", .shape = {40, 3}, .rule = Add{}, .sparse = true}};
+  make_spec(2, 2);
+  start_all_ps();
+  auto stores = join_all(variables);
+  std::vector<VariableState> zeros;
+  for (int v = 0; v < 2; ++v) {
+    const VariableSpec& spec = variables[std::size_t(v)];
+    zeros.push_back({.variable = v, .value = Tensor(spec.dtype, spec.shape), .slots = {}});
+  }
+  stores[0]->write(zeros, 0);
+  const PlanBinding plan{
+      .uses = {{.variable = 0, .updated = true}, {.variable = 1, .updated = true, .most_rows = 2}}};
+  const auto work = [&](ParameterStore& store, bool clipped) {
+    const auto steps = store.bind(plan, clipped);
+    const std::vector<float> rates(2, 0.0f);
+    const std::vector<std::int32_t> ids = {1, 39};
+    for (int i = 0; i < 30; ++i) {
+      steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates, .examples = 1, .step = i});
+      for (int v = 0; v < 2; ++v) {
+        steps->need(v);
+        const TensorView place = steps->place(v);
+        std::fill_n(place.as<float>(), place.shape.elements(), 1.0f);
+        steps->ready(v, {.sparse = v == 1, .ids = v == 1 ? ids : std::vector<std::int32_t>{}});
+      }
+      steps->end_step(1, {}).global_step();
+    }
+    everything(store);  // comes after this worker's last contribution to every ps
+  };
+  auto other = std::async(std::launch::async, [&] { work(*stores[1], true); });
+  work(*stores[0], false);
+  other.get();
+  const auto all = everything(*stores[0]);
+  EXPECT_EQ(all[0], std::vector<float>(700 * 601, 60.0f));
+  EXPECT_EQ(all[1][0], 0.0f);
+  EXPECT_EQ(all[1][3], 60.0f);
+  EXPECT_EQ(all[1][119], 60.0f);
+  for (const auto& store : stores) store->goodbye();
+}
+
+// As in one process, where a step of the executor does.
+TEST_F(ServerStoreJob, RulesFlushDenormals) {
+  const std::vector<VariableSpec> variables = {{.name = "w", .shape = {8}, .rule = Sgd{0.5}}};
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = PsStore::join(store_options(0), variables);
+  std::vector<VariableState> states = initial_states(variables);
+  constexpr int kGradientFollowsValue = 3;  // in the driver's first step
+  states[0].value.data<float>()[kGradientFollowsValue] = 1e-40f;
+  store->write(std::move(states), 0);
+  StepDriver(*store, false).step();
+  EXPECT_EQ(everything(*store)[0][kGradientFollowsValue], 0.0f);
+  store->goodbye();
+}
+
+TEST_F(ServerStoreJob, TasksStartInAnyOrder) {
+  const auto variables = sparse_variables(Sgd{});
+  make_spec(2, 2);
+  auto second =
+      std::async(std::launch::async, [&] { return PsStore::join(store_options(1), variables); });
+  servers_.push_back(start_ps(server_options(1)));
+  ASSERT_TRUE(wait_said("waiting for ps:0 at ps0:1: nobody listens"));
+  servers_.push_back(start_ps(server_options(0)));
+  ASSERT_TRUE(wait_said("waiting for the chief to declare"));
+  const auto chief = PsStore::join(store_options(0), variables);
+  const auto worker = second.get();
+  EXPECT_FALSE(worker->initialised());
+  auto waiting = std::async(std::launch::async, [&] { worker->wait_initialised(); });
+  ASSERT_TRUE(wait_said("waiting for the chief to initialise"));
+  chief->write(initial_states(variables), 7);
+  waiting.get();
+  EXPECT_EQ(worker->global_step(), 7);
+  chief->goodbye();
+  worker->goodbye();
+}
+
+TEST_F(ServerStoreJob, EvaluationSeesWhatWasReadAndTrainingGoesOn) {
+  const auto variables = dense_variables(Sgd{.learning_rate = 0.5f});
+  make_spec(2, 1);
+  start_all_ps();
+  const auto store = std::move(join_all(variables).front());
+  store->write(initial_states(variables), 0);
+  StepDriver driver(*store, false);
+  driver.step();
+  const auto evaluation = store->bind({.uses = {{.variable = 0}, {.variable = 3}}}, false);
+  const std::vector<float> rates(variables.size(), 0.0f);
+  evaluation->begin_step(StepKind::kEvaluate, {}, {.learning_rates = rates});
+  const TensorView seen = evaluation->need(0);
+  const std::vector<float> value(seen.as<float>(), seen.as<float>() + seen.shape.elements());
+  evaluation->end_step(1, {});
+  EXPECT_EQ(value, everything(*store)[0]);
+  const std::int64_t sent = store->account().bytes_sent;
+  evaluation->begin_step(StepKind::kEvaluate, {}, {.learning_rates = rates});
+  evaluation->need(3);
+  evaluation->end_step(1, {});
+  EXPECT_EQ(store->account().bytes_sent, sent) << "values were read: nothing is asked for";
+  EXPECT_EQ(driver.step(), 2);
+  store->goodbye();
+}
+
+// The rows that end_step has asked for come with its answer; whatever else uses the store in
+// between makes them stale.
+TEST_F(ServerStoreJob, NextRowsAreAskedForOnce) {
+  const auto variables = sparse_variables(Sgd{.learning_rate = 0.5f});
+  make_spec(1, 1);
+  start_all_ps();
+  PsStoreOptions options = store_options(0);
+  options.share_memory = false;
+  const auto store = PsStore::join(options, variables);
+  store->write(initial_states(variables), 0);
+  const auto steps =
+      store->bind({.uses = {{.variable = 0, .updated = false, .most_rows = 3}}}, false);
+  const std::vector<float> rates(variables.size(), 0.0f);
+  const std::vector<std::int32_t> ids = {2, 50, 89}, others = {2, 50};
+  const RowSet rows{0, ids}, other_rows{0, others};
+  const auto sent_by_step = [&](const RowSet& now, const RowSet& next) {
+    const std::int64_t before = store->account().bytes_sent;
+    steps->begin_step(StepKind::kTrain, {&now, 1}, {.learning_rates = rates});
+    EXPECT_EQ(steps->need(0).as<float>()[50 * 7],
+              initial_state(variables[0], 0).value.data<float>()[50 * 7]);
+    steps->end_step(1, {&next, 1}).global_step();
+    return store->account().bytes_sent - before;
+  };
+  sent_by_step(rows, rows);  // tells the order of need, once
+  everything(*store);
+  const std::int64_t asked = sent_by_step(rows, rows);
+  const std::int64_t come = sent_by_step(rows, rows);
+  EXPECT_EQ(asked - come, std::int64_t(kFrameHeaderBytes + ids.size() * sizeof(std::int32_t)));
+  EXPECT_EQ(sent_by_step(other_rows, rows), asked - std::int64_t(sizeof(std::int32_t)));
+  everything(*store);
+  EXPECT_EQ(sent_by_step(rows, rows), asked);
+  store->write(initial_states(variables), 0);
+  EXPECT_EQ(sent_by_step(rows, rows), asked);
+  EXPECT_EQ(sent_by_step(rows, rows), come);
+  store->goodbye();
+}
+
+TEST_F(ServerStoreJob, PlacementTextNamesEveryPs) {
+  make_spec(2, 1);
+  start_all_ps();
+  const auto store = std::move(join_all(dense_variables(Sgd{})).front());
+  EXPECT_NE(store->placement_text().find("w rows 0-"), std::string::npos);
+  EXPECT_NE(store->placement_text().find("on ps:1"), std::string::npos);
+  store->goodbye();
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,44 @@
+// What all plans of one worker's store share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "params/worker/arrivals.h"
+#include "params/worker/ps_connection.h"
+
+namespace paceline {
+
+/// How each variable's value in this worker, or its copy by the ps, came: what else must be asked
+/// for.
+enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
+
+/// One step thread.
+struct WorkerContext {
+  Arrivals& core;
+  std::vector<std::unique_ptr<PsConnection>>& connections;
+  std::vector<Freshness> held;  // by variable
+  std::int64_t uses = 0;        // steps begun and ended, writes and reads
+  std::uint32_t shared_memories = 0;
+  std::size_t shared_bytes = 0;
+  const void* ordered_by = nullptr;  // whose order of need the ps tasks know
+  int copy_tries = 0;                // of a chunk that is being written
+  bool others_contribute = false;    // there are workers beside this one
+  bool error_feedback = false;
+  /// Returns at once when the variables are initialised.
+  std::function<void()> wait_initialised;
+
+  PsConnection& connection(const Piece& piece) const { return *connections[std::size_t(piece.ps)]; }
+  /// The last contribution to it: its space is free then. Throws kDeadlineExceeded.
+  void wait_until_taken(VariableId variable) const {
+    const ContributionBuffer& space = core.space(variable);
+    if (core.wait(core.reply_deadline(), [&] { return space.in_flight == 0; })) return;
+    core.fail_late(
+        "the contribution to " + core.variables()[std::size_t(variable)].name + " was not taken",
+        "by " + connection(core.pieces_of(variable).front()).text());
+  }
+};
+
+}  // namespace paceline

@@ -1,0 +1,31 @@
+// What training begins with: initial values, or what a checkpoint holds.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "paceline/cluster.h"
+#include "paceline/graph.h"
+#include "params/wire/task_state.h"
+
+namespace paceline {
+
+struct InitialState {
+  std::vector<VariableState> values;  // of every variable
+  std::int64_t global_step = 0;
+  std::vector<TaskState> tasks;  // by worker, when it resumes; else empty
+};
+
+/// By RunOptions: --resume goes on from the newest whole checkpoint, if there is one; --overwrite
+/// deletes those that are there; --init-from gives values in place of initial ones. Throws
+/// kFailedPrecondition that lists what differs when a checkpoint is of another model. `say` is
+/// told where it comes from.
+InitialState make_beginning(const Graph& graph, std::span<const VariableSpec> specs,
+                            const RunOptions& run, int workers,
+                            const std::function<void(const std::string&)>& say);
+
+}  // namespace paceline

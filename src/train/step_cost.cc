@@ -1,0 +1,121 @@
+#include "train/step_cost.h"
+
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/row_count.h"
+#include "params/protocol/placement.h"
+#include "train/precision.h"
+#include "train/worker_device.h"
+
+namespace paceline {
+namespace {
+
+double bytes_of(const VariableSpec& spec) { return double(byte_count(spec.dtype, spec.shape)); }
+
+// Of a variable, in one step.
+double touched_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
+  return spec.sparse ? double(use.most_rows) * double(row_bytes(spec)) : bytes_of(spec);
+}
+
+void add_use(StepCost& work, const VariableSpec& spec, const PlanBinding::Use& use) {
+  const double touched = touched_bytes(spec, use);
+  work.link_bytes_in += touched;
+  work.bytes_in[std::size_t(use.variable)] += touched;
+  if (!use.updated) return;
+  work.link_bytes_out += touched;
+  work.bytes_out[std::size_t(use.variable)] += touched;
+  const double average = spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read and written
+  work.rule_bytes +=
+      touched / double(size_of(spec.dtype)) * (rule_bytes_per_element(spec.rule) + average);
+  if (use.streamed) {
+    work.rule_bytes -= touched;
+  } else {
+    work.gradients += touched;
+  }
+}
+
+// An output that is streamed is never written as a whole.
+void add_ops(StepCost& work, const Plan& plan) {
+  for (const Plan::KernelUse& use : plan.kernels)
+    work.ops.push_back(use.node->op().cost(*use.node));
+  for (const Instruction& each : plan.instructions) {
+    if (each.kind != Instruction::Kind::kRun || !each.streamed) continue;
+    work.ops[std::size_t(each.kernel)].bytes -=
+        double(plan.slots[std::size_t(each.outputs[0])].type.bytes());
+  }
+}
+
+// In frames.
+void round_on_links(StepCost& work, DType wire) {
+  const double part = double(size_of(wire)) / sizeof(float);
+  work.link_bytes_in = work.link_bytes_out = 0;
+  for (std::size_t v = 0; v < work.specs.size(); ++v) {
+    const double scale = work.specs[v].dtype == DType::kFloat32 ? part : 1;
+    work.bytes_in[v] *= scale;
+    work.bytes_out[v] *= scale;
+    work.link_bytes_in += work.bytes_in[v];
+    work.link_bytes_out += work.bytes_out[v];
+  }
+}
+
+}  // namespace
+
+double StepCost::flops() const {
+  return std::accumulate(ops.begin(), ops.end(), 0.0,
+                         [](double sum, const Cost& cost) { return sum + cost.flops; });
+}
+
+double rule_bytes_per_element(const Rule& rule) {
+  const double value = rule.kind() == RuleKind::kAssign ? 1 : 2, gradient = 1;
+  double slots = 0;
+  for (const SlotSpec& slot : rule.slots()) slots += slot.scalar ? 0 : 2;
+  return (value + gradient + slots) * sizeof(float);
+}
+
+double slot_bytes(const VariableSpec& spec, double rows) {
+  double bytes = 0;
+  for (const SlotSpec& slot : slots_of(spec)) {
+    bytes += slot.scalar ? double(kScalarSlotBytes) : rows * double(row_bytes(spec));
+  }
+  return bytes;
+}
+
+bool shares_memory(const Cluster& cluster) {
+  if (cluster.link != "auto") return cluster.link == "shm";
+  return cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
+}
+
+StepCost step_work(const PlanRequest& request, const DeviceOptions& options) {
+  RealClock clock;
+  const std::unique_ptr<Device> device = make_device(options, clock);
+  StepCost work;
+  work.specs = variable_specs({&request.graph, 1}, request.training);
+  const std::vector<VariableSpec>& specs = work.specs;
+  work.bytes_in.resize(specs.size());
+  work.bytes_out.resize(specs.size());
+  const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
+  add_ops(work, *plan);
+  for (const PlanBinding::Use& use : plan->binding.uses) {
+    add_use(work, specs[std::size_t(use.variable)], use);
+  }
+  for (const VariableSpec& spec : specs) {
+    work.variables += bytes_of(spec);
+    work.slots += slot_bytes(spec, double(row_count(spec.shape)));
+  }
+  work.activations = double(plan->arena_bytes + plan->input_bytes);
+  return work;
+}
+
+// Parameter servers take contributions whole.
+StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
+  request.rewrite = rewrite_to(cluster.precision);
+  request.stream_updates = run.fused_update && !cluster.distributed();
+  StepCost work = step_work(request, worker_device(cluster));
+  if (!shares_memory(cluster)) round_on_links(work, cluster.wire);
+  return work;
+}
+
+}  // namespace paceline
