@@ -31,10 +31,48 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
   member = {.presence = Presence::kConnected,
             .incarnation = incarnation,
             .begun = member.applied - 1,
-            .applied = member.applied};
+            .applied = member.applied,
+            .progress = {.ended = member.applied}};
   alone_since_ = now;
   ++epoch_;
   return {};
+}
+
+std::string Membership::come_back(int worker, std::uint64_t incarnation, TimePoint now) {
+  Member* member = find(worker, incarnation);
+  if (member == nullptr || member->presence == Presence::kAbsent) {
+    return fmt::format("worker:{} comes back as incarnation {}, which is not known", worker,
+                       incarnation);
+  }
+  if (member->presence == Presence::kLeft) {
+    return fmt::format("worker:{} comes back after it has said goodbye", worker);
+  }
+  member->presence = Presence::kConnected;
+  member->resumes = member->begun >= member->applied;
+  alone_since_ = now;
+  ++epoch_;
+  return {};
+}
+
+const StepProgress& Membership::progress(int worker) const {
+  return members_[std::size_t(worker)].progress;
+}
+
+void Membership::keep_progress(int worker, std::uint64_t incarnation,
+                               std::vector<StepProgress::Entry> applied) {
+  Member* member = find(worker, incarnation);
+  if (member == nullptr) return;
+  const bool open = member->begun >= member->applied;
+  // What an earlier connection applied of the same step stays applied.
+  std::vector<StepProgress::Entry> before;
+  if (open && member->progress.begun == member->begun) before = std::move(member->progress.applied);
+  member->progress = {.ended = member->applied, .begun = open ? member->begun : -1, .applied = {}};
+  if (!open) return;
+  for (const StepProgress::Entry& entry : applied) {
+    std::erase_if(before, [&](const auto& older) { return older.piece == entry.piece; });
+  }
+  before.insert(before.end(), applied.begin(), applied.end());
+  member->progress.applied = std::move(before);
 }
 
 void Membership::leave(int worker, std::uint64_t incarnation, Presence presence, TimePoint now) {
@@ -59,7 +97,10 @@ void Membership::set_done(int worker, std::uint64_t incarnation) {
 
 bool Membership::begin_step(int worker, std::uint64_t incarnation, std::int64_t step) {
   Member* member = find(worker, incarnation);
-  if (member == nullptr || step <= member->begun) return false;
+  if (member == nullptr) return false;
+  const bool again = member->resumes && step == member->begun;
+  if (step <= member->begun && !again) return false;
+  member->resumes = false;
   member->begun = step;
   return true;
 }

@@ -26,12 +26,21 @@ class Membership {
   /// A worker says hello. Returns why it may not join; empty: it has. A newer incarnation replaces
   /// the older (`replaced` tells), and goes on at the task's next step: `applied`.
   std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
+  /// The connection of a worker that was lost comes back, as the same incarnation. Returns why it
+  /// may not; empty: it has, and goes on where progress() says.
+  std::string come_back(int worker, std::uint64_t incarnation, TimePoint now);
+  /// What of the worker's steps is applied here.
+  const StepProgress& progress(int worker) const;
+  /// The worker's connection has ended, and so much of the step that it had begun is applied.
+  void keep_progress(int worker, std::uint64_t incarnation,
+                     std::vector<StepProgress::Entry> applied);
   void lose(int worker, std::uint64_t incarnation, TimePoint now);
   void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
   void set_done(int worker, std::uint64_t incarnation);
 
   /// The first frame of a step. False when this step of this incarnation was begun before: its
-  /// contributions must not be applied again.
+  /// contributions must not be applied again. True once for a step that a lost connection left
+  /// unended: what progress() says of it must not be applied again.
   bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step);
   /// Its last frame: counts a global step, unless the step was begun before. Returns the count.
   std::int64_t end_step(int worker, std::uint64_t incarnation, bool counts);
@@ -70,9 +79,11 @@ class Membership {
     Presence presence = Presence::kAbsent;
     std::uint64_t incarnation = 0;
     bool done = false;
+    bool resumes = false;      // its connection came back, and it may begin step `begun` again
     std::int64_t begun = -1;   // the last own step begun
     std::int64_t applied = 0;  // own steps of the task, of all incarnations
     std::int64_t made = 0;     // of this incarnation
+    StepProgress progress;     // when its connection ended
   };
   bool reached() const { return last_step_ > 0 && global_step_ >= last_step_; }
   /// When the job ends if nobody comes any more.

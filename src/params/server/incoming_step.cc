@@ -22,7 +22,7 @@ WantedValues wanted_by(std::uint16_t flags) {
 
 }  // namespace
 
-void IncomingStep::begin(std::int64_t step, const StepBegin& begin, bool counts) {
+void IncomingStep::begin(std::int64_t step, const StepBegin& begin, Fate fate) {
   if (open_) reject(fmt::format("step {} begins before step {} has ended", step, step_));
   if (begin.learning_rates.size() != shard_.variables().size()) {
     reject(fmt::format("{} learning rates for {} variables", begin.learning_rates.size(),
@@ -30,7 +30,7 @@ void IncomingStep::begin(std::int64_t step, const StepBegin& begin, bool counts)
   }
   step_ = step;
   begin_ = begin;
-  counts_ = counts;
+  fate_ = fate;
   open_ = true;
 }
 
@@ -56,7 +56,7 @@ void IncomingStep::start(std::size_t position, IncomingPiece& piece) {
   piece.received = 0;
   const bool sparse = target.variable().sparse;
   piece.expected = sparse ? piece.rows.size() * target.row_bytes() : target.bytes();
-  if (counts_) {
+  if (counts()) {
     piece.count = target.begin_contribution();
     piece.under_way = true;
   }
@@ -197,6 +197,16 @@ void IncomingStep::end() {
     pieces_[position].started = false;
   }
   open_ = false;
+}
+
+std::vector<StepProgress::Entry> IncomingStep::progress() const {
+  std::vector<StepProgress::Entry> progress;
+  for (std::size_t position = 0; open_ && position < pieces_.size(); ++position) {
+    const IncomingPiece& piece = pieces_[position];
+    if (!piece.started || !piece.applied) continue;
+    progress.push_back({shard_.at(position).where().id, piece.received});
+  }
+  return progress;
 }
 
 }  // namespace paceline

@@ -44,10 +44,11 @@ class IncomingStep {
   IncomingStep(const IncomingStep&) = delete;
   IncomingStep& operator=(const IncomingStep&) = delete;
 
-  /// `counts`: false when this step was applied before and must not be again.
-  void begin(std::int64_t step, const StepBegin& begin, bool counts);
+  void begin(std::int64_t step, const StepBegin& begin, Fate fate);
   bool open() const { return open_; }
-  bool counts() const { return counts_; }
+  Fate fate() const { return fate_; }
+  /// False when this step was applied before and must not be again.
+  bool counts() const { return fate_ == Fate::kApply; }
   bool clipped() const { return begin_.clipped; }
   std::int64_t step() const { return step_; }
   /// Of the piece's variable, as the rule wants it.
@@ -57,7 +58,7 @@ class IncomingStep {
   void set_rows(std::size_t position, std::int64_t step, std::span<const std::int32_t> rows);
   /// kChunk: where its payload goes.
   std::span<std::byte> place(const FrameHeader& header);
-  /// kChunk: it has incoming.
+  /// kChunk: it has come.
   IncomingPiece& arrived(const FrameHeader& header);
   /// kContribution: all of it is there, in the worker's memory. `rows` of a sparse variable only.
   IncomingPiece& arrived_in_shared_memory(std::span<const std::byte> memory,
@@ -65,9 +66,11 @@ class IncomingStep {
                                           std::span<const std::int32_t> rows);
   /// All of it has been applied.
   void applied(std::size_t position);
-  /// At the end of the step. Throws unless all of it has incoming.
+  /// At the end of the step. Throws unless all of it has come.
   IncomingPiece& whole(std::size_t position);
   void end();
+  /// What is applied of a step that has begun and not ended.
+  std::vector<StepProgress::Entry> progress() const;
 
  private:
   IncomingPiece& find(const FrameHeader& header);
@@ -83,7 +86,8 @@ class IncomingStep {
   std::vector<IncomingPiece> pieces_;  // by position in the shard
   StepBegin begin_;
   std::int64_t step_ = -1;
-  bool open_ = false, counts_ = false;
+  bool open_ = false;
+  Fate fate_ = Fate::kDrop;
 };
 
 }  // namespace paceline

@@ -1,22 +1,29 @@
-// What all connections of one ps share: who takes part, the shard, and who is told what.
+// The real driver of a ps's state machine (protocol/ps_job.h): it serialises the events of all
+// connections, does what the machine wants done, and keeps what no machine may: the shard, the
+// connections, and what is measured.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "net/link.h"
-#include "params/protocol/membership.h"
+#include "params/protocol/ps_job.h"
 #include "params/server/account.h"
 #include "params/server/server.h"
 #include "params/server/shard_saver.h"
 #include "params/shard/apply_pool.h"
 #include "params/shard/shard.h"
-#include "params/wire/message.h"
+#include "params/wire/control_message.h"
 
 namespace paceline {
 
@@ -32,29 +39,22 @@ class ServerJob {
 
   Receiver* accept(std::shared_ptr<Connection> connection);
 
-  // Calls of a connection; those that return a text say why it is refused.
-  /// `busy`: it was told to come again.
-  std::string greet(ServerPeer& peer, const Hello& hello, bool& busy);
-  void declare(ServerPeer& peer, Declare declare);
-  /// What the peer works on. Throws kFailedPrecondition unless it has agreed on the variables, or,
-  /// when `initialised` is asked for, while they are not.
+  // Calls of a connection.
+  /// A message of the job's control. Throws what makes it one that must not be sent.
+  void control(ServerPeer& peer, const ControlMessage& message);
+  /// Throws kFailedPrecondition unless the peer has agreed on the variables, or, when `initialised`
+  /// is asked for, while they are not.
   Shard& shard_for(ServerPeer& peer, bool initialised);
   void refuse(ServerPeer& peer, const std::string& why);
-  void initialise(ServerPeer& peer, std::int64_t global_step);
-  bool begin_step(ServerPeer& peer, std::int64_t step);
-  std::int64_t end_step(ServerPeer& peer, bool counts);
-  void set_done(ServerPeer& peer);
-  void say_goodbye(ServerPeer& peer);
-  void closed(ServerPeer& peer, const Error& error);
+  Fate begin_step(ServerPeer& peer, std::int64_t step);
+  void end_step(ServerPeer& peer, std::int64_t step, Fate fate);
+  /// The connection has ended; `applied` is what is applied of the step that it had begun.
+  void closed(ServerPeer& peer, const Error& error, std::vector<StepProgress::Entry> applied);
   /// The last call of a connection that has closed: it may be destroyed meanwhile.
   void let_go(ServerPeer& peer);
-  void find_file(ServerPeer& peer, const FindFile& file);
-  void mark(ServerPeer& peer, std::uint64_t save);
-  void save_shard(ServerPeer& peer, const std::string& path, std::uint64_t save);
-  void take_state(ServerPeer& peer, std::vector<std::byte> bytes, std::uint64_t save);
 
-  /// One turn of the main thread: closes who was refused or says nothing, tells workers what has
-  /// changed. Returns when to call again at the latest.
+  /// One turn of the main thread: closes whoever was refused or says nothing, tells workers what
+  /// has changed. Returns when to call again at the latest.
   TimePoint turn(TimePoint now);
   Membership::End end(TimePoint now) const;
   std::string members() const;
@@ -69,15 +69,14 @@ class ServerJob {
   };
   Bytes bytes() const;
   std::optional<MachineUse> use() const { return use_.measure(); }
-  /// Some worker has asked that this ps polls.
-  bool spins() const { return spinning_ > 0; }
-  /// Another job has taken its place (any_job).
+  /// True while some worker asks that this ps polls.
+  bool spins() const { return spins_; }
+  /// True when another job has taken its place (any_job).
   bool given_up() const;
-  bool counts_steps() const { return options_.task.index == 0; }
   ServerAccount& account() { return account_; }
   /// May be null.
   Timeline* timeline() const { return options_.timeline; }
-  /// Of applying a piece's rule, by position; null without a timeline.
+  /// The label for applying a piece's rule, by position; null without a timeline.
   const TimelineLabel* label(std::size_t position) const {
     return labels_.empty() ? nullptr : labels_[position];
   }
@@ -87,65 +86,42 @@ class ServerJob {
   std::string id() const;
 
  private:
-  std::string why_not(const Hello& hello) const;
-  bool serves_another(const Hello& hello) const;
-  void adopt(const Hello& hello);
-  void turn_away(ServerPeer& peer);
-  void check_variables(ServerPeer& peer);
-  void agree(ServerPeer& peer);
-  void refuse_locked(ServerPeer& peer, const std::string& why);
-  /// Makes `call` send to the peer. What keeps it from that, too much that waits for the peer or
-  /// memory that is out, ends the peer's connection, and is no error of whoever made the call.
-  template <typename Call>
-  void tell(ServerPeer& peer, Call&& call) {
-    try {
-      call();
-    } catch (const std::exception& error) {
-      give_up(peer, error.what());
-    }
-  }
-  void give_up(ServerPeer& peer, const std::string& why);
-  void forget_unidentified();
-  void tell_job_state(TimePoint now);
+  using HostAction = std::variant<Outbox::Find, Outbox::Mark, Outbox::Save>;
+
+  PsJobOptions machine_options() const;
+  void take_variables(const Declare& declare);
+  /// Calls event(out) under the lock, and does what the machine wants done.
+  template <typename Event>
+  auto drive(Event&& event);
+  void carry_out(std::vector<HostAction>& later);
+  void carry_out(const Outbox::Send& send);
+  void carry_out(const Outbox::Line& line) const;
+  void carry_out_unlocked(const HostAction& action);
+  /// Sends to a peer that may have gone meanwhile.
+  void answer(PeerId to, MessageType type, ControlMessage::Body body, std::uint64_t step = 0);
+  ServerPeer* find(PeerId id) const;
+  void forget_unidentified(std::span<const std::pair<ServerPeer*, Duration>> closing);
   Bytes bytes_locked() const;
-  void take_declaration(Declare declare);
-  void ask_for_states(ServerPeer& chief, std::uint64_t save, SavedShard& what);
-  /// Whether it is of the worker's last step.
-  bool knows_state(int worker) const;
-  void tell_initialised(ServerPeer& peer);
-  std::string name() const { return options_.task.str(); }
 
-  MembershipOptions membership_options() const;
-
-  ServerOptions options_;  // of any_job: complete once a job is adopted
+  const ServerOptions options_;
   const std::function<void()> wake_;
-  const std::uint64_t incarnation_;
   ServerAccount account_;
   std::atomic<std::int64_t> applied_{0};
-  std::atomic<int> spinning_{0};
+  std::atomic<bool> spins_{false};
   UseMeter use_;
 
   mutable std::mutex mutex_;
-  Membership membership_;
-  bool waits_for_job_;             // any_job, and nobody came yet
-  bool given_up_ = false;          // another job takes its place
-  std::uint64_t fingerprint_ = 0;  // of the adopted job's variables
-  std::vector<std::unique_ptr<ServerPeer>> peers_;
-  std::vector<ServerPeer*> closing_;
-  std::optional<Declare> declared_;
   ApplyPool apply_pool_;
   std::unique_ptr<Shard> shard_;
   std::vector<const TimelineLabel*> labels_;
-  bool initialised_ = false;
-  JobState told_;
+  PsJob machine_;
+  Outbox out_;
+  PeerId next_peer_ = 1;
+  std::map<PeerId, std::unique_ptr<ServerPeer>> peers_;
+  std::vector<std::pair<PeerId, Duration>> closing_;
   Bytes bytes_gone_;                   // of connections that have ended
   std::optional<Bytes> bytes_before_;  // when use_ began
-  struct KnownState {
-    std::int64_t step = 0;
-    std::shared_ptr<const std::vector<std::byte>> bytes;  // as it came; null: not known
-  };
-  std::vector<KnownState> states_;  // by worker
-  ShardSaver saving_;               // last: its thread calls what is above
+  ShardSaver saving_;                  // last: its thread calls what is above
 };
 
 }  // namespace paceline

@@ -15,12 +15,16 @@ namespace {
 
 }  // namespace
 
-ServerPeer::ServerPeer(ServerJob& job, std::shared_ptr<Connection> connection, TimePoint accepted)
+ServerPeer::ServerPeer(ServerJob& job, PeerId id, std::shared_ptr<Connection> connection)
     : job_(job),
+      id_(id),
       address_(connection->peer()),
       connection_traffic_(connection->traffic()),
-      replies_(std::move(connection)) {
-  standing.accepted = accepted;
+      replies_(std::move(connection)) {}
+
+void ServerPeer::identify(int worker) {
+  worker_ = worker;
+  task_ = fmt::format("worker:{}", worker);
 }
 
 std::string ServerPeer::text() const {
@@ -66,14 +70,8 @@ void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> 
 void ServerPeer::handle(MessageType type, const FrameHeader& header,
                         std::span<const std::byte> payload) {
   switch (type) {
-    case MessageType::kHello:
-      return on_hello(payload);
-    case MessageType::kDeclare:
-      return job_.declare(*this, decode_declare(payload));
     case MessageType::kWrite:
       return on_write(header, payload);
-    case MessageType::kWriteEnd:
-      return job_.initialise(*this, decode_number(payload, type));
     case MessageType::kPull:
     case MessageType::kPullRows:
     case MessageType::kRead:
@@ -94,36 +92,26 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
       return on_read_done(header);
     case MessageType::kStepEnd:
       return on_step_end(header, payload);
-    case MessageType::kFindFile:
-      return job_.find_file(*this, decode_find_file(payload));
-    case MessageType::kMark:
-      return job_.mark(*this, header.step);
-    case MessageType::kSaveShard:
-      return job_.save_shard(*this, decode_text(payload, type), header.step);
     case MessageType::kReadMarked:
       return on_read_marked(header, payload);
     case MessageType::kTaskState:
       return on_task_state(header, payload);
-    case MessageType::kDone:
-      return job_.set_done(*this);
-    case MessageType::kGoodbye:
-      return job_.say_goodbye(*this);
     default:
-      fail("unexpected message " + name_of(type));
+      break;
   }
+  if (!is_control(type)) fail("unexpected message " + name_of(type));
+  const ControlMessage message = decode_control(type, payload, header.step);
+  return type == MessageType::kHello ? on_hello(message) : job_.control(*this, message);
 }
 
-void ServerPeer::on_hello(std::span<const std::byte> payload) {
-  if (greeted_) fail("a second hello");
-  const Hello hello = decode_hello(payload);
-  bool busy = false;
-  const std::string why = job_.greet(*this, hello, busy);
-  ended_ = busy || !why.empty();
-  if (!why.empty()) return job_.refuse(*this, why);
-  if (ended_) return;
-  task_ = fmt::format("worker:{}", hello.index);
-  wire_ = hello.wire;
-  replies_.set_wire(hello.wire);
+void ServerPeer::on_hello(const ControlMessage& message) {
+  const bool again = greeted_;
+  job_.control(*this, message);
+  ended_ = !is_member();
+  if (ended_ || again) return;
+  const DType wire = message.as<Hello>().wire;
+  wire_ = wire;
+  replies_.set_wire(wire);
   greeted_ = true;
   job_.say(fmt::format("{} joined from {}", task_, address_));
 }
@@ -146,7 +134,7 @@ IncomingStep& ServerPeer::incoming() {
 
 void ServerPeer::on_write(const FrameHeader& header, std::span<const std::byte> payload) {
   Shard& all = shard(false);
-  if (standing.worker != 0) fail("only the chief writes");
+  if (worker_ != 0) fail("only the chief writes");
   ShardPiece& piece = all.at(all.position(header.id));
   const std::size_t bytes = header.flags < piece.arrays() ? piece.array_bytes(header.flags) : 0;
   if (header.offset > bytes || payload.size() > bytes - header.offset) {
@@ -203,8 +191,7 @@ void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::b
   job_.account().contribution_at(frame_began_);
   if (job_.timeline() != nullptr) job_.timeline()->begin_step(steps_++);
   const std::int64_t step = std::int64_t(header.step);
-  const bool counts = job_.begin_step(*this, step);
-  incoming().begin(step, messages_.step_begin, counts);
+  incoming().begin(step, messages_.step_begin, job_.begin_step(*this, step));
   last_step_ = step;
 }
 
@@ -217,7 +204,7 @@ void ServerPeer::on_chunk(const FrameHeader& header) {
   const IncomingPiece& piece = incoming().arrived(header);
   if (!piece.applied) return;
   const std::size_t position = shard().position(header.id);
-  apply_and_reply(position, 1, header.offset, piece.chunk);
+  answer(position, header.offset, apply_range(position, 1, header.offset, piece.chunk));
   if (piece.received == piece.expected) incoming_->applied(position);
 }
 
@@ -249,7 +236,9 @@ void ServerPeer::on_read_done(const FrameHeader& header) {
 
 void ServerPeer::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
   if (auto state = state_frames_.add(header.flags, payload)) {
-    job_.take_state(*this, std::move(*state), header.step);
+    job_.control(*this,
+                 {MessageType::kTaskState,
+                  std::make_shared<const std::vector<std::byte>>(std::move(*state)), header.step});
   }
 }
 
@@ -262,7 +251,7 @@ void ServerPeer::on_read_marked(const FrameHeader& header, std::span<const std::
     fail(fmt::format("{} bytes at {} of array {} of piece {}, which has {}, are asked for", bytes,
                      header.offset, header.flags, header.id, all));
   }
-  if (standing.worker != 0) fail("only the chief reads what is to be saved");
+  if (worker_ != 0) fail("only the chief reads what is to be saved");
   ReplyBlocks::Lent block = replies_.take(std::size_t(bytes));
   const auto kept = piece.read_marked(header.flags, header.offset, std::size_t(bytes));
   std::ranges::copy(kept, block->span().begin());
@@ -280,8 +269,8 @@ void ServerPeer::timed_apply(std::size_t position, F&& apply) {
   job_.account().add_apply(steady_now() - began);
 }
 
-void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
-                                 std::span<const std::byte> gradient) {
+ReplyBlocks::Lent ServerPeer::apply_range(std::size_t position, float clip_scale,
+                                          std::size_t offset, std::span<const std::byte> gradient) {
   ShardPiece& piece = shard().at(position);
   ReplyBlocks::Lent block = replies_.take(gradient.size());
   if (incoming_->counts()) {
@@ -291,9 +280,14 @@ void ServerPeer::apply_and_reply(std::size_t position, float clip_scale, std::si
   } else {
     piece.copy(offset, block->span());
   }
+  return block;
+}
+
+void ServerPeer::answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent values) {
+  ShardPiece& piece = shard().at(position);
   const FrameHeader header{
       .id = piece.where().id, .offset = offset, .step = std::uint64_t(incoming_->step())};
-  replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(block)));
+  replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(values)));
 }
 
 // Of a worker that never asks for it none is made.
@@ -325,7 +319,8 @@ void ServerPeer::apply_dense(std::size_t position, const IncomingPiece& incoming
   }
   for (std::size_t offset = 0; offset < incoming.gradient.size(); offset += kChunkBytes) {
     const std::size_t bytes = std::min(kChunkBytes, incoming.gradient.size() - offset);
-    apply_and_reply(position, clip_scale, offset, incoming.gradient.subspan(offset, bytes));
+    answer(position, offset,
+           apply_range(position, clip_scale, offset, incoming.gradient.subspan(offset, bytes)));
   }
 }
 
@@ -359,15 +354,12 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
     replies_.send_rows(shard().at(position), entry.next_rows, header.step);
   }
   incoming_->end();
-  const std::int64_t global_step = job_.end_step(*this, incoming_->counts());
+  job_.end_step(*this, incoming_->step(), incoming_->fate());
   job_.account().contribution_at(steady_now());
-  if (job_.counts_steps()) {
-    replies_.send(MessageType::kStepDone, encode_number(global_step), header.step);
-  }
 }
 
 void ServerPeer::on_closed(const Error& error) {
-  job_.closed(*this, error);
+  job_.closed(*this, error, incoming_ ? incoming_->progress() : std::vector<StepProgress::Entry>());
   replies_.drop();
   incoming_.reset();
   shared_.clear();

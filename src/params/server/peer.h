@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "net/link.h"
+#include "params/protocol/outbox.h"
 #include "params/server/incoming_step.h"
 #include "params/server/replies.h"
 #include "params/wire/message.h"
@@ -20,7 +21,7 @@ class ServerJob;
 
 class ServerPeer : public Receiver {
  public:
-  ServerPeer(ServerJob& job, std::shared_ptr<Connection> connection, TimePoint now);
+  ServerPeer(ServerJob& job, PeerId id, std::shared_ptr<Connection> connection);
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
@@ -33,24 +34,18 @@ class ServerPeer : public Receiver {
   /// "worker:1 at 10.0.0.2:50312 in step 41, last message chunk".
   std::string text() const;
 
-  /// Kept under the job's lock.
-  struct Standing {
-    TimePoint accepted{};
-    int worker = -1;  // −1: has not said hello
-    std::uint64_t incarnation = 0;
-    bool spin = false;
-    bool agreed = false;  // on the variables
-    bool refused = false, left = false, closed = false;
-    bool outnumbered = false;         // others have come since, and it has not said hello
-    bool gone = false;                // makes no more calls
-    std::optional<Declare> declared;  // waits for the chief's
-    std::uint64_t state_asked = 0;    // for which save; 0: none
-  };
-  Standing standing;
+  PeerId id() const { return id_; }
+  /// It has said hello as this worker, and was welcomed. With the job's lock.
+  void identify(int worker);
+  bool is_member() const { return worker_ >= 0; }
+
+  // Kept under the job's lock.
+  bool has_closed = false;
+  bool gone = false;  // it makes no more calls
 
  private:
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
-  void on_hello(std::span<const std::byte> payload);
+  void on_hello(const ControlMessage& hello);
   void on_write(const FrameHeader& header, std::span<const std::byte> payload);
   void on_row_ids(const FrameHeader& header, std::span<const std::byte> payload);
   void on_pull(const FrameHeader& header, std::span<const std::byte> payload);
@@ -70,13 +65,16 @@ class ServerPeer : public Receiver {
   /// Of the piece at `position`.
   template <typename F>
   void timed_apply(std::size_t position, F&& apply);
-  void apply_and_reply(std::size_t position, float clip_scale, std::size_t offset,
-                       std::span<const std::byte> gradient);
+  /// Applies one range of a contribution; the block holds the values that it made.
+  ReplyBlocks::Lent apply_range(std::size_t position, float clip_scale, std::size_t offset,
+                                std::span<const std::byte> gradient);
+  void answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent values);
   std::size_t most_payload(MessageType type) const;
   Shard& shard(bool initialised = true);
   IncomingStep& incoming();
 
   ServerJob& job_;
+  const PeerId id_;
   const std::string address_;
   const Traffic& connection_traffic_;
   Replies replies_;
@@ -97,7 +95,8 @@ class ServerPeer : public Receiver {
   TimePoint frame_began_{};
   DType wire_ = DType::kFloat32;
   bool greeted_ = false, ended_ = false;
-  std::string task_;  // "worker:1", once it has said so
+  int worker_ = -1;   // −1: it has not been welcomed
+  std::string task_;  // "worker:1", once it has been welcomed
   std::atomic<std::int64_t> last_step_{-1};
   std::int64_t steps_ = 0;  // begun
   std::atomic<MessageType> last_type_{};

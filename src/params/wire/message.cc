@@ -23,14 +23,15 @@ void decode_ids(std::span<const std::byte> payload, MessageType type, std::vecto
 }  // namespace
 
 std::string name_of(MessageType type) {
-  constexpr std::array<std::string_view, 42> names = {
+  constexpr std::array<std::string_view, 43> names = {
       "none",         "hello",      "welcome",    "refuse",      "declare",     "declared",
       "write",        "write_end",  "written",    "initialised", "pull",        "pull_rows",
       "values",       "row_values", "step_begin", "chunk",       "row_ids",     "step_end",
       "step_done",    "job_state",  "read",       "state",       "done",        "goodbye",
-      "contribution", "taken",      "looked",     "changed",     "order",       "find_file",
+      "contribution", "taken",      "read_done",  "changed",     "order",       "find_file",
       "found_file",   "mark",       "save_shard", "saved",       "read_marked", "marked",
-      "ask_state",    "task_state", "stop",       "busy",        "copied",      "pull_next"};
+      "ask_state",    "task_state", "stop",       "busy",        "copied",      "pull_next",
+      "step_limit"};
   const std::size_t i = std::size_t(type);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
 }
@@ -44,7 +45,20 @@ void fields(auto& wire, Of<Hello> auto& hello) {
   wire(hello.credentials);
 }
 
-void fields(auto& wire, Of<Welcome> auto& welcome) { wire(welcome.incarnation, welcome.epoch); }
+void fields(auto& wire, Of<StepProgress::Entry> auto& entry) { wire(entry.piece, entry.bytes); }
+
+void fields(auto& wire, Of<StepProgress> auto& progress) {
+  wire(progress.ended, progress.begun, progress.applied);
+}
+
+void fields(auto& wire, Of<Welcome> auto& welcome) {
+  wire(welcome.incarnation, welcome.epoch, welcome.progress);
+}
+
+void fields(auto& wire, Of<AggregationSpec> auto& spec) {
+  wire.choice("aggregation", spec.kind, kAggregationKinds);
+  wire(spec.staleness);
+}
 
 void fields(auto& wire, Of<JobState> auto& state) { wire(state.all_warm, state.all_done); }
 
@@ -105,6 +119,8 @@ std::vector<std::byte> encode(const Declare& declare) {
   std::vector<std::byte> bytes;
   WireWriter writer(bytes);
   writer.put(declare.last_step);
+  FieldWriter put(writer);
+  fields(put, declare.aggregation);
   write_variables(writer, declare.variables);
   write_pieces(writer, declare.pieces);
   return bytes;
@@ -114,6 +130,8 @@ Declare decode_declare(std::span<const std::byte> payload) {
   WireReader reader(payload, "declare");
   Declare declare;
   declare.last_step = reader.get<std::int64_t>();
+  FieldReader get(reader);
+  fields(get, declare.aggregation);
   declare.variables = read_variables(reader);
   declare.pieces = read_pieces(reader, declare.variables);
   reader.end();

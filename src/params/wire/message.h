@@ -11,11 +11,12 @@
 
 #include "exec/parameter_store.h"
 #include "net/frame.h"
+#include "params/protocol/aggregation.h"
 #include "params/protocol/placement.h"
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 7;
+constexpr std::uint32_t kProtocolVersion = 8;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -56,6 +57,7 @@ enum class MessageType : std::uint16_t {
   kRowIds = 16,      // worker → ps: which rows the chunks that follow are
   kStepEnd = 17,     // worker → ps: the clip scale; what to send next
   kStepDone = 18,    // ps 0 → worker: the global step it made
+  kStepLimit = 42,   // ps 0 → worker: the last own step that it may begin (bounded staleness)
   kJobState = 19,    // ps 0 → all workers, when it changes
   kRead = 20,        // worker → ps: send pieces with their slots
   kState = 21,       // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
@@ -104,14 +106,30 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
+/// How far a ps has come with the steps of a worker whose connection comes back: what is to be sent
+/// again.
+struct StepProgress {
+  struct Entry {
+    std::uint32_t piece = 0;
+    std::uint64_t bytes = 0;  // of its contribution, applied
+    bool operator==(const Entry&) const = default;
+  };
+  std::int64_t ended = 0;      // own steps that have ended there
+  std::int64_t begun = -1;     // the own step that has begun and not ended; −1: none
+  std::vector<Entry> applied = {};  // of that step
+  bool operator==(const StepProgress&) const = default;
+};
+
 struct Welcome {
   std::uint64_t incarnation = 0;  // of the ps
   std::uint64_t epoch = 0;
+  StepProgress progress = {};  // of the worker
   bool operator==(const Welcome&) const = default;
 };
 
 struct Declare {
   std::int64_t last_step = 0;
+  AggregationSpec aggregation = {};
   std::vector<VariableSpec> variables;
   std::vector<Piece> pieces;
   bool operator==(const Declare&) const = default;

@@ -85,9 +85,15 @@ TEST(Message, MessagesOfAStepHaveTheBytesOfTheirFormat) {
   EXPECT_EQ(hex(encode(JobState{.all_warm = true, .all_done = false})),
             "01"
             "00");
-  EXPECT_EQ(hex(encode(Welcome{.incarnation = 3, .epoch = 4})),
+  const StepProgress progress{.ended = 5, .begun = 6, .applied = {{.piece = 7, .bytes = 8}}};
+  EXPECT_EQ(hex(encode(Welcome{.incarnation = 3, .epoch = 4, .progress = progress})),
             "0300000000000000"
-            "0400000000000000");
+            "0400000000000000"
+            "0500000000000000"
+            "0600000000000000"
+            "01000000"
+            "07000000"
+            "0800000000000000");
 }
 
 TEST(Message, MessagesOfAStepComeBackIntoUsedMemory) {
@@ -128,7 +134,10 @@ TEST(Message, AnUnknownWireIsRefused) {
 }
 
 TEST(Message, DeclareComesBack) {
-  Declare declare{.last_step = 300, .variables = some_variables(), .pieces = {}};
+  Declare declare{.last_step = 300,
+                  .aggregation = {AggregationKind::kBounded, 3},
+                  .variables = some_variables(),
+                  .pieces = {}};
   declare.pieces = place_variables(declare.variables, 2);
   EXPECT_EQ(decode_declare(encode(declare)), declare);
 }
@@ -149,7 +158,7 @@ TEST(Message, AVariableThatNoMemoryHoldsIsRefused) {
   EXPECT_THROW(decode_declare(encode(declare)), Error);
 }
 
-// Who fetched it would wait for a change that does not incoming.
+// Who fetched it would wait for a change that does not come.
 TEST(Message, IntegersThatAreToBeRewrittenAreRefused) {
   Declare declare{.variables = {{.name = "w", .shape = {4}, .rewritten_after_reply = true}},
                   .pieces = {{.rows = 4}}};

@@ -72,7 +72,7 @@ class Arrivals {
   const std::byte* copy(VariableId variable) const { return copies_.variable(variable); }
   ContributionBuffer& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
-  /// More bytes of the piece were asked for, or have incoming.
+  /// More bytes of the piece were asked for, or have come.
   void expect(const Piece& piece, std::size_t bytes);
   void arrive(const Piece& piece, std::size_t bytes);
   /// The first piece of the variable that has not wholly come; null: all have.
@@ -86,7 +86,7 @@ class Arrivals {
   void note_version(const Piece& piece, std::uint64_t version);
   void note_held_version(const Piece& piece, std::uint64_t version);
   std::uint64_t held_version(const Piece& piece) const { return arrivals_[piece.id].held_version; }
-  /// Whether some piece is newer than what has incoming.
+  /// Whether some piece is newer than what has come.
   bool changed(VariableId variable) const;
   /// The next value of a variable of one piece.
   PulledValue& pulled(VariableId variable) { return values_[std::size_t(variable)]; }
@@ -149,6 +149,7 @@ class Arrivals {
   /// Throws kDataLoss when there is none.
   PendingRead& reading() const;
 
+  // What the worker's state machine knows, as WorkerDriver publishes it.
   std::atomic<std::int64_t> global_step{0};
   std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
   std::atomic<bool> all_warm{false}, all_done{false};
@@ -156,10 +157,6 @@ class Arrivals {
   /// The number of the save for which this worker's state is asked for; 0: it is not.
   std::atomic<std::uint64_t> state_asked{0};
   SaveInbox& save_inbox() { return save_inbox_; }
-  /// Where this worker was when what it resumes from was saved; set before it is initialised.
-  std::optional<TaskState> restored;
-  /// The number of this worker's next step. Before its first one.
-  void begin_at(std::int64_t own_step) { steps_sent = steps_done = own_step; }
 
  private:
   struct Arrival {

@@ -22,10 +22,10 @@ class PendingRead {
   /// Where the bytes of a kState frame go. Throws kDataLoss unless they were asked for and follow
   /// on those that came before, so that whatever a ps sends, what is whole stays as it is.
   std::span<std::byte> place(const FrameHeader& header);
-  /// Bytes of a piece on that ps, which were placed, have incoming. True: they were the last, and
+  /// Bytes of a piece on that ps, which were placed, have come. True: they were the last, and
   /// this may be gone.
   bool arrived(int ps, std::size_t bytes);
-  /// Bytes that have not incoming.
+  /// Bytes that have not come.
   std::int64_t missing() const { return missing_; }
   /// The first ps that owes some; any, when none does.
   int first_missing() const;

@@ -8,6 +8,7 @@
 
 #include "base/copy_bytes.h"
 #include "params/wire/rounded_floats.h"
+#include "params/worker/worker_driver.h"
 
 namespace paceline {
 namespace {
@@ -16,28 +17,14 @@ namespace {
   throw Error(ErrorCode::kDataLoss, "[store] " + why);
 }
 
-bool says_yes(std::span<const std::byte> payload) {
-  return !payload.empty() && payload[0] == std::byte{1};
-}
-
 }  // namespace
 
-PsConnection::PsConnection(Arrivals& core, int ps, std::string address)
-    : core_(core), ps_(ps), address_(std::move(address)) {}
+PsConnection::PsConnection(Arrivals& core, WorkerDriver& driver, int ps, std::string address)
+    : core_(core), driver_(driver), ps_(ps), address_(std::move(address)) {}
 
 void PsConnection::connect(Link& link, Deadline deadline) {
-  closed_ = busy_ = false;
+  declared_ = false;
   connection_ = link.connect(address_, *this, deadline);
-}
-
-std::string PsConnection::why_turned_away() const {
-  const std::lock_guard lock(why_mutex_);
-  return why_;
-}
-
-void PsConnection::note_why(std::string why) {
-  const std::lock_guard lock(why_mutex_);
-  why_ = std::move(why);
 }
 
 std::string PsConnection::name() const { return fmt::format("ps:{} at {}", ps_, address_); }
@@ -78,8 +65,6 @@ void PsConnection::send_task_state(const TaskState& state, std::uint64_t save) {
          last ? &ControlBuffers::sent : nullptr, last ? &buffer : nullptr);
   });
 }
-
-void PsConnection::leave() { leaving_ = true; }
 
 void PsConnection::close(Deadline deadline) { connection_->close(deadline); }
 
@@ -176,94 +161,42 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       return core_.copied(piece(header.id));
     case MessageType::kChanged:
       return core_.note_version(piece(header.id), header.step);
-    case MessageType::kStepDone:
-      core_.global_step = decode_number(payload, type);
-      ++core_.steps_done;
-      return core_.notify();
-    default:
-      return handle_saving(type, header, payload);
-  }
-}
-
-// What is read from the ps, saved and restored.
-void PsConnection::handle_saving(MessageType type, const FrameHeader& header,
-                                 std::span<const std::byte> payload) {
-  switch (type) {
     case MessageType::kState:
       return on_state(payload.size());
-    case MessageType::kTaskState:
-      return on_task_state(header, payload);
-    case MessageType::kAskState:
-      core_.state_asked = header.step;
-      return;
-    case MessageType::kFoundFile:
-      return core_.save_inbox().put_found(ps_, says_yes(payload));
-    case MessageType::kSaved:
-      return core_.save_inbox().put_saved(ps_, header.step, decode_saved_shard(payload));
     case MessageType::kMarked:
       return core_.save_inbox().arrived(payload.size());
+    case MessageType::kTaskState:
+      return on_task_state(header, payload);
     default:
-      handle_joining(type, payload);
-      return core_.notify();
+      return handle_control(type, header, payload);
   }
 }
 
-// How a worker comes into the job, and how the job begins and ends.
-void PsConnection::handle_joining(MessageType type, std::span<const std::byte> payload) {
-  switch (type) {
-    case MessageType::kWelcome:
-      decode_welcome(payload);
-      welcomed_ = true;
-      return;
-    case MessageType::kDeclared:
-      was_initialised_ = says_yes(payload);
-      declared_ = true;
-      return;
-    case MessageType::kWritten:
-      ++written_;
-      return;
-    case MessageType::kInitialised:
-      return on_initialised(payload);
-    case MessageType::kJobState:
-      return on_job_state(payload);
-    case MessageType::kStop:
-      core_.stop_asked = true;
-      return;
-    case MessageType::kRefuse:
-      return core_.fail(Error(ErrorCode::kFailedPrecondition,
-                              fmt::format("{}: {}", name(), decode_text(payload, type))));
-    case MessageType::kBusy:
-      note_why(decode_text(payload, type));
-      busy_ = true;
-      return;
-    default:
-      refuse("unexpected message " + name_of(type));
+// The answers to a save are the saving thread's; all else is for the state machine.
+void PsConnection::handle_control(MessageType type, const FrameHeader& header,
+                                  std::span<const std::byte> payload) {
+  if (!is_control(type)) refuse("unexpected message " + name_of(type));
+  const ControlMessage message = decode_control(type, payload, header.step);
+  if (type == MessageType::kFoundFile) {
+    return core_.save_inbox().put_found(ps_, message.as<bool>());
   }
-}
-
-void PsConnection::on_initialised(std::span<const std::byte> payload) {
-  const Initialised told = decode_initialised(payload);
-  if (ps_ == 0) core_.global_step = told.global_step;
-  if (ps_ == 0 && !initialised_) core_.begin_at(told.own_step);
-  initialised_ = true;
+  if (type == MessageType::kSaved) {
+    return core_.save_inbox().put_saved(ps_, header.step, message.as<SavedShard>());
+  }
+  declared_ = declared_ || type == MessageType::kDeclared;
+  driver_.received(ps_, message);
 }
 
 // Before it is initialised a worker learns where it was; later the chief learns where others are.
 void PsConnection::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
-  const auto whole = state_frames_.add(header.flags, payload);
+  auto whole = state_frames_.add(header.flags, payload);
   if (!whole) return;
-  TaskState state = decode_task_state(*whole);
-  if (!initialised_) {
-    core_.restored = std::move(state);
-  } else {
-    core_.save_inbox().put_state(std::move(state), header.step);
+  if (driver_.initialised()) {
+    return core_.save_inbox().put_state(decode_task_state(*whole), header.step);
   }
-}
-
-void PsConnection::on_job_state(std::span<const std::byte> payload) {
-  const JobState state = decode_job_state(payload);
-  core_.all_warm = state.all_warm;
-  core_.all_done = state.all_done;
+  driver_.received(
+      ps_, {MessageType::kTaskState,
+            std::make_shared<const std::vector<std::byte>>(std::move(*whole)), header.step});
 }
 
 void PsConnection::on_values(const FrameHeader& header) {
@@ -318,11 +251,7 @@ void PsConnection::on_state(std::size_t bytes) {
 }
 
 void PsConnection::on_closed(const Error& error) {
-  // A ps that ends before it has answered may be about to serve the next job.
-  const bool again = !welcomed_ && error.code() == ErrorCode::kUnavailable;
-  if (again && !busy_) note_why(error.what());
-  closed_ = true;
-  if (leaving_ || again) return core_.notify();
+  if (driver_.closed(ps_, error) != WorkerJob::Closed::kLost) return core_.notify();
   core_.fail(Error(ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())));
 }
 

@@ -3,23 +3,26 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "net/link.h"
+#include "params/protocol/worker_job.h"
+#include "params/wire/control_message.h"
 #include "params/wire/message.h"
 #include "params/worker/arrivals.h"
 #include "params/worker/control_buffers.h"
 
 namespace paceline {
 
+class WorkerDriver;
+
 /// Sends requests; writes what comes into the core. The core and the connection's link: the core
 /// outlives this, the link does not.
 class PsConnection : public Receiver {
  public:
-  PsConnection(Arrivals& core, int ps, std::string address);
+  PsConnection(Arrivals& core, WorkerDriver& driver, int ps, std::string address);
 
   /// One try; throws what Link::connect throws.
   void connect(Link& link, Deadline deadline);
@@ -50,22 +53,7 @@ class PsConnection : public Receiver {
     connection_->share(id, std::move(memory));
   }
   const Traffic& traffic() const { return connection_->traffic(); }
-  /// From now on its end is no error.
-  void leave();
   void close(Deadline deadline);
-
-  bool welcomed() const { return welcomed_; }
-  /// The connection ended before the ps welcomed this worker, and may be made anew: the ps serves
-  /// another job (`busy`), or went away.
-  bool turned_away() const { return closed_ && !welcomed_; }
-  bool busy() const { return busy_; }
-  std::string why_turned_away() const;
-  bool declared() const { return declared_; }
-  bool initialised() const { return initialised_; }
-  /// The variables were initialised before this worker came.
-  bool was_initialised() const { return was_initialised_; }
-  int written() const { return written_; }
-  bool closed() const { return closed_; }
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
@@ -75,10 +63,8 @@ class PsConnection : public Receiver {
  private:
   const Piece& piece(std::uint32_t id) const;
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
-  void handle_saving(MessageType type, const FrameHeader& header,
-                     std::span<const std::byte> payload);
-  void handle_joining(MessageType type, std::span<const std::byte> payload);
-  void note_why(std::string why);
+  void handle_control(MessageType type, const FrameHeader& header,
+                      std::span<const std::byte> payload);
   std::span<std::byte> place_values(const FrameHeader& header);
   std::span<std::byte> place_small(const FrameHeader& header, std::size_t most_bytes);
   void on_values(const FrameHeader& header);
@@ -89,11 +75,10 @@ class PsConnection : public Receiver {
   }
   void on_row_values(const FrameHeader& header, std::span<const std::byte> payload);
   void on_state(std::size_t bytes);
-  void on_job_state(std::span<const std::byte> payload);
-  void on_initialised(std::span<const std::byte> payload);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
 
   Arrivals& core_;
+  WorkerDriver& driver_;
   const int ps_;
   const std::string address_;
   std::shared_ptr<Connection> connection_;
@@ -101,12 +86,7 @@ class PsConnection : public Receiver {
   StateFrames state_frames_;
   std::vector<std::byte> received_;
   std::span<std::byte> next_;  // where the values that are coming, asked for ahead, go; or nowhere
-  std::atomic<bool> welcomed_{false}, declared_{false}, was_initialised_{false},
-      initialised_{false}, closed_{false};
-  std::atomic<bool> leaving_{false}, busy_{false};
-  mutable std::mutex why_mutex_;
-  std::string why_;  // it was turned away
-  std::atomic<int> written_{0};
+  bool declared_ = false;      // the ps has agreed on the variables
   std::atomic<MessageType> last_type_{};
 };
 

@@ -70,11 +70,16 @@ void PsSteps::check_use(VariableId variable, const char* call) const {
 
 void PsSteps::begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) {
   core_.check();
-  state_.wait_initialised();
+  state_.driver.wait_initialised();
   kind_ = kind;
   if (kind == StepKind::kFetch) core_.look(ahead_.may_have_come(uses_));
   send_order();
-  if (kind == StepKind::kTrain) send_step_begin(scalars);
+  if (kind == StepKind::kTrain) {
+    bool waited = false;
+    step_ = state_.driver.begin_step(waited);
+    if (waited) forget_values();
+    send_step_begin(scalars);
+  }
   pull_stale(kind);
   if (kind != StepKind::kEvaluate) pull_rows(rows);
   ++state_.uses;
@@ -100,9 +105,15 @@ void PsSteps::send_order() {
   }
 }
 
+// Others have made steps since this worker's last one ended: what its answers brought is too old
+// for the bound.
+void PsSteps::forget_values() {
+  std::ranges::fill(state_.held, Freshness::kNothing);
+  ++state_.uses;
+}
+
 void PsSteps::send_step_begin(const StepScalars& scalars) {
   PACELINE_CHECK(scalars.learning_rates.size() == core_.variables().size());
-  step_ = std::uint64_t(core_.steps_sent++);
   std::fill(contributed_.begin(), contributed_.end(), false);
   begin_.examples = scalars.examples;
   begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
@@ -270,6 +281,7 @@ void PsSteps::ready(VariableId variable, const Contribution& contribution) {
 StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
   core_.check();
   if (kind_ == StepKind::kTrain) {
+    state_.driver.end_step();
     for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
     handle_.wait_for(core_.steps_sent);
     note_next_rows(next_rows);

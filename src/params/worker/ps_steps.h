@@ -64,6 +64,7 @@ class PsSteps : public StoreSteps {
   void send_order();
   template <typename F>
   void for_pieces_on(const PsConnection& ps, F&& function) const;
+  void forget_values();
   void send_step_begin(const StepScalars& scalars);
   void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
   void send_read_done();

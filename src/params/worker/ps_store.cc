@@ -9,9 +9,9 @@
 #include "params/wire/traced_messages.h"
 #include "params/worker/arrivals.h"
 #include "params/worker/checkpoint_client.h"
-#include "params/worker/join_handshake.h"
 #include "params/worker/ps_connection.h"
 #include "params/worker/ps_steps.h"
+#include "params/worker/worker_driver.h"
 
 namespace paceline {
 namespace {
@@ -24,10 +24,11 @@ class PsStoreImpl : public PsStore {
   PsStoreImpl(const PsStoreOptions& options, std::vector<VariableSpec> variables)
       : options_(options),
         core_(std::move(variables), int(options.spec.ps.size()), options.reply_timeout),
+        driver_(options_, core_),
         steps_{.core = core_,
                .connections = connections_,
-               .held = std::vector<Freshness>(core_.variables().size(), Freshness::kNothing),
-               .wait_initialised = [this] { wait_initialised(); }},
+               .driver = driver_,
+               .held = std::vector<Freshness>(core_.variables().size(), Freshness::kNothing)},
         link_(make()) {
     core_.set_link(link_.get(), link_options_.spin);
     if (!options.share_memory) core_.share_no_memory();
@@ -44,15 +45,12 @@ class PsStoreImpl : public PsStore {
     return std::make_unique<PsSteps>(steps_, plan, clipped);
   }
   void write(std::vector<VariableState> states, std::int64_t global_step) override;
-  bool initialised() const override {
-    return std::all_of(connections_.begin(), connections_.end(),
-                       [](const auto& ps) { return ps->initialised(); });
-  }
+  bool initialised() const override { return driver_.initialised(); }
   std::vector<VariableState> read(std::span<const VariableId> variables) override;
   std::int64_t global_step() const override { return core_.global_step; }
   StoreAccount account() const override;
 
-  void wait_initialised() override;
+  void wait_initialised() override { driver_.wait_initialised(); }
   bool rounds() const override {
     return std::ranges::any_of(connections_,
                                [](const auto& ps) { return ps->rounds(DType::kFloat32); });
@@ -63,18 +61,16 @@ class PsStoreImpl : public PsStore {
 
   bool all_warm() const override { return core_.all_warm; }
   bool all_done() const override { return core_.all_done; }
-  void set_done() override {
-    for (const auto& ps : connections_) ps->send_small(MessageType::kDone, {});
-  }
+  void set_done() override { driver_.set_done(); }
   bool wait_all_done(Deadline deadline) override {
     return core_.wait(deadline, [&] { return core_.all_done.load(); });
   }
   void goodbye() override;
 
-  bool was_initialised() const override { return connections_.front()->was_initialised(); }
+  bool was_initialised() const override { return driver_.was_initialised(); }
   void restore(std::span<const TaskState> states) override;
-  std::int64_t next_step() const override { return core_.steps_sent; }
-  const std::optional<TaskState>& restored() const override { return core_.restored; }
+  std::int64_t next_step() const override { return driver_.next_step(); }
+  const std::optional<TaskState>& restored() const override { return driver_.restored(); }
   bool state_asked() const override { return core_.state_asked != 0; }
   void send_state(const TaskState& state) override;
   bool stop_asked() const override { return core_.stop_asked; }
@@ -103,6 +99,7 @@ class PsStoreImpl : public PsStore {
   const PsStoreOptions options_;
   const LinkOptions link_options_;
   Arrivals core_;
+  WorkerDriver driver_;
   std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps
   WorkerContext steps_;
   std::unique_ptr<CheckpointClient> saving_;
@@ -115,23 +112,13 @@ void PsStoreImpl::join_all() {
   if (options_.spec.ps.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "[store] the cluster spec has no ps");
   }
-  JoinHandshake joining(options_, core_, *link_);
   for (std::size_t i = 0; i < options_.spec.ps.size(); ++i) {
-    connections_.push_back(std::make_unique<PsConnection>(core_, int(i), options_.spec.ps[i]));
-    joining.connect(*connections_.back());
+    connections_.push_back(
+        std::make_unique<PsConnection>(core_, driver_, int(i), options_.spec.ps[i]));
   }
-  for (const auto& ps : connections_) joining.agree(*ps);
+  driver_.use(*link_, connections_);
+  driver_.join();
   if (options_.spin) core_.start_spinning();
-}
-
-void PsStoreImpl::wait_initialised() {
-  if (initialised()) return;
-  JoinHandshake joining(options_, core_, *link_);
-  if (!joining.wait("the chief to initialise the variables", Deadline::after(options_.join_timeout),
-                    [this] { return initialised(); })) {
-    throw Error(ErrorCode::kUnavailable,
-                "the chief has not initialised the variables within --join-timeout");
-  }
 }
 
 void PsStoreImpl::check_state(const VariableState& state) const {
@@ -177,7 +164,7 @@ void PsStoreImpl::write_piece(const Piece& piece, const VariableState& state) {
 
 const PsConnection& PsStoreImpl::slowest(int written) const {
   for (const auto& ps : connections_) {
-    if (ps->written() <= written) return *ps;
+    if (driver_.written(ps->ps()) <= written) return *ps;
   }
   return *connections_.front();
 }
@@ -185,7 +172,7 @@ const PsConnection& PsStoreImpl::slowest(int written) const {
 void PsStoreImpl::write(std::vector<VariableState> states, std::int64_t global_step) {
   core_.check();
   for (const VariableState& state : states) check_state(state);
-  const int before = connections_.front()->written();
+  const int before = driver_.written(0);
   writing_ = std::move(states);
   written_.wakeup = &core_.wakeup();
   for (const VariableState& state : writing_) {
@@ -196,7 +183,7 @@ void PsStoreImpl::write(std::vector<VariableState> states, std::int64_t global_s
   }
   const auto left = [&] {
     return written_.in_flight + std::ranges::count_if(connections_, [&](const auto& ps) {
-             return ps->written() <= before;
+             return driver_.written(ps->ps()) <= before;
            });
   };
   if (!core_.wait_for_all(left)) {
@@ -249,7 +236,7 @@ void PsStoreImpl::restore(std::span<const TaskState> states) {
 }
 
 void PsStoreImpl::send_state(const TaskState& state) {
-  connections_.front()->send_task_state(state, core_.state_asked.exchange(0));
+  connections_.front()->send_task_state(state, driver_.take_state_asked());
 }
 
 StoreAccount PsStoreImpl::account() const {
@@ -265,16 +252,10 @@ StoreAccount PsStoreImpl::account() const {
 
 void PsStoreImpl::goodbye() {
   const Deadline deadline = Deadline::after(kGoodbyeTimeout);
-  for (const auto& ps : connections_) {
-    ps->leave();
-    ps->send_small(MessageType::kGoodbye, {});
-    ps->close(deadline);
-  }
+  driver_.say_goodbye();
+  for (const auto& ps : connections_) ps->close(deadline);
   try {
-    core_.wait(deadline, [&] {
-      return std::all_of(connections_.begin(), connections_.end(),
-                         [](const auto& ps) { return ps->closed(); });
-    });
+    core_.wait(deadline, [&] { return driver_.all_closed(); });
   } catch (const Error&) {
     // A ps that was lost before needs no goodbye.
   }

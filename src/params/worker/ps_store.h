@@ -11,6 +11,7 @@
 #include "exec/parameter_store.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
+#include "params/protocol/aggregation.h"
 #include "params/savable_store.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
@@ -64,6 +65,10 @@ struct PsStoreOptions {
   /// What rounding leaves out of a contribution is added to this worker's next one to the same
   /// elements. With clipping both are as they were before they were scaled.
   bool error_feedback = false;
+  /// How the workers train together; the chief's counts, and the others are checked against it.
+  AggregationSpec aggregation = {};
+  /// Counts the wait for slower workers; null: nobody counts.
+  StepAccount* account = nullptr;
   /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user

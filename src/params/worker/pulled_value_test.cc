@@ -6,6 +6,7 @@
 
 #include "paceline/error.h"
 #include "params/worker/ps_connection.h"
+#include "params/worker/worker_driver.h"
 
 namespace paceline {
 namespace {
@@ -80,7 +81,9 @@ class FromThePs : public ::testing::Test {
   }
 
   Arrivals core_{{kVector}, 1, std::chrono::seconds(1)};
-  PsConnection ps_{core_, 0, "ps:1"};
+  PsStoreOptions options_;
+  WorkerDriver driver_{options_, core_};
+  PsConnection ps_{core_, driver_, 0, "ps:1"};
   SilentPeer peer_;
   std::unique_ptr<Link> link_;  // last: its end calls what is above
 };

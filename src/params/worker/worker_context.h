@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "params/worker/arrivals.h"
 #include "params/worker/ps_connection.h"
+#include "params/worker/worker_driver.h"
 
 namespace paceline {
 
@@ -19,6 +19,7 @@ enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 struct WorkerContext {
   Arrivals& core;
   std::vector<std::unique_ptr<PsConnection>>& connections;
+  WorkerDriver& driver;
   std::vector<Freshness> held;  // by variable
   std::int64_t uses = 0;        // steps begun and ended, writes and reads
   std::uint32_t shared_memories = 0;
@@ -27,8 +28,6 @@ struct WorkerContext {
   int copy_tries = 0;                // of a chunk that is being written
   bool others_contribute = false;    // there are workers beside this one
   bool error_feedback = false;
-  /// Returns at once when the variables are initialised.
-  std::function<void()> wait_initialised;
 
   PsConnection& connection(const Piece& piece) const { return *connections[std::size_t(piece.ps)]; }
   /// The last contribution to it: its space is free then. Throws kDeadlineExceeded.

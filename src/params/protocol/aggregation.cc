@@ -1,0 +1,78 @@
+#include "params/protocol/aggregation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+std::string AggregationSpec::str() const {
+  if (kind == AggregationKind::kAsync) return "async";
+  return fmt::format("ssp with staleness {}", staleness);
+}
+
+void AggregationOutbox::clear() {
+  limits.clear();
+  whole.clear();
+  sums.clear();
+}
+
+std::optional<std::int64_t> BoundedStaleness::slowest() const {
+  std::optional<std::int64_t> least;
+  for (const std::optional<Member>& member : members_) {
+    if (member && (!least || member->clock < *least)) least = member->clock;
+  }
+  return least;
+}
+
+void BoundedStaleness::joined(int worker, std::int64_t next_step, AggregationOutbox& out) {
+  if (members_.size() <= std::size_t(worker)) members_.resize(std::size_t(worker) + 1);
+  members_[std::size_t(worker)].reset();
+  members_[std::size_t(worker)] = {.clock = slowest().value_or(latest_), .next_step = next_step};
+  tell_limits(out);
+}
+
+void BoundedStaleness::ended(int worker, std::int64_t step, AggregationOutbox& out) {
+  if (std::size_t(worker) >= members_.size() || !members_[std::size_t(worker)]) return;
+  Member& member = *members_[std::size_t(worker)];
+  if (step < member.next_step) return;
+  member.clock += step + 1 - member.next_step;
+  member.next_step = step + 1;
+  latest_ = std::max(latest_, member.clock);
+  tell_limits(out);
+}
+
+void BoundedStaleness::left(int worker, AggregationOutbox& out) {
+  if (std::size_t(worker) >= members_.size()) return;
+  members_[std::size_t(worker)].reset();
+  tell_limits(out);
+}
+
+void BoundedStaleness::tell_limits(AggregationOutbox& out) {
+  const std::optional<std::int64_t> least = slowest();
+  for (std::size_t worker = 0; worker < members_.size(); ++worker) {
+    if (!members_[worker]) continue;
+    Member& member = *members_[worker];
+    const std::int64_t limit = member.next_step + (*least + staleness_ - member.clock);
+    if (limit == member.told) continue;
+    member.told = limit;
+    out.limits.push_back({int(worker), limit});
+  }
+}
+
+std::unique_ptr<Aggregation> make_aggregation(const AggregationSpec& spec) {
+  // A staleness that no job reaches keeps the sums of clocks within 64 bits.
+  constexpr std::int64_t kMostStaleness = std::int64_t{1} << 40;
+  if (spec.staleness < 0 || spec.staleness > kMostStaleness) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("a staleness of {} steps makes no sense", spec.staleness));
+  }
+  if (spec.kind == AggregationKind::kBounded) {
+    return std::make_unique<BoundedStaleness>(spec.staleness);
+  }
+  return std::make_unique<AsyncAggregation>();
+}
+
+}  // namespace paceline

@@ -1,0 +1,119 @@
+// What lies between a contribution that arrives, its rule that is applied, and the answer: whether
+// it is applied at once, kept for a round or dropped, and who may begin which step. Plain state
+// machines: no thread, socket or clock inside.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+enum class AggregationKind : std::uint8_t {
+  kAsync,    // every contribution is applied when it arrives
+  kBounded,  // the same, and no worker is more than `staleness` own steps ahead of the slowest
+};
+/// In the order of their codes on the wire.
+inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync,
+                                                 AggregationKind::kBounded};
+
+/// How the workers of a job train together; the chief declares it to every ps.
+struct AggregationSpec {
+  AggregationKind kind = AggregationKind::kAsync;
+  std::int64_t staleness = 0;  // kBounded: own steps
+  bool operator==(const AggregationSpec&) const = default;
+  /// "async", "ssp with staleness 3".
+  std::string str() const;
+};
+
+/// What becomes of a contribution.
+enum class Fate : std::uint8_t {
+  kApply,  // now, chunk by chunk as it arrives
+  kKeep,   // it waits in a buffer until its round is closed
+  kDrop,   // it was applied before, or is too late
+};
+
+/// What an aggregation decided. The owner empties it.
+struct AggregationOutbox {
+  /// The worker may begin its own steps up to this one.
+  struct StepLimit {
+    int worker = 0;
+    std::int64_t own_step = 0;
+  };
+  /// All that the worker contributes to the round is on this shard.
+  struct Whole {
+    int worker = 0;
+    std::int64_t round = 0;
+  };
+  /// The kept contributions of exactly these workers, in this order, are summed and applied; those
+  /// of others to this round are dropped.
+  struct Sum {
+    std::int64_t round = 0;
+    std::vector<int> contributors;
+  };
+  std::vector<StepLimit> limits;
+  std::vector<Whole> whole;
+  std::vector<Sum> sums;
+  void clear();
+};
+
+/// The rule by which one shard aggregates. Workers are named by their index.
+class Aggregation {
+ public:
+  static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+  virtual ~Aggregation() = default;
+  /// The worker trains from now on; `next_step` is its next own step. Joining again replaces what
+  /// was known of it.
+  virtual void joined(int worker, std::int64_t next_step, AggregationOutbox& out) = 0;
+  /// The worker begins to send what its own step contributes.
+  virtual Fate arrived(int worker, std::int64_t step) = 0;
+  /// The step's contributions are all here, and applied or kept.
+  virtual void ended(int worker, std::int64_t step, AggregationOutbox& out) = 0;
+  /// The worker trains no more: it is done, has left or is lost. Nobody waits for it.
+  virtual void left(int worker, AggregationOutbox& out) = 0;
+};
+
+/// Every contribution is applied when it arrives.
+class AsyncAggregation : public Aggregation {
+ public:
+  void joined(int, std::int64_t, AggregationOutbox&) override {}
+  Fate arrived(int, std::int64_t) override { return Fate::kApply; }
+  void ended(int, std::int64_t, AggregationOutbox&) override {}
+  void left(int, AggregationOutbox&) override {}
+};
+
+/// Stale synchronous parallel (Ho et al., NIPS 2013): contributions are applied when they arrive,
+/// and a worker that has made `staleness` own steps more than the slowest member waits for it. A
+/// worker that joins counts from the slowest member's step.
+class BoundedStaleness : public Aggregation {
+ public:
+  explicit BoundedStaleness(std::int64_t staleness) : staleness_(staleness) {}
+  void joined(int worker, std::int64_t next_step, AggregationOutbox& out) override;
+  Fate arrived(int, std::int64_t) override { return Fate::kApply; }
+  void ended(int worker, std::int64_t step, AggregationOutbox& out) override;
+  void left(int worker, AggregationOutbox& out) override;
+
+ private:
+  struct Member {
+    std::int64_t clock = 0;      // steps ended, on the scale that all members share
+    std::int64_t next_step = 0;  // the same moment in own steps
+    std::int64_t told = -1;      // the last limit that it was given
+  };
+  std::optional<std::int64_t> slowest() const;
+  void tell_limits(AggregationOutbox& out);
+
+  const std::int64_t staleness_;
+  std::vector<std::optional<Member>> members_;  // by worker
+  std::int64_t latest_ = 0;                     // the clock of whoever came furthest
+};
+
+/// Throws kInvalidArgument when the spec makes no sense.
+std::unique_ptr<Aggregation> make_aggregation(const AggregationSpec& spec);
+
+}  // namespace paceline

@@ -1,0 +1,403 @@
+#include "params/protocol/ps_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "params/protocol/placement.h"
+#include "params/wire/variables.h"
+
+namespace paceline {
+namespace {
+
+// A connection that says nothing is closed after this.
+constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
+// A worker that starts beside others may be loading its data while they make all the steps.
+constexpr Duration kLateStart = std::chrono::seconds(5);
+constexpr Duration kCloseTimeout = std::chrono::seconds(2);
+// An honest peer says hello at once: when more have not, the one that came first makes room.
+constexpr std::ptrdiff_t kMaxUnidentified = 64;
+// More in a hello is a lie.
+constexpr std::int32_t kMostWorkers = 1 << 16;
+
+}  // namespace
+
+PsJob::PsJob(PsJobOptions options, TakeVariables take_variables, TimePoint now)
+    : options_(std::move(options)),
+      take_variables_(std::move(take_variables)),
+      membership_(membership_options(), now),
+      waits_for_job_(options_.any_job),
+      trainers_(std::size_t(options_.workers), Outbox::kNobody),
+      states_(std::size_t(options_.workers)) {
+  membership_.set_last_step(options_.last_step);
+}
+
+MembershipOptions PsJob::membership_options() const {
+  return {.workers = options_.workers,
+          .join_timeout = options_.join_timeout,
+          .late_start = std::min(kLateStart, options_.join_timeout),
+          .warm_steps = options_.warm_steps};
+}
+
+std::string PsJob::name() const { return fmt::format("ps:{}", options_.ps); }
+
+PsJob::Peer& PsJob::peer_of(PeerId id) {
+  const auto found = peers_.find(id);
+  if (found != peers_.end()) return found->second;
+  throw Error(ErrorCode::kFailedPrecondition, "[ps] the connection has ended");
+}
+
+int PsJob::worker(PeerId peer) const {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() || found->second.refused ? -1 : found->second.worker;
+}
+
+void PsJob::check_agreed(PeerId peer, bool initialised) const {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || !found->second.agreed) {
+    throw Error(ErrorCode::kFailedPrecondition, "[ps] the variables are not agreed on yet");
+  }
+  if (initialised && !initialised_) {
+    throw Error(ErrorCode::kFailedPrecondition, "[ps] the variables are not initialised yet");
+  }
+}
+
+void PsJob::accepted(PeerId peer, TimePoint now, Outbox& out) {
+  const auto waits = [](const auto& entry) {
+    return entry.second.unidentified() && !entry.second.refused;
+  };
+  if (std::ranges::count_if(peers_, waits) >= kMaxUnidentified) {
+    const PeerId first = std::ranges::find_if(peers_, waits)->first;
+    peers_.at(first).refused = true;
+    out.warn("gives up ", first,
+             ": more connections have come than can be listened to, and it has said nothing");
+    out.close(first, Duration());
+  }
+  peers_[peer].accepted = now;
+}
+
+void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Outbox& out) {
+  Peer& peer = peer_of(id);
+  if (peer.unidentified() && message.type != MessageType::kHello) {
+    throw Error(ErrorCode::kDataLoss, "[ps] " + name_of(message.type) + " before a hello");
+  }
+  switch (message.type) {
+    case MessageType::kHello:
+      return on_hello(id, peer, message.as<Hello>(), now, out);
+    case MessageType::kDeclare:
+      return on_declare(id, peer, message.as<Declare>(), out);
+    case MessageType::kWriteEnd:
+      return on_write_end(id, peer, message.as<std::int64_t>(), out);
+    case MessageType::kFindFile:
+      return on_find_file(id, message.as<FindFile>(), out);
+    case MessageType::kMark:
+      return on_mark(id, message.step, out);
+    case MessageType::kSaveShard:
+      check_agreed(id, true);
+      check_is_chief(id, message.type);
+      return out.add(Outbox::Save{id, message.as<std::string>(), message.step});
+    case MessageType::kTaskState:
+      return on_task_state(peer, message.as<StateBytes>(), message.step, out);
+    case MessageType::kDone:
+      return on_done(peer, now, out);
+    case MessageType::kGoodbye:
+      return on_goodbye(peer, now, out);
+    default:
+      throw Error(ErrorCode::kDataLoss, "[ps] unexpected message " + name_of(message.type));
+  }
+}
+
+std::string PsJob::why_not(const Hello& hello) const {
+  if (hello.version != kProtocolVersion) {
+    return fmt::format("protocol version {} here, {} there", kProtocolVersion, hello.version);
+  }
+  if (hello.job != "worker") {
+    return fmt::format("a ps serves workers; the other is {}:{}", hello.job, hello.index);
+  }
+  if (hello.cluster_id != options_.cluster_id) {
+    return fmt::format("cluster id '{}' here, '{}' there", options_.cluster_id, hello.cluster_id);
+  }
+  if (hello.ps != options_.ps) {
+    return fmt::format("this is {}, the other takes it for ps:{}", name(), hello.ps);
+  }
+  if (hello.workers != 0 && hello.workers != options_.workers) {
+    return fmt::format("the cluster has {} workers here, {} there", options_.workers,
+                       hello.workers);
+  }
+  return {};
+}
+
+// A job that nobody is connected to is left to workers that come back, unless another one comes, or
+// they come with other variables.
+bool PsJob::serves_another(const Hello& hello) const {
+  if (!options_.any_job || waits_for_job_) return false;
+  const bool other_variables = hello.fingerprint != fingerprint_ && membership_.connected() == 0;
+  return given_up_ || hello.cluster_id != options_.cluster_id || other_variables;
+}
+
+void PsJob::adopt(const Hello& hello, TimePoint now, Outbox& out) {
+  waits_for_job_ = false;
+  options_.cluster_id = hello.cluster_id;
+  options_.ps = hello.ps;
+  options_.workers = hello.workers;
+  fingerprint_ = hello.fingerprint;
+  membership_ = Membership(membership_options(), now);
+  trainers_.assign(std::size_t(hello.workers), Outbox::kNobody);
+  states_.assign(std::size_t(hello.workers), {});
+  out.say(fmt::format("job {} begins: {} worker{}, and this is {}", options_.cluster_id,
+                      hello.workers, hello.workers == 1 ? "" : "s", name()));
+}
+
+void PsJob::turn_away(PeerId id, Peer& peer, std::string why, Outbox& out) {
+  peer.refused = true;
+  out.send(id, MessageType::kBusy, std::move(why));
+  out.close(id, kCloseTimeout);
+}
+
+void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out) {
+  if (!peer.unidentified()) throw Error(ErrorCode::kDataLoss, "[ps] a second hello");
+  if (hello.version == kProtocolVersion && serves_another(hello)) {
+    if (membership_.connected() == 0) given_up_ = true;
+    return turn_away(id, peer, fmt::format("which serves job {}", options_.cluster_id), out);
+  }
+  const bool adopts = waits_for_job_ && hello.version == kProtocolVersion &&
+                      hello.job == "worker" && hello.workers > 0 && hello.workers <= kMostWorkers &&
+                      hello.ps >= 0;
+  if (adopts) adopt(hello, now, out);
+  if (std::string why = why_not(hello); !why.empty()) return refuse(id, why, out);
+  const bool comes_back = hello.epoch != 0;
+  for (const auto& [other, its] : peers_) {
+    // What its older connection has applied is known only when that has ended.
+    if (!comes_back || its.worker != hello.index || its.incarnation != hello.incarnation) continue;
+    if (!its.refused) out.close(other, Duration());
+    peers_.at(other).refused = true;
+    return turn_away(id, peer, "where its older connection has not ended yet", out);
+  }
+  if (std::string why = join(hello, now, out); !why.empty()) return refuse(id, why, out);
+  peer.worker = hello.index;
+  peer.incarnation = hello.incarnation;
+  peer.spin = hello.spin;
+  if (hello.spin) ++spinning_;
+  out.send(id, MessageType::kWelcome,
+           Welcome{.incarnation = options_.incarnation,
+                   .epoch = membership_.epoch(),
+                   .progress = membership_.progress(hello.index)});
+}
+
+// A newer incarnation closes the connection of the older.
+std::string PsJob::join(const Hello& hello, TimePoint now, Outbox& out) {
+  if (hello.epoch != 0) return membership_.come_back(hello.index, hello.incarnation, now);
+  bool replaced = false;
+  std::string why = membership_.join(hello.index, hello.incarnation, now, replaced);
+  if (!why.empty() || !replaced) return why;
+  for (auto& [id, peer] : peers_) {
+    if (peer.worker != hello.index || std::exchange(peer.replaced, true)) continue;
+    trains_no_more(peer, out);
+    out.close(id, kCloseTimeout);
+  }
+  return {};
+}
+
+void PsJob::refuse(PeerId id, const std::string& why, Outbox& out) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  found->second.refused = true;
+  out.send(id, MessageType::kRefuse, fmt::format("{} refuses: {}", name(), why));
+  out.warn("refused ", id, ": " + why);
+  out.close(id, kCloseTimeout);
+}
+
+void PsJob::give_up(PeerId id, const std::string& why, Outbox& out) {
+  const auto found = peers_.find(id);
+  // A refused peer may have let too much pile up to be told so.
+  if (found == peers_.end() || std::exchange(found->second.refused, true)) return;
+  out.warn("gives up ", id, ": " + why);
+  out.close(id, kCloseTimeout);
+}
+
+// The chief's list counts. Another worker's may come first, and is then compared when that comes.
+void PsJob::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) {
+  if (peer.agreed || peer.declared) {
+    throw Error(ErrorCode::kDataLoss, "[ps] the variables are declared twice");
+  }
+  peer.declared = declare;
+  if (peer.worker == 0 && !declared_) take_declaration(declare);
+  if (!declared_) return;
+  for (auto& [id, other] : peers_) {
+    if (other.declared) check_declaration(id, other, out);
+  }
+}
+
+void PsJob::take_declaration(const Declare& declare) {
+  std::unique_ptr<Aggregation> aggregation = make_aggregation(declare.aggregation);
+  take_variables_(declare);
+  aggregation_ = std::move(aggregation);
+  if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
+  declared_ = declare;
+}
+
+void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
+  const Declare theirs = *std::exchange(peer.declared, std::nullopt);
+  const std::string task = fmt::format("worker:{}", peer.worker);
+  const std::string difference =
+      first_difference(declared_->variables, "the chief", theirs.variables, task);
+  if (!difference.empty()) return refuse(id, "other variables: " + difference, out);
+  if (theirs.pieces != declared_->pieces) {
+    return refuse(id,
+                  fmt::format("the chief places {} pieces, {} places {} otherwise",
+                              declared_->pieces.size(), task, theirs.pieces.size()),
+                  out);
+  }
+  if (theirs.aggregation != declared_->aggregation) {
+    return refuse(id,
+                  fmt::format("the chief's --strategy is {}, that of {} is {}",
+                              declared_->aggregation.str(), task, theirs.aggregation.str()),
+                  out);
+  }
+  agree(id, peer, out);
+}
+
+void PsJob::agree(PeerId id, Peer& peer, Outbox& out) {
+  peer.agreed = true;
+  out.share_values(id);
+  out.send(id, MessageType::kDeclared, initialised_);
+  if (initialised_) tell_initialised(id, peer, out);
+  if (counts_steps()) out.send(id, MessageType::kJobState, told_);
+}
+
+void PsJob::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, Outbox& out) {
+  check_agreed(id, false);
+  if (peer.worker != 0) {
+    throw Error(ErrorCode::kFailedPrecondition, "[ps] only the chief initialises");
+  }
+  initialised_ = true;
+  membership_.set_global_step(global_step);
+  out.send(id, MessageType::kWritten);
+  for (auto& [other, its] : peers_) {
+    if (its.takes_part()) tell_initialised(other, its, out);
+  }
+}
+
+// A task's state says where it was when the checkpoint was written; a worker that was restarted
+// later begins anew.
+void PsJob::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
+  const std::int64_t own_step = membership_.applied(peer.worker);
+  if (!std::exchange(peer.trains, true)) {
+    trainers_[std::size_t(peer.worker)] = id;
+    aggregation_->joined(peer.worker, own_step, decided_);
+    tell_limits(out);
+  }
+  if (knows_state(peer.worker)) {
+    out.send(id, MessageType::kTaskState, states_[std::size_t(peer.worker)].bytes);
+  }
+  out.send(id, MessageType::kInitialised,
+           Initialised{.global_step = membership_.global_step(), .own_step = own_step});
+}
+
+Fate PsJob::begin_step(PeerId id, std::int64_t step) {
+  const Peer& peer = peer_of(id);
+  check_agreed(id, true);
+  if (!membership_.begin_step(peer.worker, peer.incarnation, step)) return Fate::kDrop;
+  return aggregation_->arrived(peer.worker, step);
+}
+
+std::int64_t PsJob::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint now, Outbox& out) {
+  const Peer& peer = peer_of(id);
+  const std::int64_t global_step =
+      membership_.end_step(peer.worker, peer.incarnation, fate == Fate::kApply);
+  if (fate == Fate::kApply && peer.trains) aggregation_->ended(peer.worker, step, decided_);
+  tell_job_state(now, out);
+  if (counts_steps()) out.send(id, MessageType::kStepDone, global_step, std::uint64_t(step));
+  tell_limits(out);
+  return global_step;
+}
+
+void PsJob::trains_no_more(Peer& peer, Outbox& out) {
+  if (!std::exchange(peer.trains, false)) return;
+  trainers_[std::size_t(peer.worker)] = Outbox::kNobody;
+  aggregation_->left(peer.worker, decided_);
+  tell_limits(out);
+}
+
+void PsJob::on_done(Peer& peer, TimePoint now, Outbox& out) {
+  membership_.set_done(peer.worker, peer.incarnation);
+  trains_no_more(peer, out);
+  tell_job_state(now, out);
+}
+
+void PsJob::on_goodbye(Peer& peer, TimePoint now, Outbox& out) {
+  peer.left = true;
+  membership_.say_goodbye(peer.worker, peer.incarnation, now);
+  trains_no_more(peer, out);
+  tell_job_state(now, out);
+}
+
+void PsJob::closed(PeerId id, const std::string& why, std::vector<StepProgress::Entry> applied,
+                   TimePoint now, Outbox& out) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  Peer peer = std::move(found->second);
+  const bool expected = peer.left || peer.refused;
+  if (!expected) out.warn("lost ", id, ": " + why);
+  peers_.erase(found);
+  if (peer.spin) --spinning_;
+  if (peer.unidentified()) return;
+  membership_.keep_progress(peer.worker, peer.incarnation, std::move(applied));
+  membership_.lose(peer.worker, peer.incarnation, now);
+  trains_no_more(peer, out);
+  tell_job_state(now, out);
+}
+
+void PsJob::tell_job_state(TimePoint now, Outbox& out) {
+  const JobState state = membership_.job_state(now);
+  if (!counts_steps() || state == told_) return;
+  told_ = state;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.takes_part()) out.send(id, MessageType::kJobState, state);
+  }
+}
+
+// Only the ps that counts steps tells them, so that all workers go by one count.
+void PsJob::tell_limits(Outbox& out) {
+  for (const AggregationOutbox::StepLimit& limit : decided_.limits) {
+    const PeerId trainer = trainers_[std::size_t(limit.worker)];
+    if (!counts_steps() || trainer == Outbox::kNobody) continue;
+    out.send(trainer, MessageType::kStepLimit, limit.own_step);
+  }
+  decided_.clear();
+}
+
+TimePoint PsJob::tick(TimePoint now, Outbox& out) {
+  tell_job_state(now, out);
+  TimePoint next = waits_for_job_ ? TimePoint::max() : membership_.next_change(now);
+  for (auto& [id, peer] : peers_) {
+    if (!peer.unidentified() || peer.refused) continue;
+    const TimePoint timeout = peer.accepted + kHandshakeTimeout;
+    if (now < timeout) {
+      next = std::min(next, timeout);
+      continue;
+    }
+    peer.refused = true;
+    out.warn("gives up ", id, ": it has said nothing since it connected");
+    out.close(id, kCloseTimeout);
+  }
+  return next;
+}
+
+Membership::End PsJob::end(TimePoint now) const {
+  if (waits_for_job_) return Membership::End::kNotYet;
+  return given_up_ ? Membership::End::kAbandoned : membership_.end(now);
+}
+
+bool PsJob::ask_to_leave(Outbox& out) {
+  bool somebody = false;
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.takes_part()) continue;
+    out.send(id, MessageType::kStop);
+    somebody = true;
+  }
+  return somebody;
+}
+
+}  // namespace paceline

@@ -1,0 +1,151 @@
+// A job as one ps sees it: who takes part, what was agreed on, who is told what, and when it ends.
+// A plain state machine: events and their times go in, an outbox comes out; no thread, socket,
+// clock or memory of values inside. docs/wire.md has the messages.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "params/protocol/aggregation.h"
+#include "params/protocol/membership.h"
+#include "params/protocol/outbox.h"
+
+namespace paceline {
+
+struct PsJobOptions {
+  int ps = 0;       // the index of this task
+  int workers = 0;  // in the cluster spec
+  std::string cluster_id;
+  /// Serves the job whose worker comes first, and then another (ServerOptions::any_job).
+  bool any_job = false;
+  std::uint64_t incarnation = 0;  // of this process
+  Duration join_timeout{};
+  std::int64_t last_step = 0;   // 0: unknown; the chief may declare it
+  std::int64_t warm_steps = 0;  // own steps after which a worker counts as warm
+};
+
+/// Calls about a peer that is not known any more do nothing, or throw kFailedPrecondition where an
+/// answer is needed.
+class PsJob {
+ public:
+  /// Makes the memory of the variables that the chief has declared. May throw: the chief is then
+  /// refused.
+  using TakeVariables = std::function<void(const Declare&)>;
+  PsJob(PsJobOptions options, TakeVariables take_variables, TimePoint now);
+
+  // Events of connections. PeerIds ascend.
+  void accepted(PeerId peer, TimePoint now, Outbox& out);
+  /// Throws what makes the message one that a peer must not send; refuse() then tells it so.
+  void received(PeerId peer, const ControlMessage& message, TimePoint now, Outbox& out);
+  void refuse(PeerId peer, const std::string& why, Outbox& out);
+  /// Nothing can be sent to the peer any more; its connection is closed.
+  void give_up(PeerId peer, const std::string& why, Outbox& out);
+  /// The connection has ended. `why` is for the user; `applied` is what is applied of the step that
+  /// the peer had begun and not ended.
+  void closed(PeerId peer, const std::string& why, std::vector<StepProgress::Entry> applied,
+              TimePoint now, Outbox& out);
+
+  // A step, from its first frame to its last. Both throw kFailedPrecondition until the peer may
+  // train.
+  Fate begin_step(PeerId peer, std::int64_t step);
+  /// Counts a global step if the fate was kApply, and answers kStepDone on the ps that counts.
+  /// Returns the global step.
+  std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out);
+
+  /// What time alone changes. Returns when to call again at the latest.
+  TimePoint tick(TimePoint now, Outbox& out);
+  Membership::End end(TimePoint now) const;
+  /// This ps was told to stop: its workers are told. False when there are none.
+  bool ask_to_leave(Outbox& out);
+
+  /// Throws kFailedPrecondition unless the peer has agreed on the variables, or, when `initialised`
+  /// is asked for, while they are not.
+  void check_agreed(PeerId peer, bool initialised) const;
+  /// The peer's worker index; −1: it has not said hello, or was refused.
+  int worker(PeerId peer) const;
+  const StepProgress& progress(int worker) const { return membership_.progress(worker); }
+  bool counts_steps() const { return options_.ps == 0; }
+  std::int64_t global_step() const { return membership_.global_step(); }
+  bool initialised() const { return initialised_; }
+  /// Some worker has asked that this ps polls.
+  bool spins() const { return spinning_ > 0; }
+  /// Another job has taken its place (any_job).
+  bool given_up() const { return given_up_; }
+  bool all_gone() const { return membership_.connected() == 0; }
+  std::string members() const { return membership_.text(); }
+  /// Empty while it waits for a job to serve.
+  std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
+  std::string name() const;
+  int ps() const { return options_.ps; }
+
+ private:
+  struct Peer {
+    TimePoint accepted{};
+    int worker = -1;  // −1: has not said hello
+    std::uint64_t incarnation = 0;
+    bool spin = false;
+    bool agreed = false;  // on the variables
+    bool trains = false;  // it was told that they are initialised
+    bool refused = false, left = false;
+    bool replaced = false;  // a newer incarnation has taken its place
+    std::optional<Declare> declared;  // waits for the chief's
+    std::uint64_t state_asked = 0;    // for which save; 0: none
+    bool unidentified() const { return worker < 0; }
+    bool takes_part() const { return agreed && !left && !replaced; }
+  };
+  struct KnownState {
+    std::int64_t step = 0;
+    StateBytes bytes;  // as it came; null: not known
+  };
+
+  Peer& peer_of(PeerId id);
+  void on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out);
+  std::string why_not(const Hello& hello) const;
+  std::string join(const Hello& hello, TimePoint now, Outbox& out);
+  bool serves_another(const Hello& hello) const;
+  void adopt(const Hello& hello, TimePoint now, Outbox& out);
+  void turn_away(PeerId id, Peer& peer, std::string why, Outbox& out);
+  void on_declare(PeerId id, Peer& peer, const Declare& declare, Outbox& out);
+  void take_declaration(const Declare& declare);
+  void check_declaration(PeerId id, Peer& peer, Outbox& out);
+  void agree(PeerId id, Peer& peer, Outbox& out);
+  void on_write_end(PeerId id, Peer& peer, std::int64_t global_step, Outbox& out);
+  void tell_initialised(PeerId id, Peer& peer, Outbox& out);
+  void on_done(Peer& peer, TimePoint now, Outbox& out);
+  void on_goodbye(Peer& peer, TimePoint now, Outbox& out);
+  void trains_no_more(Peer& peer, Outbox& out);
+  void tell_job_state(TimePoint now, Outbox& out);
+  void tell_limits(Outbox& out);
+  // Checkpoints (ps_job_saving.cc).
+  void on_find_file(PeerId id, const FindFile& file, Outbox& out);
+  void on_mark(PeerId id, std::uint64_t save, Outbox& out);
+  void ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out);
+  void on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t save, Outbox& out);
+  void check_is_chief(PeerId id, MessageType type) const;
+  /// True when it is of the worker's last step.
+  bool knows_state(int worker) const;
+  MembershipOptions membership_options() const;
+
+  PsJobOptions options_;  // of any_job: complete once a job is adopted
+  const TakeVariables take_variables_;
+  Membership membership_;
+  bool waits_for_job_;             // any_job, and nobody came yet
+  bool given_up_ = false;          // another job takes its place
+  std::uint64_t fingerprint_ = 0;  // of the adopted job's variables
+  std::map<PeerId, Peer> peers_;   // whose connection has not ended
+  std::optional<Declare> declared_;
+  std::unique_ptr<Aggregation> aggregation_;
+  AggregationOutbox decided_;
+  bool initialised_ = false;
+  int spinning_ = 0;
+  JobState told_;
+  std::vector<PeerId> trainers_;    // by worker: the connection that trains; or kNobody
+  std::vector<KnownState> states_;  // by worker
+};
+
+}  // namespace paceline

@@ -1,0 +1,128 @@
+// A job as one worker sees it: how it finds every ps, agrees with it on the variables, learns where
+// to begin, may begin its steps, and leaves. A plain state machine: events and their times go in,
+// an outbox comes out; no thread, socket or clock inside. docs/wire.md has the messages.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "params/protocol/outbox.h"
+#include "params/wire/task_state.h"
+
+namespace paceline {
+
+struct WorkerJobOptions {
+  int worker = 0;
+  int workers = 0;              // in the cluster spec; 0: unknown
+  std::vector<std::string> ps;  // what each is called in messages: "ps:0 at host:2222"
+  std::string cluster_id;
+  std::uint64_t incarnation = 0;  // of this process
+  bool spin = false;              // asks each ps to poll
+  std::uint64_t fingerprint = 0;  // of the variables
+  Declare declare;
+  Duration join_timeout{};
+  Duration say_after{};  // how long a wait is silent
+};
+
+/// Peers of the outbox are the indices of ps tasks.
+class WorkerJob {
+ public:
+  WorkerJob(WorkerJobOptions options, TimePoint now);
+
+  /// What time alone changes: the next try to connect, a line that says what is waited for. Throws
+  /// kUnavailable when join_timeout has passed. Returns when to call again at the latest.
+  TimePoint tick(TimePoint now, Outbox& out);
+
+  // Answers to Outbox::Connect.
+  /// `wire` is what float32 numbers travel as on this connection.
+  void connected(int ps, DType wire, Outbox& out);
+  void connect_failed(int ps, const std::string& why, TimePoint now);
+
+  /// Throws kDataLoss for a message that a ps must not send, kFailedPrecondition for a refusal.
+  void received(int ps, const ControlMessage& message, Outbox& out);
+  enum class Closed : std::uint8_t {
+    kExpected,  // this worker has left
+    kTryAgain,  // the ps serves another job, or went away before it answered
+    kLost,
+  };
+  Closed closed(int ps, const Error& error, TimePoint now);
+
+  /// True once every ps has agreed on the variables.
+  bool joined() const;
+  bool initialised() const;
+  /// The variables were initialised before this worker came: it was restarted, or came late.
+  bool was_initialised() const { return peers_.front().was_initialised; }
+  /// From now on tick() says what is waited for, and the deadline of join_timeout holds, until the
+  /// variables are initialised.
+  void wait_initialised(TimePoint now);
+
+  // Steps.
+  /// The number of the next own step; known once initialised.
+  std::int64_t next_step() const { return next_step_; }
+  /// False while the next step would be too far ahead of the slowest member.
+  bool may_begin_step() const { return next_step_ <= step_limit_; }
+  /// Takes the number of the next step.
+  std::int64_t begin_step() { return next_step_++; }
+  /// Steps whose kStepDone has arrived, as the number of the next one.
+  std::int64_t steps_done() const { return steps_done_; }
+  std::int64_t global_step() const { return global_step_; }
+
+  /// The training of this worker is over; it may go on untimed until all are done.
+  void set_done(Outbox& out);
+  /// Leaves in good order: from now on the end of a connection is no error.
+  void leave(Outbox& out);
+  /// The connection to a ps that was lost is to be made again, as the same incarnation.
+  void come_back(int ps, TimePoint now);
+  /// How far the ps had come with this worker's steps when its connection came back.
+  const StepProgress& progress(int ps) const { return peers_[std::size_t(ps)].progress; }
+
+  const JobState& job_state() const { return state_; }
+  bool stop_asked() const { return stop_asked_; }
+  /// The save for which this worker's state is asked for; 0: it is not.
+  std::uint64_t state_asked() const { return state_asked_; }
+  void set_state_told() { state_asked_ = 0; }
+  /// Where this worker was when what it resumes from was saved.
+  const std::optional<TaskState>& restored() const { return restored_; }
+  /// How often the ps has confirmed that all values were written.
+  int written(int ps) const { return peers_[std::size_t(ps)].written; }
+  bool all_closed() const;
+
+ private:
+  enum class Phase : std::uint8_t { kApart, kConnecting, kGreeted, kWelcomed, kAgreed };
+  struct Peer {
+    Phase phase = Phase::kApart;
+    bool was_initialised = false, initialised = false, closed = false, busy = false;
+    bool comes_back = false;
+    int written = 0;
+    std::uint64_t epoch = 0;  // membership epoch last seen
+    StepProgress progress;
+    TimePoint try_at{};
+    Duration back_off{};
+    /// Why the last try failed, and why the one before did if for another reason.
+    std::string why, why_before;
+  };
+  void try_again(Peer& peer, const std::string& why, TimePoint now);
+  Hello hello(int ps, DType wire) const;
+  void on_initialised(int ps, Peer& peer, const Initialised& told);
+  /// What is waited for, in words; empty: nothing.
+  std::string awaited() const;
+  [[noreturn]] void too_late() const;
+  /// The first ps that is not yet welcomed, or else not yet agreed; null: none.
+  const Peer* behind() const;
+
+  const WorkerJobOptions options_;
+  TimePoint deadline_, next_say_;
+  std::string said_for_;  // what next_say_ is about
+  std::vector<Peer> peers_;
+  bool waits_initialised_ = false, leaving_ = false, stop_asked_ = false;
+  JobState state_;
+  std::int64_t global_step_ = 0, next_step_ = 0, steps_done_ = 0;
+  std::int64_t step_limit_;
+  std::uint64_t state_asked_ = 0;
+  std::optional<TaskState> restored_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,90 @@
+#include "params/wire/control_message.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+namespace paceline {
+namespace {
+
+ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> payload) {
+  switch (type) {
+    case MessageType::kHello:
+      return decode_hello(payload);
+    case MessageType::kWelcome:
+      return decode_welcome(payload);
+    case MessageType::kDeclare:
+      return decode_declare(payload);
+    case MessageType::kJobState:
+      return decode_job_state(payload);
+    case MessageType::kInitialised:
+      return decode_initialised(payload);
+    case MessageType::kFindFile:
+      return decode_find_file(payload);
+    case MessageType::kSaved:
+      return decode_saved_shard(payload);
+    case MessageType::kWriteEnd:
+    case MessageType::kStepDone:
+    case MessageType::kStepLimit:
+      return decode_number(payload, type);
+    case MessageType::kRefuse:
+    case MessageType::kBusy:
+    case MessageType::kSaveShard:
+      return decode_text(payload, type);
+    case MessageType::kDeclared:
+    case MessageType::kFoundFile:
+      return !payload.empty() && payload[0] == std::byte{1};
+    case MessageType::kTaskState:
+      return std::make_shared<const std::vector<std::byte>>(payload.begin(), payload.end());
+    default:
+      return std::monostate();
+  }
+}
+
+}  // namespace
+
+void ControlMessage::wrong_body() const {
+  throw Error(ErrorCode::kDataLoss, fmt::format("{} has another payload", name_of(type)));
+}
+
+bool is_control(MessageType type) {
+  constexpr std::array kTypes = {
+      MessageType::kHello,     MessageType::kWelcome,     MessageType::kRefuse,
+      MessageType::kDeclare,   MessageType::kDeclared,    MessageType::kWriteEnd,
+      MessageType::kWritten,   MessageType::kInitialised, MessageType::kStepDone,
+      MessageType::kStepLimit, MessageType::kJobState,    MessageType::kDone,
+      MessageType::kGoodbye,   MessageType::kFindFile,    MessageType::kFoundFile,
+      MessageType::kMark,      MessageType::kSaveShard,   MessageType::kSaved,
+      MessageType::kAskState,  MessageType::kTaskState,   MessageType::kStop,
+      MessageType::kBusy};
+  return std::ranges::find(kTypes, type) != kTypes.end();
+}
+
+ControlMessage decode_control(MessageType type, std::span<const std::byte> payload,
+                              std::uint64_t step) {
+  return {type, decode_body(type, payload), step};
+}
+
+std::vector<std::byte> encode(const ControlMessage& message) {
+  return std::visit(
+      [](const auto& body) -> std::vector<std::byte> {
+        using Body = std::remove_cvref_t<decltype(body)>;
+        if constexpr (std::is_same_v<Body, std::monostate> || std::is_same_v<Body, StateBytes>) {
+          return {};
+        } else if constexpr (std::is_same_v<Body, bool>) {
+          return {std::byte(body ? 1 : 0)};
+        } else if constexpr (std::is_same_v<Body, std::int64_t>) {
+          const auto bytes = encode_number(body);
+          return {bytes.begin(), bytes.end()};
+        } else if constexpr (std::is_same_v<Body, std::string>) {
+          return encode_text(body);
+        } else {
+          return encode(body);
+        }
+      },
+      message.body);
+}
+
+}  // namespace paceline

@@ -1,0 +1,51 @@
+// A message that carries a job's control, as a value: what the state machines of protocol/ take and
+// give. Values and contributions travel in other frames. Format: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "params/wire/message.h"
+#include "params/wire/save_messages.h"
+
+namespace paceline {
+
+/// A task's own state as it travels (task_state.h). It is shared, because it may be large and be
+/// sent to several peers.
+using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
+
+struct ControlMessage {
+  /// What the type says the payload is; monostate: no payload.
+  using Body = std::variant<std::monostate, Hello, Welcome, Declare, JobState, Initialised,
+                            FindFile, SavedShard, std::int64_t, std::string, bool, StateBytes>;
+  MessageType type{};
+  Body body = {};
+  std::uint64_t step = 0;  // the frame's step: a save's number, or a worker's own step
+
+  /// The body, which the type says is a T. Throws kDataLoss when it is not.
+  template <typename T>
+  const T& as() const {
+    if (const T* const found = std::get_if<T>(&body)) return *found;
+    wrong_body();
+  }
+
+ private:
+  [[noreturn]] void wrong_body() const;
+};
+
+/// True for the messages that decode_control knows.
+bool is_control(MessageType type);
+/// Throws kDataLoss naming the message. A kTaskState comes in several frames: it is made of their
+/// whole payload.
+ControlMessage decode_control(MessageType type, std::span<const std::byte> payload,
+                              std::uint64_t step);
+/// The payload. The states of tasks are not copied: encode() of one is empty, and its bytes are
+/// sent as they are (for_state_frames).
+std::vector<std::byte> encode(const ControlMessage& message);
+
+}  // namespace paceline

@@ -1,0 +1,216 @@
+#include "params/worker/worker_driver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "params/steady_now.h"
+#include "params/wire/variables.h"
+#include "params/worker/ps_connection.h"
+
+namespace paceline {
+namespace {
+
+constexpr Duration kOneTry = std::chrono::seconds(5);
+// Long enough to cost nothing, short enough for Ctrl-C.
+constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
+constexpr Duration kSaySlow = std::chrono::seconds(10);
+
+WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& core) {
+  WorkerJobOptions machine;
+  machine.worker = options.task.index;
+  machine.workers = int(options.spec.workers.size());
+  for (std::size_t i = 0; i < options.spec.ps.size(); ++i) {
+    machine.ps.push_back(fmt::format("ps:{} at {}", i, options.spec.ps[i]));
+  }
+  machine.cluster_id = options.cluster_id;
+  machine.incarnation = std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
+  machine.spin = options.spin;
+  machine.fingerprint = fingerprint_of(core.variables());
+  machine.declare = {.last_step = options.last_step,
+                     .aggregation = options.aggregation,
+                     .variables = {core.variables().begin(), core.variables().end()},
+                     .pieces = {core.pieces().begin(), core.pieces().end()}};
+  machine.join_timeout = options.join_timeout;
+  machine.say_after = options.say_after;
+  return machine;
+}
+
+}  // namespace
+
+WorkerDriver::WorkerDriver(const PsStoreOptions& options, Arrivals& core)
+    : options_(options), core_(core), machine_(machine_options(options, core), steady_now()) {}
+
+WorkerDriver::~WorkerDriver() = default;
+
+void WorkerDriver::use(Link& link, const std::vector<std::unique_ptr<PsConnection>>& connections) {
+  link_ = &link;
+  connections_ = &connections;
+}
+
+// Calls event() under the lock and shows what has changed.
+template <typename Event>
+auto WorkerDriver::change(Event&& event) {
+  struct Publish {
+    WorkerDriver& driver;
+    std::unique_lock<std::mutex> lock;
+    ~Publish() {
+      driver.publish();
+      lock.unlock();
+      driver.core_.notify();
+    }
+  };
+  const Publish publish{*this, std::unique_lock(mutex_)};
+  return event();
+}
+
+void WorkerDriver::publish() {
+  core_.global_step = machine_.global_step();
+  core_.steps_sent = machine_.next_step();
+  core_.steps_done = machine_.steps_done();
+  core_.all_warm = machine_.job_state().all_warm;
+  core_.all_done = machine_.job_state().all_done;
+  core_.stop_asked = machine_.stop_asked();
+  core_.state_asked = machine_.state_asked();
+  joined_ = machine_.joined();
+  initialised_ = machine_.initialised();
+  all_closed_ = machine_.all_closed();
+  may_begin_ = machine_.may_begin_step();
+  has_actions_ = !out_.empty();
+}
+
+void WorkerDriver::received(int ps, const ControlMessage& message) {
+  try {
+    change([&] { machine_.received(ps, message, out_); });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kFailedPrecondition) throw;
+    core_.fail(error);  // the ps has refused this worker
+  }
+}
+
+WorkerJob::Closed WorkerDriver::closed(int ps, const Error& error) {
+  return change([&] { return machine_.closed(ps, error, steady_now()); });
+}
+
+void WorkerDriver::carry_out() {
+  std::vector<Outbox::Action> actions;
+  {
+    const std::lock_guard lock(mutex_);
+    actions.swap(out_.actions());
+    has_actions_ = false;
+  }
+  for (const Outbox::Action& action : actions) carry_out(action);
+}
+
+void WorkerDriver::carry_out(const Outbox::Action& action) {
+  if (const auto* const send = std::get_if<Outbox::Send>(&action)) {
+    (*connections_)[std::size_t(send->to)]->send_small(send->message.type, encode(send->message));
+  } else if (const auto* const connect_to = std::get_if<Outbox::Connect>(&action)) {
+    connect(int(connect_to->peer));
+  } else if (const auto* const line = std::get_if<Outbox::Line>(&action)) {
+    if (options_.say) options_.say(line->before + line->after);
+  }
+}
+
+void WorkerDriver::connect(int ps) {
+  PsConnection& connection = *(*connections_)[std::size_t(ps)];
+  try {
+    connection.connect(*link_, Deadline::after(kOneTry).or_when_readable(core_.failure().fd()));
+    change([&] { machine_.connected(ps, connection.wire(), out_); });
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInvalidArgument) throw;
+    change([&] { machine_.connect_failed(ps, error.what(), steady_now()); });
+  }
+}
+
+template <typename Ready>
+void WorkerDriver::wait(Ready&& ready) {
+  while (true) {
+    const TimePoint next = change([&] { return machine_.tick(steady_now(), out_); });
+    carry_out();
+    if (ready()) return;
+    const TimePoint turn = std::min(next, steady_now() + kInterruptCheck);
+    core_.wait(Deadline::at(turn), [&] { return ready() || has_actions_; });
+    if (options_.check_interrupt) options_.check_interrupt();
+  }
+}
+
+void WorkerDriver::join() {
+  wait([this] { return joined_.load(); });
+}
+
+void WorkerDriver::wait_initialised() {
+  if (initialised_) return;
+  change([this] { machine_.wait_initialised(steady_now()); });
+  wait([this] { return initialised_.load(); });
+}
+
+bool WorkerDriver::was_initialised() const {
+  const std::lock_guard lock(mutex_);
+  return machine_.was_initialised();
+}
+
+int WorkerDriver::written(int ps) const {
+  const std::lock_guard lock(mutex_);
+  return machine_.written(ps);
+}
+
+std::int64_t WorkerDriver::next_step() const {
+  const std::lock_guard lock(mutex_);
+  return machine_.next_step();
+}
+
+// It does not change once the variables are initialised.
+const std::optional<TaskState>& WorkerDriver::restored() const {
+  const std::lock_guard lock(mutex_);
+  return machine_.restored();
+}
+
+std::uint64_t WorkerDriver::take_state_asked() {
+  return change([this] {
+    const std::uint64_t asked = machine_.state_asked();
+    machine_.set_state_told();
+    return asked;
+  });
+}
+
+void WorkerDriver::set_done() {
+  change([this] { machine_.set_done(out_); });
+  carry_out();
+}
+
+void WorkerDriver::say_goodbye() {
+  change([this] { machine_.leave(out_); });
+  carry_out();
+}
+
+// A member that is slow is waited for as long as it lives: one that dies is found by its link, and
+// the ps then raises the limit.
+void WorkerDriver::wait_for_turn() {
+  std::optional<AccountScope> scope;
+  if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
+  TimePoint say_at = steady_now() + kSaySlow;
+  while (!core_.wait(Deadline::after(kInterruptCheck), [this] { return may_begin_.load(); })) {
+    if (options_.check_interrupt) options_.check_interrupt();
+    if (steady_now() < say_at) continue;
+    say_at = steady_now() + kSaySlow;
+    if (!options_.say) continue;
+    options_.say(fmt::format("waits for slower workers: it is {} own steps ahead (--staleness)",
+                             options_.aggregation.staleness + 1));
+  }
+}
+
+std::uint64_t WorkerDriver::begin_step(bool& waited) {
+  waited = !permitted_;
+  if (waited && !may_begin_) wait_for_turn();
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t step = std::uint64_t(machine_.begin_step());
+  core_.steps_sent = machine_.next_step();
+  may_begin_ = machine_.may_begin_step();
+  return step;
+}
+
+void WorkerDriver::end_step() { permitted_ = may_begin_; }
+
+}  // namespace paceline

@@ -1,0 +1,84 @@
+// The real driver of a worker's state machine (protocol/worker_job.h): it serialises what the
+// connections receive, connects and sends what the machine wants, and shows what the machine knows.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "net/link.h"
+#include "params/protocol/worker_job.h"
+#include "params/worker/arrivals.h"
+#include "params/worker/ps_store.h"
+
+namespace paceline {
+
+class PsConnection;
+
+/// One thread joins, steps and leaves; connections call from threads of the link. What is published
+/// of the machine's state is in Arrivals (global_step, steps_done, all_warm, …).
+class WorkerDriver {
+ public:
+  /// The options and the core outlive this.
+  WorkerDriver(const PsStoreOptions& options, Arrivals& core);
+  ~WorkerDriver();
+  /// The store's connections, which outlive the calls below.
+  void use(Link& link, const std::vector<std::unique_ptr<PsConnection>>& connections);
+
+  // Calls of a connection.
+  void received(int ps, const ControlMessage& message);
+  WorkerJob::Closed closed(int ps, const Error& error);
+
+  // Calls of the store.
+  /// Connects to every ps, says hello, and agrees on the variables. Throws kUnavailable naming the
+  /// ps that did not come within join_timeout, kFailedPrecondition when one refuses.
+  void join();
+  /// Returns when some worker (the chief) has initialised the variables; says what it waits for.
+  void wait_initialised();
+  bool initialised() const { return initialised_; }
+  bool was_initialised() const;
+  int written(int ps) const;
+  void set_done();
+  /// Says goodbye to every ps; then the connections are closed, and all_closed() becomes true.
+  void say_goodbye();
+  bool all_closed() const { return all_closed_; }
+  std::int64_t next_step() const;
+  const std::optional<TaskState>& restored() const;
+  std::uint64_t take_state_asked();
+
+  // Steps.
+  /// The number of the step that begins. Waits, as kWait of the account, while it would be too far
+  /// ahead of the slowest worker. `waited` tells that the permission came after the last step's
+  /// end: what its answers brought may be too old.
+  std::uint64_t begin_step(bool& waited);
+  /// The last frame of a step is about to be sent.
+  void end_step();
+
+ private:
+  struct Change;
+  template <typename Event>
+  auto change(Event&& event);
+  void publish();
+  void carry_out();
+  void carry_out(const Outbox::Action& action);
+  void connect(int ps);
+  /// Lets the machine act until `ready` says true.
+  template <typename Ready>
+  void wait(Ready&& ready);
+  void wait_for_turn();
+
+  const PsStoreOptions& options_;
+  Arrivals& core_;
+  Link* link_ = nullptr;
+  const std::vector<std::unique_ptr<PsConnection>>* connections_ = nullptr;
+  mutable std::mutex mutex_;
+  WorkerJob machine_;
+  Outbox out_;
+  std::atomic<bool> joined_{false}, initialised_{false}, all_closed_{false}, has_actions_{false};
+  std::atomic<bool> may_begin_{false};
+  bool permitted_ = false;  // the next step, when the last one ended
+};
+
+}  // namespace paceline
