@@ -28,7 +28,7 @@ std::string name_of(MessageType type) {
       "write",        "write_end",  "written",    "initialised", "pull",        "pull_rows",
       "values",       "row_values", "step_begin", "chunk",       "row_ids",     "step_end",
       "step_done",    "job_state",  "read",       "state",       "done",        "goodbye",
-      "contribution", "taken",      "looked",     "changed",     "order",       "find_file",
+      "contribution", "taken",      "read_done",  "changed",     "order",       "find_file",
       "found_file",   "mark",       "save_shard", "saved",       "read_marked", "marked",
       "ask_state",    "task_state", "stop",       "busy",        "copied",      "pull_next"};
   const std::size_t i = std::size_t(type);
