@@ -18,13 +18,14 @@ namespace {
 
 constexpr Case kCases[] = {
     {"roof", "What this machine can do: products, memory, links", measure_roof},
-    {"links", "Every link, beside a bare socket or a bare ring in memory", measure_links},
-    {"fetch", "What fetching a small variable adds, beside bare loops of the same bytes",
+    {"links", "Every link, compared with a bare socket or a bare ring in memory", measure_links},
+    {"fetch", "What fetching a small variable adds, compared with bare loops of the same bytes",
      measure_fetch},
-    {"rules", "Every update rule, beside what memory allows", measure_rules},
-    {"kernels", "The main ops in the workloads' shapes, beside the roof", measure_kernels},
-    {"executor", "Time per tiny op; share of a step that its accounting takes", measure_executor},
-    {"step", "Any workload in any shape of cluster, beside its bound", nullptr},
+    {"rules", "Every update rule, compared with the rate of memory", measure_rules},
+    {"kernels", "The main ops in the workloads' shapes, compared with the roof", measure_kernels},
+    {"executor", "The time per tiny op, and the share of a step that the accounting takes",
+     measure_executor},
+    {"step", "Any workload in any shape of cluster, compared with its bound", nullptr},
 };
 
 }  // namespace

@@ -117,8 +117,8 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
 
 std::span<const HyperParameter> fetch_parameters() {
   static const std::array<HyperParameter, 2> parameters = {
-      {{"steps", "2000", "timed steps per shape, of either kind"},
-       {"spin", "1", "1: worker and ps poll for each other; 0: they sleep"}}};
+      {{"steps", "2000", "how many local and how many fetched steps are timed per shape"},
+       {"spin", "1", "1: worker and ps poll; 0: they sleep"}}};
   return parameters;
 }
 
@@ -140,7 +140,7 @@ std::int64_t at_least_one(const char* flag, std::optional<std::int64_t> given,
                           std::int64_t otherwise) {
   if (given.value_or(1) >= 1) return given.value_or(otherwise);
   throw Error(ErrorCode::kUsage,
-              fmt::format("--{} {}: allowed are whole numbers from 1 on", flag, *given));
+              fmt::format("--{} {}: must be a whole number from 1 on", flag, *given));
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ class FetchModel : public Model {
  public:
   FetchModel()
       : Model({.name = "fetch",
-               .summary = "the price of reading one small variable from a ps in each step",
+               .summary = "the cost of reading one small variable from a ps in each step",
                .flags = {"features", "batch", "hidden", "constant", "steps", "seconds"},
                .hyper_parameters = fetch_parameters()}) {}
 
@@ -206,7 +206,8 @@ class FetchModel : public Model {
     Session session(graph, cluster, endless, session_options);
     const bool alone = !cluster.distributed();
     if (alone) {
-      session.print("no ps: nothing is fetched; --ps 1 --workers 1 measures what that adds");
+      session.print(
+          "without a ps nothing is fetched; --ps 1 --workers 1 measures what fetching adds");
     }
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       const auto part = alone ? measure_alone : measure;

@@ -39,12 +39,12 @@ class StepsPerSecond : public Hook {
 
 std::span<const HyperParameter> mlp_parameters() {
   static const std::array<HyperParameter, 8> parameters = {{
-      {"learning_rate", "1e-4", "Adam's"},
+      {"learning_rate", "1e-4", "Adam's learning rate"},
       {"beta1", "0.9", "Adam's decay of the first moment"},
       {"beta2", "0.999", "Adam's decay of the second moment"},
-      {"epsilon", "1e-8", "Adam's"},
+      {"epsilon", "1e-8", "Adam's epsilon"},
       {"batch", "128", "examples per step"},
-      {"features", "256", "of an example and of its target"},
+      {"features", "256", "elements of an example and of its target"},
       {"hidden", "4096", "units of each hidden layer"},
       {"layers", "2", "hidden layers"},
   }};

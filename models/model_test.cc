@@ -75,7 +75,7 @@ TEST(Set, RefusesValuesThatCannotBe) {
   expect_usage([] { mlp_config({.set = {{"hidden", "0"}}}); }, "from 1 on");
   expect_usage([] { ptb_config({.set = {{"keep_prob", "1.5"}}}); }, "to 1");
   expect_usage([] { ptb_config({.set = {{"learning_rate", "nan"}}}); }, "learning_rate");
-  expect_usage([] { mlp_config({.set = {{"beta1", "1"}}}); }, "--set beta1=1: allowed are numbers");
+  expect_usage([] { mlp_config({.set = {{"beta1", "1"}}}); }, "--set beta1=1: must be a number");
   expect_usage([] { ptb_config({.size = "tiny"}); }, "small, medium, large");
   expect_usage([] { fetch_shapes({.batch = 0}); }, "--batch 0");
 }

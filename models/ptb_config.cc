@@ -63,7 +63,7 @@ const Size& size_named(const std::string& name) {
                                   [&](const Size& size) { return name == size.name; });
   if (found != kSizes.end()) return *found;
   throw Error(ErrorCode::kUsage,
-              fmt::format("--size {}: allowed are small, medium, large and test", name));
+              fmt::format("--size {}: must be small, medium, large or test", name));
 }
 
 Settings settings_of(const ModelOptions& options) {
@@ -84,18 +84,22 @@ double PtbConfig::rate_factor(std::int64_t epoch) const {
 
 std::span<const HyperParameter> ptb_parameters() {
   static const std::array<HyperParameter, 12> parameters = {{
-      {"init_scale", "0.1; medium 0.05, large 0.04", "weights begin uniform in ± this"},
-      {"learning_rate", "1", "SGD's, in the first epochs"},
+      {"init_scale", "0.1; medium 0.05, large 0.04", "weights are initialised uniformly in ± this"},
+      {"learning_rate", "1", "SGD's learning rate in the first epochs"},
       {"max_grad_norm", "5; large 10, test 1", "gradients are clipped to this global norm"},
       {"layers", "2; test 1", "LSTM layers"},
       {"unroll", "20; medium and large 35, test 2", "time steps per batch"},
-      {"hidden", "200; medium 650, large 1500, test 2", "units per layer, and of a word"},
-      {"full_rate_epochs", "4; medium 6, large 14, test 1", "epochs before the rate decays"},
-      {"epochs", "13; medium 39, large 55, test 1", "all epochs"},
-      {"rate_decay", "0.5; medium 0.8, large 1/1.15", "of the learning rate, per epoch"},
-      {"keep_prob", "1; medium 0.5, large 0.35", "of dropout; 1: none"},
+      {"hidden", "200; medium 650, large 1500, test 2",
+       "units of a layer and of a word's embedding"},
+      {"full_rate_epochs", "4; medium 6, large 14, test 1",
+       "epochs before the learning rate decays"},
+      {"epochs", "13; medium 39, large 55, test 1", "number of epochs"},
+      {"rate_decay", "0.5; medium 0.8, large 1/1.15",
+       "factor on the learning rate in each later epoch"},
+      {"keep_prob", "1; medium 0.5, large 0.35",
+       "probability that dropout keeps a value; 1: no dropout"},
       {"batch", "20", "rows of text per step"},
-      {"vocabulary", "10000", "most frequent words of the training text"},
+      {"vocabulary", "10000", "number of words in the vocabulary, the most frequent ones"},
   }};
   return parameters;
 }

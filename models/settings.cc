@@ -73,7 +73,7 @@ std::int64_t Settings::whole(const std::string& name, std::int64_t least) const 
   std::int64_t value = 0;
   if (parse(text, value) && value >= least) return value;
   throw Error(ErrorCode::kUsage,
-              fmt::format("--set {}={}: allowed are whole numbers from {} on", name, text, least));
+              fmt::format("--set {}={}: must be a whole number from {} on", name, text, least));
 }
 
 double Settings::number(const std::string& name, double low, double high) const {
@@ -81,13 +81,13 @@ double Settings::number(const std::string& name, double low, double high) const 
   double value = 0;
   if (parse(text, value) && value >= low && value <= high) return value;
   throw Error(ErrorCode::kUsage,
-              fmt::format("--set {}={}: allowed are numbers from {} to {}", name, text, low, high));
+              fmt::format("--set {}={}: must be a number from {} to {}", name, text, low, high));
 }
 
 bool Settings::on(const std::string& name) const {
   const std::string& text = values_.at(name);
   if (text == "0" || text == "1") return text == "1";
-  throw Error(ErrorCode::kUsage, fmt::format("--set {}={}: allowed are 0 and 1", name, text));
+  throw Error(ErrorCode::kUsage, fmt::format("--set {}={}: must be 0 or 1", name, text));
 }
 
 }  // namespace paceline::models

@@ -52,8 +52,8 @@ TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
   refused({"bench", "roof", "--repeat", "0"}, "--repeat 0");
   refused({"bench", "step", "mlp", "--hiden", "3"}, "did you mean '--hidden'?");
   refused({"bench", "step", "mlp", "--device", "sim", "--sim-step-ms", "1"}, "--device sim");
-  refused({"bench", "step", "mlp", "--constant"}, "--constant is no flag of mlp");
-  refused({"bench", "step", "mlp", "--epochs", "3"}, "--epochs means nothing to mlp");
+  refused({"bench", "step", "mlp", "--constant"}, "--constant is not a flag of mlp");
+  refused({"bench", "step", "mlp", "--epochs", "3"}, "--epochs has no meaning for mlp");
   refused({"bench", "step", "ptb", "--epochs", "1", "--steps", "9"}, "--epochs and --steps");
 }
 

@@ -69,8 +69,9 @@ TEST_F(Inspect, TakesARunAnIndexAndALoneFile) {
 TEST_F(Inspect, SaysThatItSkippedATornOne) {
   save(7, 3, "bias");
   std::filesystem::create_directory(folder_.path("checkpoints/step-9"));
-  EXPECT_THAT(inspect({folder_.path("checkpoints")}).output,
-              AllOf(HasSubstr("skipped a newer one"), HasSubstr("step-9"), HasSubstr("step 7")));
+  EXPECT_THAT(
+      inspect({folder_.path("checkpoints")}).output,
+      AllOf(HasSubstr("skipped a newer checkpoint"), HasSubstr("step-9"), HasSubstr("step 7")));
 }
 
 TEST_F(Inspect, ShowsOnlyWhatMatches) {
@@ -92,7 +93,7 @@ TEST_F(Inspect, SaysHowFarTwoAreApartAndWhatOnlyOneHas) {
 
 TEST_F(Inspect, ChecksEveryByteWhenAsked) {
   const std::string path = save(7, 3, "bias");
-  EXPECT_THAT(inspect({path, "--check"}).output, HasSubstr("every checksum is right"));
+  EXPECT_THAT(inspect({path, "--check"}).output, HasSubstr("all checksums are correct"));
   write_safetensors(path + "/" + shard_name(0, 1),
                     std::vector<NamedTensor>{{"w", Tensor::of<float>({2, 2}, {1, 2, 3, 4})},
                                              {"w:m", Tensor::of<float>({2, 2}, {0.5f, 0, 0, 0})},

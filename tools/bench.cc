@@ -41,8 +41,8 @@ std::string cases_text() {
 }
 
 constexpr const char* kStepExamples =
-    R"(Each repeat is a run of its own: 5 s of timed steps (--seconds, --steps) once every worker is
-warm, with the roof measured before and after it.
+    R"(Each repeat is a run of its own with 5 s of timed steps (--seconds, --steps), which begin when
+every worker is warm. The roof is measured before and after it.
 
 Examples:
   {command}
@@ -53,16 +53,17 @@ CommandLine bench_flags() {
   return {
       "paceline bench",
       "paceline bench [CASE…] [step MODEL [flags of paceline train MODEL]] [--json FILE] …\n\n"
-      "Measures this machine and Paceline on it. Every figure is the median of repeats, with "
-      "its first and third quartile; what is compared alternates.\n\nCases (all without one):\n" +
+      "Measures this machine and Paceline on it. Every figure is the median of several repeats, "
+      "with the first and third quartile. Things that are compared are measured by turns.\n\n"
+      "Cases (default: all):\n" +
           cases_text(),
       R"(Bound and roof:
-  The roof is what this machine does at best: plain oneDNN products and passes over memory.
+  The roof is the best that this machine can do: plain oneDNN products and passes over memory.
   The bound is the time of a step whose FLOPs, memory traffic and bytes on links all run at the
-  roof; it follows from the graph. A ratio of 0.9 × bound leaves a tenth to be gained.
+  roof; it follows from the graph. At 0.9 of the bound a tenth can still be gained.
 
-step without a MODEL measures mlp, ptb (on generated text) and fetch, alone and in clusters. Each
-repeat of it is a run of 5 s (--seconds); paceline bench step MODEL --help lists the flags.
+step without a MODEL measures mlp, ptb (on generated text) and fetch, in one process and in
+clusters. Each repeat is a run of 5 s (--seconds); paceline bench step MODEL --help lists the flags.
 bench/compare in the source tree runs a workload by turns with TensorFlow, PyTorch or JAX, or a
 cluster with one process.
 
@@ -73,10 +74,11 @@ Examples:
   paceline bench step mlp --ps 1 --workers 4 --seconds 10
   paceline bench step ptb --data text --size medium
 
-Run nothing else meanwhile. docs/benchmarks.md has the layout of --json.)",
+Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)",
       {{"--list", "", "Print the cases and end", "Flags"},
-       {"--json", "FILE", "Write every figure there too", "Flags"},
-       {"--repeat", "N", fmt::format("Repeats of every figure (default {})", kRepeats), "Flags"}}};
+       {"--json", "FILE", "Write every figure to this JSON file, too", "Flags"},
+       {"--repeat", "N",
+        fmt::format("The number of repeats of every figure (default {})", kRepeats), "Flags"}}};
 }
 
 /// The command line, taken apart.

@@ -10,20 +10,20 @@ namespace paceline {
 namespace {
 
 CommandLine compare_flags() {
-  return {"paceline compare",
-          "Puts two reports of the same job side by side: one process, and a cluster on the same "
-          "machine.",
-          R"(Example:
+  return {
+      "paceline compare",
+      "Compares two reports of the same job: one of one process, and one of a cluster on the same "
+      "machine.",
+      R"(Example:
   paceline train ptb --data text --steps 300 --report alone.json
   paceline train ptb --data text --steps 300 --ps 1 --workers 2 --report cluster.json
   paceline compare alone.json cluster.json)",
-          {{"ALONE", "FILE", "report of one process", "Reports"},
-           {"CLUSTER", "FILE", "report of the cluster", "Reports"},
-           {"--simulated", "FILE FILE", "The same two with a simulated device for each worker",
-            "Flags", false, 2},
-           {"--title", "TEXT", "What was run (default: the model)", "Flags"},
-           {"--reported", "TEXT", "What others measured, to stand beside the simulated line",
-            "Flags"}}};
+      {{"ALONE", "FILE", "the report of one process", "Reports"},
+       {"CLUSTER", "FILE", "the report of the cluster", "Reports"},
+       {"--simulated", "FILE FILE", "Two more reports, with a simulated device for each worker",
+        "Flags", false, 2},
+       {"--title", "TEXT", "The name of the job in the output (default: the model)", "Flags"},
+       {"--reported", "TEXT", "A result of others to print beside the simulated line", "Flags"}}};
 }
 
 }  // namespace

@@ -8,10 +8,10 @@ namespace paceline {
 std::vector<CommandLine> completion_lines() {
   return {{"paceline completion",
            "Prints a script that makes a shell complete paceline's flags.",
-           R"(Installed packages bring both. Otherwise, for the shell that is open:
+           R"(Installed packages contain both scripts. Otherwise, in the shell that is open:
   source <(paceline completion bash)
   source <(paceline completion zsh)      after: autoload -U compinit; compinit)",
-           {{"SHELL", "bash|zsh", "which shell", "Arguments"}}}};
+           {{"SHELL", "bash|zsh", "the shell", "Arguments"}}}};
 }
 
 int completion_command(const Arguments& arguments) {

@@ -14,14 +14,15 @@ constexpr std::int64_t kDefaultWords = 1'000'000;
 CommandLine data_flags() {
   return {
       "paceline data corpus",
-      "Generates text that a language model can learn from: 10,000 types, split as Penn Treebank "
-      "is. The same seed gives the same text.",
+      "Generates text that a language model can learn from. It has 10,000 different words and is "
+      "split like Penn Treebank. The same seed gives the same text.",
       R"(Example:
   paceline data corpus --out text --words 1000000
   paceline train ptb --data text)",
-      {{"--out", "DIR", "Folder for ptb.train.txt, ptb.valid.txt and ptb.test.txt", "Flags"},
-       {"--words", "N", fmt::format("Words in all three (default {})", kDefaultWords), "Flags"},
-       {"--seed", "S", "Where random numbers start (default 1)", "Flags"}}};
+      {{"--out", "DIR", "The folder for ptb.train.txt, ptb.valid.txt and ptb.test.txt", "Flags"},
+       {"--words", "N",
+        fmt::format("The number of words in all three files (default {})", kDefaultWords), "Flags"},
+       {"--seed", "S", "The seed of all random numbers (default 1)", "Flags"}}};
 }
 
 int make_corpus(const Arguments& arguments) {

@@ -19,8 +19,9 @@ namespace {
 CommandLine inspect_flags() {
   return {
       "paceline inspect",
-      "Shows what a checkpoint holds: its step, and of each variable the shape, type, norm (square "
-      "root of the sum of squares) and slots. With --diff, how far the values of two are apart.",
+      "Shows what a checkpoint holds: its step, and the shape, type, slots and norm (square root "
+      "of "
+      "the sum of squares) of each variable. With --diff, shows how far two checkpoints are apart.",
       R"(CHECKPOINT is the --out folder of a run or its checkpoints/ (then the newest whole checkpoint is
 shown), one checkpoint's folder, its index.json, or any .safetensors file.
 
@@ -29,9 +30,10 @@ Examples:
   paceline inspect out/checkpoints/step-1200 --only 'layer1/*'
   paceline inspect out/checkpoints/step-1200 --diff out/checkpoints/step-1400
   paceline inspect out --check)",
-      {{"CHECKPOINT", "PATH", "folder or file", "Checkpoint"},
-       {"--diff", "OTHER", "Compare its values with those of another one", "Flags"},
-       {"--only", "PATTERN", "Variables whose names match: * is any text, ? a character", "Flags"},
+      {{"CHECKPOINT", "PATH", "a folder or a file", "Checkpoint"},
+       {"--diff", "OTHER", "Compare the values with those of another checkpoint", "Flags"},
+       {"--only", "PATTERN",
+        "Show only variables whose names match; * is any text, ? is any character", "Flags"},
        {"--check", "", "Read every byte and compare the checksums", "Flags"}}};
 }
 
@@ -59,7 +61,7 @@ CheckpointReader open_checkpoint(const std::string& given) {
   if (path == given || !std::filesystem::is_directory(path)) return CheckpointReader(path);
   const std::string folder = std::filesystem::path(path).parent_path();
   for (const FoundCheckpoint& torn : Checkpoints(folder).newest_whole(WholeCheck::kSizes).torn) {
-    fmt::print("skipped a newer one, which is not whole: {}\n", torn.torn);
+    fmt::print("skipped a newer checkpoint that is not whole: {}\n", torn.torn);
   }
   return CheckpointReader(path);
 }
@@ -145,12 +147,12 @@ void check_bytes(const CheckpointReader& checkpoint) {
   const std::filesystem::path path = checkpoint.path();
   if (checkpoint.index().global_step == CheckpointIndex::kNoStep) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("--check: {} is a lone file, without checksums", path.string()));
+                fmt::format("--check: {} is a single file without checksums", path.string()));
   }
   const std::string folder = std::filesystem::is_directory(path) ? path : path.parent_path();
   const std::string torn = why_torn(folder.empty() ? "." : folder, WholeCheck::kChecksums);
   if (!torn.empty()) throw Error(ErrorCode::kDataLoss, torn);
-  fmt::print("every checksum is right\n");
+  fmt::print("all checksums are correct\n");
 }
 
 std::vector<std::string> difference_row(const CheckpointReader& a, const CheckpointReader& b,

@@ -45,8 +45,9 @@ std::vector<CommandLine> manual_lines() {
   paceline manual | man -l -
   paceline manual --page paceline-train-ptb | man -l -
   paceline manual --out share/man/man1)",
-           {{"--page", "NAME", "Which page (default paceline)", "Flags"},
-            {"--out", "DIR", "Write all pages into this folder, made where missing", "Flags"}}}};
+           {{"--page", "NAME", "The page to print (default paceline)", "Flags"},
+            {"--out", "DIR", "Write all pages into this folder; it is made if it is missing",
+             "Flags"}}}};
 }
 
 int manual_command(const Arguments& arguments) {

@@ -20,17 +20,17 @@ namespace paceline {
 namespace {
 
 CommandLine plot_flags() {
-  return {
-      "paceline plot",
-      "Draws loss, perplexity and speed of runs from their event files, over the global step; of "
-      "one run also where the time went. Calls gnuplot (Debian: gnuplot-nox).",
-      R"(RUN is the --out folder of a run, its summaries/, or any folder with event files.
+  return {"paceline plot",
+          "Draws the loss, perplexity and speed of runs over the global step, from their event "
+          "files; for "
+          "one run also where the time went. Needs gnuplot (Debian: gnuplot-nox).",
+          R"(RUN is the --out folder of a run, its summaries/, or any folder with event files.
 
 Examples:
   paceline plot out --out run.svg
   paceline plot alone cluster --out both.png)",
-      {{"RUN", "RUN…", "A run's folder; several are drawn together", "Plot", true},
-       {"--out", "FILE", "The picture: FILE.svg or FILE.png", "Plot"}}};
+          {{"RUN", "RUN…", "The folder of a run; several runs are drawn together", "Plot", true},
+           {"--out", "FILE", "The picture to write: FILE.svg or FILE.png", "Plot"}}};
 }
 
 std::string terminal_for(const std::string& out) {

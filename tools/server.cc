@@ -36,19 +36,20 @@ std::vector<Flag> shared_flags() {
 CommandLine server_flags() {
   CommandLine line{
       "paceline server",
-      "A parameter server that serves job after job. When a job ends, its variables are forgotten, "
-      "and the next one's chief declares its own. While it serves one, workers of another wait, up "
-      "to their --join-timeout; they are let in at once when no worker of the first is connected.",
+      "Runs a parameter server that serves one job after the other. When a job ends, its variables "
+      "are forgotten, and the chief of the next job declares its own. Workers of another job wait, "
+      "up to their --join-timeout, until no worker of the current job is connected.",
       R"(Examples:
   paceline server --bind 0.0.0.0:2222
   paceline train mlp --ps-hosts a:2222 --existing-servers --workers 2
-      on another host, or on this one; as often as you like
+      starts a job, on this host or on another one, as often as you like
   paceline train mlp --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --existing-servers --task worker:0
-      the workers as processes of their own
+      starts one worker of a job; each worker has a command of its own
 
-Exit status: 0 stopped between two jobs, or after --jobs; 130 stopped during one; 1 failed, 2 wrong usage.)",
-      {{"--bind", "HOST:PORT", "Where to listen; 0.0.0.0:2222 is every address of this host",
-        "Flags"},
+Exit status: 0 if stopped between two jobs or after --jobs, 130 if stopped during a job, 1 if failed,
+2 if used wrongly.)",
+      {{"--bind", "HOST:PORT",
+        "The address to listen at; 0.0.0.0:2222 is every address of this host", "Flags"},
        {"--jobs", "N", "End after so many jobs (default: never)", "Flags"}}};
   const std::vector<Flag> shared = shared_flags();
   line.flags.insert(line.flags.end(), shared.begin(), shared.end());
@@ -113,7 +114,7 @@ int server_command(const Arguments& arguments) {
     options.stop_within = kWorkersMayTake;
     options.stopping = [&] {
       interrupt.take_time();
-      log.info("told to stop: waits until its workers have left");
+      log.info("told to stop; waiting until its workers have left");
     };
     options.listening = [&](const std::string& at) { log.info("listening on " + at); };
     for (std::int64_t job = 0; job < jobs.value_or(INT64_MAX); ++job) {

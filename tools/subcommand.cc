@@ -6,20 +6,20 @@ namespace paceline {
 namespace {
 
 constexpr Subcommand kSubcommands[] = {
-    {"train", "Train a model: in one process, or with parameter servers and workers", train_command,
+    {"train", "Train a model in one process, or with parameter servers and workers", train_command,
      train_lines},
-    {"server", "Be a parameter server for job after job", server_command, server_lines},
-    {"data", "Make data to train on", data_command, data_lines},
-    {"compare", "Put the reports of two runs side by side", compare_command, compare_lines},
+    {"server", "Run a parameter server that serves one job after the other", server_command,
+     server_lines},
+    {"data", "Generate data to train on", data_command, data_lines},
+    {"compare", "Compare the reports of two runs", compare_command, compare_lines},
     {"bench",
-     "Measure this machine, the links, rules and kernels, and any workload beside its bound",
+     "Measure this machine, links, rules, kernels, and how near a workload comes to its bound",
      bench_command, bench_lines},
     {"inspect", "Show what a checkpoint holds, or how two differ", inspect_command, inspect_lines},
-    {"plot", "Draw loss, perplexity and speed of runs", plot_command, plot_lines},
-    {"completion", "Print what makes a shell complete paceline's flags", completion_command,
-     completion_lines},
+    {"plot", "Draw the loss, perplexity and speed of runs", plot_command, plot_lines},
+    {"completion", "Print a completion script for a shell", completion_command, completion_lines},
     {"manual", "Print or write the man pages", manual_command, manual_lines},
-    {"version", "Print what a bug report needs", version_command, version_lines},
+    {"version", "Print the versions that a bug report needs", version_command, version_lines},
 };
 
 }  // namespace

@@ -26,20 +26,21 @@ const char* const kModel = "Model";
 
 // Every flag that some model takes; a model is offered the ones it names.
 const Flag kModelFlags[] = {
-    {"--batch", "B", "Examples in a step of one worker", kModel},
+    {"--batch", "B", "The number of examples in a step of one worker", kModel},
     {"--epochs", "N", "End after so many passes of each worker over its part of the data", kModel},
-    {"--data", "DIR", "Where the data is", kModel},
-    {"--size", "small|medium|large|test", "Which of the published sizes (default small)", kModel},
-    {"--hidden", "H", "Width of the hidden layers", kModel},
-    {"--features", "F", "Rows of the variable", kModel},
-    {"--constant", "", "The parameter server leaves the variable as it is", kModel},
+    {"--data", "DIR", "The folder with the data", kModel},
+    {"--size", "small|medium|large|test", "The size of the model, as published (default small)",
+     kModel},
+    {"--hidden", "H", "The width of the hidden layers", kModel},
+    {"--features", "F", "The number of rows of the variable", kModel},
+    {"--constant", "", "Do not change the variable on the parameter server", kModel},
 };
 
 // What run flags say for a model whose timed steps are not global ones.
 const Flag kTimingFlags[] = {
-    {"--steps", "N", "Timed steps of either kind, local and fetched, per shape (default 2000)",
+    {"--steps", "N", "Time so many local and so many fetched steps per shape (default 2000)",
      kModel},
-    {"--seconds", "S", "Time the steps of either kind for so long instead, per shape", kModel},
+    {"--seconds", "S", "Time local and fetched steps for so long each, per shape, instead", kModel},
 };
 
 bool takes(const Model& model, const Flag& flag) {
@@ -125,12 +126,12 @@ void check_taken(const Model& model, const CommandLine& line, const FlagValues& 
     if (takes(model, flag) || !values.given(flag.name)) continue;
     if (flag.name == "--epochs") {
       throw Error(ErrorCode::kUsage,
-                  fmt::format("--epochs means nothing to {}: its data has no end; --steps or "
-                              "--seconds says when to stop",
+                  fmt::format("--epochs has no meaning for {}, whose data has no end; use --steps "
+                              "or --seconds",
                               model.name()));
     }
     throw Error(ErrorCode::kUsage,
-                fmt::format("{} is no flag of {}, only of {} (see {} --help)", flag.name,
+                fmt::format("{} is not a flag of {}, only of {} (see {} --help)", flag.name,
                             model.name(), models_that_take(flag), line.name));
   }
 }

@@ -8,7 +8,7 @@
 namespace paceline {
 
 std::vector<CommandLine> version_lines() {
-  return {{"paceline version", "Prints what a bug report needs.", "", {}}};
+  return {{"paceline version", "Prints the versions that a bug report needs.", "", {}}};
 }
 
 int version_command(const Arguments& arguments) {

@@ -43,7 +43,7 @@ struct SavedVariable {
   bool operator==(const SavedVariable&) const = default;
 };
 
-/// What is a task's own.
+/// The state that belongs to one task.
 struct SavedTask {
   std::string task;                              // "worker:0"
   std::int64_t step = 0;                         // its own step, on which its random numbers depend
@@ -57,7 +57,7 @@ struct SavedTask {
 
 struct CheckpointIndex {
   static constexpr int kVersion = 1;
-  /// Of a lone safetensors file, which knows none.
+  /// The step of a single safetensors file, which has none.
   static constexpr std::int64_t kNoStep = -1;
 
   std::int64_t global_step = kNoStep;

@@ -1,4 +1,4 @@
-// Whether a checkpoint is of the model that is to be trained.
+// Checks whether a checkpoint is of the model that is to be trained.
 #pragma once
 
 #include <span>

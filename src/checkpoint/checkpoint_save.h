@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// What the chief holds while a checkpoint is written. How ps tasks write their shards in parallel:
+/// The chief holds this while a checkpoint is written. How ps tasks write their shards in parallel:
 ///
 ///   1. The chief makes a CheckpointSave, which makes the folder, and tells its path to every ps.
 ///   2. Each ps opens a SafetensorsWriter for folder()/shard_name(i, n) with shard_tensors(…), and

@@ -1,4 +1,5 @@
-// What saving asks of the file system. Tests put a disk in its place that is full, or that stops.
+// The part of the file system that saving needs. Tests replace it by a disk that is full, or that
+// stops.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ class Disk {
   virtual int create(const std::string& path) const;
   virtual void write_at(int file, const std::string& path, std::span<const std::byte> bytes,
                         std::uint64_t offset) const;
-  /// What was written to the file is on the device.
+  /// Makes sure that everything written to the file is on the device.
   virtual void sync(int file, const std::string& path) const;
   virtual void rename(const std::string& from, const std::string& to) const;
   /// The names in a folder are on the device.

@@ -1,4 +1,4 @@
-// Reads a safetensors file, from wherever it comes.
+// Reads a safetensors file from any source of bytes.
 #pragma once
 
 #include <map>

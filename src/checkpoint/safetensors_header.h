@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// What a file says of a tensor.
+/// The description of a tensor in a file.
 struct TensorInfo {
   std::string name;
   DType dtype = DType::kFloat32;

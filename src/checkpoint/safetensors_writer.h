@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// What an index says of a file.
+/// The description of a file in an index.
 struct WrittenFile {
   std::string file;  // its name, without folders
   std::uint64_t bytes = 0;
@@ -21,7 +21,7 @@ struct WrittenFile {
   bool operator==(const WrittenFile&) const = default;
 };
 
-/// The names, types and shapes are known from the start; values come in any order of tensors, in
+/// The names, types and shapes are known from the start; values arrive in any order of tensors, in
 /// pieces of any length, so that whoever writes needs no second copy of everything. Nothing is
 /// at `path` before finish(), and nothing is left when the object goes without it. One thread.
 class SafetensorsWriter {

@@ -38,7 +38,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
     options.stop_within = kWorkersMayTake;
     options.stopping = [&run] {
       run.interrupt->take_time();
-      if (run.log != nullptr) run.log->info("told to stop: waits until its workers have left");
+      if (run.log != nullptr) run.log->info("told to stop; waiting until its workers have left");
     };
   }
   if (cluster.show_placement) {

@@ -1,5 +1,5 @@
 // Generated text. A sentence walks through the states of a small Markov chain; every word belongs
-// to one state, so the last word tells which words may come next. A topic, which lasts for many
+// to one state, so the last word tells which words may follow. A topic, which lasts for many
 // words, chooses among the rarer words of a state, so a longer memory helps too. States, and the
 // topics within a state, get words of such frequencies in total that the text as a whole follows
 // Zipf's law (in Mandelbrot's form, 1 / (rank + 2.7)).
@@ -190,7 +190,7 @@ std::vector<std::size_t> scattered(std::size_t n) {
   return order;
 }
 
-// Rare words that did not come up take the places of words that came up more than once.
+// Rare words that did not occur take the places of words that occurred more than once.
 class Completion {
  public:
   Completion(std::vector<int>& words, const Grammar& grammar) : words_(words), grammar_(grammar) {

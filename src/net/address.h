@@ -16,15 +16,14 @@ struct Address {
 /// "worker3:2222", "10.0.0.7:2222", "[::1]:0". Throws kInvalidArgument naming the text.
 Address parse_address(const std::string& text);
 
-/// What parse_address reads.
+/// The text that parse_address reads.
 std::string text_of(const Address& address);
 
-/// Whether `address` ("host:port", or a host alone) is this machine and no other can reach it:
-/// localhost, 127.x.x.x, ::1. By the text only; no name is looked up.
+/// True when `address` ("host:port", or a host alone) is this machine and no other can reach it:
+/// localhost, 127.x.x.x, ::1. Only the text counts; no name is looked up.
 bool is_loopback(const std::string& address);
 
-/// Whether what is sent between the ends of a connection, addresses as of is_loopback, never leaves
-/// the machine.
+/// True when a connection between these addresses (as in is_loopback) never leaves the machine.
 bool is_within_host(const std::string& near, const std::string& far);
 
 }  // namespace paceline

@@ -12,7 +12,7 @@ namespace paceline {
 /// This side has closed it, in good order; or what was queued then was not taken in time.
 Error error_of_closing_here(const std::string& peer);
 Error error_of_closing_late(const std::string& peer);
-/// Of the exception that is being handled: what reading has thrown, or a receiver.
+/// The error of the exception being handled, which reading or a receiver has thrown.
 Error error_of_current_exception(const std::string& peer);
 
 /// Thread-safe: whoever ends a connection notes the cause, and the earliest one stays.
@@ -23,7 +23,8 @@ class ConnectionEnd {
   void note(const Error& error);
   bool noted() const;
 
-  /// What was noted, or that the peer has gone; `position`: where in a message, empty: in none.
+  /// The error that was noted, or that the peer has gone; `position`: the place in a message, or
+  /// empty.
   Error reason(const std::string& position) const;
 
  private:

@@ -45,7 +45,7 @@ class ConnectionList {
     std::lock_guard lock(mutex_);
     return std::ranges::any_of(connections_, [](const auto& one) { return one->has_come(); });
   }
-  /// One turn for each connection to which something may have come.
+  /// Gives each connection for which something may have arrived one turn.
   bool help() {
     bool helped = false;
     for (std::size_t i = 0; const std::shared_ptr<C> one = next_to_help(i);)
@@ -58,7 +58,7 @@ class ConnectionList {
   }
 
   void set_spinning(bool spinning) { spinning_ += spinning ? 1 : -1; }
-  /// Somebody looks at all connections again and again: no thread need wake for what comes.
+  /// Somebody looks at all connections again and again: no thread need wake for what arrives.
   bool spinning() const { return spinning_ > 0; }
 
  private:

@@ -17,16 +17,16 @@
 
 namespace paceline {
 
-/// What a connection tells its owner. Called on a thread of the link, or on one that is inside
-/// Link::help or Link::wait, or destroys the link; never two calls for one connection at a time. An
-/// exception ends the connection.
+/// Receives what a connection tells its owner. Called on a thread of the link, or on one that is
+/// inside Link::help or Link::wait, or destroys the link; never two calls for one connection at a
+/// time. An exception ends the connection.
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  /// A header came: where its payload is to be written (exactly payload_bytes long, valid until
+  /// A header arrived. Returns the place for its payload (exactly payload_bytes long, valid until
   /// on_frame returns). Not called for an empty payload.
   virtual std::span<std::byte> place_payload(const FrameHeader& header) = 0;
-  /// The whole frame came.
+  /// The whole frame arrived.
   virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload) = 0;
   /// The peer shares memory, which it may change at any time: what lies there is copied first, then
   /// checked. The mapping lives as long as somebody holds it. By default refuses (kDataLoss).
@@ -37,7 +37,7 @@ class Receiver {
   virtual void on_closed(const Error& error) = 0;
 };
 
-/// What has gone over a connection. Bytes of frames, headers included.
+/// Counts what has gone over a connection, in bytes of frames, headers included.
 struct Traffic {
   std::atomic<std::int64_t> bytes_sent{0}, bytes_received{0};
   /// Nanoseconds in which something was being sent or received (their union). Short frames that
@@ -61,7 +61,7 @@ class Connection {
   /// Sends what is queued, then closes (gives up at the deadline). The receiver's on_closed
   /// follows.
   virtual void close(Deadline deadline) = 0;
-  /// Whether memory can be shared with the peer: both are on one host, and the link can.
+  /// True when memory can be shared with the peer: both are on one host, and the link supports it.
   virtual bool can_share() const { return false; }
   /// The peer's receiver gets on_shared with `id`, in order with the frames; it reads, and cannot
   /// write. Never blocks. Throws kFailedPrecondition unless can_share().
@@ -88,8 +88,8 @@ struct LinkOptions {
   /// (tcp). Not null (tests): whenever it ticks (heartbeat_thread.h).
   std::shared_ptr<ManualTicks> ticks;
   int threads = 1;
-  /// Of inproc: where its addresses live. Links reach each other through the same hub
-  /// (inproc/inproc_hub.h); null: one of its own.
+  /// For inproc: where its addresses live. Links reach each other through the same hub
+  /// (inproc/inproc_hub.h); null: a hub of its own.
   std::shared_ptr<InprocHub> hub;
 };
 
@@ -108,14 +108,14 @@ class Link {
   /// this kind of link can never reach it. `receiver` must live until its on_closed has returned.
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
-  /// Lends the calling thread for one short turn: handles what has come, if anything, and sends
+  /// Lends the calling thread for one short turn: handles what has arrived, if anything, and sends
   /// what found no room before. A waiter polls with it for `spin`, then sleeps in `wait`.
   virtual bool help() = 0;
   /// Sleeps until `come` holds, which is asked again after `wake` was raised; false when the
   /// deadline passed first. One waiter a link at a time, and not inside a receiver. A link that can
-  /// reads meanwhile on this thread, so that what comes wakes no other one first.
+  /// reads meanwhile on this thread, so that what arrives wakes no other one first.
   virtual bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come);
-  /// While true, the caller calls help() again and again, and the link's threads leave what comes
+  /// While true, the caller calls help() again and again, and the link's threads leave what arrives
   /// to it: no thread is woken per message. Calls nest. For waits that never sleep.
   virtual void set_spinning(bool spinning) = 0;
 };

@@ -1,4 +1,4 @@
-// What the connections of one link over a poller share, and the list of them.
+// The things that the connections of one link over a poller share, and the list of connections.
 #pragma once
 
 #include <memory>

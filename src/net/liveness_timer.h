@@ -1,4 +1,4 @@
-// Whether a peer has been silent for too long.
+// Finds out whether a peer has been silent for too long.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 namespace paceline {
 
 /// Time is counted in ticks, each of which first listens: a judge that was itself stopped or late
-/// counts one tick for it, and hears what came meanwhile before it judges. Not thread-safe.
+/// counts one tick for it, and reads what arrived meanwhile before it judges. Not thread-safe.
 class LivenessTimer {
  public:
   static constexpr int kTicksOfDeath = 16;
   static constexpr int kTicksPerBeat = 4;
 
   /// To be called kTicksOfDeath times in the time after which a silent peer is dead; `heard`:
-  /// anything came since the last call. True when the peer is dead.
+  /// anything arrived since the last call. True when the peer is dead.
   bool tick(bool heard) {
     silent_ticks_ = heard ? 0 : silent_ticks_ + 1;
     return silent_ticks_ >= kTicksOfDeath;
   }
-  /// Whether a heartbeat is due.
+  /// True when a heartbeat is due.
   bool beat_is_due() { return ticks_++ % kTicksPerBeat == 0; }
 
  private:

@@ -10,7 +10,7 @@ namespace {
 // A frame that is not longer is written under the queue's lock where nothing else is in its way:
 // letting others queue meanwhile would take longer.
 constexpr std::size_t kAtOnceBytes = 16 << 10;
-// What send writes on the caller's thread; the rest is another's.
+// So much is written by send on the caller's thread; another thread writes the rest.
 constexpr std::size_t kDirectBytes = 256 << 10;
 // Whoever goes on turns to other connections after this much.
 constexpr std::size_t kFlushBytes = 8 << 20;

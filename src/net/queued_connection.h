@@ -29,7 +29,7 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
   const Traffic& traffic() const override { return meter_.traffic(); }
 
  protected:
-  /// What one write has done.
+  /// The result of one write.
   enum class Room { kMore, kNone, kFailed };  // kFailed: fail() was called
   struct Written {
     std::size_t bytes = 0;
@@ -52,8 +52,9 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
   TrafficMeter& meter() { return meter_; }
 
  private:
-  /// Of a short frame that finds an empty queue, under the queue's lock: bytes written, perhaps
-  /// none. What fails here is found again when the rest is written, if it still matters.
+  /// Writes a short frame that finds an empty queue, under the queue's lock, and returns the bytes
+  /// written, perhaps none. A failure here is found again when the rest is written, if it still
+  /// matters.
   virtual std::size_t write_at_once(const QueuedFrame& frame) = 0;
   /// Writes of the first frames, of the very first without its first `done` bytes. One thread at a
   /// time. Lets go of `lock` while it writes.
@@ -61,7 +62,7 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
                         std::unique_lock<std::mutex>& lock) = 0;
   /// This thread turns to other things: what waits for room is left to another.
   virtual void leave_rest() = 0;
-  /// The peer is to know that nothing more comes: it reads to the end, and closes.
+  /// Tells the peer that nothing more will arrive: it reads to the end, and closes.
   virtual void shut_writing() = 0;
   /// Both sides are to see that the connection is over.
   virtual void cut() = 0;

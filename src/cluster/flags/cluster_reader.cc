@@ -45,10 +45,11 @@ DeviceChoice read_device(const FlagValues& values) {
   }
   for (const char* flag : {"--resume", "--init-from"}) {
     if (sim && values.given(flag)) {
-      refuse_flags(fmt::format(
-          "{} cannot be given with --device sim, which computes nothing: what it saves would take "
-          "the place of what was trained",
-          flag));
+      refuse_flags(
+          fmt::format("{} cannot be given with --device sim, which computes nothing: its "
+                      "checkpoints would replace "
+                      "trained ones",
+                      flag));
     }
   }
   check_apart(values, "--sim-step-ms", "--sim-gflops", "each says how long a step takes");
@@ -62,9 +63,10 @@ DeviceChoice read_device(const FlagValues& values) {
 
 DType read_precision(const FlagValues& values) {
   if (values.text("--precision") == "float16") {
-    refuse_flag("--precision", "float16",
-                "its gradients underflow without loss scaling, which is not there yet; bfloat16 is "
-                "as fast and needs none");
+    refuse_flag(
+        "--precision", "float16",
+        "its gradients underflow without loss scaling, which does not exist yet; bfloat16 is "
+        "as fast and needs none");
   }
   const std::optional<std::string> name = values.choice("--precision", {"float32", "bfloat16"});
   return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
@@ -73,12 +75,12 @@ DType read_precision(const FlagValues& values) {
 DType read_wire(const FlagValues& values, const Cluster& cluster) {
   if (values.text("--wire") == "float16") {
     refuse_flag("--wire", "float16",
-                "small contributions underflow in it without loss scaling, which is not there yet; "
+                "small contributions underflow without loss scaling, which does not exist yet; "
                 "bfloat16 takes as many bytes and needs none");
   }
   const std::optional<std::string> name = values.choice("--wire", {"float32", "bfloat16"});
   if (name && !cluster.distributed()) {
-    refuse_flag("--wire", *name, "needs a cluster: alone nothing travels");
+    refuse_flag("--wire", *name, "needs a cluster: one process sends nothing");
   }
   return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
 }
@@ -119,10 +121,10 @@ Cluster read_cluster(const FlagValues& values) {
   read_strategy(values, cluster);
   read_link(values, cluster);
   if (values.given("--show-placement") && !cluster.distributed()) {
-    refuse_flags("--show-placement needs a cluster: alone all variables are in this process");
+    refuse_flags("--show-placement needs a cluster: one process keeps all variables itself");
   }
   if (values.given("--torn-free") && !cluster.distributed()) {
-    refuse_flags("--torn-free needs a cluster: alone nobody else writes");
+    refuse_flags("--torn-free needs a cluster: in one process nobody else writes");
   }
   cluster.device = read_device(values);
   const bool own_device = values.text("--device").find(':') == std::string::npos;
@@ -132,11 +134,12 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   if (values.given("--join-timeout") && !cluster.distributed()) {
-    refuse_flags("--join-timeout needs a cluster: alone there is nobody to wait for");
+    refuse_flags("--join-timeout needs a cluster: one process waits for nobody");
   }
   cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";
   if (!values.given("--launched")) {
-    check_together(values, "--on-failure", "--ps", "only who starts all tasks can end them");
+    check_together(values, "--on-failure", "--ps",
+                   "only the process that starts all tasks can end them");
   }
   // Of the tasks that one command starts, one says it.
   cluster.launched = values.given("--launched");

@@ -70,7 +70,7 @@ class FlagsOfFile {
 
   std::string scalar(const ConfigValue& value, const std::string& key) const {
     if (value.kind != Kind::kText && value.kind != Kind::kNumber) {
-      refuse(value, fmt::format("'{}' must be a text or a number", key));
+      refuse(value, fmt::format("'{}' must be a string or a number", key));
     }
     return value.text;
   }

@@ -77,9 +77,9 @@ TEST(ConfigFile, WhatIsWrongIsSaidWithItsPlace) {
       {"launched = true", "job.toml, line 1, column 1: unknown key 'launched'"},
       {"config = 'x'", "job.toml, line 1, column 1: unknown key 'config'"},
       {"quiet = 1", "job.toml, line 1, column 1: 'quiet' must be true or false"},
-      {"steps = true", "job.toml, line 1, column 1: 'steps' must be a text or a number"},
-      {"steps = {}", "job.toml, line 1, column 1: 'steps' must be a text or a number"},
-      {"steps = 2020-01-01", "job.toml, line 1, column 1: 'steps' must be a text or a number"},
+      {"steps = true", "job.toml, line 1, column 1: 'steps' must be a string or a number"},
+      {"steps = {}", "job.toml, line 1, column 1: 'steps' must be a string or a number"},
+      {"steps = 2020-01-01", "job.toml, line 1, column 1: 'steps' must be a string or a number"},
       {"worker-hosts = ['a:1',\n true]", "job.toml, line 2, column 2: 'worker-hosts' must be"},
       {"join-timeout = 3\njoin_timeout = 4", "job.toml, line 2, column 1: --join-timeout is given"},
   };

@@ -124,7 +124,7 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   }
   bool open(Kind kind) {
     ConfigValue& value = add(kind);
-    if (open_.size() == kDeepest) refuse(ended_ - 1, "lists and tables are nested too deep");
+    if (open_.size() == kDeepest) refuse(ended_ - 1, "lists and tables are nested too deeply");
     open_.push_back(&value);  // stays where it is: its parent grows no more until it is closed
     return true;
   }

@@ -45,7 +45,7 @@ constexpr int kDeepestTable = 32;
 
 ConfigValue value_of(const toml::node& node, const std::string& source, int depth) {
   if (depth > kDeepestTable) {
-    refuse_toml(source, node.source(), "lists and tables are nested too deep");
+    refuse_toml(source, node.source(), "lists and tables are nested too deeply");
   }
   ConfigValue value;
   value.line = int(node.source().begin.line);
@@ -112,7 +112,7 @@ ConfigValue parse_toml(std::string_view text, const std::string& source) {
   } catch (const toml::parse_error& error) {
     refuse_toml(source, error.source(), error.description());
   } catch (const BrokenToml&) {
-    refuse_toml(source, odd_header(text), "a table's name is missing or is no key");
+    refuse_toml(source, odd_header(text), "a table's name is missing or is not a key");
   }
 }
 

@@ -15,7 +15,8 @@ namespace {
 // Workers on this machine, with servers that are there already.
 void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
   check_together(values, "--existing-servers", "--ps-hosts", "the addresses of the servers");
-  check_apart(values, "--existing-servers", "--ps", "the servers are there, or are started");
+  check_apart(values, "--existing-servers", "--ps",
+              "servers either run already or are started here");
   cluster.spec.ps = read_flag("--ps-hosts", [&] {
                       return ClusterSpec::parse("ps=" + values.text("--ps-hosts"));
                     }).ps;
@@ -95,7 +96,7 @@ std::optional<int> read_evaluator(const FlagValues& values) {
 TaskId read_named_task(const FlagValues& values) {
   check_apart(values, "--task", "--job-name", "both say which task this process is");
   check_apart(values, "--task", "--task-index", "both say which task this process is");
-  check_together(values, "--job-name", "--task-index", "which one of the job this process is");
+  check_together(values, "--job-name", "--task-index", "the index of this process in its job");
   check_together(values, "--task-index", "--job-name", "ps or worker");
   if (values.given("--task")) {
     return read_flag("--task", [&] { return TaskId::parse(values.text("--task")); });
@@ -134,8 +135,8 @@ void read_task(const FlagValues& values, Cluster& cluster) {
   const bool task =
       values.given("--task") || values.given("--job-name") || values.given("--task-index");
   if (!spec && !task) {
-    check_together(values, "--bind", "--cluster", "alone no task listens");
-    check_together(values, "--cluster-id", "--cluster", "alone there is no cluster");
+    check_together(values, "--bind", "--cluster", "one process does not listen");
+    check_together(values, "--cluster-id", "--cluster", "one process has no cluster");
     check_together(values, "--existing-servers", "--workers", "how many workers to start");
     return;
   }
@@ -164,7 +165,7 @@ void read_task(const FlagValues& values, Cluster& cluster) {
   cluster.existing_servers = values.given("--existing-servers");
   if (cluster.existing_servers && cluster.task.job == TaskId::Job::kPs) {
     refuse_flags(
-        fmt::format("--existing-servers: the servers are there already, so this process cannot be "
+        fmt::format("--existing-servers: the servers run already, so this process cannot be "
                     "{}; on the host of a server run: paceline server --bind ADDRESS",
                     cluster.task.str()));
   }

@@ -42,11 +42,11 @@ Addresses addresses_of(const ConfigValue* cluster, std::string_view job) {
   Addresses addresses;
   for (const ConfigValue& item : list->items) {
     if (item.kind != Kind::kText) {
-      refuse_at(item, fmt::format("an address of '{}' must be a text \"host:port\"", job));
+      refuse_at(item, fmt::format("an address of '{}' must be a string \"host:port\"", job));
     }
     // They are joined into one text.
     if (item.text.find_first_of(",;=") != std::string::npos) {
-      refuse_at(item, fmt::format("'{}' is no address \"host:port\"", item.text));
+      refuse_at(item, fmt::format("'{}' is not an address \"host:port\"", item.text));
     }
     addresses.push_back(item.text);
   }
@@ -90,7 +90,8 @@ std::string read_tf_task(const ConfigValue& task, const TfCluster& jobs) {
   if (task.kind != Kind::kTable) refuse_at(task, "'task' must be a table {type, index}");
   const ConfigValue* const type = task.find("type");
   if (type == nullptr || type->kind != Kind::kText) {
-    refuse_at(type != nullptr ? *type : task, "the task's type must be a text: \"worker\"");
+    refuse_at(type != nullptr ? *type : task,
+              "the task's type must be a string such as \"worker\"");
   }
   check_job(*type, type->text);
   const int index = read_index(task, type->text);
@@ -119,7 +120,7 @@ std::vector<GivenFlag> flags_of_tf_config(std::string_view text) {
     refuse_at(root, "it must be a table {\"cluster\": …, \"task\": …}");
   if (const ConfigValue* const sparse = root.find("sparseCluster")) {
     refuse_at(*sparse,
-              "a cluster that changes its size (sparseCluster) is not there yet: set "
+              "a cluster that changes its size (sparseCluster) is not supported yet: set "
               "enableDynamicWorker to false");
   }
   const ConfigValue* const cluster = root.find("cluster");
@@ -137,7 +138,7 @@ std::vector<GivenFlag> flags_of_tf_config(std::string_view text) {
               "yet; add replicas of the type PS");
   }
   if (!jobs.ps.empty() && jobs.chief.empty() && jobs.workers.empty()) {
-    refuse_at(place, "there is no worker: needs a chief, a master or a worker");
+    refuse_at(place, "there is no worker: add a chief, a master or a worker");
   }
   const std::string id = task != nullptr ? read_tf_task(*task, jobs) : "";
   if (alone && !id.starts_with("evaluator")) return flags;

@@ -75,7 +75,7 @@ TEST(TfConfig, WhatIsWrongIsSaidWithItsPlace) {
       {R"({"cluster":{"ps":"b:1"}})", "TF_CONFIG, line 1, column 13: 'ps' must be a list"},
       {R"({"cluster":{"ps":["b:1",2]}})", "TF_CONFIG, line 1, column 25: an address of 'ps'"},
       {R"({"cluster":{"ps":["b:1,c:1"]}})",
-       "TF_CONFIG, line 1, column 19: 'b:1,c:1' is no address"},
+       "TF_CONFIG, line 1, column 19: 'b:1,c:1' is not an address"},
       {R"({"cluster":{"chief":["a:1"],"master":["b:1"]}})",
        "TF_CONFIG, line 1, column 29: 'chief' and 'master' are the same job"},
       {R"({"cluster":{"chief":["a:1","b:1"]}})", "TF_CONFIG, line 1, column 2: there is only one"},

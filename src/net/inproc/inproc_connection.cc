@@ -104,7 +104,7 @@ void InprocConnection::close(Deadline deadline) {
   ask_for_turn(far_side());
 }
 
-/// Whether nothing is left to do here but to report the end. What one end has queued before it
+/// True when nothing is left to do here but to report the end. What one end has queued before it
 /// closes is delivered first; then both have a reason.
 bool InprocConnection::agree_on_end() {
   if (!inbox().is_shut()) return false;

@@ -18,7 +18,7 @@ namespace paceline {
 
 class InprocDispatcher;
 
-/// What both ends share.
+/// The state that both ends share.
 struct InprocPair {
   struct End {
     End(std::string peer_name, std::shared_ptr<InprocDispatcher> its_dispatcher)
@@ -52,7 +52,7 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
   std::string peer() const override { return near().peer; }
   const Traffic& traffic() const override { return near().meter.traffic(); }
 
-  /// Whether a turn would do something, and nobody else is at it.
+  /// True when a turn would do something and no other thread is taking one.
   bool has_come() const { return !in_turn_ && (near().asked || inbox().has_come()); }
   /// A turn: delivers one frame, and the end after the last one. False: another one is under way.
   bool help();

@@ -22,7 +22,7 @@ bool InprocDispatcher::add(std::shared_ptr<InprocConnection> connection) {
   return connections_.add(std::move(connection));
 }
 
-/// What came was written before; who sleeps announces it, and looks once more.
+/// The frame was written before; a thread announces its sleep, and looks once more.
 void InprocDispatcher::wake() {
   if (connections_.spinning() || sleepers_ == 0) return;
   std::lock_guard lock(mutex_);
@@ -73,7 +73,7 @@ bool InprocDispatcher::give_up_one() {
   return true;
 }
 
-/// Who spins does it all, but for deadlines.
+/// A thread that spins does everything except deadlines.
 bool InprocDispatcher::own_turn() { return !connections_.spinning() && connections_.help(); }
 
 void InprocDispatcher::sleep() {

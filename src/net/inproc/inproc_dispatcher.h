@@ -1,4 +1,4 @@
-// The threads of an inproc link: they give its connections a turn when something came for them.
+// The threads of an inproc link: they give its connections a turn when something arrived for them.
 #pragma once
 
 #include <atomic>
@@ -25,11 +25,11 @@ class InprocDispatcher {
   /// Owns the connection until `forget`; false when it is stopped already.
   bool add(std::shared_ptr<InprocConnection> connection);
   void forget(const InprocConnection* connection) { connections_.forget(connection); }
-  /// Something has come for a connection: wakes a thread that sleeps, unless somebody spins.
+  /// Something has arrived for a connection: wakes a thread that sleeps, unless somebody spins.
   void wake();
   /// Calls the connection's give_up at the deadline, unless it is gone by then.
   void give_up_at(Deadline deadline, std::weak_ptr<InprocConnection> connection);
-  /// One turn of each connection for which something came, on the calling thread.
+  /// Gives each connection for which something arrived one turn, on the calling thread.
   bool help();
   void set_spinning(bool spinning);
   /// Joins the threads and returns the connections that are left.

@@ -19,7 +19,7 @@ bool InprocQueue::push(const QueuedFrame& frame) {
   return !refused;
 }
 
-/// Whether the payload stays borrowed. With the lock of senders.
+/// True when the payload stays borrowed. Called with the lock of senders.
 bool InprocQueue::enqueue(const QueuedFrame& frame) {
   if (!frame.shared) sender_.count_sent(frame.bytes());
   pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -15,8 +15,8 @@
 namespace paceline {
 
 /// First in, first out; thread-safe. A frame has one cache line of a ring, which a short payload
-/// shares: a receiver that sees that something came has all of it. What finds no room there waits
-/// behind the ring, and so does memory that is shared.
+/// shares: a receiver that sees that something arrived has all of it. What finds no room there
+/// waits behind the ring, and so does memory that is shared.
 class InprocQueue {
  public:
   static constexpr std::size_t kShortBytes = 24;
@@ -39,13 +39,13 @@ class InprocQueue {
   /// Refuses what is pushed from now on.
   void shut();
   bool is_shut() const { return shut_; }
-  /// Whether all that was ever pushed is given back.
+  /// True when everything that was ever pushed is given back.
   bool is_idle() const { return done_ == pushed_; }
   /// Only when it is shut.
   void wait_until_idle() const;
 
  private:
-  /// Of a frame whose payload is not short.
+  /// The payload of a frame, if it is not short.
   struct Loan {
     const std::byte* payload;
     void (*sent)(void* context);

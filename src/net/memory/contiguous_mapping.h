@@ -13,7 +13,7 @@ namespace paceline {
 /// as a whole. Not thread-safe; what it maps lives as long as it.
 class ContiguousMapping {
  public:
-  /// What a part begins at, in the range and in its memory: multiples of it.
+  /// A part begins at multiples of this, in the range and in its memory.
   static constexpr std::size_t kPageBytes = 4096;
 
   /// Nothing is mapped yet, and touching it faults. Throws kUnavailable when the system gives no

@@ -24,7 +24,7 @@ class SharedMemory {
 
   /// For its maker.
   std::span<std::byte> bytes() { return {data_, size_}; }
-  /// Of another task: it may change at any time. Copy, then check.
+  /// Another task may change these bytes at any time: copy, then check.
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::size_t size() const { return size_; }
   /// To be passed to a peer.

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// What an event is of: the first numbers are not of watches.
+// The number of an event says its source: the first numbers are not watches.
 enum : std::uint64_t { kStopping, kTimer, kBeforeWatches };
 
 FileDescriptor checked(int fd, const char* what) {
@@ -63,7 +63,7 @@ void Poller::stop() {
     if (thread.joinable()) thread.join();
 }
 
-/// What is let go of may destroy watches, which need the lock.
+/// The dropped objects may destroy watches, which need the lock.
 void Poller::drop_pending() {
   std::vector<std::shared_ptr<Watcher>> watchers;
   std::multimap<TimePoint, std::function<void()>> calls;

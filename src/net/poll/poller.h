@@ -35,18 +35,18 @@ class Poller {
   void call_at(TimePoint time, std::function<void()> call);
   /// Joins the threads. Not on one of them.
   void stop();
-  /// After stop: lets go of what waits and of the calls that have not come.
+  /// After stop: drops everything that waits, and the calls that were not made.
   void drop_pending();
 
  private:
   friend class Watch;
-  /// Who waits for a descriptor.
+  /// One that waits for a descriptor.
   struct Waits {
     int fd = -1;
     std::shared_ptr<Watcher> reader, writer;
   };
 
-  // Of watches. A number is never used again: an event may come late.
+  // These are for watches. A number is never used again: an event may arrive late.
   std::uint64_t add(int fd);
   void remove(std::uint64_t watch);
   void wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,

@@ -32,15 +32,15 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   bool can_share() const override { return true; }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
 
-  /// From now on `receiver` hears what comes.
+  /// From now on `receiver` gets the frames that arrive.
   void start(Receiver& receiver);
   /// Nobody wants it: it ends without a receiver.
   void refuse();
-  /// Whether `help` may find something.
+  /// True when `help` may find something to do.
   bool has_come() const {
     return reader_.has_data() || is_ending() || is_closed_by_peer() || may_write();
   }
-  /// Reads what has come, unless another thread is doing so, and writes what there is room for.
+  /// Reads what has arrived, unless another thread is doing so, and writes what there is room for.
   bool help();
   /// Somebody began to spin, or ended: says to the peer whether the own thread is to be woken.
   void reconsider() { sleep_.wake_here(); }
@@ -51,7 +51,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
 
  private:
   enum class Outcome { kNothing, kSome, kEnd };
-  /// What changes while a peer lives.
+  /// The words that change while a peer lives.
   struct Signs {
     std::uint32_t beats = 0;
     std::uint64_t head = 0, tail = 0;
@@ -108,7 +108,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
 
   ShmFrameWriter writer_;
 
-  // Of the heartbeat's thread.
+  // These belong to the thread of the heartbeat.
   LivenessTimer silence_;
   Signs signs_;
 };

@@ -1,4 +1,4 @@
-// Cuts what comes out of a ring into frames, and into memories that are shared between them.
+// Cuts the bytes of a ring into frames, and into memories that are shared between them.
 #pragma once
 
 #include <span>
@@ -23,8 +23,8 @@ class ShmFrameReader {
       : ring_(pair), sleep_(sleep), meter_(meter) {}
   ~ShmFrameReader();
 
-  /// Reads what has come, but not for long, and tells the receiver. Throws what the receiver
-  /// throws, and kDataLoss for what cannot be. False when nothing had come.
+  /// Reads what has arrived, but not for long, and tells the receiver. Throws what the receiver
+  /// throws, and kDataLoss for impossible bytes. False when nothing had arrived.
   bool turn(Receiver& receiver, ShmSocket& socket);
   const ShmReader& ring() const { return ring_; }
   /// Any thread may ask.

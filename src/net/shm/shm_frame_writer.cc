@@ -48,7 +48,7 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
                                        std::size_t most_bytes) {
   const std::size_t begin = done;
   if (frame.shared && done == 0) {
-    // What is passed twice would be taken for the next one.
+    // A memory that is passed twice would be taken for the next one.
     if (ring_.room(kFrameHeaderBytes) < kFrameHeaderBytes) return wait_for_room();
     if (!pass(frame)) return 0;
   }
@@ -66,8 +66,8 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
   return done == begin ? wait_for_room() : done - begin;
 }
 
-/// Who sleeps is woken when half the ring is free (fewer wakes), who still looks goes on with the
-/// first piece.
+/// A sleeping writer is woken when half the ring is free (fewer wakes); one that still looks goes
+/// on with the first piece.
 std::size_t ShmFrameWriter::wait_for_room() {
   goal_ = ring_.head() - kShmRingBytes + kWritePiece;
   return 0;
@@ -76,7 +76,7 @@ std::size_t ShmFrameWriter::wait_for_room() {
 std::size_t ShmFrameWriter::write_piece(std::span<const std::byte> bytes) {
   const std::size_t wanted = std::min(bytes.size(), kWritePiece);
   const std::size_t piece = std::min(wanted, ring_.room(wanted));
-  if (piece < std::min(wanted, kFrameHeaderBytes)) return 0;  // a header comes whole
+  if (piece < std::min(wanted, kFrameHeaderBytes)) return 0;  // a header is never split
   ring_.write(bytes.first(piece));
   return piece;
 }

@@ -14,8 +14,9 @@ namespace paceline {
 /// Says hello with the offered token and this side's memory. False when the socket takes nothing.
 bool introduce(int socket, const Preamble::Token& token, const SharedMemory& memory);
 
-/// The peer's memory; null when its hello has not come yet. Throws kDataLoss when it is none, has
-/// another token, or a memory that is not sealed or of another size; kUnavailable when it closed.
+/// The peer's memory; null when its hello has not arrived yet. Throws kDataLoss when it is none,
+/// has another token, or a memory that is not sealed or of another size; kUnavailable when it
+/// closed.
 std::shared_ptr<const SharedMemory> take_introduction(int socket, const Preamble::Token& token);
 
 struct ShmReached {

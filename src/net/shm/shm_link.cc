@@ -36,7 +36,7 @@ class ShmLink : public Link {
   std::string listen(const std::string& address, Acceptor acceptor) override {
     const Offer offer{random_token(), random_token()};
     auto listening = std::make_shared<ShmAcceptor>(connections_, offer, acceptor);
-    // Who is offered it before it accepts waits there.
+    // A caller that is offered it before it accepts waits there.
     std::string heard_at = tcp_.listen(address, over_tcp(std::move(acceptor)), offer);
     listening->start();
     std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ class ShmLink : public Link {
     if (reached) return start(std::move(*reached), address, receiver);
     if (others_ == OtherHosts::kOverTcp) return tcp_.connect(address, receiver, deadline);
     const std::string what = "--link shm: no memory can be shared with " + address;
-    // Who is about to end offers none either: the next try may find another.
+    // A listener that is about to end makes no offer either: the next try may find another one.
     if (!offer)
       throw Error(ErrorCode::kUnavailable,
                   what + ": it offers none (was it started with --link tcp?)");
@@ -67,7 +67,7 @@ class ShmLink : public Link {
     return (others_ == OtherHosts::kOverTcp && tcp_.help()) || helped;
   }
 
-  /// What comes through memory is read by its connection's own thread, which raises `wake`.
+  /// The connection's own thread reads what arrives through memory, and raises `wake`.
   bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override {
     return connections_->none() ? tcp_.wait(wake, deadline, come)
                                 : Link::wait(wake, deadline, come);

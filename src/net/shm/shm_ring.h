@@ -25,7 +25,7 @@ constexpr std::size_t kShmShortBytes = 48;
 constexpr std::uint64_t kShmBesideHead = std::uint64_t{1} << 63;
 
 /// The first page of a side's memory. What different threads write lies in cache lines of its own.
-/// A short frame lies in the line that tells of it: a line of the ring would come after that.
+/// A short frame lies in the line that announces it, so a reader needs no other line.
 struct ShmBlock {
   alignas(kCacheLine) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
   std::atomic<std::uint64_t> read;        // bytes ever read of the peer's, as of short_frame
@@ -56,7 +56,7 @@ struct ShmPair {
 class ShmReader {
  public:
   explicit ShmReader(const ShmPair& pair) : pair_(pair) {}
-  /// Whoever looks is about to read: what has come is under way to this core then.
+  /// A caller that looks is about to read, so the look begins to fetch what has arrived.
   bool has_data() const {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed), head = their_head();
     if (head == tail) return false;
@@ -65,7 +65,7 @@ class ShmReader {
   }
   /// Bytes that can be read now. Throws kDataLoss when the peer claims more than fits.
   std::size_t available();
-  /// Whether that lies beside the peer's head, where it takes no room.
+  /// True when the frame lies beside the peer's head, where it takes no room.
   bool is_beside_head() const { return short_begin_ < short_end_; }
   /// At most available.
   void read(std::span<std::byte> bytes);
@@ -73,7 +73,7 @@ class ShmReader {
   std::uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
   /// Gives the room of what was read back to the peer.
   void release() { pair_.mine().tail.store(tail_.load(std::memory_order_relaxed)); }
-  /// Whether half of the ring, or more, is free by now: then a peer that waits for room is woken.
+  /// True when at least half of the ring is free: then a peer that waits for room is woken.
   bool is_half_free() const {
     return their_head() - tail_.load(std::memory_order_relaxed) <= kShmRingBytes / 2;
   }
@@ -112,7 +112,7 @@ class ShmWriter {
   std::span<std::byte> short_place(std::size_t bytes) const;
   void publish_short(std::size_t bytes);
   std::uint64_t head() const { return head_; }
-  /// Whether the peer has read as far as `position`.
+  /// True when the peer has read as far as `position`.
   bool is_read(std::uint64_t position) const {
     return std::int64_t(pair_.theirs().tail.load() - position) >= 0;
   }

@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// What carries a descriptor.
+/// The message that carries a descriptor.
 constexpr std::string_view kSharedMessage = "M";
 /// No more of them wait for their place in the ring at a time.
 constexpr std::size_t kMostSharedWaiting = 64;
@@ -23,11 +23,11 @@ class ShmSocket {
  public:
   ShmSocket(std::shared_ptr<Poller> poller, FileDescriptor socket);
 
-  /// Takes in what has come, and waits for more. False when the peer is gone. Throws kDataLoss.
+  /// Takes in what has arrived, and waits for more. False when the peer is gone. Throws kDataLoss.
   bool take_in(std::shared_ptr<Watcher> watcher);
   /// Throws kUnavailable when the peer is gone.
   void pass(const SharedMemory& memory);
-  /// The next, in order. Throws kDataLoss when none has come.
+  /// The next, in order. Throws kDataLoss when none has arrived.
   std::shared_ptr<const SharedMemory> take();
   /// The peer is to see that this side is gone.
   void shut_down();

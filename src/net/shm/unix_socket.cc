@@ -41,7 +41,7 @@ FileDescriptor new_unix_socket(int flags) {
   return fd;
 }
 
-/// Room for more descriptors than are wanted: what comes too much is closed.
+/// Room for more descriptors than are wanted: the surplus is closed.
 constexpr std::size_t kMostPassed = 4;
 
 std::vector<FileDescriptor> passed_with(msghdr& message) {

@@ -27,7 +27,8 @@ struct UnixMessage {
   std::string text;
   FileDescriptor passed;  // none, or one
 };
-/// What has come, without waiting. Garbage: longer than `most_bytes`, or several descriptors.
+/// Returns what has arrived, without waiting. Garbage: longer than `most_bytes`, or several
+/// descriptors.
 UnixMessage receive_message(int socket, std::size_t most_bytes);
 
 }  // namespace paceline

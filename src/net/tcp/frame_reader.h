@@ -1,5 +1,5 @@
-// Cuts what comes out of a socket into frames. Payloads are received where they belong; only
-// headers, and what came behind them in the same read, pass through a small buffer.
+// Cuts the bytes of a socket into frames. Payloads are received where they belong; only
+// headers, and the bytes behind them in the same read, pass through a small buffer.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ class FrameReader {
   explicit FrameReader(TrafficMeter& meter);
   ~FrameReader();
 
-  /// Reads what has come, but not for long, and tells the receiver. Throws what the receiver
+  /// Reads what has arrived, but not for long, and tells the receiver. Throws what the receiver
   /// throws, kDataLoss for bytes that are no frame, and SocketFailure.
   Outcome turn(int fd, Receiver& receiver);
   /// "in the middle of a message (10 of 100 bytes)"; empty between two frames.
   std::string position() const;
-  /// Whether of a frame some has come, and not all.
+  /// True in the middle of a frame.
   bool in_message() const { return in_payload_ || end_ > begin_; }
 
   struct SocketFailure {

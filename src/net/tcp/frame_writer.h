@@ -15,7 +15,7 @@ namespace paceline {
 class FrameBatch {
  public:
   explicit FrameBatch(const QueuedFrame& frame);
-  /// Of the first frame, `done` bytes were sent before. At most `most_bytes`.
+  /// `done` bytes of the first frame were sent before. The batch has at most `most_bytes`.
   FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes);
   /// As send: bytes sent, or -1 and errno.
   std::ptrdiff_t send(int fd);

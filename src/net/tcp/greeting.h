@@ -21,7 +21,7 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
 
  protected:
   // The acceptor lives while these run. Both throw Error when the socket is of no use.
-  /// Reads; true when all has come. Called with the mutex.
+  /// Reads; true when all of it has arrived. Called with the mutex.
   virtual bool hear(int fd) = 0;
   virtual void hand_on(FileDescriptor socket) = 0;
 

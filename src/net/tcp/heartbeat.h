@@ -13,7 +13,7 @@ class Heartbeat {
   enum class Pulse { kAlive, kSilent, kGarbage };
 
   explicit Heartbeat(FileDescriptor control) : control_(std::move(control)) {}
-  /// Sends, listens and judges (LivenessTimer::tick); `heard`: data came, which is as good as a
+  /// Sends, listens and judges (LivenessTimer::tick); `heard`: data arrived, which is as good as a
   /// beat.
   Pulse tick(bool heard);
 

@@ -23,7 +23,7 @@ struct SocketAddress {
 /// "10.0.0.7:2222", "[::1]:2222".
 std::string text_of(const SocketAddress& address);
 
-/// What a name service answers: a status of getaddrinfo, and addresses when that is 0.
+/// The answer of a name service: a status of getaddrinfo, and addresses when that is 0.
 struct NameAnswer {
   int status = 0;
   std::vector<SocketAddress> addresses;

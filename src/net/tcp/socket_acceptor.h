@@ -1,4 +1,4 @@
-// Accepts the sockets that come to one that listens, and hears what they are; waits while
+// Accepts the sockets of one that listens, and reads what they are for; waits while
 // descriptors are out.
 #pragma once
 
@@ -25,17 +25,17 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience);
 
   void start();
-  /// Accepts no more; lets go of all that came and is no connection yet.
+  /// Accepts no more, and drops every socket that is no connection yet.
   void stop();
 
-  // Of a greeting.
+  // These are called by a greeting.
   /// It has heard all; false: nobody accepts any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
   /// Its socket has closed, talked nonsense, or stayed silent too long.
   void drop(const std::shared_ptr<Greeting>& greeting);
 
  protected:
-  /// Hears what a socket is that has come, non-blocking. Called with the mutex.
+  /// Reads what a new socket is for, without blocking. Called with the mutex.
   virtual std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) = 0;
   /// Those that were heard and are no connection yet. Called with the mutex.
   virtual std::size_t waiting() const { return 0; }

@@ -23,22 +23,22 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
                 FileDescriptor control, std::string peer);
 
-  /// From now on `receiver` hears what comes.
+  /// From now on `receiver` gets the frames that arrive.
   void start(Receiver& receiver);
   /// Nobody wants it: it ends without a receiver.
   void refuse();
   /// Only the system knows, and is asked in `help`.
   bool has_come() const { return true; }
-  /// Reads what has come, unless another thread is doing so, and sends what there is room for.
+  /// Reads what has arrived, unless another thread is doing so, and sends what there is room for.
   bool help();
   /// Somebody began to spin, or ended: the poller's threads need not listen, or have to.
   void reconsider();
   /// From now on the caller calls `help` whenever `fd` can be read, and the poller's threads need
-  /// not listen. False: another thread reads, or nothing more comes.
+  /// not listen. False: another thread reads, or nothing more will arrive.
   bool lend();
   void take_back();
   int fd() const;  // -1: it has ended
-  /// Whether of a message some has come, and not all.
+  /// True in the middle of a message.
   bool in_message();
   /// Sends and hears heartbeats: LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();

@@ -32,7 +32,7 @@ class TcpLink : public Link {
 
   /// As listen; callers who ask for shared memory are told `offer`.
   std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
-  /// What the listener at `address` offers; none when it shares no memory. Throws what connect
+  /// The offer of the listener at `address`; none when it shares no memory. Throws what connect
   /// throws.
   std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline);
   const std::shared_ptr<Poller>& poller() const { return connections_->poller(); }

@@ -40,7 +40,7 @@ FileDescriptor new_socket(int family) {
   return fd;
 }
 
-/// 0 when one of `events` came, ETIME when the deadline passed, or an error number.
+/// 0 when one of `events` arrived, ETIME when the deadline passed, or an error number.
 int wait_for(int fd, short events, Deadline deadline) {
   std::array<pollfd, 2> waited{{{fd, events, 0}, {deadline.descriptor(), POLLIN, 0}}};
   const int failed = poll_until(waited, deadline);

@@ -25,13 +25,13 @@ struct ListeningSocket {
 };
 ListeningSocket listen_at(const Address& address);
 
-/// False when nothing came before the deadline.
+/// False when nothing arrived before the deadline.
 bool wait_to_read(int fd, Deadline deadline);
 
 /// The other end of a connected socket.
 SocketAddress peer_of(int fd);
 
-/// What a failed read or write means, naming `peer`.
+/// The meaning of a failed read or write; names `peer`.
 Error error_of_silence(const std::string& address);  // while connecting
 Error error_of_socket(const std::string& peer, int error_number);
 

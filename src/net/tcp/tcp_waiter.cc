@@ -48,7 +48,8 @@ bool TcpWaiter::in_message() const {
                              [](const auto& connection) { return connection->in_message(); });
 }
 
-/// Sleeps until something has come, which is read; or until it is woken, or the deadline: false.
+/// Sleeps until something has arrived, which is read; false when it is woken or the deadline
+/// passes.
 bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline) {
   polled_.assign(1, {wake.fd(), POLLIN, 0});
   for (const auto& connection : borrowed_) polled_.push_back({connection->fd(), POLLIN, 0});

@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// Each frame that comes to a receiver of the link is held back on `clock`, which must outlive it,
-/// before on_frame.
+/// Each frame that arrives for a receiver of the link is held back on `clock`, which must outlive
+/// it, before on_frame.
 std::unique_ptr<Link> slow_link(std::unique_ptr<Link> link, Clock& clock, Duration added);
 
 }  // namespace paceline

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-/// What the events of a peer's frames are called.
+/// The names of the events of a peer's frames.
 class FrameLabels {
  public:
   FrameLabels(Timeline& timeline, NameOfFrameType name_of_type, const std::string& verb,
@@ -57,7 +57,7 @@ class TracedReceiver : public ForwardingReceiver {
     began_ = timeline_.recording() ? std::chrono::steady_clock::now() : TimePoint();
     return ForwardingReceiver::place_payload(header);
   }
-  // What it is told by the frame may begin or end the recording: half a frame is not shown.
+  // The frame itself may begin or end the recording: half a frame is not shown.
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
     if (payload.empty() && timeline_.recording()) began_ = std::chrono::steady_clock::now();
     ForwardingReceiver::on_frame(header, payload);

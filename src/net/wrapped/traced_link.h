@@ -14,7 +14,7 @@ namespace paceline {
 using NameOfFrameType = std::string (*)(std::uint16_t type);
 constexpr std::uint16_t kMostFrameTypes = 64;
 
-/// What a link does, with an event for each frame: "send NAME", while it is handed to the link, and
+/// A link that records an event for each frame: "send NAME", while it is handed to the link, and
 /// "receive NAME", from its header until it was dealt with. `timeline` must outlive the link.
 std::unique_ptr<Link> traced_link(std::unique_ptr<Link> link, Timeline& timeline,
                                   NameOfFrameType name_of_type);

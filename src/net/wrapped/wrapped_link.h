@@ -55,7 +55,7 @@ class ForwardingConnection : public Connection {
   const std::shared_ptr<Connection> connection_;
 };
 
-/// What stands between a link and its users. `peer`: the address that was connected to, or what the
+/// Stands between a link and its users. `peer`: the address that was connected to, or what the
 /// accepted connection calls its peer.
 struct LinkWrapping {
   /// Instead of the receiver, which outlives it.
