@@ -8,6 +8,7 @@
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "paceline/error.h"
+#include "params/local/local_control.h"
 #include "params/local/local_store.h"
 
 namespace paceline {
@@ -35,6 +36,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   } else {
     store_ =
         make_local_store(std::move(variables), options.pool, options.account, options.timeline);
+    control_ = std::make_shared<LocalControl>();
   }
 }
 
@@ -61,15 +63,15 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
     say(fmt::format("uses existing servers, which stay: {}", fmt::join(cluster_.spec.ps, ", ")));
   }
   server.check_interrupt = [this] { check_interrupt(); };
-  std::unique_ptr<PsStore> joined = PsStore::join(server, std::move(variables));
-  server_ = joined.get();
-  store_ = std::move(joined);
-  if (cluster_.wire != DType::kFloat32 && cluster_.is_chief() && !server_->rounds()) {
+  const std::shared_ptr<PsStore> joined = PsStore::join(server, std::move(variables));
+  control_ = joined;
+  store_ = joined;
+  if (cluster_.wire != DType::kFloat32 && cluster_.is_chief() && !joined->rounds()) {
     say("--wire bfloat16 rounds nothing: all parameter servers share this worker's memory, and no "
         "values travel (--link tcp sends them)");
   }
   if (!cluster_.show_placement) return;
-  fmt::print("{}", server_->placement_text());
+  fmt::print("{}", joined->placement_text());
   std::fflush(stdout);
 }
 
@@ -85,37 +87,36 @@ Job::~Job() {
 }
 
 void Job::leave() {
-  if (server_ == nullptr || std::exchange(left_, true)) return;
+  if (control_ == nullptr || std::exchange(left_, true)) return;
   try {
-    server_->set_done();
-    server_->goodbye();
+    control_->set_done();
+    control_->goodbye();
   } catch (const std::exception& error) {
     if (log_ != nullptr) log_->warning(fmt::format("could not say goodbye: {}", error.what()));
   }
 }
 
 void Job::initialise(const std::function<InitialState()>& make) {
-  if (!cluster_.is_chief() || (server_ != nullptr && server_->was_initialised())) {
-    server_->wait_initialised();
+  if (!cluster_.is_chief() || control_->was_initialised()) {
+    control_->wait_initialised();
   } else {
     InitialState beginning = make();
-    if (server_ != nullptr) server_->restore(beginning.tasks);
+    control_->restore(beginning.tasks);
     store_->write(std::move(beginning.values), beginning.global_step);
     if (!beginning.tasks.empty()) restored_ = std::move(beginning.tasks.front());
   }
-  if (server_ != nullptr && !restored_) restored_ = server_->restored();
-  first_step_ = server_ != nullptr ? server_->next_step() : restored_ ? restored_->step : 0;
+  if (!restored_) restored_ = control_->restored();
+  first_step_ = control_->next_step();
 }
 
 bool Job::wait_all_done(Deadline deadline) {
-  if (server_ == nullptr) return true;
-  server_->set_done();
-  return server_->wait_all_done(deadline);
+  control_->set_done();
+  return control_->wait_all_done(deadline);
 }
 
 bool Job::interrupted() const {
   return (interrupt_ != nullptr && interrupt_->interrupted()) ||
-         (server_ != nullptr && server_->stop_asked());
+         (control_ != nullptr && control_->stop_asked());
 }
 
 void Job::check_interrupt() const {

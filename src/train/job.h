@@ -46,8 +46,7 @@ class Job {
   void leave();
 
   SavableStore& store() { return *store_; }
-  /// Null in one process.
-  PsStore* control() { return server_; }
+  JobControl& control() { return *control_; }
   /// The user has interrupted this process, or a ps of the job.
   bool interrupted() const;
   /// Throws kCancelled then.
@@ -61,8 +60,8 @@ class Job {
   const Interrupt* interrupt_;
   const Log* log_;
   const bool quiet_;
-  std::unique_ptr<SavableStore> store_;
-  PsStore* server_ = nullptr;
+  std::shared_ptr<SavableStore> store_;
+  std::shared_ptr<JobControl> control_;
   std::optional<TaskState> restored_;
   std::int64_t first_step_ = 0;
   bool failed_ = false, left_ = false;

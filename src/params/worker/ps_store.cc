@@ -74,8 +74,9 @@ class PsStoreImpl : public PsStore {
   bool was_initialised() const override { return connections_.front()->was_initialised(); }
   void restore(std::span<const TaskState> states) override;
   std::int64_t next_step() const override { return core_.steps_sent; }
-  const std::optional<TaskState>& restored() const override { return core_.restored; }
+  std::optional<TaskState> restored() const override { return core_.restored; }
   bool state_asked() const override { return core_.state_asked != 0; }
+  bool others_save() const override { return true; }
   void send_state(const TaskState& state) override;
   bool stop_asked() const override { return core_.stop_asked; }
 
