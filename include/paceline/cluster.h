@@ -62,7 +62,7 @@ struct Cluster {
   Role role = Role::kAlone;        // of this process
   ClusterSpec spec;                // empty when alone
   TaskId task;                     // worker:0 when alone
-  std::string strategy = "local";  // "async" with parameter servers
+  std::string strategy = "";       // empty: "local" alone, "async" with parameter servers
   std::string cluster_id;          // the same for all tasks of a run
   std::string bind;                // listen here instead of the address in the spec
   std::string link = "auto";       // what carries messages: auto, inproc, shm or tcp

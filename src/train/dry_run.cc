@@ -12,6 +12,7 @@
 #include "base/row_count.h"
 #include "cluster/launch/launcher.h"
 #include "params/protocol/placement.h"
+#include "params/strategies.h"
 #include "train/step_cost.h"
 
 namespace paceline {
@@ -188,7 +189,7 @@ std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
                          const Cluster& cluster, const RunOptions& run) {
   const DryJob job(steps, cluster, run);
   return fmt::format("Dry run of {}: nothing is started.\n", model) + cluster_text(cluster) +
-         fmt::format("strategy {}, link {}\n", cluster.strategy,
+         fmt::format("strategy {}, link {}\n", strategy_name(cluster),
                      cluster.distributed() ? cluster.link : "none") +
          job.parameters() + job.placement() + job.steps();
 }

@@ -1,10 +1,13 @@
 #include "cluster/flags/flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
+
+#include "params/strategies.h"
 
 namespace paceline {
 
@@ -17,6 +20,17 @@ const char* const kHere = "Cluster on this machine";
 const char* const kBoth = "Either cluster";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
+
+std::string strategy_help() {
+  std::vector<std::string> meanings;
+  for (const Strategy& strategy : strategies()) {
+    const bool usual = &strategy == &default_strategy(strategy.with_ps);
+    const std::string_view where = strategy.with_ps ? "with --ps" : "alone";
+    meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
+                                   usual ? "default " : "", where));
+  }
+  return fmt::format("How workers share what they learn. {}", fmt::join(meanings, "; "));
+}
 
 using Names = std::vector<std::string_view>;
 
@@ -85,7 +99,7 @@ std::vector<Flag> cluster_flags() {
        "Tells runs apart that use the same addresses; the same for all tasks", kProcessFlags},
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
-      {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
+      {"--strategy", fmt::format("{}", fmt::join(strategy_names(), "|")), strategy_help(), kBoth},
       {"--link", "auto|shm|tcp|inproc",
        "What carries messages between tasks: auto (shm on one host, tcp between hosts), or the one "
        "that is named; inproc only where all is one process, which sends nothing",
