@@ -8,6 +8,7 @@
 
 #include "base/nearest.h"
 #include "paceline/error.h"
+#include "params/accumulate/accumulate_store.h"
 #include "params/local/local_strategy.h"
 #include "params/worker/async_strategy.h"
 
@@ -58,7 +59,9 @@ Distribution make_distribution(const DistributionOptions& options,
         fmt::format("[strategy] '{}' {} parameter servers", strategy.name,
                     strategy.with_ps ? "needs a cluster with" : "is for one process, without"));
   }
-  return strategy.make(options, std::move(variables));
+  Distribution made = strategy.make(options, std::move(variables));
+  if (cluster.accumulate <= 1) return made;
+  return accumulate(std::move(made), cluster.accumulate, options.pool);
 }
 
 }  // namespace paceline

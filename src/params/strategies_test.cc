@@ -46,5 +46,13 @@ TEST(Strategies, OneProcessHasItsOwnStoreAndControl) {
   EXPECT_FALSE(made.control->others_save());
 }
 
+TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
+  DistributionOptions with = options("local", Cluster::Role::kAlone);
+  const PlanBinding plan{.uses = {{.variable = 0, .updated = true}}};
+  EXPECT_EQ(make_distribution(with, kVariables).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
+  with.cluster.accumulate = 4;
+  EXPECT_EQ(make_distribution(with, kVariables).store->bind(plan, 0)->norm_by(), NormBy::kStore);
+}
+
 }  // namespace
 }  // namespace paceline

@@ -65,6 +65,7 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
       exceptions_(std::uncaught_exceptions()) {
   report.model = options.model;
   report.strategy = strategy_name(cluster);
+  report.accumulate = cluster.accumulate;
   report.precision = name_of(cluster.precision);
   report.cores = cores_of_machine();
   try {

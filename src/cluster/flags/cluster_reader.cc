@@ -16,6 +16,7 @@ namespace paceline {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr int kMostAccumulated = 1 << 20;
 
 // "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
 std::optional<DeviceChoice> device_named(const std::string& text) {
@@ -123,6 +124,7 @@ Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
   read_role(values, cluster);
   read_strategy(values, cluster);
+  cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
   read_link(values, cluster);
   if (values.given("--show-placement") && !cluster.distributed()) {
     refuse_flags("--show-placement needs a cluster: alone all variables are in this process");

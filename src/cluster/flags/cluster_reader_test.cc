@@ -94,6 +94,12 @@ TEST(Flags, PsAndWorkersLaunch) {
   EXPECT_FALSE(read("--no-fused-update").run.fused_update);
 }
 
+TEST(Flags, AccumulateIsForEveryCluster) {
+  EXPECT_EQ(read("").cluster.accumulate, 1);
+  EXPECT_EQ(read("--accumulate 4").cluster.accumulate, 4);
+  EXPECT_EQ(read("--accumulate 4 --ps 1 --workers 2").cluster.accumulate, 4);
+}
+
 TEST(Flags, EachLaunchIsAClusterOfItsOwn) {
   EXPECT_NE(read("--ps 1 --workers 1").cluster.cluster_id,
             read("--ps 1 --workers 1").cluster.cluster_id);
@@ -210,6 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps 1 --workers 2 --link inproc",
                 "--link inproc: joins tasks within one process"},
         BadLine{"--link rdma", "--link rdma: must be one of auto, shm, tcp, inproc"},
+        BadLine{"--accumulate 0", "--accumulate 0: must be a whole number from 1 to 1048576"},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
         BadLine{"--strategy asnyc --ps 1 --workers 1",
                 "--strategy asnyc: must be one of local, async; did you mean 'async'?"},

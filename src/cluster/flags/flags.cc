@@ -131,6 +131,10 @@ std::vector<Flag> run_flags() {
       {"--seconds", "S", "End after this time, counted from when every worker is warm", kRun},
       {"--config", "FILE",
        "More flags from a .json or .toml file; those given here count before the file's", kRun},
+      {"--accumulate", "K",
+       "Contribute once in K steps of a worker, the mean of theirs, as if batches were K times as "
+       "large; --steps and other global steps count contributions (default 1)",
+       kRun},
       {"--seed", "S", "Where random numbers start (default 1)", kRun},
       {"--no-fused-update", "",
        "Alone: update a weight after its gradient is whole, not while it is computed", kRun},
