@@ -113,8 +113,8 @@ class SlowTraining {
   }
 
   Times run() {
-    auto steps = std::make_unique<SlowRule>(store_->bind(plan_->binding, false), clock_, account_,
-                                            delays_.rule);
+    auto steps =
+        std::make_unique<SlowRule>(store_->bind(plan_->binding, 0), clock_, account_, delays_.rule);
     LocalMemory locals(graph_, *device_);
     Executor executor(*plan_, std::move(steps), locals, *device_, account_);
     LearningRates rates(specs_, &training_);

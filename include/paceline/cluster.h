@@ -59,18 +59,18 @@ struct Cluster {
     kTask,       // a task of the cluster
     kEvaluator,  // known to training operators, and no part of the cluster; it does nothing yet
   };
-  Role role = Role::kAlone;        // of this process
-  ClusterSpec spec;                // empty when alone
-  TaskId task;                     // worker:0 when alone
-  std::string strategy = "local";  // "async" with parameter servers
-  std::string cluster_id;          // the same for all tasks of a run
-  std::string bind;                // listen here instead of the address in the spec
-  std::string link = "auto";       // what carries messages: auto, inproc, shm or tcp
-  int local_ps = 0;                // that the launcher starts
-  int local_workers = 0;           // that the launcher starts
-  bool existing_servers = false;   // spec.ps are `paceline server`, which outlive the job
-  DeviceChoice device;             // of this task
-  int threads = 0;                 // 0: all cores
+  Role role = Role::kAlone;       // of this process
+  ClusterSpec spec;               // empty when alone
+  TaskId task;                    // worker:0 when alone
+  std::string strategy = "";      // empty: "local" alone, "async" with parameter servers
+  std::string cluster_id;         // the same for all tasks of a run
+  std::string bind;               // listen here instead of the address in the spec
+  std::string link = "auto";      // what carries messages: auto, inproc, shm or tcp
+  int local_ps = 0;               // that the launcher starts
+  int local_workers = 0;          // that the launcher starts
+  bool existing_servers = false;  // spec.ps are `paceline server`, which outlive the job
+  DeviceChoice device;            // of this task
+  int threads = 0;                // 0: all cores
   /// What matrix products are computed in: kFloat32, or kBFloat16 with sums in float32. Variables,
   /// slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;
@@ -86,6 +86,9 @@ struct Cluster {
   DType wire = DType::kFloat32;
   /// What rounding leaves out of a worker's contribution is added to its next one.
   bool error_feedback = false;
+  /// So many of a worker's steps make one contribution, the mean of theirs, and one global step.
+  /// 1: each step contributes.
+  int accumulate = 1;
 
   /// Are there other tasks?
   bool distributed() const { return role != Role::kAlone; }

@@ -224,7 +224,7 @@ void Executor::hand_over(const Command& command) {
 }
 
 float Executor::clip_scale() const {
-  if (!plan_.clipped()) return 1;
+  if (!plan_.clipped() || steps_->norm_by() == NormBy::kStore) return 1;
   const double norm = global_norm();
   return norm > plan_.clip_norm ? float(plan_.clip_norm / norm) : 1.0f;
 }

@@ -53,7 +53,7 @@ class Executor {
   /// Of the last train step.
   double loss() const;
   bool clips() const { return plan_.clipped(); }
-  /// When it clips.
+  /// When it clips: of this plan's own contributions, whoever computes the norm to clip by.
   double global_norm() const;
 
  private:

@@ -83,6 +83,19 @@ TEST_F(ExecutorTest, PassesTheClipScaleOfTheGlobalNorm) {
   EXPECT_EQ(runner->steps->last_clip_scale, 1);
 }
 
+TEST_F(ExecutorTest, LeavesTheClippingToAStoreThatComputesTheNorm) {
+  values_["w"] = Tensor(DType::kFloat32, {2});
+  const Value x = graph_.input("x", {2});
+  const Training training = minimize(reduce_sum(mul(x, graph_.variable("w", {2}))), Sgd{},
+                                     {.clip_norm = 2, .learning_rate = {}, .groups = {}});
+  const auto runner = train(training);
+  runner->steps->computes_norm = NormBy::kStore;
+  fill(runner->executor->view(x), {3, 4});
+  runner->run();
+  EXPECT_EQ(runner->executor->global_norm(), 5);
+  EXPECT_EQ(runner->steps->last_clip_scale, 1);
+}
+
 TEST_F(ExecutorTest, FetchedValuesAreThoseThatTheStepRead) {
   values_["w"] = Tensor::of<float>({1}, {10});
   const Value x = graph_.input("x", {1});

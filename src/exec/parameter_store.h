@@ -86,12 +86,19 @@ class StepHandle {
   virtual std::int64_t global_step() = 0;
 };
 
+/// Who computes the norm that contributions are clipped by.
+enum class NormBy : std::uint8_t {
+  kPlan,   // the plan, of its own contributions: end_step brings the scale
+  kStore,  // the store, of what it applies, such as a mean of several contributions
+};
+
 /// A plan's calls on the store, one object per executor; one thread. An error of a peer surfaces
 /// in need, place or end_step, always the earliest one.
 class StoreSteps {
  public:
   virtual ~StoreSteps() = default;
 
+  virtual NormBy norm_by() const { return NormBy::kPlan; }
   /// Whether end_step has a use for the next batch's rows.
   virtual bool wants_next_rows() const { return false; }
   /// Asks for whatever is stale: on the first step, and on the first train step after any other
@@ -115,7 +122,8 @@ class StoreSteps {
   /// The contribution is final, and nothing of this step reads the variable or the contribution
   /// any more. Never blocks.
   virtual void ready(VariableId variable, const Contribution& contribution) = 0;
-  /// The step's last call. With clipping the contributions count times `clip_scale`.
+  /// The step's last call. With clipping by the plan's norm the contributions count times
+  /// `clip_scale`; by the store's norm the scale is ignored.
   /// `next_rows`: the next batch's rows, if known. The handle is valid until the next end_step.
   virtual StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) = 0;
 };
@@ -132,8 +140,10 @@ class ParameterStore {
   virtual std::span<const VariableSpec> variables() const = 0;
   /// Whether what bind() gives has a sink() for dense contributions that are not clipped.
   virtual bool takes_streams() const { return false; }
-  /// `clipped`: contributions are applied when end_step brings the scale, not before.
-  virtual std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) = 0;
+  /// `clip_norm` above 0: a step's contributions are scaled by min(1, clip_norm / norm), so that
+  /// none is applied before end_step; the norm is that of all variables of the job, and norm_by()
+  /// of the result says who computes it. 0: no clipping.
+  virtual std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) = 0;
   /// Outside a step: initial values or a restored checkpoint; from then on initialised. Memory of
   /// tensors that nobody else holds may become the store's.
   virtual void write(std::vector<VariableState> states, std::int64_t global_step) = 0;

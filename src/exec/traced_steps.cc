@@ -29,6 +29,7 @@ class TracedSteps : public StoreSteps {
     }
   }
 
+  NormBy norm_by() const override { return steps_->norm_by(); }
   bool wants_next_rows() const override { return steps_->wants_next_rows(); }
   void begin_step(StepKind kind, std::span<const RowSet> rows,
                   const StepScalars& scalars) override {

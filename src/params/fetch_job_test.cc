@@ -79,9 +79,7 @@ class FetchSteps {
  public:
   /// `in_place`: the value may change at any time.
   explicit FetchSteps(ParameterStore& store, bool in_place = false)
-      : store_(store),
-        in_place_(in_place),
-        steps_(store.bind({.uses = {{.variable = 0}}}, false)) {}
+      : store_(store), in_place_(in_place), steps_(store.bind({.uses = {{.variable = 0}}}, 0)) {}
   /// All of the value, in whose step `meanwhile` is called.
   std::vector<float> values(const std::function<void()>& meanwhile = [] {}) {
     const std::vector<float> rates(store_.variables().size(), 0.0f);
@@ -113,7 +111,7 @@ class FetchSteps {
 class AddingSteps {
  public:
   explicit AddingSteps(ParameterStore& store)
-      : store_(store), steps_(store.bind({.uses = {{.variable = 0, .updated = true}}}, false)) {}
+      : store_(store), steps_(store.bind({.uses = {{.variable = 0, .updated = true}}}, 0)) {}
   /// It has been applied.
   void step() {
     const std::vector<float> rates(store_.variables().size(), 0.0f);

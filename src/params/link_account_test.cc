@@ -41,7 +41,7 @@ class LinkAccountTest : public JobFixture {
   }
 
   void run(ParameterStore& store, int steps) {
-    Executor executor(*plan_, store.bind(plan_->binding, plan_->clipped()), *locals_, *device_,
+    Executor executor(*plan_, store.bind(plan_->binding, plan_->clip_norm), *locals_, *device_,
                       account_);
     const float rates[] = {0.5f};
     account_.reset();

@@ -95,7 +95,7 @@ TEST_F(SharedJob, AStepThatEvaluatesSeesWhatWasRead) {
   StepDriver driver(*store, false);
   driver.step();
   const auto read = everything(*store)[0];
-  const auto evaluation = store->bind({.uses = {{.variable = 0}}}, false);
+  const auto evaluation = store->bind({.uses = {{.variable = 0}}}, 0);
   const std::vector<float> rates(1, 0.0f);
   evaluation->begin_step(StepKind::kEvaluate, {}, {.learning_rates = rates});
   const TensorView seen = evaluation->need(0);
@@ -145,8 +145,7 @@ TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   const auto other = joining.get();
   store->write(initial_states(variables), 0);
   other->wait_initialised();
-  const auto steps =
-      store->bind({.uses = {{.variable = 0}, {.variable = 1, .reread = true}}}, false);
+  const auto steps = store->bind({.uses = {{.variable = 0}, {.variable = 1, .reread = true}}}, 0);
   const std::vector<float> rates(2, 0.0f);
   for (int i = 0; i < 3; ++i) {
     steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
@@ -241,8 +240,7 @@ TEST_F(SharedJob, AStepInACopySeesWhatStepsInPlaceMade) {
   const auto& store = stores.front();
   store->write(initial_states(variables), 0);
   StepDriver in_copy(*store, false, true), in_place(*store, false);
-  const auto steps =
-      store->bind({.uses = {{.variable = 0, .updated = true, .reread = true}}}, false);
+  const auto steps = store->bind({.uses = {{.variable = 0, .updated = true, .reread = true}}}, 0);
   const std::vector<float> rates(1, 0.0f);
   for (const StepKind kind : {StepKind::kTrain, StepKind::kFetch}) {
     for (StepDriver* driver : {&in_copy, &in_place}) {

@@ -48,7 +48,7 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
   void write(int worker) {
     PsStore& store = *stores_[std::size_t(worker)];
     store.wait_initialised();
-    const auto steps = store.bind({.uses = {{.variable = 0, .updated = true}}}, false);
+    const auto steps = store.bind({.uses = {{.variable = 0, .updated = true}}}, 0);
     for (int i = 0; i < kWriterSteps; ++i) {
       steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates_});
       const TensorView place = steps->place(0);
@@ -82,7 +82,7 @@ TEST_P(TornFree, ChunksAreOfOneMomentAmongWritersThatNeverPause) {
   for (const int worker : {1, 2}) {
     writers.push_back(std::async(std::launch::async, [this, worker] { write(worker); }));
   }
-  const auto looker = stores_[0]->bind({.uses = {{.variable = 0}, {.variable = 1}}}, false);
+  const auto looker = stores_[0]->bind({.uses = {{.variable = 0}, {.variable = 1}}}, 0);
   while (look(*looker) < 2 * kWriterSteps && !HasFailure()) {
   }
   for (auto& writer : writers) writer.get();

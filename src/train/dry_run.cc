@@ -12,6 +12,7 @@
 #include "base/row_count.h"
 #include "cluster/launch/launcher.h"
 #include "params/protocol/placement.h"
+#include "params/strategies.h"
 #include "train/step_cost.h"
 
 namespace paceline {
@@ -73,6 +74,11 @@ std::string cluster_text(const Cluster& cluster) {
 int ps_count(const Cluster& cluster) {
   const bool launched_here = cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
   return launched_here ? cluster.local_ps : int(cluster.spec.ps.size());
+}
+
+std::string accumulate_text(const Cluster& cluster) {
+  if (cluster.accumulate == 1) return "";
+  return fmt::format(", a contribution is the mean of {} steps", cluster.accumulate);
 }
 
 double value_bytes(const VariableSpec& spec) {
@@ -188,8 +194,8 @@ std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
                          const Cluster& cluster, const RunOptions& run) {
   const DryJob job(steps, cluster, run);
   return fmt::format("Dry run of {}: nothing is started.\n", model) + cluster_text(cluster) +
-         fmt::format("strategy {}, link {}\n", cluster.strategy,
-                     cluster.distributed() ? cluster.link : "none") +
+         fmt::format("strategy {}, link {}{}\n", strategy_name(cluster),
+                     cluster.distributed() ? cluster.link : "none", accumulate_text(cluster)) +
          job.parameters() + job.placement() + job.steps();
 }
 

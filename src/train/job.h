@@ -1,4 +1,4 @@
-// The store that a session trains with, by its cluster: its own memory, or parameter servers.
+// The store that a session trains with and the control of its job, by the strategy of its cluster.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "paceline/session.h"
-#include "params/worker/ps_store.h"
+#include "params/distribution.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
 #include "train/initial_state.h"
@@ -24,7 +24,7 @@ class Job {
     StepAccount* account = nullptr;
     Timeline* timeline = nullptr;
   };
-  /// Joins. Throws what PsStore::join throws; kUsage when the task is a ps.
+  /// Joins. Throws what make_distribution throws; kUsage when the task is a ps.
   Job(const Options& options, std::vector<VariableSpec> variables);
   /// Says goodbye, unless fail was called.
   ~Job();
@@ -45,9 +45,8 @@ class Job {
   /// Leaves in good order; nothing can be asked of the store any more.
   void leave();
 
-  SavableStore& store() { return *store_; }
-  /// Null in one process.
-  PsStore* control() { return server_; }
+  SavableStore& store() { return *distribution_.store; }
+  JobControl& control() { return *distribution_.control; }
   /// The user has interrupted this process, or a ps of the job.
   bool interrupted() const;
   /// Throws kCancelled then.
@@ -55,14 +54,12 @@ class Job {
 
  private:
   void say(const std::string& line) const;
-  void join(const Options& options, std::vector<VariableSpec> variables);
 
   Cluster cluster_;
   const Interrupt* interrupt_;
   const Log* log_;
   const bool quiet_;
-  std::unique_ptr<SavableStore> store_;
-  PsStore* server_ = nullptr;
+  Distribution distribution_;
   std::optional<TaskState> restored_;
   std::int64_t first_step_ = 0;
   bool failed_ = false, left_ = false;

@@ -29,7 +29,7 @@ PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
   request.stream_updates = parts_.fused_update && parts_.store.takes_streams();
   TrainPlan train;
   train.plan = make_plan(request, parts_.store.variables(), parts_.device);
-  std::unique_ptr<StoreSteps> steps = parts_.store.bind(train.plan->binding, train.plan->clipped());
+  std::unique_ptr<StoreSteps> steps = parts_.store.bind(train.plan->binding, train.plan->clip_norm);
   if (parts_.timeline != nullptr) {
     steps = make_traced_steps(std::move(steps), parts_.store.variables(), *parts_.timeline);
   }
@@ -58,7 +58,7 @@ std::unique_ptr<ReadPlan> PlanSet::make_read_plan(StepKind kind, const PlanReque
   const bool fetch = kind == StepKind::kFetch;
   std::unique_ptr<Plan> plan = make_plan(request, parts_.store.variables(), parts_.device);
   std::unique_ptr<StoreSteps> steps =
-      fetch ? parts_.store.bind(plan->binding, false) : make_snapshot_steps(parts_.snapshot);
+      fetch ? parts_.store.bind(plan->binding, 0) : make_snapshot_steps(parts_.snapshot);
   return std::make_unique<ReadPlan>(std::move(plan), std::move(steps), locals(*request.graph),
                                     parts_.device,
                                     fetch ? parts_.step_account : parts_.evaluation_account);

@@ -13,6 +13,7 @@
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "paceline/summaries.h"
+#include "params/strategies.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
 
@@ -63,7 +64,8 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
       terminal_(isatty(STDOUT_FILENO) == 1),
       exceptions_(std::uncaught_exceptions()) {
   report.model = options.model;
-  report.strategy = cluster.strategy;
+  report.strategy = strategy_name(cluster);
+  report.accumulate = cluster.accumulate;
   report.precision = name_of(cluster.precision);
   report.cores = cores_of_machine();
   try {

@@ -85,13 +85,11 @@ void Session::Impl::tell_state() {
   const TaskState state = own_state();
   const std::string why = why_left_out(state);
   if (!why.empty() && !std::exchange(left_out_, true)) fmt::print(stderr, "paceline: {}\n", why);
-  job->control()->send_state(state);
+  job->control().send_state(state);
 }
 
 void Session::Impl::tend_saving() {
-  if (job->control() != nullptr && job->control()->state_asked()) {
-    tell_state();
-  }
+  if (job->control().state_asked()) tell_state();
   if (saver != nullptr && save_due_.at(loop->last().global_step)) begin_save();
 }
 
@@ -110,9 +108,7 @@ void Session::Impl::save() {
 
 // The chief's values are then those of everybody's last step.
 void Session::Impl::save_at_end() {
-  if (job->control() != nullptr && !run_options.out.empty()) {
-    tell_state();
-  }
+  if (job->control().others_save() && !run_options.out.empty()) tell_state();
   if (saver == nullptr) return;
   const Deadline deadline = Deadline::after(kWaitForLastSteps);
   while (!deadline.passed() && !job->wait_all_done(Deadline::after(kLookForInterrupt))) {

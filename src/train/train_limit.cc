@@ -7,14 +7,14 @@ bool TrainLimit::go_on(std::int64_t global_step) {
   start_when_warm();
   if (seconds_ && meter_.running() && time_is_over()) {
     meter_.stop();
-    if (control_ != nullptr) control_->set_done();
+    control_.set_done();
   }
-  return !(seconds_ && meter_.stopped()) || others_go_on();
+  return !(seconds_ && meter_.stopped()) || !control_.all_done();
 }
 
 void TrainLimit::start_when_warm() {
   if (meter_.running() || meter_.stopped() || meter_.steps() < kUntimedSteps) return;
-  if (seconds_ && control_ != nullptr && !control_->all_warm()) return;
+  if (seconds_ && !control_.all_warm()) return;
   meter_.start();
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "paceline/cluster.h"
-#include "params/worker/ps_store.h"
+#include "params/job_control.h"
 #include "train/step_meter.h"
 
 namespace paceline {
@@ -12,8 +12,8 @@ namespace paceline {
 /// Decides, before each step, whether it is timed and whether it is made at all.
 class TrainLimit {
  public:
-  /// `control` is null in one process. Meter and control must outlive the limit.
-  TrainLimit(const RunOptions& run, StepMeter& meter, JobControl* control)
+  /// Meter and control must outlive the limit.
+  TrainLimit(const RunOptions& run, StepMeter& meter, JobControl& control)
       : steps_(run.steps), seconds_(run.seconds), meter_(meter), control_(control) {}
 
   /// Whether another step is to be made, when the last one known to this task made `global_step`.
@@ -26,12 +26,11 @@ class TrainLimit {
 
  private:
   bool time_is_over() const;
-  bool others_go_on() const { return control_ != nullptr && !control_->all_done(); }
 
   std::optional<std::int64_t> steps_;
   std::optional<double> seconds_;
   StepMeter& meter_;
-  JobControl* control_;
+  JobControl& control_;
 };
 
 }  // namespace paceline

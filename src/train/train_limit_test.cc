@@ -2,18 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include "params/local/local_control.h"
+
 namespace paceline {
 namespace {
 
 using std::chrono::milliseconds;
 
-class FakeControl : public JobControl {
+class FakeControl : public LocalControl {
  public:
   bool all_warm() const override { return warm; }
   void set_done() override { done = true; }
-  bool wait_all_done(Deadline) override { return others_done; }
   bool all_done() const override { return done && others_done; }
-  void goodbye() override {}
   bool warm = false, done = false, others_done = false;
 };
 
@@ -35,13 +35,14 @@ class TrainLimitTest : public ::testing::Test {
   StepAccount account{clock};
   StepMeter meter{account, 1, "examples"};
   FakeControl control;
+  LocalControl alone;
   RunOptions run;
   std::int64_t global_step_ = 0;
 };
 
 TEST_F(TrainLimitTest, MakesExactlyTheStepsAskedFor) {
   run.steps = 25;
-  TrainLimit limit(run, meter, nullptr);
+  TrainLimit limit(run, meter, alone);
   EXPECT_EQ(steps(limit, 1000), 25);
   EXPECT_DOUBLE_EQ(*meter.report("worker:0").seconds, 1.5);  // without the first ten
 }
@@ -49,20 +50,20 @@ TEST_F(TrainLimitTest, MakesExactlyTheStepsAskedFor) {
 TEST_F(TrainLimitTest, IsAbsolute) {
   run.steps = 25;
   global_step_ = 25;
-  TrainLimit limit(run, meter, nullptr);
+  TrainLimit limit(run, meter, alone);
   EXPECT_EQ(steps(limit, 1000), 0);
 }
 
 TEST_F(TrainLimitTest, TimesSecondsAfterTheUntimedSteps) {
   run.seconds = 2;
-  TrainLimit limit(run, meter, nullptr);
+  TrainLimit limit(run, meter, alone);
   EXPECT_EQ(steps(limit, 1000), 10 + 20);
   EXPECT_DOUBLE_EQ(*meter.report("worker:0").seconds, 2);
 }
 
 TEST_F(TrainLimitTest, WaitsUntilEveryWorkerIsWarm) {
   run.seconds = 2;
-  TrainLimit limit(run, meter, &control);
+  TrainLimit limit(run, meter, control);
   EXPECT_EQ(steps(limit, 50), 50);
   EXPECT_FALSE(meter.running());
   control.warm = control.others_done = true;
@@ -72,7 +73,7 @@ TEST_F(TrainLimitTest, WaitsUntilEveryWorkerIsWarm) {
 TEST_F(TrainLimitTest, GoesOnUntimedUntilAllAreDone) {
   run.seconds = 2;
   control.warm = true;
-  TrainLimit limit(run, meter, &control);
+  TrainLimit limit(run, meter, control);
   EXPECT_EQ(steps(limit, 100), 100);
   EXPECT_TRUE(control.done);
   EXPECT_DOUBLE_EQ(*meter.report("worker:0").seconds, 2);
@@ -81,7 +82,7 @@ TEST_F(TrainLimitTest, GoesOnUntimedUntilAllAreDone) {
 }
 
 TEST_F(TrainLimitTest, WithoutALimitGoesOn) {
-  TrainLimit limit(run, meter, nullptr);
+  TrainLimit limit(run, meter, alone);
   EXPECT_EQ(steps(limit, 500), 500);
 }
 

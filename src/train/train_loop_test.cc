@@ -28,7 +28,7 @@ class SlowStore : public ParameterStore, public StoreSteps, public StepHandle {
         delays_(delays) {}
 
   std::span<const VariableSpec> variables() const override { return specs_; }
-  std::unique_ptr<StoreSteps> bind(const PlanBinding&, bool) override {
+  std::unique_ptr<StoreSteps> bind(const PlanBinding&, float) override {
     return std::make_unique<Forward>(*this);
   }
   void write(std::vector<VariableState>, std::int64_t) override {}

@@ -10,11 +10,13 @@
 #include "base/philox.h"
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/role_reader.h"
+#include "params/strategies.h"
 
 namespace paceline {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr int kMostAccumulated = 1 << 20;
 
 // "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
 std::optional<DeviceChoice> device_named(const std::string& text) {
@@ -86,11 +88,16 @@ DType read_wire(const FlagValues& values, const Cluster& cluster) {
 }
 
 void read_strategy(const FlagValues& values, Cluster& cluster) {
-  const std::optional<std::string> strategy = values.choice("--strategy", {"async"});
-  if (strategy && !cluster.distributed()) {
-    refuse_flags("--strategy async needs a cluster: add --ps 1 --workers 2");
+  const std::optional<std::string> name = values.choice("--strategy", strategy_names());
+  const bool with_ps = cluster.distributed();
+  if (name && strategy_named(*name).with_ps != with_ps) {
+    refuse_flags(with_ps
+                     ? fmt::format("--strategy {} is for one process: leave --ps and --workers, "
+                                   "or the cluster, out",
+                                   *name)
+                     : fmt::format("--strategy {} needs a cluster: add --ps 1 --workers 2", *name));
   }
-  cluster.strategy = cluster.distributed() ? "async" : "local";
+  cluster.strategy = name.value_or(std::string(default_strategy(with_ps).name));
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {
@@ -119,6 +126,7 @@ Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
   read_role(values, cluster);
   read_strategy(values, cluster);
+  cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
   read_link(values, cluster);
   if (values.given("--show-placement") && !cluster.distributed()) {
     refuse_flags("--show-placement needs a cluster: one process keeps all variables itself");

@@ -94,6 +94,12 @@ TEST(Flags, PsAndWorkersLaunch) {
   EXPECT_FALSE(read("--no-fused-update").run.fused_update);
 }
 
+TEST(Flags, AccumulateIsForEveryCluster) {
+  EXPECT_EQ(read("").cluster.accumulate, 1);
+  EXPECT_EQ(read("--accumulate 4").cluster.accumulate, 4);
+  EXPECT_EQ(read("--accumulate 4 --ps 1 --workers 2").cluster.accumulate, 4);
+}
+
 TEST(Flags, EachLaunchIsAClusterOfItsOwn) {
   EXPECT_NE(read("--ps 1 --workers 1").cluster.cluster_id,
             read("--ps 1 --workers 1").cluster.cluster_id);
@@ -210,8 +216,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps 1 --workers 2 --link inproc",
                 "--link inproc: joins tasks within one process"},
         BadLine{"--link rdma", "--link rdma: must be one of auto, shm, tcp, inproc"},
+        BadLine{"--accumulate 0", "--accumulate 0: must be a whole number from 1 to 1048576"},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
-        BadLine{"--strategy sync --ps 1 --workers 1", "--strategy sync: must be one of async"},
+        BadLine{"--strategy asnyc --ps 1 --workers 1",
+                "--strategy asnyc: must be one of local, async; did you mean 'async'?"},
+        BadLine{"--strategy local --ps 1 --workers 1", "--strategy local is for one process"},
         BadLine{"--cluster ps=a:1;worker=b:1", "add --task worker:0"},
         BadLine{"--task worker:0", "add --cluster"},
         BadLine{"--cluster ps=a:1 --task ps:0", "at least one ps and one worker"},

@@ -1,10 +1,13 @@
 #include "cluster/flags/flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
+
+#include "params/strategies.h"
 
 namespace paceline {
 
@@ -17,6 +20,17 @@ const char* const kHere = "Cluster on this machine";
 const char* const kBoth = "Either cluster";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
+
+std::string strategy_help() {
+  std::vector<std::string> meanings;
+  for (const Strategy& strategy : strategies()) {
+    const bool usual = &strategy == &default_strategy(strategy.with_ps);
+    const std::string_view where = strategy.with_ps ? "with --ps" : "alone";
+    meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
+                                   usual ? "default " : "", where));
+  }
+  return fmt::format("How workers share what they learn. {}", fmt::join(meanings, "; "));
+}
 
 using Names = std::vector<std::string_view>;
 
@@ -89,7 +103,7 @@ std::vector<Flag> cluster_flags() {
        kProcessFlags},
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
-      {"--strategy", "async", "How workers share what they learn: async (default)", kBoth},
+      {"--strategy", fmt::format("{}", fmt::join(strategy_names(), "|")), strategy_help(), kBoth},
       {"--link", "auto|shm|tcp|inproc",
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for "
@@ -122,6 +136,10 @@ std::vector<Flag> run_flags() {
       {"--seconds", "S", "End after this time, which begins when every worker is warm", kRun},
       {"--config", "FILE",
        "Read more flags from a .json or .toml file; the command line overrides the file", kRun},
+      {"--accumulate", "K",
+       "Contribute the mean of K steps of a worker at once, as if batches were K times as large; "
+       "--steps counts contributions (default 1)",
+       kRun},
       {"--seed", "S", "The seed of all random numbers (default 1)", kRun},
       {"--no-fused-update", "",
        "In one process, update a weight after its gradient is complete, not while it is computed",

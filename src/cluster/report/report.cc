@@ -168,6 +168,7 @@ std::string Report::to_json() const {
   Json object;
   object["model"] = model;
   object["strategy"] = strategy;
+  if (accumulate != 1) object["accumulate"] = accumulate;
   object["precision"] = precision;
   object["cores"] = cores ? Json(*cores) : Json(nullptr);
   object["tasks"] = Json::array();
@@ -189,6 +190,7 @@ Report Report::from_json(const std::string& text) {
     Report report;
     report.model = object.at("model").get<std::string>();
     report.strategy = object.at("strategy").get<std::string>();
+    report.accumulate = object.value("accumulate", report.accumulate);
     report.precision = object.value("precision", report.precision);
     // Reports of earlier versions have none.
     if (object.contains("cores") && !object["cores"].is_null()) report.cores = object["cores"];

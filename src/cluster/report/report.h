@@ -44,6 +44,7 @@ struct ReportSection {
 struct Report {
   std::string model;
   std::string strategy;               // Cluster::strategy
+  std::int64_t accumulate = 1;        // Cluster::accumulate
   std::string precision = "float32";  // name of Cluster::precision
   std::optional<int> cores;           // of worker 0's machine
   std::vector<TaskReport> tasks;

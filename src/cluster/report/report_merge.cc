@@ -57,6 +57,7 @@ Report merge(std::span<const Report> reports) {
   for (const Report* report : order) {
     if (merged.model.empty()) merged.model = report->model;
     if (merged.strategy.empty()) merged.strategy = report->strategy;
+    merged.accumulate = std::max(merged.accumulate, report->accumulate);
     merged.tasks.insert(merged.tasks.end(), report->tasks.begin(), report->tasks.end());
     if (!merged.cores) merged.cores = report->cores;
     if (!merged.first_loss) merged.first_loss = report->first_loss;

@@ -47,6 +47,7 @@ Report report_of(const TaskReport& task) {
   Report report;
   report.model = "ptb";
   report.strategy = "async";
+  report.accumulate = 4;
   report.precision = "bfloat16";
   report.tasks = {task};
   return report;

@@ -24,6 +24,7 @@ class FakeSteps : public StoreSteps {
     }
   }
 
+  NormBy norm_by() const override { return computes_norm; }
   bool wants_next_rows() const override { return next_rows_wanted; }
   void begin_step(StepKind, std::span<const RowSet> rows, const StepScalars&) override {
     note("begin");
@@ -61,6 +62,7 @@ class FakeSteps : public StoreSteps {
 
   using Rows = std::map<std::string, std::vector<std::int32_t>>;
   float last_clip_scale = -1;
+  NormBy computes_norm = NormBy::kPlan;
   bool next_rows_wanted = false;
   Rows rows_asked, next_rows_asked;
 

@@ -90,8 +90,8 @@ class LocalStore : public SavableStore {
   }
 
   std::span<const VariableSpec> variables() const override { return specs_; }
-  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) override {
-    return std::make_unique<LocalSteps>(*this, plan, clipped);
+  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
+    return std::make_unique<LocalSteps>(*this, plan, clip_norm > 0);
   }
   void write(std::vector<VariableState> states, std::int64_t global_step) override {
     for (VariableState& state : states) variable(state.variable).write(std::move(state));

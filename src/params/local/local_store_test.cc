@@ -46,7 +46,7 @@ class LocalStoreTest : public testing::Test {
 
 TEST_F(LocalStoreTest, AppliesAContributionWhenItIsReady) {
   const auto store = make();
-  const auto steps = store->bind(binding(), false);
+  const auto steps = store->bind(binding(), 0);
   begin(*steps);
   contribute(*steps, 0.5f, 1);
   EXPECT_EQ(values(*store, 0), (std::vector<float>{0.5f, 1}));
@@ -58,7 +58,7 @@ TEST_F(LocalStoreTest, AppliesAContributionWhenItIsReady) {
 TEST_F(LocalStoreTest, AppliesAStreamedContributionRangeByRange) {
   const auto store = make();
   ASSERT_TRUE(store->takes_streams());
-  const auto steps = store->bind({{{0, true, 0, true}}}, false);
+  const auto steps = store->bind({{{0, true, 0, true}}}, 0);
   EXPECT_THROW(steps->place(0), Error);
   begin(*steps);
   OutputSink& sink = steps->sink(0);
@@ -72,7 +72,7 @@ TEST_F(LocalStoreTest, AppliesAStreamedContributionRangeByRange) {
 
 TEST_F(LocalStoreTest, WithClippingItWaitsForTheScale) {
   const auto store = make();
-  const auto steps = store->bind(binding(), true);
+  const auto steps = store->bind(binding(), 1.0f);
   begin(*steps);
   contribute(*steps, 1, 1);
   EXPECT_EQ(values(*store, 0), (std::vector<float>{1, 2}));
@@ -86,7 +86,7 @@ TEST_F(LocalStoreTest, WithClippingItWaitsForTheScale) {
 TEST_F(LocalStoreTest, AppliesRowsWithTheirOwnRate) {
   const auto store = make();
   for (const bool clipped : {false, true}) {
-    const auto steps = store->bind(binding(), clipped);
+    const auto steps = store->bind(binding(), clipped ? 1.0f : 0.0f);
     begin(*steps);
     const TensorView place = steps->place(1);
     EXPECT_EQ(place.shape, (Shape{3, 1}));
@@ -101,7 +101,7 @@ TEST_F(LocalStoreTest, AppliesRowsWithTheirOwnRate) {
 
 TEST_F(LocalStoreTest, OnlyTrainStepsCount) {
   const auto store = make();
-  const auto steps = store->bind({{{0, false, 0}}}, false);
+  const auto steps = store->bind({{{0, false, 0}}}, 0);
   for (const StepKind kind : {StepKind::kEvaluate, StepKind::kFetch}) {
     steps->begin_step(kind, {}, {});
     EXPECT_EQ(steps->need(0).shape, Shape{2});
@@ -111,8 +111,8 @@ TEST_F(LocalStoreTest, OnlyTrainStepsCount) {
 
 TEST_F(LocalStoreTest, StepsOfSeveralPlansShareValues) {
   const auto store = make();
-  const auto train = store->bind(binding(), false);
-  const auto evaluation = store->bind({{{0, false, 0}}}, false);
+  const auto train = store->bind(binding(), 0);
+  const auto evaluation = store->bind({{{0, false, 0}}}, 0);
   begin(*train);
   contribute(*train, 1, 1);
   train->end_step(1, {});
@@ -124,7 +124,7 @@ TEST_F(LocalStoreTest, ApplyingIsTakenOutOfPush) {
   ManualClock clock;
   StepAccount account(clock);
   const auto store = make(&account);
-  const auto steps = store->bind(binding(), false);
+  const auto steps = store->bind(binding(), 0);
   begin(*steps);
   const AccountScope push(account, Activity::kPush);
   contribute(*steps, 1, 1);
@@ -137,7 +137,7 @@ TEST_F(LocalStoreTest, ApplyingIsTakenOutOfPush) {
 TEST_F(LocalStoreTest, RefusesToBeReadBeforeItWasWritten) {
   const auto store = make_local_store({spec_of("w", {2})}, nullptr, nullptr);
   EXPECT_FALSE(store->initialised());
-  const auto steps = store->bind({{{0, false, 0}}}, false);
+  const auto steps = store->bind({{{0, false, 0}}}, 0);
   steps->begin_step(StepKind::kEvaluate, {}, {});
   EXPECT_THROW(steps->need(0), Error);
   const std::vector<VariableState> states = {{0, Tensor(DType::kFloat32, {2}), {}}};
@@ -150,9 +150,9 @@ TEST_F(LocalStoreTest, RefusesPlansAndNamesThatCannotBe) {
   VariableSpec frozen = spec_of("w", {2});
   frozen.trained = false;
   const auto store = make_local_store({frozen}, nullptr, nullptr);
-  EXPECT_THROW(store->bind({{{0, true, 0}}}, false), Error);
+  EXPECT_THROW(store->bind({{{0, true, 0}}}, 0), Error);
   EXPECT_THROW(make_local_store({frozen, frozen}, nullptr, nullptr), Error);
-  const auto steps = store->bind({{{0, false, 0}}}, false);
+  const auto steps = store->bind({{{0, false, 0}}}, 0);
   EXPECT_THROW(steps->place(0), Error);
   EXPECT_THROW(begin(*steps), Error);  // two rates for one variable
 }

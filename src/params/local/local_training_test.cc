@@ -26,7 +26,7 @@ class Trainer {
     initialise(training.graph());
     plan_ = make_plan({&training.graph(), {}, &training, true, rewrite, stream},
                       store_->variables(), *device_);
-    executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clipped()),
+    executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clip_norm),
                                            locals_, *device_, account_);
     for (const VariableSpec& spec : store_->variables()) {
       rates_.push_back(spec.rule.learning_rate());
@@ -243,7 +243,7 @@ TEST(LocalTraining, AnotherGraphSeesWhatWasTrained) {
   const auto plan =
       make_plan({&one, {loss}, nullptr, true, {}}, trainer.store().variables(), trainer.device());
   LocalMemory locals(one, trainer.device());
-  Executor executor(*plan, trainer.store().bind(plan->binding, false), locals, trainer.device(),
+  Executor executor(*plan, trainer.store().bind(plan->binding, 0), locals, trainer.device(),
                     trainer.account());
   const auto evaluate = [&] {
     std::memcpy(executor.view("x").data, trainer.input("x").data, 8 * sizeof(float));

@@ -139,7 +139,7 @@ PlanBinding binding_of(std::span<const VariableSpec> variables, bool reread) {
 StepDriver::StepDriver(ParameterStore& store, bool clipped, bool reread)
     : store_(store),
       clipped_(clipped),
-      steps_(store.bind(binding_of(store.variables(), reread), clipped)) {
+      steps_(store.bind(binding_of(store.variables(), reread), clipped ? 1.0f : 0.0f)) {
   contributed_.resize(store.variables().size());
   for (const VariableSpec& variable : store.variables()) {
     learning_rates_.push_back(variable.rule.learning_rate());

@@ -41,8 +41,8 @@ class PsStoreImpl : public PsStore {
   }
 
   std::span<const VariableSpec> variables() const override { return core_.variables(); }
-  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, bool clipped) override {
-    return std::make_unique<PsSteps>(steps_, plan, clipped);
+  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
+    return std::make_unique<PsSteps>(steps_, plan, clip_norm > 0);
   }
   void write(std::vector<VariableState> states, std::int64_t global_step) override;
   bool initialised() const override { return driver_.initialised(); }
@@ -70,8 +70,9 @@ class PsStoreImpl : public PsStore {
   bool was_initialised() const override { return driver_.was_initialised(); }
   void restore(std::span<const TaskState> states) override;
   std::int64_t next_step() const override { return driver_.next_step(); }
-  const std::optional<TaskState>& restored() const override { return driver_.restored(); }
+  std::optional<TaskState> restored() const override { return driver_.restored(); }
   bool state_asked() const override { return core_.state_asked != 0; }
+  bool others_save() const override { return true; }
   void send_state(const TaskState& state) override;
   bool stop_asked() const override { return core_.stop_asked; }
 

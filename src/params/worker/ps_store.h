@@ -12,29 +12,12 @@
 #include "net/link.h"
 #include "paceline/cluster.h"
 #include "params/protocol/aggregation.h"
+#include "params/job_control.h"
 #include "params/savable_store.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
 
 namespace paceline {
-
-/// What a worker tells the step-counting shard (ps 0), and learns from it with each reply.
-class JobControl {
- public:
-  virtual ~JobControl() = default;
-  /// Every live worker of the spec has made its untimed first steps.
-  virtual bool all_warm() const = 0;
-  /// This worker's training is over; it may go on untimed until all are.
-  virtual void set_done() = 0;
-  /// Every worker of the spec is done, or gone. Waits at most until the deadline.
-  virtual bool wait_all_done(Deadline deadline) = 0;
-  virtual bool all_done() const = 0;
-  /// Leaves the job in good order; the store is of no use after it.
-  virtual void goodbye() = 0;
-};
-
-/// The first own steps of a worker, which are not timed.
-constexpr std::int64_t kUntimedSteps = 10;
 
 struct PsStoreOptions {
   ClusterSpec spec;
@@ -89,23 +72,8 @@ class PsStore : public SavableStore, public JobControl {
  public:
   static std::unique_ptr<PsStore> join(const PsStoreOptions& options,
                                        std::vector<VariableSpec> variables);
-  /// Returns when some worker (the chief) has initialised the variables; says what it waits for.
-  virtual void wait_initialised() = 0;
   /// Whether some ps exchanges numbers in frames that are rounded as options.wire says.
   virtual bool rounds() const = 0;
-  /// The variables were initialised before this worker came: it was restarted, or came late.
-  virtual bool was_initialised() const = 0;
-  /// The chief's part when training resumes, before it writes the variables: where each worker is.
-  virtual void restore(std::span<const TaskState> states) = 0;
-  /// Once the variables are initialised: the number of this worker's next step, and where it was
-  /// when that was saved; none: it begins anew, or what it did since is lost.
-  virtual std::int64_t next_step() const = 0;
-  virtual const std::optional<TaskState>& restored() const = 0;
-  /// Whether what is this worker's own is asked for, between two steps; send_state answers.
-  virtual bool state_asked() const = 0;
-  virtual void send_state(const TaskState& state) = 0;
-  /// Some ps was told to stop.
-  virtual bool stop_asked() const = 0;
   /// One line a piece: variable, rows, bytes, ps.
   virtual std::string placement_text() const = 0;
 };

@@ -130,7 +130,7 @@ TEST_F(ServerStoreJob, ContributionsOfAllWorkersAddUp) {
   const PlanBinding plan{
       .uses = {{.variable = 0, .updated = true}, {.variable = 1, .updated = true, .most_rows = 2}}};
   const auto work = [&](ParameterStore& store, bool clipped) {
-    const auto steps = store.bind(plan, clipped);
+    const auto steps = store.bind(plan, clipped ? 1.0f : 0.0f);
     const std::vector<float> rates(2, 0.0f);
     const std::vector<std::int32_t> ids = {1, 39};
     for (int i = 0; i < 30; ++i) {
@@ -200,7 +200,7 @@ TEST_F(ServerStoreJob, EvaluationSeesWhatWasReadAndTrainingGoesOn) {
   store->write(initial_states(variables), 0);
   StepDriver driver(*store, false);
   driver.step();
-  const auto evaluation = store->bind({.uses = {{.variable = 0}, {.variable = 3}}}, false);
+  const auto evaluation = store->bind({.uses = {{.variable = 0}, {.variable = 3}}}, 0);
   const std::vector<float> rates(variables.size(), 0.0f);
   evaluation->begin_step(StepKind::kEvaluate, {}, {.learning_rates = rates});
   const TensorView seen = evaluation->need(0);
@@ -226,8 +226,7 @@ TEST_F(ServerStoreJob, NextRowsAreAskedForOnce) {
   options.share_memory = false;
   const auto store = PsStore::join(options, variables);
   store->write(initial_states(variables), 0);
-  const auto steps =
-      store->bind({.uses = {{.variable = 0, .updated = false, .most_rows = 3}}}, false);
+  const auto steps = store->bind({.uses = {{.variable = 0, .updated = false, .most_rows = 3}}}, 0);
   const std::vector<float> rates(variables.size(), 0.0f);
   const std::vector<std::int32_t> ids = {2, 50, 89}, others = {2, 50};
   const RowSet rows{0, ids}, other_rows{0, others};

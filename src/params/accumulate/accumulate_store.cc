@@ -1,0 +1,162 @@
+#include "params/accumulate/accumulate_store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "params/accumulate/accumulate_control.h"
+#include "params/accumulate/contribution_sum.h"
+
+namespace paceline {
+namespace {
+
+bool updates(const PlanBinding& plan) {
+  return std::ranges::any_of(plan.uses, &PlanBinding::Use::updated);
+}
+
+class AccumulateSteps : public StoreSteps {
+ public:
+  AccumulateSteps(ParameterStore& below, const PlanBinding& plan, float clip_norm, int steps,
+                  ThreadPool* pool)
+      : below_(below.bind(binding_below(below.variables(), plan, steps), clip_norm)),
+        clips_(clip_norm > 0 && below_->norm_by() == NormBy::kPlan),
+        clip_norm_(clip_norm),
+        steps_(steps),
+        use_of_(below.variables().size(), -1) {
+    for (const PlanBinding::Use& use : plan.uses) {
+      if (!use.updated) continue;
+      const VariableSpec& spec = below.variables()[std::size_t(use.variable)];
+      use_of_[std::size_t(use.variable)] = int(sums_.size());
+      sums_.push_back(std::make_unique<ContributionSum>(spec, use.most_rows, steps, pool));
+    }
+    squares_.resize(sums_.size());
+  }
+
+  NormBy norm_by() const override { return NormBy::kStore; }
+  void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
+  TensorView need(VariableId variable) override { return below_->need(variable); }
+  TensorView place(VariableId variable) override { return sum_of(variable).place(); }
+  void ready(VariableId variable, const Contribution& contribution) override;
+  StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
+
+ private:
+  static PlanBinding binding_below(std::span<const VariableSpec> variables, const PlanBinding& plan,
+                                   int steps);
+  std::size_t use(VariableId variable) const {
+    const int use = use_of_.at(std::size_t(variable));
+    PACELINE_CHECK(use >= 0 && "the plan said that it updates the variable");
+    return std::size_t(use);
+  }
+  ContributionSum& sum_of(VariableId variable) { return *sums_[use(variable)]; }
+  bool ends_window() const { return made_ + 1 == steps_; }
+  float clip_scale() const;
+
+  const std::unique_ptr<StoreSteps> below_;
+  const bool clips_;
+  const float clip_norm_;
+  const int steps_;
+  std::vector<int> use_of_;                             // by variable: into sums_, or −1
+  std::vector<std::unique_ptr<ContributionSum>> sums_;  // in the order of the plan's uses
+  std::vector<double> squares_;                         // the same, of the mean; 0: none
+  StepKind kind_ = StepKind::kTrain;
+  int made_ = 0;  // steps of the window
+  std::int64_t examples_ = 0;
+};
+
+PlanBinding AccumulateSteps::binding_below(std::span<const VariableSpec> variables,
+                                           const PlanBinding& plan, int steps) {
+  PlanBinding below = plan;
+  for (PlanBinding::Use& use : below.uses) {
+    PACELINE_CHECK(!use.streamed);
+    use.most_rows = ContributionSum::most_rows_of_mean(variables[std::size_t(use.variable)],
+                                                       use.most_rows, steps);
+  }
+  return below;
+}
+
+void AccumulateSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
+                                 const StepScalars& scalars) {
+  kind_ = kind;
+  if (kind != StepKind::kTrain) return below_->begin_step(kind, rows, scalars);
+  StepScalars whole = scalars;
+  whole.examples = examples_ += scalars.examples;
+  below_->begin_step(ends_window() ? StepKind::kTrain : StepKind::kFetch, rows, whole);
+}
+
+void AccumulateSteps::ready(VariableId variable, const Contribution& contribution) {
+  ContributionSum& sum = sum_of(variable);
+  sum.add(contribution);
+  if (!ends_window()) return;
+  const TensorView mean = below_->place(variable);
+  const Contribution whole = sum.take_mean(mean);
+  // Before the store below may change what it is given.
+  if (clips_) squares_[use(variable)] = sum.squares(mean);
+  below_->ready(variable, whole);
+}
+
+// As an executor computes it of a plan's own norm.
+float AccumulateSteps::clip_scale() const {
+  double sum = 0;
+  for (const double squares : squares_) sum += squares;
+  const double norm = float(std::sqrt(sum));
+  return norm > clip_norm_ ? float(clip_norm_ / norm) : 1.0f;
+}
+
+StepHandle& AccumulateSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
+  if (kind_ != StepKind::kTrain) return below_->end_step(clip_scale, next_rows);
+  if (!ends_window()) {
+    ++made_;
+    return below_->end_step(1, {});
+  }
+  made_ = 0;
+  examples_ = 0;
+  return below_->end_step(clips_ ? this->clip_scale() : 1, {});
+}
+
+class AccumulateStore : public SavableStore {
+ public:
+  AccumulateStore(std::shared_ptr<SavableStore> below, int steps, ThreadPool* pool)
+      : below_(std::move(below)), steps_(steps), pool_(pool) {}
+
+  std::span<const VariableSpec> variables() const override { return below_->variables(); }
+  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
+    if (!updates(plan)) return below_->bind(plan, clip_norm);
+    return std::make_unique<AccumulateSteps>(*below_, plan, clip_norm, steps_, pool_);
+  }
+  void write(std::vector<VariableState> states, std::int64_t global_step) override {
+    below_->write(std::move(states), global_step);
+  }
+  bool initialised() const override { return below_->initialised(); }
+  std::vector<VariableState> read(std::span<const VariableId> variables) override {
+    return below_->read(variables);
+  }
+  std::int64_t global_step() const override { return below_->global_step(); }
+  StoreAccount account() const override { return below_->account(); }
+
+  std::vector<std::string> prepare_saving(const std::string& folder) override {
+    return below_->prepare_saving(folder);
+  }
+  void mark() override { below_->mark(); }
+  SavedShards write_shards(const std::string& folder) override {
+    SavedShards shards = below_->write_shards(folder);
+    for (TaskState& other : shards.others) other.step *= steps_;
+    return shards;
+  }
+
+ private:
+  const std::shared_ptr<SavableStore> below_;
+  const int steps_;
+  ThreadPool* const pool_;
+};
+
+}  // namespace
+
+Distribution accumulate(Distribution below, int steps, ThreadPool* pool) {
+  PACELINE_CHECK(steps > 1);
+  return {std::make_shared<AccumulateStore>(std::move(below.store), steps, pool),
+          std::make_shared<AccumulateControl>(std::move(below.control), steps)};
+}
+
+}  // namespace paceline

@@ -1,0 +1,41 @@
+// What training is distributed with: a store for a step's values and contributions, and the control
+// of its job.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/thread_pool.h"
+#include "paceline/cluster.h"
+#include "params/job_control.h"
+#include "params/savable_store.h"
+#include "trace/step_account.h"
+#include "trace/timeline.h"
+
+namespace paceline {
+
+/// Both may be one object.
+struct Distribution {
+  std::shared_ptr<SavableStore> store;
+  std::shared_ptr<JobControl> control;
+};
+
+/// What a strategy is made with. Null is allowed for the pointers; what is pointed at must outlive
+/// the distribution.
+struct DistributionOptions {
+  Cluster cluster;
+  /// The global step at which training ends; 0: unknown.
+  std::int64_t last_step = 0;
+  bool spin = false;               // polls links instead of sleeping
+  ThreadPool* pool = nullptr;      // applies the rules in one process, adds contributions up
+  StepAccount* account = nullptr;  // of the step thread
+  Timeline* timeline = nullptr;    // gets what the store does
+  std::function<void(const std::string&)> say = {};  // lines for the user
+  Duration say_after = std::chrono::seconds(1);      // of waiting
+  /// Called several times a second while a worker waits; what it throws ends the wait.
+  std::function<void()> check_interrupt = {};
+};
+
+}  // namespace paceline

@@ -1,0 +1,17 @@
+#include "params/local/local_strategy.h"
+
+#include <memory>
+#include <utility>
+
+#include "params/local/local_control.h"
+#include "params/local/local_store.h"
+
+namespace paceline {
+
+Distribution make_local_strategy(const DistributionOptions& options,
+                                 std::vector<VariableSpec> variables) {
+  return {make_local_store(std::move(variables), options.pool, options.account, options.timeline),
+          std::make_shared<LocalControl>()};
+}
+
+}  // namespace paceline

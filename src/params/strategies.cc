@@ -1,0 +1,67 @@
+#include "params/strategies.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/nearest.h"
+#include "paceline/error.h"
+#include "params/accumulate/accumulate_store.h"
+#include "params/local/local_strategy.h"
+#include "params/worker/async_strategy.h"
+
+namespace paceline {
+namespace {
+
+constexpr Strategy kStrategies[] = {
+    {"local", false, "one process, which applies its own contributions", make_local_strategy},
+    {"async", true, "a parameter server applies each contribution as it arrives",
+     make_async_strategy},
+};
+
+}  // namespace
+
+std::span<const Strategy> strategies() { return kStrategies; }
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names;
+  for (const Strategy& strategy : kStrategies) names.emplace_back(strategy.name);
+  return names;
+}
+
+const Strategy& strategy_named(std::string_view name) {
+  const auto* const found = std::ranges::find(kStrategies, name, &Strategy::name);
+  if (found != std::end(kStrategies)) return *found;
+  const std::vector<std::string> names = strategy_names();
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[strategy] '{}' is none of {}; the nearest is '{}'", name,
+                          fmt::join(names, ", "), nearest(name, names)));
+}
+
+const Strategy& default_strategy(bool with_ps) {
+  return *std::ranges::find(kStrategies, with_ps, &Strategy::with_ps);
+}
+
+std::string strategy_name(const Cluster& cluster) {
+  if (!cluster.strategy.empty()) return cluster.strategy;
+  return std::string(default_strategy(cluster.distributed()).name);
+}
+
+Distribution make_distribution(const DistributionOptions& options,
+                               std::vector<VariableSpec> variables) {
+  const Cluster& cluster = options.cluster;
+  const Strategy& strategy = strategy_named(strategy_name(cluster));
+  if (strategy.with_ps != cluster.distributed()) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[strategy] '{}' {} parameter servers", strategy.name,
+                    strategy.with_ps ? "needs a cluster with" : "is for one process, without"));
+  }
+  Distribution made = strategy.make(options, std::move(variables));
+  if (cluster.accumulate <= 1) return made;
+  return accumulate(std::move(made), cluster.accumulate, options.pool);
+}
+
+}  // namespace paceline

@@ -1,0 +1,38 @@
+// The strategies by which workers share what they learn, by name. A new one is its own files and a
+// line in strategies.cc.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "params/distribution.h"
+
+namespace paceline {
+
+struct Strategy {
+  std::string_view name;     // as --strategy takes it
+  bool with_ps = false;      // needs parameter servers; else it is for one process
+  std::string_view meaning;  // for --help: "each contribution is applied as it arrives"
+  Distribution (*make)(const DistributionOptions& options, std::vector<VariableSpec> variables);
+};
+
+/// The first one that fits a cluster is its default.
+std::span<const Strategy> strategies();
+std::vector<std::string> strategy_names();
+/// Throws kInvalidArgument, with the nearest name and all of them.
+const Strategy& strategy_named(std::string_view name);
+/// The default of a cluster with, or without, parameter servers.
+const Strategy& default_strategy(bool with_ps);
+
+/// Cluster::strategy, or the default's name where it is empty.
+std::string strategy_name(const Cluster& cluster);
+
+/// Makes strategy_name(), and over it what Cluster::accumulate asks for. Joins the job. Throws as
+/// strategy_named does, kInvalidArgument when the strategy does not fit the cluster, and what the
+/// strategy throws.
+Distribution make_distribution(const DistributionOptions& options,
+                               std::vector<VariableSpec> variables);
+
+}  // namespace paceline

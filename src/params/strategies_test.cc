@@ -1,0 +1,58 @@
+#include "params/strategies.h"
+
+#include <gtest/gtest.h>
+
+#include "base/testing/error_of.h"
+
+namespace paceline {
+namespace {
+
+const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {2}, .rule = Sgd{}}};
+
+DistributionOptions options(const std::string& strategy, Cluster::Role role) {
+  DistributionOptions made;
+  made.cluster.strategy = strategy;
+  made.cluster.role = role;
+  return made;
+}
+
+TEST(Strategies, EachKindOfClusterHasADefault) {
+  EXPECT_EQ(default_strategy(false).name, "local");
+  EXPECT_EQ(default_strategy(true).name, "async");
+}
+
+TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
+  const std::string message = error_of(ErrorCode::kInvalidArgument, [] {
+    make_distribution(options("asinc", Cluster::Role::kAlone), kVariables);
+  });
+  EXPECT_NE(message.find("'asinc' is none of local, async"), std::string::npos) << message;
+  EXPECT_NE(message.find("the nearest is 'async'"), std::string::npos) << message;
+}
+
+TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {
+  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
+                     [] { make_distribution(options("async", Cluster::Role::kAlone), kVariables); })
+                .find("'async' needs a cluster"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
+                     [] { make_distribution(options("local", Cluster::Role::kTask), kVariables); })
+                .find("'local' is for one process"),
+            std::string::npos);
+}
+
+TEST(Strategies, OneProcessHasItsOwnStoreAndControl) {
+  const Distribution made = make_distribution(options("local", Cluster::Role::kAlone), kVariables);
+  EXPECT_EQ(made.store->variables()[0].name, "w");
+  EXPECT_FALSE(made.control->others_save());
+}
+
+TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
+  DistributionOptions with = options("local", Cluster::Role::kAlone);
+  const PlanBinding plan{.uses = {{.variable = 0, .updated = true}}};
+  EXPECT_EQ(make_distribution(with, kVariables).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
+  with.cluster.accumulate = 4;
+  EXPECT_EQ(make_distribution(with, kVariables).store->bind(plan, 0)->norm_by(), NormBy::kStore);
+}
+
+}  // namespace
+}  // namespace paceline

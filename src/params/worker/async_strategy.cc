@@ -1,0 +1,61 @@
+#include "params/worker/async_strategy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <memory>
+#include <utility>
+
+namespace paceline {
+namespace {
+
+Duration from_seconds(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }
+
+}  // namespace
+
+PsStoreOptions ps_store_options(const DistributionOptions& options) {
+  const Cluster& cluster = options.cluster;
+  PsStoreOptions ps;
+  ps.spec = cluster.spec;
+  ps.task = cluster.task;
+  ps.cluster_id = cluster.cluster_id;
+  ps.link = cluster.link;
+  ps.join_timeout = from_seconds(cluster.join_timeout_s);
+  ps.spin = options.spin;
+  ps.torn_free = cluster.torn_free;
+  ps.wire = cluster.wire;
+  ps.error_feedback = cluster.error_feedback;
+  ps.last_step = options.last_step;
+  ps.timeline = options.timeline;
+  ps.say = options.say;
+  ps.say_after = options.say_after;
+  ps.check_interrupt = options.check_interrupt;
+  return ps;
+}
+
+Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& options,
+                     std::vector<VariableSpec> variables) {
+  const Cluster& cluster = options.cluster;
+  if (cluster.existing_servers && !cluster.launched && how.say) {
+    how.say(fmt::format("uses existing servers, which stay: {}", fmt::join(how.spec.ps, ", ")));
+  }
+  const std::shared_ptr<PsStore> joined = PsStore::join(how, std::move(variables));
+  if (cluster.wire != DType::kFloat32 && cluster.is_chief() && !joined->rounds() && how.say) {
+    how.say(
+        "--wire bfloat16 rounds nothing: all parameter servers share this worker's memory, and no "
+        "values travel (--link tcp sends them)");
+  }
+  if (cluster.show_placement) {
+    fmt::print("{}", joined->placement_text());
+    std::fflush(stdout);
+  }
+  return {joined, joined};
+}
+
+Distribution make_async_strategy(const DistributionOptions& options,
+                                 std::vector<VariableSpec> variables) {
+  return join_ps(ps_store_options(options), options, std::move(variables));
+}
+
+}  // namespace paceline
