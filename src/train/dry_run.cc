@@ -12,6 +12,7 @@
 #include "base/row_count.h"
 #include "cluster/launch/launcher.h"
 #include "params/protocol/placement.h"
+#include "params/variable_arrays.h"
 #include "train/step_cost.h"
 
 namespace paceline {

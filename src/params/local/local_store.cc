@@ -12,6 +12,7 @@
 #include "params/shard/rule_label.h"
 #include "params/shard/saved_variables.h"
 #include "params/shard/variable_memory.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 namespace {

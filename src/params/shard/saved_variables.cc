@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "checkpoint/checkpoint_save.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 

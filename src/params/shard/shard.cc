@@ -13,7 +13,9 @@
 #include "paceline/error.h"
 #include "params/shard/chunk_versions.h"
 #include "params/shard/copy_past_caches.h"
+#include "params/shard/layout.h"
 #include "params/shard/saved_variables.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 namespace {

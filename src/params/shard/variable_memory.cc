@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "paceline/error.h"
-#include "params/protocol/placement.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 namespace {

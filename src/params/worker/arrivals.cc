@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "params/shard/chunk_versions.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 
