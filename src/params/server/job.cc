@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/cores.h"
 #include "params/protocol/placement.h"
@@ -197,8 +196,8 @@ void ServerJob::declare(ServerPeer& peer, Declare declare) {
 }
 
 void ServerJob::take_declaration(Declare declare) {
-  shard_ =
-      std::make_unique<Shard>(declare.variables, declare.pieces, options_.task.index, apply_pool_);
+  shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, options_.task.index,
+                                   apply_pool_, options_.after_reads);
   for (std::size_t i = 0; options_.timeline != nullptr && i < shard_->size(); ++i) {
     labels_.push_back(options_.timeline->label(rule_label(shard_->at(i).variable())));
   }
@@ -224,8 +223,9 @@ void ServerJob::check_variables(ServerPeer& peer) {
 void ServerJob::agree(ServerPeer& peer) {
   peer.standing.agreed = true;
   peer.replies().share(kMemoryOfValues, shard_->values());
-  const std::array<std::byte, 1> initialised = {std::byte(initialised_ ? 1 : 0)};
-  peer.replies().send(MessageType::kDeclared, initialised);
+  peer.replies().send(MessageType::kDeclared,
+                      encode(Declared{.initialised = initialised_,
+                                      .changed_after_reads = shard_->changed_after_reads()}));
   if (initialised_) tell_initialised(peer);
   if (counts_steps()) peer.replies().send(MessageType::kJobState, encode(told_));
 }

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "net/frame.h"
 #include "paceline/error.h"
 #include "params/shard/chunk_versions.h"
@@ -43,15 +46,28 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
   }
 }
 
+// Tasks that were started with other flags than this one may declare other variables.
+void check_after_reads(const AfterReads& after_reads, std::span<const VariableSpec> variables) {
+  for (const auto& [name, change] : after_reads) {
+    const auto variable = std::ranges::find(variables, name, &VariableSpec::name);
+    if (variable != variables.end() && variable->dtype == DType::kFloat32) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[ps] it is to change variable {} after each read, {}", name,
+                            variable == variables.end() ? "which is not declared"
+                                                        : "which is not of float32"));
+  }
+}
+
 }  // namespace
 
 Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps,
-             ApplyPool& pool)
+             ApplyPool& pool, const AfterReads& after_reads)
     : variables_(std::move(variables)),
       pieces_(std::move(pieces)),
       ps_(ps),
       positions_(pieces_.size(), -1) {
   check_can_hold(variables_, pieces_, ps);
+  check_after_reads(after_reads, variables_);
   const ShardLayout layout = shard_layout(variables_, pieces_, ps);
   values_ = SharedMemory::create(layout.bytes);
   for (const Piece& piece : pieces_) {
@@ -66,7 +82,19 @@ Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int
     local_.push_back(std::make_unique<ShardPiece>(
         variable, piece, std::span(start + layout.offsets[piece.id], bytes), versions, pool));
     bytes_ += local_.back()->all_bytes();
+    const auto change = after_reads.find(variable.name);
+    if (change != after_reads.end()) local_.back()->change_after_reads(change->second);
   }
+}
+
+std::vector<VariableId> Shard::changed_after_reads() const {
+  std::vector<VariableId> variables;
+  for (const auto& piece : local_) {
+    const VariableId variable = piece->where().variable;
+    if (!piece->changes_after_reads()) continue;
+    if (variables.empty() || variables.back() != variable) variables.push_back(variable);
+  }
+  return variables;
 }
 
 std::size_t Shard::position(std::uint32_t id) const {

@@ -9,6 +9,7 @@
 #include "exec/parameter_store.h"
 #include "net/memory/shared_memory.h"
 #include "params/protocol/placement.h"
+#include "params/shard/after_read.h"
 #include "params/shard/apply_pool.h"
 #include "params/shard/shard_piece.h"
 
@@ -18,8 +19,10 @@ namespace paceline {
 class Shard {
  public:
   /// Throws kInvalidArgument when a variable cannot be held: a rule on another type than float32,
-  /// or more memory than this machine has. The pool must outlive the shard.
-  Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps, ApplyPool& pool);
+  /// or more memory than this machine has; and when a variable of `after_reads` is not there, or is
+  /// not float32. The pool and `after_reads` must outlive the shard.
+  Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps, ApplyPool& pool,
+        const AfterReads& after_reads = {});
 
   int ps() const { return ps_; }
   std::span<const VariableSpec> variables() const { return variables_; }
@@ -30,6 +33,8 @@ class Shard {
   /// The position of a piece by its id. Throws kDataLoss when it is not here.
   std::size_t position(std::uint32_t id) const;
   std::size_t bytes() const { return bytes_; }
+  /// The variables that have pieces here which change after each read.
+  std::vector<VariableId> changed_after_reads() const;
   /// The values of all pieces, as shard_layout says. They change while others read: element by
   /// element.
   std::shared_ptr<const SharedMemory> values() const { return values_; }

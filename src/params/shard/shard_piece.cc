@@ -11,9 +11,7 @@
 namespace paceline {
 namespace {
 
-// Small enough to change no result, large enough to change every bit pattern near 1.
-constexpr float kRewriteStep = 0x1p-20f;
-constexpr std::size_t kRewriteElements = std::size_t{1} << 13;
+constexpr std::size_t kChangedElements = std::size_t{1} << 13;
 
 // What is locked at a time: a rule takes longer for it than waking a thread.
 constexpr std::size_t kRegionBytes = kVersionedBytes;
@@ -29,14 +27,14 @@ void copy_through_caches(std::span<const std::byte> from, std::span<std::byte> t
 // Assigned as a whole, past the caches: writing line by line into what another core reads takes its
 // owner's answer for each, and the reader as long; from the end, so that both do not keep step with
 // each other.
-void assign_changed(std::span<float> values, float change) {
-  std::array<float, kRewriteElements> changed;
+void assign_changed(std::span<float> values, std::int64_t time, const AfterRead& change) {
+  std::array<float, kChangedElements> buffer;
   while (!values.empty()) {
-    const std::size_t size = (values.size() - 1) % kRewriteElements + 1;
-    const std::span<float> last = values.last(size);
-    for (std::size_t i = 0; i < size; ++i) changed[i] = last[i] + change;
-    apply_rule(Assign{}, {},
-               {.values = last, .slots = {}, .gradient = std::span(changed).first(size)});
+    const std::size_t size = (values.size() - 1) % kChangedElements + 1;
+    const std::span<float> last = values.last(size), changed = std::span(buffer).first(size);
+    std::ranges::copy(last, changed.begin());
+    change(time, changed);
+    apply_rule(Assign{}, {}, {.values = last, .slots = {}, .gradient = changed});
     values = values.first(values.size() - size);
   }
 }
@@ -158,15 +156,19 @@ void ShardPiece::copy_rows(std::span<const std::int32_t> rows, std::span<std::by
   }
 }
 
-void ShardPiece::rewrite(Reading reading) {
+void ShardPiece::change_after_reads(const AfterRead& change) {
   PACELINE_CHECK(variable().dtype == DType::kFloat32);
-  const float change = rewrites_++ % 2 == 0 ? kRewriteStep : -kRewriteStep;
+  after_read_ = &change;
+}
+
+void ShardPiece::change(Reading reading) {
+  const std::int64_t time = reads_++;
   write_regions(0, bytes(), [&](std::size_t begin, std::size_t end) {
     memory_.before_change(begin, end);
     const std::span values(reinterpret_cast<float*>(memory_.value().data() + begin),
                            (end - begin) / sizeof(float));
-    if (reading == Reading::kInPlace) return assign_changed(values, change);
-    for (float& value : values) value += change;
+    if (reading == Reading::kInPlace) return assign_changed(values, time, *after_read_);
+    (*after_read_)(time, values);
   });
   watchers_.tell(*this);
 }

@@ -14,6 +14,7 @@
 #include "exec/parameter_store.h"
 #include "kernels/rule_kernel.h"
 #include "params/protocol/placement.h"
+#include "params/shard/after_read.h"
 #include "params/shard/apply_pool.h"
 #include "params/shard/copy_on_write_snapshot.h"
 #include "params/shard/value_watchers.h"
@@ -62,8 +63,14 @@ class ShardPiece {
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
   /// How a worker gets at the value: where it lies, or in frames.
   enum class Reading { kInPlace, kFrames };
-  /// After a reply: writes every element anew, alternately a little more and a little less.
-  void rewrite(Reading reading);
+  /// From now on `change` is called after each read; it must outlive the piece, whose variable is
+  /// of float32. Before any worker reads.
+  void change_after_reads(const AfterRead& change);
+  bool changes_after_reads() const { return after_read_ != nullptr; }
+  /// A worker has read the value, or was sent it.
+  void was_read(Reading reading) {
+    if (after_read_ != nullptr) change(reading);
+  }
   /// They are told of changes by whoever makes them.
   ValueWatchers& watchers() { return watchers_; }
 
@@ -95,6 +102,7 @@ class ShardPiece {
   template <typename F>
   void write_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
+  void change(Reading reading);
 
   const Piece where_;
   VariableMemory memory_;
@@ -102,7 +110,8 @@ class ShardPiece {
   const std::size_t region_bytes_;
   ApplyPool& pool_;
   std::deque<std::mutex> regions_;
-  std::atomic<std::int64_t> rewrites_{0};
+  const AfterRead* after_read_ = nullptr;
+  std::atomic<std::int64_t> reads_{0};  // after which it was called
   ValueWatchers watchers_;
   std::mutex under_way_mutex_;
   std::condition_variable none_under_way_;

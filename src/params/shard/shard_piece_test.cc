@@ -171,21 +171,31 @@ TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
 }
 
 // More elements than are written at a time, and no multiple of that.
-TEST(ShardPiece, RewritingChangesEveryElementAndComesBack) {
-  constexpr std::int64_t kElements = 20'001;
-  HeldPiece held(
-      {.name = "w", .shape = {kElements}, .trained = false, .rewritten_after_reply = true},
-      {.id = 0, .variable = 0, .first_row = 0, .rows = kElements, .ps = 0});
+TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
+  constexpr std::int64_t kElements = 90'001;
+  HeldPiece held({.name = "w", .shape = {kElements}, .trained = false},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = kElements, .ps = 0});
   ShardPiece& piece = held.piece;
   std::vector<float> before(kElements);
   for (std::size_t i = 0; i < before.size(); ++i) before[i] = float(1 + i % 7);
+  piece.write(0, 0, std::as_bytes(std::span(before)));
+  const std::uint64_t version = piece.watchers().version();
+  piece.was_read(ShardPiece::Reading::kInPlace);
+  EXPECT_EQ(values_of(piece), before) << "nothing is to change it";
+  EXPECT_EQ(piece.watchers().version(), version);
+
+  const AfterRead change = [](std::int64_t time, std::span<float> values) {
+    for (float& value : values) value += time % 2 == 0 ? 1 : -1;
+  };
+  piece.change_after_reads(change);
   for (const auto reading : {ShardPiece::Reading::kInPlace, ShardPiece::Reading::kFrames}) {
-    piece.write(0, 0, std::as_bytes(std::span(before)));
-    piece.rewrite(reading);
-    EXPECT_THAT(values_of(piece), testing::Pointwise(testing::Ne(), before));
-    piece.rewrite(reading);
-    EXPECT_EQ(values_of(piece), before);
+    piece.was_read(reading);
+    const std::vector<float> after = values_of(piece);
+    for (std::size_t i = 0; i < after.size(); ++i) ASSERT_EQ(after[i], before[i] + 1) << i;
+    piece.was_read(reading);
+    EXPECT_EQ(values_of(piece), before) << "the time is counted";
   }
+  EXPECT_EQ(piece.watchers().version(), version + 4);
 }
 
 // Contributions of four threads, each by ranges on the threads of one pool, lose nothing; neither

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "paceline/error.h"
 
 namespace paceline {
@@ -16,6 +21,22 @@ TEST(Shard, RefusesWhatItCannotHold) {
   EXPECT_THROW(shard_of({.name = "i", .dtype = DType::kInt64, .shape = {2}}), Error);
   EXPECT_THROW(shard_of({.name = "huge", .shape = {1 << 30, 1 << 20}}), Error);
   EXPECT_NO_THROW(shard_of({.name = "i", .dtype = DType::kInt64, .shape = {2}, .trained = false}));
+}
+
+TEST(Shard, ChangesOnlyFloat32VariablesThatAreThere) {
+  const std::vector<VariableSpec> variables = {
+      {.name = "a", .shape = {8}, .trained = false},
+      {.name = "i", .dtype = DType::kInt64, .shape = {2}, .trained = false},
+      {.name = "b", .shape = {8}, .trained = false}};
+  ApplyPool pool(1);
+  const auto changed = [&](const std::string& name) {
+    const AfterReads after_reads = {{name, [](std::int64_t, std::span<float>) {}}};
+    return Shard(variables, place_variables(variables, 1), 0, pool, after_reads)
+        .changed_after_reads();
+  };
+  EXPECT_EQ(changed("b"), std::vector<VariableId>{2});
+  EXPECT_THROW(changed("i"), Error);
+  EXPECT_THROW(changed("c"), Error);
 }
 
 TEST(Shard, KnowsOnlyItsOwnPieces) {

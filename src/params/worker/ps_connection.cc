@@ -216,9 +216,7 @@ void PsConnection::handle_joining(MessageType type, std::span<const std::byte> p
       welcomed_ = true;
       return;
     case MessageType::kDeclared:
-      was_initialised_ = says_yes(payload);
-      declared_ = true;
-      return;
+      return on_declared(payload);
     case MessageType::kWritten:
       ++written_;
       return;
@@ -239,6 +237,13 @@ void PsConnection::handle_joining(MessageType type, std::span<const std::byte> p
     default:
       refuse("unexpected message " + name_of(type));
   }
+}
+
+void PsConnection::on_declared(std::span<const std::byte> payload) {
+  const Declared told = decode_declared(payload);
+  for (const VariableId id : told.changed_after_reads) core_.note_changes_after_reads(id);
+  was_initialised_ = told.initialised;
+  declared_ = true;
 }
 
 void PsConnection::on_initialised(std::span<const std::byte> payload) {

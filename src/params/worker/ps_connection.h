@@ -90,6 +90,7 @@ class PsConnection : public Receiver {
   void on_row_values(const FrameHeader& header, std::span<const std::byte> payload);
   void on_state(std::size_t bytes);
   void on_job_state(std::span<const std::byte> payload);
+  void on_declared(std::span<const std::byte> payload);
   void on_initialised(std::span<const std::byte> payload);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
 
