@@ -206,14 +206,15 @@ class FetchModel : public Model {
     std::vector<FetchGraph> parts;
     SessionOptions session_options;
     session_options.model = "fetch";
-    session_options.spin = spins(options);
     session_options.examples_per_step = 1;
     session_options.unit = "steps";
     for (const FetchShape& shape : shapes) parts.push_back(build_fetch(graph, shape));
     RunOptions endless = run;  // no step of fetch counts as a global one
     endless.steps.reset();
     endless.seconds.reset();
-    Session session(graph, cluster, endless, session_options);
+    Cluster polling = cluster;
+    polling.spin = spins(options);
+    Session session(graph, polling, endless, session_options);
     const bool alone = !cluster.distributed();
     if (alone) {
       session.print("no ps: nothing is fetched; --ps 1 --workers 1 measures what that adds");

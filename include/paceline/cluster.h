@@ -86,6 +86,10 @@ struct Cluster {
   DType wire = DType::kFloat32;
   /// What rounding leaves out of a worker's contribution is added to its next one.
   bool error_feedback = false;
+  /// A worker and its ps poll for each other's messages instead of sleeping until they come:
+  /// replies come some microseconds earlier, and each keeps a core busy. Set by the program; there
+  /// is no flag for it.
+  bool spin = false;
 
   /// Are there other tasks?
   bool distributed() const { return role != Role::kAlone; }

@@ -45,7 +45,7 @@ void Job::join(const Options& options, std::vector<VariableSpec> variables) {
   server.cluster_id = cluster_.cluster_id;
   server.link = cluster_.link;
   server.join_timeout = from_seconds(cluster_.join_timeout_s);
-  server.spin = options.spin;
+  server.spin = cluster_.spin;
   server.torn_free = cluster_.torn_free;
   server.wire = cluster_.wire;
   server.error_feedback = cluster_.error_feedback;

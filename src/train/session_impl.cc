@@ -81,7 +81,6 @@ void Session::Impl::make_parts() {
   const std::vector<VariableSpec> variables = specs();
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
-                                           .spin = options.spin,
                                            .pool = &device->threads(),
                                            .account = &account,
                                            .timeline = timeline.get()},
