@@ -134,6 +134,19 @@ Limit limit_of(const RunOptions& run, const ModelOptions& options) {
           .seconds = run.seconds.value_or(std::numeric_limits<double>::infinity())};
 }
 
+// Alternately a little more and a little less: small enough to change no result, large enough to
+// change every bit pattern near 1.
+void change_all(std::int64_t time, std::span<float> values) {
+  constexpr float kStep = 0x1p-20f;
+  const float change = time % 2 == 0 ? kStep : -kStep;
+  constexpr std::size_t kBlock = 16;  // a loop of a fixed length is one for vectors
+  while (values.size() >= kBlock) {
+    for (std::size_t i = 0; i < kBlock; ++i) values[i] += change;
+    values = values.subspan(kBlock);
+  }
+  for (float& value : values) value += change;
+}
+
 bool spins(const ModelOptions& options) { return fetch_settings(options).on("spin"); }
 
 std::int64_t at_least_one(const char* flag, std::optional<std::int64_t> given,
@@ -179,7 +192,13 @@ class FetchModel : public Model {
                .flags = {"features", "batch", "hidden", "constant", "steps", "seconds"},
                .hyper_parameters = fetch_parameters()}) {}
 
-  void check(const Cluster&, const RunOptions& run, const ModelOptions& options) const override {
+  void check(const Cluster& cluster, const RunOptions& run,
+             const ModelOptions& options) const override {
+    if (cluster.existing_servers && !options.constant) {
+      throw Error(ErrorCode::kUsage,
+                  "fetch needs --constant with --existing-servers: they leave the variable as it "
+                  "is; only the program's own ps tasks change it after each fetch");
+    }
     fetch_shapes(options);
     limit_of(run, options);
     spins(options);
@@ -192,18 +211,15 @@ class FetchModel : public Model {
     std::vector<FetchGraph> parts;
     SessionOptions session_options;
     session_options.model = "fetch";
-    session_options.spin = spins(options);
     session_options.examples_per_step = 1;
     session_options.unit = "steps";
-    for (const FetchShape& shape : shapes) {
-      parts.push_back(build_fetch(graph, shape));
-      if (options.constant) continue;
-      session_options.rewritten_variables.push_back(parts.back().remote_w.name());
-    }
+    for (const FetchShape& shape : shapes) parts.push_back(build_fetch(graph, shape));
     RunOptions endless = run;  // no step of fetch counts as a global one
     endless.steps.reset();
     endless.seconds.reset();
-    Session session(graph, cluster, endless, session_options);
+    Cluster polling = cluster;
+    polling.spin = spins(options);
+    Session session(graph, polling, endless, session_options);
     const bool alone = !cluster.distributed();
     if (alone) {
       session.print(
@@ -213,6 +229,16 @@ class FetchModel : public Model {
       const auto part = alone ? measure_alone : measure;
       part(session, graph, shapes[i], parts[i], limit_of(run, options));
     }
+  }
+
+  AfterReads after_reads(const ModelOptions& options) const override {
+    AfterReads changes;
+    if (options.constant) return changes;
+    for (const FetchShape& shape : fetch_shapes(options)) {
+      Graph graph;
+      changes[build_fetch(graph, shape).remote_w.name()] = change_all;
+    }
+    return changes;
   }
 
   std::vector<StepGraph> step_graphs(const ModelOptions& options) const override {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,6 +45,11 @@ struct StepGraph {
   std::vector<Value> fetches = {};
 };
 
+/// What a ps does to a variable once a worker has read it, by the variable's name: it changes the
+/// values, of float32. `time` says how often they were read before. It is called for one part of
+/// the values after the other, on any thread, and must not block.
+using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::span<float>)>>;
+
 /// What a model is called and what it takes.
 struct ModelFacts {
   std::string_view name;     // "ptb"
@@ -70,6 +76,8 @@ class Model {
   /// default (mlp: 100,000 steps; ptb: the epochs of its size).
   virtual void run(const Cluster& cluster, const RunOptions& run,
                    const ModelOptions& options) const = 0;
+  /// What each ps of the program does to the variables that `run` reads. Throws kUsage.
+  virtual AfterReads after_reads(const ModelOptions&) const { return {}; }
   /// The graphs whose steps `run` times. Throws kUsage.
   virtual std::vector<StepGraph> step_graphs(const ModelOptions& options) const = 0;
 

@@ -163,6 +163,31 @@ TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Fetch, APsChangesEachValueThereAndBack) {
+  const Model& fetch = find_model("fetch");
+  EXPECT_TRUE(fetch.after_reads({.constant = true}).empty());
+  const AfterReads changes = fetch.after_reads({});
+  ASSERT_EQ(changes.size(), fetch_shapes({}).size());
+  Graph graph;
+  const auto change = changes.find(build_fetch(graph, fetch_shapes({})[2]).remote_w.name());
+  ASSERT_NE(change, changes.end());
+  std::vector<float> before(37, -2);
+  before[0] = 0.5f;
+  std::vector<float> values = before;
+  change->second(0, values);
+  EXPECT_THAT(values, testing::Pointwise(testing::Ne(), before));
+  change->second(1, values);
+  EXPECT_EQ(values, before);
+}
+
+TEST(Fetch, ServersThatOutliveTheJobChangeNothing) {
+  const Model& fetch = find_model("fetch");
+  Cluster cluster;
+  cluster.existing_servers = true;
+  expect_usage([&] { fetch.check(cluster, {}, {}); }, "--constant");
+  EXPECT_NO_THROW(fetch.check(cluster, {}, {.constant = true}));
+}
+
 TEST(Fetch, HasTheReportedShapes) {
   const auto shapes = fetch_shapes({});
   ASSERT_EQ(shapes.size(), 3u);

@@ -34,8 +34,11 @@ TEST_F(Server, ServesOneModelAfterTheOther) {
   const Finished mlp = run_paceline(job(mlp_, {"--workers", "2", "--steps", "40"}), seconds(60));
   EXPECT_EQ(mlp.status, 0) << mlp.output;
   EXPECT_THAT(mlp.output, HasSubstr("with existing servers, which stay: " + address_));
-  const Finished fetch =
-      run_paceline(job({"fetch"}, {"--workers", "1", "--steps", "5"}), seconds(60));
+  const Words fetch_words = {"--workers", "1", "--steps", "5"};
+  const Finished changing = run_paceline(job({"fetch"}, fetch_words), seconds(60));
+  EXPECT_EQ(changing.status, 2) << changing.output;
+  EXPECT_THAT(changing.output, HasSubstr("fetch needs --constant with --existing-servers"));
+  const Finished fetch = run_paceline(job({"fetch", "--constant"}, fetch_words), seconds(60));
   EXPECT_EQ(fetch.status, 0) << fetch.output;
   const Finished again = run_paceline(job(mlp_, {"--workers", "1", "--steps", "12"}), seconds(60));
   EXPECT_EQ(again.status, 0) << again.output;

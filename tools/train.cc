@@ -159,6 +159,7 @@ Program program_of(const Model& model, const TrainJob& job) {
   program.cluster = job.cluster;
   program.run = job.run;
   program.model = model.name();
+  program.after_reads = model.after_reads(job.options);
   program.work = [&model, options = job.options](const Cluster& cluster, const RunOptions& run) {
     model.run(cluster, run, options);
   };

@@ -89,6 +89,10 @@ struct Cluster {
   /// So many of a worker's steps make one contribution, the mean of theirs, and one global step.
   /// 1: each step contributes.
   int accumulate = 1;
+  /// A worker and its ps poll for each other's messages instead of sleeping until they come:
+  /// replies come some microseconds earlier, and each keeps a core busy. Set by the program; there
+  /// is no flag for it.
+  bool spin = false;
 
   /// Are there other tasks?
   bool distributed() const { return role != Role::kAlone; }

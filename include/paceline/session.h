@@ -69,11 +69,6 @@ struct SessionOptions {
   std::function<std::vector<std::pair<std::string, double>>()> summarise = {};
   /// Values of the train graph to be read after each step (Session::value).
   std::vector<Value> watch = {};
-  /// Poll for replies instead of sleeping, here and on the ps (workload `fetch`).
-  bool spin = false;
-  /// Variables, of float32, all of whose elements the ps writes anew after each reply (workload
-  /// `fetch`).
-  std::vector<std::string> rewritten_variables = {};
 };
 
 /// Used by one thread. Its steps throw the earliest error of the store: kUnavailable when a ps is

@@ -73,7 +73,7 @@ void run_task(const Program& program, const RunOptions& run) {
   const bool ps =
       program.cluster.role == Cluster::Role::kTask && program.cluster.task.job == TaskId::Job::kPs;
   if (ps) {
-    run_ps(program.cluster, run, program.model);
+    run_ps(program.cluster, run, program.model, program.after_reads);
   } else {
     program.work(program.cluster, run);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
+#include "params/shard/after_read.h"
 
 namespace paceline {
 
@@ -16,6 +17,8 @@ struct Program {
   std::vector<std::string> arguments;  // the command line as given, without the program's name
   /// Trains, as the only process or as a worker.
   std::function<void(const Cluster&, const RunOptions&)> work;
+  /// What a ps of the program does to variables after each read.
+  AfterReads after_reads = {};
 };
 
 /// What a session of a dry run throws when it has said what the job would be; no error.

@@ -74,7 +74,8 @@ Report report_of(const ServerSummary& summary, const Cluster& cluster, const std
 
 }  // namespace
 
-void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model) {
+void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model,
+            const AfterReads& after_reads) {
   ServerSummary summary;
   std::optional<PsSummaries> summaries;
   if (!run.out.empty() && !run.summary_every.never()) {
@@ -83,6 +84,7 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
   std::optional<Timeline> timeline;
   if (!run.timeline.empty()) timeline.emplace(run.timeline_first, run.timeline_end);
   ServerOptions options = server_options(cluster, run, timeline ? &*timeline : nullptr);
+  options.after_reads = after_reads;
   if (summaries) options.progress = [&](const ServerSummary& now) { summaries->add(now); };
   const auto leave_report = [&] {
     if (summaries) summaries->add(summary);

@@ -4,10 +4,12 @@
 #include <string>
 
 #include "paceline/cluster.h"
+#include "params/shard/after_read.h"
 
 namespace paceline {
 
 /// Serves, prints what it did, writes the report. Throws what serve throws.
-void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model);
+void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model,
+            const AfterReads& after_reads);
 
 }  // namespace paceline

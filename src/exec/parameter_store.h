@@ -31,8 +31,6 @@ struct VariableSpec {
   float average_decay = 0;
   bool trained = true;  // false: frozen or only read
   bool sparse = false;  // read and updated by rows of dimension 0
-  /// fetch's ps writes all elements anew after each reply.
-  bool rewritten_after_reply = false;
   bool operator==(const VariableSpec&) const = default;
 };
 

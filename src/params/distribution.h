@@ -28,7 +28,6 @@ struct DistributionOptions {
   Cluster cluster;
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
-  bool spin = false;               // polls links instead of sleeping
   ThreadPool* pool = nullptr;      // applies the rules in one process, adds contributions up
   StepAccount* account = nullptr;  // of the step thread
   Timeline* timeline = nullptr;    // gets what the store does

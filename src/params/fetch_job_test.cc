@@ -5,9 +5,12 @@
 #include <cmath>
 #include <functional>
 #include <future>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "paceline/error.h"
 #include "params/testing/job_fixture.h"
 #include "params/worker/ps_store.h"
 
@@ -22,8 +25,12 @@ struct How {
   DType wire = DType::kFloat32;
 };
 
-std::vector<VariableSpec> frozen_variables(bool rewritten) {
-  return {{.name = "w", .shape = {128, 256}, .trained = false, .rewritten_after_reply = rewritten}};
+std::vector<VariableSpec> frozen_variables() {
+  return {{.name = "w", .shape = {128, 256}, .trained = false}};
+}
+
+void add_one(std::int64_t, std::span<float> values) {
+  for (float& value : values) ++value;
 }
 
 std::vector<VariableSpec> sums(std::int64_t elements) {
@@ -128,8 +135,9 @@ class AddingSteps {
   std::unique_ptr<StoreSteps> steps_;
 };
 
-TEST_F(FetchJob, InSharedMemoryItReadsInPlaceAndThePsRewrites) {
-  const auto variables = frozen_variables(true);
+TEST_F(FetchJob, InSharedMemoryItReadsInPlaceAndThePsChangesTheValue) {
+  const auto variables = frozen_variables();
+  after_reads_ = {{"w", add_one}};
   make_spec(1, 1);
   start_all_ps();
   const auto store = join(variables, {.share = true});
@@ -149,9 +157,10 @@ INSTANTIATE_TEST_SUITE_P(Waiting, FetchJobWaiting, ::testing::Bool(), [](const a
   return std::string(test.param ? "Spinning" : "Sleeping");
 });
 
-TEST_P(FetchJobWaiting, EachStepSeesAllElementsRewritten) {
+TEST_P(FetchJobWaiting, EachStepSeesAllElementsChanged) {
   constexpr int kSteps = 6;
-  const auto variables = frozen_variables(true);
+  const auto variables = frozen_variables();
+  after_reads_ = {{"w", add_one}};
   make_spec(1, 1);
   start_all_ps();
   const auto store = join(variables, {.spin = GetParam()});
@@ -169,8 +178,37 @@ TEST_P(FetchJobWaiting, EachStepSeesAllElementsRewritten) {
   store->goodbye();
 }
 
+TEST_F(FetchJob, OnlyReadsOfAStepChangeIt) {
+  const auto variables = frozen_variables();
+  after_reads_ = {{"w", add_one}};
+  make_spec(1, 1);
+  start_all_ps();
+  const auto store = join(variables);
+  store->write(initial_states(variables), 0);
+  const float before = everything(*store)[0][0];
+  EXPECT_EQ(everything(*store)[0][0], before) << "to be saved, and not to be trained with";
+  FetchSteps fetch(*store);
+  EXPECT_EQ(fetch.step(), before);
+  EXPECT_GE(everything(*store)[0][0], before + 1);
+  store->goodbye();
+}
+
+TEST_F(FetchJob, APsRefusesAJobWithoutWhatItIsToChange) {
+  after_reads_ = {{"v", add_one}};
+  make_spec(1, 1);
+  start_all_ps();
+  try {
+    join(frozen_variables());
+    ADD_FAILURE() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("change variable v after each read"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(FetchJob, OfAConstantValueNothingIsAsked) {
-  const auto variables = frozen_variables(false);
+  const auto variables = frozen_variables();
   make_spec(1, 2);
   start_all_ps();
   const auto chief = join(variables, {.share = true}, 0), framed = join(variables, {}, 1);

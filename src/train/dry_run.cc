@@ -13,6 +13,7 @@
 #include "cluster/launch/launcher.h"
 #include "params/protocol/placement.h"
 #include "params/strategies.h"
+#include "params/variable_arrays.h"
 #include "train/step_cost.h"
 
 namespace paceline {

@@ -11,7 +11,6 @@
 #include "checkpoint/checkpoints.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
-#include "params/protocol/placement.h"
 #include "params/shard/saved_variables.h"
 #include "train/initial_values.h"
 

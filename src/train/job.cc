@@ -35,7 +35,6 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   DistributionOptions how;
   how.cluster = cluster_;
   how.last_step = options.run.steps.value_or(0);
-  how.spin = options.spin;
   how.pool = options.pool;
   how.account = options.account;
   how.timeline = options.timeline;

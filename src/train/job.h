@@ -19,7 +19,6 @@ class Job {
   struct Options {
     const Cluster& cluster;
     const RunOptions& run;
-    bool spin = false;
     ThreadPool* pool = nullptr;  // applies the rules in one process; copies what is mapped
     StepAccount* account = nullptr;
     Timeline* timeline = nullptr;

@@ -30,21 +30,6 @@ std::int64_t first_dimension_of_inputs(const Graph& graph) {
   return 1;
 }
 
-void mark_rewritten(std::vector<VariableSpec>& specs, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    const auto spec = std::ranges::find(specs, name, &VariableSpec::name);
-    if (spec == specs.end()) {
-      throw Error(ErrorCode::kNotFound, "[session] no variable '" + name + "' to be rewritten");
-    }
-    if (spec->dtype != DType::kFloat32) {
-      throw Error(ErrorCode::kInvalidArgument, "[session] variable '" + name + "' of " +
-                                                   std::string(name_of(spec->dtype)) +
-                                                   " cannot be rewritten: only float32 can");
-    }
-    spec->rewritten_after_reply = true;
-  }
-}
-
 }  // namespace
 
 Tensor copy_of(const TensorView& view) {
@@ -86,10 +71,7 @@ Session::Impl::~Impl() {
 }
 
 std::vector<VariableSpec> Session::Impl::specs() const {
-  std::vector<VariableSpec> variables =
-      variable_specs(graphs, training.has_value() ? &*training : nullptr);
-  mark_rewritten(variables, options.rewritten_variables);
-  return variables;
+  return variable_specs(graphs, training.has_value() ? &*training : nullptr);
 }
 
 void Session::Impl::make_parts() {
@@ -101,7 +83,6 @@ void Session::Impl::make_parts() {
   const std::vector<VariableSpec> variables = specs();
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
-                                           .spin = options.spin,
                                            .pool = &device->threads(),
                                            .account = &account,
                                            .timeline = timeline.get()},

@@ -154,21 +154,6 @@ TEST_F(SessionTest, ATrainedVariableOfAnotherTypeIsRefusedByName) {
   }
 }
 
-TEST_F(SessionTest, OnlyAFloat32VariableOfTheGraphCanBeRewritten) {
-  graph_.variable("count", {}, Initializer::constant(7), DType::kInt64);
-  const auto error_of = [&](const std::string& name) -> std::string {
-    try {
-      Session session(graph_, cluster_, run_, {.rewritten_variables = {name}});
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
-  };
-  EXPECT_EQ(error_of("layer/w"), "");
-  EXPECT_THAT(error_of("layer/v"), HasSubstr("no variable 'layer/v'"));
-  EXPECT_THAT(error_of("count"), AllOf(HasSubstr("'count' of int64"), HasSubstr("float32")));
-}
-
 TEST_F(SessionTest, AGraphThatWasRefusedIsNotAskedForNames) {
   Graph other;
   other.named("stray", dense(other.input("x", {1, 1}), 2, "layer"));

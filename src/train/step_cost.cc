@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/row_count.h"
-#include "params/protocol/placement.h"
+#include "params/variable_arrays.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
 

@@ -185,6 +185,9 @@ class Player {
     options.spec = {.ps = {"ps:1"}, .workers = {"a:1", "b:1", "c:1"}};
     options.cluster_id = "fuzz";
     options.threads = 1;
+    options.after_reads = {{"fetched", [](std::int64_t, std::span<float> values) {
+                              for (float& value : values) ++value;
+                            }}};
     options.say = [](const std::string&) {};
     options.warn = [this](const std::string& line) { end_.warnings += line + "\n"; };
     return options;

@@ -17,7 +17,7 @@ std::vector<VariableSpec> variables() {
   return {{.name = "w", .shape = {4, 3}, .rule = Adam{}},
           {.name = "table", .shape = {10, 2}, .rule = Sgd{}, .sparse = true},
           {.name = "frozen", .shape = {5}, .trained = false},
-          {.name = "fetched", .shape = {3}, .trained = false, .rewritten_after_reply = true}};
+          {.name = "fetched", .shape = {3}, .trained = false}};
 }
 
 Payload hello(int worker, std::uint64_t incarnation = 1, DType wire = DType::kFloat32) {

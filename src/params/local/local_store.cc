@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "params/shard/rule_label.h"
 #include "params/shard/saved_variables.h"
 #include "params/shard/variable_memory.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 namespace {
@@ -110,7 +112,7 @@ class LocalStore : public SavableStore {
   std::int64_t global_step() const override { return global_step_; }
 
   std::vector<std::string> prepare_saving(const std::string&) override {
-    for (VariableMemory& held : variables_) held.make_room();
+    for (VariableMemory& held : variables_) held.snapshot().make_room();
     return {};
   }
   void mark() override {
@@ -139,7 +141,7 @@ class LocalStore : public SavableStore {
 
  private:
   std::vector<VariableSpec> specs_;
-  std::vector<VariableMemory> variables_;
+  std::deque<VariableMemory> variables_;
   std::int64_t global_step_ = 0, marked_step_ = 0;
   ThreadPool* pool_;
   StepAccount* account_;
@@ -155,11 +157,10 @@ SavedShards LocalStore::write_shards(const std::string& folder) {
                     .others = {}};
   const auto read = [this](const Piece& piece, std::size_t array, std::size_t offset,
                            std::size_t bytes) {
-    VariableMemory& held = variables_[std::size_t(piece.variable)];
-    return read_snapshot(*held.snapshot(), held.slot_specs(), array, offset, bytes);
+    return variables_[std::size_t(piece.variable)].read_marked(array, offset, bytes);
   };
   saved.files.push_back(write_shard(folder + "/" + shard_name(0, 1), specs_, pieces, 0, 1, read));
-  for (VariableMemory& held : variables_) held.snapshot()->drop();
+  for (VariableMemory& held : variables_) held.snapshot().drop();
   return saved;
 }
 

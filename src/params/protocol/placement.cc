@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/buffer.h"
 #include "base/check.h"
 #include "base/row_count.h"
 #include "net/memory/contiguous_mapping.h"
-#include "params/shard/chunk_versions.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 namespace {
@@ -65,34 +64,6 @@ std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::i
   return {first, last};
 }
 
-std::int64_t row_elements(const VariableSpec& variable) {
-  std::int64_t elements = 1;
-  for (int i = 1; i < variable.shape.rank(); ++i) elements *= variable.shape[i];
-  return elements;
-}
-
-std::size_t row_bytes(const VariableSpec& variable) {
-  return std::size_t(row_elements(variable)) * size_of(variable.dtype);
-}
-
-Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows) {
-  if (!variable.sparse) return variable.shape;
-  std::vector<std::int64_t> dims(variable.shape.dims().begin(), variable.shape.dims().end());
-  dims.at(0) = most_rows;
-  return Shape(dims);
-}
-
-std::vector<SlotSpec> slots_of(const VariableSpec& variable) {
-  if (!variable.trained) return {};
-  std::vector<SlotSpec> slots = variable.rule.slots();
-  if (has_average(variable)) slots.push_back({std::string(kAverageSlot)});
-  return slots;
-}
-
-bool has_average(const VariableSpec& variable) {
-  return variable.trained && variable.average_decay > 0;
-}
-
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece) {
   return std::size_t(piece.rows) * row_bytes(variable);
 }
@@ -114,33 +85,6 @@ std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int 
     pieces[i].ps = int(least - load.begin());
   }
   return pieces;
-}
-
-bool begins_at_page(const VariableSpec& variable, const Piece& piece) {
-  return std::size_t(piece.first_row) * row_bytes(variable) % ContiguousMapping::kPageBytes == 0;
-}
-
-ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
-                         int ps) {
-  ShardLayout layout;
-  for (const Piece& piece : pieces) {
-    const VariableSpec& variable = variables[std::size_t(piece.variable)];
-    const bool whole = piece.rows == row_count(variable.shape);
-    if (piece.ps == ps && !whole && begins_at_page(variable, piece)) {
-      layout.bytes = round_up(layout.bytes, ContiguousMapping::kPageBytes);
-    }
-    layout.offsets.push_back(layout.bytes);
-    if (piece.ps != ps) continue;
-    const std::size_t bytes = piece_bytes(variable, piece);
-    layout.bytes += round_up(bytes, kBufferAlignment);
-  }
-  for (const Piece& piece : pieces) {
-    layout.versions.push_back(layout.bytes);
-    if (piece.ps != ps) continue;
-    const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
-    layout.bytes += version_count(bytes) * sizeof(std::uint64_t);
-  }
-  return layout;
 }
 
 std::string placement_text(std::span<const VariableSpec> variables, std::span<const Piece> pieces) {

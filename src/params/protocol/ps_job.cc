@@ -231,7 +231,7 @@ void PsJob::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) 
 
 void PsJob::take_declaration(const Declare& declare) {
   std::unique_ptr<Aggregation> aggregation = make_aggregation(declare.aggregation);
-  take_variables_(declare);
+  changed_after_reads_ = take_variables_(declare);
   aggregation_ = std::move(aggregation);
   if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
   declared_ = declare;
@@ -261,7 +261,9 @@ void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
 void PsJob::agree(PeerId id, Peer& peer, Outbox& out) {
   peer.agreed = true;
   out.share_values(id);
-  out.send(id, MessageType::kDeclared, initialised_);
+  out.send(
+      id, MessageType::kDeclared,
+      Declared{.initialised = initialised_, .changed_after_reads = changed_after_reads_});
   if (initialised_) tell_initialised(id, peer, out);
   if (counts_steps()) out.send(id, MessageType::kJobState, told_);
 }

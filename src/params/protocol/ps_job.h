@@ -33,9 +33,9 @@ struct PsJobOptions {
 /// answer is needed.
 class PsJob {
  public:
-  /// Makes the memory of the variables that the chief has declared. May throw: the chief is then
-  /// refused.
-  using TakeVariables = std::function<void(const Declare&)>;
+  /// Makes the memory of the variables that the chief has declared, and returns those that this ps
+  /// changes after each read. May throw: the chief is then refused.
+  using TakeVariables = std::function<std::vector<std::int32_t>(const Declare&)>;
   PsJob(PsJobOptions options, TakeVariables take_variables, TimePoint now);
 
   // Events of connections. PeerIds ascend.
@@ -139,6 +139,7 @@ class PsJob {
   std::uint64_t fingerprint_ = 0;  // of the adopted job's variables
   std::map<PeerId, Peer> peers_;   // whose connection has not ended
   std::optional<Declare> declared_;
+  std::vector<std::int32_t> changed_after_reads_;
   std::unique_ptr<Aggregation> aggregation_;
   AggregationOutbox decided_;
   bool initialised_ = false;

@@ -146,7 +146,7 @@ void WorkerJob::received(int ps, const ControlMessage& message, Outbox& out) {
       if (ps == 0 && peer.comes_back) steps_done_ = std::max(steps_done_, peer.progress.ended);
       return out.send(PeerId(ps), MessageType::kDeclare, options_.declare);
     case MessageType::kDeclared:
-      if (!peer.comes_back) peer.was_initialised = message.as<bool>();
+      if (!peer.comes_back) peer.was_initialised = message.as<Declared>().initialised;
       peer.phase = Phase::kAgreed;
       return;
     case MessageType::kWritten:

@@ -10,7 +10,7 @@
 #include "params/server/peer.h"
 #include "params/shard/rule_label.h"
 #include "params/steady_now.h"
-#include "params/worker/ps_store.h"
+#include "params/job_control.h"
 
 namespace paceline {
 namespace {
@@ -26,7 +26,7 @@ ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
       wake_(std::move(wake)),
       apply_pool_(apply_threads(options)),
       machine_(
-          machine_options(), [this](const Declare& declare) { take_variables(declare); },
+          machine_options(), [this](const Declare& declare) { return take_variables(declare); },
           steady_now()),
       saving_(options.sees_files) {}
 
@@ -53,12 +53,13 @@ void ServerJob::warn(const std::string& line) const {
 }
 
 // The machine calls it, under the lock.
-void ServerJob::take_variables(const Declare& declare) {
-  shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, machine_.ps(), apply_pool_);
+std::vector<std::int32_t> ServerJob::take_variables(const Declare& declare) {
+  shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, machine_.ps(), apply_pool_, options_.after_reads);
   for (std::size_t i = 0; options_.timeline != nullptr && i < shard_->size(); ++i) {
     labels_.push_back(options_.timeline->label(rule_label(shard_->at(i).variable())));
   }
   if (options_.placed) options_.placed(placement_text(declare.variables, declare.pieces));
+  return shard_->changed_after_reads();
 }
 
 template <typename Event>

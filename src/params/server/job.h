@@ -89,7 +89,7 @@ class ServerJob {
   using HostAction = std::variant<Outbox::Find, Outbox::Mark, Outbox::Save>;
 
   PsJobOptions machine_options() const;
-  void take_variables(const Declare& declare);
+  std::vector<std::int32_t> take_variables(const Declare& declare);
   /// Calls event(out) under the lock, and does what the machine wants done.
   template <typename Event>
   auto drive(Event&& event);

@@ -167,7 +167,7 @@ void ServerPeer::on_pull(const FrameHeader& header, std::span<const std::byte> p
   }
 }
 
-// What is rewritten after each reply is rewritten now that the worker has the last one.
+// A value that changes after each read changes now: the worker has the last one.
 void ServerPeer::on_pull_next(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   if (piece.bytes() > kChunkBytes) {
@@ -176,7 +176,7 @@ void ServerPeer::on_pull_next(const FrameHeader& header) {
   }
   if (!piece.watchers().watch_after(header.step, replies_))
     return replies_.send_values_ahead(piece);
-  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
+  piece.was_read(ShardPiece::Reading::kFrames);
 }
 
 void ServerPeer::on_order(std::span<const std::byte> payload) {
@@ -228,10 +228,10 @@ void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std:
   if (!incoming_->clipped()) apply_whole(shard().position(header.id), piece, 1);
 }
 
-// What the values are rewritten by is read by nobody's frame: only the worker can say when.
+// The values were read in shared memory: only the worker knows when.
 void ServerPeer::on_read_done(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
-  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kInPlace);
+  piece.was_read(ShardPiece::Reading::kInPlace);
 }
 
 void ServerPeer::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {

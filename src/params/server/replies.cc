@@ -102,20 +102,20 @@ void Replies::on_changed(ShardPiece& piece, bool wanted) {
 }
 
 void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
-  send_and_rewrite(piece, 0, step);
+  send_and_change(piece, 0, step);
 }
 
 void Replies::send_watched_values(ShardPiece& piece) {
-  send_and_rewrite(piece, kOfVersion, piece.watchers().watch(*this));
+  send_and_change(piece, kOfVersion, piece.watchers().watch(*this));
 }
 
 void Replies::send_values_ahead(ShardPiece& piece) {
   send_frames(piece, kOfVersion | kAskedAhead, piece.watchers().watch(*this));
 }
 
-void Replies::send_and_rewrite(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {
+void Replies::send_and_change(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {
   send_frames(piece, flags, step);
-  if (piece.variable().rewritten_after_reply) piece.rewrite(ShardPiece::Reading::kFrames);
+  piece.was_read(ShardPiece::Reading::kFrames);
 }
 
 void Replies::send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {

@@ -34,7 +34,7 @@ class Replies : public ValueWatcher {
   /// False: the peer is not on this host.
   bool share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory);
   void on_changed(ShardPiece& piece, bool wanted) override;
-  /// All of a piece (kValues), then rewrites it if that is asked for.
+  /// Sends all of a piece (kValues), which then changes if the ps changes it after each read.
   void send_values(ShardPiece& piece, std::uint64_t step);
   /// The same to a worker that keeps them: it is told, once, when they have changed.
   void send_watched_values(ShardPiece& piece);
@@ -59,7 +59,7 @@ class Replies : public ValueWatcher {
   bool rounds(const ShardPiece& piece) const;
   bool send_value_at_once(ShardPiece& piece, const FrameHeader& header);
   void send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);
-  void send_and_rewrite(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);
+  void send_and_change(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);
 
   std::shared_ptr<ReplyBlocks> blocks_;
   std::shared_ptr<ReplyQueue> queue_;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
+#include "params/shard/after_read.h"
 #include "trace/timeline.h"
 #include "trace/use_meter.h"
 
@@ -56,6 +57,9 @@ struct ServerOptions {
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
   /// Gets an event for each frame and each application of a rule; null: none. Borrowed.
   Timeline* timeline = nullptr;
+  /// What it does to variables of the job, of float32, after each read. A job that does not declare
+  /// them is refused.
+  AfterReads after_reads = {};
   /// Told the placement (placement_text) when the chief has declared it; from any thread.
   std::function<void(const std::string& text)> placed;
   /// Told the address that peers can use, once it listens.

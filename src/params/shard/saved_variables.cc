@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "checkpoint/checkpoint_save.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 
@@ -46,17 +47,6 @@ WrittenFile write_shard(const std::string& path, std::span<const VariableSpec> v
     }
   }
   return writer.finish();
-}
-
-std::span<const std::byte> read_snapshot(CopyOnWriteSnapshot& moment,
-                                         std::span<const SlotSpec> slots, std::size_t array,
-                                         std::size_t offset, std::size_t bytes) {
-  if (array > 0 && slots[array - 1].scalar) {
-    return std::as_bytes(std::span(&moment.count(), 1)).subspan(offset, bytes);
-  }
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < array; ++i) kept += slots[i].scalar ? 0 : 1;
-  return moment.read(kept, offset, bytes);
 }
 
 void run_in_background() {

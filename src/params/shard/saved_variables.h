@@ -9,7 +9,6 @@
 #include "checkpoint/checkpoint_index.h"
 #include "checkpoint/safetensors_writer.h"
 #include "params/protocol/placement.h"
-#include "params/shard/copy_on_write_snapshot.h"
 
 namespace paceline {
 
@@ -27,12 +26,6 @@ WrittenFile write_shard(const std::string& path, std::span<const VariableSpec> v
                         std::span<const Piece> pieces, int shard, int shards,
                         const ReadMoment& read);
 constexpr std::size_t kSavedAtOnce = std::size_t{1} << 20;
-
-/// Bytes of an array of the arrays that a moment keeps: the slots of a rule in their order, those
-/// that count from CopyOnWriteSnapshot::count.
-std::span<const std::byte> read_snapshot(CopyOnWriteSnapshot& moment,
-                                         std::span<const SlotSpec> slots, std::size_t array,
-                                         std::size_t offset, std::size_t bytes);
 
 /// The calling thread gives way to the threads that train.
 void run_in_background();

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
+#include "base/row_count.h"
 #include "paceline/error.h"
-#include "params/protocol/placement.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 namespace {
@@ -16,10 +20,19 @@ namespace {
 // A range this long takes some microseconds, as long as waking a thread for it.
 constexpr std::int64_t kGrain = 16 * 1024;
 
-constexpr std::size_t kMostSlots = 4;
-
 [[noreturn]] void refuse(const VariableSpec& spec, const std::string& why) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("[variable {}] {}", spec.name, why));
+}
+
+const VariableSpec& checked(const VariableSpec& spec) {
+  if (spec.sparse && spec.shape.rank() < 1) refuse(spec, "a scalar has no rows");
+  if (spec.trained && spec.dtype != DType::kFloat32) {
+    refuse(spec, fmt::format("rules are for float32, not {}", name_of(spec.dtype)));
+  }
+  if (spec.trained && spec.sparse && spec.rule.kind() == RuleKind::kEma) {
+    refuse(spec, "rule ema cannot be applied by rows");
+  }
+  return spec;
 }
 
 void expect_type(const VariableSpec& spec, const std::string& what, const Tensor& tensor,
@@ -29,7 +42,7 @@ void expect_type(const VariableSpec& spec, const std::string& what, const Tensor
                            tensor.shape().str(), name_of(dtype), shape.str()));
 }
 
-// Keeps the memory when there is some already: a step may hold a view of it.
+// The memory that is there already stays: a step may hold a view of it.
 void put_into(Tensor& target, Tensor source) {
   if (!target.defined()) {
     target = source.shared() ? source.clone() : std::move(source);
@@ -38,11 +51,8 @@ void put_into(Tensor& target, Tensor source) {
   }
 }
 
-Tensor initial_slot(const SlotSpec& slot, const Shape& shape) {
-  if (slot.scalar) return Tensor::of<std::int64_t>({1}, {std::int64_t(slot.initial)});
-  Tensor tensor(DType::kFloat32, shape);
-  std::ranges::fill(tensor.data<float>(), slot.initial);
-  return tensor;
+std::span<std::byte> bytes_of(const Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.raw()), tensor.bytes()};
 }
 
 template <typename F>
@@ -53,97 +63,207 @@ void for_ranges(ThreadPool* pool, std::int64_t n, std::int64_t grain, F&& functi
 
 }  // namespace
 
-VariableMemory::VariableMemory(VariableSpec spec) : spec_(std::move(spec)) {
-  if (spec_.sparse && spec_.shape.rank() < 1) refuse(spec_, "a scalar has no rows");
-  if (!spec_.trained) return;
-  if (spec_.dtype != DType::kFloat32) {
-    refuse(spec_, fmt::format("rules are for float32, not {}", name_of(spec_.dtype)));
-  }
-  if (spec_.sparse && spec_.rule.kind() == RuleKind::kEma) {
-    refuse(spec_, "rule ema cannot be applied by rows");
-  }
-  slot_specs_ = slots_of(spec_);
-  PACELINE_CHECK(slot_specs_.size() <= kMostSlots);
+VariableMemory::VariableMemory(VariableSpec spec)
+    : spec_(checked(spec)),
+      first_row_(0),
+      shape_(spec_.shape),
+      row_bytes_(paceline::row_bytes(spec_)),
+      slot_specs_(slots_of(spec_)),
+      slots_(slot_specs_.size()) {}
+
+VariableMemory::VariableMemory(VariableSpec spec, std::int64_t first_row, std::int64_t rows,
+                               std::span<std::byte> value)
+    : spec_(checked(spec)),
+      first_row_(first_row),
+      shape_(shape_of_rows(spec_, rows)),
+      row_bytes_(paceline::row_bytes(spec_)),
+      slot_specs_(slots_of(spec_)),
+      value_(value),
+      slots_(slot_specs_.size()) {
+  make_slots();
+  reset_slots();
+  settle();
 }
 
-void VariableMemory::write(VariableState state) {
-  expect_type(spec_, "its value", state.value, spec_.dtype, spec_.shape);
-  if (!state.slots.empty() && state.slots.size() != slot_specs_.size()) {
-    refuse(spec_, fmt::format("{} slots given, {} are kept by its rule {}", state.slots.size(),
-                              slot_specs_.size(), spec_.rule.name()));
-  }
-  const bool begins = state.slots.empty();
-  write_slots(std::move(state.slots));
-  put_into(value_, std::move(state.value));
-  if (begins && has_average(spec_)) put_into(slots_.back(), value_);
-}
-
-void VariableMemory::write_slots(std::vector<Tensor> slots) {
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    const bool scalar = slot_specs_[i].scalar;
-    expect_type(spec_, "slot " + slot_specs_[i].name, slots[i],
-                scalar ? DType::kInt64 : DType::kFloat32, scalar ? Shape{1} : spec_.shape);
-  }
-  slots_.resize(slot_specs_.size());
-  full_slots_.clear();
+void VariableMemory::make_slots() {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    put_into(slots_[i],
-             slots.empty() ? initial_slot(slot_specs_[i], spec_.shape) : std::move(slots[i]));
+    if (slot_specs_[i].scalar || slots_[i].defined()) continue;
+    slots_[i] = Tensor(DType::kFloat32, shape_);
+  }
+}
+
+// All arrays are there: from now on they keep their memory.
+void VariableMemory::settle() {
+  if (own_value_.defined()) value_ = bytes_of(own_value_);
+  std::vector<std::span<const std::byte>> arrays = {value_};
+  for (const Tensor& slot : slots_) {
+    if (!slot.defined()) continue;
+    full_slots_.push_back(slot.data<float>().data());
+    arrays.emplace_back(bytes_of(slot));
+  }
+  PACELINE_CHECK(full_slots_.size() <= kMaxSlots);
+  snapshot_ = std::make_unique<CopyOnWriteSnapshot>(std::move(arrays));
+}
+
+std::size_t VariableMemory::array_bytes(std::size_t array) const {
+  return is_scalar(array) ? kScalarSlotBytes : value_.size();
+}
+
+std::size_t VariableMemory::all_bytes() const {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < arrays(); ++i) bytes += array_bytes(i);
+  return bytes;
+}
+
+void VariableMemory::reset_slots() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const float initial = slot_specs_[i].initial;
     if (slot_specs_[i].scalar) {
-      count_ = slots_[i].data<std::int64_t>().data();
+      count_ = std::int64_t(initial);
     } else {
-      full_slots_.push_back(slots_[i].data<float>().data());
+      std::ranges::fill(slots_[i].data<float>(), initial);
     }
   }
 }
 
+void VariableMemory::begin_average(std::size_t offset, std::span<const std::byte> bytes) {
+  if (!has_average(spec_)) return;
+  copy_bytes(bytes_of(slots_.back()).data() + offset, bytes.data(), bytes.size());
+}
+
+void VariableMemory::check(const VariableState& state) const {
+  expect_type(spec_, "its value", state.value, spec_.dtype, shape_);
+  if (state.slots.empty()) return;
+  if (state.slots.size() != slot_specs_.size()) {
+    refuse(spec_, fmt::format("{} slots given, {} are kept by its rule {}", state.slots.size(),
+                              slot_specs_.size(), spec_.rule.name()));
+  }
+  for (std::size_t i = 0; i < slot_specs_.size(); ++i) {
+    const bool scalar = slot_specs_[i].scalar;
+    expect_type(spec_, "slot " + slot_specs_[i].name, state.slots[i],
+                scalar ? DType::kInt64 : DType::kFloat32, scalar ? Shape{1} : shape_);
+  }
+}
+
+void VariableMemory::put_value(Tensor value) {
+  if (written() && !own_value_.defined()) {
+    if (!value_.empty()) std::memmove(value_.data(), value.raw(), value_.size());
+  } else {
+    put_into(own_value_, std::move(value));
+  }
+}
+
+void VariableMemory::put_slots(std::vector<Tensor> slots) {
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (slot_specs_[i].scalar) {
+      count_ = slots[i].item<std::int64_t>();
+    } else {
+      put_into(slots_[i], std::move(slots[i]));
+    }
+  }
+}
+
+void VariableMemory::write(VariableState state) {
+  check(state);
+  const bool first = !written(), begins = state.slots.empty();
+  if (!first) before_change(0, value_.size());
+  put_slots(std::move(state.slots));
+  put_value(std::move(state.value));
+  if (begins) {
+    make_slots();
+    reset_slots();
+  }
+  if (first) settle();
+  if (begins) begin_average(0, value_);
+}
+
+void VariableMemory::write(std::size_t array, std::size_t offset,
+                           std::span<const std::byte> bytes) {
+  before_change(0, value_.size());
+  if (array == 0 && offset == 0) reset_slots();
+  if (is_scalar(array)) {
+    std::int64_t count = count_;
+    std::memcpy(reinterpret_cast<std::byte*>(&count) + offset, bytes.data(), bytes.size());
+    count_ = count;
+    return;
+  }
+  const std::span<std::byte> to = array == 0 ? value_ : bytes_of(slots_[array - 1]);
+  copy_bytes(to.data() + offset, bytes.data(), bytes.size());
+  if (array == 0) begin_average(offset, bytes);
+}
+
 VariableState VariableMemory::read(VariableId id) const {
-  VariableState state{id, value_.clone(), {}};
-  for (const Tensor& slot : slots_) state.slots.push_back(slot.clone());
+  VariableState state{id, Tensor(spec_.dtype, shape_), {}};
+  copy_bytes(state.value.raw(), value_.data(), value_.size());
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    state.slots.push_back(slot_specs_[i].scalar ? Tensor::of<std::int64_t>({1}, {count_})
+                                                : slots_[i].clone());
+  }
   return state;
 }
 
-std::int64_t VariableMemory::next_count() { return count_ == nullptr ? 1 : ++*count_; }
+void VariableMemory::copy_all(std::span<std::byte> bytes) const {
+  const std::int64_t count = count_;
+  for (std::size_t i = 0; i < arrays(); ++i) {
+    const void* const from = is_scalar(i) ? &count : i == 0 ? value_.data() : slots_[i - 1].raw();
+    copy_bytes(bytes.data(), from, array_bytes(i));
+    bytes = bytes.subspan(array_bytes(i));
+  }
+}
+
+std::span<const std::byte> VariableMemory::read_marked(std::size_t array, std::size_t offset,
+                                                       std::size_t bytes) {
+  if (is_scalar(array)) {
+    return std::as_bytes(std::span(&snapshot_->count(), 1)).subspan(offset, bytes);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < array; ++i) kept += is_scalar(i) ? 0 : 1;
+  return snapshot_->read(kept, offset, bytes);
+}
 
 RuleStep VariableMemory::begin_contribution(const UpdateScalars& scalars) {
   return {scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, next_count(),
           spec_.average_decay};
 }
 
-void VariableMemory::make_room() {
-  if (snapshot_ == nullptr) {
-    std::vector<std::span<const std::byte>> arrays = {
-        {static_cast<const std::byte*>(value_.raw()), value_.bytes()}};
-    for (const Tensor& slot : slots_) {
-      if (slot.dtype() == DType::kInt64) continue;
-      arrays.emplace_back(static_cast<const std::byte*>(slot.raw()), slot.bytes());
-    }
-    snapshot_ = std::make_unique<CopyOnWriteSnapshot>(std::move(arrays));
-  }
-  snapshot_->make_room();
-}
-
-void VariableMemory::mark() {
-  make_room();
-  snapshot_->mark(count_ == nullptr ? 0 : *count_);
-}
-
 void VariableMemory::apply_range(const RuleStep& step, std::int64_t first,
                                  std::span<const float> gradient) {
-  if (snapshot_ != nullptr) {
-    const std::size_t begin = std::size_t(first) * sizeof(float);
-    snapshot_->before_change(begin, begin + gradient.size_bytes());
-  }
-  float* const values = static_cast<float*>(value_.raw()) + first;
-  std::array<float*, kMostSlots> slots{};
+  const std::size_t begin = std::size_t(first) * sizeof(float);
+  before_change(begin, begin + gradient.size_bytes());
+  std::array<float*, kMaxSlots> slots{};
   for (std::size_t i = 0; i < full_slots_.size(); ++i) slots[i] = full_slots_[i] + first;
   apply_rule(spec_.rule, step,
-             {{values, gradient.size()}, {slots.data(), full_slots_.size()}, gradient});
+             {.values = {reinterpret_cast<float*>(value_.data() + begin), gradient.size()},
+              .slots = {slots.data(), full_slots_.size()},
+              .gradient = gradient});
+}
+
+void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
+                                     const float* gradient) {
+  for (const std::int32_t id : ids) {
+    const std::size_t begin = std::size_t(id - first_row_) * row_bytes_;
+    before_change(begin, begin + row_bytes_);
+  }
+  // Rows are named as in the variable: the pointers stand where its row 0 would be. No element
+  // before this memory is touched, since every row was checked to be in it.
+  const auto shifted = [&](void* data) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): no pointer may stand before its array
+    return reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(data) -
+                                    std::uintptr_t(first_row_) * row_bytes_);
+  };
+  std::array<float*, kMaxSlots> slots{};
+  for (std::size_t i = 0; i < full_slots_.size(); ++i) slots[i] = shifted(full_slots_[i]);
+  apply_rule_to_rows(spec_.rule, step,
+                     {.values = shifted(value_.data()),
+                      .slots = {slots.data(), full_slots_.size()},
+                      .ids = ids,
+                      .gradient = gradient,
+                      .row_size = std::int64_t(row_bytes_ / sizeof(float))});
 }
 
 void VariableMemory::apply(const UpdateScalars& scalars, const float* gradient, ThreadPool* pool) {
   const RuleStep step = begin_contribution(scalars);
-  for_ranges(pool, value_.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+  for_ranges(pool, shape_.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     apply_range(step, begin, {gradient + begin, std::size_t(end - begin)});
   });
 }
@@ -152,31 +272,20 @@ void VariableMemory::apply_rows(const UpdateScalars& scalars, std::span<const st
                                 const float* gradient, ThreadPool* pool) {
   check_rows(ids);
   const RuleStep step = begin_contribution(scalars);
-  const std::int64_t row_size = spec_.shape[0] == 0 ? 0 : value_.elements() / spec_.shape[0];
+  const std::int64_t row_size = row_elements(spec_);
   const std::int64_t grain =
       std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(row_size, 1));
-  float* const values = static_cast<float*>(value_.raw());
   for_ranges(pool, std::int64_t(ids.size()), grain, [&](std::int64_t begin, std::int64_t end) {
-    const auto rows = ids.subspan(std::size_t(begin), std::size_t(end - begin));
-    keep_rows(rows, std::size_t(row_size) * sizeof(float));
-    apply_rule_to_rows(spec_.rule, step,
-                       {values, full_slots_, rows, gradient + begin * row_size, row_size});
+    apply_row_range(step, ids.subspan(std::size_t(begin), std::size_t(end - begin)),
+                    gradient + begin * row_size);
   });
 }
 
-void VariableMemory::keep_rows(std::span<const std::int32_t> ids, std::size_t row_bytes) {
-  if (snapshot_ == nullptr) return;
-  for (const std::int32_t id : ids) {
-    const std::size_t begin = std::size_t(id) * row_bytes;
-    snapshot_->before_change(begin, begin + row_bytes);
-  }
-}
-
 void VariableMemory::check_rows(std::span<const std::int32_t> ids) const {
+  const std::int64_t end = first_row_ + row_count(shape_);
   for (const std::int32_t id : ids) {
-    if (id < 0 || id >= spec_.shape[0]) {
-      refuse(spec_, fmt::format("row {} of a contribution is outside [0,{})", id, spec_.shape[0]));
-    }
+    if (id >= first_row_ && id < end) continue;
+    refuse(spec_, fmt::format("row {} of a contribution is outside [{},{})", id, first_row_, end));
   }
 }
 

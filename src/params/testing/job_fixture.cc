@@ -44,6 +44,7 @@ ServerOptions JobFixture::server_options(int ps) {
   options.cluster_id = "test";
   options.link_factory = link_factory();
   options.stop_fd = stop_fd_;
+  options.after_reads = after_reads_;
   options.say = options.warn = [this](const std::string& line) { say(line); };
   return options;
 }

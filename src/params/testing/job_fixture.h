@@ -40,6 +40,7 @@ class JobFixture : public ::testing::Test {
 
   ClusterSpec spec_;
   std::vector<std::future<ServerSummary>> servers_;
+  AfterReads after_reads_;  // of each ps that is started from now on
 
  private:
   const std::shared_ptr<InprocHub> hub_;

@@ -34,6 +34,7 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
     case MessageType::kSaveShard:
       return decode_text(payload, type);
     case MessageType::kDeclared:
+      return decode_declared(payload);
     case MessageType::kFoundFile:
       return !payload.empty() && payload[0] == std::byte{1};
     case MessageType::kTaskState:

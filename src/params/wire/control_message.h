@@ -21,7 +21,7 @@ using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
 
 struct ControlMessage {
   /// What the type says the payload is; monostate: no payload.
-  using Body = std::variant<std::monostate, Hello, Welcome, Declare, JobState, Initialised,
+  using Body = std::variant<std::monostate, Hello, Welcome, Declare, Declared, JobState, Initialised,
                             FindFile, SavedShard, std::int64_t, std::string, bool, StateBytes>;
   MessageType type{};
   Body body = {};

@@ -60,6 +60,10 @@ void fields(auto& wire, Of<AggregationSpec> auto& spec) {
   wire(spec.staleness);
 }
 
+void fields(auto& wire, Of<Declared> auto& declared) {
+  wire(declared.initialised, declared.changed_after_reads);
+}
+
 void fields(auto& wire, Of<JobState> auto& state) { wire(state.all_warm, state.all_done); }
 
 void fields(auto& wire, Of<StepBegin> auto& begin) {
@@ -74,6 +78,7 @@ void fields(auto& wire, Of<StepEnd> auto& end) { wire(end.clip_scale, end.entrie
 
 std::vector<std::byte> encode(const Hello& hello) { return encode_fields(hello); }
 std::vector<std::byte> encode(const Welcome& welcome) { return encode_fields(welcome); }
+std::vector<std::byte> encode(const Declared& declared) { return encode_fields(declared); }
 std::vector<std::byte> encode(const JobState& state) { return encode_fields(state); }
 void encode(const StepBegin& begin, std::vector<std::byte>& bytes) { encode_fields(begin, bytes); }
 void encode(const StepEnd& end, std::vector<std::byte>& bytes) { encode_fields(end, bytes); }
@@ -84,6 +89,10 @@ Hello decode_hello(std::span<const std::byte> payload) {
   hello.version = WireReader(payload, "hello").get<std::uint32_t>();
   if (hello.version == kProtocolVersion) decode_fields(payload, "hello", hello);
   return hello;
+}
+
+Declared decode_declared(std::span<const std::byte> payload) {
+  return decode_fields<Declared>(payload, "declared");
 }
 
 Welcome decode_welcome(std::span<const std::byte> payload) {

@@ -43,7 +43,7 @@ enum class MessageType : std::uint16_t {
   kWelcome = 2,      // ps → worker
   kRefuse = 3,       // ps → worker: why not; the ps then closes
   kDeclare = 4,      // worker → ps: the variables; the chief's count, the others' are compared
-  kDeclared = 5,     // ps → worker: agreed
+  kDeclared = 5,     // ps → worker: agreed; what the ps changes of its own accord
   kWrite = 6,        // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
   kWriteEnd = 7,     // chief → ps: all is written; the variables are initialised
   kWritten = 8,      // ps → chief
@@ -66,7 +66,7 @@ enum class MessageType : std::uint16_t {
   // Between tasks that share memory.
   kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which
   kTaken = 25,         // ps → worker: it was applied
-  kReadDone = 26,      // worker → ps: a fetch step has read a piece in your memory
+  kReadDone = 26,      // worker → ps: a fetch step has read a piece that you change after reads
   kCopied = 40,        // ps → worker: a piece is in your copy as it is now
   // Whenever values stay for several fetch steps.
   kChanged = 27,   // ps → worker: a piece is no longer as it was sent
@@ -135,6 +135,12 @@ struct Declare {
   bool operator==(const Declare&) const = default;
 };
 
+struct Declared {
+  bool initialised = false;                       // the variables are, already
+  std::vector<std::int32_t> changed_after_reads;  // variables that the ps changes after each read
+  bool operator==(const Declared&) const = default;
+};
+
 struct StepBegin {
   bool clipped = false;
   std::int64_t examples = 0;
@@ -163,6 +169,7 @@ struct JobState {
 std::vector<std::byte> encode(const Hello& hello);
 std::vector<std::byte> encode(const Welcome& welcome);
 std::vector<std::byte> encode(const Declare& declare);
+std::vector<std::byte> encode(const Declared& declared);
 std::vector<std::byte> encode(const JobState& state);
 std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number);
 std::vector<std::byte> encode_text(std::string_view text);
@@ -171,6 +178,8 @@ std::vector<std::byte> encode_text(std::string_view text);
 Hello decode_hello(std::span<const std::byte> payload);
 Welcome decode_welcome(std::span<const std::byte> payload);
 Declare decode_declare(std::span<const std::byte> payload);
+/// The variables are not checked.
+Declared decode_declared(std::span<const std::byte> payload);
 JobState decode_job_state(std::span<const std::byte> payload);
 std::int64_t decode_number(std::span<const std::byte> payload, MessageType type);
 std::string decode_text(std::span<const std::byte> payload, MessageType type);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 
 #include "base/philox.h"
@@ -37,6 +38,14 @@ std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
+TEST(Message, DeclaredComesBack) {
+  const Declared declared{.initialised = true, .changed_after_reads = {0, 2}};
+  EXPECT_EQ(decode_declared(encode(declared)), declared);
+  EXPECT_EQ(decode_declared(encode(Declared{})), Declared{});
+  const std::array<std::byte, 1> of_version_7 = {};
+  EXPECT_THROW(decode_declared(of_version_7), Error);
+}
+
 // The example of docs/wire.md.
 TEST(Message, HelloHasTheBytesOfItsFormat) {
   const Hello hello{.job = "worker",
@@ -47,7 +56,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .workers = 2,
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "07000000"
+            "08000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"
@@ -158,13 +167,18 @@ TEST(Message, AVariableThatNoMemoryHoldsIsRefused) {
   EXPECT_THROW(decode_declare(encode(declare)), Error);
 }
 
-// Who fetched it would wait for a change that does not come.
-TEST(Message, IntegersThatAreToBeRewrittenAreRefused) {
-  Declare declare{.variables = {{.name = "w", .shape = {4}, .rewritten_after_reply = true}},
-                  .pieces = {{.rows = 4}}};
-  EXPECT_EQ(decode_declare(encode(declare)), declare);
-  declare.variables[0].dtype = DType::kInt64;
-  EXPECT_THROW(decode_declare(encode(declare)), Error);
+// A later version may give the bits a meaning.
+TEST(Message, AVariableWithUnknownTraitsIsRefused) {
+  const Declare declare{.variables = {{.name = "w", .shape = {4}}}, .pieces = {{.rows = 4}}};
+  std::vector<std::byte> bytes = encode(declare);
+  // Last of the variable, before the count of pieces and the piece.
+  std::byte& traits = bytes[bytes.size() - sizeof(std::uint32_t) - 24 - 1];
+  ASSERT_EQ(traits, std::byte{1});
+  EXPECT_EQ(decode_declare(bytes), declare);
+  for (const int bit : {4, 128}) {
+    traits = std::byte(1 | bit);
+    EXPECT_THROW(decode_declare(bytes), Error) << bit;
+  }
 }
 
 TEST(Message, TruncatedOrFollowedByMoreIsRefused) {

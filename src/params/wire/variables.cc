@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-enum Trait : std::uint8_t { kTrained = 1, kSparse = 2, kRewritten = 4 };
+enum Trait : std::uint8_t { kTrained = 1, kSparse = 2 };
 
 // name (2), dtype, rank, rule (1), learning rate, four numbers, weight decay, average decay,
 // traits.
@@ -21,8 +21,7 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 constexpr std::size_t kPieceBytes = 4 + 8 + 8 + 4;
 
 std::uint8_t traits_of(const VariableSpec& variable) {
-  return std::uint8_t((variable.trained ? kTrained : 0) | (variable.sparse ? kSparse : 0) |
-                      (variable.rewritten_after_reply ? kRewritten : 0));
+  return std::uint8_t((variable.trained ? kTrained : 0) | (variable.sparse ? kSparse : 0));
 }
 
 void write_variable(WireWriter& writer, const VariableSpec& variable) {
@@ -66,11 +65,11 @@ VariableSpec read_variable(WireReader& reader) {
   variable.weight_decay = reader.get<float>();
   variable.average_decay = reader.get<float>();
   const auto traits = reader.get<std::uint8_t>();
+  if ((traits & ~(kTrained | kSparse)) != 0) {
+    reader.fail(fmt::format("'{}' has unknown traits {}", variable.name, traits));
+  }
   variable.trained = (traits & kTrained) != 0;
   variable.sparse = (traits & kSparse) != 0;
-  variable.rewritten_after_reply = (traits & kRewritten) != 0;
-  if (variable.rewritten_after_reply && variable.dtype != DType::kFloat32)
-    reader.fail(fmt::format("'{}' is to be rewritten, and not of float32", variable.name));
   return variable;
 }
 

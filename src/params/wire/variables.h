@@ -13,7 +13,7 @@
 namespace paceline {
 
 void write_variables(WireWriter& writer, std::span<const VariableSpec> variables);
-/// Throws kDataLoss on an unknown dtype, rule or shape.
+/// Throws kDataLoss on an unknown dtype, rule, shape or trait.
 std::vector<VariableSpec> read_variables(WireReader& reader);
 
 void write_pieces(WireWriter& writer, std::span<const Piece> pieces);

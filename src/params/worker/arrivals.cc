@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "params/shard/chunk_versions.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 
@@ -26,6 +27,7 @@ Arrivals::Arrivals(std::vector<VariableSpec> variables, int num_ps, Duration rep
       copies_(variables_, pieces_, num_ps),
       spaces_(variables_.size()),
       arrivals_(pieces_.size()),
+      changes_after_reads_(variables_.size()),
       save_inbox_(num_ps) {
   for (const VariableSpec& variable : variables_) {
     row_bytes_.push_back(paceline::row_bytes(variable));
@@ -93,6 +95,14 @@ const Piece* Arrivals::missing(VariableId variable) const {
     if (arrival.arrived < arrival.expected) return &piece;
   }
   return nullptr;
+}
+
+void Arrivals::note_changes_after_reads(VariableId variable) {
+  if (variable < 0 || std::size_t(variable) >= variables_.size()) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[store] a ps changes variable {} of {}", variable, variables_.size()));
+  }
+  changes_after_reads_[std::size_t(variable)] = true;
 }
 
 void Arrivals::take(const Piece& piece) {

@@ -98,6 +98,13 @@ class Arrivals {
   bool next_is_newest(VariableId variable) const;
   void take_next(VariableId variable);
 
+  /// Told while it joins: a ps changes the variable of its own accord, after each read. Throws
+  /// kDataLoss when there is no such variable. Threads of several links may call at once.
+  void note_changes_after_reads(VariableId variable);
+  bool changes_after_reads(VariableId variable) const {
+    return changes_after_reads_[std::size_t(variable)];
+  }
+
   /// The first error is kept; every waiter wakes.
   void fail(const Error& error);
   /// Fails with kDeadlineExceeded, and throws it: "WHAT within 60 s WHOM".
@@ -184,7 +191,8 @@ class Arrivals {
   std::deque<PulledValue> values_;
   MappedShards shards_, copies_;
   std::deque<ContributionBuffer> spaces_;
-  std::deque<Arrival> arrivals_;  // by piece
+  std::deque<Arrival> arrivals_;                       // by piece
+  std::deque<std::atomic<bool>> changes_after_reads_;  // by variable
   Wakeup wakeup_;
   bool shares_memory_ = true, copies_in_chunks_ = false;
   DType wire_ = DType::kFloat32;

@@ -22,12 +22,13 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.cluster_id = cluster.cluster_id;
   ps.link = cluster.link;
   ps.join_timeout = from_seconds(cluster.join_timeout_s);
-  ps.spin = options.spin;
+  ps.spin = cluster.spin;
   ps.torn_free = cluster.torn_free;
   ps.wire = cluster.wire;
   ps.error_feedback = cluster.error_feedback;
   ps.last_step = options.last_step;
   ps.timeline = options.timeline;
+  ps.account = options.account;
   ps.say = options.say;
   ps.say_after = options.say_after;
   ps.check_interrupt = options.check_interrupt;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/buffer.h"
+#include "params/variable_arrays.h"
 #include "params/wire/rounded_floats.h"
 
 namespace paceline {

@@ -29,8 +29,8 @@ bool FetchAhead::must_pull(VariableId variable) const {
   if (state_.held[std::size_t(variable)] != Freshness::kByFetch) return true;
   // What comes ahead is known of when it is there. In this order it is not pulled as well, when it
   // comes between.
-  if (spec(variable).rewritten_after_reply ? core_.pulled(variable).next_asked()
-                                           : !core_.changed(variable)) {
+  if (core_.changes_after_reads(variable) ? core_.pulled(variable).next_asked()
+                                          : !core_.changed(variable)) {
     return false;
   }
   return !core_.next_is_newest(variable);
@@ -39,13 +39,13 @@ bool FetchAhead::must_pull(VariableId variable) const {
 void FetchAhead::note_pulled(VariableId variable) {
   Fetched& fetched = fetched_[std::size_t(variable)];
   fetched.renewed = state_.held[std::size_t(variable)] == Freshness::kByFetch ||
-                    spec(variable).rewritten_after_reply;
+                    core_.changes_after_reads(variable);
   if (fetched.rest > 0) --fetched.rest;
   if (core_.pulled(variable).next_came()) fetched.rest = kPullsAfterWaste;
 }
 
 bool FetchAhead::waits(VariableId variable) const {
-  return core_.pulled(variable).next_asked() && spec(variable).rewritten_after_reply &&
+  return core_.pulled(variable).next_asked() && core_.changes_after_reads(variable) &&
          fetched_[std::size_t(variable)].gone_on != state_.uses;
 }
 

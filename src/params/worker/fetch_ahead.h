@@ -22,8 +22,8 @@ class FetchAhead {
   bool must_pull(VariableId variable) const;
   /// This step pulls it.
   void note_pulled(VariableId variable);
-  /// A variable that is rewritten after each reply always changes; else what has not come has not
-  /// changed.
+  /// True when the step must wait for the next value: one that the ps changes after each read is
+  /// sure to come. Of other variables, what has not come has not changed.
   bool waits(VariableId variable) const;
   /// The step needs the value, which has come: takes a newer one, if there is one, and asks for the
   /// next. Once a step.

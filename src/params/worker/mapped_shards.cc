@@ -6,6 +6,8 @@
 
 #include "base/row_count.h"
 #include "paceline/error.h"
+#include "params/shard/layout.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 

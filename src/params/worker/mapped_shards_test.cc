@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "paceline/error.h"
+#include "params/shard/layout.h"
 
 namespace paceline {
 namespace {

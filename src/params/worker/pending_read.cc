@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "paceline/error.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 

@@ -183,7 +183,12 @@ void PsConnection::handle_control(MessageType type, const FrameHeader& header,
   if (type == MessageType::kSaved) {
     return core_.save_inbox().put_saved(ps_, header.step, message.as<SavedShard>());
   }
-  declared_ = declared_ || type == MessageType::kDeclared;
+  if (type == MessageType::kDeclared) {
+    for (const VariableId id : message.as<Declared>().changed_after_reads) {
+      core_.note_changes_after_reads(id);
+    }
+    declared_ = true;
+  }
   driver_.received(ps_, message);
 }
 

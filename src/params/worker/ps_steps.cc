@@ -50,7 +50,7 @@ void PsSteps::check(const PlanBinding::Use& use) {
 PsSteps::MappedRead PsSteps::read_of(const PlanBinding::Use& use) const {
   if (core_.copies_in_chunks()) return MappedRead::kCopiedInChunks;
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
-  const bool changes = variable.trained || variable.rewritten_after_reply;
+  const bool changes = variable.trained || core_.changes_after_reads(use.variable);
   return use.reread && changes && state_.others_contribute ? MappedRead::kInCopy
                                                            : MappedRead::kInPlace;
 }
@@ -291,10 +291,10 @@ StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_row
   return handle_;
 }
 
-// In frames the reply itself tells the ps when to rewrite.
+// A ps that sends the values knows by itself that they are read.
 void PsSteps::send_read_done() {
   for (const PlanBinding::Use& use : uses_) {
-    if (!core_.variables()[std::size_t(use.variable)].rewritten_after_reply) continue;
+    if (!core_.changes_after_reads(use.variable)) continue;
     if (!reads_in_place(use.variable)) continue;
     for (const Piece& piece : core_.pieces_of(use.variable)) {
       connection(piece).send(MessageType::kReadDone, {.id = piece.id}, {}, nullptr, nullptr);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/copy_bytes.h"
+#include "params/variable_arrays.h"
 #include "params/wire/fields.h"
 #include "params/wire/traced_messages.h"
 #include "params/worker/arrivals.h"

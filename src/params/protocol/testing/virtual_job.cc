@@ -135,7 +135,7 @@ class VirtualJob {
     options.warm_steps = 2;
     ps_.push_back(std::make_unique<Ps>());
     ps_.back()->machine = std::make_unique<PsJob>(
-        options, [](const Declare&) {}, now_);
+        options, [](const Declare&) { return std::vector<std::int32_t>(); }, now_);
     tick_ps(index);
   }
 

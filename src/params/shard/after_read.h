@@ -1,0 +1,20 @@
+// What a ps does to a variable of its own accord.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+
+namespace paceline {
+
+/// Changes float32 values of a variable once a worker has read them: after the reply to a pull, or
+/// when a fetch step has read them in shared memory. `time` says how often that was so before. It
+/// is called for one part of the values after the other, on any thread, and must not block.
+using AfterRead = std::function<void(std::int64_t time, std::span<float> values)>;
+
+/// By the variable's name.
+using AfterReads = std::map<std::string, AfterRead>;
+
+}  // namespace paceline

@@ -1,0 +1,40 @@
+#include "params/shard/layout.h"
+
+#include <cstdint>
+
+#include "base/buffer.h"
+#include "base/row_count.h"
+#include "net/memory/contiguous_mapping.h"
+#include "params/shard/chunk_versions.h"
+#include "params/variable_arrays.h"
+
+namespace paceline {
+
+bool begins_at_page(const VariableSpec& variable, const Piece& piece) {
+  return std::size_t(piece.first_row) * row_bytes(variable) % ContiguousMapping::kPageBytes == 0;
+}
+
+ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
+                         int ps) {
+  ShardLayout layout;
+  for (const Piece& piece : pieces) {
+    const VariableSpec& variable = variables[std::size_t(piece.variable)];
+    const bool whole = piece.rows == row_count(variable.shape);
+    if (piece.ps == ps && !whole && begins_at_page(variable, piece)) {
+      layout.bytes = round_up(layout.bytes, ContiguousMapping::kPageBytes);
+    }
+    layout.offsets.push_back(layout.bytes);
+    if (piece.ps != ps) continue;
+    const std::size_t bytes = piece_bytes(variable, piece);
+    layout.bytes += round_up(bytes, kBufferAlignment);
+  }
+  for (const Piece& piece : pieces) {
+    layout.versions.push_back(layout.bytes);
+    if (piece.ps != ps) continue;
+    const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
+    layout.bytes += version_count(bytes) * sizeof(std::uint64_t);
+  }
+  return layout;
+}
+
+}  // namespace paceline

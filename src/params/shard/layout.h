@@ -1,0 +1,27 @@
+// Where the values of one ps lie in the memory that it shares with the workers of its host.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "params/protocol/placement.h"
+
+namespace paceline {
+
+/// True when the piece would begin at a page of memory if its variable did.
+bool begins_at_page(const VariableSpec& variable, const Piece& piece);
+
+/// One piece lies after the other, each at a multiple of 64 bytes; one of several of its variable
+/// that begins at a page of that, at a page. The versions of the chunks of each
+/// (chunk_versions.h) follow. The layout depends on the arguments only, so that both sides of
+/// shared memory agree.
+struct ShardLayout {
+  std::vector<std::size_t> offsets, versions;  // by piece id; only of those on this ps
+  std::size_t bytes = 0;
+};
+ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
+                         int ps);
+
+}  // namespace paceline

@@ -1,0 +1,192 @@
+#include "params/shard/shard_piece.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+#include "base/copy_bytes.h"
+#include "params/shard/chunk_versions.h"
+#include "params/shard/copy_past_caches.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kChangedElements = std::size_t{1} << 13;
+
+// What is locked at a time: a rule takes longer for it than waking a thread.
+constexpr std::size_t kRegionBytes = kVersionedBytes;
+// Elements of as many rows.
+constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
+// More than this is no longer in a cache when it is read.
+constexpr std::size_t kMostCached = std::size_t{4} << 20;
+
+void copy_through_caches(std::span<const std::byte> from, std::span<std::byte> to) {
+  copy_bytes(to.data(), from.data(), from.size());
+}
+
+// Assigned as a whole, past the caches: writing line by line into what another core reads takes its
+// owner's answer for each, and the reader as long; from the end, so that both do not keep step with
+// each other.
+void assign_changed(std::span<float> values, std::int64_t time, const AfterRead& change) {
+  std::array<float, kChangedElements> buffer;
+  while (!values.empty()) {
+    const std::size_t size = (values.size() - 1) % kChangedElements + 1;
+    const std::span<float> last = values.last(size), changed = std::span(buffer).first(size);
+    std::ranges::copy(last, changed.begin());
+    change(time, changed);
+    apply_rule(Assign{}, {}, {.values = last, .slots = {}, .gradient = changed});
+    values = values.first(values.size() - size);
+  }
+}
+
+}  // namespace
+
+ShardPiece::ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
+                       std::span<std::uint64_t> versions, ApplyPool& pool)
+    : where_(where),
+      memory_(variable, where.first_row, where.rows, value),
+      versions_(versions),
+      region_bytes_(variable.sparse ? std::max<std::size_t>(value.size(), 1) : kRegionBytes),
+      pool_(pool),
+      regions_(std::max<std::size_t>(1, (value.size() + region_bytes_ - 1) / region_bytes_)) {}
+
+template <typename F>
+void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
+  while (begin < end) {
+    const std::size_t region = begin / region_bytes_;
+    const std::size_t stop = std::min(end, (region + 1) * region_bytes_);
+    const std::lock_guard lock(regions_[region]);
+    function(begin, stop);
+    begin = stop;
+  }
+}
+
+template <typename F>
+void ShardPiece::write_regions(std::size_t begin, std::size_t end, F&& function) {
+  for_regions(begin, end, [&](std::size_t from, std::size_t to) {
+    const ChunkWriting writing(versions_[from / region_bytes_]);
+    function(from, to);
+  });
+}
+
+// Nobody else holds one region while waiting for another.
+std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (std::mutex& region : regions_) locks.emplace_back(region);
+  return locks;
+}
+
+std::int64_t ShardPiece::begin_contribution() {
+  const std::lock_guard lock(under_way_mutex_);
+  ++under_way_;
+  return memory_.next_count();
+}
+
+void ShardPiece::end_contribution() {
+  const std::lock_guard lock(under_way_mutex_);
+  if (--under_way_ > 0 || !to_be_marked_) return;
+  memory_.mark();
+  to_be_marked_ = false;
+  none_under_way_.notify_all();
+}
+
+void ShardPiece::mark() {
+  const std::lock_guard lock(under_way_mutex_);
+  to_be_marked_ = under_way_ > 0;
+  if (!to_be_marked_) memory_.mark();
+}
+
+void ShardPiece::wait_marked(Deadline deadline) {
+  std::unique_lock lock(under_way_mutex_);
+  if (none_under_way_.wait_until(lock, deadline.time(), [this] { return !to_be_marked_; })) return;
+  const auto locks = lock_all();
+  memory_.mark();
+  to_be_marked_ = false;
+}
+
+void ShardPiece::apply(const RuleStep& step, std::size_t offset,
+                       std::span<const std::byte> gradient, std::span<std::byte> updated) {
+  const float* const floats = reinterpret_cast<const float*>(gradient.data());
+  const auto copy = updated.size() > kMostCached ? copy_past_caches : copy_through_caches;
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    const std::size_t done = begin - offset, bytes = end - begin;
+    memory_.apply_range(step, std::int64_t(begin / sizeof(float)),
+                        {floats + done / sizeof(float), bytes / sizeof(float)});
+    if (!updated.empty()) copy(memory_.value().subspan(begin, bytes), updated.subspan(done, bytes));
+  };
+  // Cut between regions: each is written at once.
+  const std::size_t end = offset + gradient.size();
+  const std::size_t first = offset / region_bytes_;
+  const std::size_t last = (end + region_bytes_ - 1) / region_bytes_;
+  pool_.for_ranges(std::int64_t(last - first), 1, [&](std::int64_t from, std::int64_t to) {
+    write_regions(std::max(offset, (first + std::size_t(from)) * region_bytes_),
+                  std::min(end, (first + std::size_t(to)) * region_bytes_), part);
+  });
+  watchers_.tell(*this);
+}
+
+void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> rows,
+                            const float* gradient) {
+  const std::int64_t row_size = std::int64_t(row_bytes() / sizeof(float));
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, kApplyGrain / std::max<std::int64_t>(row_size, 1));
+  {
+    const std::lock_guard lock(regions_.front());
+    pool_.for_ranges(std::int64_t(rows.size()), grain, [&](std::int64_t first, std::int64_t last) {
+      memory_.apply_row_range(step, rows.subspan(std::size_t(first), std::size_t(last - first)),
+                              gradient + first * row_size);
+    });
+  }
+  watchers_.tell(*this);
+}
+
+void ShardPiece::copy(std::size_t offset, std::span<std::byte> values) {
+  for_regions(offset, offset + values.size(), [&](std::size_t begin, std::size_t end) {
+    copy_bytes(values.data() + (begin - offset), memory_.value().data() + begin, end - begin);
+  });
+}
+
+void ShardPiece::copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values) {
+  const std::lock_guard lock(regions_.front());
+  if (row_bytes() == 0) return;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::size_t row = std::size_t(rows[i] - where_.first_row);
+    copy_bytes(values.data() + i * row_bytes(), memory_.value().data() + row * row_bytes(),
+               row_bytes());
+  }
+}
+
+void ShardPiece::change_after_reads(const AfterRead& change) {
+  PACELINE_CHECK(variable().dtype == DType::kFloat32);
+  after_read_ = &change;
+}
+
+void ShardPiece::change(Reading reading) {
+  const std::int64_t time = reads_++;
+  write_regions(0, bytes(), [&](std::size_t begin, std::size_t end) {
+    memory_.before_change(begin, end);
+    const std::span values(reinterpret_cast<float*>(memory_.value().data() + begin),
+                           (end - begin) / sizeof(float));
+    if (reading == Reading::kInPlace) return assign_changed(values, time, *after_read_);
+    (*after_read_)(time, values);
+  });
+  watchers_.tell(*this);
+}
+
+void ShardPiece::write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  {
+    const auto locks = lock_all();
+    std::deque<ChunkWriting> writing;
+    for (std::uint64_t& version : versions_) writing.emplace_back(version);
+    memory_.write(array, offset, bytes);
+  }
+  watchers_.tell(*this);
+}
+
+void ShardPiece::copy_all(std::span<std::byte> bytes) {
+  const auto locks = lock_all();
+  memory_.copy_all(bytes);
+}
+
+}  // namespace paceline

@@ -1,0 +1,122 @@
+// A piece of a variable that lives on a ps: its memory, shared by many threads and read by workers
+// in place.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/deadline.h"
+#include "exec/parameter_store.h"
+#include "kernels/rule_kernel.h"
+#include "params/protocol/placement.h"
+#include "params/shard/after_read.h"
+#include "params/shard/apply_pool.h"
+#include "params/shard/copy_on_write_snapshot.h"
+#include "params/shard/value_watchers.h"
+#include "params/shard/variable_memory.h"
+
+namespace paceline {
+
+/// One piece. Its calls may come from any thread. They lock one region of it after the other, so
+/// that contributions to different regions do not wait for each other; rows lock all of it. Offsets
+/// are bytes into the piece; offsets and lengths are checked by the caller.
+class ShardPiece {
+ public:
+  /// The value lies in `value`, and the versions of its chunks in `versions`; both are zero-filled
+  /// and must outlive the piece, as must the pool. Throws as VariableMemory does.
+  ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
+             std::span<std::uint64_t> versions, ApplyPool& pool);
+
+  const VariableSpec& variable() const { return memory_.spec(); }
+  const Piece& where() const { return where_; }
+  std::size_t bytes() const { return memory_.value().size(); }
+  std::size_t row_bytes() const { return memory_.row_bytes(); }
+  bool has_row(std::int64_t row) const {
+    return row >= where_.first_row && row < where_.first_row + where_.rows;
+  }
+
+  /// Counts a contribution: Adam's t for all of its chunks. Until end_contribution it is under way.
+  std::int64_t begin_contribution();
+  void end_contribution();
+  /// Applies the rule to a range and copies the new values of it to `updated`, unless that is
+  /// empty; past the caches, if it is more than they keep.
+  void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
+             std::span<std::byte> updated);
+  /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
+  void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
+
+  /// What `function` says of the whole value, which nobody writes meanwhile; false, uncalled, where
+  /// more than that is locked bit by bit.
+  template <typename F>
+  bool with_value(F&& function) {
+    if (regions_.size() != 1) return false;
+    const std::lock_guard lock(regions_.front());
+    return function(std::span<const std::byte>(memory_.value()));
+  }
+  void copy(std::size_t offset, std::span<std::byte> values);
+  /// The rows, named as in the variable, one after the other.
+  void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
+  /// How a worker gets at the value: where it lies, or in frames.
+  enum class Reading { kInPlace, kFrames };
+  /// From now on `change` is called after each read; it must outlive the piece, whose variable is
+  /// of float32. Before any worker reads.
+  void change_after_reads(const AfterRead& change);
+  bool changes_after_reads() const { return after_read_ != nullptr; }
+  /// A worker has read the value, or was sent it.
+  void was_read(Reading reading) {
+    if (after_read_ != nullptr) change(reading);
+  }
+  /// They are told of changes by whoever makes them.
+  ValueWatchers& watchers() { return watchers_; }
+
+  /// As VariableMemory numbers them: 0 the value, 1 + s slot s.
+  std::size_t arrays() const { return memory_.arrays(); }
+  std::size_t array_bytes(std::size_t array) const { return memory_.array_bytes(array); }
+  /// As VariableMemory::write.
+  void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
+  /// All arrays of one moment, one after the other.
+  void copy_all(std::span<std::byte> bytes);
+  std::size_t all_bytes() const { return memory_.all_bytes(); }
+
+  /// What is there now is kept while contributions go on; if some are under way, what is there when
+  /// none is.
+  void mark();
+  /// Waits until it is kept. At the deadline it is then kept region by region (256 KiB; rows: all
+  /// of them), each between two updates.
+  void wait_marked(Deadline deadline);
+  /// Of the arrays as they were. One thread, after wait_marked.
+  std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes) {
+    return memory_.read_marked(array, offset, bytes);
+  }
+  CopyOnWriteSnapshot& snapshot() { return memory_.snapshot(); }
+
+ private:
+  /// Calls function(begin, end) for parts of [begin, end) bytes, each with its region locked.
+  template <typename F>
+  void for_regions(std::size_t begin, std::size_t end, F&& function);
+  template <typename F>
+  void write_regions(std::size_t begin, std::size_t end, F&& function);
+  std::vector<std::unique_lock<std::mutex>> lock_all();
+  void change(Reading reading);
+
+  const Piece where_;
+  VariableMemory memory_;
+  const std::span<std::uint64_t> versions_;
+  const std::size_t region_bytes_;
+  ApplyPool& pool_;
+  std::deque<std::mutex> regions_;
+  const AfterRead* after_read_ = nullptr;
+  std::atomic<std::int64_t> reads_{0};  // after which it was called
+  ValueWatchers watchers_;
+  std::mutex under_way_mutex_;
+  std::condition_variable none_under_way_;
+  int under_way_ = 0;  // contributions
+  bool to_be_marked_ = false;
+};
+
+}  // namespace paceline

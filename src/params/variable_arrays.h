@@ -1,0 +1,28 @@
+// The arrays that belong to a variable: its value, and the slots of its rule.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "exec/parameter_store.h"
+
+namespace paceline {
+
+/// Elements of one row of the value: all of them where it is a scalar.
+std::int64_t row_elements(const VariableSpec& variable);
+std::size_t row_bytes(const VariableSpec& variable);
+/// The variable's shape with `rows` rows; that of a scalar.
+Shape shape_of_rows(const VariableSpec& variable, std::int64_t rows);
+/// The shape of a contribution: the variable's, or with as many rows as a step can contribute.
+Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows);
+/// Slots that are kept: none of a variable that is not trained; its rule's, then the moving
+/// average, which begins as a copy of the value. A scalar one is an int64.
+std::vector<SlotSpec> slots_of(const VariableSpec& variable);
+/// True when the last of its slots is a moving average.
+bool has_average(const VariableSpec& variable);
+constexpr std::string_view kAverageSlot = "average";
+constexpr std::size_t kScalarSlotBytes = sizeof(std::int64_t);
+
+}  // namespace paceline
