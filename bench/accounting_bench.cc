@@ -37,13 +37,14 @@ class SlowRule : public StoreSteps {
   SlowRule(std::unique_ptr<StoreSteps> steps, Clock& clock, StepAccount& account, Duration added)
       : steps_(std::move(steps)), clock_(clock), account_(account), added_(added) {}
 
+  void count_waits(StepAccount& account) override { steps_->count_waits(account); }
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& s) override {
     steps_->begin_step(kind, rows, s);
   }
-  TensorView need(VariableId variable) override { return steps_->need(variable); }
-  TensorView place(VariableId variable) override { return steps_->place(variable); }
-  void ready(VariableId variable, const Contribution& contribution) override {
-    steps_->ready(variable, contribution);
+  AsyncView need(VariableId variable) override { return steps_->need(variable); }
+  AsyncView place(VariableId variable) override { return steps_->place(variable); }
+  void ready(VariableId variable, const Contribution& contribution, const Event& event) override {
+    steps_->ready(variable, contribution, event);
     AccountScope apply(account_, Activity::kApply);
     if (added_ > Duration(0)) clock_.sleep_until(clock_.now() + added_);
   }

@@ -24,6 +24,9 @@ std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes) {
 Buffer::Buffer(std::size_t bytes)
     : data_(static_cast<std::byte*>(allocate_aligned(bytes))), size_(bytes) {}
 
-void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
+void Buffer::Free::operator()(std::byte* p) const {
+  if (release == nullptr) return std::free(p);
+  release(owner, p);
+}
 
 }  // namespace paceline

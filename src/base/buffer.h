@@ -1,4 +1,4 @@
-// Aligned host memory.
+// Aligned memory, of the host or of a device.
 #pragma once
 
 #include <concepts>
@@ -24,7 +24,13 @@ std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes);
 class Buffer {
  public:
   Buffer() = default;
+  /// Of the host.
   explicit Buffer(std::size_t bytes);
+  /// Gives memory back to `owner`, which allocated it.
+  using Release = void (*)(void* owner, std::byte* memory);
+  /// Memory that a device has allocated, aligned and zero-filled. `owner` must outlive the buffer.
+  Buffer(std::byte* memory, std::size_t bytes, Release release, void* owner)
+      : data_(memory, Free(release, owner)), size_(bytes) {}
 
   std::byte* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
@@ -32,7 +38,11 @@ class Buffer {
 
  private:
   struct Free {
+    Free() : release(nullptr), owner(nullptr) {}
+    Free(Release with, void* of) : release(with), owner(of) {}
     void operator()(std::byte* p) const;
+    Release release;  // null: host memory
+    void* owner;
   };
   std::unique_ptr<std::byte[], Free> data_;
   std::size_t size_ = 0;

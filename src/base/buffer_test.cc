@@ -32,6 +32,20 @@ TEST(Buffer, MovesItsMemory) {
   EXPECT_EQ(moved.data(), memory);
 }
 
+TEST(Buffer, GivesADevicesMemoryBackToItOnce) {
+  std::byte memory[8] = {};
+  int given_back = 0;
+  {
+    Buffer buffer(
+        memory, sizeof(memory), [](void* owner, std::byte*) { ++*static_cast<int*>(owner); },
+        &given_back);
+    EXPECT_EQ(buffer.data(), memory);
+    const Buffer moved = std::move(buffer);
+    EXPECT_EQ(given_back, 0);
+  }
+  EXPECT_EQ(given_back, 1);
+}
+
 TEST(Buffer, SharedMemoryIsNeverNull) {
   EXPECT_NE(allocate_shared_aligned(0), nullptr);
   EXPECT_TRUE(aligned(allocate_shared_aligned(10).get()));

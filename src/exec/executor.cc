@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/copy_bytes.h"
 #include "base/denormals.h"
+#include "exec/staged_steps.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -33,31 +33,51 @@ Activity activity_of(Instruction::Kind kind) {
 Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
                    Device& device, StepAccount& account)
     : plan_(plan),
-      steps_(std::move(steps)),
+      steps_(steps_on(device, std::move(steps), plan)),
       locals_(locals),
       device_(device),
       account_(account),
+      host_inputs_(device.space().host() ? 0 : plan.input_bytes),
       arena_(device.allocate(plan.arena_bytes)),
       inputs_(device.allocate(plan.input_bytes)),
+      constants_(plan.storages.size()),
       store_views_(plan.storages.size()),
       rows_(collector()),
       wants_next_inputs_(steps_->wants_next_rows() && inputs_are_free_early()) {
+  for (const Storage& storage : plan.storages) {
+    PACELINE_CHECK(storage.kind == Storage::Kind::kConstant || storage.space == device.space());
+  }
+  steps_->count_waits(account);
+  upload_constants();
   for (const Instruction& instruction : plan.instructions) {
     commands_.push_back(prepare(instruction));
   }
   note_store_views();
+  for (const SlotIndex slot : plan.fetches) fetched_.push_back(host_view_of(slot, results_));
+  if (plan.loss >= 0) loss_ = host_view_of(plan.loss, results_);
+  if (plan.global_norm >= 0) global_norm_ = host_view_of(plan.global_norm, results_);
 }
 
-RowCollector Executor::collector() const {
+void Executor::upload_constants() {
+  for (std::size_t i = 0; i < plan_.storages.size(); ++i) {
+    const Storage& storage = plan_.storages[i];
+    if (storage.kind != Storage::Kind::kConstant || storage.space == device_.space()) continue;
+    constants_[i] = device_.allocate(storage.bytes);
+    device_.upload(constants_[i].data(), storage.constant.raw(), storage.bytes);
+  }
+}
+
+RowCollector Executor::collector() {
   std::vector<std::vector<TensorView>> ids;
   for (const RowReads& reads : plan_.row_reads) {
     std::vector<TensorView>& views = ids.emplace_back();
-    for (const SlotIndex slot : reads.ids) views.push_back(view_of(slot));
+    for (const SlotIndex slot : reads.ids) views.push_back(host_view_of(slot, ids_));
   }
   return {plan_.row_reads, ids};
 }
 
-std::byte* Executor::address_of(const Storage& storage) const {
+std::byte* Executor::address_of(std::size_t index) const {
+  const Storage& storage = plan_.storages[index];
   switch (storage.kind) {
     case Storage::Kind::kArena:
       return arena_.data() + storage.offset;
@@ -66,7 +86,8 @@ std::byte* Executor::address_of(const Storage& storage) const {
     case Storage::Kind::kLocal:
       return static_cast<std::byte*>(locals_.view(storage.name).data);
     case Storage::Kind::kConstant:
-      return static_cast<std::byte*>(storage.constant.raw());
+      return constants_[index].size() > 0 ? constants_[index].data()
+                                          : static_cast<std::byte*>(storage.constant.raw());
     default:
       return nullptr;  // the store says in each step
   }
@@ -74,15 +95,35 @@ std::byte* Executor::address_of(const Storage& storage) const {
 
 TensorView Executor::view_of(SlotIndex index) const {
   const Slot& slot = plan_.slots[std::size_t(index)];
-  std::byte* const start = address_of(plan_.storages[std::size_t(slot.storage)]);
+  std::byte* const start = address_of(std::size_t(slot.storage));
   return {start == nullptr ? nullptr : start + slot.offset, slot.type.dtype, slot.type.shape};
+}
+
+TensorView Executor::host_view_of(SlotIndex index, HostCopies& copies) {
+  const Slot& slot = plan_.slots[std::size_t(index)];
+  const Storage& storage = plan_.storages[std::size_t(slot.storage)];
+  if (storage.kind == Storage::Kind::kConstant) {
+    return {static_cast<std::byte*>(storage.constant.raw()) + slot.offset, slot.type.dtype,
+            slot.type.shape};
+  }
+  return copies.of(view_of(index), device_);
 }
 
 TensorView Executor::view(std::string_view name) const {
   if (const auto input = plan_.inputs.find(name); input != plan_.inputs.end()) {
-    return view_of(input->second);
+    TensorView view = view_of(input->second);
+    if (host_inputs_.size() > 0) {
+      view.data = host_inputs_.data() + (static_cast<std::byte*>(view.data) - inputs_.data());
+    }
+    return view;
   }
-  if (locals_.contains(name)) return locals_.view(name);
+  if (locals_.contains(name)) {
+    if (device_.space().host()) return locals_.view(name);
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("[feed] local variable {} lies in the memory of {}, where only kernels "
+                            "can change it",
+                            name, device_.name()));
+  }
   throw Error(ErrorCode::kNotFound,
               fmt::format("[feed] {} is no input or local variable of this graph", name));
 }
@@ -92,7 +133,10 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   command.kind = instruction.kind;
   command.variable = instruction.variable;
   command.streamed = instruction.streamed;
-  for (const SlotIndex slot : instruction.inputs) command.inputs.push_back(view_of(slot));
+  const bool rows = instruction.kind == Instruction::Kind::kReady;
+  for (const SlotIndex slot : instruction.inputs) {
+    command.inputs.push_back(rows ? host_view_of(slot, command.ids) : view_of(slot));
+  }
   for (const SlotIndex slot : instruction.outputs) command.outputs.push_back(view_of(slot));
   if (!instruction.outputs.empty()) {
     command.storage = plan_.slots[std::size_t(instruction.outputs[0])].storage;
@@ -131,6 +175,7 @@ StepHandle& Executor::run(const StepRequest& request) {
   if (!rows_known_) find_rows(request.identity);
   begin(request);
   run_commands(plan_.prologue, commands_.size(), request.identity);
+  results_.refresh(device_);
   device_.synchronize();
   rows_known_ = wants_next_inputs_ && request.fill_next != nullptr && (*request.fill_next)();
   if (rows_known_) {
@@ -160,8 +205,14 @@ bool Executor::inputs_are_free_early() const {
 }
 
 void Executor::find_rows(const StepIdentity& identity) {
+  if (host_inputs_.size() > 0) {
+    device_.upload(inputs_.data(), host_inputs_.data(), host_inputs_.size());
+  }
   run_commands(0, plan_.prologue, identity);
-  if (!plan_.row_reads.empty()) device_.synchronize();
+  if (!plan_.row_reads.empty()) {
+    ids_.refresh(device_);
+    device_.synchronize();
+  }
   rows_read_ = rows_.collect();
 }
 
@@ -177,11 +228,6 @@ void Executor::run_commands(std::size_t begin, std::size_t end, const StepIdenti
     if (wanted != activity) account_.change_to(activity = wanted);
   };
   for (std::size_t i = begin; i < end; ++i) {
-    if (commands_[i].kind == Instruction::Kind::kReady && activity != Activity::kPush) {
-      // Waiting for the device is computing, not pushing.
-      change_to(Activity::kCompute);
-      device_.synchronize();
-    }
     change_to(activity_of(commands_[i].kind));
     run_command(commands_[i], identity);
   }
@@ -191,36 +237,43 @@ void Executor::run_commands(std::size_t begin, std::size_t end, const StepIdenti
 void Executor::run_command(Command& command, const StepIdentity& identity) {
   switch (command.kind) {
     case Instruction::Kind::kNeed:
-      return give_address(command.storage, steps_->need(command.variable).data);
+      return give_address(command.storage, steps_->need(command.variable));
     case Instruction::Kind::kPlace:
       if (command.streamed) {
         sink_ = &steps_->sink(command.variable);
         return;
       }
-      return give_address(command.storage, steps_->place(command.variable).data);
+      return give_address(command.storage, steps_->place(command.variable));
     case Instruction::Kind::kRun:
       return command.kernel->run({command.inputs, command.outputs, command.scratch, identity,
                                   command.streamed ? sink_ : nullptr});
     case Instruction::Kind::kReady:
       return hand_over(command);
     case Instruction::Kind::kCopy:
-      copy_bytes(command.outputs[0].data, command.inputs[0].data, command.outputs[0].bytes());
+      device_.copy(command.outputs[0].data, command.inputs[0].data, command.outputs[0].bytes());
   }
 }
 
-void Executor::give_address(int storage, void* address) {
+void Executor::give_address(int storage, const AsyncView& memory) {
+  if (!memory.event.empty()) device_.wait(memory.event);
+  void* const address = memory.view.data;
   for (const StoreView& part : store_views_[std::size_t(storage)]) {
     part.view->data = address == nullptr ? nullptr : static_cast<std::byte*>(address) + part.offset;
   }
 }
 
 void Executor::hand_over(const Command& command) {
-  device_.synchronize();
-  if (command.inputs.empty()) return steps_->ready(command.variable, {});
+  if (command.inputs.empty()) return steps_->ready(command.variable, {}, device_.record());
+  command.ids.refresh(device_);
+  const Event done = device_.record();
+  if (!done.empty()) {
+    const AccountScope compute(account_, Activity::kCompute);
+    done.synchronize();
+  }
   const TensorView& ids = command.inputs[0];
   const std::int64_t count = *command.inputs[1].as<std::int32_t>();
   PACELINE_CHECK(count >= 0 && count <= ids.shape.elements());
-  steps_->ready(command.variable, {true, {ids.as<std::int32_t>(), std::size_t(count)}});
+  steps_->ready(command.variable, {true, {ids.as<std::int32_t>(), std::size_t(count)}}, done);
 }
 
 float Executor::clip_scale() const {
@@ -231,12 +284,12 @@ float Executor::clip_scale() const {
 
 double Executor::loss() const {
   PACELINE_CHECK(plan_.loss >= 0);
-  return scalar_of(view_of(plan_.loss));
+  return scalar_of(loss_);
 }
 
 double Executor::global_norm() const {
   PACELINE_CHECK(plan_.global_norm >= 0);
-  return scalar_of(view_of(plan_.global_norm));
+  return scalar_of(global_norm_);
 }
 
 }  // namespace paceline

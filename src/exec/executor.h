@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/host_copies.h"
 #include "exec/local_memory.h"
 #include "exec/plan.h"
 #include "exec/row_collector.h"
@@ -32,8 +33,9 @@ class Executor {
   Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals, Device& device,
            StepAccount& account);
 
-  /// Memory of an input or a local variable by its scoped name; the same in every step. Inputs keep
-  /// what was written until it is written anew. Throws kNotFound.
+  /// Host memory of an input or a local variable by its scoped name; the same in every step. Inputs
+  /// keep what was written until it is written anew. Throws kNotFound, and kFailedPrecondition for
+  /// a local variable in a device's own memory.
   TensorView view(std::string_view name) const;
   /// The same for a value of the graph that the plan was made of.
   TensorView view(Value input) const { return view(input.node().name()); }
@@ -48,7 +50,7 @@ class Executor {
 
   /// PlanRequest::fetches[i] of the last step; valid until the next one. A fetched variable has the
   /// value that the step read.
-  TensorView fetched(std::size_t i) const { return view_of(plan_.fetches[i]); }
+  TensorView fetched(std::size_t i) const { return fetched_[i]; }
   std::size_t fetches() const { return plan_.fetches.size(); }
   /// Of the last train step.
   double loss() const;
@@ -66,19 +68,22 @@ class Executor {
     Kernel* kernel = nullptr;
     std::vector<TensorView> inputs, outputs;
     std::span<std::byte> scratch;
+    HostCopies ids;  // kReady of rows: what the inputs are copies of
   };
 
-  RowCollector collector() const;
+  void upload_constants();
+  RowCollector collector();
   Command prepare(const Instruction& instruction);
   void note_store_views();
-  std::byte* address_of(const Storage& storage) const;
+  std::byte* address_of(std::size_t storage) const;
   TensorView view_of(SlotIndex slot) const;
+  TensorView host_view_of(SlotIndex slot, HostCopies& copies);
   bool inputs_are_free_early() const;
   void find_rows(const StepIdentity& identity);
   void begin(const StepRequest& request);
   void run_commands(std::size_t begin, std::size_t end, const StepIdentity& identity);
   void run_command(Command& command, const StepIdentity& identity);
-  void give_address(int storage, void* address);
+  void give_address(int storage, const AsyncView& memory);
   void hand_over(const Command& command);
   float clip_scale() const;
 
@@ -87,7 +92,11 @@ class Executor {
   LocalMemory& locals_;
   Device& device_;
   StepAccount& account_;
+  // Where a device has memory of its own: what the host fills and reads in place of it.
+  Buffer host_inputs_;
+  HostCopies ids_, results_;
   Buffer arena_, inputs_;
+  std::vector<Buffer> constants_;  // by storage; empty where kernels read the graph's own
   std::vector<Command> commands_;
   struct StoreView {
     TensorView* view;
@@ -95,6 +104,8 @@ class Executor {
   };
   std::vector<std::vector<StoreView>> store_views_;  // by storage
   OutputSink* sink_ = nullptr;                       // of the next streamed kernel
+  std::vector<TensorView> fetched_;
+  TensorView loss_, global_norm_;
   RowCollector rows_;
   std::span<const RowSet> rows_read_;  // by the inputs as they are
   bool rows_known_ = false;

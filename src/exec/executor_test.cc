@@ -290,17 +290,17 @@ class SlowSteps : public FakeSteps {
     clock_.advance(std::chrono::milliseconds(1));
     FakeSteps::begin_step(kind, rows, s);
   }
-  TensorView need(VariableId v) override {
+  AsyncView need(VariableId v) override {
     clock_.advance(std::chrono::milliseconds(10));
     return FakeSteps::need(v);
   }
-  TensorView place(VariableId v) override {
+  AsyncView place(VariableId v) override {
     clock_.advance(std::chrono::milliseconds(100));
     return FakeSteps::place(v);
   }
-  void ready(VariableId v, const Contribution& c) override {
+  void ready(VariableId v, const Contribution& c, const Event& e) override {
     clock_.advance(std::chrono::milliseconds(1000));
-    FakeSteps::ready(v, c);
+    FakeSteps::ready(v, c, e);
   }
   StepHandle& end_step(float scale, std::span<const RowSet> rows) override {
     clock_.advance(std::chrono::milliseconds(10000));

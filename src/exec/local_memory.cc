@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "base/check.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 
 namespace paceline {
 
-LocalMemory::LocalMemory(const Graph& graph, Device& device) {
+LocalMemory::LocalMemory(const Graph& graph, Device& device) : device_(device) {
   std::size_t bytes = 0;
   std::map<std::string, std::size_t> offsets;
   for (const auto& node : graph.nodes()) {
@@ -31,8 +31,26 @@ TensorView LocalMemory::view(std::string_view name) const {
   throw Error(ErrorCode::kNotFound, fmt::format("[locals] no local variable {}", name));
 }
 
+Tensor LocalMemory::read(std::string_view name) const {
+  const TensorView from = view(name);
+  Tensor tensor(from.dtype, from.shape);
+  device_.download(tensor.raw(), from.data, from.bytes());
+  device_.synchronize();
+  return tensor;
+}
+
+void LocalMemory::write(std::string_view name, const Tensor& value) {
+  const TensorView to = view(name);
+  PACELINE_CHECK(to.bytes() == value.bytes());
+  device_.upload(to.data, value.raw(), value.bytes());
+  device_.synchronize();
+}
+
 void LocalMemory::reset() {
-  if (memory_.size() > 0) std::memset(memory_.data(), 0, memory_.size());
+  if (memory_.size() == 0) return;
+  const Buffer zeros(memory_.size());
+  device_.upload(memory_.data(), zeros.data(), zeros.size());
+  device_.synchronize();
 }
 
 }  // namespace paceline

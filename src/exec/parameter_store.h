@@ -4,15 +4,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/memory_space.h"
+#include "kernels/event.h"
 #include "paceline/error.h"
 #include "paceline/kernel.h"
 #include "paceline/rule.h"
 #include "paceline/tensor.h"
+#include "trace/step_account.h"
 
 namespace paceline {
 
@@ -90,6 +94,14 @@ enum class NormBy : std::uint8_t {
   kStore,  // the store, of what it applies, such as a mean of several contributions
 };
 
+/// Memory, and the event after which it may be used.
+struct AsyncView {
+  AsyncView() = default;
+  AsyncView(const TensorView& memory, const Event& after = {}) : view(memory), event(after) {}
+  TensorView view;
+  Event event;  // empty: at once
+};
+
 /// A plan's calls on the store, one object per executor; one thread. An error of a peer surfaces
 /// in need, place or end_step, always the earliest one.
 class StoreSteps {
@@ -97,6 +109,11 @@ class StoreSteps {
   virtual ~StoreSteps() = default;
 
   virtual NormBy norm_by() const { return NormBy::kPlan; }
+  /// Where the memory lies that need() and place() give.
+  virtual MemorySpace space() const { return {}; }
+  /// Time in which a call waits for the device's event counts as compute of `account`, which must
+  /// outlive the steps.
+  virtual void count_waits(StepAccount& account) { account_ = &account; }
   /// Whether end_step has a use for the next batch's rows.
   virtual bool wants_next_rows() const { return false; }
   /// Asks for whatever is stale: on the first step, and on the first train step after any other
@@ -107,23 +124,36 @@ class StoreSteps {
   /// The value that this step reads, of the variable's full shape; includes this worker's last
   /// contribution. Of a sparse variable only the asked rows are valid. Waits for values. It may be
   /// memory that other workers' updates change meanwhile, element by element; not to be written.
-  virtual TensorView need(VariableId variable) = 0;
+  virtual AsyncView need(VariableId variable) = 0;
   /// Where the contribution is to be written: the variable's shape, or (most_rows, …) when sparse.
   /// Waits until the previous one was taken.
-  virtual TensorView place(VariableId variable) = 0;
+  virtual AsyncView place(VariableId variable) = 0;
   /// In place of place() when PlanBinding::Use::streamed says so: takes the contribution while it
   /// is made. Valid until ready(), which says that every range was given; nothing of this step
   /// reads the variable any more. Waits as place() does.
   virtual OutputSink& sink(VariableId /*variable*/) {
     throw Error(ErrorCode::kFailedPrecondition, "[store] takes no streams");
   }
-  /// The contribution is final, and nothing of this step reads the variable or the contribution
-  /// any more. Never blocks.
-  virtual void ready(VariableId variable, const Contribution& contribution) = 0;
+  /// Once `event` has happened, the contribution is final and nothing of this step reads the
+  /// variable or the contribution any more. The ids can be read at once. Blocks for nothing but the
+  /// event.
+  virtual void ready(VariableId variable, const Contribution& contribution, const Event& event) = 0;
   /// The step's last call. With clipping by the plan's norm the contributions count times
   /// `clip_scale`; by the store's norm the scale is ignored.
   /// `next_rows`: the next batch's rows, if known. The handle is valid until the next end_step.
   virtual StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) = 0;
+
+ protected:
+  /// For a store that reads contributions on the host.
+  void wait_on_host(const Event& event) {
+    if (event.empty()) return;
+    std::optional<AccountScope> compute;
+    if (account_ != nullptr) compute.emplace(*account_, Activity::kCompute);
+    event.synchronize();
+  }
+
+ private:
+  StepAccount* account_ = nullptr;
 };
 
 struct StoreAccount {

@@ -33,6 +33,7 @@ class PlanMaker {
     note_scratch();
     write_instructions({order_, reads_, updates_, last_copies_, assignments_}, *memory_, *plan_);
     memory_->lay_out(*plan_);
+    note_spaces();
     return std::move(plan_);
   }
 
@@ -101,9 +102,10 @@ class PlanMaker {
     for (PlacedUpdate& update : updates_) update.streamed = can_stream(update);
   }
 
-  // The rule is applied while the kernel runs: nothing may read the variable from then on, and
-  // nothing but the store may want the contribution.
+  // The rule is applied while the kernel runs, on the host: nothing may read the variable from then
+  // on, and nothing but the store may want the contribution.
   bool can_stream(const PlacedUpdate& update) {
+    if (!device_.space().host()) return false;
     if (!request_.stream_updates || roots_.global_norm || update.written_by < 0) return false;
     const Value written = update.root.written();
     const int storage = memory_->storage_of(written);
@@ -226,6 +228,12 @@ class PlanMaker {
     device_.begin_plan(std::accumulate(order_.nodes.begin(), order_.nodes.end(), 0.0, add_flops));
     for (const Node* node : order_.nodes) {
       plan_->kernels.push_back({device_.make_kernel(*node), node, 0, 0});
+    }
+  }
+
+  void note_spaces() {
+    for (Storage& storage : plan_->storages) {
+      if (storage.kind != Storage::Kind::kConstant) storage.space = device_.space();
     }
   }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/memory_space.h"
 #include "exec/parameter_store.h"
 #include "graph/rewrite.h"
 #include "kernels/device.h"
@@ -40,6 +41,7 @@ struct Storage {
     kPlace,     // the store's, known when place() returns
   };
   Kind kind = Kind::kArena;
+  MemorySpace space;  // the plan's device's; kConstant: the host's
   std::size_t bytes = 0;
   std::size_t offset = 0;    // kArena, kInput
   VariableId variable = -1;  // kVariable, kPlace

@@ -30,17 +30,19 @@ class TracedSteps : public StoreSteps {
   }
 
   NormBy norm_by() const override { return steps_->norm_by(); }
+  MemorySpace space() const override { return steps_->space(); }
+  void count_waits(StepAccount& account) override { steps_->count_waits(account); }
   bool wants_next_rows() const override { return steps_->wants_next_rows(); }
   void begin_step(StepKind kind, std::span<const RowSet> rows,
                   const StepScalars& scalars) override {
     const TimelineScope scope(&timeline_, begin_);
     steps_->begin_step(kind, rows, scalars);
   }
-  TensorView need(VariableId variable) override {
+  AsyncView need(VariableId variable) override {
     const TimelineScope scope(&timeline_, of(variable).need, of(variable).bytes);
     return steps_->need(variable);
   }
-  TensorView place(VariableId variable) override {
+  AsyncView place(VariableId variable) override {
     const TimelineScope scope(&timeline_, of(variable).place, of(variable).bytes);
     return steps_->place(variable);
   }
@@ -48,9 +50,9 @@ class TracedSteps : public StoreSteps {
     const TimelineScope scope(&timeline_, of(variable).place, of(variable).bytes);
     return steps_->sink(variable);
   }
-  void ready(VariableId variable, const Contribution& contribution) override {
+  void ready(VariableId variable, const Contribution& contribution, const Event& event) override {
     const TimelineScope scope(&timeline_, of(variable).ready, of(variable).bytes);
-    steps_->ready(variable, contribution);
+    steps_->ready(variable, contribution, event);
   }
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override {
     const TimelineScope scope(&timeline_, end_);

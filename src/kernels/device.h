@@ -6,7 +6,10 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/copy_bytes.h"
+#include "base/memory_space.h"
 #include "base/thread_pool.h"
+#include "kernels/event.h"
 #include "paceline/graph.h"
 #include "paceline/kernel.h"
 
@@ -20,6 +23,8 @@ struct DeviceOptions {
   double sim_gflops = 0;   // sim: else FLOPs at this rate
 };
 
+/// Kernels and copies run in the order in which they are called; the host may be ahead of them. A
+/// device that computes on the host runs each before the call returns.
 class Device {
  public:
   virtual ~Device() = default;
@@ -27,12 +32,29 @@ class Device {
   /// The device keeps what kernels share (threads); it must outlive its kernels.
   /// Throws kNotFound "[op] has no kernel on cpu for float16" when there is none.
   virtual std::unique_ptr<Kernel> make_kernel(const Node& node) = 0;
+  /// Zero-filled memory of space(), which kernels read and write. The device must outlive it.
   virtual Buffer allocate(std::size_t bytes) = 0;
+  /// Where that lies. Whatever a kernel reads or writes must lie there.
+  virtual MemorySpace space() const { return {}; }
+  /// Copies from the host's memory, which must stay as it is until the copy was made.
+  virtual void upload(void* to, const void* from, std::size_t bytes) {
+    copy_bytes(to, from, bytes);
+  }
+  /// Copies to the host's memory, which nobody may touch until the copy was made.
+  virtual void download(void* to, const void* from, std::size_t bytes) {
+    copy_bytes(to, from, bytes);
+  }
+  /// Copies within the device's memory.
+  virtual void copy(void* to, const void* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
+  /// Happens when all that was called so far is done.
+  virtual Event record() { return {}; }
+  /// All that is called from now on runs after the event, which may be of another device.
+  virtual void wait(const Event& event) { event.synchronize(); }
   /// Its threads on this machine's cores, for other work of a step between two kernels.
   virtual ThreadPool& threads() = 0;
   /// Told once per plan, before its kernels are made: what one run of it costs in all.
   virtual void begin_plan(double /*total_flops*/) {}
-  /// Returns when every kernel run so far has finished; called where its results leave the device.
+  /// Returns when all that was called so far is done. Throws what a kernel threw in the meantime.
   virtual void synchronize() {}
 };
 

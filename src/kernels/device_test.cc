@@ -171,6 +171,26 @@ TEST_F(SimTest, ShortWorkIsGathered) {
   EXPECT_EQ(clock_.now(), TimePoint(Duration(std::chrono::microseconds(500))));
 }
 
+TEST_F(SimTest, AnEventHappensWhenTheWorkBeforeItIsDone) {
+  make(sim_options(2, 0), 4000);
+  run(1);
+  const Event first = device_->record();
+  run(3);
+  first.synchronize();
+  EXPECT_EQ(clock_.now(), TimePoint(Duration(std::chrono::microseconds(500))));
+  device_->synchronize();
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(1)));
+  EXPECT_TRUE(device_->record().empty()) << "nothing is left to wait for";
+}
+
+TEST(Device, TheHostsEventsHaveHappened) {
+  ManualClock clock;
+  const auto device = make_device({}, clock);
+  EXPECT_TRUE(device->space().host());
+  EXPECT_TRUE(device->record().empty());
+  device->record().synchronize();
+}
+
 TEST_F(SimTest, WorkOfTheHostBetweenStepsIsNotHidden) {
   make(sim_options(40, 0), 4000);
   run(1);

@@ -14,11 +14,34 @@ namespace paceline {
 
 namespace {
 
-std::vector<TensorView> views_of(std::span<const Tensor> tensors) {
-  std::vector<TensorView> views;
-  for (const Tensor& tensor : tensors) views.push_back(tensor.view());
-  return views;
-}
+// Tensors as a device reaches them: as they are, or in memory of its own.
+class OnDevice {
+ public:
+  OnDevice(std::span<const Tensor> tensors, Device& device) : tensors_(tensors), device_(device) {
+    for (const Tensor& tensor : tensors) views_.push_back(tensor.view());
+    if (device.space().host()) return;
+    for (TensorView& view : views_) {
+      view.data = memories_.emplace_back(device.allocate(view.bytes())).data();
+    }
+  }
+  void upload() {
+    for (std::size_t i = 0; i < memories_.size(); ++i) {
+      device_.upload(views_[i].data, tensors_[i].raw(), tensors_[i].bytes());
+    }
+  }
+  void download() {
+    for (std::size_t i = 0; i < memories_.size(); ++i) {
+      device_.download(tensors_[i].raw(), views_[i].data, tensors_[i].bytes());
+    }
+  }
+  std::span<const TensorView> views() const { return views_; }
+
+ private:
+  std::span<const Tensor> tensors_;
+  Device& device_;
+  std::vector<TensorView> views_;
+  std::vector<Buffer> memories_;
+};
 
 std::set<int> needed_ids(std::span<const Value> roots) {
   std::set<int> ids;
@@ -59,8 +82,11 @@ std::vector<Tensor> evaluate_node(const Node& node, std::span<const Tensor> inpu
     return outputs;
   }
   const std::unique_ptr<Kernel> kernel = device.make_kernel(node);
-  const Buffer scratch(kernel->scratch_bytes());
-  kernel->run({views_of(inputs), views_of(outputs), scratch.span(), step});
+  const Buffer scratch = device.allocate(kernel->scratch_bytes());
+  OnDevice in(inputs, device), out(outputs, device);
+  in.upload();
+  kernel->run({in.views(), out.views(), scratch.span(), step});
+  out.download();
   device.synchronize();
   return outputs;
 }

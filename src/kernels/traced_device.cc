@@ -55,6 +55,18 @@ class TracedDevice : public Device {
     return std::make_unique<TracedKernel>(device_->make_kernel(node), timeline_, node);
   }
   Buffer allocate(std::size_t bytes) override { return device_->allocate(bytes); }
+  MemorySpace space() const override { return device_->space(); }
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    device_->upload(to, from, bytes);
+  }
+  void download(void* to, const void* from, std::size_t bytes) override {
+    device_->download(to, from, bytes);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    device_->copy(to, from, bytes);
+  }
+  Event record() override { return device_->record(); }
+  void wait(const Event& event) override { device_->wait(event); }
   ThreadPool& threads() override { return device_->threads(); }
   void begin_plan(double total_flops) override { device_->begin_plan(total_flops); }
   void synchronize() override { device_->synchronize(); }

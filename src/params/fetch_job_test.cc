@@ -91,7 +91,7 @@ class FetchSteps {
   std::vector<float> values(const std::function<void()>& meanwhile = [] {}) {
     const std::vector<float> rates(store_.variables().size(), 0.0f);
     steps_->begin_step(StepKind::kFetch, {}, {.learning_rates = rates});
-    const TensorView view = steps_->need(0);
+    const TensorView view = steps_->need(0).view;
     const std::span<const float> seen(view.as<float>(), std::size_t(view.shape.elements()));
     std::vector<float> at_first(seen.begin(), seen.end());
     meanwhile();
@@ -124,9 +124,9 @@ class AddingSteps {
     const std::vector<float> rates(store_.variables().size(), 0.0f);
     steps_->begin_step(StepKind::kTrain, {}, {.learning_rates = rates, .examples = 1, .step = 0});
     steps_->need(0);
-    const TensorView place = steps_->place(0);
+    const TensorView place = steps_->place(0).view;
     std::fill_n(place.as<float>(), place.shape.elements(), 1.0f);
-    steps_->ready(0, {});
+    steps_->ready(0, {}, {});
     steps_->end_step(1, {}).global_step();
   }
 

@@ -98,7 +98,7 @@ TEST_F(SharedJob, AStepThatEvaluatesSeesWhatWasRead) {
   const auto evaluation = store->bind({.uses = {{.variable = 0}}}, 0);
   const std::vector<float> rates(1, 0.0f);
   evaluation->begin_step(StepKind::kEvaluate, {}, {.learning_rates = rates});
-  const TensorView seen = evaluation->need(0);
+  const TensorView seen = evaluation->need(0).view;
   EXPECT_EQ(std::vector<float>(seen.as<float>(), seen.as<float>() + 7), read);
   driver.step();
   EXPECT_EQ(std::vector<float>(seen.as<float>(), seen.as<float>() + 7), read) << "a copy";
@@ -121,8 +121,8 @@ TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
     std::iota(ids.begin(), ids.end(), 0);
     for (int i = 0; i < 5; ++i) {
       steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
-      std::fill_n(steps->place(0).as<float>(), 3 * rows, 1.0f);
-      steps->ready(0, {.sparse = true, .ids = ids});
+      std::fill_n(steps->place(0).view.as<float>(), 3 * rows, 1.0f);
+      steps->ready(0, {.sparse = true, .ids = ids}, {});
       steps->end_step(1, {}).global_step();
     }
   };
@@ -149,15 +149,15 @@ TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   const std::vector<float> rates(2, 0.0f);
   for (int i = 0; i < 3; ++i) {
     steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
-    const float* const once = steps->need(0).as<float>();
-    const float* const again = steps->need(1).as<float>();
+    const float* const once = steps->need(0).view.as<float>();
+    const float* const again = steps->need(1).view.as<float>();
     const float once_before = once[599], again_before = again[599];
     StepDriver(*other, false).step();  // its contributions have been applied
     EXPECT_NE(once[599], once_before);
     EXPECT_EQ(again[599], again_before);
     steps->end_step(1, {}).global_step();
     steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
-    EXPECT_NE(steps->need(1).as<float>()[599], again_before) << "what was changed is not seen";
+    EXPECT_NE(steps->need(1).view.as<float>()[599], again_before) << "what was changed is not seen";
     steps->end_step(1, {}).global_step();
   }
   store->goodbye();
@@ -247,7 +247,7 @@ TEST_F(SharedJob, AStepInACopySeesWhatStepsInPlaceMade) {
       driver->step();
       const float now = everything(*store)[0][599];
       steps->begin_step(kind, {}, {.learning_rates = rates});
-      EXPECT_EQ(steps->need(0).as<float>()[599], now);
+      EXPECT_EQ(steps->need(0).view.as<float>()[599], now);
       steps->end_step(1, {}).global_step();
     }
   }

@@ -51,9 +51,9 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
     const auto steps = store.bind({.uses = {{.variable = 0, .updated = true}}}, 0);
     for (int i = 0; i < kWriterSteps; ++i) {
       steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates_});
-      const TensorView place = steps->place(0);
+      const TensorView place = steps->place(0).view;
       std::fill_n(place.as<float>(), kElements, 1.0f);
-      steps->ready(0, {});
+      steps->ready(0, {}, {});
       steps->end_step(1, {}).global_step();
     }
   }
@@ -62,8 +62,8 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
     const std::vector<std::int32_t> ids = {3, 49};
     const RowSet rows{1, ids};
     looker.begin_step(StepKind::kTrain, {&rows, 1}, {.learning_rates = rates_});
-    const float* const values = looker.need(0).as<float>();
-    EXPECT_EQ(looker.need(1).as<float>()[3 * 4], 0.0f);
+    const float* const values = looker.need(0).view.as<float>();
+    EXPECT_EQ(looker.need(1).view.as<float>()[3 * 4], 0.0f);
     for (std::int64_t begin = 0; begin < kElements; begin += kChunk) {
       const std::int64_t end = std::min(begin + kChunk, kElements);
       EXPECT_EQ(std::count(values + begin, values + end, values[begin]), end - begin);

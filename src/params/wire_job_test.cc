@@ -129,15 +129,15 @@ class ErrorFeedback : public WireJob, public ::testing::WithParamInterface<int> 
     steps.begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
     ids_.clear();
     for (std::int32_t row = step % 3; row < kRows; row += 3) ids_.push_back(row);
-    float* const dense = steps.place(0).as<float>();
+    float* const dense = steps.place(0).view.as<float>();
     for (std::size_t i = 0; i < kRows * kRow; ++i) sums_[0][i] += dense[i] = contributed(i, step);
-    float* const rows = steps.place(1).as<float>();
+    float* const rows = steps.place(1).view.as<float>();
     for (std::size_t i = 0; i < ids_.size() * kRow; ++i) {
       const std::size_t element = std::size_t(ids_[i / kRow]) * kRow + i % kRow;
       sums_[1][element] += rows[i] = contributed(element, step);
     }
-    steps.ready(0, {});
-    steps.ready(1, {.sparse = true, .ids = ids_});
+    steps.ready(0, {}, {});
+    steps.ready(1, {.sparse = true, .ids = ids_}, {});
     steps.end_step(1, {}).global_step();
   }
   /// The largest difference between what was applied and what was contributed.

@@ -65,13 +65,13 @@ std::unique_ptr<ReadPlan> PlanSet::make_read_plan(StepKind kind, const PlanReque
 }
 
 LocalMemory& PlanSet::locals(const Graph& graph) {
-  auto& memory = locals_[&graph];
+  auto& memory = locals_[{&graph, &parts_.device}];
   if (memory == nullptr) memory = std::make_unique<LocalMemory>(graph, parts_.device);
   return *memory;
 }
 
 const LocalMemory* PlanSet::used_locals(const Graph& graph) const {
-  const auto found = locals_.find(&graph);
+  const auto found = locals_.find({&graph, &parts_.device});
   return found != locals_.end() ? found->second.get() : nullptr;
 }
 

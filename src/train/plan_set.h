@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "exec/executor.h"
@@ -53,6 +54,7 @@ class PlanSet {
   /// change.
   ReadPlan& read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches,
                       bool keep_locals);
+  /// Of this graph on the set's device.
   LocalMemory& locals(const Graph& graph);
   /// Those that some plan has, or had; null: none.
   const LocalMemory* used_locals(const Graph& graph) const;
@@ -67,7 +69,7 @@ class PlanSet {
   std::unique_ptr<ReadPlan> make_read_plan(StepKind kind, const PlanRequest& request);
 
   Parts parts_;
-  std::map<const Graph*, std::unique_ptr<LocalMemory>> locals_;
+  std::map<std::pair<const Graph*, const Device*>, std::unique_ptr<LocalMemory>> locals_;
   std::vector<Entry> entries_;
 };
 

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/copy_bytes.h"
 #include "cluster/interrupt.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
@@ -38,7 +37,7 @@ void Session::Impl::restore_locals(std::size_t graph) {
   const std::string prefix = saved_prefix(graph);
   for (const auto& [name, tensor] : job->restored()->local) {
     if (!name.starts_with(prefix)) continue;
-    const LocalMemory& locals = plans->locals(*graphs[graph]);
+    LocalMemory& locals = plans->locals(*graphs[graph]);
     const std::string_view local = std::string_view(name).substr(prefix.size());
     const bool fits = locals.contains(local) && locals.view(local).dtype == tensor.dtype() &&
                       locals.view(local).shape == tensor.shape();
@@ -48,7 +47,7 @@ void Session::Impl::restore_locals(std::size_t graph) {
                               "model's",
                               local, name_of(tensor.dtype()), tensor.shape().str()));
     }
-    if (fits) copy_bytes(locals.view(local).data, tensor.raw(), tensor.bytes());
+    if (fits) locals.write(local, tensor);
   }
 }
 
@@ -75,7 +74,7 @@ TaskState Session::Impl::own_state() {
     const LocalMemory* const locals = plans->used_locals(*graphs[graph]);
     if (locals == nullptr) continue;
     for (const auto& [name, view] : locals->views()) {
-      state.local.push_back({saved_prefix(graph) + name, copy_of(view)});
+      state.local.push_back({saved_prefix(graph) + name, locals->read(name)});
     }
   }
   return state;

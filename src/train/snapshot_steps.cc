@@ -12,12 +12,12 @@ class SnapshotSteps : public StoreSteps, public StepHandle {
   explicit SnapshotSteps(const VariableSnapshot& snapshot) : snapshot_(snapshot) {}
 
   void begin_step(StepKind, std::span<const RowSet>, const StepScalars&) override {}
-  TensorView need(VariableId variable) override { return snapshot_.value(variable).view(); }
-  TensorView place(VariableId) override {
+  AsyncView need(VariableId variable) override { return snapshot_.value(variable).view(); }
+  AsyncView place(VariableId) override {
     PACELINE_CHECK(false && "an evaluation contributes nothing");
     return {};
   }
-  void ready(VariableId, const Contribution&) override {
+  void ready(VariableId, const Contribution&, const Event&) override {
     PACELINE_CHECK(false && "an evaluation contributes nothing");
   }
   StepHandle& end_step(float, std::span<const RowSet>) override { return *this; }

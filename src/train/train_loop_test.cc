@@ -40,12 +40,12 @@ class SlowStore : public ParameterStore, public StoreSteps, public StepHandle {
   void begin_step(StepKind, std::span<const RowSet>, const StepScalars& scalars) override {
     learning_rate = scalars.learning_rates[0];
   }
-  TensorView need(VariableId) override {
+  AsyncView need(VariableId) override {
     clock_.advance(delays_.pull);
     return value_.view();
   }
-  TensorView place(VariableId) override { return gradient_.view(); }
-  void ready(VariableId, const Contribution&) override {
+  AsyncView place(VariableId) override { return gradient_.view(); }
+  void ready(VariableId, const Contribution&, const Event&) override {
     clock_.advance(delays_.push);
     AccountScope apply(account_, Activity::kApply);
     clock_.advance(delays_.rule);
@@ -70,9 +70,11 @@ class SlowStore : public ParameterStore, public StoreSteps, public StepHandle {
                     const StepScalars& scalars) override {
       store_.begin_step(kind, rows, scalars);
     }
-    TensorView need(VariableId v) override { return store_.need(v); }
-    TensorView place(VariableId v) override { return store_.place(v); }
-    void ready(VariableId v, const Contribution& c) override { store_.ready(v, c); }
+    AsyncView need(VariableId v) override { return store_.need(v); }
+    AsyncView place(VariableId v) override { return store_.place(v); }
+    void ready(VariableId v, const Contribution& c, const Event& e) override {
+      store_.ready(v, c, e);
+    }
     StepHandle& end_step(float scale, std::span<const RowSet> next) override {
       return store_.end_step(scale, next);
     }

@@ -30,16 +30,17 @@ class FakeSteps : public StoreSteps {
     note("begin");
     note_rows(rows, rows_asked);
   }
-  TensorView need(VariableId variable) override {
+  AsyncView need(VariableId variable) override {
     note("need", variable);
     return values_.at(name(variable)).view();
   }
-  TensorView place(VariableId variable) override {
+  AsyncView place(VariableId variable) override {
     note("place", variable);
     return places_[std::size_t(variable)].view();
   }
-  void ready(VariableId variable, const Contribution& contribution) override {
+  void ready(VariableId variable, const Contribution& contribution, const Event& event) override {
     note("ready", variable);
+    wait_on_host(event);
     const std::span<float> values = values_.at(name(variable)).data<float>();
     const float* gradient = places_[std::size_t(variable)].view().as<float>();
     if (!contribution.sparse) {

@@ -25,6 +25,7 @@ class SimDevice : public Device {
   Buffer allocate(std::size_t bytes) override { return Buffer(bytes); }
   ThreadPool& threads() override { return host_->threads(); }
   void begin_plan(double total_flops) override;
+  Event record() override { return timeline_.record(); }
   void synchronize() override { timeline_.synchronize(); }
 
  private:

@@ -1,12 +1,15 @@
 // How long a simulated device is busy: kernels queue on it as they do on an accelerator.
 #pragma once
 
+#include <cstdint>
+
 #include "base/clock.h"
+#include "kernels/event.h"
 
 namespace paceline {
 
 /// Used by one thread at a time. `clock` must outlive it.
-class SimTimeline {
+class SimTimeline : private Event::Source {
  public:
   explicit SimTimeline(Clock& clock) : clock_(clock), busy_until_(clock.now()) {}
 
@@ -15,9 +18,12 @@ class SimTimeline {
   void run(Duration duration);
   /// Returns when all queued work is done.
   void synchronize();
+  /// Happens when all work that is queued now is done.
+  Event record();
 
  private:
-  void wait();
+  void synchronize(std::uint64_t ticket) override;
+  void wait_until(TimePoint time);
 
   Clock& clock_;
   TimePoint busy_until_;

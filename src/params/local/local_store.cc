@@ -51,16 +51,17 @@ class LocalSteps : public StoreSteps {
  public:
   LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped);
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
-  TensorView need(VariableId variable) override;
-  TensorView place(VariableId variable) override;
+  AsyncView need(VariableId variable) override;
+  AsyncView place(VariableId variable) override;
   OutputSink& sink(VariableId variable) override;
-  void ready(VariableId variable, const Contribution& contribution) override;
+  void ready(VariableId variable, const Contribution& contribution, const Event& event) override;
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
  private:
   struct Ready {
     VariableId variable;
     Contribution contribution;
+    Event event;
   };
   void apply(const Ready& ready, float clip_scale);
 
@@ -198,9 +199,9 @@ void LocalSteps::begin_step(StepKind kind, std::span<const RowSet>, const StepSc
   std::ranges::copy(scalars.learning_rates, learning_rates_.begin());
 }
 
-TensorView LocalSteps::need(VariableId variable) { return store_.written(variable).view(); }
+AsyncView LocalSteps::need(VariableId variable) { return store_.written(variable).view(); }
 
-TensorView LocalSteps::place(VariableId variable) {
+AsyncView LocalSteps::place(VariableId variable) {
   const Tensor& place = places_.at(std::size_t(variable));
   if (place.defined()) return place.view();
   throw Error(ErrorCode::kFailedPrecondition,
@@ -214,16 +215,17 @@ OutputSink& LocalSteps::sink(VariableId variable) {
   return sink_;
 }
 
-void LocalSteps::ready(VariableId variable, const Contribution& contribution) {
+void LocalSteps::ready(VariableId variable, const Contribution& contribution, const Event& event) {
   if (streamed_[std::size_t(variable)]) return;
   if (clipped_) {
-    waiting_.push_back({variable, contribution});
+    waiting_.push_back({variable, contribution, event});
   } else {
-    apply({variable, contribution}, 1);
+    apply({variable, contribution, event}, 1);
   }
 }
 
 void LocalSteps::apply(const Ready& ready, float clip_scale) {
+  wait_on_host(ready.event);
   std::optional<AccountScope> scope;
   if (store_.step_account() != nullptr) scope.emplace(*store_.step_account(), Activity::kApply);
   const TimelineScope event(store_.timeline(), store_.label(ready.variable));

@@ -36,10 +36,10 @@ class LocalStoreTest : public testing::Test {
     steps.begin_step(kind, {}, {rates_, 1, 0});
   }
   static void contribute(StoreSteps& steps, float a, float b) {
-    float* const place = steps.place(0).as<float>();
+    float* const place = steps.place(0).view.as<float>();
     place[0] = a;
     place[1] = b;
-    steps.ready(0, {});
+    steps.ready(0, {}, {});
   }
   const std::vector<float> rates_ = {1.0f, 0.5f};
 };
@@ -50,7 +50,7 @@ TEST_F(LocalStoreTest, AppliesAContributionWhenItIsReady) {
   begin(*steps);
   contribute(*steps, 0.5f, 1);
   EXPECT_EQ(values(*store, 0), (std::vector<float>{0.5f, 1}));
-  EXPECT_EQ(*steps->need(0).as<float>(), 0.5f);
+  EXPECT_EQ(*steps->need(0).view.as<float>(), 0.5f);
   EXPECT_EQ(steps->end_step(1, {}).global_step(), 8);
   EXPECT_EQ(store->global_step(), 8);
 }
@@ -66,7 +66,7 @@ TEST_F(LocalStoreTest, AppliesAStreamedContributionRangeByRange) {
   sink.take(1, {&second, 1});
   EXPECT_EQ(values(*store, 0), (std::vector<float>{1, 1}));
   sink.take(0, {&first, 1});
-  steps->ready(0, {});
+  steps->ready(0, {}, {});
   EXPECT_EQ(values(*store, 0), (std::vector<float>{0.5f, 1}));
 }
 
@@ -88,12 +88,12 @@ TEST_F(LocalStoreTest, AppliesRowsWithTheirOwnRate) {
   for (const bool clipped : {false, true}) {
     const auto steps = store->bind(binding(), clipped ? 1.0f : 0.0f);
     begin(*steps);
-    const TensorView place = steps->place(1);
+    const TensorView place = steps->place(1).view;
     EXPECT_EQ(place.shape, (Shape{3, 1}));
     place.as<float>()[0] = 2;
     place.as<float>()[1] = 4;
     const std::int32_t ids[] = {1, 3};
-    steps->ready(1, {true, ids});
+    steps->ready(1, {true, ids}, {});
     steps->end_step(1, {});
   }
   EXPECT_EQ(values(*store, 1), (std::vector<float>{0, -1, 2, -1}));
@@ -104,7 +104,7 @@ TEST_F(LocalStoreTest, OnlyTrainStepsCount) {
   const auto steps = store->bind({{{0, false, 0}}}, 0);
   for (const StepKind kind : {StepKind::kEvaluate, StepKind::kFetch}) {
     steps->begin_step(kind, {}, {});
-    EXPECT_EQ(steps->need(0).shape, Shape{2});
+    EXPECT_EQ(steps->need(0).view.shape, Shape{2});
     EXPECT_EQ(steps->end_step(1, {}).global_step(), 7);
   }
 }
@@ -117,7 +117,7 @@ TEST_F(LocalStoreTest, StepsOfSeveralPlansShareValues) {
   contribute(*train, 1, 1);
   train->end_step(1, {});
   begin(*evaluation, StepKind::kEvaluate);
-  EXPECT_EQ(*evaluation->need(0).as<float>(), 0);
+  EXPECT_EQ(*evaluation->need(0).view.as<float>(), 0);
 }
 
 TEST_F(LocalStoreTest, ApplyingIsTakenOutOfPush) {

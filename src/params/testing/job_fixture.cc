@@ -169,10 +169,10 @@ std::vector<RowSet> StepDriver::row_sets(std::int64_t step) {
 
 void StepDriver::contribute(VariableId variable) {
   const VariableSpec& spec = store_.variables()[std::size_t(variable)];
-  const TensorView value = steps_->need(variable);
+  const TensorView value = steps_->need(variable).view;
   const std::int64_t elements = value.shape.elements();
   const std::int64_t row = spec.sparse ? elements / std::max<std::int64_t>(1, spec.shape[0]) : 0;
-  float* const gradient = steps_->place(variable).as<float>();
+  float* const gradient = steps_->place(variable).view.as<float>();
   std::vector<std::int32_t>& ids = contributed_[std::size_t(variable)];
   if (spec.sparse) ids = rows_of(variable, step_);
   const std::int64_t count = spec.sparse ? std::int64_t(ids.size()) * row : elements;
@@ -180,7 +180,7 @@ void StepDriver::contribute(VariableId variable) {
     const std::int64_t from = spec.sparse ? ids[std::size_t(i / row)] * row + i % row : i;
     gradient[i] = 0.3f * value.as<float>()[from] + 0.01f * float((step_ + from) % 7 - 3);
   }
-  steps_->ready(variable, {.sparse = spec.sparse, .ids = ids});
+  steps_->ready(variable, {.sparse = spec.sparse, .ids = ids}, {});
 }
 
 std::int64_t StepDriver::step() {

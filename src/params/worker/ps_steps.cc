@@ -240,7 +240,7 @@ const std::byte* PsSteps::copy_by_ps(VariableId variable) {
   return copy;
 }
 
-TensorView PsSteps::need(VariableId variable) {
+AsyncView PsSteps::need(VariableId variable) {
   check_use(variable, "need");
   wait_for_values(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
@@ -265,16 +265,17 @@ TensorView PsSteps::need(VariableId variable) {
   return core_.value(variable).view();
 }
 
-TensorView PsSteps::place(VariableId variable) {
+AsyncView PsSteps::place(VariableId variable) {
   check_use(variable, "place");
   ContributionBuffer& space = core_.space(variable);
   state_.wait_until_taken(variable);
   return space.values;
 }
 
-void PsSteps::ready(VariableId variable, const Contribution& contribution) {
+void PsSteps::ready(VariableId variable, const Contribution& contribution, const Event& event) {
   check_use(variable, "ready");
   contributed_[std::size_t(variable)] = true;
+  wait_on_host(event);
   sender_.send(variable, contribution, step_, reads(variable, MappedRead::kInCopy));
 }
 

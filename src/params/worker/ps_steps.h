@@ -21,9 +21,9 @@ class PsSteps : public StoreSteps {
 
   bool wants_next_rows() const override;
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
-  TensorView need(VariableId variable) override;
-  TensorView place(VariableId variable) override;
-  void ready(VariableId variable, const Contribution& contribution) override;
+  AsyncView need(VariableId variable) override;
+  AsyncView place(VariableId variable) override;
+  void ready(VariableId variable, const Contribution& contribution, const Event& event) override;
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
  private:

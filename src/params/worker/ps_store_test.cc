@@ -137,9 +137,9 @@ TEST_F(ServerStoreJob, ContributionsOfAllWorkersAddUp) {
       steps->begin_step(StepKind::kTrain, {}, {.learning_rates = rates, .examples = 1, .step = i});
       for (int v = 0; v < 2; ++v) {
         steps->need(v);
-        const TensorView place = steps->place(v);
+        const TensorView place = steps->place(v).view;
         std::fill_n(place.as<float>(), place.shape.elements(), 1.0f);
-        steps->ready(v, {.sparse = v == 1, .ids = v == 1 ? ids : std::vector<std::int32_t>{}});
+        steps->ready(v, {.sparse = v == 1, .ids = v == 1 ? ids : std::vector<std::int32_t>{}}, {});
       }
       steps->end_step(1, {}).global_step();
     }
@@ -203,7 +203,7 @@ TEST_F(ServerStoreJob, EvaluationSeesWhatWasReadAndTrainingGoesOn) {
   const auto evaluation = store->bind({.uses = {{.variable = 0}, {.variable = 3}}}, 0);
   const std::vector<float> rates(variables.size(), 0.0f);
   evaluation->begin_step(StepKind::kEvaluate, {}, {.learning_rates = rates});
-  const TensorView seen = evaluation->need(0);
+  const TensorView seen = evaluation->need(0).view;
   const std::vector<float> value(seen.as<float>(), seen.as<float>() + seen.shape.elements());
   evaluation->end_step(1, {});
   EXPECT_EQ(value, everything(*store)[0]);
@@ -233,7 +233,7 @@ TEST_F(ServerStoreJob, NextRowsAreAskedForOnce) {
   const auto sent_by_step = [&](const RowSet& now, const RowSet& next) {
     const std::int64_t before = store->account().bytes_sent;
     steps->begin_step(StepKind::kTrain, {&now, 1}, {.learning_rates = rates});
-    EXPECT_EQ(steps->need(0).as<float>()[50 * 7],
+    EXPECT_EQ(steps->need(0).view.as<float>()[50 * 7],
               initial_state(variables[0], 0).value.data<float>()[50 * 7]);
     steps->end_step(1, {&next, 1}).global_step();
     return store->account().bytes_sent - before;
