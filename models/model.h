@@ -13,6 +13,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
+#include "paceline/run_options.h"
 
 namespace paceline::models {
 

@@ -8,6 +8,8 @@
 #include "paceline/minimize.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
+#include "paceline/program.h"
+#include "paceline/run_options.h"
 #include "paceline/session.h"
 #include "paceline/summaries.h"
 #include "paceline/text.h"

@@ -13,6 +13,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
+#include "paceline/run_options.h"
 #include "paceline/task_position.h"
 #include "paceline/tensor.h"
 

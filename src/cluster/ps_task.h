@@ -4,6 +4,7 @@
 #include <string>
 
 #include "paceline/cluster.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
-#include "paceline/cluster.h"
 #include "paceline/graph.h"
+#include "paceline/run_options.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/nearest.h"
-#include "cluster/program.h"
+#include "cluster/task_program.h"
 #include "paceline/error.h"
 #include "train/dry_run.h"
 #include "train/session_impl.h"

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
+#include "paceline/run_options.h"
 #include "trace/timeline.h"
 #include "trace/use_meter.h"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 
