@@ -3,6 +3,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/error.h"
+#include "paceline/gradients.h"
 #include "paceline/graph.h"
 #include "paceline/hooks.h"
 #include "paceline/minimize.h"
