@@ -111,6 +111,15 @@ class Session {
   /// then called for the next step before hooks see this one, and what it has filled in when a run
   /// is ended by a hook is what the next run begins with.
   bool run(const std::function<void(Feed&)>& feed);
+  /// Makes one step as `run` does, with hooks, checkpoints, limits and interrupts; the two may be
+  /// mixed. Nothing when no step was made: the feed stopped, or training has ended (ended()). To
+  /// hooks, the steps up to that point, to the next `run` or to the end of the session are one run.
+  /// `feed` is called for this step alone. What the program does between two steps counts as part
+  /// of them, as what hooks do; evaluations count as no step's.
+  std::optional<StepResult> step(const std::function<void(Feed&)>& feed);
+  /// True when the last `run` returned false, or `step` found or made the last step: training has
+  /// ended for good. `step` then makes no more; `run` makes those that RunOptions still allow.
+  bool ended() const;
   /// One step of a graph without updates; returns copies of the fetched values. Local variables of
   /// a shared graph change as in a step, those of the train graph do not. The variables' values
   /// are those that begin_evaluation read; the first evaluation calls it by itself, and so does the
@@ -123,6 +132,9 @@ class Session {
   /// Any named value of any graph of the session; the train graph is searched first. Throws
   /// kNotFound with the nearest name when none of them has it.
   Tensor evaluate(std::string_view name, const std::function<void(Feed&)>& feed);
+  /// One value of any graph of the session, its gradients() included. Throws kInvalidArgument when
+  /// it is of another graph.
+  Tensor evaluate(Value value, const std::function<void(Feed&)>& feed);
   /// Brings the newest variables from the store (other workers may have changed them), or their
   /// averages; evaluations use them until the next train step of this session.
   void begin_evaluation(EvaluateWith with = EvaluateWith::kVariables);

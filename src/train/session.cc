@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/nearest.h"
@@ -36,6 +37,14 @@ std::pair<const Graph*, Value> find_in(std::span<const Graph* const> graphs,
   throw_unknown(graphs, name);
 }
 
+void check_known(std::span<const Graph* const> graphs, Value value) {
+  if (!value) throw Error(ErrorCode::kInvalidArgument, "[session] what to evaluate is no value");
+  if (std::ranges::find(graphs, &value.graph()) != graphs.end()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[session] '{}' is of a graph that the session does not have: share it",
+                          value.name()));
+}
+
 // Says what the job would be, and ends the program through run_program.
 [[noreturn]] void dry_run(const Graph& graph, const Training* training, const Cluster& cluster,
                           const RunOptions& run, const SessionOptions& options) {
@@ -62,7 +71,7 @@ Session::Session(const Graph& graph, const Cluster& cluster, const RunOptions& r
   impl_ = std::make_unique<Impl>(std::nullopt, graph, cluster, run, options);
 }
 
-Session::~Session() = default;
+Session::~Session() { impl_->close(*this); }
 
 Session& Session::add(std::unique_ptr<Hook> hook) {
   impl_->hooks.push_back(std::move(hook));
@@ -77,6 +86,12 @@ Session& Session::share(const Graph& graph) {
 bool Session::run(const std::function<void(Feed&)>& feed) {
   return impl_->guarded([&] { return impl_->run(*this, feed); });
 }
+
+std::optional<StepResult> Session::step(const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] { return impl_->step(*this, feed); });
+}
+
+bool Session::ended() const { return impl_->ended(); }
 
 std::span<const TensorView> Session::evaluate_in_place(const Graph& graph,
                                                        std::span<const Value> fetches,
@@ -96,6 +111,11 @@ std::vector<Tensor> Session::evaluate(const Graph& graph, std::span<const Value>
 Tensor Session::evaluate(std::string_view name, const std::function<void(Feed&)>& feed) {
   const auto [graph, value] = impl_->guarded([&] { return find_in(impl_->graphs, name); });
   return evaluate(*graph, {&value, 1}, feed)[0];
+}
+
+Tensor Session::evaluate(Value value, const std::function<void(Feed&)>& feed) {
+  impl_->guarded([&] { check_known(impl_->graphs, value); });
+  return evaluate(value.graph(), {&value, 1}, feed)[0];
 }
 
 void Session::begin_evaluation(EvaluateWith with) {

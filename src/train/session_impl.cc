@@ -1,6 +1,5 @@
 #include "train/session_impl.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 #include "base/cores.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
-#include "paceline/summaries.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
 
@@ -76,9 +74,8 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
 
 Session::Impl::~Impl() {
   // An exception of the program itself: whoever catches it knows what it says.
-  const bool unwinding = std::uncaught_exceptions() > exceptions_;
-  if (unwinding && job != nullptr) job->fail();
-  if (!unwinding && report.error.empty()) end_well();
+  if (unwinding() && job != nullptr) job->fail();
+  if (!unwinding() && report.error.empty()) end_well();
   write_report();
   write_timeline();
 }
@@ -150,62 +147,6 @@ void Session::Impl::make_loop() {
                                                       .examples = options.examples_per_step,
                                                       .first_step = job->first_step(),
                                                       .timeline = timeline.get()});
-}
-
-void Session::Impl::add_summaries() {
-  if (run_options.out.empty() || run_options.summary_every.never()) return;
-  hooks.push_back(
-      std::make_unique<Summaries>(run_options.out + "/summaries", run_options.summary_every));
-}
-
-bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed) {
-  if (loop == nullptr) {
-    throw Error(ErrorCode::kFailedPrecondition, "[session] made without a training, cannot run");
-  }
-  if (left_run_) meter->exclude(clock.now() - *left_run_);
-  left_run_.reset();
-  start_use();
-  if (!std::exchange(ran_, true)) add_summaries();
-  for (const auto& hook : hooks) hook->begin(session);
-  const bool more = run_steps(session, feed);
-  if (!more && loop->steps_made() == 0) say_nothing_to_do();
-  for (const auto& hook : hooks) hook->end(session);
-  if (!more) save_at_end();
-  left_run_ = clock.now();
-  return more;
-}
-
-void Session::Impl::say_nothing_to_do() {
-  const std::string asked =
-      run_options.steps ? fmt::format(" (--steps {})", *run_options.steps) : "";
-  print(fmt::format("Global step {} is reached{}: there is no step to make",
-                    loop->last().global_step, asked),
-        false);
-}
-
-bool Session::Impl::run_steps(Session& session, const std::function<void(Feed&)>& feed) {
-  while (limit->go_on(loop->last().global_step)) {
-    check_interrupt();
-    if (!loop->step(feed)) return true;
-    read_watched();
-    const bool go_on = call_hooks(session);
-    tend_saving();
-    loop->end_step();
-    if (!go_on) return false;
-  }
-  return false;
-}
-
-bool Session::Impl::call_hooks(Session& session) {
-  bool go_on = true;
-  for (const auto& hook : hooks) go_on = hook->after_step(session, loop->last()) && go_on;
-  return go_on;
-}
-
-void Session::Impl::read_watched() {
-  for (std::size_t i = 0; i < watched_.size(); ++i) {
-    copy_bytes(watched_[i].raw(), train_plan.executor->fetched(i).data, watched_[i].bytes());
-  }
 }
 
 const Tensor& Session::Impl::watched(Value value) const {

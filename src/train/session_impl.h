@@ -1,6 +1,7 @@
 // The parts of a session, in the order in which they need one another.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,10 @@ class Session::Impl {
   ~Impl();
 
   bool run(Session& session, const std::function<void(Feed&)>& feed);
+  std::optional<StepResult> step(Session& session, const std::function<void(Feed&)>& feed);
+  bool ended() const { return ended_; }
+  /// The program makes no more steps: ends a run that it made step by step. Throws nothing.
+  void close(Session& session) noexcept;
   std::span<const TensorView> evaluate(const Graph& graph, std::span<const Value> fetches,
                                        const std::function<void(Feed&)>& feed);
   std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,
@@ -98,7 +103,11 @@ class Session::Impl {
   void fail(const std::string& message);
   void end_well();
   void say_nothing_to_do();
-  bool run_steps(Session& session, const std::function<void(Feed&)>& feed);
+  void begin_run(Session& session);
+  /// False when none was made. Ends the run when it goes no further.
+  bool make_step(Session& session, const std::function<void(Feed&)>& feed, bool look_ahead);
+  void end_run(Session& session, bool for_good);
+  bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   bool call_hooks(Session& session);
   void read_watched();
   IntervalTimer save_due_;
@@ -120,6 +129,8 @@ class Session::Impl {
   NormalTable normals_;
   bool terminal_;
   bool ran_ = false;
+  bool running_ = false;  // hooks have seen a run begin, which goes on with the next step
+  bool ended_ = false;    // for good, with the last run
   std::vector<Tensor> watched_;
   bool left_out_ = false;              // local variables are too large to be saved, and it was said
   std::optional<TimePoint> left_run_;  // since when no run is under way

@@ -26,7 +26,7 @@ TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
   return feed.stopped() ? Inputs::kOver : Inputs::kFilled;
 }
 
-bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
+bool TrainLoop::step(const std::function<void(Feed&)>& feed, bool look_ahead) {
   if (parts_.timeline != nullptr) parts_.timeline->begin_step(made_++);
   const TimelineScope event(parts_.timeline, step_label_);
   begun_ = parts_.account.clock().now();
@@ -39,7 +39,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
   request.learning_rates = parts_.rates.at(last_.global_step);
   request.examples = parts_.examples;
   request.identity = {parts_.seed, parts_.task, last_.step};
-  if (parts_.executor.wants_next_inputs()) request.fill_next = &fill_next_;
+  if (look_ahead && parts_.executor.wants_next_inputs()) request.fill_next = &fill_next_;
   StepHandle& handle = parts_.executor.run(request);
   {
     const TimelineScope reply(parts_.timeline, reply_label_);

@@ -34,9 +34,9 @@ class TrainLoop {
 
   /// One step: the feed's time counts as input, the step's as the executor says, and the wait for
   /// the global step that it made as pull. False when the feed stopped: no step was made. When the
-  /// executor wants the next inputs, the feed is called for the next step before this one ends;
-  /// the next call of step then begins with them.
-  bool step(const std::function<void(Feed&)>& feed);
+  /// executor wants the next inputs and may `look_ahead`, the feed is called for the next step
+  /// before this one ends; the next call of step then begins with them.
+  bool step(const std::function<void(Feed&)>& feed, bool look_ahead = true);
   /// The step's time ends: after hooks have seen it, so that they count as other.
   void end_step();
 
