@@ -46,12 +46,13 @@ class Feed {
 
 /// What hooks see after each step.
 struct StepResult {
-  std::int64_t step = 0;                   // own steps made, this one included
+  std::int64_t step = 0;                   // own steps made, of all trainings, this one included
   std::int64_t global_step = 0;            // of all workers
   double loss = 0;                         // of this step, before its update
   double seconds = 0;                      // wall time of this step, its input included
   double learning_rate = 0;                // of the first trained variable
   std::optional<double> global_norm = {};  // of the gradient, before clipping; of models that clip
+  int training = 0;                        // which of the session's trainings made it
 };
 
 /// What an evaluation reads: the variables, or the moving averages of those that have one
@@ -68,7 +69,8 @@ struct SessionOptions {
   std::string model = "model";         // the report's "model"
   /// Called when a summary is written (Summaries): numbers of the model's own, by tag.
   std::function<std::vector<std::pair<std::string, double>>()> summarise = {};
-  /// Values of the train graph to be read after each step (Session::value).
+  /// Values of the train graph to be read after each step (Session::value); with several trainings,
+  /// after each step of one whose graph it is.
   std::vector<Value> watch = {};
   /// Poll for replies instead of sleeping, here and on the ps (workload `fetch`).
   bool spin = false;
@@ -87,6 +89,12 @@ class Session {
   /// initialises the variables there, the others wait until it has.
   Session(Training training, const Cluster& cluster, const RunOptions& run,
           const SessionOptions& options = {});
+  /// Several trainings over the same variables, of one graph or of several: each has its loss, its
+  /// rules, schedules and clipping, and the variables that it trains; it may read those of the
+  /// others. Steps are made one at a time, of whichever training is next: step(training, feed). All
+  /// of them count as global steps. Throws kInvalidArgument when two trainings train one variable.
+  Session(std::vector<Training> trainings, const Cluster& cluster, const RunOptions& run,
+          const SessionOptions& options = {});
   /// Trains nothing: only evaluates and fetches.
   Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
           const SessionOptions& options = {});
@@ -102,7 +110,7 @@ class Session {
     return add(std::unique_ptr<Hook>(std::make_unique<H>(std::move(hook))));
   }
   /// Another graph over the same variables (validation, test): all of its variables are in the
-  /// session's first graph, else kInvalidArgument.
+  /// graphs that the session was made with, else kInvalidArgument.
   Session& share(const Graph& graph);
 
   /// Steps until a hook, the feed or RunOptions end it; may be called again (the next epoch).
@@ -117,11 +125,16 @@ class Session {
   /// `feed` is called for this step alone. What the program does between two steps counts as part
   /// of them, as what hooks do; evaluations count as no step's.
   std::optional<StepResult> step(const std::function<void(Feed&)>& feed);
+  /// The same of one of several trainings, from 0 in the order in which they were given; `feed`
+  /// fills the inputs of its graph. With several, `run` and the step without a number throw
+  /// kFailedPrecondition. A checkpoint holds the variables of all trainings, and not whose turn it
+  /// is: that follows from last_step().step, or is the program's to tell (on_save).
+  std::optional<StepResult> step(int training, const std::function<void(Feed&)>& feed);
   /// True when the last `run` returned false, or `step` found or made the last step: training has
   /// ended for good. `step` then makes no more; `run` makes those that RunOptions still allow.
   bool ended() const;
   /// One step of a graph without updates; returns copies of the fetched values. Local variables of
-  /// a shared graph change as in a step, those of the train graph do not. The variables' values
+  /// a shared graph change as in a step, those of a train graph do not. The variables' values
   /// are those that begin_evaluation read; the first evaluation calls it by itself, and so does the
   /// first one after each train step of this session.
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
@@ -153,7 +166,7 @@ class Session {
 
   /// Of this task; zeros before its first step.
   const StepResult& last_step() const;
-  /// The graph that is trained, or else the first one.
+  /// The graph that is trained, the first of several, or the one that the session was made with.
   const Graph& graph() const;
   /// With examples_per_step as it is.
   const SessionOptions& options() const;

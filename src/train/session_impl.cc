@@ -50,10 +50,11 @@ Tensor copy_of(const TensorView& view) {
   return tensor;
 }
 
-Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Cluster& on,
+Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, const Cluster& on,
                     const RunOptions& run_with, const SessionOptions& session_options)
-    : training(std::move(with)),
-      graphs{&graph},
+    : trainings(std::move(with)),
+      graphs(std::move(all)),
+      trained_graphs(trainings.empty() ? 0 : graphs.size()),
       cluster(on),
       run_options(run_with),
       options(session_options),
@@ -81,8 +82,7 @@ Session::Impl::~Impl() {
 }
 
 std::vector<VariableSpec> Session::Impl::specs() const {
-  std::vector<VariableSpec> variables =
-      variable_specs(graphs, training.has_value() ? &*training : nullptr);
+  std::vector<VariableSpec> variables = variable_specs(graphs, trainings);
   mark_rewritten(variables, options.rewritten_variables);
   return variables;
 }
@@ -102,7 +102,7 @@ void Session::Impl::make_parts() {
                                            .timeline = timeline.get()},
                               variables);
   job->initialise([&] {
-    return make_beginning(*graphs[0], variables, run_options, cluster.workers(),
+    return make_beginning(graphs, variables, run_options, cluster.workers(),
                           [this](const std::string& line) { print(line, false); });
   });
   snapshot = std::make_unique<VariableSnapshot>(job->store());
@@ -114,9 +114,7 @@ void Session::Impl::make_parts() {
   }
   meter = std::make_unique<StepMeter>(account, options.examples_per_step, options.unit);
   limit = std::make_unique<TrainLimit>(run_options, *meter, job->control());
-  rates = std::make_unique<LearningRates>(job->store().variables(),
-                                          training.has_value() ? &*training : nullptr);
-  if (!training.has_value()) return;
+  if (trainings.empty()) return;
   make_loop();
   restore();
   make_saver();
@@ -133,14 +131,41 @@ RewriteOptions Session::Impl::rewrite_options() {
   return rewrite;
 }
 
+void Session::Impl::check_watched() const {
+  for (const Value& value : options.watch) {
+    if (std::ranges::find(graphs, &value.graph()) != graphs.end()) continue;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "[session] '" + value.name() + "' is to be watched, and in no graph that is trained");
+  }
+}
+
+Session::Impl::Trained Session::Impl::make_trained(const Training& training) {
+  std::vector<Value> watch;
+  std::vector<std::size_t> watched;
+  for (std::size_t i = 0; i < options.watch.size(); ++i) {
+    if (&options.watch[i].graph() != &training.graph()) continue;
+    watch.push_back(options.watch[i]);
+    watched.push_back(i);
+  }
+  return {plans->make_train_plan(training, watch),
+          LearningRates(job->store().variables(), &training), std::move(watched)};
+}
+
+void Session::Impl::set_learning_rate_factor(double factor) {
+  for (Trained& each : trained) each.rates.set_factor(factor);
+}
+
 void Session::Impl::make_loop() {
-  train_plan = plans->make_train_plan(*training, options.watch);
+  check_watched();
   for (const Value& value : options.watch) watched_.emplace_back(value.dtype(), value.shape());
-  loop = std::make_unique<TrainLoop>(TrainLoop::Parts{.executor = *train_plan.executor,
+  for (const Training& training : trainings) trained.push_back(make_trained(training));
+  std::vector<TrainLoop::Trained> turns;
+  for (Trained& each : trained) turns.push_back({*each.plan.executor, each.rates});
+  loop = std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = std::move(turns),
                                                       .store = job->store(),
                                                       .account = account,
                                                       .meter = *meter,
-                                                      .rates = *rates,
                                                       .normals = normals_,
                                                       .seed = run_options.seed,
                                                       .task = cluster.task.index,
@@ -164,8 +189,9 @@ void Session::Impl::share(const Graph& graph) {
   for (const VariableSpec& spec : variable_specs(with_it, nullptr)) {
     if (std::ranges::find(job->store().variables(), spec.name, &VariableSpec::name) ==
         job->store().variables().end()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "[session] variable '" + spec.name + "' is not in the session's first graph");
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          "[session] variable '" + spec.name + "' is in no graph that the session was made with");
     }
   }
   graphs = std::move(with_it);
@@ -223,7 +249,8 @@ std::span<const TensorView> Session::Impl::run_read_plan(StepKind kind, const Gr
                                                          std::span<const Value> fetches,
                                                          const std::function<void(Feed&)>& feed) {
   check_interrupt();
-  const bool keep_locals = training.has_value() && &graph == graphs[0];
+  const std::span all(graphs.data(), trained_graphs);
+  const bool keep_locals = std::ranges::find(all, &graph) != all.end();
   ReadPlan& plan = plans->read_plan(kind, graph, fetches, keep_locals);
   const StepIdentity identity{run_options.seed, cluster.task.index, read_steps_++};
   StepFeed step_feed(plan.executor(), normals_, identity);
@@ -234,7 +261,6 @@ std::span<const TensorView> Session::Impl::run_read_plan(StepKind kind, const Gr
   }
   StepRequest request;
   request.kind = kind;
-  request.learning_rates = rates->at(0);
   request.examples = options.examples_per_step;
   request.identity = identity;
   return plan.run(request);

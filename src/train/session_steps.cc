@@ -13,22 +13,33 @@ namespace paceline {
 bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed) {
   if (running_) end_run(session, false);
   begin_run(session);
-  while (running_) make_step(session, feed, true);
+  while (running_) make_step(session, 0, feed, true);
   return !ended_;
 }
 
-std::optional<StepResult> Session::Impl::step(Session& session,
+std::optional<StepResult> Session::Impl::step(Session& session, int training,
                                               const std::function<void(Feed&)>& feed) {
+  if (training < 0 || std::size_t(training) >= trained.size()) {
+    throw Error(
+        trained.empty() ? ErrorCode::kFailedPrecondition : ErrorCode::kInvalidArgument,
+        fmt::format("[session] there is no training {}: it has {}", training, trained.size()));
+  }
   if (ended_) return std::nullopt;
   if (!running_) begin_run(session);
-  if (!make_step(session, feed, false)) return std::nullopt;
+  if (!make_step(session, std::size_t(training), feed, false)) return std::nullopt;
   return loop->last();
 }
 
+void Session::Impl::check_one_training() const {
+  if (trained.size() == 1) return;
+  throw Error(ErrorCode::kFailedPrecondition,
+              trained.empty() ? "[session] made without a training, cannot run"
+                              : fmt::format("[session] has {} trainings: step(training, feed) says "
+                                            "whose step is made",
+                                            trained.size()));
+}
+
 void Session::Impl::begin_run(Session& session) {
-  if (loop == nullptr) {
-    throw Error(ErrorCode::kFailedPrecondition, "[session] made without a training, cannot run");
-  }
   if (left_run_) meter->exclude(clock.now() - *left_run_);
   left_run_.reset();
   start_use();
@@ -38,12 +49,12 @@ void Session::Impl::begin_run(Session& session) {
   ended_ = false;
 }
 
-bool Session::Impl::make_step(Session& session, const std::function<void(Feed&)>& feed,
-                              bool look_ahead) {
+bool Session::Impl::make_step(Session& session, std::size_t training,
+                              const std::function<void(Feed&)>& feed, bool look_ahead) {
   running_ = false;  // A run goes no further than what throws here.
   const bool more = limit->go_on(loop->last().global_step);
   if (more) check_interrupt();
-  if (!more || !loop->step(feed, look_ahead)) {
+  if (!more || !loop->step(feed, training, look_ahead)) {
     end_run(session, !more);
     return false;
   }
@@ -95,8 +106,10 @@ bool Session::Impl::call_hooks(Session& session) {
 }
 
 void Session::Impl::read_watched() {
-  for (std::size_t i = 0; i < watched_.size(); ++i) {
-    copy_bytes(watched_[i].raw(), train_plan.executor->fetched(i).data, watched_[i].bytes());
+  const Trained& made = trained[std::size_t(loop->last().training)];
+  for (std::size_t i = 0; i < made.watched.size(); ++i) {
+    const Tensor& to = watched_[made.watched[i]];
+    copy_bytes(to.raw(), made.plan.executor->fetched(i).data, to.bytes());
   }
 }
 
