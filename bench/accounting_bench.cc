@@ -106,7 +106,7 @@ class SlowTraining {
     const Graph* graphs[] = {&graph_};
     specs_ = variable_specs(graphs, &training_);
     make_store(with_ps);
-    store_->write(initial_values(graph_, specs_, 1), 0);
+    store_->write(initial_values(graphs, specs_, 1), 0);
     PlanRequest request;
     request.graph = &graph_;
     request.training = &training_;
@@ -119,11 +119,10 @@ class SlowTraining {
     LocalMemory locals(graph_, *device_);
     Executor executor(*plan_, std::move(steps), locals, *device_, account_);
     LearningRates rates(specs_, &training_);
-    TrainLoop loop({.executor = executor,
+    TrainLoop loop({.trainings = {{executor, rates}},
                     .store = *store_,
                     .account = account_,
                     .meter = meter_,
-                    .rates = rates,
                     .normals = normals_});
     for (int i = 0; i < kWarmUp + kSteps; ++i) {
       if (i == kWarmUp) meter_.start();

@@ -14,7 +14,7 @@ Runner::Runner(models::StepGraph step, const Options& options)
   const std::vector<VariableSpec> specs = variable_specs({&request.graph, 1}, request.training);
   for (const VariableSpec& spec : specs) rates_.push_back(spec.rule.learning_rate());
   store_ = make_local_store(specs, &pool_, &account_);
-  store_->write(initial_values(*request.graph, specs, 1), 0);
+  store_->write(initial_values({&request.graph, 1}, specs, 1), 0);
   plan_ = make_plan(request, specs, *device_);
   locals_ = std::make_unique<LocalMemory>(*request.graph, *device_);
   executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clipped()),

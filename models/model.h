@@ -14,6 +14,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
+#include "paceline/run_options.h"
 
 namespace paceline::models {
 

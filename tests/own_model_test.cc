@@ -1,5 +1,5 @@
-// examples/own_model, and the program that docs/train-your-own.md writes, are projects of their
-// own: each is built against an installed Paceline, and runs alone and as a cluster.
+// The examples, and the program that docs/train-your-own.md writes, are projects of their own: each
+// is built against an installed Paceline, and runs alone and as a cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 namespace paceline::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -86,17 +87,21 @@ TEST(TrainYourOwn, ThePagesProgramIsBuiltAndLearns) {
   EXPECT_GT(last_accuracy(circles("--steps 1500 --ps 1 --workers 2")), 0.85);
 }
 
+/// Builds examples/NAME against an installed prefix; the program.
+std::string built_example(const std::string& name, const TemporaryFolder& folder) {
+  const std::string prefix = folder.path("prefix"), build = folder.path("build");
+  output_of({"cmake", "--install", PACELINE_BUILD, "--prefix", prefix}, kBuildTime);
+  output_of({"cmake", "-G", "Ninja", "-S", std::string(PACELINE_SOURCE) + "/examples/" + name, "-B",
+             build, "-DCMAKE_PREFIX_PATH=" + prefix},
+            kBuildTime);
+  output_of({"cmake", "--build", build}, kBuildTime);
+  return build + "/" + name;
+}
+
 TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
   if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
   const TemporaryFolder folder;
-  const std::string prefix = folder.path("prefix"), build = folder.path("build");
-  output_of({"cmake", "--install", PACELINE_BUILD, "--prefix", prefix}, kBuildTime);
-  output_of({"cmake", "-G", "Ninja", "-S", std::string(PACELINE_SOURCE) + "/examples/own_model",
-             "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix},
-            kBuildTime);
-  output_of({"cmake", "--build", build}, kBuildTime);
-
-  const std::string program = build + "/own_model";
+  const std::string program = built_example("own_model", folder);
   EXPECT_THAT(output_of({program, "--steps", "50"}, kRunTime), HasSubstr("50 global steps"));
   const std::string cluster =
       output_of({program, "--ps", "1", "--workers", "2", "--steps", "50"}, kRunTime);
@@ -109,6 +114,19 @@ TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
     EXPECT_THAT(dry, HasSubstr(there));
   }
   EXPECT_THAT(dry, Not(HasSubstr("global steps")));
+}
+
+TEST(EvaluationLoop, StopsWhenTheValidationLossFallsNoMore) {
+  if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
+  const TemporaryFolder folder;
+  const std::string program = built_example("evaluation_loop", folder);
+  const char* const stops = "stops: the validation loss fell in none of 5 evaluations";
+  const std::string alone = output_of({program}, kRunTime);
+  EXPECT_THAT(alone, HasSubstr(stops));
+  EXPECT_THAT(alone, Not(HasSubstr("step 50000:")));
+  EXPECT_THAT(output_of({program, "--ps", "1", "--workers", "2"}, kRunTime), HasSubstr(stops));
+  EXPECT_THAT(output_of({program, "--steps", "200"}, kRunTime),
+              AllOf(HasSubstr("step 200: validation loss"), Not(HasSubstr(stops))));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/nearest.h"
-#include "cluster/program.h"
+#include "cluster/task_program.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
 

@@ -9,7 +9,7 @@
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
-#include "cluster/program.h"
+#include "cluster/task_program.h"
 #include "models/model.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"

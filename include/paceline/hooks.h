@@ -11,19 +11,20 @@
 
 namespace paceline {
 
-/// Sees every step of one session, on the thread that calls Session::run; what it throws ends the
-/// run. Owned by its session.
+/// Sees every step of one session, on the thread that calls Session::run or Session::step; what it
+/// throws ends the run. Steps that Session::step makes one after another are one run. Owned by its
+/// session.
 class Hook {
  public:
   virtual ~Hook() = default;
-  /// Before the first step of each Session::run.
+  /// Before the first step of each run.
   virtual void begin(Session&) {}
   /// After a step; false ends training: all hooks still see this step, then Session::run returns
-  /// false.
+  /// false, and Session::ended is true.
   virtual bool after_step(Session& session, const StepResult& result) = 0;
   /// Session::summarise was called.
   virtual void summarised(Session& /*session*/, const std::string& /*tag*/, double /*value*/) {}
-  /// When that run has ended, unless it threw.
+  /// When the run has ended, unless it threw.
   virtual void end(Session&) {}
 };
 

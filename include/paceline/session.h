@@ -13,6 +13,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
+#include "paceline/run_options.h"
 #include "paceline/task_position.h"
 #include "paceline/tensor.h"
 
@@ -45,12 +46,13 @@ class Feed {
 
 /// What hooks see after each step.
 struct StepResult {
-  std::int64_t step = 0;                   // own steps made, this one included
+  std::int64_t step = 0;                   // own steps made, of all trainings, this one included
   std::int64_t global_step = 0;            // of all workers
   double loss = 0;                         // of this step, before its update
   double seconds = 0;                      // wall time of this step, its input included
   double learning_rate = 0;                // of the first trained variable
   std::optional<double> global_norm = {};  // of the gradient, before clipping; of models that clip
+  int training = 0;                        // which of the session's trainings made it
 };
 
 /// What an evaluation reads: the variables, or the moving averages of those that have one
@@ -67,7 +69,8 @@ struct SessionOptions {
   std::string model = "model";         // the report's "model"
   /// Called when a summary is written (Summaries): numbers of the model's own, by tag.
   std::function<std::vector<std::pair<std::string, double>>()> summarise = {};
-  /// Values of the train graph to be read after each step (Session::value).
+  /// Values of the train graph to be read after each step (Session::value); with several trainings,
+  /// after each step of one whose graph it is.
   std::vector<Value> watch = {};
 };
 
@@ -80,6 +83,12 @@ class Session {
   /// Alone: makes and initialises the variables. As a worker: connects to every ps; the chief
   /// initialises the variables there, the others wait until it has.
   Session(Training training, const Cluster& cluster, const RunOptions& run,
+          const SessionOptions& options = {});
+  /// Several trainings over the same variables, of one graph or of several: each has its loss, its
+  /// rules, schedules and clipping, and the variables that it trains; it may read those of the
+  /// others. Steps are made one at a time, of whichever training is next: step(training, feed). All
+  /// of them count as global steps. Throws kInvalidArgument when two trainings train one variable.
+  Session(std::vector<Training> trainings, const Cluster& cluster, const RunOptions& run,
           const SessionOptions& options = {});
   /// Trains nothing: only evaluates and fetches.
   Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
@@ -96,7 +105,7 @@ class Session {
     return add(std::unique_ptr<Hook>(std::make_unique<H>(std::move(hook))));
   }
   /// Another graph over the same variables (validation, test): all of its variables are in the
-  /// session's first graph, else kInvalidArgument.
+  /// graphs that the session was made with, else kInvalidArgument.
   Session& share(const Graph& graph);
 
   /// Steps until a hook, the feed or RunOptions end it; may be called again (the next epoch).
@@ -105,8 +114,22 @@ class Session {
   /// then called for the next step before hooks see this one, and what it has filled in when a run
   /// is ended by a hook is what the next run begins with.
   bool run(const std::function<void(Feed&)>& feed);
+  /// Makes one step as `run` does, with hooks, checkpoints, limits and interrupts; the two may be
+  /// mixed. Nothing when no step was made: the feed stopped, or training has ended (ended()). To
+  /// hooks, the steps up to that point, to the next `run` or to the end of the session are one run.
+  /// `feed` is called for this step alone. What the program does between two steps counts as part
+  /// of them, as what hooks do; evaluations count as no step's.
+  std::optional<StepResult> step(const std::function<void(Feed&)>& feed);
+  /// The same of one of several trainings, from 0 in the order in which they were given; `feed`
+  /// fills the inputs of its graph. With several, `run` and the step without a number throw
+  /// kFailedPrecondition. A checkpoint holds the variables of all trainings, and not whose turn it
+  /// is: that follows from last_step().step, or is the program's to tell (on_save).
+  std::optional<StepResult> step(int training, const std::function<void(Feed&)>& feed);
+  /// True when the last `run` returned false, or `step` found or made the last step: training has
+  /// ended for good. `step` then makes no more; `run` makes those that RunOptions still allow.
+  bool ended() const;
   /// One step of a graph without updates; returns copies of the fetched values. Local variables of
-  /// a shared graph change as in a step, those of the train graph do not. The variables' values
+  /// a shared graph change as in a step, those of a train graph do not. The variables' values
   /// are those that begin_evaluation read; the first evaluation calls it by itself, and so does the
   /// first one after each train step of this session.
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
@@ -117,6 +140,9 @@ class Session {
   /// Any named value of any graph of the session; the train graph is searched first. Throws
   /// kNotFound with the nearest name when none of them has it.
   Tensor evaluate(std::string_view name, const std::function<void(Feed&)>& feed);
+  /// One value of any graph of the session, its gradients() included. Throws kInvalidArgument when
+  /// it is of another graph.
+  Tensor evaluate(Value value, const std::function<void(Feed&)>& feed);
   /// Brings the newest variables from the store (other workers may have changed them), or their
   /// averages; evaluations use them until the next train step of this session.
   void begin_evaluation(EvaluateWith with = EvaluateWith::kVariables);
@@ -135,7 +161,7 @@ class Session {
 
   /// Of this task; zeros before its first step.
   const StepResult& last_step() const;
-  /// The graph that is trained, or else the first one.
+  /// The graph that is trained, the first of several, or the one that the session was made with.
   const Graph& graph() const;
   /// With examples_per_step as it is.
   const SessionOptions& options() const;

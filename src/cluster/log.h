@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "paceline/cluster.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

@@ -1,161 +1,19 @@
-#include "cluster/program.h"
+#include "paceline/program.h"
 
-#include <fmt/format.h>
-
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
-#include <new>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "cluster/flags/cluster_reader.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
-#include "cluster/interrupt.h"
-#include "cluster/launch/launcher.h"
-#include "cluster/log.h"
-#include "cluster/ps_task.h"
-#include "cluster/report/report.h"
-#include "cluster/report/run_folder.h"
-#include "paceline/error.h"
+#include "cluster/task_program.h"
 
 namespace paceline {
-
-namespace {
-
-int exit_status(ErrorCode code) {
-  if (code == ErrorCode::kUsage) return 2;
-  if (code == ErrorCode::kCancelled) return 130;
-  return 1;
-}
-
-// A session may have left a report of what it had done so far; it gets the error, if it has none.
-void report_failure(const Program& program, const std::string& error) {
-  const std::vector<std::string> files = report_files(program.cluster, program.run);
-  if (files.empty()) return;
-  Report report;
-  try {
-    report = read_report(files.front());
-  } catch (const Error&) {
-    report.model = program.model;
-    report.strategy = program.cluster.strategy;
-    report.tasks.emplace_back().task = program.cluster.task.str();
-  }
-  if (report.error.empty()) report.error = error;
-  write_reports(program.cluster, program.run, report);
-}
-
-/// What a user is told of an exception.
-struct Failure {
-  ErrorCode code = ErrorCode::kInternal;
-  std::string message;
-};
-
-Failure failure_of(const std::exception& exception) {
-  if (const auto* error = dynamic_cast<const Error*>(&exception))
-    return {error->code(), error->what()};
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return {ErrorCode::kInternal, "not enough memory for what was asked"};
-  }
-  return {ErrorCode::kInternal, exception.what()};
-}
-
-// In JSON it is a line like the others.
-void print_error(const RunOptions& run, const std::string& message) {
-  if (run.log_format == "json") return run.log->error(message);
-  std::fflush(stdout);
-  fmt::print(stderr, "paceline: error: {}\n", message);
-}
-
-void run_task(const Program& program, const RunOptions& run) {
-  const bool ps =
-      program.cluster.role == Cluster::Role::kTask && program.cluster.task.job == TaskId::Job::kPs;
-  if (ps) {
-    run_ps(program.cluster, run, program.model, program.after_reads);
-  } else {
-    program.work(program.cluster, run);
-  }
-}
-
-int run_with(const Program& program, RunOptions& run) {
-  prepare_run_folder(program.cluster, program.run);
-  // What an earlier run left must not pass for this one's.
-  for (const std::string& file : report_files(program.cluster, program.run)) {
-    std::filesystem::remove(file);
-  }
-  run.timeline = timeline_file(program.cluster, run);
-  run.resume_command = resume_command(program_invocation_name, program.arguments);
-  if (program.cluster.role == Cluster::Role::kLauncher) {
-    TaskGroupOptions options;
-    options.stop_on_failure = program.cluster.stop_on_failure;
-    // A checkpoint takes as long as it takes; a second Ctrl-C ends it.
-    if (!run.out.empty()) {
-      options.interrupt_within = std::chrono::minutes(10);
-      options.stop_within = std::chrono::minutes(1);
-    }
-    return launch(program.cluster, run, {"/proc/self/exe", program.arguments}, options);
-  }
-  Interrupt interrupt;
-  run.interrupt = &interrupt;
-  bool ended_well = true;
-  run.on_failed_end = [&](const std::string& message) {
-    ended_well = false;
-    print_error(run, message);
-  };
-  try {
-    run_task(program, run);
-  } catch (const std::exception& error) {
-    report_failure(program, error.what());
-    throw;
-  }
-  return ended_well ? 0 : exit_status(ErrorCode::kInternal);
-}
-
-// Its first session says all, and goes no further.
-int run_dry(const Program& program) {
-  try {
-    program.work(program.cluster, program.run);
-  } catch (const DryRunShown&) {
-  }
-  return 0;
-}
-
-}  // namespace
-
-int run_role(const Program& program) {
-  if (program.run.dry_run) return run_dry(program);
-  const Log log(log_options(program.cluster, program.run));
-  RunOptions run = program.run;
-  run.log = &log;
-  if (program.cluster.role == Cluster::Role::kEvaluator) {
-    log.warning(
-        "an evaluator has nothing to do: workers evaluate, and a task that only evaluates is not "
-        "there yet; it ends");
-    return 0;
-  }
-  if (run.log_format != "json") return run_with(program, run);
-  try {
-    return run_with(program, run);
-  } catch (const std::exception& exception) {
-    // A line like the others; else report_errors prints it.
-    const Failure failure = failure_of(exception);
-    log.error(failure.message);
-    return exit_status(failure.code);
-  }
-}
-
-int report_errors(const std::function<int()>& main) {
-  try {
-    return main();
-  } catch (const std::exception& exception) {
-    const auto [code, message] = failure_of(exception);
-    std::fflush(stdout);
-    fmt::print(stderr, "paceline: {}{}\n", code == ErrorCode::kCancelled ? "" : "error: ", message);
-    return exit_status(code);
-  }
-}
 
 int run_program(int argc, char** argv,
                 const std::function<void(const Cluster&, const RunOptions&)>& work) {

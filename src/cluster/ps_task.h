@@ -5,6 +5,7 @@
 
 #include "paceline/cluster.h"
 #include "params/shard/after_read.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

@@ -19,7 +19,8 @@ namespace paceline {
 /// What the caller says of one step.
 struct StepRequest {
   StepKind kind = StepKind::kTrain;
-  std::span<const float> learning_rates;  // by VariableId, for every variable of the store
+  /// Of a train step: by VariableId, for every variable of the store.
+  std::span<const float> learning_rates;
   std::int64_t examples = 0;
   StepIdentity identity;  // .step is the task's own step
   /// If the executor wants_next_inputs: fills the inputs for the step after this one, if they are

@@ -116,9 +116,15 @@ struct Plan {
 std::unique_ptr<Plan> make_plan(const PlanRequest& request, std::span<const VariableSpec> specs,
                                 Device& device);
 
-/// The store's list for several graphs: every variable once, by name; a training gives rule,
-/// weight decay and sparseness. Throws kInvalidArgument when graphs disagree on one, naming it.
+/// The store's list for several graphs: every variable once, by name; the training that updates it
+/// gives rule, weight decay and sparseness. Throws kInvalidArgument when graphs disagree on one, or
+/// two trainings update it, naming it.
 std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
-                                         const Training* training);
+                                         std::span<const Training> trainings);
+/// The same with one training, or none: null.
+inline std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
+                                                const Training* training) {
+  return variable_specs(graphs, std::span(training, training != nullptr ? 1 : 0));
+}
 
 }  // namespace paceline

@@ -36,6 +36,12 @@ void add_update(const VariableUpdate& update, std::vector<VariableSpec>& specs) 
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[variable {}] trained, but in none of the graphs", name));
   }
+  if (spec->trained) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[variable {}] updated by two trainings: freeze it in one of them "
+                            "(VariableGroup)",
+                            name));
+  }
   spec->rule = update.rule;
   spec->weight_decay = update.weight_decay;
   spec->average_decay = update.average_decay;
@@ -46,15 +52,15 @@ void add_update(const VariableUpdate& update, std::vector<VariableSpec>& specs) 
 }  // namespace
 
 std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
-                                         const Training* training) {
+                                         std::span<const Training> trainings) {
   std::vector<VariableSpec> specs;
   for (const Graph* graph : graphs) {
     for (const auto& node : graph->nodes()) {
       if (is_variable(*node)) add_variable(*node, specs);
     }
   }
-  if (training != nullptr) {
-    for (const VariableUpdate& update : training->updates) add_update(update, specs);
+  for (const Training& training : trainings) {
+    for (const VariableUpdate& update : training.updates) add_update(update, specs);
   }
   return specs;
 }

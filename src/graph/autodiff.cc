@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "graph/sources.h"
 #include "paceline/error.h"
+#include "paceline/gradients.h"
 
 namespace paceline {
 namespace {
@@ -140,24 +141,47 @@ void check_loss(Value loss) {
   }
 }
 
+void check_value(Value loss, Value value) {
+  if (!value) refuse_gradient("[gradients] a value to differentiate by is no value");
+  if (&value.graph() != &loss.graph()) {
+    refuse_gradient(fmt::format("[gradients] '{}' is not of the graph of the loss '{}'",
+                                value.name(), loss.name()));
+  }
+  if (!is_floating(value.dtype())) {
+    refuse_gradient(fmt::format("[gradients] '{}' is {}, which has no derivative", value.name(),
+                                value.type().str()));
+  }
+}
+
+Differentiation differentiated(Value loss, std::span<const Value> by) {
+  check_loss(loss);
+  for (const Value& value : by) check_value(loss, value);
+  Differentiation differentiation(loss, by);
+  differentiation.run();
+  return differentiation;
+}
+
 }  // namespace
 
-std::vector<Gradient> gradients(Value loss, std::span<const Value> wrt) {
-  check_loss(loss);
-  for (const Value& value : wrt) {
-    if (!value || &value.graph() != &loss.graph()) {
-      refuse_gradient("[gradients] a value to differentiate by is not of the graph of the loss");
-    }
-    if (!is_floating(value.dtype())) {
-      refuse_gradient(fmt::format("[gradients] '{}' is {}, which has no derivative", value.name(),
-                                  value.type().str()));
-    }
-  }
-  Differentiation differentiation(loss, wrt);
-  differentiation.run();
+std::vector<Gradient> differentiate(Value loss, std::span<const Value> by) {
+  Differentiation differentiation = differentiated(loss, by);
   std::vector<Gradient> result;
-  for (const Value& value : wrt) {
+  for (const Value& value : by) {
     result.push_back(differentiation.take(value, is_variable(value.node())));
+  }
+  return result;
+}
+
+std::vector<Value> gradients(Value loss, const std::vector<Value>& values) {
+  Differentiation differentiation = differentiated(loss, values);
+  std::vector<Value> result;
+  for (const Value& value : values) {
+    result.push_back(differentiation.take(value, false).dense);
+    if (result.back()) continue;
+    refuse_gradient(
+        fmt::format("[gradients] the loss '{}' does not depend on '{}', or only "
+                    "through ops whose gradient is zero",
+                    loss.name(), value.name()));
   }
   return result;
 }

@@ -8,9 +8,9 @@
 
 namespace paceline {
 
-/// d loss / d each of `wrt`; loss is a float scalar. A gradient that is zero everywhere is returned
+/// d loss / d each of `by`; loss is a float scalar. A gradient that is zero everywhere is returned
 /// empty. Rows of several look-ups into one variable are concatenated; where a dense and a sparse
 /// gradient meet, or rows reach a node that is not a variable, they are scattered into a dense one.
-std::vector<Gradient> gradients(Value loss, std::span<const Value> wrt);
+std::vector<Gradient> differentiate(Value loss, std::span<const Value> by);
 
 }  // namespace paceline

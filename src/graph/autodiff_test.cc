@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "graph/testing/small_ops.h"
 #include "paceline/error.h"
+#include "paceline/gradients.h"
 
 namespace paceline {
 namespace {
@@ -20,7 +24,7 @@ class AutodiffTest : public testing::Test {
   Value mul(Value a, Value b) { return graph_.apply("mul", {a, b}); }
   Value sum(Value x) { return graph_.apply("reduce_sum", {x}); }
   Value lookup(Value table, Value ids) { return graph_.apply("embedding_lookup", {table, ids}); }
-  Gradient gradient(Value loss, Value wrt) { return gradients(loss, {&wrt, 1})[0]; }
+  Gradient gradient(Value loss, Value wrt) { return differentiate(loss, {&wrt, 1})[0]; }
   std::vector<float> dense_gradient(Value loss, Value wrt) {
     return floats(evaluate(gradient(loss, wrt).dense, feeds_));
   }
@@ -150,6 +154,79 @@ TEST_F(AutodiffTest, TheLossMustBeAFloatScalar) {
 TEST_F(AutodiffTest, GradientNodesAreNamedAfterWhatTheyDifferentiate) {
   const Value loss = sum(graph_.apply("square", {x_}, {}, "layer/square"));
   EXPECT_THAT(gradient(loss, x_).dense.name(), HasSubstr("gradients/layer/square/mul"));
+}
+
+class GradientsTest : public AutodiffTest {
+ protected:
+  /// What the loss becomes when one element of a fed tensor is another.
+  double loss_with(Value loss, const std::string& fed, std::size_t element, float value) const {
+    small_ops::Feeds feeds = feeds_;
+    std::vector<float> data = floats(feeds.at(fed));
+    data[element] = value;
+    Tensor other(DType::kFloat32, feeds.at(fed).shape());
+    std::ranges::copy(data, other.data<float>().begin());
+    feeds.insert_or_assign(fed, other);
+    return evaluate(loss, feeds).item<float>();
+  }
+  void expect_numerical(Value loss, Value by, const std::string& fed) {
+    const std::vector<float> given = floats(evaluate(gradients(loss, {by})[0], feeds_));
+    const std::vector<float> at = floats(feeds_.at(fed));
+    ASSERT_EQ(given.size(), at.size());
+    constexpr float kStep = 0.03125f;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const double slope =
+          (loss_with(loss, fed, i, at[i] + kStep) - loss_with(loss, fed, i, at[i] - kStep)) /
+          (2 * double(kStep));
+      EXPECT_NEAR(given[i], slope, 1e-3 * (1 + std::abs(slope))) << fed << " " << i;
+    }
+  }
+  std::string refusal(Value loss, const std::vector<Value>& values) {
+    try {
+      gradients(loss, values);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(GradientsTest, AreTheSlopesOfTheLoss) {
+  const Value input = graph_.input("point", {3});
+  feeds_.insert({"point", Tensor::of<float>({3}, {0.5f, -1, 2})});
+  const Value hidden = graph_.apply("square", {mul(x_, input)});
+  const Value loss = add(sum(mul(hidden, y_)), sum(lookup(table_, ids_)));
+  expect_numerical(loss, x_, "x");
+  expect_numerical(loss, input, "point");
+  expect_numerical(loss, table_, "table");
+  EXPECT_THAT(floats(evaluate(gradients(loss, {hidden})[0], feeds_)), ElementsAre(4, 5, 6));
+}
+
+TEST_F(GradientsTest, HaveTheOrderAndTheTypesOfTheValues) {
+  const Value loss = sum(mul(x_, y_));
+  const std::vector<Value> both = gradients(loss, {y_, x_});
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_THAT(floats(evaluate(both[0], feeds_)), ElementsAre(1, -2, 3));
+  EXPECT_THAT(floats(evaluate(both[1], feeds_)), ElementsAre(4, 5, 6));
+  EXPECT_EQ(both[0].type(), y_.type());
+}
+
+TEST_F(GradientsTest, CanBePartOfALoss) {
+  // Σ (d Σ x³ / d x)² = Σ 9·x⁴, of which the gradient is 36·x³.
+  const Value first = gradients(sum(mul(graph_.apply("square", {x_}), x_)), {x_})[0];
+  expect_numerical(sum(graph_.apply("square", {first})), x_, "x");
+}
+
+TEST_F(GradientsTest, SayWhyThereAreNone) {
+  const Value loss = sum(x_);
+  Graph other(ops_);
+  EXPECT_THAT(refusal(x_, {x_}), HasSubstr("'x' is float32 (3); a float scalar is needed"));
+  EXPECT_THAT(refusal(loss, {x_, y_}), HasSubstr("'reduce_sum' does not depend on 'y'"));
+  EXPECT_THAT(refusal(sum(lookup(table_, ids_)), {ids_}),
+              HasSubstr("'ids' is int32 (2), which has no derivative"));
+  EXPECT_THAT(refusal(loss, {other.variable("there", {3})}),
+              HasSubstr("'there' is not of the graph of the loss 'reduce_sum'"));
+  EXPECT_THAT(refusal(loss, {Value()}), HasSubstr("is no value"));
 }
 
 }  // namespace

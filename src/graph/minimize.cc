@@ -103,11 +103,11 @@ void sum_rows(VariableUpdate& update) {
   update.row_count = sums.output(2);
 }
 
-void differentiate(Value loss, std::vector<VariableUpdate>& updates) {
+void add_contributions(Value loss, std::vector<VariableUpdate>& updates) {
   std::vector<Value> variables;
   variables.reserve(updates.size());
   for (const VariableUpdate& update : updates) variables.push_back(update.variable);
-  const std::vector<Gradient> gradient = gradients(loss, variables);
+  const std::vector<Gradient> gradient = differentiate(loss, variables);
   const Graph::Scope scope(loss.graph(), "gradients");
   for (std::size_t i = 0; i < updates.size(); ++i) {
     updates[i].contribution = gradient[i];
@@ -150,7 +150,7 @@ Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) 
   check_groups(loss.graph(), options.groups);
   Training training;
   training.updates = planned_updates(loss, rule, options);
-  differentiate(loss, training.updates);
+  add_contributions(loss, training.updates);
   training.clip_norm = options.clip_norm;
   if (options.clip_norm > 0) training.global_norm = norm_of(training.updates);
   training.loss = with_weight_decay(loss, training.updates);

@@ -281,7 +281,7 @@ TEST_P(GradientTest, EqualsCentralDifferences) {
     const bool checked = c.inputs[i].differentiable && built->inputs[i].dtype() == DType::kFloat64;
     if (checked) wrt.push_back(built->inputs[i]);
   }
-  const std::vector<Gradient> gradient = gradients(loss, wrt);
+  const std::vector<Gradient> gradient = differentiate(loss, wrt);
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     const Tensor expected = central_differences(loss, wrt[i].name(), built->feeds, *naive);
     const Tensor result = dense_gradient(gradient[i], wrt[i], built->feeds, *naive);

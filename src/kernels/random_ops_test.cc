@@ -91,7 +91,7 @@ TEST_F(RandomOps, TheGradientOfDropoutHasTheSameMask) {
   const Value x = graph_.variable("x", {1000});
   feeds_["x"] = Tensor::of<float>({1000}, std::vector<float>(1000, 1));
   const Value other = dropout(x, 0.5), y = dropout(x, 0.5);
-  const Gradient dx = gradients(reduce_sum(y), {&x, 1})[0];
+  const Gradient dx = differentiate(reduce_sum(y), {&x, 1})[0];
   const StepIdentity step{1, 2, 3};
   EXPECT_EQ(floats(dx.dense, step, 3), floats(y, step));
   EXPECT_NE(floats(other, step), floats(y, step));

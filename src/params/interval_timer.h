@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "paceline/cluster.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

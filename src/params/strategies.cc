@@ -11,6 +11,7 @@
 #include "params/accumulate/accumulate_store.h"
 #include "params/local/local_strategy.h"
 #include "params/worker/async_strategy.h"
+#include "params/worker/ssp_strategy.h"
 
 namespace paceline {
 namespace {
@@ -19,6 +20,7 @@ constexpr Strategy kStrategies[] = {
     {"local", false, "one process, which applies its own contributions", make_local_strategy},
     {"async", true, "a parameter server applies each contribution as it arrives",
      make_async_strategy},
+    {"ssp", true, "as async, but fast workers wait for slow ones (--staleness)", make_ssp_strategy},
 };
 
 }  // namespace

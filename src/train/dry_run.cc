@@ -95,8 +95,11 @@ class DryJob {
       work_.push_back(step_work(step.request, cluster, run));
       sections_.push_back(step.section);
       for (const VariableSpec& spec : work_.back().specs) {
-        if (std::ranges::find(specs_, spec.name, &VariableSpec::name) == specs_.end()) {
+        const auto known = std::ranges::find(specs_, spec.name, &VariableSpec::name);
+        if (known == specs_.end()) {
           specs_.push_back(spec);
+        } else if (spec.trained) {
+          *known = spec;  // Another step only reads it.
         }
       }
     }

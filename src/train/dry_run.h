@@ -7,6 +7,7 @@
 
 #include "exec/plan.h"
 #include "paceline/cluster.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

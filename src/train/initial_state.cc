@@ -128,10 +128,10 @@ void put_aside(std::span<const FoundCheckpoint> passed_over, const RunOptions& r
   }
 }
 
-InitialState initialised(const Graph& graph, std::span<const VariableSpec> specs,
+InitialState initialised(std::span<const Graph* const> graphs, std::span<const VariableSpec> specs,
                          const RunOptions& run, const Say& say) {
   InitialState beginning;
-  beginning.values = initial_values(graph, specs, run.seed);
+  beginning.values = initial_values(graphs, specs, run.seed);
   if (run.init_from.empty()) return beginning;
   check_patterns(specs, run);
   const CheckpointReader reader(find_checkpoint(run.init_from));
@@ -144,8 +144,9 @@ InitialState initialised(const Graph& graph, std::span<const VariableSpec> specs
 }  // namespace
 
 // Only what is sure to begin deletes or renames what was there, which may be what it begins with.
-InitialState make_beginning(const Graph& graph, std::span<const VariableSpec> specs,
-                            const RunOptions& run, int workers, const Say& say) {
+InitialState make_beginning(std::span<const Graph* const> graphs,
+                            std::span<const VariableSpec> specs, const RunOptions& run, int workers,
+                            const Say& say) {
   if (run.resume) {
     const Checkpoints::Newest newest = newest_whole(run);
     if (newest.whole) {
@@ -155,7 +156,7 @@ InitialState make_beginning(const Graph& graph, std::span<const VariableSpec> sp
       return beginning;
     }
   }
-  InitialState beginning = initialised(graph, specs, run, say);
+  InitialState beginning = initialised(graphs, specs, run, say);
   if (run.overwrite) delete_checkpoints(Checkpoints(checkpoints_folder(run)), say);
   return beginning;
 }

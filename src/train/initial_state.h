@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
-#include "paceline/cluster.h"
 #include "paceline/graph.h"
+#include "paceline/run_options.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -24,8 +24,8 @@ struct InitialState {
 /// deletes those that are there; --init-from gives values in place of initial ones. Throws
 /// kFailedPrecondition that lists what differs when a checkpoint is of another model. `say` is
 /// told where it comes from.
-InitialState make_beginning(const Graph& graph, std::span<const VariableSpec> specs,
-                            const RunOptions& run, int workers,
+InitialState make_beginning(std::span<const Graph* const> graphs,
+                            std::span<const VariableSpec> specs, const RunOptions& run, int workers,
                             const std::function<void(const std::string&)>& say);
 
 }  // namespace paceline

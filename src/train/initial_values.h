@@ -10,9 +10,10 @@
 
 namespace paceline {
 
-/// One state a variable, in the order of `specs`: its initializer's values, drawn with `seed` in
-/// float32 and then cast to its type; no slots: those begin as the rule says.
-std::vector<VariableState> initial_values(const Graph& graph, std::span<const VariableSpec> specs,
-                                          std::uint64_t seed);
+/// One state a variable, in the order of `specs`: the values of its initializer in the first of the
+/// graphs that has it, drawn with `seed` in float32 and then cast to its type; no slots: those
+/// begin as the rule says.
+std::vector<VariableState> initial_values(std::span<const Graph* const> graphs,
+                                          std::span<const VariableSpec> specs, std::uint64_t seed);
 
 }  // namespace paceline

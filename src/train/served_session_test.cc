@@ -1,49 +1,16 @@
 // A session as the only worker of a ps: every loss is that of one process, however its runs end and
 // whatever happens between steps.
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <future>
 
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
-#include "params/server/server.h"
+#include "train/testing/served.h"
 
 namespace paceline {
 namespace {
-
-/// A ps in a thread.
-class Served {
- public:
-  Served() : stop_(eventfd(0, EFD_CLOEXEC)) {
-    std::promise<std::string> address;
-    ServerOptions options;
-    options.spec = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
-    options.cluster_id = "served";
-    options.task = {TaskId::Job::kPs, 0};
-    options.stop_fd = stop_;
-    options.listening = [&](const std::string& at) { address.set_value(at); };
-    serving_ = std::async(std::launch::async, [options] { return serve(options); });
-    cluster_.role = Cluster::Role::kTask;
-    cluster_.spec = {.ps = {address.get_future().get()}, .workers = {"127.0.0.1:1"}};
-    cluster_.cluster_id = "served";
-    cluster_.threads = 1;
-  }
-  ~Served() {
-    eventfd_write(stop_, 1);
-    serving_.wait();
-    close(stop_);
-  }
-  const Cluster& cluster() const { return cluster_; }
-
- private:
-  int stop_;
-  Cluster cluster_;
-  std::future<ServerSummary> serving_;
-};
 
 /// Words to words: a table, a state that is carried from step to step, a dense layer.
 class WordsSession {
@@ -51,7 +18,8 @@ class WordsSession {
   WordsSession(const Cluster& cluster, const RunOptions& run) {
     ids_ = graph_.input("ids", {6}, DType::kInt32);
     const Value state = graph_.local("state", {6, 4});
-    const Value words = embedding_lookup(graph_.variable("table", {20, 4}), ids_);
+    const Value words =
+        embedding_lookup(graph_.variable("table", {20, 4}, Initializer::uniform(-1, 1)), ids_);
     const Value h = tanh(add(words, scale(state, 0.5f)));
     graph_.assign(state, h);
     const Value loss = reduce_mean(square(sub(dense(h, 3, "out"), graph_.input("y", {6, 3}))));
@@ -69,13 +37,15 @@ class WordsSession {
     int left = batches;
     return session_->run([&, this](Feed& feed) {
       if (left-- == 0) return feed.stop();
-      const auto ids = feed.data<std::int32_t>(ids_);
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        ids[i] = std::int32_t((std::size_t(fed_) * 7 + i * i) % 20);
-      }
-      EXPECT_EQ(feed.step(), fed_);
-      ++fed_;
+      fill(feed);
     });
+  }
+  /// The next of them, alone.
+  bool step() {
+    const std::int64_t before = fed_;
+    const bool made = session_->step([this](Feed& feed) { fill(feed); }).has_value();
+    EXPECT_EQ(fed_, before + 1) << "what is fed is for this step";
+    return made;
   }
   bool note_step(Session& session, const StepResult& result) {
     losses_.push_back(result.loss);
@@ -103,6 +73,15 @@ class WordsSession {
     WordsSession& to;
   };
 
+  void fill(Feed& feed) {
+    const auto ids = feed.data<std::int32_t>(ids_);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      ids[i] = std::int32_t((std::size_t(fed_) * 7 + i * i) % 20);
+    }
+    EXPECT_EQ(feed.step(), fed_);
+    ++fed_;
+  }
+
   Graph graph_;
   Value ids_, loss_;
   std::unique_ptr<Session> session_;
@@ -115,9 +94,10 @@ TEST(ServedSession, EveryLossIsThatOfOneProcess) {
   run.quiet = true;
   run.steps = 40;
   Served served;
-  Cluster one;
+  Cluster one, apart = served.cluster();
   one.threads = 1;
-  WordsSession near(one, run), far(served.cluster(), run);
+  apart.link = "tcp";  // where rows are asked for ahead
+  WordsSession near(one, run), far(apart, run);
   for (WordsSession* session : {&near, &far}) {
     EXPECT_TRUE(session->run(9));
     session->end_at = 14;
@@ -128,6 +108,26 @@ TEST(ServedSession, EveryLossIsThatOfOneProcess) {
     EXPECT_EQ(session->steps(), 40);
   }
   EXPECT_EQ(near.losses(), far.losses());
+  EXPECT_GT(near.losses().front(), 0);
+}
+
+TEST(ServedSession, StepsOneAtATimeAreThoseOfOneProcess) {
+  RunOptions run;
+  run.quiet = true;
+  run.steps = 30;
+  Served served;
+  Cluster one, apart = served.cluster();
+  one.threads = 1;
+  apart.link = "tcp";  // where rows are asked for ahead
+  WordsSession near(one, run), far(apart, run);
+  EXPECT_TRUE(near.run(12));
+  for (int i = 0; i < 12; ++i) EXPECT_TRUE(far.step());
+  for (WordsSession* session : {&near, &far}) EXPECT_TRUE(session->run(8));
+  for (WordsSession* session : {&near, &far}) {
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(session->step());
+  }
+  EXPECT_EQ(near.losses(), far.losses());
+  EXPECT_GT(near.losses().front(), 0);
 }
 
 }  // namespace

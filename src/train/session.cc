@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/nearest.h"
-#include "cluster/program.h"
+#include "cluster/task_program.h"
 #include "paceline/error.h"
 #include "train/dry_run.h"
 #include "train/session_impl.h"
@@ -36,33 +37,84 @@ std::pair<const Graph*, Value> find_in(std::span<const Graph* const> graphs,
   throw_unknown(graphs, name);
 }
 
-// Says what the job would be, and ends the program through run_program.
-[[noreturn]] void dry_run(const Graph& graph, const Training* training, const Cluster& cluster,
-                          const RunOptions& run, const SessionOptions& options) {
+void check_known(std::span<const Graph* const> graphs, Value value) {
+  if (!value) throw Error(ErrorCode::kInvalidArgument, "[session] what to evaluate is no value");
+  if (std::ranges::find(graphs, &value.graph()) != graphs.end()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[session] '{}' is of a graph that the session does not have: share it",
+                          value.name()));
+}
+
+DryStep dry_step(const Graph& graph, const Training* training, const SessionOptions& options) {
   DryStep step;
   step.request.graph = &graph;
   step.request.training = training;
-  step.request.fetches = options.watch;
-  fmt::print("{}", dry_run_text(options.model, {&step, 1}, cluster, run));
+  for (const Value& value : options.watch) {
+    if (&value.graph() == &graph) step.request.fetches.push_back(value);
+  }
+  return step;
+}
+
+std::vector<DryStep> dry_steps(std::span<const Training> trainings, const SessionOptions& options) {
+  std::vector<DryStep> steps;
+  for (const Training& training : trainings) {
+    steps.push_back(dry_step(training.graph(), &training, options));
+    if (trainings.size() > 1) steps.back().section = fmt::format("training {}", steps.size() - 1);
+  }
+  return steps;
+}
+
+// Says what the job would be, and ends the program through run_program.
+[[noreturn]] void dry_run(std::span<const DryStep> steps, const Cluster& cluster,
+                          const RunOptions& run, const SessionOptions& options) {
+  fmt::print("{}", dry_run_text(options.model, steps, cluster, run));
   throw DryRunShown();
+}
+
+// Each once.
+std::vector<const Graph*> graphs_of(std::span<const Training> trainings) {
+  std::vector<const Graph*> graphs;
+  for (const Training& training : trainings) {
+    if (std::ranges::find(graphs, &training.graph()) == graphs.end()) {
+      graphs.push_back(&training.graph());
+    }
+  }
+  return graphs;
+}
+
+std::vector<Training> only(Training training) {
+  std::vector<Training> trainings;
+  trainings.push_back(std::move(training));
+  return trainings;
 }
 
 }  // namespace
 
 Session::Session(Training training, const Cluster& cluster, const RunOptions& run,
+                 const SessionOptions& options)
+    : Session(only(std::move(training)), cluster, run, options) {}
+
+Session::Session(std::vector<Training> trainings, const Cluster& cluster, const RunOptions& run,
                  const SessionOptions& options) {
-  const Graph& graph = training.graph();
-  if (run.dry_run) dry_run(graph, &training, cluster, run, options);
-  impl_ = std::make_unique<Impl>(std::move(training), graph, cluster, run, options);
+  if (trainings.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "[session] of no training: give it a graph instead");
+  }
+  if (run.dry_run) dry_run(dry_steps(trainings, options), cluster, run, options);
+  std::vector<const Graph*> graphs = graphs_of(trainings);
+  impl_ = std::make_unique<Impl>(std::move(trainings), std::move(graphs), cluster, run, options);
 }
 
 Session::Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
                  const SessionOptions& options) {
-  if (run.dry_run) dry_run(graph, nullptr, cluster, run, options);
-  impl_ = std::make_unique<Impl>(std::nullopt, graph, cluster, run, options);
+  if (run.dry_run) {
+    const DryStep step = dry_step(graph, nullptr, options);
+    dry_run({&step, 1}, cluster, run, options);
+  }
+  impl_ =
+      std::make_unique<Impl>(std::vector<Training>(), std::vector{&graph}, cluster, run, options);
 }
 
-Session::~Session() = default;
+Session::~Session() { impl_->close(*this); }
 
 Session& Session::add(std::unique_ptr<Hook> hook) {
   impl_->hooks.push_back(std::move(hook));
@@ -75,8 +127,24 @@ Session& Session::share(const Graph& graph) {
 }
 
 bool Session::run(const std::function<void(Feed&)>& feed) {
-  return impl_->guarded([&] { return impl_->run(*this, feed); });
+  return impl_->guarded([&] {
+    impl_->check_one_training();
+    return impl_->run(*this, feed);
+  });
 }
+
+std::optional<StepResult> Session::step(const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] {
+    impl_->check_one_training();
+    return impl_->step(*this, 0, feed);
+  });
+}
+
+std::optional<StepResult> Session::step(int training, const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] { return impl_->step(*this, training, feed); });
+}
+
+bool Session::ended() const { return impl_->ended(); }
 
 std::span<const TensorView> Session::evaluate_in_place(const Graph& graph,
                                                        std::span<const Value> fetches,
@@ -98,6 +166,11 @@ Tensor Session::evaluate(std::string_view name, const std::function<void(Feed&)>
   return evaluate(*graph, {&value, 1}, feed)[0];
 }
 
+Tensor Session::evaluate(Value value, const std::function<void(Feed&)>& feed) {
+  impl_->guarded([&] { check_known(impl_->graphs, value); });
+  return evaluate(value.graph(), {&value, 1}, feed)[0];
+}
+
 void Session::begin_evaluation(EvaluateWith with) {
   impl_->guarded([&] { impl_->begin_evaluation(with); });
 }
@@ -111,7 +184,7 @@ const Tensor& Session::value(Value watched) const { return impl_->watched(watche
 
 void Session::reset_locals(const Graph& graph) { impl_->plans->locals(graph).reset(); }
 
-void Session::set_learning_rate_factor(double factor) { impl_->rates->set_factor(factor); }
+void Session::set_learning_rate_factor(double factor) { impl_->set_learning_rate_factor(factor); }
 
 const StepResult& Session::last_step() const {
   static constexpr StepResult kNone{};

@@ -1,6 +1,5 @@
 #include "train/session_impl.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 #include "base/cores.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
-#include "paceline/summaries.h"
 #include "params/strategies.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
@@ -38,10 +36,11 @@ Tensor copy_of(const TensorView& view) {
   return tensor;
 }
 
-Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Cluster& on,
+Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, const Cluster& on,
                     const RunOptions& run_with, const SessionOptions& session_options)
-    : training(std::move(with)),
-      graphs{&graph},
+    : trainings(std::move(with)),
+      graphs(std::move(all)),
+      trained_graphs(trainings.empty() ? 0 : graphs.size()),
       cluster(on),
       run_options(run_with),
       options(session_options),
@@ -63,15 +62,14 @@ Session::Impl::Impl(std::optional<Training> with, const Graph& graph, const Clus
 
 Session::Impl::~Impl() {
   // An exception of the program itself: whoever catches it knows what it says.
-  const bool unwinding = std::uncaught_exceptions() > exceptions_;
-  if (unwinding && job != nullptr) job->fail();
-  if (!unwinding && report.error.empty()) end_well();
+  if (unwinding() && job != nullptr) job->fail();
+  if (!unwinding() && report.error.empty()) end_well();
   write_report();
   write_timeline();
 }
 
 std::vector<VariableSpec> Session::Impl::specs() const {
-  return variable_specs(graphs, training.has_value() ? &*training : nullptr);
+  return variable_specs(graphs, trainings);
 }
 
 void Session::Impl::make_parts() {
@@ -88,7 +86,7 @@ void Session::Impl::make_parts() {
                                            .timeline = timeline.get()},
                               variables);
   job->initialise([&] {
-    return make_beginning(*graphs[0], variables, run_options, cluster.workers(),
+    return make_beginning(graphs, variables, run_options, cluster.workers(),
                           [this](const std::string& line) { print(line, false); });
   });
   snapshot = std::make_unique<VariableSnapshot>(job->store());
@@ -100,9 +98,7 @@ void Session::Impl::make_parts() {
   }
   meter = std::make_unique<StepMeter>(account, options.examples_per_step, options.unit);
   limit = std::make_unique<TrainLimit>(run_options, *meter, job->control());
-  rates = std::make_unique<LearningRates>(job->store().variables(),
-                                          training.has_value() ? &*training : nullptr);
-  if (!training.has_value()) return;
+  if (trainings.empty()) return;
   make_loop();
   restore();
   make_saver();
@@ -119,76 +115,47 @@ RewriteOptions Session::Impl::rewrite_options() {
   return rewrite;
 }
 
+void Session::Impl::check_watched() const {
+  for (const Value& value : options.watch) {
+    if (std::ranges::find(graphs, &value.graph()) != graphs.end()) continue;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "[session] '" + value.name() + "' is to be watched, and in no graph that is trained");
+  }
+}
+
+Session::Impl::Trained Session::Impl::make_trained(const Training& training) {
+  std::vector<Value> watch;
+  std::vector<std::size_t> watched;
+  for (std::size_t i = 0; i < options.watch.size(); ++i) {
+    if (&options.watch[i].graph() != &training.graph()) continue;
+    watch.push_back(options.watch[i]);
+    watched.push_back(i);
+  }
+  return {plans->make_train_plan(training, watch),
+          LearningRates(job->store().variables(), &training), std::move(watched)};
+}
+
+void Session::Impl::set_learning_rate_factor(double factor) {
+  for (Trained& each : trained) each.rates.set_factor(factor);
+}
+
 void Session::Impl::make_loop() {
-  train_plan = plans->make_train_plan(*training, options.watch);
+  check_watched();
   for (const Value& value : options.watch) watched_.emplace_back(value.dtype(), value.shape());
-  loop = std::make_unique<TrainLoop>(TrainLoop::Parts{.executor = *train_plan.executor,
+  for (const Training& training : trainings) trained.push_back(make_trained(training));
+  std::vector<TrainLoop::Trained> turns;
+  for (Trained& each : trained) turns.push_back({*each.plan.executor, each.rates});
+  loop = std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = std::move(turns),
                                                       .store = job->store(),
                                                       .account = account,
                                                       .meter = *meter,
-                                                      .rates = *rates,
                                                       .normals = normals_,
                                                       .seed = run_options.seed,
                                                       .task = cluster.task.index,
                                                       .examples = options.examples_per_step,
                                                       .first_step = job->first_step(),
                                                       .timeline = timeline.get()});
-}
-
-void Session::Impl::add_summaries() {
-  if (run_options.out.empty() || run_options.summary_every.never()) return;
-  hooks.push_back(
-      std::make_unique<Summaries>(run_options.out + "/summaries", run_options.summary_every));
-}
-
-bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed) {
-  if (loop == nullptr) {
-    throw Error(ErrorCode::kFailedPrecondition, "[session] made without a training, cannot run");
-  }
-  if (left_run_) meter->exclude(clock.now() - *left_run_);
-  left_run_.reset();
-  start_use();
-  if (!std::exchange(ran_, true)) add_summaries();
-  for (const auto& hook : hooks) hook->begin(session);
-  const bool more = run_steps(session, feed);
-  if (!more && loop->steps_made() == 0) say_nothing_to_do();
-  for (const auto& hook : hooks) hook->end(session);
-  if (!more) save_at_end();
-  left_run_ = clock.now();
-  return more;
-}
-
-void Session::Impl::say_nothing_to_do() {
-  const std::string asked =
-      run_options.steps ? fmt::format(" (--steps {})", *run_options.steps) : "";
-  print(fmt::format("Global step {} is reached{}: there is no step to make",
-                    loop->last().global_step, asked),
-        false);
-}
-
-bool Session::Impl::run_steps(Session& session, const std::function<void(Feed&)>& feed) {
-  while (limit->go_on(loop->last().global_step)) {
-    check_interrupt();
-    if (!loop->step(feed)) return true;
-    read_watched();
-    const bool go_on = call_hooks(session);
-    tend_saving();
-    loop->end_step();
-    if (!go_on) return false;
-  }
-  return false;
-}
-
-bool Session::Impl::call_hooks(Session& session) {
-  bool go_on = true;
-  for (const auto& hook : hooks) go_on = hook->after_step(session, loop->last()) && go_on;
-  return go_on;
-}
-
-void Session::Impl::read_watched() {
-  for (std::size_t i = 0; i < watched_.size(); ++i) {
-    copy_bytes(watched_[i].raw(), train_plan.executor->fetched(i).data, watched_[i].bytes());
-  }
 }
 
 const Tensor& Session::Impl::watched(Value value) const {
@@ -206,8 +173,9 @@ void Session::Impl::share(const Graph& graph) {
   for (const VariableSpec& spec : variable_specs(with_it, nullptr)) {
     if (std::ranges::find(job->store().variables(), spec.name, &VariableSpec::name) ==
         job->store().variables().end()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  "[session] variable '" + spec.name + "' is not in the session's first graph");
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          "[session] variable '" + spec.name + "' is in no graph that the session was made with");
     }
   }
   graphs = std::move(with_it);
@@ -265,7 +233,8 @@ std::span<const TensorView> Session::Impl::run_read_plan(StepKind kind, const Gr
                                                          std::span<const Value> fetches,
                                                          const std::function<void(Feed&)>& feed) {
   check_interrupt();
-  const bool keep_locals = training.has_value() && &graph == graphs[0];
+  const std::span all(graphs.data(), trained_graphs);
+  const bool keep_locals = std::ranges::find(all, &graph) != all.end();
   ReadPlan& plan = plans->read_plan(kind, graph, fetches, keep_locals);
   const StepIdentity identity{run_options.seed, cluster.task.index, read_steps_++};
   StepFeed step_feed(plan.executor(), normals_, identity);
@@ -276,7 +245,6 @@ std::span<const TensorView> Session::Impl::run_read_plan(StepKind kind, const Gr
   }
   StepRequest request;
   request.kind = kind;
-  request.learning_rates = rates->at(0);
   request.examples = options.examples_per_step;
   request.identity = identity;
   return plan.run(request);

@@ -1,6 +1,7 @@
 // The parts of a session, in the order in which they need one another.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,11 +30,20 @@ Tensor copy_of(const TensorView& view);
 
 class Session::Impl {
  public:
-  Impl(std::optional<Training> training, const Graph& graph, const Cluster& cluster,
+  /// The graphs of the trainings, or one without any.
+  Impl(std::vector<Training> trainings, std::vector<const Graph*> graphs, const Cluster& cluster,
        const RunOptions& run, const SessionOptions& options);
   ~Impl();
 
   bool run(Session& session, const std::function<void(Feed&)>& feed);
+  std::optional<StepResult> step(Session& session, int training,
+                                 const std::function<void(Feed&)>& feed);
+  /// Throws kFailedPrecondition unless there is one training.
+  void check_one_training() const;
+  void set_learning_rate_factor(double factor);
+  bool ended() const { return ended_; }
+  /// The program makes no more steps: ends a run that it made step by step. Throws nothing.
+  void close(Session& session) noexcept;
   std::span<const TensorView> evaluate(const Graph& graph, std::span<const Value> fetches,
                                        const std::function<void(Feed&)>& feed);
   std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,
@@ -52,8 +62,9 @@ class Session::Impl {
   auto guarded(F&& part);
 
   // Declared in the order in which they are made; the later ones borrow the earlier ones.
-  std::optional<Training> training;
-  std::vector<const Graph*> graphs;  // the first is the train graph
+  std::vector<Training> trainings;
+  std::vector<const Graph*> graphs;  // those that are trained come first
+  const std::size_t trained_graphs;  // so many of them
   Cluster cluster;
   RunOptions run_options;
   SessionOptions options;
@@ -65,8 +76,13 @@ class Session::Impl {
   std::unique_ptr<Job> job;
   std::unique_ptr<VariableSnapshot> snapshot;
   std::unique_ptr<PlanSet> plans;
-  PlanSet::TrainPlan train_plan;
-  std::unique_ptr<LearningRates> rates;
+  /// What makes the steps of a training.
+  struct Trained {
+    PlanSet::TrainPlan plan;
+    LearningRates rates;
+    std::vector<std::size_t> watched;  // in SessionOptions::watch, in the order of the fetches
+  };
+  std::vector<Trained> trained;
   std::unique_ptr<StepMeter> meter;
   std::unique_ptr<TrainLimit> limit;
   std::unique_ptr<TrainLoop> loop;
@@ -78,12 +94,14 @@ class Session::Impl {
  private:
   void make_parts();
   void make_loop();
+  Trained make_trained(const Training& training);
+  void check_watched() const;
   /// After the hooks of whoever trains, so that these see each step first.
   void add_summaries();
   void restore();
   void make_saver();
-  /// Local variables of a graph as they were saved; of another than the train graph, those that
-  /// are still the model's.
+  /// Local variables of a graph as they were saved; of one that is not trained, those that are
+  /// still the model's.
   void restore_locals(std::size_t graph);
   TaskState own_state();
   void tell_state();
@@ -98,7 +116,12 @@ class Session::Impl {
   void fail(const std::string& message);
   void end_well();
   void say_nothing_to_do();
-  bool run_steps(Session& session, const std::function<void(Feed&)>& feed);
+  void begin_run(Session& session);
+  /// False when none was made. Ends the run when it goes no further.
+  bool make_step(Session& session, std::size_t training, const std::function<void(Feed&)>& feed,
+                 bool look_ahead);
+  void end_run(Session& session, bool for_good);
+  bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   bool call_hooks(Session& session);
   void read_watched();
   IntervalTimer save_due_;
@@ -120,6 +143,8 @@ class Session::Impl {
   NormalTable normals_;
   bool terminal_;
   bool ran_ = false;
+  bool running_ = false;  // hooks have seen a run begin, which goes on with the next step
+  bool ended_ = false;    // for good, with the last run
   std::vector<Tensor> watched_;
   bool left_out_ = false;              // local variables are too large to be saved, and it was said
   std::optional<TimePoint> left_run_;  // since when no run is under way

@@ -59,7 +59,7 @@ void Session::Impl::write_report() {
   if (loop != nullptr && loop->steps_made() > 0) {
     report.global_step = loop->last().global_step;
     report.first_loss = loop->first_loss();
-    report.last_loss = loop->last().loss;
+    report.last_loss = loop->last_loss();
   }
   try {
     write_reports(cluster, run_options, report);
@@ -96,7 +96,7 @@ void Session::Impl::print_summary() {
   if (task.steps == 0) return;
   if (loop != nullptr) {
     if (!cluster.launched) print(steps_text(cluster, loop->last().global_step, task), false);
-    print(fmt::format("loss {:.6g} -> {:.6g}", loop->first_loss(), loop->last().loss), false);
+    print(fmt::format("loss {:.6g} -> {:.6g}", loop->first_loss(), loop->last_loss()), false);
   }
   if (!task.steps_per_s) {
     print(fmt::format("no step was timed: the first {} never are", kUntimedSteps), false);

@@ -14,9 +14,10 @@
 namespace paceline {
 namespace {
 
-// What local variables of the session's graphs are called in a checkpoint: the first one trains.
-std::string saved_prefix(std::size_t graph) {
-  return graph == 0 ? "train/" : fmt::format("shared{}/", graph);
+// What local variables of the session's graphs are called in a checkpoint.
+std::string saved_prefix(std::size_t graph, std::size_t trained_graphs) {
+  if (graph == 0) return "train/";
+  return fmt::format("{}{}/", graph < trained_graphs ? "train" : "shared", graph);
 }
 // Steps of the others that are under way when the chief has ended.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
@@ -29,19 +30,19 @@ void Session::Impl::restore() {
   save_due_.begin(loop->last().global_step);
   if (!job->restored()) return;
   restored_position = job->restored()->position;
-  restore_locals(0);
+  for (std::size_t graph = 0; graph < trained_graphs; ++graph) restore_locals(graph);
 }
 
 void Session::Impl::restore_locals(std::size_t graph) {
   if (!job->restored()) return;
-  const std::string prefix = saved_prefix(graph);
+  const std::string prefix = saved_prefix(graph, trained_graphs);
   for (const auto& [name, tensor] : job->restored()->local) {
     if (!name.starts_with(prefix)) continue;
     LocalMemory& locals = plans->locals(*graphs[graph]);
     const std::string_view local = std::string_view(name).substr(prefix.size());
     const bool fits = locals.contains(local) && locals.view(local).dtype == tensor.dtype() &&
                       locals.view(local).shape == tensor.shape();
-    if (!fits && graph == 0) {
+    if (!fits && graph < trained_graphs) {
       throw Error(ErrorCode::kFailedPrecondition,
                   fmt::format("[session] local variable {} {} {} of the checkpoint is not the "
                               "model's",
@@ -74,7 +75,7 @@ TaskState Session::Impl::own_state() {
     const LocalMemory* const locals = plans->used_locals(*graphs[graph]);
     if (locals == nullptr) continue;
     for (const auto& [name, view] : locals->views()) {
-      state.local.push_back({saved_prefix(graph) + name, locals->read(name)});
+      state.local.push_back({saved_prefix(graph, trained_graphs) + name, locals->read(name)});
     }
   }
   return state;

@@ -3,49 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
 #include "base/temporary_folder.h"
 #include "cluster/report/report.h"
 #include "paceline/error.h"
+#include "paceline/gradients.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
+#include "train/testing/session_fixture.h"
 
 namespace paceline {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-/// y = 2x − 1, learned by one dense layer.
-class SessionTest : public ::testing::Test {
- protected:
-  SessionTest() {
-    x_ = graph_.input("x", {16, 1});
-    y_ = graph_.input("y", {16, 1});
-    prediction_ = graph_.named("prediction", dense(x_, 1, "layer"));
-    loss_ = graph_.named("loss", mean_squared_error(prediction_, y_));
-    run_.quiet = true;
-    cluster_.threads = 1;
-  }
-
-  void feed(Feed& feed) const {
-    feed.normal(x_);
-    const auto x = feed.data<float>(x_);
-    const auto y = feed.data<float>(y_);
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i] - 1;
-  }
-  std::function<void(Feed&)> feeding() const {
-    return [this](Feed& f) { feed(f); };
-  }
-  Training training() { return minimize(loss_, Sgd{.learning_rate = 0.1f}); }
-
-  Graph graph_;
-  Value x_, y_, prediction_, loss_;
-  Cluster cluster_;
-  RunOptions run_;
-};
 
 TEST_F(SessionTest, TrainsToTheStepAskedFor) {
   run_.steps = 200;
@@ -92,6 +66,35 @@ TEST_F(SessionTest, AsksForAnyNamedValueWithoutTraining) {
   const float bias = session.evaluate("layer/b", zero).data<float>()[0];
   EXPECT_EQ(session.evaluate("prediction", zero).data<float>()[3], bias);
   EXPECT_NE(bias, 0);
+}
+
+TEST_F(SessionTest, EvaluatesAnyValueWithTheNewestVariables) {
+  Graph valid;
+  const Value x = valid.input("x", {1, 1}), doubled = scale(dense(x, 1, "layer"), 2);
+  const Value w = graph_.find("layer/w");
+  const Value slope = gradients(loss_, {w})[0];
+  Session session(training(), cluster_, run_);
+  const auto at_one = [&](Feed& f) { f.data<float>(x)[0] = 1; };
+  EXPECT_THROW(session.evaluate(doubled, at_one), Error) << "not shared yet";
+  EXPECT_THROW(session.evaluate(Value(), nullptr), Error);
+  session.share(valid);
+  const auto value_of = [&](Value value) { return session.evaluate(value, nullptr).item<float>(); };
+  for (int step = 0; step < 3; ++step) {
+    const float before = value_of(w);
+    session.step(feeding());
+    const float after = value_of(w), bias = value_of(graph_.find("layer/b"));
+    EXPECT_NE(before, after);
+    EXPECT_EQ(session.evaluate(doubled, at_one).item<float>(), 2 * (after + bias));
+  }
+  // By the gradient that the session gives, the weight would move as far as it does.
+  const auto same_batch = [&](Feed& f) {
+    std::ranges::fill(f.data<float>(x_), 0.5f);
+    std::ranges::fill(f.data<float>(y_), -1.0f);
+  };
+  const float before = value_of(w), gradient = session.evaluate(slope, same_batch).item<float>();
+  session.step(same_batch);
+  EXPECT_NE(gradient, 0);
+  EXPECT_NEAR(value_of(w), before - 0.1f * gradient, 1e-6);
 }
 
 TEST_F(SessionTest, ANameOfNoGraphGetsTheNearestOfAll) {

@@ -7,6 +7,7 @@
 #include "kernels/device.h"
 #include "paceline/cluster.h"
 #include "paceline/op.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

@@ -39,12 +39,15 @@ struct Summaries::State {
   // At the last of them.
   std::int64_t own_step = 0;
   Spent spent = {};
-  std::int64_t histograms_at = -1;  // the own step when they were last written
+  std::vector<StepResult> made = {};  // the last step of each training
+  std::int64_t histograms_at = -1;    // the own step when they were last written
 
   void open(Session& session);
   bool due(const StepResult& result) const;
   void plan_next(std::int64_t global_step);
+  void note(const StepResult& result);
   void write(Session& session, const StepResult& result);
+  void add_results(std::vector<SummaryValue>& values) const;
   void write_histograms(Session& session, const StepResult& result);
   void add(Event event);
   void add_speed(Session& session, const StepResult& result, std::vector<SummaryValue>& values);
@@ -90,10 +93,26 @@ void Summaries::State::add(Event event) {
   guarded([&] { writer->add(std::move(event)); });
 }
 
+void Summaries::State::note(const StepResult& result) {
+  const auto training = std::size_t(result.training);
+  if (training >= made.size()) made.resize(training + 1);
+  made[training] = result;
+}
+
+// Of each training that has made a step since the last summary.
+void Summaries::State::add_results(std::vector<SummaryValue>& values) const {
+  for (const StepResult& last : made) {
+    if (last.step <= own_step) continue;
+    const std::string of = last.training == 0 ? "" : fmt::format("/{}", last.training);
+    values.push_back({"loss" + of, float(last.loss)});
+    values.push_back({"learning_rate" + of, float(last.learning_rate)});
+    if (last.global_norm) values.push_back({"global_norm" + of, float(*last.global_norm)});
+  }
+}
+
 void Summaries::State::write(Session& session, const StepResult& result) {
-  std::vector<SummaryValue> values = {{"loss", float(result.loss)},
-                                      {"learning_rate", float(result.learning_rate)}};
-  if (result.global_norm) values.push_back({"global_norm", float(*result.global_norm)});
+  std::vector<SummaryValue> values;
+  add_results(values);
   add_speed(session, result, values);
   if (session.options().summarise) {
     for (const auto& [tag, value] : session.options().summarise()) {
@@ -146,6 +165,7 @@ void Summaries::begin(Session& session) {
 }
 
 bool Summaries::after_step(Session& session, const StepResult& result) {
+  state_->note(result);
   if (state_->due(result)) state_->write(session, result);
   return true;
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "paceline/cluster.h"
+#include "paceline/run_options.h"
 #include "params/job_control.h"
 #include "train/step_meter.h"
 

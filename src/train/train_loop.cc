@@ -21,38 +21,49 @@ TrainLoop::TrainLoop(const Parts& parts)
 TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
   const TimelineScope event(parts_.timeline, input_label_);
   const AccountScope input(parts_.account, Activity::kInput);
-  StepFeed feed(parts_.executor, parts_.normals, {parts_.seed, parts_.task, step});
+  StepFeed feed(executor(), parts_.normals, {parts_.seed, parts_.task, step});
   (*feed_)(feed);
   return feed.stopped() ? Inputs::kOver : Inputs::kFilled;
 }
 
-bool TrainLoop::step(const std::function<void(Feed&)>& feed) {
+bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t training,
+                     bool look_ahead) {
   if (parts_.timeline != nullptr) parts_.timeline->begin_step(made_++);
   const TimelineScope event(parts_.timeline, step_label_);
   begun_ = parts_.account.clock().now();
   excluded_ = parts_.meter.excluded();
   feed_ = &feed;
+  training_ = training;
   if (inputs_ == Inputs::kUnknown) inputs_ = fill(last_.step);
   if (std::exchange(inputs_, Inputs::kUnknown) == Inputs::kOver) return false;
 
+  LearningRates& rates = parts_.trainings[training].rates;
   StepRequest request;
-  request.learning_rates = parts_.rates.at(last_.global_step);
+  request.learning_rates = rates.at(last_.global_step);
   request.examples = parts_.examples;
   request.identity = {parts_.seed, parts_.task, last_.step};
-  if (parts_.executor.wants_next_inputs()) request.fill_next = &fill_next_;
-  StepHandle& handle = parts_.executor.run(request);
+  if (look_ahead && executor().wants_next_inputs()) request.fill_next = &fill_next_;
+  StepHandle& handle = executor().run(request);
   {
     const TimelineScope reply(parts_.timeline, reply_label_);
     AccountScope pull(parts_.account, Activity::kPull);
     last_.global_step = handle.global_step();
   }
-  last_.loss = parts_.executor.loss();
-  last_.learning_rate = parts_.rates.first();
-  if (parts_.executor.clips()) last_.global_norm = parts_.executor.global_norm();
+  last_.training = int(training);
+  last_.loss = executor().loss();
+  last_.learning_rate = rates.first();
+  last_.global_norm.reset();
+  if (executor().clips()) last_.global_norm = executor().global_norm();
   ++last_.step;
-  if (steps_made() == 1) first_loss_ = last_.loss;
+  note_losses();
   last_.seconds = double((parts_.account.clock().now() - begun_).count()) * 1e-9;
   return true;
+}
+
+void TrainLoop::note_losses() {
+  if (training_ != 0) return;
+  if (!std::exchange(first_made_, true)) first_loss_ = last_.loss;
+  last_loss_ = last_.loss;
 }
 
 void TrainLoop::end_step() {

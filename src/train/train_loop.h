@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "exec/executor.h"
 #include "paceline/session.h"
@@ -15,12 +16,15 @@ namespace paceline {
 /// Everything must outlive the loop. One thread. A step allocates nothing.
 class TrainLoop {
  public:
-  struct Parts {
+  struct Trained {
     Executor& executor;
+    LearningRates& rates;
+  };
+  struct Parts {
+    std::vector<Trained> trainings;
     ParameterStore& store;
     StepAccount& account;
     StepMeter& meter;
-    LearningRates& rates;
     const NormalTable& normals;
     std::uint64_t seed = 0;
     std::int64_t task = 0;
@@ -32,31 +36,39 @@ class TrainLoop {
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
 
-  /// One step: the feed's time counts as input, the step's as the executor says, and the wait for
-  /// the global step that it made as pull. False when the feed stopped: no step was made. When the
-  /// executor wants the next inputs, the feed is called for the next step before this one ends;
-  /// the next call of step then begins with them.
-  bool step(const std::function<void(Feed&)>& feed);
+  /// One step of a training: the feed's time counts as input, the step's as the executor says, and
+  /// the wait for the global step that it made as pull. False when the feed stopped: no step was
+  /// made. When the executor wants the next inputs and may `look_ahead`, since the next step is of
+  /// the same training, the feed is called for it before this one ends; the next call of step then
+  /// begins with them.
+  bool step(const std::function<void(Feed&)>& feed, std::size_t training = 0,
+            bool look_ahead = true);
   /// The step's time ends: after hooks have seen it, so that they count as other.
   void end_step();
 
   const StepResult& last() const { return last_; }
+  /// Of the first training, in this loop's first and last step of it.
   double first_loss() const { return first_loss_; }
+  double last_loss() const { return last_loss_; }
   /// By this loop.
   std::int64_t steps_made() const { return last_.step - parts_.first_step; }
 
  private:
   enum class Inputs : std::uint8_t { kUnknown, kFilled, kOver };
   Inputs fill(std::int64_t step);
+  Executor& executor() const { return parts_.trainings[training_].executor; }
+  void note_losses();
 
   Parts parts_;
   const std::function<void(Feed&)>* feed_ = nullptr;  // during a step
+  std::size_t training_ = 0;                          // of the step
   Inputs inputs_ = Inputs::kUnknown;                  // of the next step
   const std::function<bool()> fill_next_;
   StepResult last_;
   std::int64_t made_ = 0;  // by this loop
   const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr;
-  double first_loss_ = 0;
+  double first_loss_ = 0, last_loss_ = 0;
+  bool first_made_ = false;  // a step of the first training
   TimePoint begun_{};
   Duration excluded_{0};  // by the meter, when the step began
   Duration transferred_{0};

@@ -111,11 +111,10 @@ class TrainLoopTest : public ::testing::Test {
     executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clipped()),
                                            *locals_, *device_, account_);
     rates_ = std::make_unique<LearningRates>(store_->variables(), &training_);
-    loop_ = std::make_unique<TrainLoop>(TrainLoop::Parts{.executor = *executor_,
+    loop_ = std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = {{*executor_, *rates_}},
                                                          .store = *store_,
                                                          .account = account_,
                                                          .meter = meter_,
-                                                         .rates = *rates_,
                                                          .normals = normals_});
   }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "paceline/error.h"
+#include "paceline/program.h"
 #include "params/worker/ps_store.h"
 
 namespace paceline {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "paceline/cluster.h"
 #include "paceline/error.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cluster/flags/command_line.h"
-#include "paceline/cluster.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

@@ -7,6 +7,7 @@
 #include "cluster/launch/task_group.h"
 #include "cluster/report/report.h"
 #include "paceline/cluster.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

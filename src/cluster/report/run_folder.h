@@ -6,6 +6,7 @@
 
 #include "cluster/report/report.h"
 #include "paceline/cluster.h"
+#include "paceline/run_options.h"
 
 namespace paceline {
 

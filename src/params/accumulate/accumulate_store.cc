@@ -36,9 +36,13 @@ class AccumulateSteps : public StoreSteps {
 
   NormBy norm_by() const override { return NormBy::kStore; }
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
-  TensorView need(VariableId variable) override { return below_->need(variable); }
-  TensorView place(VariableId variable) override { return sum_of(variable).place(); }
-  void ready(VariableId variable, const Contribution& contribution) override;
+  void count_waits(StepAccount& account) override {
+    StoreSteps::count_waits(account);
+    below_->count_waits(account);
+  }
+  AsyncView need(VariableId variable) override { return below_->need(variable); }
+  AsyncView place(VariableId variable) override { return sum_of(variable).place(); }
+  void ready(VariableId variable, const Contribution& contribution, const Event& event) override;
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
  private:
@@ -85,15 +89,20 @@ void AccumulateSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
   below_->begin_step(ends_window() ? StepKind::kTrain : StepKind::kFetch, rows, whole);
 }
 
-void AccumulateSteps::ready(VariableId variable, const Contribution& contribution) {
+// The sums lie in host memory, and so must what the store below gives.
+void AccumulateSteps::ready(VariableId variable, const Contribution& contribution,
+                            const Event& event) {
   ContributionSum& sum = sum_of(variable);
+  wait_on_host(event);
   sum.add(contribution);
   if (!ends_window()) return;
-  const TensorView mean = below_->place(variable);
+  const AsyncView place = below_->place(variable);
+  wait_on_host(place.event);
+  const TensorView& mean = place.view;
   const Contribution whole = sum.take_mean(mean);
   // Before the store below may change what it is given.
   if (clips_) squares_[use(variable)] = sum.squares(mean);
-  below_->ready(variable, whole);
+  below_->ready(variable, whole, {});
 }
 
 // As an executor computes it of a plan's own norm.

@@ -12,6 +12,7 @@
 #include "net/link.h"
 #include "paceline/cluster.h"
 #include "params/shard/after_read.h"
+#include "paceline/run_options.h"
 #include "trace/timeline.h"
 #include "trace/use_meter.h"
 

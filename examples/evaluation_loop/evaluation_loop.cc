@@ -1,0 +1,62 @@
+// A training loop of one's own, with a validation graph and early stopping: ./evaluation_loop, or
+// ./evaluation_loop --ps 1 --workers 2; --help lists the flags.
+#include <paceline/paceline.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+using namespace paceline;
+
+constexpr int kEvaluateEvery = 100;  // own steps
+constexpr int kPatience = 5;         // evaluations without a better one
+
+struct Model {
+  Value x, y, loss;
+};
+
+Model build(Graph& graph, std::int64_t rows) {
+  const Value x = graph.input("x", {rows, 1}), y = graph.input("y", {rows, 1});
+  const Value prediction = dense(tanh(dense(x, 32, "hidden")), 1, "out");
+  return {x, y, mean_squared_error(prediction, y)};
+}
+
+// Points of a sine wave, seen through noise.
+void draw(std::mt19937_64& random, Feed& feed, const Model& model) {
+  std::uniform_real_distribution<float> place(-2, 2);
+  std::normal_distribution<float> noise(0, 0.1f);
+  const auto x = feed.data<float>(model.x), y = feed.data<float>(model.y);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = place(random);
+    y[i] = std::sin(2 * x[i]) + noise(random);
+  }
+}
+
+int main(int argc, char** argv) {
+  return run_program(argc, argv, [](const Cluster& cluster, RunOptions run) {
+    if (!run.steps && !run.seconds) run.steps = 50000;
+    Graph train_graph, validation_graph;
+    const Model train = build(train_graph, 32), validation = build(validation_graph, 512);
+    Session session(minimize(train.loss, Adam{.learning_rate = 1e-2f}), cluster, run);
+    session.share(validation_graph);
+    std::mt19937_64 random(run.seed + std::uint64_t(session.worker_index()));
+    float best = std::numeric_limits<float>::infinity();
+    int worse = 0;
+    while (worse < kPatience) {
+      const auto made = session.step([&](Feed& feed) { draw(random, feed, train); });
+      if (!made) return;  // --steps or --seconds are reached
+      if (made->step % kEvaluateEvery != 0) continue;
+      std::mt19937_64 same(0);  // every evaluation sees the same points
+      const auto feed_validation = [&](Feed& feed) { draw(same, feed, validation); };
+      const float loss = session.evaluate(validation.loss, feed_validation).item<float>();
+      worse = loss < best ? 0 : worse + 1;
+      best = std::min(best, loss);
+      session.print("step " + std::to_string(made->step) + ": validation loss " +
+                    std::to_string(loss) + ", best " + std::to_string(best));
+    }
+    session.print("stops: the validation loss fell in none of " + std::to_string(kPatience) +
+                  " evaluations");
+  });
+}
