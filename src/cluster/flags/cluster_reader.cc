@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 constexpr int kMostAccumulated = 1 << 20;
+constexpr std::int64_t kMostStaleness = 1'000'000;
 
 // "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
 std::optional<DeviceChoice> device_named(const std::string& text) {
@@ -98,6 +99,12 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
                      : fmt::format("--strategy {} needs a cluster: add --ps 1 --workers 2", *name));
   }
   cluster.strategy = name.value_or(std::string(default_strategy(with_ps).name));
+  const std::optional<std::int64_t> staleness =
+      values.whole_number("--staleness", 0, kMostStaleness);
+  if (staleness && cluster.strategy != "ssp") {
+    refuse_flags("--staleness needs --strategy ssp: no other strategy makes fast workers wait");
+  }
+  cluster.staleness = staleness.value_or(0);
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {

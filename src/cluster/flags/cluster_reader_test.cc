@@ -97,6 +97,9 @@ TEST(Flags, PsAndWorkersLaunch) {
 TEST(Flags, AccumulateIsForEveryCluster) {
   EXPECT_EQ(read("").cluster.accumulate, 1);
   EXPECT_EQ(read("--accumulate 4").cluster.accumulate, 4);
+  const Cluster ssp = read("--ps 1 --workers 2 --strategy ssp --staleness 3").cluster;
+  EXPECT_EQ(ssp.strategy, "ssp");
+  EXPECT_EQ(ssp.staleness, 3);
   EXPECT_EQ(read("--accumulate 4 --ps 1 --workers 2").cluster.accumulate, 4);
 }
 
@@ -216,10 +219,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps 1 --workers 2 --link inproc",
                 "--link inproc: joins tasks within one process"},
         BadLine{"--link rdma", "--link rdma: must be one of auto, shm, tcp, inproc"},
+        BadLine{"--ps 1 --workers 2 --staleness 2", "--staleness needs --strategy ssp"},
+        BadLine{"--ps 1 --workers 2 --strategy ssp --staleness -1",
+                "--staleness -1: must be a whole number from 0"},
+        BadLine{"--strategy ssp", "--strategy ssp needs a cluster: add --ps 1 --workers 2"},
         BadLine{"--accumulate 0", "--accumulate 0: must be a whole number from 1 to 1048576"},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
         BadLine{"--strategy asnyc --ps 1 --workers 1",
-                "--strategy asnyc: must be one of local, async; did you mean 'async'?"},
+                "--strategy asnyc: must be one of local, async, ssp; did you mean 'async'?"},
         BadLine{"--strategy local --ps 1 --workers 1", "--strategy local is for one process"},
         BadLine{"--cluster ps=a:1;worker=b:1", "add --task worker:0"},
         BadLine{"--task worker:0", "add --cluster"},

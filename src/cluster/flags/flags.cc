@@ -104,6 +104,8 @@ std::vector<Flag> cluster_flags() {
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
       {"--strategy", fmt::format("{}", fmt::join(strategy_names(), "|")), strategy_help(), kBoth},
+      {"--staleness", "S",
+       "With ssp: how many own steps a worker may be ahead of the slowest (default 0)", kBoth},
       {"--link", "auto|shm|tcp|inproc",
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for "

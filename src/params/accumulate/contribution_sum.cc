@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "paceline/error.h"
-#include "params/protocol/placement.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
 namespace {
