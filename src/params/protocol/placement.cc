@@ -8,7 +8,6 @@
 #include "base/buffer.h"
 #include "base/check.h"
 #include "base/row_count.h"
-#include "net/memory/contiguous_mapping.h"
 #include "params/shard/chunk_versions.h"
 
 namespace paceline {
@@ -31,7 +30,7 @@ std::int64_t cuts(const VariableSpec& variable, std::size_t total, int num_ps) {
 // As many rows as fill whole pages.
 std::int64_t rows_of_pages(const VariableSpec& variable) {
   const std::size_t row = row_bytes(variable);
-  return row == 0 ? 1 : std::int64_t(std::lcm(row, ContiguousMapping::kPageBytes) / row);
+  return row == 0 ? 1 : std::int64_t(std::lcm(row, kSplitPageBytes) / row);
 }
 
 // The first row of piece i of `count`.
@@ -117,7 +116,7 @@ std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int 
 }
 
 bool begins_at_page(const VariableSpec& variable, const Piece& piece) {
-  return std::size_t(piece.first_row) * row_bytes(variable) % ContiguousMapping::kPageBytes == 0;
+  return std::size_t(piece.first_row) * row_bytes(variable) % kSplitPageBytes == 0;
 }
 
 ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
@@ -127,7 +126,7 @@ ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<cons
     const VariableSpec& variable = variables[std::size_t(piece.variable)];
     const bool whole = piece.rows == row_count(variable.shape);
     if (piece.ps == ps && !whole && begins_at_page(variable, piece)) {
-      layout.bytes = round_up(layout.bytes, ContiguousMapping::kPageBytes);
+      layout.bytes = round_up(layout.bytes, kSplitPageBytes);
     }
     layout.offsets.push_back(layout.bytes);
     if (piece.ps != ps) continue;
