@@ -72,9 +72,9 @@ TEST(RoundCoordinator, ContributionsOfTwoIncarnationsAreNotMixed) {
   it.whole(0, 0, 1);
   EXPECT_EQ(it.machine.joined(0, 2), 0);
   it.whole(1, 0, 1);
-  it.whole(1, 0, 2);
-  EXPECT_THAT(it.closed, IsEmpty()) << "shard 0 has only what the older process gave";
   it.whole(0, 0, 2);
+  EXPECT_THAT(it.closed, IsEmpty()) << "shard 1 has only what the older process gave";
+  it.whole(1, 0, 2);
   EXPECT_EQ(it.closed.size(), 1u);
 }
 
