@@ -95,7 +95,7 @@ TEST(BoundedStaleness, AJoinerCountsFromTheSlowestMembersStep) {
   EXPECT_THAT(it.ended(2, 100), ElementsAre(Pair(0, 7), Pair(1, 7), Pair(2, 103)));
 }
 
-TEST(BoundedStaleness, AJoinerCountsFromTheFurthestOfThoseWhoHaveLeftWhenNobodyIsThere) {
+TEST(BoundedStaleness, WhoComesWhenAllHaveLeftWaitsForNobody) {
   Bounded it(1);
   it.joined(0, 0);
   for (int step = 0; step < 5; ++step) it.ended(0, step);
@@ -133,7 +133,7 @@ TEST(BoundedStaleness, JoiningAgainReplacesWhatWasKnown) {
 TEST(BoundedStaleness, AStepThatWasCountedCountsNoMore) {
   Bounded it(0);
   it.joined(0, 3);
-  EXPECT_THAT(it.ended(0, 2), IsEmpty());
+  EXPECT_THAT(it.ended(0, 1), IsEmpty());
   EXPECT_THAT(it.ended(0, 3), ElementsAre(Pair(0, 4)));
   EXPECT_THAT(it.ended(0, 3), IsEmpty());
   EXPECT_THAT(it.ended(0, 6), ElementsAre(Pair(0, 7))) << "those between count, too";
