@@ -54,19 +54,29 @@ add_fuzzer(safetensors base checkpoint)
 add_fuzzer(checkpoint_index base checkpoint)
 add_fuzzer(event_file base checkpoint summary)
 add_fuzzer(event base checkpoint summary)
-add_fuzzer(config base FILES cluster/config_file.cc cluster/config_json.cc cluster/config_toml.cc
-                             cluster/config_value.cc cluster/flag_values.cc)
-add_fuzzer(tf_config base FILES cluster/config_json.cc cluster/config_value.cc cluster/tf_config.cc)
+add_fuzzer(config base FILES cluster/flags/config_file.cc cluster/flags/config_json.cc
+                             cluster/flags/config_toml.cc cluster/flags/config_value.cc
+                             cluster/flags/flag_values.cc)
+add_fuzzer(tf_config base FILES cluster/flags/config_json.cc cluster/flags/config_value.cc
+                                cluster/flags/tf_config.cc)
 add_fuzzer(preamble base trace net)
 add_fuzzer(frames base trace net)
-add_fuzzer(messages base graph FILES params/message.cc params/placement.cc params/variable_wire.cc
-                                     params/wire.cc)
+add_fuzzer(messages base graph FILES params/protocol/aggregation.cc params/protocol/placement.cc
+                                     params/shard/chunk_versions.cc params/variable_arrays.cc
+                                     params/wire/fields.cc params/wire/message.cc
+                                     params/wire/variables.cc)
 add_fuzzer(server base checkpoint net FILES
            graph/rule.cc kernels/cpu/rules.cc kernels/cpu/vector_cast.cc
-           params/contribution.cc params/copy_past_caches.cc params/membership.cc params/message.cc
-           params/moment.cc params/placement.cc params/replies.cc params/reply_blocks.cc params/reply_queue.cc params/rounded_floats.cc
-           params/save_messages.cc params/saved_variables.cc params/server_account.cc params/server_job.cc
-           params/server_job_saving.cc params/server_peer.cc params/shard.cc params/shard_saving.cc
-           params/task_state.cc params/value_watchers.cc params/variable_wire.cc params/wire.cc
+           params/protocol/aggregation.cc params/protocol/membership.cc
+           params/protocol/placement.cc params/protocol/ps_job.cc params/protocol/ps_job_saving.cc
+           params/server/account.cc params/server/incoming_step.cc params/server/job.cc
+           params/server/peer.cc params/server/replies.cc params/server/reply_blocks.cc
+           params/server/reply_queue.cc params/server/shard_saver.cc
+           params/shard/chunk_versions.cc params/shard/copy_on_write_snapshot.cc
+           params/shard/copy_past_caches.cc params/shard/layout.cc params/shard/saved_variables.cc
+           params/shard/shard.cc params/shard/shard_piece.cc params/shard/value_watchers.cc
+           params/shard/variable_memory.cc params/variable_arrays.cc params/wire/control_message.cc
+           params/wire/fields.cc params/wire/message.cc params/wire/rounded_floats.cc
+           params/wire/save_messages.cc params/wire/task_state.cc params/wire/variables.cc
            trace/timeline.cc trace/use_meter.cc)
 target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY)

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "paceline/error.h"
 
 namespace paceline {
@@ -30,7 +28,7 @@ std::optional<std::int64_t> BoundedStaleness::slowest() const {
 void BoundedStaleness::joined(int worker, std::int64_t next_step, AggregationOutbox& out) {
   if (members_.size() <= std::size_t(worker)) members_.resize(std::size_t(worker) + 1);
   members_[std::size_t(worker)].reset();
-  members_[std::size_t(worker)] = {.clock = slowest().value_or(latest_), .next_step = next_step};
+  members_[std::size_t(worker)] = {.clock = slowest().value_or(0), .next_step = next_step};
   tell_limits(out);
 }
 
@@ -40,7 +38,6 @@ void BoundedStaleness::ended(int worker, std::int64_t step, AggregationOutbox& o
   if (step < member.next_step) return;
   member.clock += step + 1 - member.next_step;
   member.next_step = step + 1;
-  latest_ = std::max(latest_, member.clock);
   tell_limits(out);
 }
 

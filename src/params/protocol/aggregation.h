@@ -110,7 +110,6 @@ class BoundedStaleness : public Aggregation {
 
   const std::int64_t staleness_;
   std::vector<std::optional<Member>> members_;  // by worker
-  std::int64_t latest_ = 0;                     // the clock of whoever came furthest
 };
 
 /// Throws kInvalidArgument when the spec makes no sense.

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/row_count.h"
-#include "net/memory/contiguous_mapping.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
@@ -30,7 +29,7 @@ std::int64_t cuts(const VariableSpec& variable, std::size_t total, int num_ps) {
 // As many rows as fill whole pages.
 std::int64_t rows_of_pages(const VariableSpec& variable) {
   const std::size_t row = row_bytes(variable);
-  return row == 0 ? 1 : std::int64_t(std::lcm(row, ContiguousMapping::kPageBytes) / row);
+  return row == 0 ? 1 : std::int64_t(std::lcm(row, kSplitPageBytes) / row);
 }
 
 // The first row of piece i of `count`.

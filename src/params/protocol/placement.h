@@ -1,6 +1,7 @@
 // Which rows of which variable live on which ps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -9,6 +10,10 @@
 #include "exec/parameter_store.h"
 
 namespace paceline {
+
+/// Where a variable is cut, readers of shared memory map one part after the other: so the cuts are
+/// between pages of so many bytes, wherever that is possible.
+constexpr std::size_t kSplitPageBytes = 4096;
 
 /// Rows [first_row, first_row + rows) of a variable, on one ps. A scalar has one row.
 struct Piece {

@@ -6,11 +6,11 @@
 namespace paceline {
 
 Fate RoundsAggregation::arrived(int, std::int64_t round) {
-  return round == open_ ? Fate::kKeep : Fate::kDrop;
+  return round >= open_ ? Fate::kKeep : Fate::kDrop;
 }
 
 void RoundsAggregation::ended(int worker, std::int64_t round, AggregationOutbox& out) {
-  if (round == open_) out.whole.push_back({worker, round});
+  if (round >= open_) out.whole.push_back({worker, round});
 }
 
 void RoundsAggregation::closed(std::int64_t round, std::vector<int> contributors,
@@ -21,38 +21,59 @@ void RoundsAggregation::closed(std::int64_t round, std::vector<int> contributors
 }
 
 RoundCoordinator::RoundCoordinator(int shards, int workers, int k)
-    : shards_(shards), k_(k), members_(std::size_t(workers)), has_(std::size_t(workers)) {}
+    : shards_(shards), k_(k), workers_(std::size_t(workers)) {}
 
-void RoundCoordinator::joined(int worker, std::vector<RoundClosed>& out) {
-  members_[std::size_t(worker)] = true;
-  close_if_full(out);
+bool RoundCoordinator::is_whole(const Contributor& worker, std::int64_t round) const {
+  const auto found = worker.has.find(round);
+  return found != worker.has.end() && int(found->second.size()) == shards_;
+}
+
+std::int64_t RoundCoordinator::joined(int worker, std::uint64_t incarnation) {
+  Contributor& it = workers_[std::size_t(worker)];
+  if (std::exchange(it.incarnation, incarnation) != incarnation) {
+    std::erase_if(it.has, [&](const auto& given) { return !is_whole(it, given.first); });
+  }
+  it.member = true;
+  std::int64_t first = open_;
+  while (is_whole(it, first)) ++first;
+  return first;
 }
 
 void RoundCoordinator::left(int worker, std::vector<RoundClosed>& out) {
-  members_[std::size_t(worker)] = false;
-  std::set<int>& shards = has_[std::size_t(worker)];
-  if (int(shards.size()) < shards_) shards.clear();
-  close_if_full(out);
+  workers_[std::size_t(worker)].member = false;
+  close_full(out);
 }
 
-// A shard may say so after the worker has left: what is not whole everywhere by then counts
-// nowhere.
-void RoundCoordinator::whole(int shard, int worker, std::int64_t round,
+// Shards may hold contributions of different incarnations of one worker to the same round: only
+// those of the last count.
+void RoundCoordinator::whole(int shard, int worker, std::uint64_t incarnation, std::int64_t round,
                              std::vector<RoundClosed>& out) {
-  if (round != open_ || !members_[std::size_t(worker)]) return;
-  has_[std::size_t(worker)].insert(shard);
-  close_if_full(out);
+  Contributor& it = workers_[std::size_t(worker)];
+  if (round < open_ || incarnation != it.incarnation) return;
+  it.has[round].insert(shard);
+  close_full(out);
 }
 
-void RoundCoordinator::close_if_full(std::vector<RoundClosed>& out) {
-  const int members = int(std::ranges::count(members_, true));
-  std::vector<int> contributors;
-  for (std::size_t worker = 0; worker < has_.size(); ++worker) {
-    if (int(has_[worker].size()) == shards_) contributors.push_back(int(worker));
+// What was given to the round after may be all that this one needs.
+void RoundCoordinator::close_full(std::vector<RoundClosed>& out) {
+  while (close_one(out)) {
   }
-  if (contributors.empty() || int(contributors.size()) < std::min(k_, members)) return;
-  for (std::set<int>& shards : has_) shards.clear();
+}
+
+bool RoundCoordinator::close_one(std::vector<RoundClosed>& out) {
+  std::vector<int> contributors;
+  bool awaits = false;
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+    if (is_whole(workers_[worker], open_)) {
+      contributors.push_back(int(worker));
+    } else if (workers_[worker].member) {
+      awaits = true;
+    }
+  }
+  if (contributors.empty() || (int(contributors.size()) < k_ && awaits)) return false;
+  for (Contributor& worker : workers_) worker.has.erase(open_);
   out.push_back({open_++, std::move(contributors)});
+  return true;
 }
 
 }  // namespace paceline

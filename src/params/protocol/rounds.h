@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -12,8 +13,9 @@
 
 namespace paceline {
 
-/// One shard's part: it keeps what arrives for the open round, and sums what the coordinator names.
-/// A contribution's step is the number of the round that it is for.
+/// One shard's part: it keeps what arrives for the rounds that are not closed here, and sums what
+/// the coordinator names. A contribution's step is the number of the round that it is for; it may
+/// be of a round after the open one, because other shards may hear of the end of a round earlier.
 class RoundsAggregation : public Aggregation {
  public:
   void joined(int, std::int64_t, AggregationOutbox&) override {}
@@ -34,25 +36,40 @@ struct RoundClosed {
   std::vector<int> contributors;  // ascending
 };
 
-/// The coordinator's part, on ps 0. A round closes when the contributions of k members, or of all
-/// if they are fewer, are whole on every shard.
+/// The coordinator's part, on ps 0. A round closes when k contributions are whole on every shard,
+/// or fewer if no member is left that could give another.
 class RoundCoordinator {
  public:
   RoundCoordinator(int shards, int workers, int k);
 
-  void joined(int worker, std::vector<RoundClosed>& out);
-  /// What it has given to the open round counts if it is whole on every shard, and else nowhere.
+  /// Returns the first round that the worker contributes to, which may be the one after the open
+  /// round. The same incarnation may come back: what is whole of its contribution stays so. Of
+  /// another incarnation, a contribution that is whole on every shard still counts, and any other
+  /// counts nowhere.
+  std::int64_t joined(int worker, std::uint64_t incarnation);
+  /// Nobody waits for the worker. What it has given to the open round counts if it is whole on
+  /// every shard, and else nowhere.
   void left(int worker, std::vector<RoundClosed>& out);
-  /// A shard says that the worker's contribution to the round is whole there.
-  void whole(int shard, int worker, std::int64_t round, std::vector<RoundClosed>& out);
+  /// A shard says that this incarnation's contribution to the round is whole there. It may say so
+  /// after the worker has left.
+  void whole(int shard, int worker, std::uint64_t incarnation, std::int64_t round,
+             std::vector<RoundClosed>& out);
   std::int64_t open_round() const { return open_; }
 
  private:
-  void close_if_full(std::vector<RoundClosed>& out);
+  struct Contributor {
+    bool member = false;
+    std::uint64_t incarnation = 0;
+    // By round, from the open one: the shards where its contribution is whole.
+    std::map<std::int64_t, std::set<int>> has;
+  };
+  bool is_whole(const Contributor& worker, std::int64_t round) const;
+  void close_full(std::vector<RoundClosed>& out);
+  /// False when more contributions are to come.
+  bool close_one(std::vector<RoundClosed>& out);
 
   const int shards_, k_;
-  std::vector<bool> members_;       // by worker
-  std::vector<std::set<int>> has_;  // by worker: the shards where its contribution is whole
+  std::vector<Contributor> workers_;
   std::int64_t open_ = 0;
 };
 

@@ -49,6 +49,13 @@ TEST(VirtualJob, SurvivesDeathsCutsLeaversAndLatecomers) {
   EXPECT_GT(lost, 100);
 }
 
+// scripts/slow_checks runs it.
+TEST(VirtualJob, DISABLED_SurvivesThemInTenThousandSeeds) {
+  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
+    ASSERT_THAT(run_virtual_job(with_everything(seed)).errors, IsEmpty());
+  }
+}
+
 TEST(VirtualJob, AThousandWorkersOnEightPs) {
   VirtualOptions options = with_everything(3);
   options.workers = 1000;

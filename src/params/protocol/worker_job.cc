@@ -129,8 +129,12 @@ void WorkerJob::connect_failed(int ps, const std::string& why, TimePoint now) {
   try_again(peers_[std::size_t(ps)], why, now);
 }
 
-void WorkerJob::try_again(Peer& peer, const std::string& why, TimePoint now) {
+void WorkerJob::set_why(Peer& peer, const std::string& why) {
   if (why != peer.why) peer.why_before = std::exchange(peer.why, why);
+}
+
+void WorkerJob::try_again(Peer& peer, const std::string& why, TimePoint now) {
+  set_why(peer, why);
   peer.phase = Phase::kApart;
   peer.try_at = now + peer.back_off;
   peer.back_off = std::min(peer.back_off * 3 / 2, kLongestBackOff);
@@ -177,9 +181,8 @@ void WorkerJob::received(int ps, const ControlMessage& message, Outbox& out) {
       throw Error(ErrorCode::kFailedPrecondition,
                   fmt::format("{}: {}", options_.ps[std::size_t(ps)], message.as<std::string>()));
     case MessageType::kBusy:
-      peer.why_before = std::exchange(peer.why, message.as<std::string>());
       peer.busy = true;
-      return;
+      return set_why(peer, message.as<std::string>());
     default:
       throw Error(ErrorCode::kDataLoss, "[store] unexpected message " + name_of(message.type));
   }

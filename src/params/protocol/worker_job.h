@@ -104,6 +104,7 @@ class WorkerJob {
     /// Why the last try failed, and why the one before did if for another reason.
     std::string why, why_before;
   };
+  static void set_why(Peer& peer, const std::string& why);
   void try_again(Peer& peer, const std::string& why, TimePoint now);
   Hello hello(int ps, DType wire) const;
   void on_initialised(int ps, Peer& peer, const Initialised& told);

@@ -11,6 +11,9 @@
 
 namespace paceline {
 
+static_assert(kSplitPageBytes == ContiguousMapping::kPageBytes,
+              "variables are cut where parts of them can be mapped");
+
 MappedShards::MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
                            int num_ps)
     : variables_(variables),

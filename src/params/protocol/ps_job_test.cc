@@ -1,0 +1,313 @@
+#include "params/protocol/ps_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "params/protocol/testing/outbox_text.h"
+#include "params/wire/task_state.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using namespace std::chrono_literals;
+
+/// ps:0 of a job with three workers. Its time is what tests set `now` to.
+struct Machine {
+  explicit Machine(const PsJobOptions& options = Machine::options())
+      : job(
+            options, [this](const Declare&) { ++taken; }, now) {}
+  static PsJobOptions options() {
+    PsJobOptions options;
+    options.workers = 3;
+    options.cluster_id = "job";
+    options.incarnation = 9;
+    options.join_timeout = 60s;
+    options.warm_steps = 1;
+    return options;
+  }
+  static Hello hello_of(int worker, std::uint64_t incarnation = 1) {
+    Hello hello;
+    hello.job = "worker";
+    hello.index = worker;
+    hello.cluster_id = "job";
+    hello.incarnation = incarnation;
+    return hello;
+  }
+
+  void accept(PeerId peer) { job.accepted(peer, now, out); }
+  void received(PeerId peer, MessageType type, ControlMessage::Body body = {},
+                std::uint64_t step = 0) {
+    job.received(peer, {type, std::move(body), step}, now, out);
+  }
+  /// What it answers to a hello on a new connection.
+  std::vector<std::string> greet(PeerId peer, const Hello& hello) {
+    out.clear();
+    accept(peer);
+    received(peer, MessageType::kHello, hello);
+    return take_text(out);
+  }
+  /// What a refused hello is told.
+  std::string why_not(const Hello& hello) {
+    accept(++strangers);
+    received(strangers, MessageType::kHello, hello);
+    EXPECT_EQ(job.worker(strangers), -1);
+    const std::string why = sent<std::string>(out);
+    const std::string id = std::to_string(strangers);
+    EXPECT_THAT(take_text(out), Contains(id + " refuse"));
+    return why;
+  }
+  /// Worker i joins on connection 10 + i, the chief initialises.
+  void start(int workers = 3) {
+    for (int i = 0; i < workers; ++i) {
+      greet(PeerId(10 + i), hello_of(i));
+      received(PeerId(10 + i), MessageType::kDeclare, declare);
+    }
+    received(10, MessageType::kWriteEnd, std::int64_t{0});
+    out.clear();
+  }
+  void make_step(PeerId peer, std::int64_t step) {
+    job.end_step(peer, step, job.begin_step(peer, step), now, out);
+  }
+
+  TimePoint now{};
+  Declare declare;
+  int taken = 0;
+  PeerId strangers = 100;
+  PsJob job;
+  Outbox out;
+};
+
+StateBytes state_of(int worker, std::int64_t step) {
+  return std::make_shared<const std::vector<std::byte>>(
+      encode(TaskState{.worker = worker, .step = step, .position = {}, .local = {}}));
+}
+
+template <typename Act>
+std::string error_of(ErrorCode code, Act&& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code);
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+TEST(PsJob, RefusesAHelloThatIsMeantForAnother) {
+  Machine it;
+  Hello hello = Machine::hello_of(1);
+  hello.version = 1;
+  EXPECT_THAT(it.why_not(hello), HasSubstr("ps:0 refuses: protocol version "));
+  hello = Machine::hello_of(1);
+  hello.job = "ps";
+  EXPECT_EQ(it.why_not(hello), "ps:0 refuses: a ps serves workers; the other is ps:1");
+  hello = Machine::hello_of(1);
+  hello.cluster_id = "other";
+  EXPECT_EQ(it.why_not(hello), "ps:0 refuses: cluster id 'job' here, 'other' there");
+  hello = Machine::hello_of(1);
+  hello.ps = 2;
+  EXPECT_EQ(it.why_not(hello), "ps:0 refuses: this is ps:0, the other takes it for ps:2");
+  hello = Machine::hello_of(1);
+  hello.workers = 5;
+  EXPECT_EQ(it.why_not(hello), "ps:0 refuses: the cluster has 3 workers here, 5 there");
+  EXPECT_THAT(it.why_not(Machine::hello_of(3)), HasSubstr("worker:3 is not in the cluster spec"));
+  EXPECT_TRUE(it.job.all_gone());
+}
+
+TEST(PsJob, NothingComesBeforeAHelloAndNoSecondOne) {
+  Machine it;
+  it.accept(1);
+  EXPECT_EQ(error_of(ErrorCode::kDataLoss, [&] { it.received(1, MessageType::kDone); }),
+            "[ps] done before a hello");
+  it.received(1, MessageType::kHello, Machine::hello_of(0));
+  EXPECT_EQ(error_of(ErrorCode::kDataLoss,
+                     [&] { it.received(1, MessageType::kHello, Machine::hello_of(0)); }),
+            "[ps] a second hello");
+}
+
+TEST(PsJob, OfAnyJobItServesOneAndIsBusyForAnother) {
+  PsJobOptions options = Machine::options();
+  options.any_job = true;
+  options.cluster_id.clear();
+  Machine it(options);
+  Hello hello = Machine::hello_of(0);
+  hello.workers = 2;
+  EXPECT_EQ(it.job.id(), "");
+  EXPECT_THAT(it.greet(1, hello),
+              ElementsAre("say job job begins: 2 workers, and this is ps:0", "1 welcome"));
+  hello.cluster_id = "other";
+  EXPECT_THAT(it.greet(2, hello), ElementsAre("2 busy", "close 2"));
+  EXPECT_FALSE(it.job.given_up());
+  it.job.closed(1, "gone", {}, it.now, it.out);
+  EXPECT_THAT(it.greet(3, hello), ElementsAre("3 busy", "close 3"));
+  EXPECT_TRUE(it.job.given_up()) << "nobody is there any more";
+  EXPECT_EQ(it.job.end(it.now), Membership::End::kAbandoned);
+}
+
+TEST(PsJob, AnOlderConnectionThatHasNotEndedIsClosedAndTheWorkerComesAgain) {
+  Machine it;
+  it.start(1);
+  Hello hello = Machine::hello_of(0);
+  hello.epoch = 2;
+  EXPECT_THAT(it.greet(20, hello), ElementsAre("close 10", "20 busy", "close 20"));
+  it.job.closed(10, "cut", {{3, 8}}, it.now, it.out);
+  EXPECT_THAT(it.greet(21, hello), ElementsAre("21 welcome"));
+}
+
+TEST(PsJob, WaitsForTheChiefsVariablesAndComparesTheOthers) {
+  Machine it;
+  Declare other = it.declare;
+  other.aggregation = {AggregationKind::kBounded, 2};
+  it.greet(11, Machine::hello_of(1));
+  it.greet(12, Machine::hello_of(2));
+  it.greet(10, Machine::hello_of(0));
+  it.received(11, MessageType::kDeclare, it.declare);
+  it.received(12, MessageType::kDeclare, other);
+  EXPECT_THAT(take_text(it.out), IsEmpty());
+  EXPECT_EQ(it.taken, 0);
+  EXPECT_THAT(
+      error_of(ErrorCode::kDataLoss, [&] { it.received(11, MessageType::kDeclare, it.declare); }),
+      HasSubstr("declared twice"));
+  EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition, [&] { it.job.check_agreed(11, false); }),
+            "[ps] the variables are not agreed on yet");
+  it.received(10, MessageType::kDeclare, it.declare);
+  EXPECT_EQ(it.taken, 1);
+  EXPECT_EQ(sent<std::string>(it.out),
+            "ps:0 refuses: the chief's --strategy is async, that of worker:2 is ssp with "
+            "staleness 2");
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("10 shares", "10 declared", "10 job_state", "11 shares", "11 declared",
+                          "11 job_state", "12 refuse",
+                          "warn refused 12: the chief's --strategy is async, that of worker:2 is "
+                          "ssp with staleness 2",
+                          "close 12"));
+  EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition, [&] { it.job.begin_step(11, 0); }),
+            "[ps] the variables are not initialised yet");
+  EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition,
+                     [&] { it.received(11, MessageType::kWriteEnd, std::int64_t{0}); }),
+            "[ps] only the chief initialises");
+  it.received(10, MessageType::kWriteEnd, std::int64_t{30});
+  EXPECT_THAT(take_text(it.out), ElementsAre("10 written", "10 initialised", "11 initialised"));
+  EXPECT_EQ(it.job.global_step(), 30);
+  EXPECT_EQ(it.job.begin_step(11, 0), Fate::kApply);
+}
+
+TEST(PsJob, APeerThatSaysNothingIsGivenUp) {
+  Machine it;
+  it.accept(1);
+  EXPECT_EQ(it.job.tick(it.now + 1s, it.out), it.now + 10s);
+  EXPECT_THAT(take_text(it.out), IsEmpty());
+  it.job.tick(it.now + 10s, it.out);
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("warn gives up 1: it has said nothing since it connected", "close 1"));
+  it.job.tick(it.now + 11s, it.out);
+  EXPECT_THAT(take_text(it.out), IsEmpty());
+}
+
+TEST(PsJob, TooManyThatSayNothingMakeRoomTheFirstFirst) {
+  Machine it;
+  it.greet(1, Machine::hello_of(0));
+  for (PeerId peer = 2; peer < 66; ++peer) it.accept(peer);
+  EXPECT_THAT(take_text(it.out), IsEmpty());
+  it.accept(66);
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("warn gives up 2: more connections have come than can be listened to, "
+                          "and it has said nothing",
+                          "close 2"));
+  it.accept(67);
+  EXPECT_THAT(take_text(it.out), Contains("close 3"));
+}
+
+TEST(PsJob, AReplacedIncarnationIsToldNothingAnyMore) {
+  Machine it;
+  it.greet(10, Machine::hello_of(0));
+  it.greet(11, Machine::hello_of(1, 1));
+  it.received(10, MessageType::kDeclare, it.declare);
+  it.received(11, MessageType::kDeclare, it.declare);
+  EXPECT_THAT(it.greet(21, Machine::hello_of(1, 2)), ElementsAre("close 11", "21 welcome"));
+  it.received(21, MessageType::kDeclare, it.declare);
+  it.out.clear();
+  it.received(10, MessageType::kWriteEnd, std::int64_t{0});
+  EXPECT_THAT(take_text(it.out), ElementsAre("10 written", "10 initialised", "21 initialised"));
+  EXPECT_EQ(it.job.begin_step(11, 0), Fate::kDrop);
+  it.job.ask_to_leave(it.out);
+  EXPECT_THAT(take_text(it.out), ElementsAre("10 stop", "21 stop"));
+  it.job.closed(11, "gone", {}, it.now, it.out);
+  EXPECT_EQ(it.job.begin_step(21, 0), Fate::kApply) << "the end of the older changes nothing";
+  EXPECT_THAT(it.greet(31, Machine::hello_of(1, 1)), Contains("31 refuse"));
+}
+
+TEST(PsJob, ASaveAsksForTheStatesThatAreNotKnown) {
+  Machine it;
+  it.start();
+  it.make_step(11, 0);
+  it.received(12, MessageType::kTaskState, state_of(2, 0));
+  EXPECT_EQ(
+      error_of(ErrorCode::kFailedPrecondition, [&] { it.received(11, MessageType::kMark, {}, 5); }),
+      "[ps] mark from worker:1, not from the chief");
+  it.out.clear();
+  it.received(10, MessageType::kMark, {}, 5);
+  const auto mark = std::get<Outbox::Mark>(it.out.actions().back());
+  EXPECT_EQ(mark.what.global_step, 1);
+  EXPECT_THAT(mark.what.workers,
+              ElementsAre(SavedShard::Worker{0, false}, SavedShard::Worker{1, true},
+                          SavedShard::Worker{0, false}));
+  EXPECT_THAT(take_text(it.out), ElementsAre("11 ask_state", "10 task_state", "mark"));
+  it.received(11, MessageType::kTaskState, state_of(1, 1), 5);
+  EXPECT_THAT(take_text(it.out), ElementsAre("10 task_state"));
+  it.received(11, MessageType::kTaskState, state_of(1, 1), 5);
+  EXPECT_THAT(take_text(it.out), IsEmpty()) << "it is asked once";
+  EXPECT_EQ(error_of(ErrorCode::kDataLoss,
+                     [&] { it.received(11, MessageType::kTaskState, state_of(2, 1)); }),
+            "[ps] a state of worker:2 from worker:1");
+  it.received(10, MessageType::kSaveShard, std::string("/save"), 5);
+  it.received(10, MessageType::kFindFile, FindFile{});
+  EXPECT_THAT(take_text(it.out), ElementsAre("save", "find"));
+}
+
+TEST(PsJob, AllAreToldTheStateOfTheJobWhenItChanges) {
+  Machine it;
+  it.start();
+  it.make_step(10, 0);
+  it.make_step(11, 0);
+  EXPECT_THAT(take_text(it.out), ElementsAre("10 step_done", "11 step_done"));
+  it.make_step(12, 0);
+  EXPECT_EQ(sent<JobState>(it.out), (JobState{.all_warm = true, .all_done = false}));
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("10 job_state", "11 job_state", "12 job_state", "12 step_done"));
+  it.received(10, MessageType::kDone);
+  it.received(11, MessageType::kGoodbye);
+  EXPECT_THAT(take_text(it.out), IsEmpty());
+  it.job.closed(12, "cut", {}, it.now, it.out);
+  EXPECT_EQ(sent<JobState>(it.out), (JobState{.all_warm = true, .all_done = true}));
+  EXPECT_THAT(take_text(it.out), ElementsAre("warn lost 12: cut", "10 job_state"));
+}
+
+TEST(PsJob, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {
+  Machine it;
+  it.declare.aggregation = {AggregationKind::kBounded, 0};
+  it.start(2);
+  it.make_step(10, 0);
+  EXPECT_THAT(take_text(it.out), ElementsAre("10 step_done"));
+  it.received(11, MessageType::kGoodbye);
+  EXPECT_EQ(sent<std::int64_t>(it.out), 1);
+  EXPECT_THAT(take_text(it.out), ElementsAre("10 step_limit"));
+}
+
+TEST(PsJob, ToStopItNeedsSomebodyToTell) {
+  Machine it;
+  it.greet(10, Machine::hello_of(0));
+  EXPECT_FALSE(it.job.ask_to_leave(it.out)) << "it has not agreed yet";
+  it.received(10, MessageType::kDeclare, it.declare);
+  it.out.clear();
+  EXPECT_TRUE(it.job.ask_to_leave(it.out));
+  EXPECT_THAT(take_text(it.out), ElementsAre("10 stop"));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,276 @@
+#include "params/protocol/worker_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "params/protocol/testing/outbox_text.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using namespace std::chrono_literals;
+
+/// worker:1 of a job with ps:0 and ps:1, from time 0.
+struct Machine {
+  explicit Machine(AggregationSpec aggregation = {}) : job(options(aggregation), at(0s)) {}
+  static WorkerJobOptions options(AggregationSpec aggregation) {
+    WorkerJobOptions options;
+    options.worker = 1;
+    options.ps = {"ps:0 at a:1", "ps:1 at b:2"};
+    options.cluster_id = "job";
+    options.incarnation = 7;
+    options.declare.aggregation = aggregation;
+    options.join_timeout = 60s;
+    options.say_after = 2s;
+    return options;
+  }
+  static TimePoint at(Duration time) { return TimePoint(time); }
+
+  TimePoint tick(Duration time) { return job.tick(at(time), out); }
+  void received(int ps, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {
+    job.received(ps, {type, std::move(body), step}, out);
+  }
+  /// Connects to each ps in turn; both have agreed then.
+  void join() {
+    for (int ps = 0; ps < 2; ++ps) {
+      tick(0s);
+      job.connected(ps, DType::kFloat32, out);
+      received(ps, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
+    }
+    for (int ps = 0; ps < 2; ++ps) received(ps, MessageType::kDeclared, false);
+    out.clear();
+  }
+  std::string timed_out(Duration time) {
+    try {
+      tick(time);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+      return error.what();
+    }
+    return "";
+  }
+  WorkerJob::Closed closed(int ps, Duration time, ErrorCode code = ErrorCode::kUnavailable) {
+    return job.closed(ps, Error(code, "it went away"), at(time));
+  }
+
+  WorkerJob job;
+  Outbox out;
+};
+
+TEST(WorkerJob, JoinsOnePsAfterTheOtherAndLearnsWhereToBegin) {
+  Machine it;
+  it.tick(0s);
+  EXPECT_THAT(take_text(it.out), ElementsAre("connect 0"));
+  it.job.connected(0, DType::kBFloat16, it.out);
+  const Hello hello = sent<Hello>(it.out);
+  EXPECT_EQ(hello.index, 1);
+  EXPECT_EQ(hello.epoch, 0u);
+  EXPECT_EQ(hello.incarnation, 7u);
+  EXPECT_EQ(hello.wire, DType::kBFloat16);
+  EXPECT_THAT(take_text(it.out), ElementsAre("0 hello"));
+  it.tick(0s);
+  EXPECT_THAT(take_text(it.out), IsEmpty()) << "ps:0 has not answered";
+  it.received(0, MessageType::kWelcome, Welcome{});
+  it.tick(0s);
+  EXPECT_THAT(take_text(it.out), ElementsAre("0 declare", "connect 1"));
+  it.job.connected(1, DType::kFloat32, it.out);
+  it.received(1, MessageType::kWelcome, Welcome{});
+  it.received(1, MessageType::kDeclared, true);
+  EXPECT_FALSE(it.job.joined());
+  it.received(0, MessageType::kDeclared, true);
+  EXPECT_TRUE(it.job.joined());
+  EXPECT_TRUE(it.job.was_initialised());
+  it.received(1, MessageType::kInitialised, Initialised{.global_step = 0, .own_step = 99});
+  EXPECT_FALSE(it.job.initialised());
+  it.received(0, MessageType::kInitialised, Initialised{.global_step = 40, .own_step = 12});
+  EXPECT_TRUE(it.job.initialised());
+  EXPECT_EQ(it.job.next_step(), 12);
+  EXPECT_EQ(it.job.steps_done(), 12);
+  EXPECT_EQ(it.job.global_step(), 40);
+  EXPECT_EQ(it.tick(0s), TimePoint::max());
+}
+
+TEST(WorkerJob, BacksOffFurtherEachTimeUpToHalfASecond) {
+  Machine it;
+  Duration now{}, waited{};
+  for (int i = 0; i < 20; ++i) {
+    it.tick(now);
+    ASSERT_THAT(take_text(it.out), ElementsAre("connect 0")) << i;
+    it.job.connect_failed(0, "nobody listens", it.at(now));
+    const Duration wait = it.tick(now) - it.at(now);
+    EXPECT_EQ(wait, i == 0 ? Duration(20ms) : std::min<Duration>(waited * 3 / 2, 500ms));
+    if (now < 2s) it.out.clear();
+    it.tick(now + wait - 1ns);
+    for (const std::string& line : take_text(it.out)) EXPECT_EQ(line.find("connect"), line.npos);
+    waited = wait;
+    now += wait;
+    if (now >= 1500ms) break;
+  }
+  EXPECT_GT(waited, 300ms);
+}
+
+TEST(WorkerJob, SaysWhatItWaitsForAndThenGivesUp) {
+  Machine it;
+  it.tick(0s);
+  it.job.connect_failed(0, "wants no memory", it.at(0s));
+  it.tick(1s);
+  it.job.connect_failed(0, "nobody listens", it.at(1s));
+  it.tick(1s);
+  it.out.clear();
+  it.tick(2s);
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("connect 0", "say waiting for ps:0 at a:1: nobody listens"));
+  it.job.connect_failed(0, "nobody listens", it.at(2s));
+  EXPECT_EQ(it.timed_out(59s), "");
+  EXPECT_EQ(it.timed_out(60s),
+            "ps:0 at a:1 could not be reached within 60 s (--join-timeout): nobody listens "
+            "(before: wants no memory)");
+}
+
+TEST(WorkerJob, SaysNothingOfWhyBeforeWhenAllTriesFailedAlike) {
+  Machine it;
+  for (const Duration now : {0s, 1s, 2s}) {
+    it.tick(now);
+    it.job.connect_failed(0, "nobody listens", it.at(now));
+  }
+  EXPECT_EQ(it.timed_out(60s),
+            "ps:0 at a:1 could not be reached within 60 s (--join-timeout): nobody listens");
+}
+
+TEST(WorkerJob, ComesAgainToAPsThatIsBusy) {
+  Machine it;
+  for (const Duration now : {0s, 1s, 2s}) {
+    it.tick(now);
+    it.job.connected(0, DType::kFloat32, it.out);
+    it.received(0, MessageType::kBusy, std::string("which serves job other"));
+    EXPECT_EQ(it.closed(0, now), WorkerJob::Closed::kTryAgain);
+  }
+  it.out.clear();
+  it.tick(3s);
+  EXPECT_THAT(take_text(it.out), Contains("connect 0"));
+  EXPECT_EQ(it.timed_out(60s),
+            "ps:0 at a:1 could not be reached within 60 s (--join-timeout): which serves job "
+            "other");
+}
+
+TEST(WorkerJob, APsThatSaysNothingIsNamed) {
+  Machine it;
+  it.tick(0s);
+  it.job.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(it.timed_out(60s), "ps:0 at a:1 said nothing within 60 s (--join-timeout)");
+}
+
+TEST(WorkerJob, AChiefThatDeclaresNothingIsNamed) {
+  Machine it;
+  it.join();
+  it.job.come_back(1, it.at(10s));
+  it.tick(10s);
+  it.job.connected(1, DType::kFloat32, it.out);
+  it.received(1, MessageType::kWelcome, Welcome{});
+  it.out.clear();
+  it.tick(10s);
+  it.tick(12s);
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("say waiting for the chief to declare the variables to ps:1 at b:2"));
+  EXPECT_EQ(it.timed_out(70s),
+            "ps:1 at b:2 was told no variables by the chief within 60 s (--join-timeout)");
+}
+
+TEST(WorkerJob, WaitsForTheVariablesOnlyWhenAskedTo) {
+  Machine it;
+  it.join();
+  EXPECT_EQ(it.tick(100s), TimePoint::max());
+  it.job.wait_initialised(it.at(100s));
+  it.tick(100s);
+  it.tick(102s);
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("say waiting for the chief to initialise the variables"));
+  it.job.wait_initialised(it.at(150s));
+  EXPECT_EQ(it.timed_out(159s), "");
+  EXPECT_EQ(it.timed_out(160s),
+            "the chief has not initialised the variables within --join-timeout");
+}
+
+TEST(WorkerJob, ARefusalAndAMessageOfNoPsAreErrors) {
+  Machine it;
+  try {
+    it.received(1, MessageType::kRefuse, std::string("ps:1 refuses: no"));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
+    EXPECT_STREQ(error.what(), "ps:1 at b:2: ps:1 refuses: no");
+  }
+  try {
+    it.received(0, MessageType::kHello, Hello{});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
+  }
+}
+
+TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
+  Machine it;
+  it.tick(0s);
+  EXPECT_EQ(it.closed(0, 0s), WorkerJob::Closed::kTryAgain) << "before it is made";
+  it.job.connected(0, DType::kFloat32, it.out);
+  EXPECT_THAT(take_text(it.out), ElementsAre("connect 0")) << "no hello: it has ended already";
+  it.tick(1s);
+  it.job.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kTryAgain) << "it said hello";
+  it.tick(2s);
+  it.job.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kLost) << "it is torn";
+  it.received(0, MessageType::kWelcome, Welcome{});
+  EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kLost) << "it was welcome";
+  it.received(0, MessageType::kDeclared, false);
+  EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kLost) << "it agreed";
+  EXPECT_FALSE(it.job.all_closed());
+  it.out.clear();
+  it.job.leave(it.out);
+  EXPECT_THAT(take_text(it.out), ElementsAre("0 goodbye", "1 goodbye"));
+  EXPECT_EQ(it.closed(1, 3s, ErrorCode::kDataLoss), WorkerJob::Closed::kExpected);
+  EXPECT_TRUE(it.job.all_closed());
+}
+
+TEST(WorkerJob, ComesBackAsItselfAndLearnsHowFarThePsHasCome) {
+  Machine it;
+  it.join();
+  it.received(0, MessageType::kInitialised, Initialised{});
+  it.received(1, MessageType::kInitialised, Initialised{});
+  for (int step = 0; step < 3; ++step) EXPECT_EQ(it.job.begin_step(), step);
+  it.received(0, MessageType::kStepDone, std::int64_t{8}, 0);
+  EXPECT_EQ(it.job.steps_done(), 1);
+  it.closed(0, 100s);
+  it.job.come_back(0, it.at(100s));
+  EXPECT_FALSE(it.job.joined());
+  it.tick(100s);
+  it.job.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(sent<Hello>(it.out).epoch, 4u);
+  EXPECT_THAT(take_text(it.out), ElementsAre("connect 0", "0 hello"));
+  const StepProgress progress{.ended = 2, .begun = 2, .applied = {{5, 16}}};
+  it.received(0, MessageType::kWelcome, Welcome{.epoch = 9, .progress = progress});
+  EXPECT_EQ(it.job.progress(0), progress);
+  EXPECT_EQ(it.job.steps_done(), 2);
+  it.received(0, MessageType::kDeclared, true);
+  it.received(0, MessageType::kInitialised, Initialised{.global_step = 11, .own_step = 2});
+  EXPECT_FALSE(it.job.was_initialised()) << "as it was when this process came";
+  EXPECT_EQ(it.job.next_step(), 3) << "its own count goes on";
+  EXPECT_EQ(it.job.global_step(), 11);
+}
+
+TEST(WorkerJob, UnderBoundedStalenessAStepBeginsWithinTheLimit) {
+  Machine it({AggregationKind::kBounded, 1});
+  it.join();
+  EXPECT_FALSE(it.job.may_begin_step()) << "no limit is known yet";
+  it.received(0, MessageType::kStepLimit, std::int64_t{0});
+  EXPECT_TRUE(it.job.may_begin_step());
+  it.job.begin_step();
+  EXPECT_FALSE(it.job.may_begin_step());
+  EXPECT_TRUE(Machine().job.may_begin_step());
+}
+
+}  // namespace
+}  // namespace paceline
