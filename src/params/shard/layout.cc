@@ -4,14 +4,13 @@
 
 #include "base/buffer.h"
 #include "base/row_count.h"
-#include "net/memory/contiguous_mapping.h"
 #include "params/shard/chunk_versions.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
 
 bool begins_at_page(const VariableSpec& variable, const Piece& piece) {
-  return std::size_t(piece.first_row) * row_bytes(variable) % ContiguousMapping::kPageBytes == 0;
+  return std::size_t(piece.first_row) * row_bytes(variable) % kSplitPageBytes == 0;
 }
 
 ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
@@ -21,7 +20,7 @@ ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<cons
     const VariableSpec& variable = variables[std::size_t(piece.variable)];
     const bool whole = piece.rows == row_count(variable.shape);
     if (piece.ps == ps && !whole && begins_at_page(variable, piece)) {
-      layout.bytes = round_up(layout.bytes, ContiguousMapping::kPageBytes);
+      layout.bytes = round_up(layout.bytes, kSplitPageBytes);
     }
     layout.offsets.push_back(layout.bytes);
     if (piece.ps != ps) continue;

@@ -1,0 +1,129 @@
+// Bounded staleness with real tasks: threads over inproc links, one of them slowed down.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "params/testing/job_fixture.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kSteps = 12;  // of the slow worker
+
+/// How many steps each worker has made.
+class Progress {
+ public:
+  void made(int worker) {
+    const std::lock_guard lock(mutex_);
+    ++steps_[worker];
+    lead_ = std::max(lead_, steps_[0] - steps_[1]);
+    changed_.notify_all();
+  }
+  void stop_counting() {
+    const std::lock_guard lock(mutex_);
+    counted_lead_ = lead_;
+  }
+  bool wait_for_fast(std::int64_t steps) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 60s, [&] { return steps_[0] >= steps; });
+  }
+  std::int64_t lead() const { return counted_lead_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::int64_t steps_[2] = {};
+  std::int64_t lead_ = 0, counted_lead_ = 0;
+};
+
+std::vector<VariableSpec> one_variable() { return {{.name = "w", .shape = {64, 8}}}; }
+
+class SspJob : public JobFixture, public ::testing::WithParamInterface<int> {
+ protected:
+  PsStoreOptions options(int worker) {
+    PsStoreOptions options = store_options(worker);
+    options.aggregation = {AggregationKind::kBounded, GetParam()};
+    return options;
+  }
+  void start() {
+    make_spec(2, 2);
+    start_all_ps();
+    fast_ = PsStore::join(options(0), one_variable());
+    fast_->write(initial_states(one_variable()), 0);
+    slow_ = PsStore::join(options(1), one_variable());
+    slow_->wait_initialised();
+  }
+  /// The fast worker makes as many steps as it may, in a thread of its own.
+  std::thread run_fast(std::int64_t steps) {
+    return std::thread([this, steps] {
+      StepDriver driver(*fast_, false);
+      for (std::int64_t i = 0; i < steps; ++i) {
+        driver.step();
+        progress_.made(0);
+      }
+    });
+  }
+  Progress progress_;
+  std::unique_ptr<PsStore> fast_, slow_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Staleness, SspJob, ::testing::Values(0, 1, 3));
+
+TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
+  start();
+  std::thread fast = run_fast(kSteps + GetParam() + 20);
+  {
+    StepDriver driver(*slow_, false);
+    for (std::int64_t step = 0; step < kSteps; ++step) {
+      // It comes as far as it may while the slow one stands still.
+      ASSERT_TRUE(progress_.wait_for_fast(step + GetParam() + 1));
+      driver.step();
+      progress_.made(1);
+    }
+    ASSERT_TRUE(progress_.wait_for_fast(kSteps + GetParam() + 1));
+    progress_.stop_counting();
+  }
+  // Nobody waits for one that has left.
+  slow_->set_done();
+  slow_->goodbye();
+  fast.join();
+  // A step that is made is one more than a step that is begun.
+  EXPECT_EQ(progress_.lead(), GetParam() + 1);
+  fast_->set_done();
+  fast_->goodbye();
+}
+
+TEST_P(SspJob, NobodyWaitsForAWorkerThatIsLost) {
+  start();
+  std::thread fast = run_fast(GetParam() + 30);
+  ASSERT_TRUE(progress_.wait_for_fast(GetParam() + 1));
+  slow_.reset();  // without a goodbye
+  ASSERT_TRUE(progress_.wait_for_fast(GetParam() + 30));
+  fast.join();
+  EXPECT_TRUE(wait_said("lost worker:1"));
+  fast_->set_done();
+  fast_->goodbye();
+}
+
+TEST_P(SspJob, AWorkerWithAnotherStrategyIsRefused) {
+  make_spec(1, 2);
+  start_all_ps();
+  fast_ = PsStore::join(options(0), one_variable());
+  try {
+    PsStore::join(store_options(1), one_variable());
+    FAIL() << "it has joined";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--strategy is ssp with staleness"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline
