@@ -19,7 +19,12 @@ using namespace std::chrono_literals;
 struct Machine {
   explicit Machine(const PsJobOptions& options = Machine::options())
       : job(
-            options, [this](const Declare&) { ++taken; }, now) {}
+            options,
+            [this](const Declare&) {
+              ++taken;
+              return std::vector<std::int32_t>();
+            },
+            now) {}
   static PsJobOptions options() {
     PsJobOptions options;
     options.workers = 3;
