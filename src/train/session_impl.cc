@@ -68,9 +68,7 @@ Session::Impl::~Impl() {
   write_timeline();
 }
 
-std::vector<VariableSpec> Session::Impl::specs() const {
-  return variable_specs(graphs, trainings);
-}
+std::vector<VariableSpec> Session::Impl::specs() const { return variable_specs(graphs, trainings); }
 
 void Session::Impl::make_parts() {
   device = make_device(worker_device(cluster), clock);
