@@ -4,8 +4,8 @@
 #include <string>
 
 #include "paceline/cluster.h"
-#include "params/shard/after_read.h"
 #include "paceline/run_options.h"
+#include "params/shard/after_read.h"
 
 namespace paceline {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "paceline/cluster.h"
-#include "params/shard/after_read.h"
 #include "paceline/run_options.h"
+#include "params/shard/after_read.h"
 
 namespace paceline {
 

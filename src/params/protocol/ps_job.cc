@@ -261,9 +261,8 @@ void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
 void PsJob::agree(PeerId id, Peer& peer, Outbox& out) {
   peer.agreed = true;
   out.share_values(id);
-  out.send(
-      id, MessageType::kDeclared,
-      Declared{.initialised = initialised_, .changed_after_reads = changed_after_reads_});
+  out.send(id, MessageType::kDeclared,
+           Declared{.initialised = initialised_, .changed_after_reads = changed_after_reads_});
   if (initialised_) tell_initialised(id, peer, out);
   if (counts_steps()) out.send(id, MessageType::kJobState, told_);
 }

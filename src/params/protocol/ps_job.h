@@ -92,7 +92,7 @@ class PsJob {
     bool agreed = false;  // on the variables
     bool trains = false;  // it was told that they are initialised
     bool refused = false, left = false;
-    bool replaced = false;  // a newer incarnation has taken its place
+    bool replaced = false;            // a newer incarnation has taken its place
     std::optional<Declare> declared;  // waits for the chief's
     std::uint64_t state_asked = 0;    // for which save; 0: none
     bool unidentified() const { return worker < 0; }

@@ -6,11 +6,11 @@
 #include <type_traits>
 
 #include "base/cores.h"
+#include "params/job_control.h"
 #include "params/protocol/placement.h"
 #include "params/server/peer.h"
 #include "params/shard/rule_label.h"
 #include "params/steady_now.h"
-#include "params/job_control.h"
 
 namespace paceline {
 namespace {
@@ -54,7 +54,8 @@ void ServerJob::warn(const std::string& line) const {
 
 // The machine calls it, under the lock.
 std::vector<std::int32_t> ServerJob::take_variables(const Declare& declare) {
-  shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, machine_.ps(), apply_pool_, options_.after_reads);
+  shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, machine_.ps(), apply_pool_,
+                                   options_.after_reads);
   for (std::size_t i = 0; options_.timeline != nullptr && i < shard_->size(); ++i) {
     labels_.push_back(options_.timeline->label(rule_label(shard_->at(i).variable())));
   }

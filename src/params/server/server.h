@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
-#include "params/shard/after_read.h"
 #include "paceline/run_options.h"
+#include "params/shard/after_read.h"
 #include "trace/timeline.h"
 #include "trace/use_meter.h"
 

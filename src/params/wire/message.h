@@ -114,8 +114,8 @@ struct StepProgress {
     std::uint64_t bytes = 0;  // of its contribution, applied
     bool operator==(const Entry&) const = default;
   };
-  std::int64_t ended = 0;      // own steps that have ended there
-  std::int64_t begun = -1;     // the own step that has begun and not ended; −1: none
+  std::int64_t ended = 0;           // own steps that have ended there
+  std::int64_t begun = -1;          // the own step that has begun and not ended; −1: none
   std::vector<Entry> applied = {};  // of that step
   bool operator==(const StepProgress&) const = default;
 };
