@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Field numbers of TensorFlow's public messages Event, SessionLog, Summary and HistogramProto.
+// Field numbers of TensorFlow's public messages SummaryEvent, SessionLog, Summary and HistogramProto.
 enum EventField : int { kWallTime = 1, kStep, kVersion, kGraph, kSummary, kSessionLog = 7 };
 enum SessionLogField : int { kStatus = 1 };
 enum SummaryField : int { kValue = 1 };
@@ -100,7 +100,7 @@ bool says_started(std::string_view message) {
 
 }  // namespace
 
-std::string Event::encode() const {
+std::string SummaryEvent::encode() const {
   ProtoWriter writer;
   writer.float64(kWallTime, wall_time);
   writer.integer(kStep, step);
@@ -119,8 +119,8 @@ std::string Event::encode() const {
   return writer.message();
 }
 
-Event Event::decode(std::string_view message) {
-  Event event;
+SummaryEvent SummaryEvent::decode(std::string_view message) {
+  SummaryEvent event;
   for (ProtoReader reader(message); reader.next();) {
     switch (reader.field()) {
       case kWallTime:

@@ -19,18 +19,18 @@ struct SummaryValue {
 };
 
 /// A TensorBoard event (docs/summaries.md). One of version, start, graph and values is there.
-struct Event {
+struct SummaryEvent {
   double wall_time = 0;      // seconds since 1970
   std::int64_t step = 0;     // the global step
   std::string version = {};  // of the file, in its first event
   bool start = false;        // a run began: later steps of earlier files do not count any more
   std::string graph = {};    // a GraphDef
   std::vector<SummaryValue> values = {};
-  bool operator==(const Event&) const = default;
+  bool operator==(const SummaryEvent&) const = default;
 
   std::string encode() const;
   /// Kinds of values that we do not write are left out. Throws kDataLoss.
-  static Event decode(std::string_view message);
+  static SummaryEvent decode(std::string_view message);
 };
 
 }  // namespace paceline

@@ -22,8 +22,8 @@ class EventFile : public ::testing::Test {
   EventFile() { std::filesystem::create_directories(folder_); }
   ~EventFile() override { std::filesystem::remove_all(folder_); }
 
-  static std::vector<Event> read(const std::string& path) {
-    std::vector<Event> events;
+  static std::vector<SummaryEvent> read(const std::string& path) {
+    std::vector<SummaryEvent> events;
     EventReader reader(path);
     while (auto event = reader.next()) events.push_back(*event);
     return events;
@@ -49,9 +49,9 @@ class EventFile : public ::testing::Test {
 TEST_F(EventFile, IsReadAsItWasWritten) {
   const std::string path = sample();
   EXPECT_THAT(path, HasSubstr(folder_ + "/events.out.tfevents."));
-  const std::vector<Event> events = read(path);
+  const std::vector<SummaryEvent> events = read(path);
   ASSERT_EQ(events.size(), 4U);
-  EXPECT_EQ(events[0].version, "brain.Event:2");
+  EXPECT_EQ(events[0].version, "brain.SummaryEvent:2");
   EXPECT_TRUE(events[1].start);
   EXPECT_EQ(events[1].step, 41);
   EXPECT_EQ(events[3].step, 42);
@@ -105,7 +105,7 @@ TEST_F(EventFile, SaysWhenTheDiskIsFull) {
   EventWriter writer(folder_, 0, disk);
   EXPECT_THROW(writer.add({.step = 1}), Error);
   writer.add({.step = 2});  // there is room again, in place of what was cut short
-  const std::vector<Event> events = read(writer.path());
+  const std::vector<SummaryEvent> events = read(writer.path());
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[2].step, 2);
 }

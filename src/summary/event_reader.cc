@@ -33,7 +33,7 @@ std::string EventReader::read(std::uint64_t offset, std::uint64_t size) const {
   return bytes;
 }
 
-std::optional<Event> EventReader::next() {
+std::optional<SummaryEvent> EventReader::next() {
   if (!follows(kRecordHeadBytes)) return std::nullopt;
   const std::string head = read(offset_, kRecordHeadBytes);
   const auto size = number_at<std::uint64_t>(head, 0);
@@ -49,7 +49,7 @@ std::optional<Event> EventReader::next() {
   const std::string tail = read(offset_ + kRecordHeadBytes + size, kRecordTailBytes);
   if (masked_checksum(data) != number_at<std::uint32_t>(tail, 0)) refuse("its checksum differs");
   try {
-    Event event = Event::decode(data);
+    SummaryEvent event = SummaryEvent::decode(data);
     offset_ += kRecordHeadBytes + size + kRecordTailBytes;
     return event;
   } catch (const Error& error) {

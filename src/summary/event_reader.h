@@ -18,7 +18,7 @@ class EventReader {
 
   /// None at the end. Throws kDataLoss naming file and offset when a checksum differs or the record
   /// holds no event.
-  std::optional<Event> next();
+  std::optional<SummaryEvent> next();
 
  private:
   std::string read(std::uint64_t offset, std::uint64_t size) const;

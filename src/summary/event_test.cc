@@ -20,23 +20,23 @@ Histogram some_histogram() {
           .counts = {1, 2}};
 }
 
-TEST(Event, IsReadAsItWasWritten) {
-  for (const Event& event :
-       {Event{.wall_time = 1.5e9, .version = "brain.Event:2"}, Event{.step = 7, .start = true},
-        Event{.step = -1, .graph = "graph"},
-        Event{.step = 1'000'000'000'000, .values = {{"loss", 0.5F}, {"w", some_histogram()}}}}) {
-    EXPECT_EQ(Event::decode(event.encode()), event);
+TEST(SummaryEvent, IsReadAsItWasWritten) {
+  for (const SummaryEvent& event :
+       {SummaryEvent{.wall_time = 1.5e9, .version = "brain.SummaryEvent:2"}, SummaryEvent{.step = 7, .start = true},
+        SummaryEvent{.step = -1, .graph = "graph"},
+        SummaryEvent{.step = 1'000'000'000'000, .values = {{"loss", 0.5F}, {"w", some_histogram()}}}}) {
+    EXPECT_EQ(SummaryEvent::decode(event.encode()), event);
   }
 }
 
-TEST(Event, WritesANumberAsTheFormatSays) {
-  const Event event{.wall_time = 1, .step = 2, .values = {{"a", 1.0F}}};
+TEST(SummaryEvent, WritesANumberAsTheFormatSays) {
+  const SummaryEvent event{.wall_time = 1, .step = 2, .values = {{"a", 1.0F}}};
   EXPECT_EQ(event.encode(),
             "\x09\0\0\0\0\0\0\xf0\x3f\x10\x02\x2a\x0a\x0a\x08\x0a\x01"
             "a\x15\0\0\x80\x3f"sv);
 }
 
-TEST(Event, LeavesOutKindsThatWeDoNotWrite) {
+TEST(SummaryEvent, LeavesOutKindsThatWeDoNotWrite) {
   ProtoWriter image, summary, message;
   image.bytes(1, "picture");
   image.bytes(4, "png");
@@ -44,12 +44,12 @@ TEST(Event, LeavesOutKindsThatWeDoNotWrite) {
   message.integer(2, 3);
   message.bytes(5, summary.message());
   message.bytes(6, "a log message");
-  EXPECT_EQ(Event::decode(message.message()), Event{.step = 3});
+  EXPECT_EQ(SummaryEvent::decode(message.message()), SummaryEvent{.step = 3});
 }
 
-TEST(Event, RefusesWhatIsNoEvent) {
-  EXPECT_THROW(Event::decode("\x08\x01"sv), Error);  // a time that is a whole number
-  EXPECT_THROW(Event::decode("\x2a\x01\x0a"sv), Error);
+TEST(SummaryEvent, RefusesWhatIsNoEvent) {
+  EXPECT_THROW(SummaryEvent::decode("\x08\x01"sv), Error);  // a time that is a whole number
+  EXPECT_THROW(SummaryEvent::decode("\x2a\x01\x0a"sv), Error);
 }
 
 }  // namespace

@@ -30,11 +30,11 @@ EventWriter::EventWriter(const std::string& folder, std::int64_t first_step, con
                         host(), getpid())) {
   disk_.make_folder(folder);
   file_ = FileDescriptor(disk_.create(path_));
-  add({.version = "brain.Event:2"});
+  add({.version = "brain.SummaryEvent:2"});
   add({.step = first_step + 1, .start = true});
 }
 
-void EventWriter::add(Event event) {
+void EventWriter::add(SummaryEvent event) {
   event.wall_time = seconds_since_1970();
   const std::string record = make_record(event.encode());
   disk_.write_at(file_.get(), path_, std::as_bytes(std::span(record)), size_);

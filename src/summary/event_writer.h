@@ -20,7 +20,7 @@ class EventWriter {
 
   const std::string& path() const { return path_; }
   /// Sets the event's time to now.
-  void add(Event event);
+  void add(SummaryEvent event);
 
  private:
   const Disk& disk_;

@@ -164,7 +164,7 @@ TEST(SeveralTrainings, AreEachInTheSummaries) {
   const std::filesystem::path events = folder.path("events") + "/worker:0";
   EventReader reader(std::filesystem::directory_iterator(events)->path());
   std::map<std::string, float> losses;
-  while (const std::optional<Event> event = reader.next()) {
+  while (const std::optional<SummaryEvent> event = reader.next()) {
     for (const SummaryValue& value : event->values) {
       if (value.tag.starts_with("loss")) losses[value.tag] = std::get<float>(value.value);
     }

@@ -49,7 +49,7 @@ struct Summaries::State {
   void write(Session& session, const StepResult& result);
   void add_results(std::vector<SummaryValue>& values) const;
   void write_histograms(Session& session, const StepResult& result);
-  void add(Event event);
+  void add(SummaryEvent event);
   void add_speed(Session& session, const StepResult& result, std::vector<SummaryValue>& values);
   /// Calls `part`; a disk that is full is no reason to end the training.
   template <typename F>
@@ -88,7 +88,7 @@ void Summaries::State::plan_next(std::int64_t global_step) {
                                         std::chrono::duration<double>(every.seconds));
 }
 
-void Summaries::State::add(Event event) {
+void Summaries::State::add(SummaryEvent event) {
   if (!writer) return;
   guarded([&] { writer->add(std::move(event)); });
 }

@@ -11,7 +11,7 @@ void fuzz_event_file(Bytes bytes) {
     EventReader reader(memory.path());
     while (const auto event = reader.next()) {
       // What was accepted is read again as it is.
-      if (Event::decode(event->encode()).encode() != event->encode()) __builtin_trap();
+      if (SummaryEvent::decode(event->encode()).encode() != event->encode()) __builtin_trap();
     }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;

@@ -1,4 +1,4 @@
-// Event files of a ps, for TensorBoard.
+// SummaryEvent files of a ps, for TensorBoard.
 #pragma once
 
 #include <optional>

@@ -40,7 +40,7 @@ struct Machine {
       job.connected(ps, DType::kFloat32, out);
       received(ps, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
     }
-    for (int ps = 0; ps < 2; ++ps) received(ps, MessageType::kDeclared, false);
+    for (int ps = 0; ps < 2; ++ps) received(ps, MessageType::kDeclared, Declared{.initialised = false, .changed_after_reads = {}});
     out.clear();
   }
   std::string timed_out(Duration time) {
@@ -78,9 +78,9 @@ TEST(WorkerJob, JoinsOnePsAfterTheOtherAndLearnsWhereToBegin) {
   EXPECT_THAT(take_text(it.out), ElementsAre("0 declare", "connect 1"));
   it.job.connected(1, DType::kFloat32, it.out);
   it.received(1, MessageType::kWelcome, Welcome{});
-  it.received(1, MessageType::kDeclared, true);
+  it.received(1, MessageType::kDeclared, Declared{.initialised = true, .changed_after_reads = {}});
   EXPECT_FALSE(it.job.joined());
-  it.received(0, MessageType::kDeclared, true);
+  it.received(0, MessageType::kDeclared, Declared{.initialised = true, .changed_after_reads = {}});
   EXPECT_TRUE(it.job.joined());
   EXPECT_TRUE(it.job.was_initialised());
   it.received(1, MessageType::kInitialised, Initialised{.global_step = 0, .own_step = 99});
@@ -225,7 +225,7 @@ TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
   EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kLost) << "it is torn";
   it.received(0, MessageType::kWelcome, Welcome{});
   EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kLost) << "it was welcome";
-  it.received(0, MessageType::kDeclared, false);
+  it.received(0, MessageType::kDeclared, Declared{.initialised = false, .changed_after_reads = {}});
   EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kLost) << "it agreed";
   EXPECT_FALSE(it.job.all_closed());
   it.out.clear();
@@ -254,7 +254,7 @@ TEST(WorkerJob, ComesBackAsItselfAndLearnsHowFarThePsHasCome) {
   it.received(0, MessageType::kWelcome, Welcome{.epoch = 9, .progress = progress});
   EXPECT_EQ(it.job.progress(0), progress);
   EXPECT_EQ(it.job.steps_done(), 2);
-  it.received(0, MessageType::kDeclared, true);
+  it.received(0, MessageType::kDeclared, Declared{.initialised = true, .changed_after_reads = {}});
   it.received(0, MessageType::kInitialised, Initialised{.global_step = 11, .own_step = 2});
   EXPECT_FALSE(it.job.was_initialised()) << "as it was when this process came";
   EXPECT_EQ(it.job.next_step(), 3) << "its own count goes on";

@@ -81,7 +81,13 @@ class FromThePs : public ::testing::Test {
   }
 
   Arrivals core_{{kVector}, 1, std::chrono::seconds(1)};
-  PsStoreOptions options_;
+  static PsStoreOptions of_one_ps() {
+    PsStoreOptions options;
+    options.spec.ps = {"ps:1"};
+    return options;
+  }
+
+  const PsStoreOptions options_ = of_one_ps();
   WorkerDriver driver_{options_, core_};
   PsConnection ps_{core_, driver_, 0, "ps:1"};
   SilentPeer peer_;
