@@ -40,7 +40,9 @@ struct Machine {
       job.connected(ps, DType::kFloat32, out);
       received(ps, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
     }
-    for (int ps = 0; ps < 2; ++ps) received(ps, MessageType::kDeclared, Declared{.initialised = false, .changed_after_reads = {}});
+    for (int ps = 0; ps < 2; ++ps)
+      received(ps, MessageType::kDeclared,
+               Declared{.initialised = false, .changed_after_reads = {}});
     out.clear();
   }
   std::string timed_out(Duration time) {
