@@ -85,8 +85,9 @@ TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
     for (std::int64_t step = 0; step < kSteps; ++step) {
       // It comes as far as it may while the slow one stands still.
       ASSERT_TRUE(progress_.wait_for_fast(step + GetParam() + 1));
-      driver.step();
+      // It is counted first: the fast one may go on before this thread has returned from its step.
       progress_.made(1);
+      driver.step();
     }
     ASSERT_TRUE(progress_.wait_for_fast(kSteps + GetParam() + 1));
     progress_.stop_counting();
