@@ -161,6 +161,8 @@ std::vector<Attack> other_attacks() {
       {"unknown_type", "unexpected message unknown (999)", message(MessageType{999}, {})},
       {"message_of_a_ps", "unexpected message values",
        message(MessageType::kValues, std::vector<std::byte>(48))},
+      {"control_message_of_a_ps", "unexpected message job_state",
+       message(MessageType::kJobState, words({1, 2, 3}))},
       {"second_declaration", "the variables are declared twice",
        message(MessageType::kDeclare, encode(good_declaration()))},
       {"second_hello", "a second hello", message(MessageType::kHello, encode(good_hello(1)))},

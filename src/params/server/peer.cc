@@ -99,7 +99,7 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
     default:
       break;
   }
-  if (!is_control(type)) fail("unexpected message " + name_of(type));
+  if (!is_control_for_ps(type)) fail("unexpected message " + name_of(type));
   const ControlMessage message = decode_control(type, payload, header.step);
   return type == MessageType::kHello ? on_hello(message) : job_.control(*this, message);
 }

@@ -50,16 +50,21 @@ void ControlMessage::wrong_body() const {
   throw Error(ErrorCode::kDataLoss, fmt::format("{} has another payload", name_of(type)));
 }
 
-bool is_control(MessageType type) {
+bool is_control_for_ps(MessageType type) {
   constexpr std::array kTypes = {
-      MessageType::kHello,     MessageType::kWelcome,     MessageType::kRefuse,
-      MessageType::kDeclare,   MessageType::kDeclared,    MessageType::kWriteEnd,
-      MessageType::kWritten,   MessageType::kInitialised, MessageType::kStepDone,
-      MessageType::kStepLimit, MessageType::kJobState,    MessageType::kDone,
-      MessageType::kGoodbye,   MessageType::kFindFile,    MessageType::kFoundFile,
-      MessageType::kMark,      MessageType::kSaveShard,   MessageType::kSaved,
-      MessageType::kAskState,  MessageType::kTaskState,   MessageType::kStop,
-      MessageType::kBusy};
+      MessageType::kHello,     MessageType::kDeclare, MessageType::kWriteEnd,
+      MessageType::kFindFile,  MessageType::kMark,    MessageType::kSaveShard,
+      MessageType::kTaskState, MessageType::kDone,    MessageType::kGoodbye};
+  return std::ranges::find(kTypes, type) != kTypes.end();
+}
+
+bool is_control_for_worker(MessageType type) {
+  constexpr std::array kTypes = {
+      MessageType::kWelcome,     MessageType::kRefuse,    MessageType::kDeclared,
+      MessageType::kWritten,     MessageType::kStepDone,  MessageType::kStepLimit,
+      MessageType::kInitialised, MessageType::kJobState,  MessageType::kFoundFile,
+      MessageType::kSaved,       MessageType::kAskState,  MessageType::kTaskState,
+      MessageType::kStop,        MessageType::kBusy};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 

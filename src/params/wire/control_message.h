@@ -39,9 +39,11 @@ struct ControlMessage {
   [[noreturn]] void wrong_body() const;
 };
 
-/// True for the messages that decode_control knows.
-bool is_control(MessageType type);
-/// Throws kDataLoss naming the message. A kTaskState comes in several frames: it is made of their
+/// True for the control messages that a worker sends to a ps.
+bool is_control_for_ps(MessageType type);
+/// True for those that a ps sends to a worker.
+bool is_control_for_worker(MessageType type);
+/// Of a control message, for whichever side. Throws kDataLoss naming the message. A kTaskState comes in several frames: it is made of their
 /// whole payload.
 ControlMessage decode_control(MessageType type, std::span<const std::byte> payload,
                               std::uint64_t step);

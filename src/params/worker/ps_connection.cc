@@ -175,7 +175,7 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
 // The answers to a save are the saving thread's; all else is for the state machine.
 void PsConnection::handle_control(MessageType type, const FrameHeader& header,
                                   std::span<const std::byte> payload) {
-  if (!is_control(type)) refuse("unexpected message " + name_of(type));
+  if (!is_control_for_worker(type)) refuse("unexpected message " + name_of(type));
   const ControlMessage message = decode_control(type, payload, header.step);
   if (type == MessageType::kFoundFile) {
     return core_.save_inbox().put_found(ps_, message.as<bool>());
