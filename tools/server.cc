@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/printed.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
@@ -76,9 +77,9 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
 }
 
 void say_end(const Log& log, const ServerSummary& summary) {
-  log.info(fmt::format("job {} has ended{}: {} steps in {:.1f} s; its variables are forgotten",
+  log.info(fmt::format("job {} has ended{}: {} in {:.1f} s; its variables are forgotten",
                        summary.job, summary.error.empty() ? "" : " (" + summary.error + ")",
-                       summary.applied, summary.seconds));
+                       counted(summary.applied, "step"), summary.seconds));
 }
 
 /// False when it was stopped between two jobs.

@@ -1,5 +1,7 @@
 #include "net/connection_end.h"
 
+#include "base/failure_text.h"
+
 namespace paceline {
 
 Error error_of_closing_here(const std::string& peer) {
@@ -18,7 +20,7 @@ Error error_of_current_exception(const std::string& peer) {
   } catch (const Error& error) {
     return {error.code(), peer + ": " + error.what()};
   } catch (const std::exception& error) {
-    return {ErrorCode::kInternal, "the receiver of " + peer + " threw: " + error.what()};
+    return {ErrorCode::kInternal, "the receiver of " + peer + " threw: " + failure_text(error)};
   }
 }
 

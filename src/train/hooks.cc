@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/printed.h"
 #include "params/interval_timer.h"
 
 namespace paceline {
@@ -52,8 +53,8 @@ bool Progress::after_step(Session& session, const StepResult& result) {
 std::string Progress::State::line(const RunOptions& run, const StepResult& result) const {
   const double seconds = std::chrono::duration<double>(last - begun).count();
   const double speed = double(result.step - first_step) / seconds;
-  return fmt::format("step {} loss {:.4f} {:.2f} steps/s{}", result.global_step, result.loss, speed,
-                     time_left(run, result, seconds));
+  return fmt::format("step {} loss {:.4f} {:.2f} steps/s{}", result.global_step,
+                     printed(result.loss), speed, time_left(run, result, seconds));
 }
 
 std::string Progress::State::time_left(const RunOptions& run, const StepResult& result,

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/failure_text.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "paceline/error.h"
@@ -61,7 +62,8 @@ void Job::leave() {
     control().set_done();
     control().goodbye();
   } catch (const std::exception& error) {
-    if (log_ != nullptr) log_->warning(fmt::format("could not say goodbye: {}", error.what()));
+    if (log_ != nullptr)
+      log_->warning(fmt::format("could not say goodbye: {}", failure_text(error)));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/failure_text.h"
 #include "cluster/report/report.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
@@ -158,7 +159,7 @@ auto Session::Impl::guarded(F&& part) {
   try {
     return part();
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(failure_text(error));
     throw;
   }
 }

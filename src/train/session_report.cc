@@ -3,7 +3,9 @@
 
 #include <cstdio>
 
+#include "base/failure_text.h"
 #include "base/grouped_digits.h"
+#include "base/printed.h"
 #include "cluster/report/run_folder.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
@@ -21,7 +23,7 @@ std::string shares_text(const TaskReport& task) {
 
 // "3,000 global steps (1,500 here)"
 std::string steps_text(const Cluster& cluster, std::int64_t global_step, const TaskReport& task) {
-  std::string text = grouped_digits(global_step) + " global steps";
+  std::string text = counted(global_step, "global step");
   if (cluster.distributed()) text += fmt::format(" ({} here)", grouped_digits(task.steps));
   return text;
 }
@@ -64,7 +66,7 @@ void Session::Impl::write_report() {
   try {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
-    failed_end(error.what());
+    failed_end(failure_text(error));
   }
 }
 
@@ -79,7 +81,7 @@ void Session::Impl::write_timeline() {
   try {
     paceline::write_timeline(run_options.timeline, *timeline, cluster.task.str());
   } catch (const std::exception& error) {
-    failed_end(error.what());
+    failed_end(failure_text(error));
   }
 }
 
@@ -96,7 +98,9 @@ void Session::Impl::print_summary() {
   if (task.steps == 0) return;
   if (loop != nullptr) {
     if (!cluster.launched) print(steps_text(cluster, loop->last().global_step, task), false);
-    print(fmt::format("loss {:.6g} -> {:.6g}", loop->first_loss(), loop->last_loss()), false);
+    print(fmt::format("loss {:.6g} -> {:.6g}", printed(loop->first_loss()),
+                      printed(loop->last_loss())),
+          false);
   }
   if (!task.steps_per_s) {
     print(fmt::format("no step was timed: the first {} never are", kUntimedSteps), false);

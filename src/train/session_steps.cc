@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/copy_bytes.h"
+#include "base/failure_text.h"
 #include "paceline/error.h"
 #include "paceline/summaries.h"
 #include "train/session_impl.h"
@@ -81,7 +82,7 @@ void Session::Impl::close(Session& session) noexcept {
   try {
     guarded([&] { end_run(session, false); });
   } catch (const std::exception& error) {
-    failed_end(error.what());
+    failed_end(failure_text(error));
   }
 }
 

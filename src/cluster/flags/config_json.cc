@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/failure_text.h"
 #include "cluster/flags/config_value.h"
 #include "paceline/error.h"
 
@@ -39,6 +40,14 @@ struct Cursor {
   }
   bool operator==(const Cursor& other) const { return at == other.at; }
 };
+
+// "parse error at line 1, column 2: syntax error while parsing value - invalid literal; …": what
+// follows the dash.
+std::string fault_of(const std::string& text) {
+  const std::size_t dash = text.find(" - "), colon = text.find(": ");
+  if (dash != text.npos) return text.substr(dash + 3);
+  return colon == text.npos ? text : text.substr(colon + 2);
+}
 
 /// Builds the tree, event by event.
 class JsonTree : public nlohmann::json_sax<nlohmann::json> {
@@ -79,11 +88,8 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::json::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …"
-    const std::string_view what = error.what();
-    const std::size_t colon = what.find(": ");
     const std::size_t last = std::min(position > 0 ? position - 1 : 0, text_.size());
-    refuse(text_.data() + last, colon == what.npos ? what : what.substr(colon + 2));
+    refuse(text_.data() + last, fault_of(failure_text(error)));
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/cores.h"
+#include "base/failure_text.h"
 #include "net/address.h"
 #include "net/poll/event_fd.h"
 #include "net/poll/poll_until.h"
@@ -185,7 +186,7 @@ ServerSummary serve(const ServerOptions& options, ServerSummary* summary) {
   } catch (const std::exception& error) {
     if (summary != nullptr) {
       *summary = server.summary();
-      summary->error = error.what();
+      summary->error = failure_text(error);
     }
     throw;
   }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/failure_text.h"
 #include "checkpoint/checkpoint_save.h"
 #include "paceline/error.h"
 #include "params/shard/saved_variables.h"
@@ -116,7 +117,7 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
     saved.bytes = file.bytes;
     saved.checksum = file.checksum;
   } catch (const std::exception& error) {
-    saved.error = error.what();
+    saved.error = failure_text(error);
   }
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).snapshot().drop();
   return saved;
