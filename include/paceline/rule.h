@@ -84,7 +84,9 @@ struct SlotSpec {
   float initial = 0;    // what each element begins with
 };
 
-/// Any of the above with its numbers; copied freely and sent to the shards.
+/// Any of the above with its numbers; copied freely and sent to the shards. The constructors throw
+/// kInvalidArgument, naming the number and its range, when a number cannot be: a decay or a
+/// momentum is from 0 to 1 (Adam's are below 1), all other numbers are finite and not negative.
 class Rule {
  public:
   static constexpr std::size_t kNumbers = 4;  // the most that a rule has beside its learning rate
@@ -98,7 +100,7 @@ class Rule {
   Rule(const Ema& rule);       // of kind kEma
   Rule(const Add& rule);       // of kind kAdd
   Rule(const Assign& rule);    // of kind kAssign
-  /// From its parts, as they come over a link. Throws kInvalidArgument on an unknown kind.
+  /// From its parts, as they come over a link. Throws also on an unknown kind.
   Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers);
 
   /// Which rule it is.
