@@ -141,7 +141,10 @@ std::vector<GivenFlag> flags_of_tf_config(std::string_view text) {
     refuse_at(place, "there is no worker: add a chief, a master or a worker");
   }
   const std::string id = task != nullptr ? read_tf_task(*task, jobs) : "";
-  if (alone && !id.starts_with("evaluator")) return flags;
+  if (alone && !id.starts_with("evaluator")) {
+    if (task != nullptr) add("--one-task", "", place);
+    return flags;
+  }
   if (cluster != nullptr) add("--cluster", spec_of(jobs), *cluster);
   if (task != nullptr) add("--task", id, *task);
   return flags;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/printed.h"
+
 namespace paceline {
 
 Membership::Membership(const MembershipOptions& options, TimePoint now)
@@ -18,8 +20,8 @@ Membership::Member* Membership::find(int worker, std::uint64_t incarnation) {
 std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced) {
   replaced = false;
   if (worker < 0 || std::size_t(worker) >= members_.size()) {
-    return fmt::format("worker:{} is not in the cluster spec, which has {} workers", worker,
-                       members_.size());
+    return fmt::format("worker:{} is not in the cluster spec, which has {}", worker,
+                       counted(std::int64_t(members_.size()), "worker"));
   }
   Member& member = members_[std::size_t(worker)];
   if (member.presence != Presence::kAbsent && incarnation <= member.incarnation) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printed.h"
+#include "params/protocol/cluster_difference.h"
 #include "params/protocol/placement.h"
 #include "params/wire/variables.h"
 
@@ -116,13 +118,15 @@ std::string PsJob::why_not(const Hello& hello) const {
     return fmt::format("a ps serves workers; the other is {}:{}", hello.job, hello.index);
   }
   if (hello.cluster_id != options_.cluster_id) {
+    const std::string other = cluster_difference(options_.cluster_id, hello.cluster_id);
+    if (!other.empty()) return "the cluster has other addresses: " + other;
     return fmt::format("cluster id '{}' here, '{}' there", options_.cluster_id, hello.cluster_id);
   }
   if (hello.ps != options_.ps) {
     return fmt::format("this is {}, the other takes it for ps:{}", name(), hello.ps);
   }
   if (hello.workers != 0 && hello.workers != options_.workers) {
-    return fmt::format("the cluster has {} workers here, {} there", options_.workers,
+    return fmt::format("the cluster has {} here, {} there", counted(options_.workers, "worker"),
                        hello.workers);
   }
   return {};
