@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -79,10 +80,11 @@ void PtbTraining::run() {
   session_.save();
 }
 
-PtbTraining::Begin PtbTraining::begin() const {
+PtbTraining::Begin PtbTraining::begin() {
   const std::int64_t size = data_.train.size(), made = session_.last_step().step;
   const TaskPosition& saved = session_.restored();
   if (saved.numbers.contains("epoch") && saved.numbers.contains("batch")) {
+    if (const auto other = begin_of_other_batches()) return *other;
     const auto cost = saved.sums.find("cost");
     return {.epoch = saved.numbers.at("epoch"),
             .step = saved.numbers.at("batch"),
@@ -92,7 +94,24 @@ PtbTraining::Begin PtbTraining::begin() const {
   return {.epoch = made / size, .step = made % size, .cost = std::nan("")};
 }
 
+// The position counts batches; of other batches it is where as many words were read.
+std::optional<PtbTraining::Begin> PtbTraining::begin_of_other_batches() {
+  const auto& saved = session_.restored().numbers;
+  const auto rows = saved.find("rows"), unroll = saved.find("unroll");
+  if (rows == saved.end() || unroll == saved.end()) return {};
+  if (rows->second == config_.batch && unroll->second == config_.unroll) return {};
+  const std::int64_t words = saved.at("batch") * rows->second * unroll->second;
+  const std::int64_t step = std::min(words / (config_.batch * config_.unroll), data_.train.size());
+  session_.print(fmt::format(
+      "the checkpoint was saved with batch {} and unroll {}, this run has {} and {}: it goes on "
+      "after as many words, at batch {} of epoch {}, with a fresh LSTM state",
+      rows->second, unroll->second, config_.batch, config_.unroll, step, saved.at("epoch") + 1));
+  return Begin{.epoch = saved.at("epoch"), .step = step, .cost = std::nan("")};
+}
+
 void PtbTraining::tell_position(TaskPosition& position) const {
+  position.numbers["rows"] = config_.batch;
+  position.numbers["unroll"] = config_.unroll;
   position.numbers["epoch"] = epoch_number_;
   position.numbers["batch"] = epoch_ ? epoch_->steps_made() : 0;
   if (epoch_ && epoch_->knows_all()) position.sums["cost"] = epoch_->cost();

@@ -27,7 +27,10 @@ class PtbTraining {
     double cost = 0;  // of the steps before; NaN: not known
     bool keep_state = false;
   };
-  Begin begin() const;
+  Begin begin();
+  /// Where training goes on when the checkpoint was saved with another batch or unroll; nothing
+  /// when it was saved with the same.
+  std::optional<Begin> begin_of_other_batches();
   void tell_position(TaskPosition& position) const;
   /// False when training has ended for good, within the epoch.
   bool run_epoch(std::int64_t epoch, const Begin& begin);

@@ -96,6 +96,17 @@ TEST_F(Saving, MlpGoesOnBitForBitInEveryCluster) {
   }
 }
 
+TEST_F(Saving, PtbGoesOnAfterAsManyWordsWithOtherBatches) {
+  const Words words = ptb();
+  run(join({words, {"--steps", "100", "--out", out()}}));
+  const std::string resumed =
+      run(join({words, {"--steps", "110", "--out", out(), "--resume", "--batch", "10"}}));
+  EXPECT_THAT(resumed, HasSubstr("saved with batch 20 and unroll 2, this run has 10 and 2: it goes "
+                                 "on after as many words, at batch 200 of epoch 1"));
+  EXPECT_THAT(resumed, HasSubstr("begins anew: it is float32 (20,2) in the checkpoint and float32 "
+                                 "(10,2) here"));
+}
+
 // With the state of the LSTM, and within an epoch with what the perplexity has summed.
 TEST_F(Saving, PtbGoesOnBitForBitInEveryCluster) {
   const Words words = ptb();

@@ -42,7 +42,13 @@ void Session::Impl::restore_locals(std::size_t graph) {
     const std::string_view local = std::string_view(name).substr(prefix.size());
     const bool fits = locals.contains(local) && locals.view(local).dtype == tensor.dtype() &&
                       locals.view(local).shape == tensor.shape();
-    if (!fits && graph < trained_graphs) {
+    if (!fits && locals.contains(local)) {
+      print(
+          fmt::format("local variable {} begins anew: it is {} {} in the checkpoint and {} {} here",
+                      local, name_of(tensor.dtype()), tensor.shape().str(),
+                      name_of(locals.view(local).dtype), locals.view(local).shape.str()),
+          false);
+    } else if (!fits && graph < trained_graphs) {
       throw Error(ErrorCode::kFailedPrecondition,
                   fmt::format("[session] local variable {} {} {} of the checkpoint is not the "
                               "model's",
