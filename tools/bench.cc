@@ -13,6 +13,7 @@
 #include "bench/step_rates.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
+#include "cluster/flags/settings_reader.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 #include "paceline/text.h"
@@ -93,10 +94,7 @@ bool is_case(const std::string& word) {
 }
 
 // fetch is a case and a model: behind "step" it is the model.
-bool is_model(const std::string& word) {
-  return std::ranges::any_of(models::all_models(),
-                             [&](const models::Model* model) { return model->name() == word; });
-}
+bool is_model(const std::string& word) { return models::find_model(word) != nullptr; }
 
 const bench::Case& find_case(const std::string& name) {
   if (is_case(name) || !is_model(name)) return bench::find_case(name);
@@ -157,24 +155,25 @@ CommandLine step_flags(const models::Model& model) {
     return flag.name == "--dry-run" || flag.name == "--existing-servers" ||
            flag.group == kProcessFlags || flag.group == kOutputFlags;
   });
-  line.examples = hyper_parameters_text(model) + "\n" +
+  line.examples = settings_text(model.settings().declared()) + "\n" +
                   fmt::format(kStepExamples, fmt::arg("command", line.name));
   return line;
 }
 
 /// Nothing when only the help was asked for.
 std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& text) {
-  const models::Model& model = models::find_model(arguments.front());
+  const models::Model& model = named_model(arguments.front());
   const CommandLine line = step_flags(model);
   std::optional<FlagValues> values =
       parse_job(line, {arguments.begin() + 1, arguments.end()}, nullptr);
   if (!values) return {};
-  if (!values->given("--data") && std::ranges::count(model.flags(), "data") > 0) {
+  const std::vector<Setting> declared = model.settings().declared();
+  if (!values->given("--data") && std::ranges::count(declared, "data", &Setting::name) > 0) {
     values->add("--data", text.folder());
     arguments.insert(arguments.end(), {"--data", text.folder()});
   }
   const TrainJob job = read_train_job(model, line, *values);
-  bench::StepCase one{&model, job.options, job.cluster, job.run, std::move(arguments)};
+  bench::StepCase one{&model, job.settings, job.cluster, job.run, std::move(arguments)};
   bench::check(one);
   return one;
 }

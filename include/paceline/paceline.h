@@ -12,6 +12,7 @@
 #include "paceline/program.h"
 #include "paceline/run_options.h"
 #include "paceline/session.h"
+#include "paceline/settings.h"
 #include "paceline/summaries.h"
 #include "paceline/text.h"
 #include "paceline/version.h"

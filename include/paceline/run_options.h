@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace paceline {
@@ -66,6 +67,9 @@ struct RunOptions {
   /// Told what the end of a session could not do: save, or write its report or timeline;
   /// run_program then prints it and returns 1. Null: it is only printed.
   std::function<void(const std::string&)> on_failed_end;
+  /// The flags of the command line and of its files by name, and the settings of the program with
+  /// their values, for the report.
+  std::vector<std::pair<std::string, std::string>> flags;
   std::string log_level = "info";   // debug, info, warning or error
   std::string log_format = "text";  // or json: an object a line
   /// Where lines about the task go: who joined, what it waits for. Borrowed, outlives the run.

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <new>
 
+#include "base/failure_text.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/interrupt.h"
@@ -38,6 +38,7 @@ void report_failure(const Program& program, const std::string& error) {
   } catch (const Error&) {
     report.model = program.model;
     report.strategy = program.cluster.strategy;
+    report.flags = program.run.flags;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
   if (report.error.empty()) report.error = error;
@@ -53,10 +54,7 @@ struct Failure {
 Failure failure_of(const std::exception& exception) {
   if (const auto* error = dynamic_cast<const Error*>(&exception))
     return {error->code(), error->what()};
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return {ErrorCode::kInternal, "not enough memory for what was asked"};
-  }
-  return {ErrorCode::kInternal, exception.what()};
+  return {ErrorCode::kInternal, failure_text(exception)};
 }
 
 // In JSON it is a line like the others.
@@ -104,7 +102,7 @@ int run_with(const Program& program, RunOptions& run) {
   try {
     run_task(program, run);
   } catch (const std::exception& error) {
-    report_failure(program, error.what());
+    report_failure(program, failure_text(error));
     throw;
   }
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);

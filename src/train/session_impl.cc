@@ -51,6 +51,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
   report.strategy = strategy_name(cluster);
   report.accumulate = cluster.accumulate;
   report.precision = name_of(cluster.precision);
+  report.flags = run_options.flags;
   report.cores = cores_of_machine();
   try {
     guarded([&] { make_parts(); });

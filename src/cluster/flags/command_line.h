@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "paceline/error.h"
@@ -22,7 +23,12 @@ struct Flag {
   std::string group;     // heading in --help; empty: not shown
   bool repeats = false;  // every value counts; else the last one
   int values = 1;        // how many it takes at once
+  /// Beginnings of values that shells offer: "hidden=".
+  std::vector<std::string> completions = {};
 };
+
+/// True for a flag that one part of the program sets for another, which nobody types.
+bool is_internal(const std::string& flag);
 
 /// A flag that was given elsewhere than on the command line.
 struct GivenFlag {
@@ -36,6 +42,12 @@ struct GivenFlag {
 class FlagValues {
  public:
   bool given(const std::string& flag) const { return values_.contains(flag); }
+  /// True when it was given there, not in a file or in $TF_CONFIG.
+  bool on_command_line(const std::string& flag) const {
+    return given(flag) && !places_.contains(flag);
+  }
+  /// Every flag that was given, with its last value; a switch has an empty one.
+  std::vector<std::pair<std::string, std::string>> listed() const;
   /// The value, the last where it was given twice; empty when it was not given.
   std::string text(const std::string& flag) const;
   std::vector<std::string> all(const std::string& flag) const;

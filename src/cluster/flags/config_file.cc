@@ -52,7 +52,7 @@ class FlagsOfFile {
     std::ranges::replace(name, '_', '-');
     std::vector<std::string> keys;
     for (const Flag& flag : line_.flags) {
-      if (flag.name == "--config" || flag.name == "--launched") continue;
+      if (flag.name == "--config" || is_internal(flag.name)) continue;
       if (flag.name == name) return flag;
       if (!flag.group.empty()) keys.push_back(flag.name.substr(2));
     }
@@ -86,7 +86,8 @@ class FlagsOfFile {
     std::vector<std::string> values;
     if (member.kind == Kind::kTable) {
       for (const ConfigValue& item : member.items) {
-        values.push_back(item.key + "=" + scalar(item, item.key));
+        const bool is_switch = item.kind == Kind::kSwitch;
+        values.push_back(item.key + "=" + (is_switch ? item.text : scalar(item, item.key)));
       }
     } else if (member.kind == Kind::kList) {
       for (const ConfigValue& item : member.items) values.push_back(scalar(item, member.key));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 
@@ -10,20 +9,12 @@
 
 #include "base/nearest.h"
 #include "cluster/flags/command_line.h"
+#include "cluster/flags/number_text.h"
 #include "paceline/error.h"
 
 namespace paceline {
 
 namespace {
-
-template <typename Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, number);
-  if (status != std::errc() || stop != end) return std::nullopt;
-  return number;
-}
 
 // "--task" is not named by "--task-index 3: …".
 bool names(std::string_view message, std::string_view flag) {
@@ -37,6 +28,8 @@ bool names(std::string_view message, std::string_view flag) {
 }
 
 }  // namespace
+
+bool is_internal(const std::string& flag) { return flag == "--launched" || flag == "--one-task"; }
 
 void refuse_flag(const std::string& flag, const std::string& value, const std::string& why) {
   throw Error(ErrorCode::kUsage, fmt::format("{} {}: {}", flag, value, why));
@@ -72,6 +65,12 @@ void FlagValues::throw_with_places(const Error& error) const {
 std::string FlagValues::text(const std::string& flag) const {
   const auto at = values_.find(flag);
   return at == values_.end() ? std::string() : at->second.back();
+}
+
+std::vector<std::pair<std::string, std::string>> FlagValues::listed() const {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const auto& [flag, values] : values_) list.emplace_back(flag, values.back());
+  return list;
 }
 
 std::vector<std::string> FlagValues::all(const std::string& flag) const {

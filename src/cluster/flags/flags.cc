@@ -129,6 +129,7 @@ std::vector<Flag> cluster_flags() {
       {"--precision", "float32|bfloat16",
        "The type of matrix products; variables stay float32 (default float32)", kDevice},
       {"--launched", "", "", ""},
+      {"--one-task", "", "", ""},
   };
 }
 

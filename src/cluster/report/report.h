@@ -43,10 +43,11 @@ struct ReportSection {
 /// The whole file. A task's own report has one entry in `tasks`.
 struct Report {
   std::string model;
-  std::string strategy;               // Cluster::strategy
-  std::int64_t accumulate = 1;        // Cluster::accumulate
-  std::string precision = "float32";  // name of Cluster::precision
-  std::optional<int> cores;           // of worker 0's machine
+  std::string strategy;                                    // Cluster::strategy
+  std::int64_t accumulate = 1;                             // Cluster::accumulate
+  std::string precision = "float32";                       // name of Cluster::precision
+  std::optional<int> cores;                                // of worker 0's machine
+  std::vector<std::pair<std::string, std::string>> flags;  // RunOptions::flags of worker 0
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0
   std::optional<std::int64_t> global_step;      // the last that a worker saw

@@ -1,6 +1,7 @@
-// What may be typed after each word of `paceline …`, from the tables that --help prints.
+// What may be typed after each word of a command, from the tables that --help prints.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace paceline {
 enum class Takes { kNothing, kText, kFile, kFolder, kChoice };
 Takes what_it_takes(const Flag& flag);
 /// "cpu|sim[:I]": cpu, sim.
-std::vector<std::string> choices_of(const Flag& flag);
+std::vector<std::string> choices_of(const std::string& placeholder);
 
 /// A command line as far as it was typed.
 struct CommandNode {
@@ -25,7 +26,10 @@ struct CommandNode {
   std::vector<Flag> positionals = {};  // arguments without dashes, in their order
 };
 
-/// Of every subcommand; a node stands after the one that leads to it.
-std::vector<CommandNode> command_tree();
+/// Adds `text` to the words that may follow, unless it is one of them already.
+void add_word(CommandNode& node, const std::string& text, const std::string& help);
+/// The nodes of command lines whose names begin with the same word; that word's node is the first.
+/// A node stands after the one that leads to it.
+std::vector<CommandNode> command_nodes(std::span<const CommandLine> lines);
 
 }  // namespace paceline

@@ -1,9 +1,7 @@
-#include "tools/command_tree.h"
+#include "cluster/completion/command_node.h"
 
 #include <algorithm>
 #include <sstream>
-
-#include "tools/subcommand.h"
 
 namespace paceline {
 namespace {
@@ -17,13 +15,7 @@ CommandNode& node_of(std::vector<CommandNode>& tree, const std::string& path) {
   return known != tree.end() ? *known : tree.emplace_back(CommandNode{.path = path});
 }
 
-void add_word(CommandNode& node, const std::string& text, const std::string& help) {
-  if (std::ranges::find(node.words, text, &CommandNode::Word::text) == node.words.end()) {
-    node.words.push_back({text, help});
-  }
-}
-
-// The nodes from "paceline" to the line, whose last one has its flags.
+// Adds the nodes from the first word to the line; the last one has its flags.
 void add_line(std::vector<CommandNode>& tree, const CommandLine& line) {
   std::istringstream words(line.name);
   std::string path, word;
@@ -44,9 +36,9 @@ void add_line(std::vector<CommandNode>& tree, const CommandLine& line) {
 
 }  // namespace
 
-std::vector<std::string> choices_of(const Flag& flag) {
+std::vector<std::string> choices_of(const std::string& placeholder) {
   std::vector<std::string> choices;
-  std::istringstream parts(flag.placeholder);
+  std::istringstream parts(placeholder);
   for (std::string part; std::getline(parts, part, '|');) {
     if (!starts_with_small_letter(part)) return {};
     choices.push_back(part.substr(0, part.find('[')));
@@ -60,16 +52,22 @@ Takes what_it_takes(const Flag& flag) {
   for (const char* file : {"FILE", "PATH", "OTHER"}) {
     if (flag.placeholder.starts_with(file)) return Takes::kFile;
   }
-  return choices_of(flag).empty() ? Takes::kText : Takes::kChoice;
+  return choices_of(flag.placeholder).empty() ? Takes::kText : Takes::kChoice;
 }
 
-std::vector<CommandNode> command_tree() {
-  std::vector<CommandNode> tree = {{.path = "paceline"}};
-  for (const Subcommand& subcommand : all_subcommands()) {
-    add_word(tree.front(), std::string(subcommand.name), std::string(subcommand.help));
-    for (const CommandLine& line : subcommand.lines()) add_line(tree, line);
+void add_word(CommandNode& node, const std::string& text, const std::string& help) {
+  if (std::ranges::find(node.words, text, &CommandNode::Word::text) == node.words.end()) {
+    node.words.push_back({text, help});
   }
-  return tree;
+}
+
+std::vector<CommandNode> command_nodes(std::span<const CommandLine> lines) {
+  std::vector<CommandNode> nodes;
+  for (const CommandLine& line : lines) {
+    if (nodes.empty()) nodes.push_back({.path = line.name.substr(0, line.name.find(' '))});
+    add_line(nodes, line);
+  }
+  return nodes;
 }
 
 }  // namespace paceline

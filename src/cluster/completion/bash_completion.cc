@@ -3,15 +3,15 @@
 
 #include <map>
 
-#include "tools/shell_completion.h"
+#include "cluster/completion/shell_completion.h"
 
 namespace paceline {
 namespace {
 
 const char* const kBashScript =
-    R"(# bash completion for paceline: what `paceline completion bash` prints.
-_paceline() {{
-  local line=paceline current=${{COMP_WORDS[COMP_CWORD]}} flag=${{COMP_WORDS[COMP_CWORD-1]}} i
+    R"(# bash completion for {command}
+{function}() {{
+  local line={command} current=${{COMP_WORDS[COMP_CWORD]}} flag=${{COMP_WORDS[COMP_CWORD-1]}} i
   # Bash takes --flag=value for three words.
   if [[ $current == = ]]; then current=
   elif [[ $flag == = && COMP_CWORD -gt 2 ]]; then flag=${{COMP_WORDS[COMP_CWORD-2]}}; fi
@@ -25,8 +25,9 @@ _paceline() {{
   esac
   [[ -z $files ]] || compopt -o filenames 2>/dev/null
   mapfile -t COMPREPLY < <(compgen $files -W "$words" -- "$current")
+  [[ ${{COMPREPLY[0]}} != *= ]] || compopt -o nospace 2>/dev/null
 }}
-complete -F _paceline paceline
+complete -F {function} {command}
 )";
 
 // What follows a flag that takes something, once for all lines where it does.
@@ -39,8 +40,12 @@ std::string cases_of_values(const std::vector<CommandNode>& tree) {
       std::string does = ":";
       if (takes == Takes::kFile) does = "files=-f";
       if (takes == Takes::kFolder) does = "files=-d";
-      if (takes == Takes::kChoice)
-        does = fmt::format("words='{}'", fmt::join(choices_of(flag), " "));
+      if (takes == Takes::kChoice) {
+        does = fmt::format("words='{}'", fmt::join(choices_of(flag.placeholder), " "));
+      }
+      if (!flag.completions.empty()) {
+        does = fmt::format("words='{}'", fmt::join(flag.completions, " "));
+      }
       flags_of[does].push_back(fmt::format("'{} {}'", node.path, flag.name));
     }
   }
@@ -59,7 +64,7 @@ std::string case_of_line(const CommandNode& node) {
   bool files = false;
   for (const Flag& argument : node.positionals) {
     files |= what_it_takes(argument) == Takes::kFile;
-    for (const std::string& choice : choices_of(argument)) words.push_back(choice);
+    for (const std::string& choice : choices_of(argument.placeholder)) words.push_back(choice);
   }
   std::string text = fmt::format("      '{}') ", node.path);
   if (words.empty() && !files) return text + fmt::format("words='{}' ;;\n", fmt::join(flags, " "));
@@ -70,17 +75,12 @@ std::string case_of_line(const CommandNode& node) {
 
 }  // namespace
 
-std::string case_of_paths(const std::vector<CommandNode>& tree) {
-  std::vector<std::string> paths;
-  paths.reserve(tree.size());
-  for (const CommandNode& node : tree) paths.push_back(fmt::format("'{}'", node.path));
-  return fmt::format("{}", fmt::join(paths, "|"));
-}
-
 std::string bash_completion(const std::vector<CommandNode>& tree) {
   std::string lines;
   for (const CommandNode& node : tree) lines += case_of_line(node);
-  return fmt::format(fmt::runtime(kBashScript), fmt::arg("paths", case_of_paths(tree)),
+  return fmt::format(fmt::runtime(kBashScript), fmt::arg("command", tree.front().path),
+                     fmt::arg("function", completion_function(tree)),
+                     fmt::arg("paths", case_of_paths(tree)),
                      fmt::arg("values", cases_of_values(tree)), fmt::arg("lines", lines));
 }
 

@@ -3,15 +3,14 @@
 
 #include <string_view>
 
-#include "tools/shell_completion.h"
+#include "cluster/completion/shell_completion.h"
 
 namespace paceline {
 namespace {
 
-const char* const kZshScript = R"(#compdef paceline
-# zsh completion for paceline: what `paceline completion zsh` prints.
-_paceline() {{
-  local line=paceline i typed=1
+const char* const kZshScript = R"(#compdef {command}
+{function}() {{
+  local line={command} i typed=1
   for ((i = 2; i < CURRENT; i++)); do
     case "$line ${{words[i]}}" in ({paths}) line+=" ${{words[i]}}" typed=$i ;; esac
   done
@@ -20,7 +19,7 @@ _paceline() {{
   case "$line" in
 {lines}  esac
 }}
-if [[ $funcstack[1] == _paceline ]]; then _paceline "$@"; else compdef _paceline paceline; fi
+if [[ $funcstack[1] == {function} ]]; then {function} "$@"; else compdef {function} {command}; fi
 )";
 
 // Inside single quotes, with a backslash before what a spec of _arguments or _describe would read.
@@ -44,6 +43,9 @@ std::string value_spec(const Flag& flag) {
     case Takes::kNothing:
       return "";
     case Takes::kText:
+      if (!flag.completions.empty()) {
+        action = fmt::format("compadd -S \"\" {}", fmt::join(flag.completions, " "));
+      }
       break;
     case Takes::kFile:
       action = "_files";
@@ -52,7 +54,7 @@ std::string value_spec(const Flag& flag) {
       action = "_files -/";
       break;
     case Takes::kChoice:
-      action = fmt::format("({})", fmt::join(choices_of(flag), " "));
+      action = fmt::format("({})", fmt::join(choices_of(flag.placeholder), " "));
       break;
   }
   const bool is_flag = flag.name.starts_with('-');
@@ -95,8 +97,9 @@ std::string case_of_node(const CommandNode& node) {
 std::string zsh_completion(const std::vector<CommandNode>& tree) {
   std::string lines;
   for (const CommandNode& node : tree) lines += case_of_node(node);
-  return fmt::format(fmt::runtime(kZshScript), fmt::arg("paths", case_of_paths(tree)),
-                     fmt::arg("lines", lines));
+  return fmt::format(fmt::runtime(kZshScript), fmt::arg("command", tree.front().path),
+                     fmt::arg("function", completion_function(tree)),
+                     fmt::arg("paths", case_of_paths(tree)), fmt::arg("lines", lines));
 }
 
 }  // namespace paceline
