@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kUntimed = 10;
 constexpr std::int64_t kTurn = 50;
-// Steps whose times find room before the first; beyond, growing is rare.
+// The number of steps for whose times memory is reserved before the first step.
 constexpr std::int64_t kReserved = 1 << 16;
 constexpr double kForever = 1e9;
 
@@ -36,7 +36,7 @@ double median(Seconds times) {
 }
 double median_us(Seconds times) { return median(std::move(times)) * 1e6; }
 
-/// When the timed steps of one kind and shape end: at the first of both.
+/// The end of the timed steps of one kind and shape, at whichever of the two is reached first.
 struct Limit {
   std::int64_t steps = 0;
   double seconds = 0;
@@ -78,13 +78,13 @@ class TimedSteps {
 
 TimedSteps own_steps(Session& session, const Graph& graph, const FetchGraph& fetch,
                      const Limit& limit) {
-  // X and the own W stay as they are.
+  // X and the own W keep these values.
   session.evaluate_in_place(graph, {&fetch.own, 1},
                             [&](Feed& feed) { feed.normal(fetch.x).normal(fetch.own_w); });
   return {limit, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); }};
 }
 
-// Alone there is nothing to fetch from.
+// In one process only the local steps can be timed.
 void measure_alone(Session& session, const Graph& graph, const FetchShape& shape,
                    const FetchGraph& fetch, const Limit& limit) {
   TimedSteps own = own_steps(session, graph, fetch, limit);
@@ -162,8 +162,8 @@ Limit limit_of(const Settings& settings) {
           .seconds = settings.number("seconds")};
 }
 
-// Alternately a little more and a little less: small enough to change no result, large enough to
-// change every bit pattern near 1.
+// Adds a small number and subtracts it again by turns. It is too small to matter in a result, and
+// large enough to change every value near 1.
 void change_all(std::int64_t time, std::span<float> values) {
   constexpr float kStep = 0x1p-20f;
   const float change = time % 2 == 0 ? kStep : -kStep;

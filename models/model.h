@@ -19,7 +19,7 @@
 
 namespace paceline::models {
 
-/// What one step of a worker computes: for what can be known of it without running it.
+/// The graph of one step of a worker, from which its cost is known without running it.
 struct StepGraph {
   std::string section;  // of the report that has this step's times; empty: the report itself
   std::unique_ptr<Graph> graph;
@@ -27,12 +27,12 @@ struct StepGraph {
   std::vector<Value> fetches = {};
 };
 
-/// What a ps does to a variable once a worker has read it, by the variable's name: it changes the
-/// values, of float32. `time` says how often they were read before. It is called for one part of
-/// the values after the other, on any thread, and must not block.
+/// The functions, by name of a variable, with which a ps changes the variable's float32 values
+/// after a worker has read them. The first argument is the number of earlier reads. A function is
+/// called for one part of the values after the other, on any thread, and must not block.
 using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::span<float>)>>;
 
-/// What a model is called and what its user can set.
+/// The name of a model and the settings that its user can change.
 struct ModelFacts {
   std::string_view name;     // "ptb"
   std::string_view summary;  // one line for --help
@@ -48,15 +48,14 @@ class Model {
   std::string_view summary() const { return facts_.summary; }
   /// The settings with their defaults, some of them changed as --set does. Throws kUsage.
   Settings settings(const std::map<std::string, std::string>& set = {}) const;
-  /// Refuses what cannot be, before any task is started. Throws kUsage that names the flag and what
-  /// is allowed.
+  /// Throws kUsage, before any task is started, when the flags do not fit together.
   virtual void check(const Cluster& cluster, const RunOptions& run,
                      const Settings& settings) const = 0;
-  /// Trains, as the only process or as a worker. What is missing from `run` takes the model's
-  /// default (mlp: 100,000 steps; ptb: the epochs of its size).
+  /// Trains, as the only process or as a worker. If `run` does not say when to end, the model's
+  /// default does (mlp: 100,000 steps; ptb: the epochs of its size).
   virtual void run(const Cluster& cluster, const RunOptions& run,
                    const Settings& settings) const = 0;
-  /// What each ps of the program does to the variables that `run` reads. Throws kUsage.
+  /// The changes that each ps of the program makes to the variables that `run` reads.
   virtual AfterReads after_reads(const Settings&) const { return {}; }
   /// The graphs whose steps `run` times. Throws kUsage.
   virtual std::vector<StepGraph> step_graphs(const Settings& settings) const = 0;
@@ -68,9 +67,9 @@ class Model {
   const ModelFacts facts_;
 };
 
-/// mlp, ptb, fetch: one line each in model.cc.
+/// All models, one line each in model.cc.
 std::span<const Model* const> all_models();
-/// Null when no model has the name.
+/// The model of this name; null when there is none.
 const Model* find_model(std::string_view name);
 
 }  // namespace paceline::models

@@ -27,7 +27,7 @@ struct PtbConfig {
   double rate_factor(std::int64_t epoch) const;
 };
 
-/// What the user of ptb can set.
+/// The settings of ptb.
 std::vector<Setting> ptb_settings();
 /// The configuration of the size, changed by the other settings that were given.
 PtbConfig ptb_config(const Settings& settings);

@@ -26,7 +26,7 @@ SessionOptions session_options(const PtbConfig& config, const PerplexityEnds& en
   return options;
 }
 
-/// Tells the epoch under way, and the ends of the training, of each step.
+/// Adds each step to the epoch and to the perplexities of the training's ends.
 class EpochSteps : public Hook {
  public:
   EpochSteps(std::optional<PtbEpoch>& epoch, PerplexityEnds& ends, std::int64_t unroll)
@@ -72,7 +72,7 @@ void PtbTraining::run() {
   while ((!by_epochs_ || from.epoch < config_.epochs) && run_epoch(from.epoch, from)) {
     from = {.epoch = from.epoch + 1};
   }
-  // Nobody else has a reason to wait for the others.
+  // Only the chief waits for the other workers.
   if (!by_epochs_ || !session_.is_chief()) return;
   if (session_.workers() > 1) session_.print("waiting for the other workers to end");
   session_.finish_training();
@@ -94,7 +94,7 @@ PtbTraining::Begin PtbTraining::begin() {
   return {.epoch = made / size, .step = made % size, .cost = std::nan("")};
 }
 
-// The position counts batches; of other batches it is where as many words were read.
+// The position counts batches. With other batches, training goes on after as many words.
 std::optional<PtbTraining::Begin> PtbTraining::begin_of_other_batches() {
   const auto& saved = session_.restored().numbers;
   const auto rows = saved.find("rows"), unroll = saved.find("unroll");
@@ -131,7 +131,7 @@ bool PtbTraining::run_epoch(std::int64_t epoch, const Begin& begin) {
   try {
     go_on = train();
   } catch (...) {
-    report_training(progress);  // as far as it came
+    report_training(progress);  // as far as it got
     throw;
   }
   report_training(progress);

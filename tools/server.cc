@@ -16,10 +16,10 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kMostThreads = 1024;
-// The chief saves before it leaves.
+// The chief may take long, because it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
-/// Those flags of a training program that mean the same here.
+/// The flags of a training program that mean the same here.
 std::vector<Flag> shared_flags() {
   std::vector<Flag> shared;
   for (const auto& flags : {cluster_flags(), run_flags()}) {
@@ -82,7 +82,7 @@ void say_end(const Log& log, const ServerSummary& summary) {
                        counted(summary.applied, "step"), summary.seconds));
 }
 
-/// False when it was stopped between two jobs.
+/// Serves one job. Returns false when the server was stopped between two jobs.
 bool serve_next(const ServerOptions& options, const Log& log) {
   ServerSummary summary;
   try {

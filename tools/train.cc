@@ -159,13 +159,13 @@ std::vector<CommandLine> train_lines() {
 int train_command(const Arguments& arguments) {
   const std::string usage = "paceline train MODEL …, where MODEL is one of\n" + models_text() +
                             "paceline train MODEL --help lists the flags of a model.\n";
-  if (arguments.empty()) throw Error(ErrorCode::kUsage, "which model? " + usage);
+  if (arguments.empty()) throw Error(ErrorCode::kUsage, "the model is missing: " + usage);
   if (arguments.front() == "--help" || arguments.front() == "-h") {
     fmt::print("Usage: {}", usage);
     return 0;
   }
   if (arguments.front().starts_with('-')) {
-    throw Error(ErrorCode::kUsage, "the model comes before the flags: " + usage);
+    throw Error(ErrorCode::kUsage, "the model must stand before the flags: " + usage);
   }
   return train(named_model(arguments.front()), arguments);
 }

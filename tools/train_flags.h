@@ -1,4 +1,4 @@
-// The flags of `paceline train MODEL`, for whoever starts the same training.
+// The flags of `paceline train MODEL`, which other commands that train use too.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ CommandLine train_flags(const models::Model& model);
 /// The model that a user named. Throws kUsage when there is none.
 const models::Model& named_model(const std::string& name);
 
-/// What the flags say.
+/// A training, as its flags describe it.
 struct TrainJob {
   Cluster cluster;
   RunOptions run;

@@ -20,7 +20,7 @@ namespace paceline {
 int run_program(int argc, char** argv,
                 const std::function<void(const Cluster&, const RunOptions&)>& work);
 
-/// What a program says of itself and what its user can set.
+/// The description and the settings of a program.
 struct ProgramOptions {
   /// The first lines of --help.
   std::string about = "Trains, alone or as a cluster.";

@@ -1,4 +1,4 @@
-// What the user of a program can set: its hyper-parameters, and flags of its own.
+// The settings of a program: its hyper-parameters, and flags of its own.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +25,14 @@ struct Setting {
   /// The setting is also a flag: --learning-rate X. If it is on or off, its flag takes no value and
   /// turns it on.
   bool flag = false;
-  /// What --help shows as the flag's value. Shells complete "FILE" and "DIR" as such. If it is
+  /// The flag's value as --help shows it. Shells complete "FILE" and "DIR" as such. If it is
   /// empty, it follows from the type.
   std::string placeholder = {};
-  /// What --help shows as the default, where that depends on another setting. If it is empty,
-  /// --help shows `value`.
+  /// The default as --help shows it, where it depends on another setting. If it is empty, --help
+  /// shows `value`.
   std::string default_text = {};
 
-  /// What `least` and `most` are when every number is allowed.
+  /// The value of `most` (and, negated, of `least`) that allows every number.
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 };
 

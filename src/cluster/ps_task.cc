@@ -17,7 +17,7 @@ namespace paceline {
 
 namespace {
 
-// The chief saves before it leaves.
+// The chief may take long, because it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
 ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Timeline* timeline) {

@@ -28,7 +28,7 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// A session may have left a report of what it had done so far; it gets the error, if it has none.
+// If a session has left a report of its progress, the report gets the error, unless it has one.
 void report_failure(const Program& program, const std::string& error) {
   const std::vector<std::string> files = report_files(program.cluster, program.run);
   if (files.empty()) return;
@@ -45,7 +45,7 @@ void report_failure(const Program& program, const std::string& error) {
   write_reports(program.cluster, program.run, report);
 }
 
-/// What a user is told of an exception.
+/// The code and the message that a user is shown of an exception.
 struct Failure {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
@@ -57,7 +57,7 @@ Failure failure_of(const std::exception& exception) {
   return {ErrorCode::kInternal, failure_text(exception)};
 }
 
-// In JSON it is a line like the others.
+// With --log-format json an error is a line of the log like the others.
 void print_error(const RunOptions& run, const std::string& message) {
   if (run.log_format == "json") return run.log->error(message);
   std::fflush(stdout);
@@ -76,7 +76,7 @@ void run_task(const Program& program, const RunOptions& run) {
 
 int run_with(const Program& program, RunOptions& run) {
   prepare_run_folder(program.cluster, program.run);
-  // What an earlier run left must not pass for this one's.
+  // The report of an earlier run must not pass for the report of this one.
   for (const std::string& file : report_files(program.cluster, program.run)) {
     std::filesystem::remove(file);
   }
@@ -85,7 +85,7 @@ int run_with(const Program& program, RunOptions& run) {
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.stop_on_failure = program.cluster.stop_on_failure;
-    // A checkpoint takes as long as it takes; a second Ctrl-C ends it.
+    // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
     if (!run.out.empty()) {
       options.interrupt_within = std::chrono::minutes(10);
       options.stop_within = std::chrono::minutes(1);
@@ -108,7 +108,7 @@ int run_with(const Program& program, RunOptions& run) {
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
 }
 
-// Its first session says all, and goes no further.
+// The first session prints the plan of the job and throws DryRunShown.
 int run_dry(const Program& program) {
   try {
     program.work(program.cluster, program.run);
@@ -134,7 +134,7 @@ int run_role(const Program& program) {
   try {
     return run_with(program, run);
   } catch (const std::exception& exception) {
-    // A line like the others; else report_errors prints it.
+    // The error is a line of the log like the others; as text, report_errors prints it.
     const Failure failure = failure_of(exception);
     log.error(failure.message);
     return exit_status(failure.code);

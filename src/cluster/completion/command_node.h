@@ -1,4 +1,4 @@
-// What may be typed after each word of a command, from the tables that --help prints.
+// The words and flags that may follow each word of a command, from the tables that --help prints.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-/// What a flag or an argument takes.
+/// The kind of value that a flag or an argument takes.
 enum class Takes { kNothing, kText, kFile, kFolder, kChoice };
 Takes what_it_takes(const Flag& flag);
-/// "cpu|sim[:I]": cpu, sim.
+/// The words of a placeholder: of "cpu|sim[:I]", cpu and sim.
 std::vector<std::string> choices_of(const std::string& placeholder);
 
 /// A command line as far as it was typed.

@@ -31,7 +31,7 @@ std::string fish_quoted(std::string_view text) {
   return result + "'";
 }
 
-// What may follow the flag: nothing, anything, a file, a folder, or one of some words.
+// The options of `complete` for the value of a flag: none, a file, a folder, or one of some words.
 std::string fish_values(const Flag& flag) {
   switch (what_it_takes(flag)) {
     case Takes::kNothing:

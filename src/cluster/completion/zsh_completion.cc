@@ -22,7 +22,8 @@ const char* const kZshScript = R"(#compdef {command}
 if [[ $funcstack[1] == {function} ]]; then {function} "$@"; else compdef {function} {command}; fi
 )";
 
-// Inside single quotes, with a backslash before what a spec of _arguments or _describe would read.
+// The text for single quotes, with a backslash before each character that a spec of _arguments or
+// _describe would read.
 std::string quoted(std::string_view text, std::string_view special) {
   std::string result;
   for (const char c : text) {

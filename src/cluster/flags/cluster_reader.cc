@@ -133,8 +133,8 @@ void read_link(const FlagValues& values, Cluster& cluster) {
 std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
   if (values.given("--cluster-id")) return values.text("--cluster-id");
   if (cluster.role != Cluster::Role::kLauncher) {
-    // Tasks that are started one by one have only the spec in common. As the id it shows, where it
-    // differs, which addresses do; a long one does not fit a message.
+    // Tasks that are started one by one have only the spec in common. With the spec as the id, a
+    // refusal can name the addresses that differ. A long spec does not fit a message.
     const std::string spec = cluster.spec.str();
     return spec.size() <= kMostIdBytes ? spec : fmt::format("{:016x}", random_key(0, spec));
   }
@@ -166,7 +166,7 @@ Cluster read_cluster(const FlagValues& values) {
     check_together(values, "--on-failure", "--ps",
                    "only the process that starts all tasks can end them");
   }
-  // Of the tasks that one command starts, one says it.
+  // Only one of the tasks that a launcher starts prints the placement.
   cluster.launched = values.given("--launched");
   cluster.show_placement =
       values.given("--show-placement") && (!cluster.launched || cluster.is_chief());

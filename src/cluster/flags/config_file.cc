@@ -18,7 +18,7 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
-// A file of flags is short; what is not is another file.
+// A file of flags is short. A larger one is some other file.
 constexpr std::uintmax_t kLargestFile = 1 << 20;
 
 /// Reads the members of one file.

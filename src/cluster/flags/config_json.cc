@@ -17,7 +17,8 @@ using Kind = ConfigValue::Kind;
 
 constexpr std::size_t kDeepest = 32;
 
-/// Where the reader is, told while the text is read: the library's own events have no positions.
+/// An iterator that reports its position while the text is read, because the library's events have
+/// no positions.
 struct Cursor {
   using iterator_category = std::forward_iterator_tag;
   using value_type = char;
@@ -41,8 +42,8 @@ struct Cursor {
   bool operator==(const Cursor& other) const { return at == other.at; }
 };
 
-// "parse error at line 1, column 2: syntax error while parsing value - invalid literal; …": what
-// follows the dash.
+// The part of the library's message that follows the dash: "parse error at line 1, column 2: syntax
+// error while parsing value - invalid literal; …".
 std::string fault_of(const std::string& text) {
   const std::size_t dash = text.find(" - "), colon = text.find(": ");
   if (dash != text.npos) return text.substr(dash + 3);
@@ -93,8 +94,8 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  // A token begins where the last one ended, behind what separates them. Of a number one character
-  // more was read than it has: a separator.
+  // A token begins where the last one ended, after their separators. After a number the reader is
+  // one character, a separator, ahead.
   const char* start_of_token() {
     const char* const begin = std::exchange(ended_, reached_);
     const std::string_view rest(begin, std::size_t(reached_ - begin));

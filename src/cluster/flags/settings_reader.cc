@@ -45,7 +45,8 @@ std::vector<std::string> completions_of(const std::vector<Setting>& settings) {
   return words;
 }
 
-// Where a setting is given in both ways, the command line's counts, not the file's.
+// Where a setting is given in both ways, the one on the command line counts, not the one in the
+// file.
 bool set_counts(const FlagValues& values, const Setting& setting) {
   const std::string flag = flag_of(setting);
   if (!setting.flag || !values.given(flag)) return true;

@@ -19,7 +19,7 @@ namespace paceline {
 
 namespace {
 
-// Ordered, so that the file reads as its documentation does.
+// The members are ordered, so that the file reads as its documentation does.
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kListPrefix = "fetch/";
