@@ -17,8 +17,8 @@ constexpr std::int64_t kDefaultSteps = 100'000;
 // At 1 Adam divides by zero.
 constexpr double kMostBeta = 0.999999;
 
-/// Prints `Step: 70 1.79 steps/sec` every `every` own steps; with 0, every 10 of them, but at most
-/// one line a second.
+/// Prints `Step: 70 1.79 steps/sec` every `every` own steps. If `every` is 0, it prints after 10
+/// steps and then at most one line a second.
 class StepsPerSecond : public Hook {
  public:
   explicit StepsPerSecond(std::int64_t every) : every_(every) {}
@@ -26,7 +26,8 @@ class StepsPerSecond : public Hook {
   bool after_step(Session& session, const StepResult& result) override {
     if (result.step % (every_ > 0 ? every_ : kUsualSteps) != 0) return true;
     const double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
-    if (every_ == 0 && seconds < 1) return true;
+    if (every_ == 0 && seconds < 1 && !first_) return true;
+    first_ = false;
     session.print(fmt::format("Step: {} {:.2f} steps/sec", result.step,
                               double(result.step - since_step_) / seconds));
     printed(result.step);
@@ -45,6 +46,7 @@ class StepsPerSecond : public Hook {
   const std::int64_t every_;
   Clock::time_point since_;
   std::int64_t since_step_ = 0;
+  bool first_ = true;
 };
 
 std::vector<Setting> mlp_settings() {

@@ -28,7 +28,8 @@ Words join(std::initializer_list<Words> lists) {
   return all;
 }
 
-const Words kMlp = {"train", "mlp", "--hidden", "48", "--batch", "16", "--threads", "1"};
+const Words kMlp = {"train", "mlp",       "--hidden", "48",    "--batch",
+                    "16",    "--threads", "1",        "--set", "print_every=10"};
 const Words kOnePs = {"--ps", "1", "--workers", "1"}, kTwoPs = {"--ps", "2", "--workers", "1"};
 
 void flip_last_byte(const std::string& path) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "base/grouped_digits.h"
 #include "base/printed.h"
@@ -59,7 +60,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t
 
 CheckpointReader open_checkpoint(const std::string& given) {
   const std::string path = find_checkpoint(given);
-  if (path == given || !std::filesystem::is_directory(path)) return CheckpointReader(path);
+  std::error_code unseen;
+  if (path == given || !std::filesystem::is_directory(path, unseen)) return CheckpointReader(path);
   const std::string folder = std::filesystem::path(path).parent_path();
   for (const FoundCheckpoint& torn : Checkpoints(folder).newest_whole(WholeCheck::kSizes).torn) {
     fmt::print("skipped a newer checkpoint that is not whole: {}\n", torn.torn);

@@ -11,7 +11,7 @@ enum class ErrorCode {
   kInvalidArgument,     // shapes, values or specs that cannot be
   kUsage,               // a flag on the command line is wrong; the process exits 2
   kNotFound,            // a file, a variable, an op or a host that is not there
-  kUnavailable,         // a peer died, closed its link or refused it
+  kUnavailable,         // a peer died, closed its link or refused it; or memory is short
   kDeadlineExceeded,    // a wait took longer than it may
   kCancelled,           // interrupted by the user; the process exits 130
   kDataLoss,            // bytes that are torn, truncated or not what they claim to be

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "base/nearest.h"
 #include "paceline/error.h"
@@ -111,7 +112,8 @@ std::string text_of_file(const std::string& path) {
   const auto cannot = [&](const std::string& why) {
     refuse_flag("--config", path, "cannot be read: " + why);
   };
-  if (std::filesystem::is_directory(path)) cannot("it is a folder");
+  std::error_code unseen;
+  if (std::filesystem::is_directory(path, unseen)) cannot("it is a folder");
   std::ifstream file(path, std::ios::binary);
   if (!file) cannot(std::strerror(errno));
   std::string text(std::istreambuf_iterator<char>(file), {});

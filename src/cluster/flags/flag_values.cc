@@ -4,6 +4,7 @@
 #include <cctype>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -38,10 +39,12 @@ void refuse_flag(const std::string& flag, const std::string& value, const std::s
 void check_new_file(const std::string& flag, const std::string& path) {
   std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (folder.empty()) folder = ".";
-  if (!std::filesystem::is_directory(folder)) {
+  std::error_code unseen;  // a folder that may not be looked at counts as none
+  if (!std::filesystem::is_directory(folder, unseen)) {
     refuse_flag(flag, path, fmt::format("there is no folder {}", folder.string()));
   }
-  if (std::filesystem::is_directory(path)) refuse_flag(flag, path, "is a folder, not a file");
+  if (std::filesystem::is_directory(path, unseen))
+    refuse_flag(flag, path, "is a folder, not a file");
   if (access(folder.c_str(), W_OK) != 0) {
     refuse_flag(flag, path, fmt::format("folder {} cannot be written to", folder.string()));
   }

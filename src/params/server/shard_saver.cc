@@ -58,7 +58,7 @@ bool ShardSaver::find(const FindFile& file, Shard& shard) {
       for (std::size_t i = 0; i < shard.size() && !cancelled_; ++i) {
         shard.at(i).snapshot().make_room();
       }
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       // The mark tries again, and ends its sender's connection.
     }
     busy_ = false;
