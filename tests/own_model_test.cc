@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <sstream>
 
@@ -87,13 +88,14 @@ TEST(TrainYourOwn, ThePagesProgramIsBuiltAndLearns) {
   EXPECT_GT(last_accuracy(circles("--steps 1500 --ps 1 --workers 2")), 0.85);
   EXPECT_THAT(circles("--epochs 10 --set hidden=32"), HasSubstr("epoch 10: accuracy"));
   std::ofstream(source + "/job.toml") << "batch = 25\n[set]\nhidden = 32\n";
-  circles("--config job.toml --steps 20 --report run.json");
+  circles("--config job.toml --steps 20 --ps 1 --workers 1 --report run.json");
   std::ifstream report(source + "/run.json");
   const std::string text(std::istreambuf_iterator<char>(report), {});
-  for (const char* there :
-       {"\"batch\": \"25\"", "\"hidden\": \"32\"", "\"learning_rate\": \"0.03\""}) {
+  for (const char* there : {"\"--workers\": \"1\"", "\"batch\": \"25\"", "\"hidden\": \"32\"",
+                            "\"learning_rate\": \"0.03\""}) {
     EXPECT_THAT(text, HasSubstr(there));
   }
+  EXPECT_THAT(text, Not(HasSubstr("--cluster-id")));
 }
 
 /// Builds examples/NAME against an installed prefix; the program.

@@ -202,6 +202,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   const bool told = result.interrupted || (result.first_failure && !run.out.empty());
   if (told) error += how_to_go_on(run);
   Report merged = merge(read_reports(tasks, folder));
+  merged.flags = run.flags;  // without those that it gave its tasks
   if (!error.empty()) merged.error = error;
   write_reports(asked, run, merged);
   if (!run.timeline.empty()) write_timeline_of_all(run.timeline, tasks, folder);
