@@ -188,6 +188,25 @@ TEST_P(ConformanceOfWaits, AWaitEndsAtItsDeadlineHoweverMuchComes) {
   }));
 }
 
+TEST_P(ConformanceOfWaits, AWaitEndsWhenTheDeadlinesDescriptorCanBeRead) {
+  for (const int threads : {1, 2}) {
+    const ConnectedEnds ends = connect(threads);
+    const EventFd wake, gives_up;
+    std::atomic<int> asked{0};
+    std::thread other([&] {
+      while (asked == 0) std::this_thread::yield();
+      gives_up.raise();
+    });
+    const Deadline deadline = soon();
+    EXPECT_FALSE(ends.link->wait(wake, deadline.or_when_readable(gives_up.fd()), [&] {
+      ++asked;
+      return false;
+    }));
+    EXPECT_FALSE(deadline.passed()) << threads << " threads";
+    other.join();
+  }
+}
+
 TEST(TcpWaits, AWaiterReadsItself) {
   Listener listener(make_link("tcp", {}), "127.0.0.1:0");
   listener.reply();
