@@ -149,7 +149,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   return command;
 }
 
-// Once commands_ moves no more.
+// Is called once commands_ is not moved any more.
 void Executor::note_store_views() {
   const auto note = [&](SlotIndex index, TensorView& view) {
     const Slot& slot = plan_.slots[std::size_t(index)];

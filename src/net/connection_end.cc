@@ -4,6 +4,10 @@
 
 namespace paceline {
 
+Error error_of_silence(const std::string& address) {
+  return {ErrorCode::kDeadlineExceeded, "connecting to " + address + " took too long"};
+}
+
 Error error_of_closing_here(const std::string& peer) {
   return {ErrorCode::kCancelled, "the connection to " + peer + " was closed on this side"};
 }

@@ -7,12 +7,12 @@
 namespace paceline {
 namespace {
 
-// A frame that is not longer is written under the queue's lock where nothing else is in its way:
+// A frame that is not longer is written under the queue's lock when nothing else is in its way:
 // letting others queue meanwhile would take longer.
 constexpr std::size_t kAtOnceBytes = 16 << 10;
-// So much is written by send on the caller's thread; another thread writes the rest.
+// A call of send writes at most this much on the caller's thread; another thread writes the rest.
 constexpr std::size_t kDirectBytes = 256 << 10;
-// Whoever goes on turns to other connections after this much.
+// A thread that goes on turns to other connections after this much.
 constexpr std::size_t kFlushBytes = 8 << 20;
 
 }  // namespace
@@ -49,7 +49,8 @@ void QueuedConnection::queue(QueuedFrame frame) {
   if (waiting_) leave_rest();
 }
 
-/// With the lock, at rest. Whether all of it was written; what was is not written again.
+/// Called with the lock, and at rest. Returns true when all of the frame was written. What was
+/// written of it is not written again.
 bool QueuedConnection::write_short(const QueuedFrame& frame) {
   if (frame.bytes() > kAtOnceBytes || frame.shared) return false;
   const std::size_t written = write_at_once(frame);
@@ -66,7 +67,7 @@ bool QueuedConnection::go_on() {
   return true;
 }
 
-/// The caller has set flushing_, and is the only one here.
+/// Its caller has set flushing_, and so is the only one.
 void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most_bytes) {
   std::size_t total = 0;
   while (!ended_ && !queue_.empty()) {
@@ -89,7 +90,7 @@ void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most
   if (close_now) end_writing();
 }
 
-/// Gives back what was written whole, without the lock.
+/// Gives back the frames that were written whole, without the lock.
 void QueuedConnection::take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
   front_done_ += bytes;
   if (!queue_.front().shared) meter_.count_sent(bytes);

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <future>
 
+#include "net/accept/preamble.h"
 #include "net/address.h"
 #include "net/poll/file_descriptor.h"
 #include "net/tcp/name_lookup.h"
-#include "net/tcp/preamble.h"
 #include "net/testing/conformance.h"
 
 namespace paceline {

@@ -1,6 +1,6 @@
-#include "net/tcp/greeting.h"
+#include "net/accept/greeting.h"
 
-#include "net/tcp/socket_acceptor.h"
+#include "net/accept/socket_acceptor.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -32,7 +32,7 @@ void Greeting::on_readable() {
     if (acceptor->leaves(shared_from_this())) hand_on(std::move(socket));
   } catch (const Error&) {
     if (lock.owns_lock()) lock.unlock();
-    acceptor->drop(shared_from_this());  // a stranger: nothing to tell anybody
+    acceptor->drop(shared_from_this());  // nobody need know of a caller that is no task
   }
 }
 

@@ -1,10 +1,10 @@
-#include "net/tcp/socket_acceptor.h"
+#include "net/accept/socket_acceptor.h"
 
 #include <sys/socket.h>
 
 #include <cerrno>
 
-#include "net/tcp/greeting.h"
+#include "net/accept/greeting.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -84,7 +84,7 @@ void SocketAcceptor::welcome(FileDescriptor socket) {
   }
 }
 
-/// The waiting caller keeps the listening socket readable: waiting for that would spin.
+/// A caller that waits keeps the listening socket readable, so waiting for that would spin.
 void SocketAcceptor::start_after_pause() {
   const TimePoint then = std::chrono::steady_clock::now() + kPauseWithoutDescriptors;
   poller_->call_at(then, [weak = weak_from_this()] {

@@ -1,4 +1,4 @@
-#include "net/tcp/preamble.h"
+#include "net/accept/preamble.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Hears what an accepted socket says first, and not one byte more.
+// Hears what an accepted socket says first, and reads not one byte more.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
            FileDescriptor socket);
 
   void start();
-  /// Closes the socket, unless it was handed on.
+  /// Closes the socket, unless it was handed on already.
   void stop();
 
  protected:
   // The acceptor lives while these run. Both throw Error when the socket is of no use.
-  /// Reads; true when all of it has arrived. Called with the mutex.
+  /// Reads, and returns true when all of the greeting has arrived. Called with the mutex.
   virtual bool hear(int fd) = 0;
   virtual void hand_on(FileDescriptor socket) = 0;
 

@@ -1,4 +1,4 @@
-#include "net/tcp/offer.h"
+#include "net/accept/offer.h"
 
 #include <cstring>
 

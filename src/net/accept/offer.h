@@ -1,5 +1,5 @@
-// How a caller learns where the task at an address can be reached through shared memory.
-// Format: docs/wire.md.
+// An offer tells a caller where the task at an address can be reached through shared memory. Its
+// format is in docs/wire.md.
 #pragma once
 
 #include <array>
@@ -8,24 +8,24 @@
 #include <span>
 #include <string>
 
-#include "net/tcp/preamble.h"
+#include "net/accept/preamble.h"
 
 namespace paceline {
 
 constexpr std::size_t kOfferBytes = 40;
 constexpr std::uint16_t kOfferVersion = 2;
 
-/// Both are random. The name is known to the host, the token to those who asked.
+/// Both fields are random. All tasks of the host can see the name, only those who asked the token.
 struct Offer {
   Preamble::Token name{};
   Preamble::Token token{};
 
-  /// The abstract Unix socket: "paceline-" and 32 hexadecimal digits.
+  /// Returns the name of the abstract Unix socket: "paceline-" and 32 hexadecimal digits.
   std::string socket_name() const;
 };
 
 std::array<std::byte, kOfferBytes> encode(const Offer& offer);
-/// None: of another version, or no offer at all.
+/// Returns nothing for an offer of another version, and for bytes that are no offer at all.
 std::optional<Offer> decode_offer(std::span<const std::byte, kOfferBytes> bytes);
 
 }  // namespace paceline

@@ -1,5 +1,4 @@
-// Accepts the sockets of one that listens, and reads what they are for; waits while
-// descriptors are out.
+// Accepts sockets, and reads what they are for. While the process has no descriptor left, it waits.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +18,8 @@ class Greeting;
 class SocketAcceptor : public Watcher, public std::enable_shared_from_this<SocketAcceptor> {
  public:
   struct Patience {
-    Duration with_one;         // a socket that has not said what it is by then is dropped
-    std::size_t most_at_once;  // more that are no connection yet are not heard
+    Duration with_one;         // a socket that has not said by then what it is for is dropped
+    std::size_t most_at_once;  // so many sockets may be no connection yet; others are dropped
   };
   SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience);
 
@@ -28,22 +27,22 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   /// Accepts no more, and drops every socket that is no connection yet.
   void stop();
 
-  // These are called by a greeting.
-  /// It has heard all; false: nobody accepts any more.
+  // A greeting calls these.
+  /// The greeting has heard all. Returns false when nothing is accepted any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
-  /// Its socket has closed, talked nonsense, or stayed silent too long.
+  /// The greeting's socket has closed, talked nonsense, or stayed silent too long.
   void drop(const std::shared_ptr<Greeting>& greeting);
 
  protected:
   /// Reads what a new socket is for, without blocking. Called with the mutex.
   virtual std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) = 0;
-  /// Those that were heard and are no connection yet. Called with the mutex.
+  /// Returns how many sockets were heard and are no connection yet. Called with the mutex.
   virtual std::size_t waiting() const { return 0; }
   virtual void drop_waiting() {}
 
   bool stopped() const { return !listening_; }
   const std::shared_ptr<Poller>& poller() const { return poller_; }
-  /// `call` when a socket has had time enough.
+  /// Makes the call when a socket has had time enough.
   void call_late(std::function<void()> call);
 
   std::mutex mutex_;
