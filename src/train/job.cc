@@ -37,6 +37,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   how.last_step = options.run.steps.value_or(0);
   how.pool = options.pool;
   how.account = options.account;
+  if (options.account != nullptr) how.clock = &options.account->clock();
   how.timeline = options.timeline;
   how.say = [this](const std::string& line) { say(line); };
   if (options.run.quiet) how.say_after = kQuietWait;

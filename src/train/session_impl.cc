@@ -44,7 +44,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
       cluster(on),
       run_options(run_with),
       options(session_options),
-      save_due_(run_with.save_every),
+      save_due_(run_with.save_every, clock.now()),
       terminal_(isatty(STDOUT_FILENO) == 1),
       exceptions_(std::uncaught_exceptions()) {
   report.model = options.model;

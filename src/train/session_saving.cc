@@ -27,7 +27,7 @@ constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
 }  // namespace
 
 void Session::Impl::restore() {
-  save_due_.begin(loop->last().global_step);
+  save_due_.begin(loop->last().global_step, clock.now());
   if (!job->restored()) return;
   restored_position = job->restored()->position;
   for (std::size_t graph = 0; graph < trained_graphs; ++graph) restore_locals(graph);
@@ -90,13 +90,15 @@ void Session::Impl::tell_state() {
 
 void Session::Impl::tend_saving() {
   if (job->control().state_asked()) tell_state();
-  if (saver != nullptr && save_due_.at(loop->last().global_step)) begin_save();
+  if (saver != nullptr && save_due_.at(loop->last().global_step, loop->last_made_at())) {
+    begin_save();
+  }
 }
 
 bool Session::Impl::begin_save() {
   if (saver == nullptr || saver->busy()) return false;
   saver->start(own_state(), loop->last().global_step);
-  save_due_.begin(loop->last().global_step);
+  save_due_.begin(loop->last().global_step, clock.now());
   return true;
 }
 

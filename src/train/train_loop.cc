@@ -56,7 +56,8 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   if (executor().clips()) last_.global_norm = executor().global_norm();
   ++last_.step;
   note_losses();
-  last_.seconds = double((parts_.account.clock().now() - begun_).count()) * 1e-9;
+  last_made_at_ = parts_.account.clock().now();
+  last_.seconds = double((last_made_at_ - begun_).count()) * 1e-9;
   return true;
 }
 

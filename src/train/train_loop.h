@@ -50,6 +50,8 @@ class TrainLoop {
   /// Of the first training, in this loop's first and last step of it.
   double first_loss() const { return first_loss_; }
   double last_loss() const { return last_loss_; }
+  /// When the last step was made, before hooks saw it.
+  TimePoint last_made_at() const { return last_made_at_; }
   /// By this loop.
   std::int64_t steps_made() const { return last_.step - parts_.first_step; }
 
@@ -69,7 +71,7 @@ class TrainLoop {
   const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr;
   double first_loss_ = 0, last_loss_ = 0;
   bool first_made_ = false;  // a step of the first training
-  TimePoint begun_{};
+  TimePoint begun_{}, last_made_at_{};
   Duration excluded_{0};  // by the meter, when the step began
   Duration transferred_{0};
 };

@@ -74,6 +74,7 @@ class ServerJob {
   /// True when another job has taken its place (any_job).
   bool given_up() const;
   ServerAccount& account() { return account_; }
+  TimePoint now() const { return options_.clock->now(); }
   /// May be null.
   Timeline* timeline() const { return options_.timeline; }
   /// The label for applying a piece's rule, by position; null without a timeline.

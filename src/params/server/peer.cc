@@ -6,7 +6,6 @@
 
 #include "base/denormals.h"
 #include "params/server/job.h"
-#include "params/steady_now.h"
 
 namespace paceline {
 namespace {
@@ -40,7 +39,7 @@ std::size_t ServerPeer::most_payload(MessageType type) const {
 }
 
 std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
-  frame_began_ = steady_now();
+  frame_began_ = job_.now();
   const MessageType type{header.type};
   if (greeted_ && type == MessageType::kChunk) return incoming().place(header);
   if (header.payload_bytes > most_payload(type)) {
@@ -52,7 +51,7 @@ std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
 }
 
 void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
-  if (payload.empty()) frame_began_ = steady_now();
+  if (payload.empty()) frame_began_ = job_.now();
   const MessageType type{header.type};
   if (!greeted_ && type != MessageType::kHello) fail(name_of(type) + " before a hello");
   last_type_ = type;
@@ -64,7 +63,7 @@ void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> 
     ended_ = true;
     job_.refuse(*this, error.what());
   }
-  job_.account().add_handling(steady_now() - frame_began_);
+  job_.account().add_handling(job_.now() - frame_began_);
 }
 
 void ServerPeer::handle(MessageType type, const FrameHeader& header,
@@ -109,9 +108,7 @@ void ServerPeer::on_hello(const ControlMessage& message) {
   job_.control(*this, message);
   ended_ = !is_member();
   if (ended_ || again) return;
-  const DType wire = message.as<Hello>().wire;
-  wire_ = wire;
-  replies_.set_wire(wire);
+  replies_.set_wire(message.as<Hello>().wire);
   greeted_ = true;
   job_.say(fmt::format("{} joined from {}", task_, address_));
 }
@@ -121,7 +118,7 @@ Shard& ServerPeer::shard(bool initialised) {
   Shard& shard = job_.shard_for(*this, initialised);
   if (!incoming_) {
     replies_.allow(shard);
-    incoming_.emplace(shard, wire_);
+    incoming_.emplace(shard, replies_.wire());
   }
   if (initialised) working_ = &shard;
   return shard;
@@ -263,10 +260,10 @@ void ServerPeer::on_read_marked(const FrameHeader& header, std::span<const std::
 template <typename F>
 void ServerPeer::timed_apply(std::size_t position, F&& apply) {
   const TimelineScope event(job_.timeline(), job_.label(position));
-  const TimePoint began = steady_now();
+  const TimePoint began = job_.now();
   const FlushDenormals flush;
   apply();
-  job_.account().add_apply(steady_now() - began);
+  job_.account().add_apply(job_.now() - began);
 }
 
 ReplyBlocks::Lent ServerPeer::apply_range(std::size_t position, float clip_scale,
@@ -355,7 +352,7 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   }
   incoming_->end();
   job_.end_step(*this, incoming_->step(), incoming_->fate());
-  job_.account().contribution_at(steady_now());
+  job_.account().contribution_at(job_.now());
 }
 
 void ServerPeer::on_closed(const Error& error) {

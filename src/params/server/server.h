@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/real_clock.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -70,6 +71,8 @@ struct ServerOptions {
   Interval progress_every;
   /// False: as if no file of the chief's could be seen here (tests).
   bool sees_files = true;
+  /// Deadlines of the job and what is measured go by this clock, which must outlive serve().
+  const Clock* clock = &kRealClock;
 };
 
 /// Serves until the global step is reached and nobody is connected, or every worker of the spec has
