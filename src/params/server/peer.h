@@ -93,7 +93,6 @@ class ServerPeer : public Receiver {
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
   std::shared_ptr<SharedMemory> copy_;  // the values as the worker last saw them; null: unasked
   TimePoint frame_began_{};
-  DType wire_ = DType::kFloat32;
   bool greeted_ = false, ended_ = false;
   int worker_ = -1;   // −1: it has not been welcomed
   std::string task_;  // "worker:1", once it has been welcomed

@@ -23,6 +23,7 @@ class Replies : public ValueWatcher {
   void allow(const Shard& shard);
   /// What float32 values travel as.
   void set_wire(DType wire) { wire_ = wire; }
+  DType wire() const { return wire_; }
   /// Pieces, the first needed first.
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
   /// A message that waits behind no values.

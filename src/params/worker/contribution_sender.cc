@@ -46,7 +46,7 @@ std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes
   std::shared_ptr<SharedMemory> memory;
   const bool few = state_.shared_memories < kMostSharedMemories &&
                    state_.shared_bytes + bytes <= most_shared_bytes(core_.variables());
-  if (!core_.shares_memory() || !few) return memory;
+  if (!core_.options().share_memory || !few) return memory;
   for (const auto& ps : state_.connections) {
     if (!ps->can_share()) continue;
     if (memory == nullptr) memory = SharedMemory::create(bytes);
@@ -62,7 +62,7 @@ void ContributionSender::keep_errors(VariableId variable) const {
   const bool rounds = std::ranges::any_of(core_.pieces_of(variable), [&](const Piece& piece) {
     return state_.connection(piece).rounds(spec.dtype);
   });
-  if (state_.error_feedback && rounds && space.errors.empty()) {
+  if (core_.options().error_feedback && rounds && space.errors.empty()) {
     space.errors.assign(std::size_t(spec.shape.elements()), 0.0f);
   }
 }

@@ -48,11 +48,11 @@ void PsSteps::check(const PlanBinding::Use& use) {
 }
 
 PsSteps::MappedRead PsSteps::read_of(const PlanBinding::Use& use) const {
-  if (core_.copies_in_chunks()) return MappedRead::kCopiedInChunks;
+  if (core_.options().torn_free) return MappedRead::kCopiedInChunks;
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   const bool changes = variable.trained || core_.changes_after_reads(use.variable);
-  return use.reread && changes && state_.others_contribute ? MappedRead::kInCopy
-                                                           : MappedRead::kInPlace;
+  const bool others_contribute = core_.options().spec.workers.size() > 1;
+  return use.reread && changes && others_contribute ? MappedRead::kInCopy : MappedRead::kInPlace;
 }
 
 bool PsSteps::wants_next_rows() const {
@@ -218,7 +218,7 @@ void PsSteps::wait_for_values(VariableId variable) {
 
 // The ps copies each chunk under its lock, for which it waits like any writer.
 void PsSteps::copy_chunks(VariableId variable) {
-  if (core_.copy_mapped_chunks(variable, state_.copy_tries)) return;
+  if (core_.copy_mapped_chunks(variable)) return;
   for (const Piece& piece : core_.pieces_of(variable)) {
     ControlBuffers::Buffer& buffer = connection(piece).control().take();
     WireWriter(buffer.bytes).put(piece.id);
@@ -230,7 +230,7 @@ void PsSteps::copy_chunks(VariableId variable) {
 
 // It has come, if the ps tasks say the truth.
 const std::byte* PsSteps::copy_by_ps(VariableId variable) {
-  const std::byte* const copy = core_.copy(variable);
+  const std::byte* const copy = core_.copies().variable(variable);
   if (copy == nullptr) {
     core_.fail(Error(ErrorCode::kDataLoss,
                      fmt::format("[store] the copy of {} is in memory that was not shared",

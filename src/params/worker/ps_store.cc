@@ -24,7 +24,7 @@ class PsStoreImpl : public PsStore {
  public:
   PsStoreImpl(const PsStoreOptions& options, std::vector<VariableSpec> variables)
       : options_(options),
-        core_(std::move(variables), int(options.spec.ps.size()), options.reply_timeout),
+        core_(std::move(variables), options_),
         driver_(options_, core_),
         steps_{.core = core_,
                .connections = connections_,
@@ -32,12 +32,6 @@ class PsStoreImpl : public PsStore {
                .held = std::vector<Freshness>(core_.variables().size(), Freshness::kNothing)},
         link_(make()) {
     core_.set_link(link_.get(), link_options_.spin);
-    if (!options.share_memory) core_.share_no_memory();
-    if (options.torn_free) core_.copy_in_chunks();
-    steps_.copy_tries = options.torn_free_tries;
-    steps_.others_contribute = options.spec.workers.size() > 1;
-    core_.set_wire(options.wire);
-    steps_.error_feedback = options.error_feedback;
     join_all();
   }
 

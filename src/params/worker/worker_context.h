@@ -25,9 +25,6 @@ struct WorkerContext {
   std::uint32_t shared_memories = 0;
   std::size_t shared_bytes = 0;
   const void* ordered_by = nullptr;  // whose order of need the ps tasks know
-  int copy_tries = 0;                // of a chunk that is being written
-  bool others_contribute = false;    // there are workers beside this one
-  bool error_feedback = false;
 
   PsConnection& connection(const Piece& piece) const { return *connections[std::size_t(piece.ps)]; }
   /// The last contribution to it: its space is free then. Throws kDeadlineExceeded.
