@@ -10,7 +10,7 @@ using std::chrono::seconds;
 
 TEST(IntervalTimer, IsDueAtMultiplesOfItsStepsOrJustAfterOne) {
   const TimePoint now = ManualClock().now();
-  IntervalTimer timer({.steps = 10}, now);
+  IntervalTimer timer(10, now);
   timer.begin(7, now);
   EXPECT_FALSE(timer.at(9, now));
   EXPECT_TRUE(timer.at(10, now));
@@ -21,7 +21,7 @@ TEST(IntervalTimer, IsDueAtMultiplesOfItsStepsOrJustAfterOne) {
 
 TEST(IntervalTimer, IsDueOnceItsSecondsHavePassed) {
   ManualClock clock;
-  IntervalTimer timer({.seconds = 30}, clock.now());
+  IntervalTimer timer(seconds(30), clock.now());
   clock.advance(seconds(30) - milliseconds(1));
   EXPECT_FALSE(timer.at(1000, clock.now()));
   clock.advance(milliseconds(1));
@@ -34,7 +34,7 @@ TEST(IntervalTimer, IsDueOnceItsSecondsHavePassed) {
 
 TEST(IntervalTimer, IsNeverDueWithoutAnInterval) {
   ManualClock clock;
-  const IntervalTimer timer({}, clock.now());
+  const IntervalTimer timer(Interval(), clock.now());
   clock.advance(std::chrono::hours(1));
   EXPECT_FALSE(timer.at(1 << 20, clock.now()));
 }
