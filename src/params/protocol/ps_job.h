@@ -110,11 +110,13 @@ class PsJob {
   bool serves_another(const Hello& hello) const;
   void adopt(const Hello& hello, TimePoint now, Outbox& out);
   void turn_away(PeerId id, Peer& peer, std::string why, Outbox& out);
+  // Variables (ps_job_variables.cc).
   void on_declare(PeerId id, Peer& peer, const Declare& declare, Outbox& out);
   void take_declaration(const Declare& declare);
   void check_declaration(PeerId id, Peer& peer, Outbox& out);
   void agree(PeerId id, Peer& peer, Outbox& out);
   void on_write_end(PeerId id, Peer& peer, std::int64_t global_step, Outbox& out);
+  // Steps and the end.
   void tell_initialised(PeerId id, Peer& peer, Outbox& out);
   void on_done(Peer& peer, TimePoint now, Outbox& out);
   void on_goodbye(Peer& peer, TimePoint now, Outbox& out);
