@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "net/link.h"
+#include "params/protocol/frame_cuts.h"
 #include "params/protocol/outbox.h"
 #include "params/server/incoming_step.h"
 #include "params/server/replies.h"
@@ -58,10 +59,10 @@ class ServerPeer : public Receiver {
   void on_read_done(const FrameHeader& header);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
   void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
-  void apply_whole(std::size_t position, IncomingPiece& incoming, float clip_scale);
+  void apply_whole(std::size_t position, float clip_scale);
   void renew_copy(std::size_t position, std::uint64_t step);
   std::span<std::byte> place_in_copy(std::size_t position);
-  void apply_dense(std::size_t position, const IncomingPiece& incoming, float clip_scale);
+  void apply_dense(std::size_t position, float clip_scale);
   /// Of the piece at `position`.
   template <typename F>
   void timed_apply(std::size_t position, F&& apply);
