@@ -1,5 +1,5 @@
-// When a worker asks for a value before the fetch step that needs it, and what a step still has to
-// pull. A plain state machine: no thread, link or clock inside.
+// Decides when a worker asks for a value before the fetch step that needs it, and what a step still
+// has to pull. A plain state machine: no thread, link or clock inside.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// What a worker knows of one value and of the next one, which it may have asked for ahead.
+/// The knowledge of a worker about one value, and about the next one, which it may have asked for.
 struct KnownValue {
   bool by_fetch = false;             // the last fetch step brought what is held
   bool changes_after_reads = false;  // the ps changes it of its own accord, after each read

@@ -1,4 +1,4 @@
-// How values and contributions are cut into frames. Arithmetic alone: no memory, thread or link.
+// Cuts values and contributions into frames. Arithmetic alone: no memory, thread or link inside.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class Cuts {
   };
   Iterator begin() const { return {total_, most_}; }
   std::default_sentinel_t end() const { return {}; }
-  /// How many there are.
+  /// The number of parts.
   std::size_t size() const { return (total_ + most_ - 1) / most_; }
 
  private:
@@ -50,7 +50,7 @@ inline Cuts row_cuts(std::size_t rows, std::size_t row_bytes) {
   return {rows, std::max<std::size_t>(1, kChunkBytes / (row_bytes + sizeof(std::int32_t)))};
 }
 
-/// What float32 numbers of so many bytes take on the wire, where they may be rounded to bfloat16.
+/// The bytes that float32 numbers take on the wire, where they may be rounded to bfloat16.
 inline std::size_t travelling_bytes(std::size_t bytes, bool rounded) {
   return rounded ? bytes / 2 : bytes;
 }
@@ -59,7 +59,7 @@ inline std::size_t row_numbers_bytes(std::size_t rows) {
   return sizeof(std::uint32_t) + rows * sizeof(std::int32_t);
 }
 
-/// How the contribution to one piece gets to its ps.
+/// The way of the contribution to one piece to its ps.
 struct ContributionRoute {
   std::size_t bytes = 0;  // of float32, in this piece
   std::size_t rows = 0;   // of a sparse one
@@ -101,8 +101,8 @@ void for_contribution_frames(const ContributionRoute& route, F&& send) {
   }
 }
 
-/// What the worker waits for before it reads the value again: bytes of new values, or 1 for the
-/// word that the values in shared memory are new; 0 where the answer brings none.
+/// The answer that the worker waits for before it reads the value again: bytes of new values, or 1
+/// for the word that the values in shared memory are new. It is 0 where the answer brings none.
 inline std::size_t awaited_after(const ContributionRoute& route) {
   if (route.values_mapped) return route.in_shared_memory ? 1 : 0;
   return route.sparse ? 0 : route.bytes;

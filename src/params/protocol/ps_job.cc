@@ -155,7 +155,7 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
   if (std::string why = why_not(hello); !why.empty()) return refuse(id, why, out);
   const bool comes_back = hello.epoch != 0;
   for (const auto& [other, its] : peers_) {
-    // What its older connection has applied is known only when that has ended.
+    // The ps knows what the older connection has applied only when that has ended.
     if (!comes_back || its.worker != hello.index || its.incarnation != hello.incarnation) continue;
     if (!its.refused) out.close(other, Duration());
     peers_.at(other).refused = true;

@@ -1,4 +1,4 @@
-// How much memory the replies that wait for one worker may take. A plain state machine.
+// Limits the memory of the replies that wait for one worker. A plain state machine.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ class ReplyBudget {
   /// After the handshake twice the values and slots of the ps may pile up, and 64 MiB.
   void allow_values(std::size_t bytes) { most_bytes_ = 2 * bytes + (std::size_t{64} << 20); }
 
-  /// What a reply with that much memory for its payload is charged.
+  /// The charge of a reply with that much memory for its payload.
   static std::size_t charge_of(std::size_t memory) { return memory + kBesidePayload; }
-  /// False, and nothing is charged, when that is more than the limit allows.
+  /// Returns false and charges nothing when that is more than the limit allows.
   bool charge(std::size_t memory) {
     if (waiting_ + charge_of(memory) > most_bytes_) return false;
     waiting_ += charge_of(memory);

@@ -1,4 +1,4 @@
-// In which order the replies to one worker go to its connection, and how many of them at a time.
+// Decides in which order the replies to one worker go to its connection, and how many at a time.
 // Plain state machines: a reply is a header and a size, and what it carries is its driver's. No
 // thread, socket or clock inside.
 #pragma once

@@ -1,6 +1,6 @@
-// What one worker contributes in one step, as its frames arrive at a ps: a plain state machine.
-// Headers and sizes go in, and it says which bytes are applied now. No memory of contributions or
-// values, no thread, link or clock inside.
+// Follows the contributions of a worker's step as their frames arrive at a ps: a plain state
+// machine. Headers and sizes go in, and it says which bytes are applied now. No memory of
+// contributions or values, no thread, link or clock inside.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace paceline {
 
-/// What the worker is to have of the values that its contribution makes.
+/// The form in which the worker gets the values that its contribution makes.
 enum class WantedValues : std::uint8_t { kNone, kInFrames, kInItsCopy };
 
-/// What contributions to one piece must fit.
+/// The piece that contributions must fit.
 struct AssemblyTarget {
   Piece where;
   std::string variable;  // its name
@@ -41,7 +41,7 @@ class StepAssembly {
  public:
   explicit StepAssembly(std::vector<AssemblyTarget> targets);
 
-  /// How far the contribution to one piece is. Frames come in order: what has arrived is a prefix.
+  /// The progress of the contribution to one piece. Frames arrive in order, so it has a prefix.
   struct Part {
     bool started = false;
     bool shared = false;   // it is in memory of the worker, which waits to be told
@@ -71,7 +71,7 @@ class StepAssembly {
   void rows(std::size_t position, std::span<const std::int32_t> rows);
   /// kChunk: its header, before the payload.
   void expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes);
-  /// What becomes of bytes that have arrived.
+  /// The decision about bytes that have arrived.
   struct Arrival {
     bool apply = false;  // they are applied now, unless the step does not count, and answered
     bool again = false;  // but an earlier connection has applied them: they are only answered
@@ -90,7 +90,7 @@ class StepAssembly {
   /// The step's last frame.
   void end();
 
-  /// What is applied of a step that has begun and not ended.
+  /// The parts that are applied of a step that has begun and not ended.
   std::vector<StepProgress::Entry> progress() const;
 
  private:

@@ -1,4 +1,5 @@
-// What a worker asks for when a step begins. Plain decisions: no thread, link or clock inside.
+// Decides what a worker asks for when a step begins. Plain decisions: no thread, link or clock
+// inside.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,11 @@
 
 namespace paceline {
 
-/// How a variable's value in this worker, or its copy by the ps, came. It says what else must be
-/// asked for.
+/// The kind of step that brought a variable's value, or its copy by the ps. It says what else must
+/// be asked for.
 enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
-/// How a step uses a variable.
+/// A step's use of a variable.
 struct ValueUse {
   bool in_place = false;  // it reads memory of the ps, and not values that came in frames
   bool in_copy = false;   // then: the copy that the ps makes for this worker
@@ -29,7 +30,7 @@ bool must_pull(StepKind kind, Freshness held, const ValueUse& use);
 /// asking, until the step of another plan does not contribute. A contribution of rows never renews
 /// it.
 bool must_renew_copy(StepKind kind, Freshness held, const ValueUse& use);
-/// What is held once the step has begun.
+/// The freshness of the value once the step has begun.
 Freshness freshness_after(StepKind kind, const ValueUse& use);
 
 /// The rows that the last step's end has asked for ahead, of the sparse variables of one plan.

@@ -1,4 +1,4 @@
-// Which workers a ps tells of a piece's next change, or sends its next values: a plain state
+// Keeps which workers a ps tells of a piece's next change, or sends its next values: a plain state
 // machine. `Watcher` names a worker as the driver does.
 #pragma once
 

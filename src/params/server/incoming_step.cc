@@ -39,7 +39,7 @@ RuleStep IncomingStep::rule_step(std::size_t position, float clip_scale) const {
           .average_decay = piece.variable().average_decay};
 }
 
-// False when it has begun before in this step.
+// Returns false when it has begun before in this step.
 bool IncomingStep::begin_piece(std::size_t position) {
   IncomingPiece& piece = pieces_[position];
   if (std::exchange(piece.begun, true)) return false;
@@ -77,7 +77,7 @@ std::size_t IncomingStep::find(const FrameHeader& header) {
   return position;
 }
 
-// As float32.
+// The bytes of the chunk as float32.
 std::size_t IncomingStep::chunk_bytes(const FrameHeader& header) const {
   return std::size_t(header.payload_bytes) * (rounded_ ? 2 : 1);
 }

@@ -41,7 +41,7 @@ class IncomingStep {
   /// False when this step was applied before and must not be again.
   bool counts() const { return assembly_.counts(); }
   std::int64_t step() const { return assembly_.step(); }
-  /// What the rule of the piece's variable is applied with.
+  /// The numbers that the rule of the piece's variable is applied with.
   RuleStep rule_step(std::size_t position, float clip_scale) const;
   const StepAssembly::Part& part(std::size_t position) const { return assembly_.part(position); }
   const IncomingPiece& piece(std::size_t position) const { return pieces_[position]; }
@@ -65,7 +65,7 @@ class IncomingStep {
   /// All of it has been applied.
   void applied(std::size_t position);
   void end();
-  /// What is applied of a step that has begun and not ended.
+  /// The parts that are applied of a step that has begun and not ended.
   std::vector<StepProgress::Entry> progress() const { return assembly_.progress(); }
 
  private:

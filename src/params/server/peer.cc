@@ -232,7 +232,7 @@ void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std:
   if (arrival.apply) apply_whole(position, 1);
 }
 
-// The values were read in shared memory: only the worker knows when.
+// The worker has read the values in shared memory, and only it knows when.
 void ServerPeer::on_read_done(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   piece.was_read(ShardPiece::Reading::kInPlace);
@@ -294,7 +294,7 @@ void ServerPeer::answer(std::size_t position, std::size_t offset, ReplyBlocks::L
   replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(values)));
 }
 
-// Of a worker that never asks for it none is made.
+// The copy is made for the first worker step that asks for it.
 void ServerPeer::renew_copy(std::size_t position, std::uint64_t step) {
   ShardPiece& piece = shard().at(position);
   if (copy_ == nullptr) {

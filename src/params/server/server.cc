@@ -107,7 +107,7 @@ class Server {
     return true;
   }
 
-  // Of a server without a job it is --bind itself that is wrong.
+  // A server without a job listens at --bind, so that flag itself is wrong.
   std::string start_to_listen() {
     try {
       return link_->listen(address_of(options_), [this](std::shared_ptr<Connection> peer) {
@@ -151,7 +151,7 @@ class Server {
                     std::chrono::duration<double>(options_.join_timeout).count(), job_.members()));
   }
 
-  /// Until something happens or `next`. True when told to stop.
+  /// Returns when something happens, or at `next`. True when told to stop.
   bool wait(TimePoint next) {
     if (job_.spins() != spinning_) link_->set_spinning(spinning_ = !spinning_);
     if (spinning_) {

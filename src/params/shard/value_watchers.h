@@ -1,4 +1,4 @@
-// How often a piece's values have changed, and who is told when they do.
+// Counts the changes of a piece's values, and tells watchers of them.
 #pragma once
 
 #include <atomic>
