@@ -65,7 +65,7 @@ void Membership::keep_progress(int worker, std::uint64_t incarnation,
   Member* member = find(worker, incarnation);
   if (member == nullptr) return;
   const bool open = member->begun >= member->applied;
-  // What an earlier connection applied of the same step stays applied.
+  // Parts of the same step that an earlier connection applied stay applied.
   std::vector<StepProgress::Entry> before;
   if (open && member->progress.begun == member->begun) before = std::move(member->progress.applied);
   member->progress = {.ended = member->applied, .begun = open ? member->begun : -1, .applied = {}};

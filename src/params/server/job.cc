@@ -111,8 +111,8 @@ void ServerJob::carry_out(std::vector<HostAction>& later) {
   spins_ = machine_.spins();
 }
 
-// What keeps it from sending, too much that waits for the peer or memory that is out, ends the
-// peer's connection, and is no error of whoever caused the message.
+// A message that cannot be sent, since too much waits for the peer or memory is out, ends that
+// peer's connection. It is no error of the peer that caused the message.
 void ServerJob::carry_out(const Outbox::Send& send) {
   ServerPeer* const peer = find(send.to);
   if (peer == nullptr) return;

@@ -198,11 +198,13 @@ void ServerPeer::on_row_ids(const FrameHeader& header, std::span<const std::byte
 }
 
 void ServerPeer::on_chunk(const FrameHeader& header) {
-  const IncomingPiece& piece = incoming().arrived(header);
-  if (!piece.applied) return;
+  IncomingStep& step = incoming();
   const std::size_t position = shard().position(header.id);
-  answer(position, header.offset, apply_range(position, 1, header.offset, piece.chunk));
-  if (piece.received == piece.expected) incoming_->applied(position);
+  const StepAssembly::Arrival arrival = step.arrived(position, header);
+  if (!arrival.apply) return;
+  answer(position, header.offset,
+         apply_range(position, 1, header.offset, step.piece(position).chunk));
+  if (arrival.whole) step.applied(position);
 }
 
 void ServerPeer::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
@@ -220,12 +222,14 @@ void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std:
   const std::size_t number = header.flags / kMemoryNumber;
   if (number >= shared_.size()) fail(fmt::format("memory {} was not shared", number));
   decode_rows(payload, MessageType::kContribution, messages_.rows);
-  IncomingPiece& piece =
-      incoming().arrived_in_shared_memory(shared_[number]->bytes(), header, messages_.rows);
-  if (!incoming_->clipped()) apply_whole(shard().position(header.id), piece, 1);
+  IncomingStep& step = incoming();
+  const std::size_t position = shard().position(header.id);
+  const StepAssembly::Arrival arrival =
+      step.arrived_in_shared_memory(position, shared_[number]->bytes(), header, messages_.rows);
+  if (arrival.apply) apply_whole(position, 1);
 }
 
-// The values were read in shared memory: only the worker knows when.
+// The worker has read the values in shared memory, and only it knows when.
 void ServerPeer::on_read_done(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   piece.was_read(ShardPiece::Reading::kInPlace);
@@ -287,7 +291,7 @@ void ServerPeer::answer(std::size_t position, std::size_t offset, ReplyBlocks::L
   replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(values)));
 }
 
-// Of a worker that never asks for it none is made.
+// The copy is made for the first worker step that asks for it.
 void ServerPeer::renew_copy(std::size_t position, std::uint64_t step) {
   ShardPiece& piece = shard().at(position);
   if (copy_ == nullptr) {
@@ -303,30 +307,30 @@ std::span<std::byte> ServerPeer::place_in_copy(std::size_t position) {
   return shard().place_of(position, copy_->bytes());
 }
 
-void ServerPeer::apply_dense(std::size_t position, const IncomingPiece& incoming,
-                             float clip_scale) {
-  if (incoming.wanted != WantedValues::kInFrames) {
+void ServerPeer::apply_dense(std::size_t position, float clip_scale) {
+  const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
+  const WantedValues wanted = incoming_->part(position).wanted;
+  if (wanted != WantedValues::kInFrames) {
     ShardPiece& piece = shard().at(position);
     std::span<std::byte> copy;
-    if (incoming.wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
+    if (wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
     if (!incoming_->counts()) return piece.copy(0, copy);
     return timed_apply(position, [&] {
-      piece.apply(incoming_->rule_step(position, clip_scale), 0, incoming.gradient, copy);
+      piece.apply(incoming_->rule_step(position, clip_scale), 0, gradient, copy);
     });
   }
-  for (std::size_t offset = 0; offset < incoming.gradient.size(); offset += kChunkBytes) {
-    const std::size_t bytes = std::min(kChunkBytes, incoming.gradient.size() - offset);
-    answer(position, offset,
-           apply_range(position, clip_scale, offset, incoming.gradient.subspan(offset, bytes)));
+  for (const Cut cut : byte_cuts(gradient.size())) {
+    answer(position, cut.begin,
+           apply_range(position, clip_scale, cut.begin, gradient.subspan(cut.begin, cut.size)));
   }
 }
 
-void ServerPeer::apply_whole(std::size_t position, IncomingPiece& incoming, float clip_scale) {
-  if (incoming.applied) return;
-  incoming.applied = true;
+void ServerPeer::apply_whole(std::size_t position, float clip_scale) {
+  if (!incoming_->take_whole(position)) return;
   ShardPiece& piece = shard().at(position);
+  const IncomingPiece& incoming = incoming_->piece(position);
   if (!piece.variable().sparse) {
-    apply_dense(position, incoming, clip_scale);
+    apply_dense(position, clip_scale);
   } else if (incoming_->counts() && !incoming.rows.empty()) {
     timed_apply(position, [&] {
       piece.apply_rows(incoming_->rule_step(position, clip_scale), incoming.rows,
@@ -334,7 +338,7 @@ void ServerPeer::apply_whole(std::size_t position, IncomingPiece& incoming, floa
     });
   }
   incoming_->applied(position);
-  if (incoming.shared) {
+  if (incoming_->part(position).shared) {
     replies_.tell(MessageType::kTaken, piece.where().id, std::uint64_t(incoming_->step()));
   }
 }
@@ -347,7 +351,10 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   decode_step_end(payload, messages_.step_end);
   for (const StepEnd::Entry& entry : end.entries) {
     const std::size_t position = shard().position(entry.piece);
-    if (entry.contributed) apply_whole(position, incoming_->whole(position), end.clip_scale);
+    if (entry.contributed) {
+      incoming_->check_whole(position);
+      apply_whole(position, end.clip_scale);
+    }
     replies_.send_rows(shard().at(position), entry.next_rows, header.step);
   }
   incoming_->end();

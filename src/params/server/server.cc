@@ -111,7 +111,7 @@ class Server {
     return true;
   }
 
-  /// Listens, and says in an error what is wrong: it is --bind itself for a server without a job.
+  // A server without a job listens at --bind, so that flag itself is wrong.
   std::string start_to_listen() {
     try {
       return link_->listen(address_of(options_), [this](std::shared_ptr<Connection> peer) {

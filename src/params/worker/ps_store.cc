@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/copy_bytes.h"
+#include "params/protocol/frame_cuts.h"
 #include "params/variable_arrays.h"
 #include "params/wire/fields.h"
 #include "params/wire/traced_messages.h"
@@ -135,12 +136,11 @@ void PsStoreImpl::check_state(const VariableState& state) const {
 
 void PsStoreImpl::write_array(const Piece& piece, std::size_t array,
                               std::span<const std::byte> bytes) {
-  for (std::size_t offset = 0; offset < bytes.size(); offset += kChunkBytes) {
+  for (const Cut cut : byte_cuts(bytes.size())) {
     ++written_.in_flight;
     connections_[std::size_t(piece.ps)]->send(
-        MessageType::kWrite, {.flags = std::uint16_t(array), .id = piece.id, .offset = offset},
-        bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset)),
-        &ContributionBuffer::sent, &written_);
+        MessageType::kWrite, {.flags = std::uint16_t(array), .id = piece.id, .offset = cut.begin},
+        bytes.subspan(cut.begin, cut.size), &ContributionBuffer::sent, &written_);
   }
 }
 

@@ -5,15 +5,12 @@
 #include <memory>
 #include <vector>
 
+#include "params/protocol/value_requests.h"
 #include "params/worker/arrivals.h"
 #include "params/worker/ps_connection.h"
 #include "params/worker/worker_driver.h"
 
 namespace paceline {
-
-/// How each variable's value in this worker, or its copy by the ps, came: what else must be asked
-/// for.
-enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
 /// One step thread.
 struct WorkerContext {
