@@ -27,11 +27,12 @@ struct FrameHeader {
   std::uint64_t step = 0;
 };
 
-/// Writes the magic, then the fields.
-void encode(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> bytes);
+/// Writes the magic, then the fields. Over TCP checksums follow them (tcp/tcp_header.h).
+void encode(const FrameHeader\& header, std::span<std::byte, kFrameHeaderBytes> bytes,
+            std::uint32_t magic = kFrameMagic);
 std::array<std::byte, kFrameHeaderBytes> encode(const FrameHeader& header);
-/// Throws kDataLoss on a wrong magic or a payload longer than `most_payload_bytes`.
+/// Throws kDataLoss on another magic or a payload longer than `most_payload_bytes`.
 FrameHeader decode(std::span<const std::byte, kFrameHeaderBytes> bytes,
-                   std::uint32_t most_payload_bytes);
+                   std::uint32_t most_payload_bytes, std::uint32_t magic = kFrameMagic);
 
 }  // namespace paceline

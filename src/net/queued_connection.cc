@@ -17,8 +17,12 @@ constexpr std::size_t kFlushBytes = 8 << 20;
 
 }  // namespace
 
-QueuedConnection::QueuedConnection(std::string peer, std::shared_ptr<Poller> poller)
-    : peer_(std::move(peer)), poller_(std::move(poller)), end_(peer_) {}
+QueuedConnection::QueuedConnection(std::string peer, std::shared_ptr<Poller> poller,
+                                   std::size_t framing_bytes)
+    : peer_(std::move(peer)),
+      poller_(std::move(poller)),
+      framing_bytes_(framing_bytes),
+      end_(peer_) {}
 
 void QueuedConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
                             void (*sent)(void* context), void* context) {
@@ -52,10 +56,11 @@ void QueuedConnection::queue(QueuedFrame frame) {
 /// Called with the lock, and at rest. Returns true when all of the frame was written. What was
 /// written of it is not written again.
 bool QueuedConnection::write_short(const QueuedFrame& frame) {
-  if (frame.bytes() > kAtOnceBytes || frame.shared) return false;
+  const std::size_t bytes = frame.bytes(framing_bytes_);
+  if (bytes > kAtOnceBytes || frame.shared) return false;
   const std::size_t written = write_at_once(frame);
   meter_.count_sent(written);
-  if (written == frame.bytes()) return true;
+  if (written == bytes) return true;
   front_done_ = written;
   return false;
 }
@@ -94,8 +99,8 @@ void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most
 void QueuedConnection::take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
   front_done_ += bytes;
   if (!queue_.front().shared) meter_.count_sent(bytes);
-  while (!ended_ && !queue_.empty() && front_done_ >= queue_.front().bytes()) {
-    front_done_ -= queue_.front().bytes();
+  while (!ended_ && !queue_.empty() && front_done_ >= queue_.front().bytes(framing_bytes_)) {
+    front_done_ -= queue_.front().bytes(framing_bytes_);
     const QueuedFrame done = queue_.pop();
     if (queue_.empty()) meter_.end();
     lock.unlock();

@@ -36,7 +36,8 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
     Room room = Room::kMore;
   };
 
-  QueuedConnection(std::string peer, std::shared_ptr<Poller> poller);
+  /// `framing_bytes`: what the subclass writes of each frame beside the payload.
+  QueuedConnection(std::string peer, std::shared_ptr<Poller> poller, std::size_t framing_bytes);
 
   /// Queues the frame, and sends unless another thread does.
   void queue(QueuedFrame frame);
@@ -74,6 +75,7 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
 
   const std::string peer_;
   const std::shared_ptr<Poller> poller_;
+  const std::size_t framing_bytes_;
   TrafficMeter meter_;
   ConnectionEnd end_;
 

@@ -23,7 +23,8 @@ struct QueuedFrame {
   /// kept.
   bool lent_by_call = false;
 
-  std::size_t bytes() const { return kFrameHeaderBytes + payload.size(); }
+  /// In all, over a link that adds so many bytes to each payload.
+  std::size_t bytes(std::size_t framing_bytes) const { return framing_bytes + payload.size(); }
   void give_back() const {
     if (sent != nullptr) sent(context);
   }

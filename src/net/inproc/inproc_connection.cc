@@ -80,7 +80,7 @@ std::span<std::byte> InprocConnection::take_payload(const QueuedFrame& frame) {
   const std::span<std::byte> place = checked_place(*receiver_, frame.header);
   near().meter.begin_copy(place.size());
   copy_bytes(place.data(), frame.payload.data(), place.size());
-  near().meter.count_received(frame.bytes());
+  near().meter.count_received(frame.bytes(kFrameHeaderBytes));
   near().meter.end_copy(place.size());
   return place;
 }

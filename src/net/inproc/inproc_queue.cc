@@ -19,7 +19,7 @@ bool InprocQueue::push(const QueuedFrame& frame) {
 
 /// Returns true when the payload stays borrowed. Called with the lock of senders.
 bool InprocQueue::enqueue(const QueuedFrame& frame) {
-  if (!frame.shared) sender_.count_sent(frame.bytes());
+  if (!frame.shared) sender_.count_sent(frame.bytes(kFrameHeaderBytes));
   pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (frame.shared || !ring_has_room()) {
     rest_.push(frame);

@@ -15,7 +15,7 @@ void relax() { __builtin_ia32_pause(); }
 ShmConnection::ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,
                              std::shared_ptr<SharedMemory> own,
                              std::shared_ptr<const SharedMemory> peers, std::string peer)
-    : QueuedConnection(std::move(peer), connections->poller()),
+    : QueuedConnection(std::move(peer), connections->poller(), kFrameHeaderBytes),
       connections_(std::move(connections)),
       pair_(std::move(own), std::move(peers)),
       sleep_(pair_),
@@ -179,7 +179,7 @@ void ShmConnection::leave_rest() {
 
 std::size_t ShmConnection::write_at_once(const QueuedFrame& frame) {
   try {
-    return writer_.write_whole(frame) ? frame.bytes() : 0;
+    return writer_.write_whole(frame) ? frame.bytes(kFrameHeaderBytes) : 0;
   } catch (const Error&) {
     return 0;
   }

@@ -27,7 +27,8 @@ void ShmFrameWriter::publish() {
 bool ShmFrameWriter::write_whole(const QueuedFrame& frame) {
   if (frame.shared) return false;
   if (write_short(frame)) return true;
-  if (ring_.room(frame.bytes()) < frame.bytes()) return false;
+  const std::size_t bytes = frame.bytes(kFrameHeaderBytes);
+  if (ring_.room(bytes) < bytes) return false;
   ring_.write(encode(frame.header));
   ring_.write(frame.payload);
   publish();
@@ -35,7 +36,7 @@ bool ShmFrameWriter::write_whole(const QueuedFrame& frame) {
 }
 
 bool ShmFrameWriter::write_short(const QueuedFrame& frame) {
-  const std::span<std::byte> place = ring_.short_place(frame.bytes());
+  const std::span<std::byte> place = ring_.short_place(frame.bytes(kFrameHeaderBytes));
   if (place.empty()) return false;
   encode(frame.header, place.first<kFrameHeaderBytes>());
   std::ranges::copy(frame.payload, place.begin() + kFrameHeaderBytes);
@@ -53,7 +54,8 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
     if (!pass(frame)) return 0;
   }
   const auto header = record_of(frame);
-  const std::size_t end = std::min(frame.bytes(), done + std::max(most_bytes, kFrameHeaderBytes));
+  const std::size_t end =
+      std::min(frame.bytes(kFrameHeaderBytes), done + std::max(most_bytes, kFrameHeaderBytes));
   while (done < end) {
     const auto rest = done < header.size() ? std::span(header).subspan(done)
                                            : frame.payload.subspan(done - header.size());

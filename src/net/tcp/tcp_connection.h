@@ -9,6 +9,7 @@
 #include "net/poll/poller.h"
 #include "net/queued_connection.h"
 #include "net/tcp/frame_reader.h"
+#include "net/tcp/frame_writer.h"
 #include "net/tcp/heartbeat.h"
 #include "net/tcp/tcp_connections.h"
 
@@ -60,7 +61,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   std::size_t write_at_once(const QueuedFrame& frame) override;
   Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                 std::unique_lock<std::mutex>& lock) override;
-  std::ptrdiff_t write(class FrameBatch& batch);
+  std::ptrdiff_t write(FrameBatch& batch);
   void leave_rest() override;
   bool has_room();
   void shut_writing() override;
@@ -82,7 +83,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   FrameReader reader_;
   std::atomic<bool> heard_{false};  // since the last tick
 
-  std::mutex writing_mutex_;  // held while writing: the descriptor must not close meanwhile
+  ChecksumSoFar first_checksum_;  // of the first frame in the queue; of the thread that writes
+  std::mutex writing_mutex_;      // held while writing: the descriptor must not close meanwhile
 
   mutable std::mutex socket_mutex_;
   std::optional<Watch> data_;  // empty when finished

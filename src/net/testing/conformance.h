@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "net/inproc/inproc_link.h"
 #include "net/link.h"
+#include "net/tcp/tcp_header.h"
 
 namespace paceline {
 
@@ -22,12 +23,13 @@ struct LinkCase {
   std::string any_address;  // a listener at it gets an address that is free
   std::string nobody;       // an address where nobody listens
   bool shares = false;      // it shares memory between tasks of one host
+  std::size_t framing_bytes = kFrameHeaderBytes;  // that travel with each frame
 };
 
 inline const std::vector<LinkCase>& links_to_test() {
   static const std::vector<LinkCase> cases = {
       {"inproc", "task:0", "task:9", true},
-      {"tcp", "127.0.0.1:0", "127.0.0.1:1"},
+      {"tcp", "127.0.0.1:0", "127.0.0.1:1", false, kTcpFramingBytes},
       {"shm", "127.0.0.1:0", "127.0.0.1:1", true},
       {"auto", "127.0.0.1:0", "127.0.0.1:1", true},
   };

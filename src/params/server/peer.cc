@@ -68,6 +68,7 @@ void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> 
 
 void ServerPeer::handle(MessageType type, const FrameHeader& header,
                         std::span<const std::byte> payload) {
+  check_flags(header);
   switch (type) {
     case MessageType::kWrite:
       return on_write(header, payload);

@@ -149,6 +149,7 @@ void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemor
 // Most frames are a step's.
 void PsConnection::handle(MessageType type, const FrameHeader& header,
                           std::span<const std::byte> payload) {
+  check_flags(header);
   switch (type) {
     case MessageType::kValues:
       return on_values(header);
