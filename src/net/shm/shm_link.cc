@@ -3,6 +3,7 @@
 #include "net/shm/shm_acceptor.h"
 #include "net/shm/shm_connection.h"
 #include "net/shm/shm_handshake.h"
+#include "net/shm/shm_ring.h"
 #include "net/tcp/tcp_link.h"
 
 namespace paceline {
@@ -34,6 +35,7 @@ class ShmLink : public Link {
   std::string kind() const override { return others_ == OtherHosts::kOverTcp ? "auto" : "shm"; }
 
   std::string listen(const std::string& address, Acceptor acceptor) override {
+    if (!can_share()) return tcp_.listen(address, std::move(acceptor));
     const Offer offer{random_token(), random_token()};
     auto listening = std::make_shared<ShmAcceptor>(connections_, offer, acceptor);
     // A caller that is offered it before it accepts waits there.
@@ -46,6 +48,7 @@ class ShmLink : public Link {
 
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                       Deadline deadline) override {
+    if (!can_share()) return tcp_.connect(address, receiver, deadline);
     const std::optional<Offer> offer = tcp_.ask_for_offer(address, deadline);
     std::optional<ShmReached> reached;
     if (offer) reached = reach(*offer, address, deadline);
@@ -80,6 +83,17 @@ class ShmLink : public Link {
   }
 
  private:
+  /// False where tcp will do and this process may not share memory: a limit or a sandbox forbids
+  /// it. With shm alone, what fails says why.
+  bool can_share() const {
+    if (others_ == OtherHosts::kRefused) return true;
+    try {
+      SharedMemory::create(kShmMemoryBytes);
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }
   Acceptor over_tcp(Acceptor acceptor) const {
     return others_ == OtherHosts::kOverTcp ? std::move(acceptor) : Acceptor(refuse_tcp);
   }
