@@ -106,7 +106,27 @@ std::string built_example(const std::string& name, const TemporaryFolder& folder
              build, "-DCMAKE_PREFIX_PATH=" + prefix},
             kBuildTime);
   output_of({"cmake", "--build", build}, kBuildTime);
+  // As the README says it: no build type is named.
+  std::ifstream commands(build + "/build.ninja");
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(commands), {}), HasSubstr("-O3 -DNDEBUG"));
   return build + "/" + name;
+}
+
+TEST(OwnModel, WarnsAProgramThatHasNoBuildType) {
+  if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
+  const TemporaryFolder folder;
+  const std::string prefix = folder.path("prefix"), source = folder.path("source");
+  std::filesystem::create_directory(source);
+  std::ofstream(source + "/CMakeLists.txt") << "cmake_minimum_required(VERSION 3.25)\n"
+                                               "project(mine LANGUAGES CXX)\n"
+                                               "find_package(paceline REQUIRED)\n";
+  output_of({"cmake", "--install", PACELINE_BUILD, "--prefix", prefix}, kBuildTime);
+  const std::vector<std::string> configure = {
+      "cmake", "-S", source, "-B", source + "/build", "-DCMAKE_PREFIX_PATH=" + prefix};
+  EXPECT_THAT(output_of(configure, kBuildTime), HasSubstr("mine has no build type"));
+  std::vector<std::string> with_type = configure;
+  with_type.push_back("-DCMAKE_BUILD_TYPE=Release");
+  EXPECT_THAT(output_of(with_type, kBuildTime), Not(HasSubstr("no build type")));
 }
 
 TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {

@@ -4,11 +4,24 @@
 #include <utility>
 
 #include "net/accept/offer.h"
+#include "net/memory/shared_memory.h"
 #include "net/shm/shm_link.h"
+#include "net/shm/shm_ring.h"
 #include "net/tcp/tcp_link.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
+
+/// False where a limit or a sandbox forbids this process to share memory.
+bool may_share() {
+  try {
+    SharedMemory::create(kShmMemoryBytes);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
 
 class AutoLink : public Link {
  public:
@@ -18,11 +31,13 @@ class AutoLink : public Link {
   std::string kind() const override { return "auto"; }
 
   std::string listen(const std::string& address, Acceptor acceptor) override {
+    if (!may_share()) return tcp_->listen(address, std::move(acceptor));
     return shm_.listen(address, acceptor, acceptor);
   }
 
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                       Deadline deadline) override {
+    if (!may_share()) return tcp_->connect(address, receiver, deadline);
     const std::optional<Offer> offer = tcp_->ask_for_offer(address, deadline);
     std::shared_ptr<Connection> shared;
     if (offer) shared = shm_.connect(*offer, address, receiver, deadline);
