@@ -28,7 +28,7 @@ struct FrameHeader {
 };
 
 /// Writes the magic, then the fields. Over TCP checksums follow them (tcp/tcp_header.h).
-void encode(const FrameHeader\& header, std::span<std::byte, kFrameHeaderBytes> bytes,
+void encode(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> bytes,
             std::uint32_t magic = kFrameMagic);
 std::array<std::byte, kFrameHeaderBytes> encode(const FrameHeader& header);
 /// Throws kDataLoss on another magic or a payload longer than `most_payload_bytes`.
