@@ -111,7 +111,8 @@ std::int64_t Membership::end_step(int worker, std::uint64_t incarnation, bool co
   Member* member = find(worker, incarnation);
   if (member == nullptr || !counts) return global_step_;
   ++member->made;
-  ++member->applied;
+  // A step that an older process began may never have ended here: no later one is taken for it.
+  member->applied = member->begun + 1;
   return ++global_step_;
 }
 

@@ -12,7 +12,6 @@
 namespace paceline {
 
 using namespace std::chrono_literals;
-using Plant = VirtualOptions::Plant;
 
 namespace {
 
@@ -53,7 +52,7 @@ void VirtualPs::carry_out(Outbox& out) {
   for (Outbox::Action& action : out.actions()) {
     if (auto* send = std::get_if<Outbox::Send>(&action)) {
       const bool wake = send->message.type == MessageType::kStepLimit;
-      if (wake && world_.planted(Plant::kLostWake) && ++wakes_ % 3 == 0) continue;
+      if (wake && world_.planted(VirtualOptions::Plant::kLostWake) && ++wakes_ % 3 == 0) continue;
       world_.network.to_worker(send->to, kVirtualControlBytes, {},
                                [this, id = send->to, message = std::move(send->message)] {
                                  const int worker = world_.network.wire(id).worker;
@@ -93,7 +92,7 @@ void VirtualPs::pulled(PeerId id, const std::vector<std::uint32_t>& order) {
   event(id, [&](Outbox&) {
     machine_.check_agreed(id, true);
     world_.checks.set_order(id, order);
-    if (!world_.planted(Plant::kRepliesInOrder)) peer(id).replies.set_order(order);
+    if (!world_.planted(VirtualOptions::Plant::kRepliesInOrder)) peer(id).replies.set_order(order);
     for (const AssemblyTarget& target : targets_) {
       for (const Cut cut : byte_cuts(target.bytes())) answer(id, target.where.id, cut);
     }
@@ -123,10 +122,11 @@ std::size_t VirtualPs::position(std::uint32_t piece) const {
 void VirtualPs::begin_step(PeerId id, const FrameHeader& header) {
   const std::int64_t step = std::int64_t(header.step);
   Fate fate = machine_.begin_step(id, step);
-  if (world_.planted(Plant::kRepeatsCount)) fate = Fate::kApply;
+  if (world_.planted(VirtualOptions::Plant::kRepeatsCount)) fate = Fate::kApply;
   const StepProgress& before = machine_.progress(world_.network.wire(id).worker);
   std::vector<StepProgress::Entry> applied;
-  if (before.begun == step && !world_.planted(Plant::kSendAllAgain)) applied = before.applied;
+  if (before.begun == step && !world_.planted(VirtualOptions::Plant::kSendAllAgain))
+    applied = before.applied;
   peer(id).assembly.begin(step, world_.options.clipped, fate, applied);
 }
 
@@ -163,7 +163,7 @@ void VirtualPs::end_step(PeerId id, const FrameHeader& header, Outbox& out) {
     ++counted_;
     world_.checks.ended(step_of(id, header));
   }
-  if (world_.planted(Plant::kEndTwice) && index_ == 0 && assembly.step() == 3) {
+  if (world_.planted(VirtualOptions::Plant::kEndTwice) && index_ == 0 && assembly.step() == 3) {
     machine_.end_step(id, assembly.step(), fate, now, out);
   }
 }
@@ -181,12 +181,12 @@ void VirtualPs::send_some(PeerId id) {
     const std::size_t bytes = reply->bytes;
     const std::uint32_t piece = reply->header.id;
     world_.checks.given(id, piece, bytes);
-    if (world_.planted(Plant::kNoWindow)) peer(id).replies.sent(bytes);
+    if (world_.planted(VirtualOptions::Plant::kNoWindow)) peer(id).replies.sent(bytes);
     world_.network.to_worker(
         id, bytes,
         [this, id, bytes] {
           world_.checks.sent(id, bytes);
-          if (world_.planted(Plant::kNoWindow)) return;
+          if (world_.planted(VirtualOptions::Plant::kNoWindow)) return;
           peer(id).replies.sent(bytes);
           send_some(id);
         },
