@@ -130,7 +130,7 @@ class MlpModel : public Model {
     Graph graph;
     const MlpGraph mlp = build_mlp(graph, config);
     Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
-    session.add(NanGuard()).add(StepsPerSecond(settings.whole("print_every"))).add(Progress());
+    session.add(StepsPerSecond(settings.whole("print_every"))).add(Progress());
     session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
   }
 

@@ -56,8 +56,7 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
       session_(ptb_minimize(train_, config), cluster, run, session_options(config, ends_)) {
   session_.share(valid_graph_).share(test_graph_);
   session_.on_save([this](TaskPosition& position) { tell_position(position); });
-  session_.add(NanGuard())
-      .add(EpochSteps(epoch_, ends_, config.unroll))
+  session_.add(EpochSteps(epoch_, ends_, config.unroll))
       .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * data_.train.size() : 0));
 }
 
@@ -154,8 +153,8 @@ bool PtbTraining::train() {
   PtbEpoch& epoch = *epoch_;
   return session_.run([&](Feed& feed) {
     if (epoch.at_end()) return feed.stop();
-    data_.train.fill(epoch.next_batch(), feed.data<std::int32_t>(train_.inputs).data(),
-                     feed.data<std::int32_t>(train_.targets).data());
+    data_.train.fill(epoch.next_batch(), feed.data<std::int32_t>(train_.inputs),
+                     feed.data<std::int32_t>(train_.targets));
   });
 }
 
@@ -180,8 +179,8 @@ double PtbTraining::evaluate(const Graph& graph, const PtbGraph& ptb, const Text
   Perplexity perplexity;
   for (std::int64_t batch = 0; batch < batches.size(); ++batch) {
     const auto cost = session_.evaluate_in_place(graph, {&ptb.cost, 1}, [&](Feed& feed) {
-      batches.fill(batch, feed.data<std::int32_t>(ptb.inputs).data(),
-                   feed.data<std::int32_t>(ptb.targets).data());
+      batches.fill(batch, feed.data<std::int32_t>(ptb.inputs),
+                   feed.data<std::int32_t>(ptb.targets));
     });
     perplexity.add(*cost[0].as<float>(), time_steps);
   }

@@ -77,7 +77,8 @@ class StepCounter : public Hook {
 
 /// Ends training with an error when the loss is infinite or not a number: it names the first
 /// variable that holds such a value, and which element. Hooks that were added after it do not see
-/// that step, and no checkpoint is written of it.
+/// that step, and no checkpoint is written of it. Every session begins with one, unless
+/// SessionOptions::nan_guard is false.
 class NanGuard : public Hook {
  public:
   bool after_step(Session& session, const StepResult& result) override;

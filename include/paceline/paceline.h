@@ -3,9 +3,11 @@
 
 #include "paceline/cluster.h"
 #include "paceline/error.h"
+#include "paceline/evaluator.h"
 #include "paceline/gradients.h"
 #include "paceline/graph.h"
 #include "paceline/hooks.h"
+#include "paceline/input.h"
 #include "paceline/minimize.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"

@@ -20,29 +20,52 @@
 namespace paceline {
 
 class Hook;
+class InputNormals;
 class Session;
 
-/// Fills the inputs of a plan before a step.
+/// Fills the inputs of a plan before a step. Every input that the plan reads must be filled for
+/// every step, unless it is kept; else the step throws kFailedPrecondition, naming the input.
 class Feed {
  public:
   virtual ~Feed() = default;
-  /// The memory of an input (or of a local variable): write the batch straight into it.
+  /// The memory of an input (or of a local variable), row-major: write the whole batch straight
+  /// into it. Throws kNotFound when the plan's graph has no such input.
   virtual TensorView view(Value input) = 0;
-  /// The elements of this memory; T must be the input's type.
+  /// The elements of this memory. Throws kInvalidArgument when T is not the input's element type,
+  /// naming both.
   template <typename T>
   std::span<T> data(Value input) {
-    const TensorView v = view(input);
-    return {v.as<T>(), std::size_t(v.shape.elements())};
+    check_type(input, kDTypeOf<T>);
+    const TensorView memory = view(input);
+    return {memory.as<T>(), std::size_t(memory.shape.elements())};
   }
   /// Fills a float32 input with standard normal values, which are a function of (seed, name of the
-  /// input, task, step).
+  /// input, task, step). Throws kInvalidArgument unless the input is float32.
   virtual Feed& normal(Value input) = 0;
   /// Copies the tensor to the input. Throws kInvalidArgument when type or shape differ.
   virtual Feed& set(Value input, const Tensor& tensor) = 0;
+  /// The input, filled for this step, keeps its values in later steps of the same plan until it is
+  /// filled again. A plan is what a training steps with, or what one list of values is evaluated
+  /// with.
+  virtual Feed& keep(Value input) = 0;
+  /// For an input that stays the same: the first call copies as `set` and keeps the values. Later
+  /// calls with the same tensor copy nothing, so that what is written to it meanwhile is not seen;
+  /// another tensor is copied.
+  virtual Feed& set_once(Value input, const Tensor& tensor) = 0;
+  /// Where the program is in its data once this batch is used. A feed function may read it and
+  /// change it: in its first call it is what a checkpoint has restored, or empty. A checkpoint has
+  /// the position of the last batch whose step was made, and never that of a batch read ahead.
+  /// Changes in a call that stops count at once. In evaluations it is empty and nobody keeps it.
+  virtual TaskPosition& position() = 0;
   /// Ends the session's run without another step, because an epoch is over or the data is used up.
   virtual void stop() = 0;
   /// The task's own step that this batch is for, from 0.
   virtual std::int64_t step() const = 0;
+  /// The source of normal(), for feeds that are filled on another thread (prefetch).
+  virtual std::shared_ptr<const InputNormals> normals() const = 0;
+
+ private:
+  static void check_type(Value input, DType asked);
 };
 
 /// The numbers of a step, which hooks see after it.
@@ -73,6 +96,9 @@ struct SessionOptions {
   /// Values of the train graph to be read after each step (Session::value); with several trainings,
   /// after each step of one whose graph it is.
   std::vector<Value> watch = {};
+  /// Training ends with an error at the first loss that is infinite or not a number (NanGuard),
+  /// before other hooks see that step or a checkpoint is written of it. False: it goes on.
+  bool nan_guard = true;
 };
 
 /// A session trains on one thread. Its steps throw the earliest error of the store: kUnavailable
@@ -185,9 +211,11 @@ class Session {
   int worker_index() const;
   /// The number of workers of the job; 1 when alone.
   int workers() const;
-  /// `tell` fills in where this program is in its data, between two steps, whenever a checkpoint is
-  /// begun; what it uses outlives the session. Local variables of its graphs are saved without
-  /// being asked for.
+  /// Where this task is in its data after the last step made, as its feed functions have told
+  /// (Feed::position); before the first step what was restored.
+  const TaskPosition& position() const;
+  /// `tell` adds to position(), between two steps, whenever a checkpoint is begun; what it uses
+  /// outlives the session. Local variables of its graphs are saved without being asked for.
   Session& on_save(std::function<void(TaskPosition&)> tell);
   /// The position that was saved with the checkpoint from which this task resumes; empty when it
   /// begins anew, or was restarted in a job that went on: then last_step().step says how far it
@@ -217,6 +245,7 @@ class Session {
   void print_progress(const std::string& line);
 
  private:
+  friend class Evaluator;
   class Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "paceline/dtype.h"
@@ -23,11 +24,19 @@ struct TensorView {
 
   /// The number of bytes that the values take.
   std::size_t bytes() const { return byte_count(dtype, shape); }
-  /// The first element, without a check of the type.
+  /// The first element. T is the element type, else it throws kInvalidArgument, naming both;
+  /// std::byte reads values of any type as their bytes.
   template <typename T>
   T* as() const {
+    if constexpr (!std::is_same_v<T, std::byte>) {
+      if (dtype != kDTypeOf<T>) throw_other_type(kDTypeOf<T>);
+    }
     return static_cast<T*>(data);
   }
+
+ private:
+  friend class Tensor;
+  [[noreturn]] void throw_other_type(DType asked) const;
 };
 
 /// A row-major tensor in host memory, 64-byte aligned. Copies share the buffer.

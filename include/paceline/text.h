@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,10 +50,14 @@ class TextBatches {
   TextBatches(std::vector<std::int32_t> stream, std::int64_t batch, std::int64_t steps);
   /// The number of batches.
   std::int64_t size() const { return count_; }
-  /// Fills inputs and targets, each of shape (steps, batch) and row-major.
-  void fill(std::int64_t index, std::int32_t* inputs, std::int32_t* targets) const;
+  /// Fills inputs and targets with batch `index`, each (steps, batch) row-major: time first. Throws
+  /// kInvalidArgument when there is no such batch, or one of the two has another size.
+  void fill(std::int64_t index, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> targets) const;
 
  private:
+  void check(std::int64_t index, std::size_t size) const;
+
   std::vector<std::int32_t> stream_;
   std::int64_t batch_, steps_, row_, count_;
 };

@@ -33,6 +33,7 @@ Activity activity_of(Instruction::Kind kind) {
 Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
                    Device& device, StepAccount& account)
     : plan_(plan),
+      fed_inputs_(plan),
       steps_(steps_on(device, std::move(steps), plan)),
       locals_(locals),
       device_(device),

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/fed_inputs.h"
 #include "exec/host_copies.h"
 #include "exec/local_memory.h"
 #include "exec/plan.h"
@@ -41,6 +42,8 @@ class Executor {
   TensorView view(std::string_view name) const;
   /// The same for a value of the graph that the plan was made of.
   TensorView view(Value input) const { return view(input.node().name()); }
+  /// What whoever fills inputs notes of them; run() does not look at it.
+  FedInputs& fed_inputs() { return fed_inputs_; }
 
   /// Makes one step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
   /// end_step); time after it counts as it did before. The handle is valid until the next step.
@@ -90,6 +93,7 @@ class Executor {
   float clip_scale() const;
 
   Plan& plan_;
+  FedInputs fed_inputs_;
   std::unique_ptr<StoreSteps> steps_;
   LocalMemory& locals_;
   Device& device_;

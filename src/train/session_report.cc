@@ -1,4 +1,4 @@
-// What a session leaves behind: the report file, and the lines at the end.
+// What a session says, measures and leaves behind: lines, the report file, the timeline.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -29,6 +29,22 @@ std::string steps_text(const Cluster& cluster, std::int64_t global_step, const T
 }
 
 }  // namespace
+
+void Session::summarise(const std::string& tag, double value) {
+  for (const auto& hook : impl_->hooks) hook->summarised(*this, tag, value);
+}
+
+std::vector<std::pair<std::string, double>> Session::seconds_spent() {
+  return impl_->meter->seconds_spent();
+}
+
+void Session::report(const std::string& section, const std::string& key,
+                     std::optional<double> value) {
+  impl_->report.set(section, key, value);
+}
+
+void Session::print(const std::string& line) { impl_->console.print(line); }
+void Session::print_progress(const std::string& line) { impl_->console.print_progress(line); }
 
 void Session::Impl::fail(const std::string& message) {
   if (report.error.empty()) report.error = message;
@@ -85,31 +101,33 @@ void Session::Impl::write_timeline() {
   }
 }
 
-void Session::Impl::print(const std::string& line, bool progress) {
-  if (run_options.quiet) return;
-  // Erases what a progress line left there.
-  constexpr const char* kClearLine = "\r\x1b[K";
-  fmt::print("{}{}{}", terminal_ ? kClearLine : "", line, terminal_ && progress ? "" : "\n");
-  std::fflush(stdout);
+// A program whose training ends with its data has not said so before.
+void Session::Impl::end_well() {
+  try {
+    if (loop != nullptr && loop->steps_made() > 0) saving->save_at_end();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    return failed_end(error.what());
+  }
+  print_summary();
 }
 
-void Session::Impl::print_summary() {
+void Session::Impl::print_summary() const {
   const TaskReport task = task_report();
   if (task.steps == 0) return;
   if (loop != nullptr) {
-    if (!cluster.launched) print(steps_text(cluster, loop->last().global_step, task), false);
-    print(fmt::format("loss {:.6g} -> {:.6g}", printed(loop->first_loss()),
-                      printed(loop->last_loss())),
-          false);
+    if (!cluster.launched) console.print(steps_text(cluster, loop->last().global_step, task));
+    console.print(fmt::format("loss {:.6g} -> {:.6g}", printed(loop->first_loss()),
+                              printed(loop->last_loss())));
   }
   if (!task.steps_per_s) {
-    print(fmt::format("no step was timed: the first {} never are", kUntimedSteps), false);
+    console.print(fmt::format("no step was timed: the first {} never are", kUntimedSteps));
     return;
   }
   const std::string examples =
       task.unit == "steps" ? "" : fmt::format(", {:.0f} {}/s", *task.examples_per_s, task.unit);
-  print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)), false);
-  print("used " + task.use.text(), false);
+  console.print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)));
+  console.print("used " + task.use.text());
 }
 
 }  // namespace paceline

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "exec/executor.h"
 #include "paceline/session.h"
 #include "trace/timeline.h"
+#include "train/input_normals.h"
 #include "train/learning_rates.h"
-#include "train/normal_table.h"
 #include "train/step_meter.h"
 
 namespace paceline {
@@ -25,11 +26,12 @@ class TrainLoop {
     ParameterStore& store;
     StepAccount& account;
     StepMeter& meter;
-    const NormalTable& normals;
+    std::shared_ptr<const InputNormals> normals;
     std::uint64_t seed = 0;
     std::int64_t task = 0;
     std::int64_t examples = 0;
     std::int64_t first_step = 0;   // the number of the task's next step
+    TaskPosition position = {};    // where it begins in its data
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
   };
   explicit TrainLoop(const Parts& parts);
@@ -47,6 +49,8 @@ class TrainLoop {
   void end_step();
 
   const StepResult& last() const { return last_; }
+  /// As feeds have told it of the last step made.
+  const TaskPosition& position() const { return position_; }
   /// Of the first training, in this loop's first and last step of it.
   double first_loss() const { return first_loss_; }
   double last_loss() const { return last_loss_; }
@@ -65,6 +69,8 @@ class TrainLoop {
   const std::function<void(Feed&)>* feed_ = nullptr;  // during a step
   std::size_t training_ = 0;                          // of the step
   Inputs inputs_ = Inputs::kUnknown;                  // of the next step
+  TaskPosition position_;                             // of the last step made
+  TaskPosition step_position_, fed_position_;         // of this step; of the inputs as they are
   const std::function<bool()> fill_next_;
   StepResult last_;
   std::int64_t made_ = 0;  // by this loop
