@@ -43,7 +43,7 @@ Setting whole_setting(const char* name, std::int64_t value, const char* default_
 }
 
 Setting number_setting(const char* name, double value, const char* default_text, const char* help,
-                       double least = 0, double most = 1e9) {
+                       double least = 0, double most = Setting::kNoLimit) {
   return {.name = name,
           .value = value,
           .help = help,

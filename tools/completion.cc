@@ -28,7 +28,7 @@ std::vector<CommandLine> completion_lines() {
   source <(paceline completion bash)
   source <(paceline completion zsh)      after: autoload -U compinit; compinit
   paceline completion fish | source)",
-           {{"SHELL", kShells, "the shell", "Arguments"}}}};
+           {{"SHELL", kShells, "The shell", "Arguments"}}}};
 }
 
 int completion_command(const Arguments& arguments) {

@@ -145,6 +145,7 @@ TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagV
 const Model& named_model(const std::string& name) {
   if (const Model* const model = models::find_model(name)) return *model;
   std::vector<std::string_view> names;
+  names.reserve(models::all_models().size());
   for (const Model* model : models::all_models()) names.push_back(model->name());
   throw Error(ErrorCode::kUsage, fmt::format("unknown model '{}'{} ({})", name,
                                              did_you_mean(name, names), fmt::join(names, ", ")));

@@ -72,6 +72,7 @@ std::string FlagValues::text(const std::string& flag) const {
 
 std::vector<std::pair<std::string, std::string>> FlagValues::listed() const {
   std::vector<std::pair<std::string, std::string>> list;
+  list.reserve(values_.size());
   for (const auto& [flag, values] : values_) list.emplace_back(flag, values.back());
   return list;
 }

@@ -83,6 +83,7 @@ const T& value_as(const std::string& name, const SettingValue& value) {
 
 std::vector<std::string> names_of(const std::vector<Setting>& settings) {
   std::vector<std::string> names;
+  names.reserve(settings.size());
   for (const Setting& setting : settings) names.push_back(setting.name);
   return names;
 }
@@ -204,6 +205,7 @@ bool Settings::given(const std::string& name) const {
 
 std::vector<std::pair<std::string, std::string>> Settings::listed() const {
   std::vector<std::pair<std::string, std::string>> list;
+  list.reserve(declared_.size());
   for (std::size_t i = 0; i < declared_.size(); ++i) {
     list.emplace_back(declared_[i].name, setting_text(values_[i].value));
   }

@@ -41,6 +41,7 @@ bool may_stand_for(const Setting& setting) {
 
 std::vector<std::string> completions_of(const std::vector<Setting>& settings) {
   std::vector<std::string> words;
+  words.reserve(settings.size());
   for (const Setting& setting : settings) words.push_back(setting.name + "=");
   return words;
 }
