@@ -115,10 +115,9 @@ PACELINE_VECTORS_TARGET __m128i folded(__m128i value, __m128i next, Fold fold) {
 /// The same in each 128 bits of four.
 PACELINE_VECTORS_TARGET __m512i folded(__m512i value, __m512i next, Fold fold) {
   const __m512i factors = _mm512_set4_epi64(fold.second, fold.first, fold.second, fold.first);
-  constexpr int kXorOfThree = 0x96;
-  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(value, factors, 0x00),
-                                   _mm512_clmulepi64_epi128(value, factors, 0x11), next,
-                                   kXorOfThree);
+  return _mm512_xor_si512(_mm512_xor_si512(_mm512_clmulepi64_epi128(value, factors, 0x00),
+                                           _mm512_clmulepi64_epi128(value, factors, 0x11)),
+                          next);
 }
 
 /// The remainder of 64 bytes that stand for all before them, too.

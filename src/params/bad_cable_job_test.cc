@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "net/tcp/tcp_header.h"
 #include "net/testing/flipping_proxy.h"
 #include "params/testing/job_fixture.h"
 
