@@ -2,6 +2,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/real_clock.h"
 #include "paceline/evaluator.h"
 #include "params/interval_timer.h"
 
@@ -9,7 +10,7 @@ namespace paceline {
 
 struct EvaluateBeside::State {
   State(Interval every, Function to_call, Done when_done, int on_threads, EvaluateWith what)
-      : due(every),
+      : due(every, kRealClock.now()),
         evaluate(std::move(to_call)),
         done(std::move(when_done)),
         threads(on_threads),
@@ -34,7 +35,7 @@ struct EvaluateBeside::State {
     if (!evaluator) evaluator.emplace(session, threads);
     evaluator->take_values(with);
     at = result;
-    due.begin(result.global_step);
+    due.begin(result.global_step, kRealClock.now());
     under_way = std::async(std::launch::async, [this] { evaluate(*evaluator); });
   }
 
@@ -54,12 +55,14 @@ EvaluateBeside::EvaluateBeside(Interval every, Function evaluate, Done done, int
 EvaluateBeside::~EvaluateBeside() = default;
 EvaluateBeside::EvaluateBeside(EvaluateBeside&&) noexcept = default;
 
-void EvaluateBeside::begin(Session& session) { state_->due.begin(session.last_step().global_step); }
+void EvaluateBeside::begin(Session& session) {
+  state_->due.begin(session.last_step().global_step, kRealClock.now());
+}
 
 bool EvaluateBeside::after_step(Session& session, const StepResult& result) {
   bool go_on = true;
   if (state_->finished()) go_on = state_->finish(session);
-  if (go_on && !state_->under_way.valid() && state_->due.at(result.global_step)) {
+  if (go_on && !state_->under_way.valid() && state_->due.at(result.global_step, kRealClock.now())) {
     state_->start(session, result);
   }
   return go_on;

@@ -20,9 +20,9 @@ namespace paceline {
 
 struct LinkCase {
   std::string kind;
-  std::string any_address;  // a listener at it gets an address that is free
-  std::string nobody;       // an address where nobody listens
-  bool shares = false;      // it shares memory between tasks of one host
+  std::string any_address;                        // a listener at it gets an address that is free
+  std::string nobody;                             // an address where nobody listens
+  bool shares = false;                            // it shares memory between tasks of one host
   std::size_t framing_bytes = kFrameHeaderBytes;  // that travel with each frame
 };
 

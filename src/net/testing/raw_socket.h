@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
+#include "net/accept/preamble.h"
 #include "net/address.h"
 #include "net/poll/file_descriptor.h"
-#include "net/accept/preamble.h"
 
 namespace paceline {
 
