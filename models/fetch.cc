@@ -221,6 +221,7 @@ class FetchModel : public Model {
     Graph graph;
     const std::vector<FetchShape> shapes = fetch_shapes(settings);
     std::vector<FetchGraph> parts;
+    parts.reserve(shapes.size());
     SessionOptions session_options;
     session_options.model = "fetch";
     session_options.examples_per_step = 1;

@@ -68,11 +68,11 @@ class Reading {
   const TestReceiver& receiver() const { return receiver_; }
 
  private:
-  const std::size_t most_;
-  FileDescriptor near_, far_;
   TrafficMeter meter_;
+  const std::size_t most_;
   FrameReader reader_{meter_};
   TestReceiver receiver_;
+  FileDescriptor near_, far_;
 };
 
 void expect_first(const Exchange& exchange, const TestReceiver& receiver, std::size_t count) {

@@ -269,7 +269,7 @@ class Conformance : public testing::TestWithParam<LinkCase> {
   ConnectedEnds connect(int threads = 1) const { return {listen(), make(threads)}; }
 
  private:
-  const TestNetwork network_;
+  const TestNetwork network_{};
 };
 
 inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
