@@ -60,7 +60,7 @@ struct Machine {
     accept(++strangers);
     received(strangers, MessageType::kHello, hello);
     EXPECT_EQ(job.worker(strangers), -1);
-    const std::string why = sent<std::string>(out);
+    std::string why = sent<std::string>(out);
     const std::string id = std::to_string(strangers);
     EXPECT_THAT(take_text(out), Contains(id + " refuse"));
     return why;
@@ -68,8 +68,8 @@ struct Machine {
   /// Worker i joins on connection 10 + i, the chief initialises.
   void start(int workers = 3) {
     for (int i = 0; i < workers; ++i) {
-      greet(PeerId(10 + i), hello_of(i));
-      received(PeerId(10 + i), MessageType::kDeclare, declare);
+      greet(10 + PeerId(i), hello_of(i));
+      received(10 + PeerId(i), MessageType::kDeclare, declare);
     }
     received(10, MessageType::kWriteEnd, std::int64_t{0});
     out.clear();

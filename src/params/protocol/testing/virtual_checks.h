@@ -23,6 +23,7 @@ struct VirtualStep {
   std::uint64_t incarnation = 0;
   std::int64_t step = 0;
   int ps = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy sees a 0 in what the compiler writes.
   auto operator<=>(const VirtualStep&) const = default;
 };
 
