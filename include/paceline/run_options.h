@@ -12,6 +12,7 @@ namespace paceline {
 
 class Interrupt;
 class Log;
+struct Report;
 
 /// How often something is done: after so many global steps, or after so many seconds. Neither:
 /// never.
@@ -66,6 +67,9 @@ struct RunOptions {
   /// Told what the end of a session could not do: save, or write its report or timeline;
   /// run_program then prints it and returns 1. Null: it is only printed.
   std::function<void(const std::string&)> on_failed_end;
+  /// Where what was reported last is kept for run_program, which adds the error of a program that
+  /// fails. Borrowed, outlives the run. Null: it is not kept.
+  Report* last_report = nullptr;
   std::string log_level = "info";   // debug, info, warning or error
   std::string log_format = "text";  // or json: an object a line
   /// Where lines about the task go: who joined, what it waits for. Borrowed, outlives the run.

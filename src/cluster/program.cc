@@ -1,6 +1,5 @@
 #include "paceline/program.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -11,14 +10,14 @@
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
+#include "cluster/standard_streams.h"
 #include "cluster/task_program.h"
 
 namespace paceline {
 
 int run_program(int argc, char** argv,
                 const std::function<void(const Cluster&, const RunOptions&)>& work) {
-  // Lines of a task must reach the launcher when they are written, not when a buffer is full.
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  prepare_standard_streams();
   return report_errors([&] {
     const std::string name = std::filesystem::path(argv[0]).filename();
     CommandLine line{name, "Trains, alone or as a cluster.", cluster_examples(name), run_flags()};

@@ -1,17 +1,18 @@
 #include "cluster/task_program.h"
+#include "base/print_text.h"
 
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 #include <new>
 
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/interrupt.h"
 #include "cluster/launch/launcher.h"
+#include "cluster/limits.h"
 #include "cluster/log.h"
 #include "cluster/ps_task.h"
 #include "cluster/report/report.h"
@@ -28,19 +29,15 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// A session may have left a report of what it had done so far; it gets the error, if it has none.
-void report_failure(const Program& program, const std::string& error) {
-  const std::vector<std::string> files = report_files(program.cluster, program.run);
-  if (files.empty()) return;
-  Report report;
-  try {
-    report = read_report(files.front());
-  } catch (const Error&) {
+// A session may have reported what it had done so far; its report gets the error, if it has none.
+void report_failure(const Program& program, Report report, const std::string& error) {
+  if (!report.error.empty()) return;
+  if (report.tasks.empty()) {
     report.model = program.model;
     report.strategy = program.cluster.strategy;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
-  if (report.error.empty()) report.error = error;
+  report.error = error;
   write_reports(program.cluster, program.run, report);
 }
 
@@ -51,19 +48,20 @@ struct Failure {
 };
 
 Failure failure_of(const std::exception& exception) {
+  const std::string limit = limit_behind(exception);
   if (const auto* error = dynamic_cast<const Error*>(&exception))
-    return {error->code(), error->what()};
+    return {error->code(), error->what() + limit};
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return {ErrorCode::kInternal, "not enough memory for what was asked"};
+    return {ErrorCode::kInternal, "not enough memory for what was asked" + limit};
   }
-  return {ErrorCode::kInternal, exception.what()};
+  return {ErrorCode::kInternal, exception.what() + limit};
 }
 
 // In JSON it is a line like the others.
 void print_error(const RunOptions& run, const std::string& message) {
   if (run.log_format == "json") return run.log->error(message);
   std::fflush(stdout);
-  fmt::print(stderr, "paceline: error: {}\n", message);
+  print_text(stderr, fmt::format("paceline: error: {}\n", message));
 }
 
 void run_task(const Program& program, const RunOptions& run) {
@@ -77,11 +75,7 @@ void run_task(const Program& program, const RunOptions& run) {
 }
 
 int run_with(const Program& program, RunOptions& run) {
-  prepare_run_folder(program.cluster, program.run);
-  // What an earlier run left must not pass for this one's.
-  for (const std::string& file : report_files(program.cluster, program.run)) {
-    std::filesystem::remove(file);
-  }
+  const auto lock = prepare_run_folder(program.cluster, program.run);
   run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.role == Cluster::Role::kLauncher) {
@@ -96,6 +90,8 @@ int run_with(const Program& program, RunOptions& run) {
   }
   Interrupt interrupt;
   run.interrupt = &interrupt;
+  Report last_report;
+  run.last_report = &last_report;
   bool ended_well = true;
   run.on_failed_end = [&](const std::string& message) {
     ended_well = false;
@@ -104,7 +100,7 @@ int run_with(const Program& program, RunOptions& run) {
   try {
     run_task(program, run);
   } catch (const std::exception& error) {
-    report_failure(program, error.what());
+    report_failure(program, last_report, failure_of(error).message);
     throw;
   }
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
@@ -149,7 +145,8 @@ int report_errors(const std::function<int()>& main) {
   } catch (const std::exception& exception) {
     const auto [code, message] = failure_of(exception);
     std::fflush(stdout);
-    fmt::print(stderr, "paceline: {}{}\n", code == ErrorCode::kCancelled ? "" : "error: ", message);
+    print_text(stderr, fmt::format("paceline: {}{}\n",
+                                   code == ErrorCode::kCancelled ? "" : "error: ", message));
     return exit_status(code);
   }
 }

@@ -1,4 +1,5 @@
 #include "train/job.h"
+#include "base/print_text.h"
 
 #include <fmt/format.h>
 
@@ -47,7 +48,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
 // Who wants no lines wants those that tell of a trouble.
 void Job::say(const std::string& line) const {
   if (log_ != nullptr) return log_->write(quiet_ ? LogLevel::kWarning : LogLevel::kInfo, line);
-  fmt::print("{}\n", line);
+  print_text(stdout, fmt::format("{}\n", line));
   std::fflush(stdout);
 }
 

@@ -1,10 +1,13 @@
 // What a session leaves behind: the report file, and the lines at the end.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
 
 #include "base/grouped_digits.h"
+#include "base/print_text.h"
 #include "cluster/report/run_folder.h"
+#include "cluster/report/time_in_words.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
 
@@ -45,6 +48,11 @@ TaskReport Session::Impl::task_report() const {
   const StoreAccount now = job->store().account();
   task.use = task_use(use_.measure(), now.bytes_sent - account_before_->bytes_sent,
                       now.bytes_received - account_before_->bytes_received);
+  if (task.steps > 0) {
+    task.step_sent = double(now.bytes_sent - account_before_->bytes_sent) / double(task.steps);
+    task.step_received =
+        double(now.bytes_received - account_before_->bytes_received) / double(task.steps);
+  }
   for (const auto& [name, share] : task.share) {
     // Where rules are applied in this process, they are work of the device too.
     if (name == "compute" || name == "apply") {
@@ -71,11 +79,12 @@ void Session::Impl::write_report() {
 // A destructor has nobody to throw to.
 void Session::Impl::failed_end(const std::string& message) const {
   if (run_options.on_failed_end) return run_options.on_failed_end(message);
-  fmt::print(stderr, "paceline: error: {}\n", message);
+  print_text(stderr, fmt::format("paceline: error: {}\n", message));
 }
 
 void Session::Impl::write_timeline() {
-  if (timeline == nullptr) return;
+  const std::int64_t steps = loop == nullptr ? 0 : loop->steps_made();
+  if (timeline == nullptr || is_left_as_it_is(run_options, steps, run_options.timeline)) return;
   try {
     paceline::write_timeline(run_options.timeline, *timeline, cluster.task.str());
   } catch (const std::exception& error) {
@@ -87,7 +96,8 @@ void Session::Impl::print(const std::string& line, bool progress) {
   if (run_options.quiet) return;
   // Erases what a progress line left there.
   constexpr const char* kClearLine = "\r\x1b[K";
-  fmt::print("{}{}{}", terminal_ ? kClearLine : "", line, terminal_ && progress ? "" : "\n");
+  print_text(stdout, fmt::format("{}{}{}", terminal_ ? kClearLine : "", line,
+                                 terminal_ && progress ? "" : "\n"));
   std::fflush(stdout);
 }
 
@@ -106,6 +116,7 @@ void Session::Impl::print_summary() {
       task.unit == "steps" ? "" : fmt::format(", {:.0f} {}/s", *task.examples_per_s, task.unit);
   print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)), false);
   print("used " + task.use.text(), false);
+  print(time_in_words(task), false);
 }
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/print_text.h"
 #include "cluster/interrupt.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
@@ -54,16 +55,19 @@ void Session::Impl::restore_locals(std::size_t graph) {
 
 void Session::Impl::make_saver() {
   if (run_options.out.empty() || !cluster.is_chief()) return;
-  saver = std::make_unique<Saver>(Saver::Parts{
-      .store = job->store(),
-      .folder = checkpoints_folder(run_options),
-      .keep = run_options.keep,
-      .global_step = loop->last().global_step,
-      .notes = {{"model", options.model},
-                {"seed", std::to_string(run_options.seed)},
-                {"precision", std::string(name_of(cluster.precision))}},
-      .say = [this](const std::string& line) { print(line, false); },
-      .complain = [](const std::string& line) { fmt::print(stderr, "paceline: {}\n", line); }});
+  saver = std::make_unique<Saver>(
+      Saver::Parts{.store = job->store(),
+                   .folder = checkpoints_folder(run_options),
+                   .keep = run_options.keep,
+                   .global_step = loop->last().global_step,
+                   .notes = {{"model", options.model},
+                             {"seed", std::to_string(run_options.seed)},
+                             {"precision", std::string(name_of(cluster.precision))}},
+                   .say = [this](const std::string& line) { print(line, false); },
+                   .complain =
+                       [](const std::string& line) {
+                         print_text(stderr, fmt::format("paceline: {}\n", line));
+                       }});
 }
 
 TaskState Session::Impl::own_state() {
@@ -84,7 +88,8 @@ TaskState Session::Impl::own_state() {
 void Session::Impl::tell_state() {
   const TaskState state = own_state();
   const std::string why = why_left_out(state);
-  if (!why.empty() && !std::exchange(left_out_, true)) fmt::print(stderr, "paceline: {}\n", why);
+  if (!why.empty() && !std::exchange(left_out_, true))
+    print_text(stderr, fmt::format("paceline: {}\n", why));
   job->control().send_state(state);
 }
 

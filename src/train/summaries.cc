@@ -1,4 +1,5 @@
 #include "paceline/summaries.h"
+#include "base/print_text.h"
 
 #include <fmt/format.h>
 
@@ -62,7 +63,8 @@ void Summaries::State::guarded(F&& part) {
     part();
   } catch (const Error& error) {
     if (!std::exchange(complained, true)) {
-      fmt::print(stderr, "warning: {}; training goes on without these summaries\n", error.what());
+      print_text(stderr, fmt::format("warning: {}; training goes on without these summaries\n",
+                                     error.what()));
     }
   }
 }

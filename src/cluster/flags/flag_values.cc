@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.h"
+#include "base/text_file.h"
 #include "cluster/flags/command_line.h"
 #include "paceline/error.h"
 
@@ -43,7 +44,11 @@ void refuse_flag(const std::string& flag, const std::string& value, const std::s
 }
 
 void check_new_file(const std::string& flag, const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (is_written_through(path)) {
+    if (access(path.c_str(), W_OK) != 0) refuse_flag(flag, path, "cannot be written to");
+    return;
+  }
+  std::filesystem::path folder = std::filesystem::path(behind_links(path)).parent_path();
   if (folder.empty()) folder = ".";
   if (!std::filesystem::is_directory(folder)) {
     refuse_flag(flag, path, fmt::format("there is no folder {}", folder.string()));

@@ -1,4 +1,5 @@
 #include "params/worker/async_strategy.h"
+#include "base/print_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,7 +49,7 @@ Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& optio
         "values travel (--link tcp sends them)");
   }
   if (cluster.show_placement) {
-    fmt::print("{}", joined->placement_text());
+    print_text(stdout, joined->placement_text());
     std::fflush(stdout);
   }
   return {joined, joined};
