@@ -59,10 +59,9 @@ class Streams : public ::testing::TestWithParam<Words> {
     return fs::exists(checkpoints) && !fs::is_empty(checkpoints);
   }
   void expect_nothing_temporary() const { EXPECT_TRUE(fs::is_empty(path("tmp"))); }
-  const Words endless_ = {"--steps", "1000000000", "--out", path("out"), "--save-every", "100000s"};
 
- private:
   const TemporaryFolder folder_;
+  const Words endless_ = {"--steps", "1000000000", "--out", path("out"), "--save-every", "100000s"};
 };
 
 TEST_P(Streams, AreWrittenToAndNeverReplaced) {
@@ -106,7 +105,7 @@ TEST_P(Streams, ThatAreClosedLeadNowhere) {
 }
 
 TEST_P(Streams, AReaderThatLeavesEndsTheRunAndSaves) {
-  const Finished run = shell(endless_, "2>&1 > >(head -n 1)");
+  const Finished run = shell(endless_, "2>&1 > >(grep -m 1 'step ')");
   EXPECT_EQ(run.status, 130) << run.output;
   EXPECT_TRUE(saved());
   expect_nothing_temporary();

@@ -183,10 +183,10 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   Cluster cluster = asked;
   cluster.spec = local_spec(cluster, ports.addresses());
   const int cores = cores_of_machine();
+  TaskGroup group(options);  // from here on a signal is kept for the tasks
   if (!run.quiet) print_text(stdout, announcement(cluster, cores));
   std::fflush(stdout);
 
-  TaskGroup group(options);
   for (const TaskId& task : tasks) {
     TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
                         run.log_format != "json"};
