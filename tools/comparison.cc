@@ -171,7 +171,7 @@ std::string expectation(const std::vector<ComparedRun>& runs) {
 }
 
 std::string losses_of_speed(const std::vector<Run>& runs) {
-  if (runs.size() == 2) return loss_text(runs[0], runs[1]) + "\n";
+  if (runs.size() == 2) return " " + loss_text(runs[0], runs[1]) + "\n";
   std::string text = "\n";
   for (std::size_t i = 1; i < runs.size(); ++i) {
     text += fmt::format("{}: {}\n", runs[i].name, loss_text(runs[0], runs[i]));
@@ -251,7 +251,7 @@ std::string comparison_text(const Comparison& comparison) {
   for (const Run& run : runs) {
     text += row(run, run.examples_per_s / runs[0].examples_per_s, width);
   }
-  if (runs.size() > 1) text += expectation(comparison.runs) + " " + losses_of_speed(runs);
+  if (runs.size() > 1) text += expectation(comparison.runs) + losses_of_speed(runs);
   text += worse_ends(comparison.runs, runs);
   if (comparison.simulated_alone && comparison.simulated_cluster)
     text += simulated_line(comparison);

@@ -31,7 +31,11 @@ std::string limit_behind(const std::exception& error) {
   if (says(message, EMFILE)) {
     return limit_text(RLIMIT_NOFILE, "; ulimit -n allows this process {} open files", 1);
   }
+  const std::string addresses =
+      limit_text(RLIMIT_AS, "; ulimit -v allows this process {} KB of addresses", 1024);
   if (says(message, EAGAIN)) {
+    // A thread needs addresses for its stack, and ulimit -u is never without a number.
+    if (!addresses.empty()) return addresses;
     return limit_text(RLIMIT_NPROC,
                       "; ulimit -u allows this user {} processes and threads at a time", 1);
   }
@@ -39,8 +43,7 @@ std::string limit_behind(const std::exception& error) {
     return limit_text(RLIMIT_FSIZE, "; ulimit -f allows this process files of {} KB", 1024);
   }
   const bool out_of_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-  if (!out_of_memory && !says(message, ENOMEM)) return "";
-  return limit_text(RLIMIT_AS, "; ulimit -v allows this process {} KB of addresses", 1024);
+  return out_of_memory || says(message, ENOMEM) ? addresses : "";
 }
 
 }  // namespace paceline

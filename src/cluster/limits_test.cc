@@ -49,6 +49,7 @@ TEST(Limits, AreNamedWhereTheyAreBehindAnError) {
   EXPECT_EQ(limit_behind(mapping),
             "; ulimit -v allows this process 17,179,869,184 KB of addresses");
   EXPECT_EQ(limit_behind(std::bad_alloc()), limit_behind(mapping));
+  EXPECT_EQ(limit_behind(threads), limit_behind(mapping));
 }
 
 }  // namespace

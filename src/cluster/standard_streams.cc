@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <initializer_list>
 
 namespace paceline {
 
