@@ -77,7 +77,7 @@ TEST_F(Inspect, SaysThatItSkippedATornOne) {
 
 TEST_F(Inspect, ShowsOnlyWhatMatches) {
   const std::string path = save(7, 3, "bias");
-  EXPECT_THAT(inspect({path, "--only", "b*"}).output, HasSubstr("1 elements in 1 variables"));
+  EXPECT_THAT(inspect({path, "--only", "b*"}).output, HasSubstr("1 element in 1 variable"));
   const Finished none = inspect({path, "--only", "x*"});
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.output, HasSubstr("matches 'x*'; it has w, bias"));

@@ -86,6 +86,16 @@ TEST(TrainYourOwn, ThePagesProgramIsBuiltAndLearns) {
   output_of({"sh", "-c", "cd '" + source + "' && sh make_points.sh"}, kRunTime);
   EXPECT_GT(last_accuracy(circles("--steps 1500")), 0.85);
   EXPECT_GT(last_accuracy(circles("--steps 1500 --ps 1 --workers 2")), 0.85);
+  EXPECT_THAT(circles("--epochs 10 --set hidden=32"), HasSubstr("epoch 10: accuracy"));
+  std::ofstream(source + "/job.toml") << "batch = 25\n[set]\nhidden = 32\n";
+  circles("--config job.toml --steps 20 --ps 1 --workers 1 --report run.json");
+  std::ifstream report(source + "/run.json");
+  const std::string text(std::istreambuf_iterator<char>(report), {});
+  for (const char* there : {"\"--workers\": \"1\"", "\"batch\": \"25\"", "\"hidden\": \"32\"",
+                            "\"learning_rate\": \"0.03\""}) {
+    EXPECT_THAT(text, HasSubstr(there));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("--cluster-id")));
 }
 
 /// Builds examples/NAME against an installed prefix; the program.
@@ -135,6 +145,21 @@ TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
     EXPECT_THAT(dry, HasSubstr(there));
   }
   EXPECT_THAT(dry, Not(HasSubstr("global steps")));
+  const std::string help = output_of({program, "--help"}, kRunTime);
+  for (const char* there : {"Learns the absolute value", "--batch B", "hidden",
+                            "Adam's learning rate (default 0.001; from 0 to 1)"}) {
+    EXPECT_THAT(help, HasSubstr(there));
+  }
+  Process refused({program, "--ps", "1", "--workers", "1", "--set", "learning_rate=3"});
+  EXPECT_EQ(refused.wait_exit(kRunTime), 2);
+  EXPECT_THAT(refused.output(), HasSubstr("--set learning_rate=3: must be a number from 0 to 1"));
+  const std::string offers =
+      output_of({"bash", "--norc", "-c",
+                 "source <('" + program +
+                     "' --completion bash); COMP_WORDS=(own_model --set lea); "
+                     "COMP_CWORD=2; _own_model; echo \"${COMPREPLY[@]}\""},
+                kRunTime);
+  EXPECT_THAT(offers, HasSubstr("learning_rate="));
 }
 
 TEST(EvaluationLoop, StopsWhenTheValidationLossFallsNoMore) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/grouped_digits.h"
+#include "base/printed.h"
 #include "base/row_count.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
@@ -68,8 +69,9 @@ void print_title(const CheckpointReader& checkpoint) {
   const std::string step = index.global_step == CheckpointIndex::kNoStep
                                ? "no step"
                                : "step " + grouped_digits(index.global_step);
-  fmt::print("{}: {}, {} file{}, {} bytes\n", checkpoint.path(), step, index.files.size(),
-             index.files.size() == 1 ? "" : "s", grouped_digits(std::int64_t(bytes)));
+  fmt::print("{}: {}, {}, {}\n", checkpoint.path(), step,
+             counted(std::int64_t(index.files.size()), "file"),
+             counted(std::int64_t(bytes), "byte"));
   for (const auto& [name, text] : index.notes) fmt::print("{}: {}\n", name, text);
 }
 
@@ -117,8 +119,8 @@ void print_variables(const CheckpointReader& checkpoint,
                     variable->rule, slots_text(checkpoint, *variable),
                     fmt::format("{:.6g}", norm_of(checkpoint, *variable, 0))});
   }
-  fmt::print("\n{}{} elements in {} variables\n", table(rows, 5), grouped_digits(elements),
-             variables.size());
+  fmt::print("\n{}{} in {}\n", table(rows, 5), counted(elements, "element"),
+             counted(std::int64_t(variables.size()), "variable"));
 }
 
 void print_tasks(const CheckpointIndex& index) {

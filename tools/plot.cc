@@ -53,6 +53,7 @@ struct Ran {
   std::string output;
 };
 
+// gnuplot's script and its messages are in files of memory.
 Ran run_gnuplot(const std::string& script) {
   const MemoryFile script_file, said;
   std::string program = "gnuplot", script_path = script_file.path();
@@ -75,7 +76,7 @@ Ran run_gnuplot(const std::string& script) {
   return ran;
 }
 
-// gnuplot says nothing when there is no room: what it wrote must end as such a file does.
+// gnuplot reports no error when there is no room, so the end of the picture is checked.
 bool is_whole(std::string_view picture) {
   constexpr std::size_t kEndBytes = 16;
   if (picture.size() < kEndBytes) return false;

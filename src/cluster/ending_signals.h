@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// timeout(1), and others that end jobs, signal a process and then its whole group: what comes so
-/// soon after the first is the same request, no second one.
+/// timeout(1), and others that end jobs, signal a process and then its whole group. A signal that
+/// arrives so soon after the first is the same request, not a second one.
 constexpr Duration kSameRequest = std::chrono::milliseconds(200);
 
 /// While it lives, SIGINT, SIGTERM and SIGHUP do nothing but make a descriptor readable; SIGHUP
@@ -25,7 +25,7 @@ class EndingSignals {
 
   /// A signalfd that does not block.
   int fd() const { return fd_; }
-  /// Takes what has come.
+  /// Takes the signals that have arrived.
   void drain() const;
 
  private:

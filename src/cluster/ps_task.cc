@@ -1,11 +1,11 @@
 #include "cluster/ps_task.h"
-#include "base/print_text.h"
 
 #include <fmt/format.h>
 
 #include <optional>
 
-#include "base/grouped_digits.h"
+#include "base/print_text.h"
+#include "base/printed.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "cluster/report/ps_summaries.h"
@@ -19,7 +19,7 @@ namespace paceline {
 
 namespace {
 
-// The chief saves before it leaves.
+// The chief may take long, because it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
 ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Timeline* timeline) {
@@ -104,8 +104,8 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
   leave_report();
   if (run.quiet || !summary.use) return;
   const TaskReport task = task_report(summary, cluster);
-  print_text(stdout, fmt::format("{} steps applied, used {}\n", grouped_digits(task.steps),
-                                 task.use.text()));
+  print_text(stdout,
+             fmt::format("{} applied, used {}\n", counted(task.steps, "step"), task.use.text()));
 }
 
 }  // namespace paceline

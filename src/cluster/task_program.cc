@@ -1,13 +1,13 @@
 #include "cluster/task_program.h"
-#include "base/print_text.h"
 
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <new>
 
+#include "base/failure_text.h"
+#include "base/print_text.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/interrupt.h"
@@ -29,19 +29,20 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// A session may have reported what it had done so far; its report gets the error, if it has none.
+// If a session has reported its progress, its report gets the error, unless it has one.
 void report_failure(const Program& program, Report report, const std::string& error) {
   if (!report.error.empty()) return;
   if (report.tasks.empty()) {
     report.model = program.model;
     report.strategy = program.cluster.strategy;
+    report.flags = program.run.flags;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
   report.error = error;
   write_reports(program.cluster, program.run, report);
 }
 
-/// What a user is told of an exception.
+/// The code and the message that a user is shown of an exception.
 struct Failure {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
@@ -51,13 +52,10 @@ Failure failure_of(const std::exception& exception) {
   const std::string limit = limit_behind(exception);
   if (const auto* error = dynamic_cast<const Error*>(&exception))
     return {error->code(), error->what() + limit};
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return {ErrorCode::kInternal, "not enough memory for what was asked" + limit};
-  }
-  return {ErrorCode::kInternal, exception.what() + limit};
+  return {ErrorCode::kInternal, failure_text(exception) + limit};
 }
 
-// In JSON it is a line like the others.
+// With --log-format json an error is a line of the log like the others.
 void print_error(const RunOptions& run, const std::string& message) {
   if (run.log_format == "json") return run.log->error(message);
   std::fflush(stdout);
@@ -81,7 +79,7 @@ int run_with(const Program& program, RunOptions& run) {
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.stop_on_failure = program.cluster.stop_on_failure;
-    // A checkpoint takes as long as it takes; a second Ctrl-C ends it.
+    // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
     if (!run.out.empty()) {
       options.interrupt_within = std::chrono::minutes(10);
       options.stop_within = std::chrono::minutes(1);
@@ -106,7 +104,7 @@ int run_with(const Program& program, RunOptions& run) {
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
 }
 
-// Its first session says all, and goes no further.
+// The first session prints the plan of the job and throws DryRunShown.
 int run_dry(const Program& program) {
   try {
     program.work(program.cluster, program.run);
@@ -132,7 +130,7 @@ int run_role(const Program& program) {
   try {
     return run_with(program, run);
   } catch (const std::exception& exception) {
-    // A line like the others; else report_errors prints it.
+    // The error is a line of the log like the others; as text, report_errors prints it.
     const Failure failure = failure_of(exception);
     log.error(failure.message);
     return exit_status(failure.code);

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// One variable's contribution: dense, or rows with their ids and how many are valid.
+/// One variable's contribution. It is dense, or rows with their ids and the number of valid ones.
 struct PlannedUpdate {
   VariableId variable = -1;
   Value dense;
@@ -19,19 +19,20 @@ struct PlannedUpdate {
 struct PlanRoots {
   std::vector<Value> fetches;
   Value loss, global_norm;
-  std::vector<PlannedUpdate> updates;  // those that have a contribution
+  std::vector<PlannedUpdate> updates;  // of variables that have a contribution
 
-  /// Of the graph that was asked for. Throws kNotFound when `specs` lacks a variable,
-  /// kInvalidArgument when a contribution does not fit its spec.
+  /// Finds the roots of the graph that was asked for. Throws kNotFound when `specs` lacks a
+  /// variable, kInvalidArgument when a contribution does not fit its spec.
   static PlanRoots of(const PlanRequest& request, std::span<const VariableSpec> specs);
 
-  /// All values, in an order that with_values understands.
+  /// Returns all values, in an order that with_values understands.
   std::vector<Value> values() const;
-  /// The same roots in another graph.
+  /// Returns the same roots in another graph.
   PlanRoots with_values(std::span<const Value> values) const;
 };
 
-/// The variable's index in `specs`. Throws kNotFound; kInvalidArgument when type or shape differ.
+/// Returns the variable's index in `specs`. Throws kNotFound, and kInvalidArgument when type or
+/// shape differ.
 VariableId variable_id(const Node& variable, std::span<const VariableSpec> specs);
 
 }  // namespace paceline

@@ -1,5 +1,4 @@
 #include "paceline/summaries.h"
-#include "base/print_text.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/print_text.h"
 #include "paceline/error.h"
 #include "summary/event_writer.h"
 #include "train/graph_def.h"

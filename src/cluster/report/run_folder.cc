@@ -1,5 +1,4 @@
 #include "cluster/report/run_folder.h"
-#include "base/print_text.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/print_text.h"
 #include "base/text_file.h"
 #include "checkpoint/checkpoints.h"
 #include "cluster/flags/command_line.h"
@@ -50,6 +50,18 @@ void check_checkpoints(const RunOptions& run) {
               fmt::format("holds a checkpoint of step {}{}: --resume goes on from it, --overwrite "
                           "deletes it and begins anew",
                           found.step, newest.whole ? "" : ", which is not whole"));
+}
+
+// The text as one word of a shell.
+std::string quoted(const std::string& word) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 }  // namespace
@@ -109,7 +121,7 @@ bool is_left_as_it_is(const RunOptions& run, std::int64_t steps, const std::stri
 }
 
 std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
-  // What a launcher started gets its file from there.
+  // The launcher gives its tasks the names of their files.
   if (!run.timeline.empty() || run.out.empty() || cluster.launched) return run.timeline;
   const std::string folder = run.out + "/timeline";
   std::error_code ignored;  // the file cannot be written then, which is said

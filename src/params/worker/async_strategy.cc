@@ -1,5 +1,4 @@
 #include "params/worker/async_strategy.h"
-#include "base/print_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +6,8 @@
 #include <cstdio>
 #include <memory>
 #include <utility>
+
+#include "base/print_text.h"
 
 namespace paceline {
 namespace {
@@ -29,6 +30,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.error_feedback = cluster.error_feedback;
   ps.last_step = options.last_step;
   ps.timeline = options.timeline;
+  ps.clock = options.clock;
   ps.account = options.account;
   ps.say = options.say;
   ps.say_after = options.say_after;
