@@ -72,7 +72,9 @@ void run_task(const Program& program, const RunOptions& run) {
   }
 }
 
-int run_with(const Program& program, RunOptions& run) {
+int run_with(const Program& program, const Log& log) {
+  RunOptions run = program.run;
+  run.log = &log;
   const auto lock = prepare_run_folder(program.cluster, program.run);
   run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
@@ -118,17 +120,15 @@ int run_dry(const Program& program) {
 int run_role(const Program& program) {
   if (program.run.dry_run) return run_dry(program);
   const Log log(log_options(program.cluster, program.run));
-  RunOptions run = program.run;
-  run.log = &log;
   if (program.cluster.role == Cluster::Role::kEvaluator) {
     log.warning(
         "an evaluator has nothing to do: workers evaluate, and a task that only evaluates is not "
         "there yet; it ends");
     return 0;
   }
-  if (run.log_format != "json") return run_with(program, run);
+  if (program.run.log_format != "json") return run_with(program, log);
   try {
-    return run_with(program, run);
+    return run_with(program, log);
   } catch (const std::exception& exception) {
     // The error is a line of the log like the others; as text, report_errors prints it.
     const Failure failure = failure_of(exception);

@@ -52,18 +52,6 @@ void check_checkpoints(const RunOptions& run) {
                           found.step, newest.whole ? "" : ", which is not whole"));
 }
 
-// The text as one word of a shell.
-std::string quoted(const std::string& word) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 }  // namespace
 
 std::string checkpoints_folder(const RunOptions& run) { return run.out + "/checkpoints"; }
