@@ -53,9 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"train", "mlp", "--cluster", "ps=a:1;worker=a:1", "--task", "ps:0"}, {"a:1"}},
         Refused{{"train", "mlp", "--cluster", "ps=a:1;worker=b:1", "--task", "worker:7"},
                 {"worker:7"}},
-        Refused{{"compare"},
-                {"ALONE is missing", "report of one process", "compare ALONE CLUSTER"}},
-        Refused{{"compare", "a.json"}, {"CLUSTER is missing", "report of the cluster"}},
+        Refused{{"compare"}, {"REPORT is missing", "reports of the runs", "compare REPORT"}},
         Refused{{"inspect"}, {"CHECKPOINT is missing", "paceline inspect CHECKPOINT"}},
         Refused{{"completion", "csh"}, {"csh", "bash, zsh, fish"}},
         Refused{{"data", "corpus", "--out", "/nowhere", "--words", "100"}, {"--words"}}));

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string_view>
 
 #include "base/nearest.h"
+#include "cluster/standard_streams.h"
 #include "cluster/task_program.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
@@ -34,7 +34,6 @@ int run(const Arguments& arguments) {
 }  // namespace paceline
 
 int main(int argc, char** argv) {
-  // Lines of a task must reach the launcher when they are written, not when a buffer is full.
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  paceline::prepare_standard_streams();
   return paceline::report_errors([&] { return paceline::run({argv + 1, argv + argc}); });
 }

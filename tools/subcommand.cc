@@ -11,7 +11,7 @@ constexpr Subcommand kSubcommands[] = {
     {"server", "Run a parameter server that serves one job after the other", server_command,
      server_lines},
     {"data", "Generate data to train on", data_command, data_lines},
-    {"compare", "Compare the reports of two runs", compare_command, compare_lines},
+    {"compare", "Compare the reports of runs", compare_command, compare_lines},
     {"bench",
      "Measure this machine, links, rules, kernels, and how near a workload gets to its bound",
      bench_command, bench_lines},

@@ -13,6 +13,7 @@ namespace paceline {
 
 class Interrupt;
 class Log;
+struct Report;
 
 /// An interval: a number of global steps or of seconds. If both are 0, it
 /// never elapses.
@@ -71,6 +72,9 @@ struct RunOptions {
   /// or timeline; run_program then prints the message and returns 1. If it is empty, the session
   /// prints the message.
   std::function<void(const std::string&)> on_failed_end;
+  /// The last report is kept here for run_program, which adds the error of a program that fails. It
+  /// must outlive the run. If it is null, the report is not kept.
+  Report* last_report = nullptr;
   /// The flags of the command line and of its files by name, and the settings of the program with
   /// their values, for the report.
   std::vector<std::pair<std::string, std::string>> flags;

@@ -1,17 +1,19 @@
-// SIGINT and SIGTERM, in a form that a step or a wait can look at.
+// SIGINT, SIGTERM and SIGHUP, in a form that a step or a wait can look at.
 #pragma once
 
 #include <atomic>
 #include <thread>
 
+#include "cluster/ending_signals.h"
+
 namespace paceline {
 
 constexpr int kInterruptedStatus = 130;  // how a process ends that a signal ended
 
-/// While it lives, SIGINT and SIGTERM do not end the process: the first asks it to finish, the
-/// second (ending_signals.h) ends it at once with status 130, as does a first that was not heeded
-/// within 10 s, unless it is said that it takes time. One per process, made before any other thread
-/// is started.
+/// While it lives, the signals of EndingSignals do not end the process: the first asks it to
+/// finish, the second (ending_signals.h) ends it at once with status 130, as does a first that was
+/// not heeded within 10 s, unless it is said that it takes time. One per process, made before any
+/// other thread is started.
 class Interrupt {
  public:
   Interrupt();
@@ -30,7 +32,8 @@ class Interrupt {
   void watch();
 
   std::atomic<bool> interrupted_{false};
-  int signals_, asked_, takes_time_, ended_;
+  EndingSignals signals_;
+  int asked_, takes_time_, ended_;
   std::thread thread_;
 };
 

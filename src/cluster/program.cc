@@ -1,6 +1,5 @@
 #include "paceline/program.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
 #include "cluster/flags/settings_reader.h"
+#include "cluster/standard_streams.h"
 #include "cluster/task_program.h"
 
 namespace paceline {
@@ -38,8 +38,7 @@ CommandLine command_line(const std::string& name, const ProgramOptions& options)
 int run_program(
     int argc, char** argv, const ProgramOptions& options,
     const std::function<void(const Cluster&, const RunOptions&, const Settings&)>& work) {
-  // Lines of a task must reach the launcher when they are written, not when a buffer is full.
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  prepare_standard_streams();
   return report_errors([&] {
     const CommandLine line = command_line(std::filesystem::path(argv[0]).filename(), options);
     const std::vector<std::string> arguments(argv + 1, argv + argc);

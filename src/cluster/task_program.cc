@@ -5,13 +5,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
 
 #include "base/failure_text.h"
+#include "base/print_text.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/interrupt.h"
 #include "cluster/launch/launcher.h"
+#include "cluster/limits.h"
 #include "cluster/log.h"
 #include "cluster/ps_task.h"
 #include "cluster/report/report.h"
@@ -28,20 +29,16 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// If a session has left a report of its progress, the report gets the error, unless it has one.
-void report_failure(const Program& program, const std::string& error) {
-  const std::vector<std::string> files = report_files(program.cluster, program.run);
-  if (files.empty()) return;
-  Report report;
-  try {
-    report = read_report(files.front());
-  } catch (const Error&) {
+// If a session has reported its progress, its report gets the error, unless it has one.
+void report_failure(const Program& program, Report report, const std::string& error) {
+  if (!report.error.empty()) return;
+  if (report.tasks.empty()) {
     report.model = program.model;
     report.strategy = program.cluster.strategy;
     report.flags = program.run.flags;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
-  if (report.error.empty()) report.error = error;
+  report.error = error;
   write_reports(program.cluster, program.run, report);
 }
 
@@ -52,16 +49,17 @@ struct Failure {
 };
 
 Failure failure_of(const std::exception& exception) {
+  const std::string limit = limit_behind(exception);
   if (const auto* error = dynamic_cast<const Error*>(&exception))
-    return {error->code(), error->what()};
-  return {ErrorCode::kInternal, failure_text(exception)};
+    return {error->code(), error->what() + limit};
+  return {ErrorCode::kInternal, failure_text(exception) + limit};
 }
 
 // With --log-format json an error is a line of the log like the others.
 void print_error(const RunOptions& run, const std::string& message) {
   if (run.log_format == "json") return run.log->error(message);
   std::fflush(stdout);
-  fmt::print(stderr, "paceline: error: {}\n", message);
+  print_text(stderr, fmt::format("paceline: error: {}\n", message));
 }
 
 void run_task(const Program& program, const RunOptions& run) {
@@ -77,11 +75,7 @@ void run_task(const Program& program, const RunOptions& run) {
 int run_with(const Program& program, const Log& log) {
   RunOptions run = program.run;
   run.log = &log;
-  prepare_run_folder(program.cluster, program.run);
-  // The report of an earlier run must not pass for the report of this one.
-  for (const std::string& file : report_files(program.cluster, program.run)) {
-    std::filesystem::remove(file);
-  }
+  const auto lock = prepare_run_folder(program.cluster, program.run);
   run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.role == Cluster::Role::kLauncher) {
@@ -96,6 +90,8 @@ int run_with(const Program& program, const Log& log) {
   }
   Interrupt interrupt;
   run.interrupt = &interrupt;
+  Report last_report;
+  run.last_report = &last_report;
   bool ended_well = true;
   run.on_failed_end = [&](const std::string& message) {
     ended_well = false;
@@ -104,7 +100,7 @@ int run_with(const Program& program, const Log& log) {
   try {
     run_task(program, run);
   } catch (const std::exception& error) {
-    report_failure(program, failure_text(error));
+    report_failure(program, last_report, failure_of(error).message);
     throw;
   }
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
@@ -147,7 +143,8 @@ int report_errors(const std::function<int()>& main) {
   } catch (const std::exception& exception) {
     const auto [code, message] = failure_of(exception);
     std::fflush(stdout);
-    fmt::print(stderr, "paceline: {}{}\n", code == ErrorCode::kCancelled ? "" : "error: ", message);
+    print_text(stderr, fmt::format("paceline: {}{}\n",
+                                   code == ErrorCode::kCancelled ? "" : "error: ", message));
     return exit_status(code);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/denormals.h"
+#include "base/machine_memory.h"
 #include "exec/staged_steps.h"
 #include "paceline/error.h"
 
@@ -28,6 +29,13 @@ Activity activity_of(Instruction::Kind kind) {
   }
 }
 
+// The memory of a step is written when it is allocated.
+std::size_t checked_arena(const Plan& plan) {
+  check_fits_machine("[executor] a step of this batch needs",
+                     double(plan.arena_bytes) + double(plan.input_bytes));
+  return plan.arena_bytes;
+}
+
 }  // namespace
 
 Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
@@ -39,7 +47,7 @@ Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& l
       device_(device),
       account_(account),
       host_inputs_(device.space().host() ? 0 : plan.input_bytes),
-      arena_(device.allocate(plan.arena_bytes)),
+      arena_(device.allocate(checked_arena(plan))),
       inputs_(device.allocate(plan.input_bytes)),
       constants_(plan.storages.size()),
       store_views_(plan.storages.size()),

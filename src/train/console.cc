@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "base/print_text.h"
+
 namespace paceline {
 
 Console::Console(bool quiet) : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1) {}
@@ -13,8 +15,7 @@ void Console::write(const std::string& line, const char* end) const {
   if (quiet_) return;
   // Erases what a progress line left there.
   constexpr const char* kClearLine = "\r\x1b[K";
-  fmt::print("{}{}{}", terminal_ ? kClearLine : "", line, end);
-  std::fflush(stdout);
+  print_text(stdout, fmt::format("{}{}{}", terminal_ ? kClearLine : "", line, end));
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/failure_text.h"
+#include "base/print_text.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "paceline/error.h"
@@ -49,7 +50,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
 // Who wants no lines wants those that tell of a trouble.
 void Job::say(const std::string& line) const {
   if (log_ != nullptr) return log_->write(quiet_ ? LogLevel::kWarning : LogLevel::kInfo, line);
-  fmt::print("{}\n", line);
+  print_text(stdout, fmt::format("{}\n", line));
   std::fflush(stdout);
 }
 

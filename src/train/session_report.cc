@@ -1,12 +1,15 @@
 // What a session says, measures and leaves behind: lines, the report file, the timeline.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
 
 #include "base/failure_text.h"
 #include "base/grouped_digits.h"
+#include "base/print_text.h"
 #include "base/printed.h"
 #include "cluster/report/run_folder.h"
+#include "cluster/report/time_in_words.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
 
@@ -63,6 +66,11 @@ TaskReport Session::Impl::task_report() const {
   const StoreAccount now = job->store().account();
   task.use = task_use(use_.measure(), now.bytes_sent - account_before_->bytes_sent,
                       now.bytes_received - account_before_->bytes_received);
+  if (task.steps > 0) {
+    task.step_sent = double(now.bytes_sent - account_before_->bytes_sent) / double(task.steps);
+    task.step_received =
+        double(now.bytes_received - account_before_->bytes_received) / double(task.steps);
+  }
   for (const auto& [name, share] : task.share) {
     // Where rules are applied in this process, they are work of the device too.
     if (name == "compute" || name == "apply") {
@@ -89,11 +97,12 @@ void Session::Impl::write_report() {
 // A destructor has nobody to throw to.
 void Session::Impl::failed_end(const std::string& message) const {
   if (run_options.on_failed_end) return run_options.on_failed_end(message);
-  fmt::print(stderr, "paceline: error: {}\n", message);
+  print_text(stderr, fmt::format("paceline: error: {}\n", message));
 }
 
 void Session::Impl::write_timeline() {
-  if (timeline == nullptr) return;
+  const std::int64_t steps = loop == nullptr ? 0 : loop->steps_made();
+  if (timeline == nullptr || is_left_as_it_is(run_options, steps, run_options.timeline)) return;
   try {
     paceline::write_timeline(run_options.timeline, *timeline, cluster.task.str());
   } catch (const std::exception& error) {
@@ -128,6 +137,7 @@ void Session::Impl::print_summary() const {
       task.unit == "steps" ? "" : fmt::format(", {:.0f} {}/s", *task.examples_per_s, task.unit);
   console.print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)));
   console.print("used " + task.use.text());
+  console.print(time_in_words(task));
 }
 
 }  // namespace paceline

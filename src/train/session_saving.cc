@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/print_text.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 
@@ -30,14 +31,16 @@ SessionSaving::SessionSaving(Parts parts)
   due_.begin(global_step, parts_.clock.now());
   for (std::size_t graph = 0; graph < parts_.trained_graphs; ++graph) restore_locals(graph);
   if (parts_.run.out.empty() || !parts_.cluster.is_chief()) return;
-  saver_ = std::make_unique<Saver>(Saver::Parts{
-      .store = parts_.job.store(),
-      .folder = checkpoints_folder(parts_.run),
-      .keep = parts_.run.keep,
-      .global_step = global_step,
-      .notes = parts_.notes,
-      .say = parts_.say,
-      .complain = [](const std::string& line) { fmt::print(stderr, "paceline: {}\n", line); }});
+  saver_ = std::make_unique<Saver>(Saver::Parts{.store = parts_.job.store(),
+                                                .folder = checkpoints_folder(parts_.run),
+                                                .keep = parts_.run.keep,
+                                                .global_step = global_step,
+                                                .notes = parts_.notes,
+                                                .say = parts_.say,
+                                                .complain = [](const std::string& line) {
+                                                  print_text(stderr,
+                                                             fmt::format("paceline: {}\n", line));
+                                                }});
 }
 
 void SessionSaving::restore_locals(std::size_t graph) {
@@ -86,7 +89,9 @@ TaskState SessionSaving::own_state() {
 void SessionSaving::tell_state() {
   const TaskState state = own_state();
   const std::string why = why_left_out(state);
-  if (!why.empty() && !std::exchange(left_out_, true)) fmt::print(stderr, "paceline: {}\n", why);
+  if (!why.empty() && !std::exchange(left_out_, true)) {
+    print_text(stderr, fmt::format("paceline: {}\n", why));
+  }
   parts_.job.control().send_state(state);
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.h"
+#include "base/text_file.h"
 #include "cluster/flags/command_line.h"
 #include "cluster/flags/number_text.h"
 #include "paceline/error.h"
@@ -37,7 +38,11 @@ void refuse_flag(const std::string& flag, const std::string& value, const std::s
 }
 
 void check_new_file(const std::string& flag, const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (is_written_through(path)) {
+    if (access(path.c_str(), W_OK) != 0) refuse_flag(flag, path, "cannot be written to");
+    return;
+  }
+  std::filesystem::path folder = std::filesystem::path(behind_links(path)).parent_path();
   if (folder.empty()) folder = ".";
   std::error_code unseen;  // a folder that may not be looked at counts as none
   if (!std::filesystem::is_directory(folder, unseen)) {

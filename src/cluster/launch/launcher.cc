@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "base/cores.h"
 #include "base/grouped_digits.h"
+#include "base/memory_file.h"
+#include "base/print_text.h"
 #include "base/printed.h"
-#include "base/temporary_folder.h"
 #include "cluster/interrupt.h"
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
@@ -20,11 +22,15 @@ namespace paceline {
 
 namespace {
 
-// The folder of the tasks' reports until they are merged.
-class TaskFolder : public TemporaryFolder {
+// The files of the tasks' reports and timelines until they are merged. Nothing remains of them,
+// whatever ends the launcher.
+class TaskFiles {
  public:
-  std::string report_of(const std::string& task) const { return path(task + ".json"); }
-  std::string timeline_of(const std::string& task) const { return path(task + ".timeline.json"); }
+  std::string report_of(const std::string& task) const { return reports_[task].path(); }
+  std::string timeline_of(const std::string& task) const { return timelines_[task].path(); }
+
+ private:
+  mutable std::map<std::string, MemoryFile> reports_, timelines_;
 };
 
 // The ps tasks are first, because the others wait for them.
@@ -48,11 +54,11 @@ std::string padded_prefix(const std::vector<TaskId>& tasks, const TaskId& task) 
   return fmt::format("{:<{}} | ", task.str(), width);
 }
 
-std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFolder& folder) {
+std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFiles& files) {
   std::vector<Report> reports;
   for (const TaskId& task : tasks) {
     try {
-      reports.push_back(read_report(folder.report_of(task.str())));
+      reports.push_back(read_report(files.report_of(task.str())));
     } catch (const Error&) {
       // A task that was killed leaves no report.
     }
@@ -60,10 +66,10 @@ std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFol
   return reports;
 }
 
-std::string cause_of(const TaskFailure& failure, const TaskFolder& folder) {
+std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
   std::string cause = failure.status.str();
   try {
-    const Report report = read_report(folder.report_of(failure.task));
+    const Report report = read_report(files.report_of(failure.task));
     if (!report.error.empty()) cause = report.error;
   } catch (const Error&) {
     // It died before it could say why.
@@ -94,24 +100,24 @@ std::string steps_text(const Report& merged, int workers) {
 }
 
 void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
-                           const TaskFolder& folder) {
+                           const TaskFiles& files) {
   std::vector<std::string> parts;
   parts.reserve(tasks.size());
-  for (const TaskId& task : tasks) parts.push_back(folder.timeline_of(task.str()));
+  for (const TaskId& task : tasks) parts.push_back(files.timeline_of(task.str()));
   merge_timelines(parts, path);
 }
 
 // With --log-format json an error is a line of the log like the others.
 void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error,
                const RunOptions& run) {
-  fmt::print("{}", steps);
+  print_text(stdout, steps);
   std::fflush(stdout);
   if (!error.empty() && run.log != nullptr && run.log_format == "json") {
     run.log->write(result.first_failure ? LogLevel::kError : LogLevel::kInfo, error);
   } else if (result.first_failure) {
-    fmt::print(stderr, "paceline: error: {}\n", error);
+    print_text(stderr, fmt::format("paceline: error: {}\n", error));
   } else if (result.interrupted) {
-    fmt::print(stderr, "paceline: {}\n", error);
+    print_text(stderr, fmt::format("paceline: {}\n", error));
   }
 }
 
@@ -174,38 +180,40 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
            const TaskGroupOptions& options) {
   const std::vector<TaskId> tasks = all_tasks(asked);
   const HeldPorts ports(int(tasks.size()));
-  const TaskFolder folder;
+  const TaskFiles files;
   Cluster cluster = asked;
   cluster.spec = local_spec(cluster, ports.addresses());
   const int cores = cores_of_machine();
-  if (!run.quiet) fmt::print("{}", announcement(cluster, cores));
+  TaskGroup group(options);  // from here on a signal is kept for the tasks
+  if (!run.quiet) print_text(stdout, announcement(cluster, cores));
   std::fflush(stdout);
 
-  TaskGroup group(options);
   for (const TaskId& task : tasks) {
     TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
                         run.log_format != "json"};
-    const auto more = task_arguments(cluster, task, cores, folder.report_of(task.str()));
+    const auto more = task_arguments(cluster, task, cores, files.report_of(task.str()));
     command.arguments.insert(command.arguments.end(), more.begin(), more.end());
     if (!run.timeline.empty()) {
       command.arguments.insert(command.arguments.end(),
-                               {"--timeline", folder.timeline_of(task.str())});
+                               {"--timeline", files.timeline_of(task.str())});
     }
     group.start(command, padded_prefix(tasks, task));
   }
   const TaskGroupResult result = group.run();
 
   std::string error;
-  if (result.first_failure) error = cause_of(*result.first_failure, folder);
+  if (result.first_failure) error = cause_of(*result.first_failure, files);
   if (!result.first_failure && result.interrupted) error = "interrupted";
   // Without --out, a line about resuming is printed only when the user ended the run.
   const bool told = result.interrupted || (result.first_failure && !run.out.empty());
   if (told) error += how_to_go_on(run);
-  Report merged = merge(read_reports(tasks, folder));
+  Report merged = merge(read_reports(tasks, files));
   merged.flags = run.flags;  // without those that it gave its tasks
   if (!error.empty()) merged.error = error;
   write_reports(asked, run, merged);
-  if (!run.timeline.empty()) write_timeline_of_all(run.timeline, tasks, folder);
+  if (!run.timeline.empty() && !is_left_as_it_is(run, merged.steps(), run.timeline)) {
+    write_timeline_of_all(run.timeline, tasks, files);
+  }
   print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error, run);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/ending_signals.h"
 #include "cluster/launch/child_process.h"
 
 namespace paceline {
@@ -34,8 +35,8 @@ struct TaskGroupResult {
   bool interrupted = false;
 };
 
-/// Takes SIGINT and SIGTERM for itself while it runs: the first is passed on to every task, the
-/// second kills them. Single-threaded.
+/// Takes the signals that ask to end (EndingSignals) for itself while it runs: the first is passed
+/// on to every task, the second kills them. Single-threaded.
 class TaskGroup {
  public:
   explicit TaskGroup(const TaskGroupOptions& options);
@@ -64,7 +65,7 @@ class TaskGroup {
   bool any_running(bool ps) const;
 
   TaskGroupOptions options_;
-  int signals_;
+  EndingSignals signals_;
   std::vector<std::unique_ptr<ChildProcess>> children_;
   TaskGroupResult result_;
   TimePoint interrupted_at_;

@@ -22,6 +22,12 @@ namespace {
 // The members are ordered, so that the file reads as its documentation does.
 using Json = nlohmann::ordered_json;
 
+constexpr std::pair<const char*, std::string Circumstances::*> kCircumstances[] = {
+    {"version", &Circumstances::version},
+    {"host", &Circumstances::host},
+    {"started", &Circumstances::started},
+    {"command", &Circumstances::command}};
+
 constexpr std::string_view kListPrefix = "fetch/";
 
 Json to_value(const std::optional<double>& number) {
@@ -77,7 +83,11 @@ Json to_object(const TaskReport& task) {
     object["step_ms"] = {{"p50", to_value(task.step_ms_p50)}, {"p99", to_value(task.step_ms_p99)}};
   }
   object["share"] = to_object(task.share);
-  if (!is_ps(task)) object["hidden_ms"] = to_value(task.hidden_ms);
+  if (!is_ps(task)) {
+    object["hidden_ms"] = to_value(task.hidden_ms);
+    object["network_bytes_per_step"] = {{"sent", to_value(task.step_sent)},
+                                        {"received", to_value(task.step_received)}};
+  }
   object["use"] = to_object(task.use, is_ps(task));
   return object;
 }
@@ -99,6 +109,10 @@ TaskReport to_task(const Json& object) {
   task.step_ms_p50 = to_number(object.at("step_ms").at("p50"));
   task.step_ms_p99 = to_number(object.at("step_ms").at("p99"));
   task.hidden_ms = to_number(object.at("hidden_ms"));
+  if (object.contains("network_bytes_per_step")) {
+    task.step_sent = to_number(object["network_bytes_per_step"].at("sent"));
+    task.step_received = to_number(object["network_bytes_per_step"].at("received"));
+  }
   return task;
 }
 
@@ -165,9 +179,18 @@ std::optional<double> Report::value(std::string_view section, std::string_view k
   return item != at->values.end() ? item->second : std::nullopt;
 }
 
+std::int64_t Report::steps() const {
+  std::int64_t sum = 0;
+  for (const TaskReport& task : tasks) sum += task.steps;
+  return sum;
+}
+
 std::string Report::to_json() const {
   Json object;
   object["model"] = model;
+  for (const auto& [name, text] : kCircumstances) {
+    if (!(circumstances.*text).empty()) object[name] = circumstances.*text;
+  }
   object["strategy"] = strategy;
   if (accumulate != 1) object["accumulate"] = accumulate;
   object["precision"] = precision;
@@ -191,6 +214,9 @@ Report Report::from_json(const std::string& text) {
     const Json object = Json::parse(text);
     Report report;
     report.model = object.at("model").get<std::string>();
+    for (const auto& [name, text] : kCircumstances) {
+      report.circumstances.*text = object.value(name, std::string());
+    }
     report.strategy = object.at("strategy").get<std::string>();
     report.accumulate = object.value("accumulate", report.accumulate);
     report.precision = object.value("precision", report.precision);

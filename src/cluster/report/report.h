@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/report/circumstances.h"
 #include "cluster/report/task_use.h"
 
 namespace paceline {
@@ -25,8 +26,9 @@ struct TaskReport {
   std::optional<double> step_ms_p50, step_ms_p99;
   /// Fractions of the time, in the order in which they are written; they sum to 1.
   std::vector<std::pair<std::string, double>> share;
-  std::optional<double> hidden_ms;  // per step: transfers behind computing
-  TaskUse use = {};                 // of its machine
+  std::optional<double> hidden_ms;                 // per step: transfers behind computing
+  std::optional<double> step_sent, step_received;  // per step of a worker: bytes over links
+  TaskUse use = {};                                // of its machine
 
   bool operator==(const TaskReport&) const = default;
 };
@@ -43,6 +45,7 @@ struct ReportSection {
 /// The whole file. A task's own report has one entry in `tasks`.
 struct Report {
   std::string model;
+  Circumstances circumstances;                             // empty: not known, and not written
   std::string strategy;                                    // Cluster::strategy
   std::int64_t accumulate = 1;                             // Cluster::accumulate
   std::string precision = "float32";                       // name of Cluster::precision
@@ -58,6 +61,8 @@ struct Report {
   void set(const std::string& section, const std::string& key, std::optional<double> value);
   /// The value, or nothing when there is no such section or key or when it was not measured.
   std::optional<double> value(std::string_view section, std::string_view key) const;
+  /// The steps of all tasks; none, when the run had nothing to do.
+  std::int64_t steps() const;
   /// Numbers are written with every digit that they need to be read back as they were.
   std::string to_json() const;
   /// Reads the text of a report. Throws kDataLoss.

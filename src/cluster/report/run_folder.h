@@ -1,9 +1,12 @@
 // The folder --out: its content when a run begins, and the files that the run writes to it.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cluster/report/folder_lock.h"
 #include "cluster/report/report.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -14,10 +17,12 @@ namespace paceline {
 std::string checkpoints_folder(const RunOptions& run);
 
 /// Prepares the folder before anything is started, in the process that decides for the job: the
-/// only one, the launcher, or the chief of a cluster of processes. It makes the folder. Throws
-/// kUsage when it cannot be, or when it holds a checkpoint and neither --resume nor --overwrite
-/// says what to do with it; kDataLoss when it is to be resumed from and only torn ones are there.
-void prepare_run_folder(const Cluster& cluster, const RunOptions& run);
+/// only one, the launcher, or the chief of a cluster of processes. It makes the folder, and returns
+/// its lock, to be held while the run lasts (null when there is nothing to lock). Throws kUsage
+/// when the folder cannot be made, when another run writes there, or when it holds a checkpoint and
+/// neither --resume nor --overwrite says what to do with it; kDataLoss when it is to be resumed
+/// from and only torn ones are there.
+std::unique_ptr<FolderLock> prepare_run_folder(const Cluster& cluster, const RunOptions& run);
 /// True when this process is the one that decides for the job.
 bool decides_for_job(const Cluster& cluster);
 
@@ -26,8 +31,12 @@ std::string how_to_go_on(const RunOptions& run);
 
 /// The files of this process's report: RunOptions::report, and OUT/report.json.
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run);
-/// Writes all of these files. Throws kNotFound, naming the one that cannot be written.
+/// Writes all of these files, and keeps the report in RunOptions::last_report. What stands at a
+/// path is never removed, and a resumed run that had nothing to do leaves a file as it is. Throws
+/// kUnavailable, naming the one that cannot be written.
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report);
+/// True for a file of the run before: this one was resumed and made none of its steps.
+bool is_left_as_it_is(const RunOptions& run, std::int64_t steps, const std::string& file);
 
 /// RunOptions::timeline; where there is none a file in OUT/timeline/, which is made: timeline.json,
 /// or TASK.json of one task of a cluster of processes. Empty: no timeline is asked for.

@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/print_text.h"
+
 namespace paceline {
 namespace {
 
@@ -49,7 +51,7 @@ Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& optio
         "values travel (--link tcp sends them)");
   }
   if (cluster.show_placement) {
-    fmt::print("{}", joined->placement_text());
+    print_text(stdout, joined->placement_text());
     std::fflush(stdout);
   }
   return {joined, joined};
