@@ -7,8 +7,8 @@
 namespace paceline {
 namespace {
 
-constexpr std::array<std::string_view, 9> kNames = {
-    "sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "ema", "add", "assign"};
+constexpr std::array<std::string_view, 10> kNames = {
+    "sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "ema", "add", "assign", "adamw"};
 
 }  // namespace
 
@@ -23,6 +23,11 @@ Rule::Rule(const Adam& rule)
     : kind_(RuleKind::kAdam),
       learning_rate_(rule.learning_rate),
       numbers_{rule.beta1, rule.beta2, rule.epsilon} {}
+
+Rule::Rule(const AdamW& rule)
+    : kind_(RuleKind::kAdamW),
+      learning_rate_(rule.learning_rate),
+      numbers_{rule.beta1, rule.beta2, rule.epsilon, rule.weight_decay} {}
 
 Rule::Rule(const Adagrad& rule)
     : kind_(RuleKind::kAdagrad),
@@ -61,6 +66,7 @@ std::vector<SlotSpec> Rule::slots() const {
     case RuleKind::kMomentum:
       return {{"m", false, 0}};
     case RuleKind::kAdam:
+    case RuleKind::kAdamW:
       return {{"m", false, 0}, {"v", false, 0}, {"t", true, 0}};
     case RuleKind::kAdagrad:
       return {{"a", false, numbers_[0]}};
