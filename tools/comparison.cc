@@ -69,7 +69,7 @@ Run run_of(const Report& report) {
   return run;
 }
 
-// Only runs of one job say what a cluster costs.
+// Only two runs of the same job show what a cluster costs.
 void check_pair(const Report& alone, const Report& cluster) {
   const auto refuse = [](const std::string& why) {
     throw Error(ErrorCode::kFailedPrecondition, why);
@@ -128,7 +128,7 @@ std::string loss_text(const Run& alone, const Run& cluster) {
   return fmt::format("Lost: {:.0f}%, most of it in {}.", 100 * lost, kActivities[most]);
 }
 
-// Of one machine more tasks do not make more; only of another number of cores would they.
+// On one machine more tasks do not compute more than one task with all cores.
 std::string expectation(const std::optional<int>& alone, const std::optional<int>& cluster) {
   if (!alone || !cluster) return "On the same cores about 1.00 is what to expect.";
   if (*alone != *cluster) return fmt::format("The runs had {} and {} cores.", *alone, *cluster);

@@ -14,7 +14,7 @@ namespace {
 
 int run(const Arguments& arguments) {
   if (arguments.empty())
-    throw Error(ErrorCode::kUsage, "which subcommand?\n\n" + help_of_paceline());
+    throw Error(ErrorCode::kUsage, "the subcommand is missing\n\n" + help_of_paceline());
   const std::string& name = arguments.front();
   if (name == "--help" || name == "-h" || name == "help") {
     fmt::print("{}", help_of_paceline());

@@ -48,7 +48,7 @@ struct Ran {
   std::string output;
 };
 
-// Its script and what it says lie in the folder.
+// gnuplot's script and its messages are in the folder.
 Ran run_gnuplot(const TemporaryFolder& folder, const std::string& script) {
   std::string program = "gnuplot", script_path = folder.path("script");
   const std::string said = folder.path("said");
@@ -72,7 +72,7 @@ Ran run_gnuplot(const TemporaryFolder& folder, const std::string& script) {
   return ran;
 }
 
-// gnuplot says nothing when a disk is full: what it wrote must end as such a file does.
+// gnuplot reports no error when a disk is full, so the end of the file is checked.
 bool is_whole(const std::string& picture) {
   constexpr std::streamoff kEndBytes = 16;
   std::ifstream file(picture, std::ios::binary);

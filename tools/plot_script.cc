@@ -15,7 +15,7 @@ constexpr int kWidth = 900, kPanelHeight = 240;
 constexpr std::size_t kKeyWidth = 9;  // of a line's sample, in characters
 constexpr std::string_view kSpeed = "speed/", kPerSecond = "_per_s", kShare = "share/";
 constexpr double kSeen = 5e-4;  // of the time; less is no area of the picture
-// Told apart also by who does not see all colours (Okabe and Ito).
+// Colours that can be told apart with any colour vision (Okabe and Ito).
 constexpr std::string_view kColours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                                          "#d55e00", "#56b4e9", "#999999"};
 
@@ -31,7 +31,7 @@ constexpr DrawnActivity kDrawnActivities[] = {
 bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
 constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
 
-// As gnuplot takes a word: it reads nothing else in single quotes.
+// The text as a word of gnuplot, which interprets nothing in single quotes.
 std::string word(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -83,7 +83,7 @@ class Script {
   }
 
  private:
-  /// What is drawn in one colour.
+  /// The curves of one colour.
   struct Worker {
     std::string name;
     const TaskSummaries* task;
@@ -106,7 +106,7 @@ class Script {
                                   fmt::join(curves, ", \\\n  ")));
   }
 
-  /// A curve of each of these tags that a task has; what comes seldom as points.
+  /// Draws a curve for each of these tags that a task has; rare values are drawn as points.
   void add_lines(const std::string& label, const std::vector<std::string>& tags,
                  const std::string& settings) {
     std::vector<std::string> curves;

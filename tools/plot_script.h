@@ -1,4 +1,4 @@
-// What gnuplot is told to draw.
+// The script that gnuplot draws from.
 #pragma once
 
 #include <string>

@@ -156,7 +156,7 @@ Value top_k_accuracy(Value logits, Value labels, int k);
 /// Row ids[i] of table (V,H): ids int32 of any shape (…) → (…,H). The gradient by the table is
 /// sparse. An id outside [0,V) throws kInvalidArgument when the step runs.
 Value embedding_lookup(Value table, Value ids);
-/// What lstm() gives.
+/// The results of lstm().
 struct LstmOutput {
   Value outputs;  // (T,N,H)
   Value h;        // the final output, (N,H)

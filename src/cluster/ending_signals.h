@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// timeout(1), and others that end jobs, signal a process and then its whole group: what comes so
-/// soon after the first is the same request, no second one.
+/// timeout(1), and others that end jobs, signal a process and then its whole group. A signal that
+/// arrives so soon after the first is the same request, not a second one.
 constexpr Duration kSameRequest = std::chrono::milliseconds(200);
 
 /// SIGINT and SIGTERM, as a set for masks and signalfd.
@@ -22,7 +22,7 @@ inline sigset_t ending_signals() {
   return set;
 }
 
-/// Takes what has come to a signalfd that does not block.
+/// Takes the signals that have arrived at a signalfd that does not block.
 inline void drain_signals(int signals) {
   signalfd_siginfo taken;
   while (read(signals, &taken, sizeof taken) > 0) {

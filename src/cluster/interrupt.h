@@ -1,4 +1,4 @@
-// SIGINT and SIGTERM, as something that a step or a wait can look at.
+// SIGINT and SIGTERM, in a form that a step or a wait can look at.
 #pragma once
 
 #include <atomic>
@@ -19,11 +19,11 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// A signal came. A worker asks once per step, and then throws kCancelled.
+  /// True when a signal has arrived. A worker asks once per step, and then throws kCancelled.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
-  /// What was asked for is under way, and takes as long as it takes: only a second signal ends it.
+  /// Says that ending is under way and may take long: only a second signal then ends the process.
   void take_time() const;
-  /// Readable from the first signal on, for poll; not to be read from.
+  /// A descriptor for poll that is readable from the first signal on. Nobody must read from it.
   int fd() const { return asked_; }
 
  private:

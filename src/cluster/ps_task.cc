@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "base/grouped_digits.h"
+#include "base/printed.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "cluster/report/ps_summaries.h"
@@ -17,7 +17,7 @@ namespace paceline {
 
 namespace {
 
-// The chief saves before it leaves.
+// The chief may take long, because it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
 ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Timeline* timeline) {
@@ -100,7 +100,7 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
   leave_report();
   if (run.quiet || !summary.use) return;
   const TaskReport task = task_report(summary, cluster);
-  fmt::print("{} steps applied, used {}\n", grouped_digits(task.steps), task.use.text());
+  fmt::print("{} applied, used {}\n", counted(task.steps, "step"), task.use.text());
 }
 
 }  // namespace paceline

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <new>
 
+#include "base/failure_text.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/interrupt.h"
@@ -28,7 +28,7 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// A session may have left a report of what it had done so far; it gets the error, if it has none.
+// If a session has left a report of its progress, the report gets the error, unless it has one.
 void report_failure(const Program& program, const std::string& error) {
   const std::vector<std::string> files = report_files(program.cluster, program.run);
   if (files.empty()) return;
@@ -38,13 +38,14 @@ void report_failure(const Program& program, const std::string& error) {
   } catch (const Error&) {
     report.model = program.model;
     report.strategy = program.cluster.strategy;
+    report.flags = program.run.flags;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
   if (report.error.empty()) report.error = error;
   write_reports(program.cluster, program.run, report);
 }
 
-/// What a user is told of an exception.
+/// The code and the message that a user is shown of an exception.
 struct Failure {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
@@ -53,13 +54,10 @@ struct Failure {
 Failure failure_of(const std::exception& exception) {
   if (const auto* error = dynamic_cast<const Error*>(&exception))
     return {error->code(), error->what()};
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return {ErrorCode::kInternal, "not enough memory for what was asked"};
-  }
-  return {ErrorCode::kInternal, exception.what()};
+  return {ErrorCode::kInternal, failure_text(exception)};
 }
 
-// In JSON it is a line like the others.
+// With --log-format json an error is a line of the log like the others.
 void print_error(const RunOptions& run, const std::string& message) {
   if (run.log_format == "json") return run.log->error(message);
   std::fflush(stdout);
@@ -78,7 +76,7 @@ void run_task(const Program& program, const RunOptions& run) {
 
 int run_with(const Program& program, RunOptions& run) {
   prepare_run_folder(program.cluster, program.run);
-  // What an earlier run left must not pass for this one's.
+  // The report of an earlier run must not pass for the report of this one.
   for (const std::string& file : report_files(program.cluster, program.run)) {
     std::filesystem::remove(file);
   }
@@ -87,7 +85,7 @@ int run_with(const Program& program, RunOptions& run) {
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.stop_on_failure = program.cluster.stop_on_failure;
-    // A checkpoint takes as long as it takes; a second Ctrl-C ends it.
+    // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
     if (!run.out.empty()) {
       options.interrupt_within = std::chrono::minutes(10);
       options.stop_within = std::chrono::minutes(1);
@@ -104,13 +102,13 @@ int run_with(const Program& program, RunOptions& run) {
   try {
     run_task(program, run);
   } catch (const std::exception& error) {
-    report_failure(program, error.what());
+    report_failure(program, failure_text(error));
     throw;
   }
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
 }
 
-// Its first session says all, and goes no further.
+// The first session prints the plan of the job and throws DryRunShown.
 int run_dry(const Program& program) {
   try {
     program.work(program.cluster, program.run);
@@ -136,7 +134,7 @@ int run_role(const Program& program) {
   try {
     return run_with(program, run);
   } catch (const std::exception& exception) {
-    // A line like the others; else report_errors prints it.
+    // The error is a line of the log like the others; as text, report_errors prints it.
     const Failure failure = failure_of(exception);
     log.error(failure.message);
     return exit_status(failure.code);

@@ -33,6 +33,7 @@ Activity activity_of(Instruction::Kind kind) {
 Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
                    Device& device, StepAccount& account)
     : plan_(plan),
+      fed_inputs_(plan),
       steps_(steps_on(device, std::move(steps), plan)),
       locals_(locals),
       device_(device),
@@ -149,7 +150,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   return command;
 }
 
-// Once commands_ moves no more.
+// Is called once commands_ is not moved any more.
 void Executor::note_store_views() {
   const auto note = [&](SlotIndex index, TensorView& view) {
     const Slot& slot = plan_.slots[std::size_t(index)];

@@ -33,7 +33,7 @@ class InstructionWriter {
     }
   }
 
-  // What is settled at the end waits for the copies there, which may still read variables.
+  // Contributions that are settled at the end wait for the copies there, which may read variables.
   void write() {
     const int end = memory_.end(), prologue = int(step_.order.prologue);
     for (int position = 0; position < end; ++position) {

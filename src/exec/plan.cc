@@ -47,7 +47,7 @@ class PlanMaker {
  private:
   void rewrite_graph() {
     const PlanRoots roots = PlanRoots::of(request_, variables_);
-    // Folded with naive kernels: a device that only takes time would fold to nothing.
+    // Naive kernels fold constants, because a device that only takes time would compute nothing.
     RealClock clock;
     const std::unique_ptr<Device> folder = make_device({.kind = "naive"}, clock);
     KernelConstantEvaluator evaluator(*folder);
@@ -58,8 +58,8 @@ class PlanMaker {
     roots_ = roots.with_values(rewritten.roots);
   }
 
-  // A value that is read after the step. What the store or an assignment may change by then is
-  // copied.
+  // A value that is read after the step is copied if the store or an assignment may change it by
+  // then.
   SlotIndex kept(const Value& value) {
     const int storage = memory_->storage_of(value);
     const Storage::Kind kind = memory_->storage(storage).kind;
@@ -88,7 +88,7 @@ class PlanMaker {
     }
   }
 
-  // All at once at the end: a local that another assignment reads is copied aside first.
+  // All assignments are made at the end: a local that another one reads is copied aside first.
   void plan_assignments() {
     for (const Graph::Assignment& assignment : plan_->graph->assignments()) {
       const int storage = memory_->storage_of(assignment.value);
@@ -109,8 +109,8 @@ class PlanMaker {
     for (PlacedUpdate& update : updates_) update.streamed = can_stream(update);
   }
 
-  // The rule is applied while the kernel runs, on the host: nothing may read the variable from then
-  // on, and nothing but the store may want the contribution.
+  // The rule is applied on the host while the kernel runs, so nothing may read the variable from
+  // then on, and nothing but the store may want the contribution.
   bool can_stream(const PlacedUpdate& update) {
     if (!device_.space().host()) return false;
     if (!request_.stream_updates || roots_.global_norm || update.written_by < 0) return false;
@@ -246,7 +246,7 @@ class PlanMaker {
     }
   }
 
-  // When kernels know where their outputs go.
+  // Is called when kernels know where their outputs go.
   void note_scratch() {
     for (Plan::KernelUse& use : plan_->kernels) use.scratch_bytes = use.kernel->scratch_bytes();
   }

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// One variable's contribution: dense, or rows with their ids and how many are valid.
+/// One variable's contribution. It is dense, or rows with their ids and the number of valid ones.
 struct PlannedUpdate {
   VariableId variable = -1;
   Value dense;
@@ -24,7 +24,8 @@ class VariableIds {
  public:
   /// Borrows `specs`.
   explicit VariableIds(std::span<const VariableSpec> specs);
-  /// The variable's index in specs(). Throws kNotFound; kInvalidArgument when type or shape differ.
+  /// Returns the index of the variable in specs(). Throws kNotFound, and kInvalidArgument when type
+  /// or shape differ.
   VariableId of(const Node& variable) const;
   std::span<const VariableSpec> specs() const { return specs_; }
 
@@ -36,15 +37,15 @@ class VariableIds {
 struct PlanRoots {
   std::vector<Value> fetches;
   Value loss, global_norm;
-  std::vector<PlannedUpdate> updates;  // those that have a contribution
+  std::vector<PlannedUpdate> updates;  // of variables that have a contribution
 
-  /// Of the graph that was asked for. Throws kNotFound when a variable is not there,
+  /// Finds the roots of the graph that was asked for. Throws kNotFound when `variables` lacks one,
   /// kInvalidArgument when a contribution does not fit its spec.
   static PlanRoots of(const PlanRequest& request, const VariableIds& variables);
 
-  /// All values, in an order that with_values understands.
+  /// Returns all values, in an order that with_values understands.
   std::vector<Value> values() const;
-  /// The same roots in another graph.
+  /// Returns the same roots in another graph.
   PlanRoots with_values(std::span<const Value> values) const;
 };
 

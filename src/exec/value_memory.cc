@@ -118,8 +118,8 @@ void ValueMemory::give_place(int storage, VariableId variable) {
   place.variable = variable;
 }
 
-// The op says which inputs its kernel may overwrite with the output. The same memory under another
-// input could be read after it was overwritten.
+// The op says which inputs its kernel may overwrite with the output. If another input has the same
+// memory, it could be read after it was overwritten.
 bool ValueMemory::may_take(const Node& node, int position, int input) const {
   const Value& value = node.input(input);
   const int taken = storage_of(value);
@@ -172,7 +172,8 @@ void ValueMemory::lay_out_inputs(Plan& plan) {
   }
 }
 
-// Storages that took over one another's memory are one buffer, alive from the first to the last.
+// Storages that took over one another's memory are one buffer, which is alive from the first to the
+// last.
 std::vector<ArenaBuffer> ValueMemory::shared_buffers(std::vector<std::size_t>& index) const {
   std::vector<ArenaBuffer> buffers;
   index.assign(storages_.size(), storages_.size());

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/failure_text.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "paceline/error.h"
@@ -37,6 +38,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   how.last_step = options.run.steps.value_or(0);
   how.pool = options.pool;
   how.account = options.account;
+  if (options.account != nullptr) how.clock = &options.account->clock();
   how.timeline = options.timeline;
   how.say = [this](const std::string& line) { say(line); };
   if (options.run.quiet) how.say_after = kQuietWait;
@@ -61,7 +63,8 @@ void Job::leave() {
     control().set_done();
     control().goodbye();
   } catch (const std::exception& error) {
-    if (log_ != nullptr) log_->warning(fmt::format("could not say goodbye: {}", error.what()));
+    if (log_ != nullptr)
+      log_->warning(fmt::format("could not say goodbye: {}", failure_text(error)));
   }
 }
 

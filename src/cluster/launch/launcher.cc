@@ -7,6 +7,7 @@
 
 #include "base/cores.h"
 #include "base/grouped_digits.h"
+#include "base/printed.h"
 #include "base/temporary_folder.h"
 #include "cluster/interrupt.h"
 #include "cluster/launch/held_ports.h"
@@ -19,14 +20,14 @@ namespace paceline {
 
 namespace {
 
-// Where the tasks leave their reports until they are merged.
+// The folder of the tasks' reports until they are merged.
 class TaskFolder : public TemporaryFolder {
  public:
   std::string report_of(const std::string& task) const { return path(task + ".json"); }
   std::string timeline_of(const std::string& task) const { return path(task + ".timeline.json"); }
 };
 
-// ps first: they are what the others wait for.
+// The ps tasks are first, because the others wait for them.
 std::vector<TaskId> all_tasks(const Cluster& cluster) {
   std::vector<TaskId> tasks;
   tasks.reserve(std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers));
@@ -53,7 +54,7 @@ std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFol
     try {
       reports.push_back(read_report(folder.report_of(task.str())));
     } catch (const Error&) {
-      // A task that was killed leaves none.
+      // A task that was killed leaves no report.
     }
   }
   return reports;
@@ -70,23 +71,23 @@ std::string cause_of(const TaskFailure& failure, const TaskFolder& folder) {
   return fmt::format("{} failed first: {}", failure.task, cause);
 }
 
-// "3,000 global steps (1,500 + 1,500)", "9,000 global steps, 3,000 of them in this run (…)" of one
-// that was resumed; empty when nothing was trained. What a worker without a report did is known to
-// the ps that counts steps.
+// The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
+// in this run (…)" after a resume. It is empty when nothing was trained. The steps of a worker that
+// left no report are known to ps 0, which counts them.
 std::string steps_text(const Report& merged, int workers) {
-  std::int64_t sum = 0, counted = 0;
+  std::int64_t sum = 0, applied = 0;
   std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {
-    if (task.task == "ps:0") counted = task.steps;
+    if (task.task == "ps:0") applied = task.steps;
     if (!task.task.starts_with("worker:")) continue;
     sum += task.steps;
     parts.push_back(grouped_digits(task.steps));
   }
   if (!merged.first_loss) return "";
   const bool complete = int(parts.size()) == workers;
-  const std::int64_t made = complete ? sum : std::max(sum, counted);
+  const std::int64_t made = complete ? sum : std::max(sum, applied);
   const std::int64_t reached = std::max(made, merged.global_step.value_or(0));
-  std::string text = grouped_digits(reached) + " global steps";
+  std::string text = counted(reached, "global step");
   if (reached > made) text += fmt::format(", {} of them in this run", grouped_digits(made));
   if (complete && workers > 1) text += fmt::format(" ({})", fmt::join(parts, " + "));
   return text + "\n";
@@ -100,7 +101,7 @@ void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& t
   merge_timelines(parts, path);
 }
 
-// In JSON an error is a line like the others.
+// With --log-format json an error is a line of the log like the others.
 void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error,
                const RunOptions& run) {
   fmt::print("{}", steps);
@@ -197,10 +198,11 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   std::string error;
   if (result.first_failure) error = cause_of(*result.first_failure, folder);
   if (!result.first_failure && result.interrupted) error = "interrupted";
-  // Who asked for nothing to be kept is told so only when it was their hand that ended the run.
+  // Without --out, a line about resuming is printed only when the user ended the run.
   const bool told = result.interrupted || (result.first_failure && !run.out.empty());
   if (told) error += how_to_go_on(run);
   Report merged = merge(read_reports(tasks, folder));
+  merged.flags = run.flags;  // without those that it gave its tasks
   if (!error.empty()) merged.error = error;
   write_reports(asked, run, merged);
   if (!run.timeline.empty()) write_timeline_of_all(run.timeline, tasks, folder);

@@ -116,13 +116,13 @@ void TaskGroup::after_workers() {
   if (asked_) {
     ask_ps();
   } else {
-    // A ps may wait for a worker that failed and comes no more: nobody else can know.
+    // A ps may wait for a worker that failed and does not return, which only the launcher knows.
     next_ = now() + options_.outlives_the_other_job;
   }
 }
 
-// They end only when training is over and nobody is connected: a worker that is still there came
-// too late, and waits for them in vain.
+// They end only when training is over and nobody is connected. A worker that still runs then
+// started too late and waits for them in vain.
 void TaskGroup::after_ps() {
   const bool has_ps = std::ranges::any_of(children_, &ChildProcess::is_ps);
   if (ps_over_ || asked_ || !has_ps || any_running(true)) return;

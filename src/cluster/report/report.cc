@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/failure_text.h"
 #include "base/text_file.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
@@ -18,7 +19,7 @@ namespace paceline {
 
 namespace {
 
-// Ordered, so that the file reads as its documentation does.
+// The members are ordered, so that the file reads as its documentation does.
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kListPrefix = "fetch/";
@@ -132,8 +133,8 @@ void read_section(Report& report, const std::string& name, const Json& values) {
 }
 
 void read_sections(Report& report, const Json& object) {
-  constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "tasks",
-                                       "total", "loss",     "error"};
+  constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "flags",
+                                       "tasks", "total",    "loss",      "error"};
   for (const auto& [name, values] : object.items()) {
     if (std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
     if (values.is_object()) read_section(report, name, values);
@@ -171,6 +172,7 @@ std::string Report::to_json() const {
   if (accumulate != 1) object["accumulate"] = accumulate;
   object["precision"] = precision;
   object["cores"] = cores ? Json(*cores) : Json(nullptr);
+  for (const auto& [flag, value] : flags) object["flags"][flag] = value;
   object["tasks"] = Json::array();
   for (const TaskReport& task : tasks) object["tasks"].push_back(to_object(task));
   object["total"] = {{"steps_per_s", to_value(total(tasks, &TaskReport::steps_per_s))},
@@ -194,6 +196,11 @@ Report Report::from_json(const std::string& text) {
     report.precision = object.value("precision", report.precision);
     // Reports of earlier versions have none.
     if (object.contains("cores") && !object["cores"].is_null()) report.cores = object["cores"];
+    if (object.contains("flags")) {
+      for (const auto& [flag, value] : object["flags"].items()) {
+        report.flags.emplace_back(flag, value.get<std::string>());
+      }
+    }
     for (const Json& task : object.at("tasks")) report.tasks.push_back(to_task(task));
     report.first_loss = to_number(object.at("loss").at("first"));
     report.last_loss = to_number(object.at("loss").at("last"));
@@ -205,7 +212,7 @@ Report Report::from_json(const std::string& text) {
     read_sections(report, object);
     return report;
   } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("not a report: {}", error.what()));
+    throw Error(ErrorCode::kDataLoss, fmt::format("not a report: {}", failure_text(error)));
   }
 }
 

@@ -49,6 +49,7 @@ Report report_of(const TaskReport& task) {
   report.strategy = "async";
   report.accumulate = 4;
   report.precision = "bfloat16";
+  report.flags = {{"--steps", "20"}, {"hidden", "64"}};
   report.tasks = {task};
   return report;
 }

@@ -38,7 +38,7 @@ void check_resume(const RunOptions& run, const Checkpoints::Newest& newest) {
   if (!run.quiet) fmt::print("No checkpoint in {} yet: training begins.\n", run.out);
 }
 
-// What a shell takes as one word.
+// The text as one word of a shell.
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -103,7 +103,7 @@ void write_reports(const Cluster& cluster, const RunOptions& run, const Report& 
 }
 
 std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
-  // What a launcher started gets its file from there.
+  // The launcher gives its tasks the names of their files.
   if (!run.timeline.empty() || run.out.empty() || cluster.launched) return run.timeline;
   const std::string folder = run.out + "/timeline";
   std::error_code ignored;  // the file cannot be written then, which is said

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/printed.h"
+
 namespace paceline {
 
 Membership::Membership(const MembershipOptions& options, TimePoint now)
@@ -18,8 +20,8 @@ Membership::Member* Membership::find(int worker, std::uint64_t incarnation) {
 std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced) {
   replaced = false;
   if (worker < 0 || std::size_t(worker) >= members_.size()) {
-    return fmt::format("worker:{} is not in the cluster spec, which has {} workers", worker,
-                       members_.size());
+    return fmt::format("worker:{} is not in the cluster spec, which has {}", worker,
+                       counted(std::int64_t(members_.size()), "worker"));
   }
   Member& member = members_[std::size_t(worker)];
   if (member.presence != Presence::kAbsent && incarnation <= member.incarnation) {
@@ -63,7 +65,7 @@ void Membership::keep_progress(int worker, std::uint64_t incarnation,
   Member* member = find(worker, incarnation);
   if (member == nullptr) return;
   const bool open = member->begun >= member->applied;
-  // What an earlier connection applied of the same step stays applied.
+  // Parts of the same step that an earlier connection applied stay applied.
   std::vector<StepProgress::Entry> before;
   if (open && member->progress.begun == member->begun) before = std::move(member->progress.applied);
   member->progress = {.ended = member->applied, .begun = open ? member->begun : -1, .applied = {}};
@@ -109,7 +111,8 @@ std::int64_t Membership::end_step(int worker, std::uint64_t incarnation, bool co
   Member* member = find(worker, incarnation);
   if (member == nullptr || !counts) return global_step_;
   ++member->made;
-  ++member->applied;
+  // A step that an older process began may never have ended here: no later one is taken for it.
+  member->applied = member->begun + 1;
   return ++global_step_;
 }
 

@@ -1,4 +1,4 @@
-// Who takes part in a job, as one ps sees it: a plain state machine. Events and their times go in,
+// The members of a job as one ps sees them: a plain state machine. Events and their times go in,
 // answers come out; no thread, socket or clock inside.
 #pragma once
 
@@ -29,7 +29,7 @@ class Membership {
   /// The connection of a worker that was lost comes back, as the same incarnation. Returns why it
   /// may not; empty: it has, and goes on where progress() says.
   std::string come_back(int worker, std::uint64_t incarnation, TimePoint now);
-  /// What of the worker's steps is applied here.
+  /// The part of the worker's steps that is applied here.
   const StepProgress& progress(int worker) const;
   /// The worker's connection has ended, and so much of the step that it had begun is applied.
   void keep_progress(int worker, std::uint64_t incarnation,

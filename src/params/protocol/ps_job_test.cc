@@ -114,6 +114,11 @@ TEST(PsJob, RefusesAHelloThatIsMeantForAnother) {
   hello = Machine::hello_of(1);
   hello.cluster_id = "other";
   EXPECT_EQ(it.why_not(hello), "ps:0 refuses: cluster id 'job' here, 'other' there");
+  PsJobOptions options = Machine::options();
+  options.cluster_id = "ps=a:1;worker=b:1,b:2,b:3";
+  hello.cluster_id = "ps=a:1;worker=b:1,b:2,b:4";
+  EXPECT_EQ(Machine(options).why_not(hello),
+            "ps:0 refuses: the cluster has other addresses: worker:2 is b:3 here, b:4 there");
   hello = Machine::hello_of(1);
   hello.ps = 2;
   EXPECT_EQ(it.why_not(hello), "ps:0 refuses: this is ps:0, the other takes it for ps:2");

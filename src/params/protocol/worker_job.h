@@ -32,8 +32,9 @@ class WorkerJob {
  public:
   WorkerJob(WorkerJobOptions options, TimePoint now);
 
-  /// What time alone changes: the next try to connect, a line that says what is waited for. Throws
-  /// kUnavailable when join_timeout has passed. Returns when to call again at the latest.
+  /// Does what time alone brings about: the next try to connect, or a line that says what is waited
+  /// for. Throws kUnavailable when join_timeout has passed. Returns when to call again at the
+  /// latest.
   TimePoint tick(TimePoint now, Outbox& out);
 
   // Answers to Outbox::Connect.
@@ -108,7 +109,7 @@ class WorkerJob {
   void try_again(Peer& peer, const std::string& why, TimePoint now);
   Hello hello(int ps, DType wire) const;
   void on_initialised(int ps, Peer& peer, const Initialised& told);
-  /// What is waited for, in words; empty: nothing.
+  /// Says in words what is waited for; empty when nothing is.
   std::string awaited() const;
   [[noreturn]] void too_late() const;
   /// The first ps that is not yet welcomed, or else not yet agreed; null: none.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "net/link.h"
+#include "params/protocol/frame_cuts.h"
 #include "params/protocol/outbox.h"
 #include "params/server/incoming_step.h"
 #include "params/server/replies.h"
@@ -29,7 +30,7 @@ class ServerPeer : public Receiver {
   void on_closed(const Error& error) override;
 
   Replies& replies() { return replies_; }
-  /// Until the connection has ended.
+  /// Valid until the connection has ended.
   const Traffic& traffic() const { return connection_traffic_; }
   /// "worker:1 at 10.0.0.2:50312 in step 41, last message chunk".
   std::string text() const;
@@ -58,11 +59,11 @@ class ServerPeer : public Receiver {
   void on_read_done(const FrameHeader& header);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
   void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
-  void apply_whole(std::size_t position, IncomingPiece& incoming, float clip_scale);
+  void apply_whole(std::size_t position, float clip_scale);
   void renew_copy(std::size_t position, std::uint64_t step);
   std::span<std::byte> place_in_copy(std::size_t position);
-  void apply_dense(std::size_t position, const IncomingPiece& incoming, float clip_scale);
-  /// Of the piece at `position`.
+  void apply_dense(std::size_t position, float clip_scale);
+  /// Accounts for the time of applying the rule of the piece at `position`.
   template <typename F>
   void timed_apply(std::size_t position, F&& apply);
   /// Applies one range of a contribution; the block holds the values that it made.
@@ -93,7 +94,6 @@ class ServerPeer : public Receiver {
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
   std::shared_ptr<SharedMemory> copy_;  // the values as the worker last saw them; null: unasked
   TimePoint frame_began_{};
-  DType wire_ = DType::kFloat32;
   bool greeted_ = false, ended_ = false;
   int worker_ = -1;   // −1: it has not been welcomed
   std::string task_;  // "worker:1", once it has been welcomed

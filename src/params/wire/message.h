@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 8;
+constexpr std::uint32_t kProtocolVersion = 9;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -88,6 +88,9 @@ enum class MessageType : std::uint16_t {
 
 /// "step_begin"; "unknown (77)".
 std::string name_of(MessageType type);
+/// Throws kDataLoss naming the message when the header has a flag that those of its type do not
+/// have. A flag that is the number of an array is for the reader of that message to check.
+void check_flags(const FrameHeader& header);
 
 /// Identity of a worker.
 struct Hello {

@@ -28,6 +28,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.error_feedback = cluster.error_feedback;
   ps.last_step = options.last_step;
   ps.timeline = options.timeline;
+  ps.clock = options.clock;
   ps.account = options.account;
   ps.say = options.say;
   ps.say_after = options.say_after;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "params/steady_now.h"
 #include "params/wire/variables.h"
 #include "params/worker/ps_connection.h"
 
@@ -40,7 +39,7 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
 }  // namespace
 
 WorkerDriver::WorkerDriver(const PsStoreOptions& options, Arrivals& core)
-    : options_(options), core_(core), machine_(machine_options(options, core), steady_now()) {}
+    : options_(options), core_(core), machine_(machine_options(options, core), now()) {}
 
 WorkerDriver::~WorkerDriver() = default;
 
@@ -90,7 +89,7 @@ void WorkerDriver::received(int ps, const ControlMessage& message) {
 }
 
 WorkerJob::Closed WorkerDriver::closed(int ps, const Error& error) {
-  return change([&] { return machine_.closed(ps, error, steady_now()); });
+  return change([&] { return machine_.closed(ps, error, now()); });
 }
 
 void WorkerDriver::carry_out() {
@@ -120,18 +119,18 @@ void WorkerDriver::connect(int ps) {
     change([&] { machine_.connected(ps, connection.wire(), out_); });
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;
-    change([&] { machine_.connect_failed(ps, error.what(), steady_now()); });
+    change([&] { machine_.connect_failed(ps, error.what(), now()); });
   }
 }
 
 template <typename Ready>
 void WorkerDriver::wait(Ready&& ready) {
   while (true) {
-    const TimePoint next = change([&] { return machine_.tick(steady_now(), out_); });
+    const TimePoint next = change([&] { return machine_.tick(now(), out_); });
     carry_out();
     if (ready()) return;
-    const TimePoint turn = std::min(next, steady_now() + kInterruptCheck);
-    core_.wait(Deadline::at(turn), [&] { return ready() || has_actions_; });
+    const TimePoint turn = std::min(next, now() + kInterruptCheck);
+    core_.wait(Deadline::at(turn, *options_.clock), [&] { return ready() || has_actions_; });
     if (options_.check_interrupt) options_.check_interrupt();
   }
 }
@@ -142,7 +141,7 @@ void WorkerDriver::join() {
 
 void WorkerDriver::wait_initialised() {
   if (initialised_) return;
-  change([this] { machine_.wait_initialised(steady_now()); });
+  change([this] { machine_.wait_initialised(now()); });
   wait([this] { return initialised_.load(); });
 }
 
@@ -190,11 +189,11 @@ void WorkerDriver::say_goodbye() {
 void WorkerDriver::wait_for_turn() {
   std::optional<AccountScope> scope;
   if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
-  TimePoint say_at = steady_now() + kSaySlow;
+  TimePoint say_at = now() + kSaySlow;
   while (!core_.wait(Deadline::after(kInterruptCheck), [this] { return may_begin_.load(); })) {
     if (options_.check_interrupt) options_.check_interrupt();
-    if (steady_now() < say_at) continue;
-    say_at = steady_now() + kSaySlow;
+    if (now() < say_at) continue;
+    say_at = now() + kSaySlow;
     if (!options_.say) continue;
     options_.say(fmt::format("waits for slower workers: it is {} own steps ahead (--staleness)",
                              options_.aggregation.staleness + 1));

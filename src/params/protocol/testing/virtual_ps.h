@@ -1,0 +1,62 @@
+// A ps of a virtual job: its state machines, driven by events.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "params/protocol/ps_job.h"
+#include "params/protocol/reply_schedule.h"
+#include "params/protocol/step_assembly.h"
+#include "params/protocol/testing/virtual_world.h"
+
+namespace paceline {
+
+class VirtualPs {
+ public:
+  VirtualPs(VirtualWorld& world, int index);
+
+  const PsJob& machine() const { return machine_; }
+  bool has_ended() const { return has_ended_; }
+  /// Steps that ended here and counted.
+  std::int64_t counted() const { return counted_; }
+
+  // What the network brings.
+  void accepted(PeerId id);
+  void received(PeerId id, const ControlMessage& message);
+  /// The worker needs pieces in this order, and is sent all of them.
+  void pulled(PeerId id, const std::vector<std::uint32_t>& order);
+  /// A frame of a step: kStepBegin, kChunk or kStepEnd.
+  void step_frame(PeerId id, const FrameHeader& header);
+  void closed(PeerId id);
+
+ private:
+  struct Peer {
+    StepAssembly assembly;
+    ReplySchedule<int> replies;  // the payload is only a size
+  };
+  template <typename Act>
+  void event(PeerId id, Act&& act);
+  void tick();
+  void carry_out(Outbox& out);
+  Peer& peer(PeerId id) { return peers_.at(id); }
+  VirtualStep step_of(PeerId id, const FrameHeader& header) const;
+  std::size_t position(std::uint32_t piece) const;
+
+  void begin_step(PeerId id, const FrameHeader& header);
+  void chunk(PeerId id, const FrameHeader& header);
+  void end_step(PeerId id, const FrameHeader& header, Outbox& out);
+  void answer(PeerId id, std::uint32_t piece, Cut part);
+  void send_some(PeerId id);
+
+  VirtualWorld& world_;
+  const int index_;
+  const std::vector<AssemblyTarget> targets_;
+  PsJob machine_;
+  std::map<PeerId, Peer> peers_;
+  bool has_ended_ = false;
+  std::int64_t counted_ = 0;
+  std::int64_t wakes_ = 0;
+};
+
+}  // namespace paceline
