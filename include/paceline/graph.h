@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -254,6 +255,7 @@ class Graph {
   const OpRegistry* ops_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Assignment> assignments_;
+  std::set<int> assigned_;  // ids of the locals in assignments_
   std::map<std::string, Value, std::less<>> names_;
   std::map<std::string, Node*, std::less<>> nodes_by_name_;
   std::map<std::string, int, std::less<>> name_counts_;

@@ -5,13 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <type_traits>
 
 #include "paceline/graph.h"
 #include "paceline/tensor.h"
 
 namespace paceline {
-
-class ThreadPool;
 
 /// The identity of a step. The numbers of random ops are a function of it, never of threads or
 /// time.
@@ -32,6 +31,18 @@ class OutputSink {
   virtual void take(std::int64_t first, std::span<const float> values) = 0;
 };
 
+/// The threads of the device that runs a kernel.
+class KernelThreads {
+ public:
+  virtual ~KernelThreads() = default;
+  /// Returns how many there are, the calling one included.
+  virtual int count() const = 0;
+  /// Calls call(object, begin, end) for ranges of about `grain` or more that make up [0, n), on any
+  /// threads at once, and returns when all have returned. Throws the first exception of a range.
+  virtual void run(std::int64_t n, std::int64_t grain, void* object,
+                   void (*call)(void*, std::int64_t, std::int64_t)) = 0;
+};
+
 /// One execution of a node. The views are row-major and valid during the call.
 struct KernelCall {
   std::span<const TensorView> inputs;   // in the order of the node's inputs; not to be written
@@ -41,6 +52,21 @@ struct KernelCall {
   StepIdentity step;  // the step, for random ops
   /// The receiver of output 0 after Kernel::stream_output(); outputs[0] then has no memory.
   OutputSink* sink = nullptr;
+  /// The device's threads, for kernels of ops defined outside the library; may be null.
+  KernelThreads* threads = nullptr;
+
+  /// Calls function(begin, end) for ranges of about `grain` or more that make up [0, n), on the
+  /// device's threads at once: each range must be written by its own call only. Allocates nothing.
+  template <typename F>
+  void parallel_for(std::int64_t n, std::int64_t grain, F&& function) const {
+    if (n <= 0) return;
+    if (threads == nullptr) return function(std::int64_t{0}, n);
+    using Function = std::remove_reference_t<F>;
+    const auto call = [](void* object, std::int64_t begin, std::int64_t end) {
+      (*static_cast<Function*>(object))(begin, end);
+    };
+    threads->run(n, grain, const_cast<void*>(static_cast<const void*>(&function)), call);
+  }
 };
 
 /// The kernel of one node. It is made once per plan, and its constructor makes whatever tables it

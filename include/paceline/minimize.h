@@ -21,6 +21,7 @@ struct VariableGroup {
   /// The decay of the moving average; by default MinimizeOptions::average_decay.
   std::optional<float> average_decay = {};
   std::optional<Schedule> learning_rate = {};  // default: MinimizeOptions::learning_rate
+  std::optional<float> clip_value = {};        // default: MinimizeOptions::clip_value
 };
 
 /// The options of minimize().
@@ -35,6 +36,9 @@ struct MinimizeOptions {
   /// in the updated rows. Evaluate with it: Session::begin_evaluation(EvaluateWith::kAverages).
   /// (Polyak & Juditsky, SIAM J. Control and Optimization 30, 1992, in its exponential form.)
   float average_decay = 0;
+  /// Each element of a gradient is brought into [−clip_value, clip_value], before the norm is
+  /// taken; 0: no clipping by value.
+  float clip_value = 0;
 };
 
 /// One variable's part in a train step.

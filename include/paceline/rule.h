@@ -24,6 +24,7 @@ enum class RuleKind : std::uint8_t {
   kEma = 6,       // Ema
   kAdd = 7,       // Add
   kAssign = 8,    // Assign
+  kAdamW = 9,     // AdamW
 };
 
 /// w ← w − lr·g.
@@ -44,6 +45,16 @@ struct Adam {
   float beta1 = 0.9f;           // β1, the decay of the first moment m
   float beta2 = 0.999f;         // β2, the decay of the second moment v
   float epsilon = 1e-8f;        // ε
+};
+/// Adam with decoupled weight decay (Loshchilov & Hutter, arXiv 1711.05101): w ← (1 − lr·λ)·w, then
+/// as Adam. Unlike VariableGroup::weight_decay, λ is no part of the gradient, the loss or its norm.
+/// Of a sparse variable the updated rows decay.
+struct AdamW {
+  float learning_rate = 1e-3f;  // lr
+  float beta1 = 0.9f;           // β1, the decay of the first moment m
+  float beta2 = 0.999f;         // β2, the decay of the second moment v
+  float epsilon = 1e-8f;        // ε
+  float weight_decay = 0.01f;   // λ
 };
 /// a ← a + g²; w ← w − lr·g/(√a + ε) (Duchi et al., JMLR 12, 2011).
 struct Adagrad {
@@ -95,6 +106,7 @@ class Rule {
   Rule(const Sgd& rule);       // of kind kSgd
   Rule(const Momentum& rule);  // of kind kMomentum
   Rule(const Adam& rule);      // of kind kAdam
+  Rule(const AdamW& rule);     // of kind kAdamW
   Rule(const Adagrad& rule);   // of kind kAdagrad
   Rule(const Rmsprop& rule);   // of kind kRmsprop
   Rule(const Ftrl& rule);      // of kind kFtrl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <queue>
 #include <tuple>
 
@@ -78,17 +79,16 @@ std::size_t maker_of(Value value) {
 void put_after_readers(const Graph& graph, const PlanRoots& roots,
                        std::span<const VariableReads> reads, Users& users,
                        std::vector<int>& missing) {
+  const std::map<VariableId, const VariableReads*> reads_of = by_variable(reads);
   for (const PlannedUpdate& update : roots.updates) {
-    if (update.sparse()) continue;
+    const auto read = reads_of.find(update.variable);
+    if (update.sparse() || read == reads_of.end()) continue;
     const std::size_t maker = maker_of(update.dense);
     if (graph.nodes()[maker]->inputs().empty()) continue;
-    for (const VariableReads& read : reads) {
-      if (read.variable != update.variable) continue;
-      for (const std::size_t reader : users[std::size_t(read.node->id())]) {
-        if (reader >= maker) continue;
-        users[reader].push_back(maker);
-        ++missing[maker];
-      }
+    for (const std::size_t reader : users[std::size_t(read->second->node->id())]) {
+      if (reader >= maker) continue;
+      users[reader].push_back(maker);
+      ++missing[maker];
     }
   }
 }

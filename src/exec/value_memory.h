@@ -24,7 +24,7 @@ class ValueMemory {
     int last() const { return std::max(last_write, last_read); }
   };
 
-  ValueMemory(const Graph& graph, const NodeOrder& order, std::span<const VariableSpec> specs);
+  ValueMemory(const Graph& graph, const NodeOrder& order, const VariableIds& variables);
 
   int end() const { return int(order_.nodes.size()); }
   SlotIndex slot(const Value& value) const;
@@ -51,8 +51,8 @@ class ValueMemory {
   void lay_out(Plan& plan);
 
  private:
-  void add_source(const Node& node, std::span<const VariableSpec> specs);
-  void add_values(const Graph& graph, std::span<const VariableSpec> specs);
+  void add_source(const Node& node, const VariableIds& variables);
+  void add_values(const Graph& graph, const VariableIds& variables);
   SlotIndex add_output(const Value& value, int written);
   void count_reads();
   bool may_take(const Node& node, int position, int input) const;
@@ -68,7 +68,7 @@ class ValueMemory {
   std::vector<Slot> slots_;
   std::vector<Storage> storages_;
   std::vector<Life> lives_;
-  std::vector<int> taken_from_;  // by storage: the one whose memory it takes over, or −1
+  std::vector<int> taken_from_;  // by storage: the first of those whose memory it takes, or −1
 };
 
 }  // namespace paceline

@@ -2,6 +2,8 @@
 // others.
 #pragma once
 
+#include <map>
+#include <span>
 #include <vector>
 
 #include "exec/plan_roots.h"
@@ -17,7 +19,9 @@ struct VariableReads {
 
 /// Returns the reads of all variables in the graph, in the order in which those were made.
 std::vector<VariableReads> variable_reads(const Graph& graph, std::span<const Value> roots,
-                                          std::span<const VariableSpec> specs);
+                                          const VariableIds& variables);
+/// The reads of each variable; borrowed.
+std::map<VariableId, const VariableReads*> by_variable(std::span<const VariableReads> reads);
 
 /// Returns the ids that say which rows of sparse variables a batch reads. Throws kInvalidArgument
 /// when they depend on a variable, since they are wanted before any value is there.

@@ -9,8 +9,8 @@
 namespace paceline {
 namespace {
 
-constexpr std::array<std::string_view, 9> kNames = {
-    "sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "ema", "add", "assign"};
+constexpr std::array<std::string_view, 10> kNames = {
+    "sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "ema", "add", "assign", "adamw"};
 
 /// What a number of a rule may be.
 struct NumberRange {
@@ -31,6 +31,8 @@ std::vector<NumberRange> ranges_of(RuleKind kind) {
       return {momentum};
     case RuleKind::kAdam:
       return {{"beta1", 1, true}, {"beta2", 1, true}, epsilon};
+    case RuleKind::kAdamW:
+      return {{"beta1", 1, true}, {"beta2", 1, true}, epsilon, {"weight_decay", kAnyNumber, false}};
     case RuleKind::kAdagrad:
       return {accumulator, epsilon};
     case RuleKind::kRmsprop:
@@ -88,6 +90,13 @@ Rule::Rule(const Adam& rule)
   check_numbers(*this);
 }
 
+Rule::Rule(const AdamW& rule)
+    : kind_(RuleKind::kAdamW),
+      learning_rate_(rule.learning_rate),
+      numbers_{rule.beta1, rule.beta2, rule.epsilon, rule.weight_decay} {
+  check_numbers(*this);
+}
+
 Rule::Rule(const Adagrad& rule)
     : kind_(RuleKind::kAdagrad),
       learning_rate_(rule.learning_rate),
@@ -132,6 +141,7 @@ std::vector<SlotSpec> Rule::slots() const {
     case RuleKind::kMomentum:
       return {{"m", false, 0}};
     case RuleKind::kAdam:
+    case RuleKind::kAdamW:
       return {{"m", false, 0}, {"v", false, 0}, {"t", true, 0}};
     case RuleKind::kAdagrad:
       return {{"a", false, numbers_[0]}};
