@@ -4,7 +4,6 @@
 #include "paceline/cluster.h"
 #include "paceline/error.h"
 #include "paceline/evaluator.h"
-#include "paceline/gradients.h"
 #include "paceline/graph.h"
 #include "paceline/hooks.h"
 #include "paceline/input.h"

@@ -31,7 +31,7 @@ std::string limit_behind(const std::exception& error) {
   if (says(message, EMFILE)) {
     return limit_text(RLIMIT_NOFILE, "; ulimit -n allows this process {} open files", 1);
   }
-  const std::string addresses =
+  std::string addresses =
       limit_text(RLIMIT_AS, "; ulimit -v allows this process {} KB of addresses", 1024);
   if (says(message, EAGAIN)) {
     // A thread needs addresses for its stack, and ulimit -u is never without a number.

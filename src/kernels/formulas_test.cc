@@ -7,7 +7,7 @@
 #include "base/testing/error_of.h"
 #include "kernels/evaluate.h"
 #include "paceline/error.h"
-#include "paceline/gradients.h"
+#include "paceline/minimize.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
 
