@@ -1,22 +1,22 @@
 #include "exec/instruction_writer.h"
 
 #include <map>
-#include <ranges>
+#include <span>
+#include <vector>
 
 namespace paceline {
 namespace {
 
 using Kind = Instruction::Kind;
 
-// By position.
+// Events by position; those of one position are in the order of the schedule.
 template <typename T>
-using Events = std::multimap<int, const T*>;
+using Events = std::map<int, std::vector<const T*>>;
 
-// What happens at a position, in the order of the schedule.
 template <typename T>
-auto events_at(const Events<T>& events, int position) {
-  const auto [first, last] = events.equal_range(position);
-  return std::ranges::subrange(first, last) | std::views::values;
+std::span<const T* const> events_at(const Events<T>& events, int position) {
+  const auto found = events.find(position);
+  return found == events.end() ? std::span<const T* const>() : found->second;
 }
 
 class InstructionWriter {
@@ -24,12 +24,12 @@ class InstructionWriter {
   InstructionWriter(const StepSchedule& step, const ValueMemory& memory, Plan& plan)
       : step_(step), memory_(memory), plan_(plan) {
     for (const PlacedUpdate& update : step.updates) {
-      settled_.emplace(update.settled, &update);
-      written_.emplace(update.written_by, &update);
+      settled_[update.settled].push_back(&update);
+      written_[update.written_by].push_back(&update);
     }
     for (const VariableReads& read : step.reads) {
       const int storage = memory.storage_of(read.node->output(0));
-      first_reads_.emplace(memory.life(storage).first_read, &read);
+      first_reads_[memory.life(storage).first_read].push_back(&read);
     }
   }
 
