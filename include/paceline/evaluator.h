@@ -66,7 +66,7 @@ class Evaluator {
 /// `evaluate` with them on a thread of its own while the session goes on. Once that has returned,
 /// `done` is called on the session's thread after the step under way, or at the end of the run,
 /// which waits for it. An evaluation that is due while the last one still runs begins after it.
-/// What `evaluate` throws ends the run as an error of the session.
+/// An exception of `evaluate` ends the run as an error of the session.
 class EvaluateBeside : public Hook {
  public:
   /// On a thread of its own. It must not use the session. What it writes to memory of the program

@@ -29,7 +29,7 @@ namespace paceline {
 /// between.
 std::function<void(Feed&)> prefetch(std::function<void(Feed&)> feed, int batches = 2);
 
-/// What becomes of the examples that are left when an epoch's are divided into batches.
+/// The fate of the examples that are left when an epoch is divided into batches.
 enum class LastBatch : std::uint8_t {
   kDrop,  // they are left out of this epoch
   kPad,   // they are one more batch, filled up with zeros

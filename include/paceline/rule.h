@@ -48,7 +48,7 @@ struct Adam {
 };
 /// Adam with decoupled weight decay (Loshchilov & Hutter, arXiv 1711.05101): w ← (1 − lr·λ)·w, then
 /// as Adam. Unlike VariableGroup::weight_decay, λ is no part of the gradient, the loss or its norm.
-/// Of a sparse variable the updated rows decay.
+/// Only the updated rows of a sparse variable decay.
 struct AdamW {
   float learning_rate = 1e-3f;  // lr
   float beta1 = 0.9f;           // β1, the decay of the first moment m

@@ -1,4 +1,4 @@
-// Who allocates: our code, or a library that we call into and that cannot be kept from it. Tests
+// Marks whether our code allocates, or a library that we call and cannot keep from it. Tests
 // count both (allocation_hook.h); elsewhere a scope costs two additions.
 #pragma once
 

@@ -25,7 +25,7 @@ std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes);
 class Buffer {
  public:
   Buffer() = default;
-  /// Of the host.
+  /// Allocates memory of the host.
   explicit Buffer(std::size_t bytes);
   /// Gives memory back to `owner`, which allocated it.
   using Release = void (*)(void* owner, std::byte* memory);

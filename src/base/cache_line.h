@@ -1,4 +1,4 @@
-// What two cores cannot write at once without taking it from each other.
+// The unit of memory that two cores cannot write at once without taking it from each other.
 #pragma once
 
 #include <cstddef>

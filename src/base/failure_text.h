@@ -1,4 +1,4 @@
-// What a user is told of an exception, whoever threw it.
+// The text of an exception for the user, whoever threw it.
 #pragma once
 
 #include <exception>

@@ -17,7 +17,7 @@ TEST(MachineMemory, IsComparedWithWhatIsNeeded) {
       error_of(ErrorCode::kInvalidArgument,
                [&] { check_fits_machine("[test] this needs", 1e6 * there); }),
       testing::MatchesRegex("\\[test\\] this needs [0-9,]+ MB, this machine has [0-9,]+ MB"));
-  // What the process has already counts too.
+  // The memory that the process has already counts too.
   EXPECT_THROW(check_fits_machine("[test] this needs", there), Error);
 }
 

@@ -1,4 +1,4 @@
-// What a row of a tensor is.
+// The rows of a tensor.
 #pragma once
 
 #include <cstdint>

@@ -79,7 +79,7 @@ TEST(TextFile, ThatCannotBeWrittenIsNamedWithTheReason) {
   const TemporaryFolder folder;
   const std::string path = folder.path("file");
   write_text_file("the list", path, "first");
-  // What is a folder, and what has no room: /dev/full.
+  // The first path is a folder, the second has no room: /dev/full.
   std::filesystem::create_directory(path + ".part");
   EXPECT_THAT(error_of(ErrorCode::kUnavailable, [&] { write_text_file("the list", path, "x"); }),
               HasSubstr("the list " + path + " cannot be written: Is a directory"));

@@ -38,7 +38,7 @@ class DeviceMemoryTest : public testing::Test {
  protected:
   using Values = std::map<std::string, Tensor>;
 
-  // What can be seen of some steps: fetched values, losses, and the variables after them.
+  // The visible results of some steps: fetched values, losses, and the variables after them.
   struct Seen {
     std::vector<std::vector<std::byte>> values;
     std::vector<double> numbers;

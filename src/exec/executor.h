@@ -42,7 +42,7 @@ class Executor {
   TensorView view(std::string_view name) const;
   /// The same for a value of the graph that the plan was made of.
   TensorView view(Value input) const { return view(input.node().name()); }
-  /// What whoever fills inputs notes of them; run() does not look at it.
+  /// A note of whoever fills the inputs; run() does not look at it.
   FedInputs& fed_inputs() { return fed_inputs_; }
 
   /// Makes one step. Its time counts as compute, pull (begin_step, need) and push (place, ready,

@@ -38,7 +38,7 @@ struct VariableSpec {
   bool operator==(const VariableSpec&) const = default;
 };
 
-/// What one plan does with the variables.
+/// The variables that one plan reads and contributes to.
 struct PlanBinding {
   struct Use {
     VariableId variable;
@@ -58,7 +58,7 @@ struct RowSet {
   std::span<const std::int32_t> ids;
 };
 
-/// What travels in a step's first frame.
+/// The content of a step's first frame.
 struct StepScalars {
   std::span<const float> learning_rates;  // by VariableId, for every variable of the store
   std::int64_t examples = 0;
@@ -88,7 +88,7 @@ class StepHandle {
   virtual std::int64_t global_step() = 0;
 };
 
-/// Who computes the norm that contributions are clipped by.
+/// The party that computes the norm by which contributions are clipped.
 enum class NormBy : std::uint8_t {
   kPlan,   // the plan computes that of its own contributions, and end_step gets the scale
   kStore,  // the store computes that of what it applies, such as a mean of several contributions

@@ -150,7 +150,7 @@ class PlanMaker {
     return update;
   }
 
-  // Of the variable's value; −1 when the graph does not have it.
+  // Returns the slot of the variable's value; −1 when the graph does not have it.
   int last_use_of(VariableId variable) const {
     const auto read = reads_of_.find(variable);
     if (read == reads_of_.end()) return -1;

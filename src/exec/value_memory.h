@@ -44,7 +44,7 @@ class ValueMemory {
   SlotIndex add_kept(const ValueType& type, int position);
 
   /// Lets outputs take over the memory of inputs that are read no more, once all reads are known.
-  /// What the order's prologue writes is shared with nothing.
+  /// Memory that the order's prologue writes is shared with nothing.
   void share_in_place();
   /// Lays out the arena, with the scratch of plan.kernels, and the inputs. Storages and slots move
   /// into the plan.

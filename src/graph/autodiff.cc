@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// What readers have sent back to one value so far.
+// The gradients that readers of one value have sent back to it so far.
 struct Collected {
   Value dense;
   std::vector<Value> ids, rows;

@@ -158,7 +158,7 @@ TEST_F(AutodiffTest, GradientNodesAreNamedAfterWhatTheyDifferentiate) {
 
 class GradientsTest : public AutodiffTest {
  protected:
-  /// What the loss becomes when one element of a fed tensor is another.
+  /// Returns the loss after one element of a fed tensor has changed.
   double loss_with(Value loss, const std::string& fed, std::size_t element, float value) const {
     small_ops::Feeds feeds = feeds_;
     std::vector<float> data = floats(feeds.at(fed));

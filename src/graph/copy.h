@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// What a pass reads: a graph, and what is wanted of it.
+/// The input of a pass: a graph, and the values that are wanted of it.
 struct RewriteSource {
   const Graph& graph;
   std::span<const Value> roots;

@@ -1,4 +1,4 @@
-// What a fused_elementwise node computes: its attribute "program", one step a line, for example
+// The program of a fused_elementwise node: its attribute "program", one step a line, for example
 //
 //   add i0 i1
 //   scale t0 0.5

@@ -117,7 +117,7 @@ Value within(Value gradient, float limit) {
   return graph.apply("minimum", {graph.apply("maximum", {gradient, low}), high});
 }
 
-// Of rows, which were summed before: a bound on each term would be none on their sum.
+// The rows were summed before: a bound on each term would not bound their sum.
 void clip_values(VariableUpdate& update, const MinimizeOptions& options) {
   const VariableGroup* group = group_of(update.variable, options);
   const float limit =

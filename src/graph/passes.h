@@ -11,7 +11,7 @@ RewrittenGraph without_dead_nodes(const RewriteSource& source);
 /// Nodes of constants become constants, to the rounding of the evaluator's kernels: naive ones sum
 /// in double. Those that they were computed from may be left dead.
 RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);
-/// Of several nodes with the same op, inputs and attributes one is left.
+/// Leaves one of several nodes that have the same op, inputs and attributes.
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
 /// matmul, lstm and lstm_grad in float32 read their operands rounded to bfloat16: one cast a value.
 /// `widened`: those of matmul are float32 again. Roots keep their values to that precision.

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 10> kNames = {
     "sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "ema", "add", "assign", "adamw"};
 
-/// What a number of a rule may be.
+/// The range of a number of a rule.
 struct NumberRange {
   std::string_view name;
   float most;       // the least is 0

@@ -11,7 +11,7 @@ namespace paceline {
 inline bool is_variable(const Node& node) { return node.op().name == "variable"; }
 inline bool is_constant(const Node& node) { return node.op().name == "constant"; }
 
-/// Whether whoever runs the graph gives the values of nodes of this op, which are never another's
+/// True when the values of nodes of this op come from outside the graph. Two such nodes are never
 /// equal.
 inline bool is_fed(std::string_view op) {
   return op == "input" || op == "variable" || op == "local";

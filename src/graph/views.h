@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Whether all of the node's outputs lie in its input 0, each at a place where kernels take their
-/// operands (a multiple of kBufferAlignment bytes): a plan then runs no kernel for it.
+/// True when all of the node's outputs lie in its input 0, each at a place where kernels take their
+/// operands (a multiple of kBufferAlignment bytes). A plan then runs no kernel for the node.
 bool is_view(const Node& node);
 /// Where in input 0 an output of a view begins, in bytes.
 std::size_t view_offset(const Node& node, int output);

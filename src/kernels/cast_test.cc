@@ -1,4 +1,4 @@
-// What casts give where C++ leaves the result open. Ordinary values: op_cases_elementwise.cc.
+// Casts whose result C++ leaves open. op_cases_elementwise.cc has the ordinary values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

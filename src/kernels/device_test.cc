@@ -298,7 +298,7 @@ TEST(SimOutputTest, OtherIndicesAreZeroed) {
   EXPECT_THAT(out.data<std::int32_t>(), testing::ElementsAre(0, 0, 0));
 }
 
-/// What a device that only takes time makes of a float32 vector of sevens.
+/// Returns the output of a device that only takes time for a float32 vector of sevens.
 Tensor left_of_sevens(std::int64_t size) {
   ManualClock clock;
   const auto device = make_device(sim_options(0, 1), clock);

@@ -9,7 +9,7 @@ namespace paceline {
 /// happened. An empty event has always happened: that of a device that computes on the host.
 class Event {
  public:
-  /// Who records events; must outlive them.
+  /// The queue that events are recorded in. It must outlive them.
   class Source {
    public:
     /// Returns when the event of this ticket has happened. Throws what a kernel threw before it.

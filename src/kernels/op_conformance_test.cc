@@ -21,7 +21,7 @@
 
 namespace paceline {
 
-// What GoogleTest prints of a case that fails.
+// GoogleTest prints this of a case that fails.
 void PrintTo(const OpCase& c, std::ostream* out) { *out << c.op << " " << c.label; }
 
 namespace {
@@ -107,7 +107,7 @@ std::vector<TensorView> views_of(std::span<const Tensor> tensors) {
   return views;
 }
 
-/// What `node` gives when output 0 lies where input `i` was.
+/// Returns the outputs of `node` when output 0 lies where input `i` was.
 Tensor run_in_place(const Node& node, std::vector<Tensor> inputs, int i, Device& device) {
   std::vector<Tensor> outputs;
   inputs[std::size_t(i)] = inputs[std::size_t(i)].clone();

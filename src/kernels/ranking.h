@@ -24,7 +24,7 @@ std::int32_t index_of_largest(const T* x, std::int64_t columns) {
   return std::int32_t(std::max_element(x, x + columns) - x);
 }
 
-/// Of equals the first ranks higher, so that with k = 1 it agrees with index_of_largest. NaN is
+/// The first of equals ranks higher, so that with k = 1 it agrees with index_of_largest. NaN is
 /// never among them.
 template <typename T>
 bool among_largest(const T* x, std::int64_t columns, std::int64_t index, std::int64_t k) {

@@ -1,4 +1,4 @@
-// What every link carries.
+// Frames and shared memory over every link.
 #include "net/testing/conformance.h"
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Who waits for what comes over every link, and how.
+// Waiting for frames over every link, asleep and spinning.
 #include <unistd.h>
 
 #include <filesystem>
@@ -118,7 +118,7 @@ TEST_P(ConformanceOfWaits, NoThreadWakesWhileOthersSpin) {
   helper.join();
 }
 
-// What comes while somebody spins is left to him, and he may stop before he has looked.
+// Frames that arrive while a caller spins are left to it, and it may stop before it has looked.
 TEST_P(ConformanceOfWaits, NothingIsMissedWhenSpinningBeginsAndEnds) {
   auto listener = listen();
   listener->reply();

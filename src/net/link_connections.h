@@ -1,4 +1,4 @@
-// What the connections of one link share when a poller watches them.
+// State that the connections of one link share when a poller watches them.
 #pragma once
 
 #include <memory>

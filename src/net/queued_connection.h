@@ -1,4 +1,4 @@
-// What the connections of tcp and shm have in common: they send from a queue, and end alike.
+// The common part of connections over tcp and shm: they send from a queue, and end alike.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What several ops demand of their inputs, and the memory that every op moves.
+// Checks that several ops make of their inputs, and the memory that every op moves.
 #pragma once
 
 #include <cstdint>

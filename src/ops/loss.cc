@@ -48,7 +48,7 @@ std::vector<ValueType> infer_softmax_cross_entropy_grad(const OpInputs& in) {
   return {in.types[0]};
 }
 
-// Of logits, labels and the gradient of the losses, and of biases that are added to each row.
+// The inputs are logits, labels, the gradient of the losses, and biases that are added to each row.
 // Output 0 is the gradient of the logits, 1 the losses, 2 the gradient of the biases.
 std::vector<ValueType> infer_softmax_cross_entropy_with_grad(const OpInputs& in) {
   const bool biased = in.types.size() != 3;

@@ -1,4 +1,4 @@
-// What a reduction reduces.
+// The dimensions of a reduction.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What is said when inputs do not fit: the op and the shapes, when the node is added.
+// Inputs that do not fit are refused when the node is added, with the op and the shapes.
 #include <gmock/gmock.h>
 
 #include "base/testing/error_of.h"

@@ -13,7 +13,7 @@ pid_t this_thread() {
   return id;
 }
 
-// Of a large graph, or of many chunks on a ps.
+// A step of a large graph has up to so many events, and so has one with many chunks on a ps.
 constexpr std::int64_t kMostInAStep = 4096;
 
 std::size_t places_for(std::int64_t steps, std::size_t most) {

@@ -1,4 +1,4 @@
-// What the threads of a task did when, in memory that is laid out before the first step.
+// The events of a task's threads, in memory that is laid out before the first step.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-/// What events have in common; made before the steps.
+/// The part that many events have in common. It is made before the steps.
 struct TimelineLabel {
   std::string name;      // "matmul"
   std::string category;  // "kernel"
@@ -53,7 +53,7 @@ class Timeline {
   }
   void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1);
 
-  /// What was added so far, in no order.
+  /// Returns the events that were added so far, in no order.
   std::vector<Event> events() const;
   std::size_t dropped() const;
   /// Empty when it was not named.

@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-/// What `task` ("worker:0") did. Written whole or not at all. Throws kUnavailable naming the path.
+/// Writes the timeline of `task` ("worker:0"), whole or not at all. Throws kUnavailable naming the
+/// path.
 void write_timeline(const std::string& path, const Timeline& timeline, const std::string& task);
 /// One file of those of several tasks; what is missing, or no timeline of ours, is left out. Throws
 /// kUnavailable naming `path`.

@@ -1,4 +1,4 @@
-// What this process takes of its machine.
+// Measures the cores, memory and disk that this process uses.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What tests look at when something is refused.
+// The error of a call that is to be refused, for tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ namespace paceline {
 
 using Strides = std::array<std::int64_t, Shape::kMaxRank>;
 
-/// Of a row-major tensor.
+/// Returns the strides of a row-major tensor.
 Strides row_major_strides(const Shape& shape);
 
 class BoxCopy {

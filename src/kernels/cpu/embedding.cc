@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kEmbeddingGrain = 8192;  // elements that are worth a thread
 
-// What all have: rows of some size, and ids that are checked first.
+// All have rows of some size, and ids that are checked first.
 class RowCopyKernel : public Kernel {
  public:
   RowCopyKernel(const Node& node, ThreadPool& pool, const Shape& rows)

@@ -132,7 +132,7 @@ HWY_INLINE V log_of(D d, V x) {
   const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
   const auto tiny = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
   const auto bits = hn::BitCast(di, hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 0x1p25f)), x));
-  // What is taken off the exponent so that the mantissa begins at √½.
+  // This is taken off the exponent so that the mantissa begins at √½.
   const auto root = hn::Set(di, 0x3f3504f3);
   const auto e = hn::ShiftRight<23>(hn::Sub(bits, root));
   const V m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(e)));

@@ -187,7 +187,7 @@ struct Gemm::State {
     tiles.push_back(std::move(tile));
   }
 
-  // Of the tile, from there on.
+  // Adds a block of the tile, from this row, column and depth on.
   void add_block(Tile& tile, GemmShape part, std::int64_t row, std::int64_t column,
                  std::int64_t depth) {
     part.m = std::min(part.m - row, tile.cut.rows);

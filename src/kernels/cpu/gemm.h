@@ -46,7 +46,7 @@ class Gemm {
   Gemm& operator=(Gemm&&) noexcept;
 
   std::size_t scratch_bytes() const;
-  /// What B takes when packed; 0 when the shape does not ask for it.
+  /// Returns the bytes that B takes when packed; 0 when the shape does not ask for it.
   std::size_t packed_bytes() const;
   /// Copies B into the layout that is read fastest: worth it where several runs share one B and
   /// have few rows each. `packed`: packed_bytes() of memory, 64-byte aligned; then run's `b`.
@@ -63,7 +63,7 @@ class Gemm {
   void run_rows(std::int64_t part, const void* a, const void* b, float* c,
                 std::span<std::byte> scratch);
 
-  /// Whether C is made in panels of whole rows, which stream() hands over one by one.
+  /// True when C is made in panels of whole rows, which stream() hands over one by one.
   bool streams() const;
   std::size_t stream_scratch_bytes() const;
   /// As run, bit for bit, but C goes to the sink, panel by panel, from the threads that made it.

@@ -28,7 +28,7 @@ std::string_view name_of_target(std::int64_t target) {
   }
 }
 
-// Of Highway's targets the better ones have the lower bits.
+// The better ones of Highway's targets have the lower bits.
 std::vector<std::int64_t> usable_targets() {
   std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
   if (targets.empty() || targets.back() != HWY_STATIC_TARGET) targets.push_back(HWY_STATIC_TARGET);

@@ -22,13 +22,13 @@ bool limit_instruction_set(std::string_view name);
 std::string onednn_version();
 /// "avx512_core_bf16"; what oneDNN computes with.
 std::string_view onednn_instruction_set();
-/// Whether oneDNN's products read operands where they lie, however badly they lie (TileBlocks): it
-/// computes with AVX or AVX2.
+/// True when oneDNN's products read operands where they lie, however badly they lie (TileBlocks),
+/// because it computes with AVX or AVX2.
 bool onednn_reads_in_place();
-/// What products of operands that are rounded to `precision` are computed in here: bfloat16 only
-/// where that is faster, with AMX, or with AVX512-BF16 on a processor that runs it as often as a
-/// multiply-add. Intel's run it half as often: no more FLOP/s than in float32 (281 and 281 GFLOP/s
-/// on a core of an Emerald Rapids, in registers; in oneDNN's products 80 and 148).
+/// The type in which products of operands that are rounded to `precision` are computed: bfloat16
+/// only where that is faster, with AMX, or with AVX512-BF16 on a processor that runs it as often as
+/// a multiply-add. Intel's run it half as often: no more FLOP/s than in float32 (281 and 281
+/// GFLOP/s on a core of an Emerald Rapids, in registers; in oneDNN's products 80 and 148).
 DType product_dtype(DType precision);
 /// The same limit for oneDNN, whose lowest is SSE4; false once it has computed anything.
 bool limit_onednn_instruction_set(std::string_view name);

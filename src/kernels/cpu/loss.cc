@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kLossGrain = 8192;  // elements that are worth a thread
 
-// What the loss and its gradient share: rows of logits and their labels.
+// The loss and its gradient share this: rows of logits and their labels.
 class LossKernel : public Kernel {
  public:
   LossKernel(const Node& node, ThreadPool& pool)
@@ -102,7 +102,7 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
 
   std::int64_t blocks() const { return (classes_ + kBlockClasses - 1) / kBlockClasses; }
 
-  // What a part of the rows has in the scratch memory.
+  // The scratch memory of a part of the rows.
   struct Part {
     BlockOfExp* exps;  // of the blocks of one row
     float* factors;    // from these to the gradient: of the blocks of each row of a group

@@ -11,7 +11,7 @@ namespace paceline {
 double sum_exp(const float* x, float shift, std::int64_t n);
 /// y[i] = factor·exp(x[i] − shift), for x[i] ≤ shift. y may be x.
 void scaled_exp(const float* x, float shift, float factor, float* y, std::int64_t n);
-/// Of a block of exponentials exp(z − shift).
+/// A block of exponentials exp(z − shift).
 struct BlockOfExp {
   float shift;  // the largest z; the lowest float where that is −infinity
   double sum;

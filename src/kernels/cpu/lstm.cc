@@ -273,7 +273,7 @@ class LstmGradKernel : public Kernel {
     lane.threads.parallel_for(lane.end - lane.begin, s_.grain(), cells);
   }
 
-  // What the weights were multiplied by: x, and beside it the h before, of all steps.
+  // The operand of the weights: x, and beside it the h before, of all steps.
   void join_operands(const KernelCall& call, std::byte* joined) {
     const float* const x = call.inputs[0].as<float>();
     const float* const h0 = call.inputs[1].as<float>();

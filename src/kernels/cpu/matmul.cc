@@ -99,7 +99,7 @@ class BatchMatmulKernel : public Kernel {
   std::vector<Gemm> lanes_;
 };
 
-/// Of bfloat16 operands, which are widened to float32 where that is faster.
+/// The product of bfloat16 operands, which are widened to float32 where that is faster.
 class Bfloat16MatmulKernel : public Kernel {
  public:
   Bfloat16MatmulKernel(const Node& node, ThreadPool& pool)

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// What normalises a row: x̂ = (x − mean)·scale.
+/// The two numbers that normalise a row: x̂ = (x − mean)·scale.
 struct RowScale {
   float mean, scale;
 };

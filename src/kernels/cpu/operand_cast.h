@@ -22,13 +22,13 @@ class OperandCast {
  public:
   OperandCast(bool rounds, ThreadPool& pool) : rounds_(rounds), pool_(&pool) {}
 
-  /// Of the products whose operands are cast.
+  /// Returns the shape of the products whose operands are cast.
   GemmShape shape(const GemmShape& of) const { return rounds_ ? lowered(of) : of; }
-  /// What n elements take beside themselves, 64-byte aligned.
+  /// Returns the bytes that n elements take beside themselves, 64-byte aligned.
   std::size_t bytes(std::int64_t n) const;
   /// x, or n elements rounded into `space`, of at least bytes(n).
   const void* cast(const float* x, std::int64_t n, std::span<std::byte> space) const;
-  /// What n elements take where `put` puts them, 64-byte aligned.
+  /// Returns the bytes that n elements take where `put` puts them, 64-byte aligned.
   std::size_t joined_bytes(std::int64_t n) const;
   /// Copies n elements, rounded or as they are, to element `at` of an operand; on this thread.
   void put(const float* x, std::int64_t n, std::byte* operand, std::int64_t at) const;

@@ -238,7 +238,7 @@ class Pass {
     }
   }
 
-  // What lies in the place of a slot that the rule has not is left alone.
+  // The place of a slot that the rule does not have is left alone.
   HWY_INLINE void vector(float* values, float* slot0, float* slot1, float* average,
                          const float* gradient) const {
     const D d;

@@ -17,7 +17,7 @@ constexpr std::int64_t kRows = 240, kColumns = 384, kDepth = 128;
 
 bool aliases(std::int64_t ld) { return ld % kAliasingRow == 0; }
 
-// Of parts that are alike, but for the last, none larger than `most`.
+// Returns the size of parts that are alike, but for the last, and none larger than `most`.
 std::int64_t part_of(std::int64_t size, std::int64_t most) {
   const std::int64_t parts = (size + most - 1) / most;
   return round_up((size + parts - 1) / parts, kTileAlign);

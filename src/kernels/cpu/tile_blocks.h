@@ -11,8 +11,8 @@ namespace paceline {
 /// caches.
 std::int64_t copied_ld(std::int64_t columns);
 
-/// Whether oneDNN's code for AVX2 copies both operands of a tile of so many rows and columns into a
-/// layout of its own.
+/// True when oneDNN's code for AVX2 copies both operands of a tile of so many rows and columns into
+/// a layout of its own.
 bool copied_by_avx2_code(std::int64_t rows, std::int64_t columns);
 
 /// Operands of a tile that are copied, block by block, before oneDNN reads them, and the largest
@@ -27,7 +27,7 @@ struct TileBlocks {
   std::int64_t rows, columns, depth;
 
   bool copies() const { return copy_a || copy_b; }
-  /// Of the copies of one block; a copied A lies as transposed as A.
+  /// The strides of the copies of one block. A copied A lies as transposed as A.
   std::int64_t lda() const { return copied_ld(rows); }
   std::int64_t ldb() const { return copied_ld(columns); }
   std::int64_t elements_of_a() const { return copy_a ? depth * lda() : 0; }

@@ -52,7 +52,8 @@ std::int64_t parts_of(std::int64_t side, std::int64_t least, std::int64_t most, 
   return parts < threads ? parts : parts / threads * threads;
 }
 
-// What the first side cannot give, down to narrow tiles: better than an idle thread.
+// The second side gives the tiles that the first cannot, down to narrow ones: better than an idle
+// thread.
 std::int64_t rest_of(std::int64_t side, std::int64_t first, std::int64_t most, int threads) {
   if (first >= threads) return 1;
   const std::int64_t wanted = (threads + first - 1) / first;

@@ -181,8 +181,8 @@ TEST(TileGrid, ALargeWeightsGradientIsCutIntoPanelsForAllThreads) {
   EXPECT_FALSE(choose_tiles(GemmShape::packed(4096, 4096, 512, true), 2).panels);  // deep
 }
 
-// Of operands read in place, so high that oneDNN copies them, and no higher than its blocks of
-// 384 rows.
+// Panels of operands that are read in place are so high that oneDNN copies them, and no higher than
+// its blocks of 384 rows.
 TEST(TileGrid, PanelsOfOperandsReadInPlaceAreHigh) {
   const GemmShape gradient = GemmShape::packed(4096, 4096, 128, true);
   for (const int threads : {1, 2, 4}) {

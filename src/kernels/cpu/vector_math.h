@@ -44,7 +44,7 @@ enum class BinaryFunction : std::uint8_t {
 /// The function of the op of this name, if it is one.
 std::optional<UnaryFunction> unary_function(std::string_view op);
 std::optional<BinaryFunction> binary_function(std::string_view op);
-/// What "factor" or "slope" says; 0 when there is neither.
+/// Returns the attribute "factor" or "slope"; 0 when there is neither.
 float function_parameter(const Attributes& attributes);
 
 /// An operand of n elements, or one element n times.
@@ -62,7 +62,7 @@ void vector_binary(BinaryFunction f, float parameter, VectorOperand a, VectorOpe
 void vector_where(VectorOperand condition, VectorOperand a, VectorOperand b, float* z,
                   std::int64_t n);
 double vector_sum(const float* x, std::int64_t n);
-/// Of n > 0 elements; NaN where one of them is NaN.
+/// Returns the largest of n > 0 elements; NaN where one of them is NaN.
 float vector_max(const float* x, std::int64_t n);
 /// Position of the largest of n > 0 elements, the first of equals; 0 when x[0] is NaN, and no other
 /// NaN is it.

@@ -85,7 +85,7 @@ std::vector<float> bit_patterns(std::uint64_t first, std::uint64_t stride) {
   return values;
 }
 
-/// What is special: the ends of the range, overflow, underflow, where one method takes over from
+/// The special values: the ends of the range, overflow, underflow, where one method takes over from
 /// another; each with its neighbours on both sides and both signs.
 std::vector<float> special_values() {
   std::vector<float> values;

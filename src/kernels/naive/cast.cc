@@ -14,7 +14,8 @@ namespace {
 template <typename T>
 constexpr bool kIsHalf = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
-// What C++ leaves undefined is defined here: NaN is 0, and what To cannot hold its nearest value.
+// Casts that C++ leaves undefined are defined here: NaN becomes 0, and a value that To cannot hold
+// becomes the nearest that it can.
 template <typename To, typename From>
 To truncated(From value) {
   using Limits = std::numeric_limits<To>;

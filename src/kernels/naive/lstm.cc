@@ -27,7 +27,7 @@ Sizes sizes_of(const Node& node) {
 
 template <typename T>
 struct NaiveLstm {
-  // Of one row (step t, row b of the batch): the state before it and where it goes.
+  // One row (step t, row b of the batch): the state before it, and where the new one goes.
   struct Row {
     const T *x, *h, *c;
     T *output, *gates, *cell;

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// What one run of a plan is made of.
+/// The parts of one run of a plan.
 struct SimPlan {
   double flops = 0;
   int kernels = 0;

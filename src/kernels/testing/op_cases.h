@@ -1,5 +1,5 @@
-// What the conformance tests run: cases of every op. A fast kernel is compared with the naive one
-// on them, and a gradient with central differences.
+// The cases of every op for the conformance tests. A fast kernel is compared with the naive one on
+// them, and a gradient with central differences.
 #pragma once
 
 #include <functional>

@@ -117,7 +117,7 @@ void add_pow_cases(OpCases& cases) {
                      1e-6,
                      !pair.large});
   }
-  // Of a base below zero, integer powers are defined, and none has a gradient by the exponent.
+  // A base below zero has integer powers only, and none of them has a gradient by the exponent.
   CaseInput exponents = floats({2, 3});
   exponents.values = {-2, -1, 0, 1, 2, 3};
   exponents.differentiable = false;

@@ -34,7 +34,7 @@ void add_case(OpCases& cases, std::int64_t m, std::int64_t k, std::int64_t n, bo
   cases.push_back(std::move(c));
 }
 
-// Of matrices (m,k) and (k,n), for each of the leading dimensions.
+// The products of matrices (m,k) and (k,n), one for each of the leading dimensions.
 void add_batch_case(OpCases& cases, const std::vector<std::int64_t>& leading, std::int64_t m,
                     std::int64_t k, std::int64_t n, bool ta, bool tb) {
   const auto shape = [&](std::int64_t rows, std::int64_t columns) {

@@ -49,7 +49,8 @@ class AutoLink : public Link {
     return tcp_->help() || helped;
   }
 
-  /// What arrives through memory is read by the connection's own thread, which raises `wake`.
+  /// Frames that arrive through memory are read by the connection's own thread, which raises
+  /// `wake`.
   bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override {
     return shm_.has_connections() ? Link::wait(wake, deadline, come)
                                   : tcp_->wait(wake, deadline, come);

@@ -47,7 +47,7 @@ class Namespaces : public testing::Test {
       call();
     }).join();
   }
-  /// Of the calling thread's end of the cable.
+  /// The name of the calling thread's end of the cable.
   static std::int64_t bytes_sent() {
     std::ifstream counts("/proc/thread-self/net/dev");
     for (std::string word; counts >> word;) {

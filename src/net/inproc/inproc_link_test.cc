@@ -1,4 +1,4 @@
-// What the conformance suite does not ask of every link.
+// Tests of the link within a process beside those of the conformance suite.
 #include "net/inproc/inproc_link.h"
 
 #include <thread>

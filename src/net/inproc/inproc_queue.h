@@ -71,7 +71,8 @@ class InprocQueue {
   QueuedFrame take_rest();
   void end_loan(const QueuedFrame& frame);
 
-  // What senders write, what receivers write, and what both write seldom have separate cache lines.
+  // Fields that senders write, that receivers write, and that both seldom write have separate cache
+  // lines.
   alignas(kCacheLine) std::mutex sending_;
   std::atomic<std::uint64_t> pushed_{0};  // all frames so far
   std::uint64_t seen_taken_ = 0;

@@ -25,7 +25,7 @@ class InprocQueueTest : public testing::Test {
     frame.context = &sent_;
     return queue_.push(frame);
   }
-  /// Of the next frame; 0: nothing there.
+  /// Returns the size of the next frame; 0 when there is none.
   std::uint64_t take() {
     const std::optional<QueuedFrame> frame = queue_.take(room_);
     if (!frame) return 0;

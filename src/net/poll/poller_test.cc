@@ -60,7 +60,7 @@ class CountingWatcher : public Watcher {
 
 class PollerTest : public testing::Test {
  protected:
-  /// What the poller was to do before this has been done: it has one thread.
+  /// When this returns, the poller has done all that it was asked before: it has one thread.
   void let_it_work() {
     Count worked;
     poller_->call_at(std::chrono::steady_clock::now(), [&] { worked.add(); });

@@ -1,4 +1,4 @@
-// What only shm can get wrong: strangers on the Unix socket, peers whose memory lies.
+// Faults that only shm can have: strangers on the Unix socket, peers whose memory lies.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>

@@ -35,7 +35,7 @@ struct Exchange {
       bytes.insert(bytes.end(), trailer.begin(), trailer.end());
     }
   }
-  /// Of the frame that has this byte.
+  /// Returns the index of the frame that has this byte.
   std::size_t frame_of(std::size_t byte) const {
     return std::size_t(std::ranges::upper_bound(begins, byte) - begins.begin()) - 1;
   }

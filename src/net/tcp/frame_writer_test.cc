@@ -33,7 +33,7 @@ struct Queue {
   std::vector<std::byte> bytes;  // as they are to travel
 };
 
-/// Of a batch, what comes out at the other end.
+/// Returns the bytes of a batch that arrive at the other end.
 std::vector<std::byte> bytes_of(FrameBatch& batch) {
   int ends[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);

@@ -15,7 +15,7 @@ constexpr std::uint32_t kTcpFrameMagic = 0x324e4c50;  // "PLN2" in bytes
 constexpr std::size_t kTcpHeaderBytes = kFrameHeaderBytes + sizeof(std::uint32_t);
 /// The checksum behind the payload.
 constexpr std::size_t kTcpTrailerBytes = sizeof(std::uint32_t);
-/// What travels of a frame beside its payload.
+/// The part of a frame that travels beside its payload.
 constexpr std::size_t kTcpFramingBytes = kTcpHeaderBytes + kTcpTrailerBytes;
 using TcpHeaderBytes = std::array<std::byte, kTcpHeaderBytes>;
 

@@ -1,4 +1,4 @@
-// What only TCP can get wrong: strangers, torn messages, peers that die or stop, names of hosts.
+// Faults that only TCP can have: strangers, torn messages, peers that die or stop, names of hosts.
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -56,8 +56,8 @@ class ForwardingConnection : public Connection {
   const std::shared_ptr<Connection> connection_;
 };
 
-/// What stands between a link and its users. `peer` is the address that was connected to, or what
-/// the accepted connection calls its peer.
+/// A link that stands between another link and its users. `peer` is the address that was connected
+/// to, or the name that the accepted connection gives its peer.
 struct LinkWrapping {
   /// Makes the receiver that takes the place of `receiver`, which outlives it.
   std::function<std::unique_ptr<Receiver>(Receiver& receiver, const std::string& peer)> receiver;
