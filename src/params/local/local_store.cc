@@ -109,7 +109,10 @@ class LocalStore : public SavableStore {
     return std::make_unique<LocalSteps>(*this, plan, clip_norm > 0);
   }
   void write(std::vector<VariableState> states, std::int64_t global_step) override {
-    for (VariableState& state : states) variable(state.variable).write(std::move(state));
+    for (VariableState& state : states) {
+      VariableMemory& memory = variable(state.variable);
+      memory.write(std::move(state));
+    }
     global_step_ = global_step;
   }
   bool takes_streams() const override { return true; }
