@@ -24,13 +24,13 @@ class JobFixture : public ::testing::Test {
   void make_spec(int num_ps, int num_workers);
   ServerOptions server_options(int ps);
   PsStoreOptions store_options(int worker);
-  /// Serves in a thread; its summary, or its error, is in the future.
+  /// Serves in a thread. The future gets its summary, or its error.
   std::future<ServerSummary> start_ps(const ServerOptions& options);
   void start_all_ps();
   void stop_all_ps();
   /// Joins all workers, each in a thread of its own, and waits for them.
   std::vector<std::unique_ptr<PsStore>> join_all(const std::vector<VariableSpec>& variables);
-  /// Everything that was said, one line each.
+  /// Returns everything that was said, one line each.
   std::string said();
   /// Waits until a line that contains `text` has been said; false after a generous while.
   bool wait_said(const std::string& text);
