@@ -17,7 +17,7 @@ struct Roof {
   double flops_per_s = 0;       // products
   double bytes_per_s = 0;       // memory that is read and written
   double link_bytes_per_s = 0;  // one way; 0: no link
-  std::size_t cache_bytes = 0;  // what is smaller need not come from memory
+  std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
 };
 
 /// Products on several threads, each with operands of its own.
