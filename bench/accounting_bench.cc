@@ -26,7 +26,8 @@ using std::chrono::milliseconds;
 constexpr int kWarmUp = 20, kSteps = 200;
 constexpr Duration kAdded = milliseconds(2);
 
-/// What each part of a step takes longer; `link`: each frame that comes to the worker.
+/// The time that each part of a step takes longer; `link` delays each frame that arrives at the
+/// worker.
 struct Delays {
   Duration input{0}, kernel{0}, link{0}, rule{0};
 };
@@ -91,7 +92,7 @@ class SlowServer {
   std::unique_ptr<PsStore> store_;
 };
 
-/// Milliseconds a step by activity, and in all.
+/// The milliseconds of a step by activity, and in all.
 using Times = std::map<std::string, double>;
 
 class SlowTraining {
@@ -188,7 +189,7 @@ class SlowTraining {
   std::unique_ptr<Plan> plan_;
 };
 
-/// Prints a line; whether 90% of the added time are in the activities `expected`.
+/// Prints a line. Returns true when 90% of the added time are in the activities `expected`.
 bool found(const char* what, const Delays& delays, const std::vector<std::string>& expected) {
   const bool with_ps = delays.link > Duration(0);
   const Times before = SlowTraining({}, with_ps).run();

@@ -84,7 +84,8 @@ double us_of(const Call& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() * kMicro;
 }
 
-/// By turns, as the workload measures it: medians of medians. `after` is not timed.
+/// Returns the added µs, measured by turns as the workload does: medians of medians. `after` is not
+/// timed.
 double added_us(const Call& without, const Call& with, const Call& after) {
   std::vector<double> added;
   for (int turn = 0; turn < kTurns; ++turn) {

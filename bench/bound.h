@@ -1,6 +1,6 @@
-// What a step would take if nothing but its FLOPs, its memory traffic and its bytes on links took
-// time, each at the rate that was measured for this machine. All of it follows from the graph. It
-// is a model: what a cache keeps from one op to the next may be faster.
+// The time that a step would take if nothing but its FLOPs, its memory traffic and its bytes on
+// links took time, each at the rate that was measured for this machine. All of it follows from the
+// graph. It is a model: values that a cache keeps from one op to the next may be read faster.
 #pragma once
 
 #include "bench/roof.h"
@@ -9,11 +9,11 @@
 
 namespace paceline::bench {
 
-/// What a plan of that step is made of, which borrows it; `rewrite`: what it is made with.
+/// Returns the request for a plan of the step, made with `rewrite`. The request borrows the step.
 PlanRequest request_of(const models::StepGraph& step, const RewriteOptions& rewrite = {});
 StepCost step_work(const models::StepGraph& step, const RewriteOptions& rewrite = {});
 
-/// Seconds.
+/// The parts of a bound, in seconds.
 struct Bound {
   double ops = 0, rules = 0, link = 0;
   double total() const { return ops + rules + link; }

@@ -10,27 +10,27 @@
 
 namespace paceline::bench {
 
-/// What one exchange carries: so many pieces of so many bytes.
+/// The content of one exchange: so many pieces of so many bytes.
 struct Message {
   std::size_t pieces = 1, piece_bytes = 8;
   std::size_t bytes() const { return pieces * piece_bytes; }
 };
 
-/// How both ends wait: by looking again and again, or asleep.
+/// The way both ends wait: by looking again and again, or asleep.
 enum class Waiting : std::uint8_t { kSpinning, kSleeping };
 
 struct ChannelOptions {
   Message message;
   Waiting waiting = Waiting::kSpinning;
   bool echo = false;  // the far end sends every piece back
-  /// Of a bare socket: with the system calls that a link cannot do without. It sleeps.
+  /// True for a bare socket that sleeps, and makes the system calls that a link cannot do without.
   bool calls_of_link = false;
-  /// With echo, of a bare socket: what is sent for a piece to come back; 0: a piece as well.
+  /// The bytes that a bare socket with echo sends for a piece in return; 0: a piece as well.
   std::size_t request_bytes = 0;
-  /// And where it comes back to; null: anywhere.
+  /// The memory that the returned piece is received into; null: anywhere.
   std::byte* answer = nullptr;
-  /// Where the near end is pinned to, which the far end leaves alone; null: nowhere. Outlives the
-  /// channel.
+  /// The core that the near end is pinned to, which the far end leaves alone; null: none. It
+  /// outlives the channel.
   const Pinned* near = nullptr;
 };
 
@@ -39,11 +39,12 @@ struct ChannelOptions {
 class Channel {
  public:
   virtual ~Channel() = default;
-  /// Sends the message so often; returns when the far end has all of it or, with echo, when all
-  /// came back. With echo a piece is sent again when it has come back, by the thread that has it.
+  /// Sends the message so often. Returns when the far end has all of it or, with echo, when all of
+  /// it was returned. With echo a piece is sent again when it has arrived, by the thread that has
+  /// it.
   virtual void exchange(std::uint32_t times) = 0;
   void exchange() { exchange(1); }
-  /// The far end takes no core until `resume`: a channel beside it is measured.
+  /// Makes the far end take no core until `resume`, while a channel beside it is measured.
   virtual void pause() {}
   virtual void resume() {}
 };

@@ -15,7 +15,7 @@
 namespace paceline::bench {
 namespace {
 
-// Exchanges come to their end, whatever the way and the waiting.
+// Exchanges end, whatever the channel and the way of waiting.
 void exchange_some(const std::function<std::unique_ptr<Channel>(const ChannelOptions&)>& make) {
   for (const Waiting waiting : {Waiting::kSpinning, Waiting::kSleeping}) {
     for (const bool echo : {true, false}) {
@@ -43,7 +43,7 @@ TEST(Channel, BareLoopsExchangeMessages) {
   exchange_some(make_memory_channel);
 }
 
-// What the system says of every other thread of this process: R (it runs, or could), S (it sleeps).
+// Returns the state of every other thread of this process: R (it runs, or could), S (it sleeps).
 std::string states_of_others() {
   std::string states;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -57,7 +57,7 @@ std::string states_of_others() {
   return states;
 }
 
-// Of processes the system sees to it.
+// A far end that is a process is stopped by the system; this one is a thread.
 TEST(Channel, AThreadThatIsPausedTakesNoCore) {
   const auto channel = make_link_channel("inproc", {{1, 8}, Waiting::kSpinning, true});
   channel->exchange();

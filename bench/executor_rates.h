@@ -1,4 +1,4 @@
-// What the executor and the accounting add to the kernels.
+// The time that the executor and the accounting add to the kernels.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct TinyChain {
   std::function<Value(int i, Value before, Value x)> link;  // op i
 };
 const std::vector<TinyChain>& tiny_chains();
-/// Ready to run, unfused.
+/// Makes the chain ready to run, with its ops unfused.
 std::unique_ptr<Runner> make_runner(const TinyChain& chain, int threads);
 
 /// The case `executor`: ns per op of the chains, and the share of a step that its accounting takes

@@ -11,7 +11,8 @@
 namespace paceline::bench {
 namespace {
 
-/// How both tasks wait for each other, and whether the ps writes the value anew.
+/// A way of fetching: the link, how both tasks wait for each other, and whether the value is
+/// constant or written anew by the ps.
 struct Fetched {
   std::string link;
   Waiting waiting = Waiting::kSpinning;
@@ -33,7 +34,7 @@ Report run_fetch(const Fetched& fetched) {
   return run_train(arguments);
 }
 
-/// What is measured in turn: runs of the workload, and what they are held against.
+/// The times that are measured in turn: of the workload, and of the loops it is compared with.
 struct FetchTimes {
   std::vector<double> added, bare, socket_and_product;
 };

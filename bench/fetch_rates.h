@@ -1,4 +1,5 @@
-// What fetching a small variable adds to a step, beside the barest loops that move as much.
+// The time that fetching a small variable adds to a step, beside the barest loops that move as
+// much.
 #pragma once
 
 #include "bench/recorder.h"
@@ -6,9 +7,9 @@
 namespace paceline::bench {
 
 /// The case `fetch`: added µs of the workload's three shapes, over shared memory beside re-reading
-/// what another process writes anew meanwhile, and over tcp beside a bare socket loop of the same
-/// bytes, each in turn, with tasks that spin and that sleep; and with a value that does not change.
-/// Workers compute on one thread.
+/// memory that another process writes anew meanwhile, and over tcp beside a bare socket loop of the
+/// same bytes, each in turn, with tasks that spin and that sleep; and with a value that does not
+/// change. Workers compute on one thread.
 void measure_fetch(Recorder& recorder);
 
 }  // namespace paceline::bench

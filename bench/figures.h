@@ -1,4 +1,4 @@
-// What `paceline bench` has measured: printed as it comes, and written as JSON
+// The figures that `paceline bench` has measured: printed one by one, and written as JSON
 // (docs/benchmarks.md).
 #pragma once
 
@@ -12,7 +12,7 @@ namespace paceline::bench {
 
 /// One line of a table.
 struct Figure {
-  /// What it is held against: a bare loop, a bound, a roof; in the same unit.
+  /// The value that it is compared with: of a bare loop, a bound, a roof; in the same unit.
   struct Beside {
     std::string what;  // "bare socket loop"
     Summary value;
@@ -24,7 +24,7 @@ struct Figure {
   std::optional<Beside> beside;
 };
 
-/// Of repeated measurements; `other` pairs with them by index.
+/// Make the figure of repeated measurements; `others` pairs with them by index.
 Figure figure_of(std::string name, std::string unit, const std::vector<double>& values);
 Figure figure_beside(std::string name, std::string unit, const std::vector<double>& values,
                      std::string what, const std::vector<double>& others);
@@ -36,7 +36,7 @@ struct Table {
   std::vector<Figure> figures;
 };
 
-/// Where and how figures were measured.
+/// The machine, the program and the command that figures were measured with.
 struct Circumstances {
   std::string command, date, processor, paceline, onednn;
   int cores = 0, repeats = 0;

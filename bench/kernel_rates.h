@@ -16,7 +16,7 @@ struct KernelCase {
   std::unique_ptr<Graph> graph;
   std::vector<Value> values;  // computed by the kernel
 };
-/// Of the main ops, in the shapes of mlp and of ptb small.
+/// Returns a case for each of the main ops, in the shapes of mlp and of ptb small.
 std::vector<KernelCase> kernel_cases();
 
 /// The case `kernels`: ms of each on all cores, beside the longer of its FLOPs and its bytes (where

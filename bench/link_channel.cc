@@ -25,7 +25,7 @@ std::unique_ptr<Link> link_on(const Hub& hub, const std::string& kind) {
   return kind == "inproc" ? make_inproc_link({}, hub) : make_link(kind, {});
 }
 
-/// Sends so many pieces back as it is told to, and counts the others.
+/// Sends as many pieces back as it is told to, and counts the others.
 class PieceCounter : public Receiver {
  public:
   static constexpr std::uint32_t kAll = ~std::uint32_t{0};
@@ -43,7 +43,7 @@ class PieceCounter : public Receiver {
     connection_->send(header, payload);
   }
   void on_closed(const Error&) override { connection_.reset(); }
-  /// Before the pieces are sent.
+  /// Makes the counter send so many pieces back. To be called before the pieces are sent.
   void reply(const std::shared_ptr<Connection>& connection, std::uint32_t times) {
     connection_ = connection;
     replies_.store(times, std::memory_order_relaxed);
@@ -57,13 +57,13 @@ class PieceCounter : public Receiver {
   std::atomic<std::uint32_t> replies_{0};
 };
 
-/// What both ends see.
+/// The memory that both ends see.
 struct Meeting {
   SharedWord pieces, listens;
   char address[128] = {};
 };
 
-/// Listens, and counts or echoes what comes.
+/// Listens, and counts or echoes the pieces that arrive.
 class LinkFarEnd {
  public:
   LinkFarEnd(const std::string& kind, const Hub& hub, const ChannelOptions& options,
@@ -80,7 +80,7 @@ class LinkFarEnd {
     std::strncpy(meeting.address, address.c_str(), sizeof meeting.address - 1);
     meeting.listens.set(1, Waiting::kSleeping);
   }
-  /// Polls until then; returns at once when the link's own threads wait.
+  /// Polls until `ended`. Returns at once when the link's own threads wait.
   void serve(const std::function<bool()>& ended) {
     if (options_.waiting == Waiting::kSleeping) return;
     spin_until([&] { return link_->help(), ended(); });
@@ -168,7 +168,7 @@ class LinkChannel : public Channel {
   SharedWord& counted_;
   std::optional<PeerProcess> process_;
   std::optional<LinkFarEnd> far_end_;  // made by `thread_`
-  // For `thread_`, which looks at it again and again.
+  // `thread_` looks at it again and again.
   alignas(kCacheLine) std::atomic<bool> paused_{false};
   alignas(kCacheLine) std::unique_ptr<Link> link_;
   std::shared_ptr<Connection> connection_;

@@ -38,7 +38,7 @@ std::string bare_name(const std::string& kind) {
   return kind == "tcp" ? "bare socket" : "bare memory";
 }
 
-// µs of an exchange, or GB/s one way.
+// Returns the µs of an exchange with echo, or the GB/s one way.
 std::vector<double> values_of(const ChannelOptions& options, const std::vector<double>& seconds) {
   std::vector<double> values;
   values.reserve(seconds.size());
@@ -49,7 +49,7 @@ std::vector<double> values_of(const ChannelOptions& options, const std::vector<d
   return values;
 }
 
-// The far end of the one that is not measured takes no core.
+// The far end of the channel that is not being measured takes no core.
 PairedTimes time_channels_in_turn(int repeats, std::uint32_t exchanges, Channel& first,
                                   Channel& second) {
   PairedTimes times;
@@ -85,8 +85,8 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
                                bare_name(kind), values_of(options, times.second)));
   };
   measure(name, *link);
-  // What of the ratio are system calls that a link needs: they cost the more, the slower a system
-  // makes them.
+  // A part of the ratio is system calls that a link needs, which depends on the system's speed. It
+  // is measured alone.
   if (kind != "tcp" || !options.echo || options.waiting != Waiting::kSleeping) return;
   options.calls_of_link = true;
   measure(name + ", a link's calls alone", *make_socket_channel(options));

@@ -9,12 +9,13 @@
 
 namespace paceline::bench {
 
-/// Those that this build has.
+/// Returns the kinds of links that this build has.
 std::vector<std::string> link_kinds();
-/// What a link is held against: sockets for those that leave the host, else memory.
+/// Makes the channel that a link is compared with: sockets for links that leave the host, else
+/// memory.
 std::unique_ptr<Channel> make_bare_channel(const std::string& kind, const ChannelOptions& options);
 
-/// 75 MB in pieces of 4 MiB, spinning; bytes per second.
+/// Returns the bytes per second of 75 MB in pieces of 4 MiB, spinning.
 double link_rate(const std::string& kind, int repeats);
 
 /// The links' part of the case `roof`: 8 B there and back, 75 MB one way.

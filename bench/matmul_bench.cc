@@ -14,7 +14,7 @@ namespace {
 
 using paceline::GemmShape;
 
-/// Aligned as tensors are: how fast oneDNN reads an operand depends on that.
+/// A matrix that is aligned as tensors are, since oneDNN's speed depends on that.
 class Matrix {
  public:
   Matrix(std::int64_t elements, float value) : memory_(std::size_t(elements) * sizeof(float)) {

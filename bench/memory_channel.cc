@@ -23,7 +23,7 @@ class PieceRing {
     copy_bytes(to.data(), slot(popped_), piece_bytes_);
     words_->taken.set(++popped_, waiting_);
   }
-  /// Returns when everything was taken.
+  /// Waits until every piece was taken.
   void drain() { words_->taken.wait_for(pushed_, waiting_); }
 
  private:

@@ -60,7 +60,7 @@ void MemoryPasses::read() {
     }
     for (const std::uint32_t part : sums) sum += part;
   });
-  // Something must come of it, or the compiler would leave it out.
+  // The sum must be stored, or the compiler would leave the pass out.
   second_.data()[0] = std::byte(sum.load() & 1);
 }
 

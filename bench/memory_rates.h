@@ -1,4 +1,4 @@
-// How fast the machine's memory is, in arrays that no cache holds.
+// The speed of the machine's memory, in arrays that no cache holds.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace paceline::bench {
 
-/// Bytes of the last-level cache that one core sees; 32 MiB where the machine does not say.
+/// Returns the bytes of the last-level cache that one core sees; 32 MiB where the machine does not
+/// say.
 std::size_t cache_bytes();
 
 /// Passes over memory, each split over the threads of a pool. Owns its arrays.
@@ -22,7 +23,7 @@ class MemoryPasses {
   /// x ← a·x + b: every element is read and written.
   void update();
 
-  // Bytes that a pass moves, read and written ones counted each.
+  // The bytes that a pass moves, read and written ones counted each.
   double read_bytes() const { return double(first_.size()); }
   double write_bytes() const { return double(first_.size()); }
   double copy_bytes() const { return 2 * double(first_.size()); }

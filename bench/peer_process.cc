@@ -30,7 +30,7 @@ PeerProcess::~PeerProcess() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-/// The system tells only once that it has stopped.
+/// A second wait would never end, since the system tells only once that the process has stopped.
 void PeerProcess::pause() {
   if (std::exchange(paused_, true)) return;
   ::kill(pid_, SIGSTOP);

@@ -13,7 +13,7 @@ namespace paceline::bench {
 /// does, or with its parent. To be made before any thread that the function could need.
 class PeerProcess {
  public:
-  /// Not on the core of `near`, to which the parent is pinned; null: wherever it is.
+  /// The process leaves the core of `near`, to which the parent is pinned; null: it runs anywhere.
   explicit PeerProcess(const std::function<void()>& serve, const Pinned* near = nullptr);
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;

@@ -10,7 +10,7 @@ namespace paceline::bench {
 /// core, or where the system refuses.
 class Pinned {
  public:
-  /// To which of the cores that it may use, counted from 0.
+  /// `core` counts the cores that the thread may use, from 0.
   explicit Pinned(int core);
   ~Pinned();
   Pinned(const Pinned&) = delete;

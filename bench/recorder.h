@@ -1,4 +1,4 @@
-// Where a measurement puts its figures: printed when they are there, kept for --json.
+// The figures of a measurement: printed when they are there, kept for --json.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace paceline::bench {
 /// One thread.
 class Recorder {
  public:
-  /// `repeats`: of every figure.
+  /// `repeats` is how often every figure is measured.
   explicit Recorder(int repeats);
 
   int repeats() const { return repeats_; }
   /// The figures that follow belong to this table.
   void begin(const std::string& table);
   void add(Figure figure);
-  /// A line that says why there is no figure, or what one means.
+  /// Prints a line that says why there is no figure, or what one means.
   void note(const std::string& text);
-  /// What is being measured now: on a terminal, until the next line takes its place.
+  /// Says what is being measured now, on a terminal, until the next line takes its place.
   void progress(const std::string& text);
   const std::vector<Table>& tables() const { return tables_; }
 

@@ -77,7 +77,8 @@ RoofMeter::RoofMeter(DType precision, int threads, double link_bytes_per_s)
     : products_(precision, threads), memory_(threads), link_bytes_per_s_(link_bytes_per_s) {}
 
 Roof RoofMeter::measure() {
-  // A clock that moves within a second is in the mean of a run's steps; so it must be in these.
+  // A core's clock that moves within a second affects the mean of a run's steps, so it must affect
+  // these times too.
   constexpr int kTries = 3;
   constexpr double kTrySeconds = 0.25;
   const auto seconds = [](const Call& call) {

@@ -1,4 +1,4 @@
-// What this machine can do at best: products, memory, links.
+// The best rates of this machine: of products, memory and links.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Roof {
   double flops_per_s = 0;       // products
   double bytes_per_s = 0;       // memory that is read and written
   double link_bytes_per_s = 0;  // one way; 0: no link
-  std::size_t cache_bytes = 0;  // what is smaller need not come from memory
+  std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
 };
 
 /// Products on several threads, each with operands of its own.
@@ -33,10 +33,10 @@ class Products {
   std::vector<PlainProduct> products_;
 };
 
-/// Measures the roof again and again, beside what is held against it.
+/// Measures the roof again and again, beside the figures that are compared with it.
 class RoofMeter {
  public:
-  /// `precision`: of the products. Throws kUnavailable, as PlainProduct.
+  /// `precision` is that of the products. Throws kUnavailable, as PlainProduct does.
   RoofMeter(DType precision, int threads, double link_bytes_per_s);
   /// Takes about 1.7 s: three times 0.25 s of products and of passes over memory each, and finding
   /// how many of them take so long.
@@ -48,7 +48,7 @@ class RoofMeter {
   double link_bytes_per_s_;
 };
 
-/// 1, 2, … threads: all counts up to eight, then powers of two and all cores.
+/// Returns the numbers of threads to measure: all up to eight, then powers of two and all cores.
 std::vector<int> thread_counts(int cores);
 
 /// The case `roof`.

@@ -12,7 +12,7 @@
 
 namespace paceline::bench {
 
-/// How often the steps under it look at the time.
+/// A clock that counts how often the steps under it look at the time.
 class CountingClock : public Clock {
  public:
   TimePoint now() const override {

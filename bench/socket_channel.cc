@@ -56,7 +56,7 @@ class SocketChannel : public Channel {
     const std::uint32_t wanted = received_->get() + pieces;
     for (std::uint32_t i = 0; i < pieces; ++i) {
       if (!near_->send(payload_.span())) fail();
-      // What comes back is read meanwhile, or both ends could wait for room.
+      // Echoed pieces are read meanwhile, or both ends could wait for room.
       if (options_.echo && !near_->receive(answer())) fail();
     }
     if (options_.echo) return;

@@ -78,7 +78,7 @@ class EndWithCallsOfLink final : public SocketEnd {
     return true;
   }
 
-  /// It is armed anew behind what the caller did with the last piece, as a link does.
+  /// The socket is armed anew only now, after the caller's work on the last piece, as in a link.
   bool receive(std::span<std::byte> piece) override {
     const std::size_t bytes = kTcpFramingBytes + piece.size();
     for (std::size_t at = 0; at < bytes;) {
@@ -101,7 +101,7 @@ class EndWithCallsOfLink final : public SocketEnd {
     pollfd room{fd_, POLLOUT, 0};
     ::poll(&room, 1, -1);
   }
-  /// A first read knows no place yet.
+  /// The first read goes to `first_`, since the header that tells the piece's place is in it.
   ssize_t receive_some(std::span<std::byte> piece, std::size_t at) {
     if (at >= kTcpFramingBytes) {
       const std::span<std::byte> rest = piece.subspan(at - kTcpFramingBytes);

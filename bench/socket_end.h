@@ -13,18 +13,18 @@ namespace paceline::bench {
 class SocketEnd {
  public:
   virtual ~SocketEnd() = default;
-  /// False: the connection has ended, as below.
+  /// Both return false when the connection has ended.
   virtual bool send(std::span<const std::byte> piece) = 0;
   virtual bool receive(std::span<std::byte> piece) = 0;
 };
 
-/// One call to send a piece and one to receive it, if all of it has come. Of a blocking socket,
-/// borrowed.
+/// Makes an end of a blocking socket, which it borrows. It makes one call to send a piece and one
+/// to receive it, if all of it has arrived.
 std::unique_ptr<SocketEnd> make_plain_end(int fd, Waiting waiting);
 
-/// With the system calls that a link cannot do without: a header in front of the piece, which tells
-/// how long it is and so where it goes; waiting for many sockets, armed for one event, so that no
-/// second thread wakes for the next. It sleeps.
+/// Makes an end with the system calls that a link cannot do without: a header in front of the
+/// piece, which tells how long it is and so where it goes; waiting for many sockets, armed for one
+/// event, so that no second thread wakes for the next. It sleeps.
 std::unique_ptr<SocketEnd> make_end_with_calls_of_link(int fd);
 
 }  // namespace paceline::bench

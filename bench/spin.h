@@ -5,7 +5,7 @@
 
 namespace paceline::bench {
 
-/// Until `done()`. With more busy threads than cores it lets the others run now and then.
+/// Waits until `done()`. With more busy threads than cores it lets the others run now and then.
 template <typename Done>
 void spin_until(const Done& done) {
   constexpr int kLooks = 10'000;

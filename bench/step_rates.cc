@@ -27,7 +27,7 @@ int threads_of(const Cluster& cluster) {
   return !cluster.distributed() && cluster.threads > 0 ? cluster.threads : cores_of_machine();
 }
 
-// What moves the bytes between the tasks of one host. Where memory is shared, nothing.
+// Returns the link that moves the bytes between the tasks of one host; none where memory is shared.
 std::string moving_link(const Cluster& cluster) {
   return !cluster.distributed() || shares_memory(cluster) ? "" : "tcp";
 }
@@ -50,7 +50,7 @@ class StepRuns {
     }
     const std::string link = moving_link(one.cluster);
     const double rate = link.empty() ? 0 : link_rate(link, recorder.repeats());
-    // Made anew each time: its arrays must be gone while a run is under way.
+    // The meter is made anew each time, so that its arrays are gone while a run is under way.
     const auto roof = [&] {
       return RoofMeter(product_dtype(one.cluster.precision), threads_of(one.cluster), rate)
           .measure();
@@ -81,7 +81,7 @@ class StepRuns {
     return fmt::format("{}: {}", case_.name(), what);
   }
 
-  // The roof before and after a run, as one.
+  // Returns the mean of the bounds by the roof before the run and by the roof after it.
   Bound bound(std::size_t step, std::size_t run) const {
     const Bound before = bound_of(work_[step], roofs_[run]);
     const Bound after = bound_of(work_[step], roofs_[run + 1]);

@@ -14,7 +14,7 @@ struct StepCase {
   Settings settings;
   Cluster cluster;
   RunOptions run;
-  /// Of `paceline train`, the model first.
+  /// The arguments of `paceline train`, the model first.
   std::vector<std::string> arguments;
 
   /// "mlp, 1 ps + 4 workers".

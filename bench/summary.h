@@ -1,4 +1,4 @@
-// What repeated measurements come to: a median, and how far the middle half of them lies apart.
+// The summary of repeated measurements: their median, and the range of their middle half.
 #pragma once
 
 #include <cstddef>

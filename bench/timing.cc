@@ -16,7 +16,8 @@ double seconds_of(std::int64_t calls, const Call& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
 }
 
-// Twice as many until they take a tenth of the time wanted, then by proportion.
+// Returns the number of calls that take `least_seconds`. It doubles the number until the calls take
+// a tenth of that, and then goes by proportion.
 std::int64_t calls_for(double least_seconds, const Call& call) {
   call();
   std::int64_t calls = 1;

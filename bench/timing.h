@@ -8,8 +8,8 @@ namespace paceline::bench {
 
 using Call = std::function<void()>;
 
-/// Seconds of one call, `repeats` times. The first call is not timed; each repeat takes at least
-/// `least_seconds` and one call.
+/// Returns the seconds of one call, measured `repeats` times. The first call is not timed; each
+/// repeat takes at least `least_seconds` and one call.
 std::vector<double> time_calls(int repeats, double least_seconds, const Call& call);
 
 struct PairedTimes {

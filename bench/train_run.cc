@@ -21,7 +21,7 @@ namespace {
 const char* const kThisProgram = "/proc/self/exe";
 constexpr int kCannotExecute = 127;
 
-// What runs is what the command line says: a task of a cluster ($TF_CONFIG) measures nothing here.
+// Returns the environment without $TF_CONFIG, so that the command line alone says what is run.
 std::vector<char*> environment() {
   std::vector<char*> variables;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -31,7 +31,8 @@ std::vector<char*> environment() {
   return variables;
 }
 
-// Without standard output; errors are the user's to read. Who ends this process ends the run.
+// Starts the run without standard output; the user reads its errors. The run ends with this
+// process.
 pid_t start(std::vector<std::string>& arguments) {
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
@@ -63,7 +64,7 @@ Report run_train(std::vector<std::string> arguments) {
   const MemoryFile report;
   arguments.insert(arguments.begin(), "paceline");
   arguments.insert(arguments.end(), {"--report", report.path()});
-  // Who listens and who joined is no news among figures.
+  // Lines that say who listens and who joined would be in the way among figures.
   if (std::ranges::none_of(arguments,
                            [](const auto& word) { return word.starts_with("--log-level"); }))
     arguments.insert(arguments.end(), {"--log-level", "warning"});

@@ -43,7 +43,7 @@ struct Limit {
 };
 
 /// Steps of one kind, which take turns with those of another: a core's clock may move by half
-/// within a second, and what is compared differs by less.
+/// within a second, and the times that are compared differ by less.
 class TimedSteps {
  public:
   TimedSteps(const Limit& limit, std::function<void()> step)
@@ -53,7 +53,7 @@ class TimedSteps {
   }
 
   bool ended() const { return left() <= 0 || sum_ >= limit_.seconds; }
-  /// The median of the next steps, at most kTurn.
+  /// Makes the next steps, at most kTurn, and returns the median of their times.
   double take_turn() {
     const auto turn = std::ptrdiff_t(std::min(kTurn, left()));
     for (std::ptrdiff_t i = 0; i < turn; ++i) {
@@ -84,7 +84,7 @@ TimedSteps own_steps(Session& session, const Graph& graph, const FetchGraph& fet
   return {limit, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); }};
 }
 
-// In one process only the local steps can be timed.
+// Times the local steps, which are all that one process has.
 void measure_alone(Session& session, const Graph& graph, const FetchShape& shape,
                    const FetchGraph& fetch, const Limit& limit) {
   TimedSteps own = own_steps(session, graph, fetch, limit);

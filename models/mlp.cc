@@ -14,7 +14,7 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t kDefaultSteps = 100'000;
-// At 1 Adam divides by zero.
+// With β = 1 Adam would divide by zero.
 constexpr double kMostBeta = 0.999999;
 
 /// Prints `Step: 70 1.79 steps/sec` every `every` own steps. If `every` is 0, it prints after 10

@@ -32,7 +32,7 @@ class PerplexityEnds {
   static constexpr std::size_t kSteps = 10;  // at either end; fewer when there are no more
 
   void add(double cost, std::int64_t time_steps);
-  /// Nothing before the first step.
+  /// Return the perplexity over the first and over the last steps; nothing before the first step.
   std::optional<double> first() const;
   std::optional<double> last() const;
 

@@ -24,7 +24,7 @@ TEST(PerplexityEnds, AreOfTheFirstAndTheLastTenSteps) {
   }
   EXPECT_NEAR(*ends.first(), 900, 1e-9);
   EXPECT_NEAR(*ends.last(), 30, 1e-9);
-  // Five of the ten are of before.
+  // Five of the last ten steps were added before.
   for (int step = 0; step < 5; ++step) ends.add(20 * std::log(270.0), 20);
   EXPECT_NEAR(*ends.last(), 90, 1e-9);
   EXPECT_NEAR(*ends.first(), 900, 1e-9);

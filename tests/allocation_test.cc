@@ -30,7 +30,8 @@ class CountAllocations : public Hook {
     if (result.step % kCountedSteps == 0) counts_.push_back(allocation_counts());
     return !nothing_is_new(counts_) && std::int64_t(counts_.size()) < kMostCounts;
   }
-  /// In the last two times as many steps our code has allocated nothing, and oneDNN the same.
+  /// True when, in the last two counted runs of steps, our code has allocated nothing and oneDNN
+  /// has allocated equally often.
   static bool nothing_is_new(const std::vector<AllocationCounts>& counts) {
     if (counts.size() < 3) return false;
     const auto* const last = counts.data() + counts.size() - 3;

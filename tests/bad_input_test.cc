@@ -1,5 +1,5 @@
-// What a user gives by mistake is refused with a message that says what and where, and mostly what
-// to do; nothing else is written.
+// Mistaken input of a user is refused with a message that says what is wrong and where, and mostly
+// what to do; nothing else is written.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,13 +31,13 @@ class BadInput : public ::testing::Test {
   void write_text(const std::string& part, const std::string& text) const {
     write("text/ptb." + part + ".txt", text);
   }
-  /// Five words each, and their <eos>.
+  /// Returns sentences of five words and an <eos> each.
   static std::string sentences(int count, const std::string& unknown = "<unk>") {
     std::string text;
     for (int i = 0; i < count; ++i) text += "a b c " + unknown + " d\n";
     return text;
   }
-  /// The smallest ptb, on the fixture's text.
+  /// Trains the smallest ptb on the fixture's text.
   Finished train_ptb(std::vector<std::string> more) const {
     more.insert(more.begin(), {"train", "ptb", "--size", "test", "--data", path("text")});
     return run_paceline(more, std::chrono::seconds(120));

@@ -71,7 +71,7 @@ nlohmann::json figures_in(const std::string& path) {
 TEST(Bench, FiguresThatWereMeasuredBeforeAFailureStay) {
   const TemporaryFolder folder;
   const std::string path = folder.path("figures.json");
-  // So few steps have no times.
+  // A run of so few steps has no timed one.
   const Finished run = run_paceline({"bench", "executor", "step", "mlp", "--hidden", "16",
                                      "--steps", "5", "--repeat", "1", "--json", path});
   EXPECT_EQ(run.status, 1) << run.output;
@@ -85,7 +85,7 @@ TEST(Bench, FiguresThatWereMeasuredBeforeAFailureStay) {
 TEST(Bench, AFileThatCouldNotBeWrittenEndsItWithTheReason) {
   const TemporaryFolder folder;
   const std::string path = folder.path("figures.json");
-  // Where the file is written before it takes its name.
+  // The file is written at this path before it takes its name.
   std::filesystem::create_directory(path + ".part");
   const Finished run = run_paceline({"bench", "executor", "--repeat", "1", "--json", path});
   EXPECT_EQ(run.status, 1);
@@ -125,7 +125,7 @@ TEST(Bench, StepPutsAWorkloadBesideItsBound) {
   EXPECT_LT((*memory)["value"]["median"], 250);
 }
 
-// A task's cluster, as Kubeflow tells it, is none of a benchmark's.
+// A benchmark ignores the cluster that Kubeflow gives a task.
 TEST(Bench, StepStartsWhatItsOwnFlagsSay) {
   setenv("TF_CONFIG", R"({"cluster":{"ps":["a:1"],"worker":["b:1"]},"task":{"type":"ps"}})", 1);
   const auto figures = figures_of({"bench", "step", "mlp", "--hidden", "16", "--batch", "4",
@@ -134,7 +134,7 @@ TEST(Bench, StepStartsWhatItsOwnFlagsSay) {
   EXPECT_NE(find(figures, "mlp, one process"), nullptr);
 }
 
-// Five steps have no times, five seconds would have.
+// A run of five steps has no timed one; a run of five seconds would have.
 TEST(Bench, StepEndsWhereItsFileOfFlagsSays) {
   const TemporaryFolder folder;
   const std::string job = folder.path("job.toml");

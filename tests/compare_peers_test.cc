@@ -66,7 +66,7 @@ TEST_F(ComparePeers, PrintsTheMedianOfTheRatiosOfPairs) {
   EXPECT_THAT(call, HasSubstr("train mlp --ps 1 --workers 2 --seconds 8 --no-fused-update"));
 }
 
-// What a cluster, or a flag, costs or gains.
+// The peer "alone" shows the cost or the gain of a cluster, or of a flag.
 TEST_F(ComparePeers, AloneIsPacelineItselfInOneProcess) {
   const std::string flag = "--no-fused-update";
   const Finished run = compare({"mlp", "--peer", "alone", "--pairs", "1", "--no-roof", "--workers",
@@ -85,7 +85,7 @@ TEST_F(ComparePeers, AloneIsPacelineItselfInOneProcess) {
               HasSubstr("train mlp --threads 2 --seconds 8 --threads 1 " + flag + " --report"));
 }
 
-// Whoever is second finds the machine as the first has left it.
+// The order alternates, since the second program finds the machine as the first has left it.
 TEST_F(ComparePeers, TakesTurnsAtBeingFirst) {
   const std::string order = folder_.path("order");
   const std::string paceline = script("paceline", "echo ours >> " + order + R"(

@@ -1,5 +1,5 @@
-// What a shell offers after words of a `paceline` command line, and the man pages: all from the
-// tables of --help.
+// The words that a shell offers after those of a `paceline` command line, and the man pages: all
+// from the tables of --help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ bool has_program(const std::string& name) {
   return process.wait_exit(kShellTime) == 0;
 }
 
-// What bash offers for the last of the words, in a folder that has the file run.json.
+// Returns the words that bash offers for the last one, in a folder that has the file run.json.
 std::vector<std::string> bash_offers(const std::vector<std::string>& words) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path("here"));
@@ -100,7 +100,7 @@ zpty -d shell
   }
 }
 
-// What fish offers for the last of the words, in a folder that has the file run.json.
+// Returns the words that fish offers for the last one, in a folder that has the file run.json.
 std::vector<std::string> fish_offers(const std::string& typed) {
   const TemporaryFolder folder;
   std::ofstream(folder.path("run.json")) << "{}";
@@ -165,7 +165,7 @@ TEST(Manual, IsRoffThatManTakesWithoutAWarning) {
                      "' >/dev/null"});
     EXPECT_EQ(man.wait_exit(kShellTime), 0);
     EXPECT_EQ(man.output(), "") << page.path();
-    // As it stands, without what man does to it first.
+    // groff reads the page as it stands, without the changes that man makes first.
     Process groff({"groff", "-ww", "-man", "-Tutf8", "-z", page.path().string()});
     EXPECT_EQ(groff.wait_exit(kShellTime), 0);
     EXPECT_EQ(groff.output(), "") << page.path();

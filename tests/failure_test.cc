@@ -1,5 +1,5 @@
-// What is left of a job when a task fails or never comes: it is named, and nothing hangs. (What a
-// peer notices in each phase of a job: fault_test.cc.)
+// Jobs in which a task fails or never arrives: the task is named, and nothing hangs. (fault_test.cc
+// tests what a peer notices in each phase of a job.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(Refusal, AnInterruptEndsTheWaitForAPs) {
   ASSERT_TRUE(worker.wait_for("waiting for ps:0", seconds(20))) << worker.output();
   worker.signal(SIGINT);
   EXPECT_EQ(worker.wait_exit(seconds(20)), 130);
-  // It heeded the signal; it was not ended for not heeding it.
+  // The worker ended by itself; it was not killed for ignoring the signal.
   EXPECT_THAT(worker.output(), HasSubstr("worker:0 was interrupted"));
 }
 
@@ -106,12 +106,12 @@ TEST(Refusal, AnUnknownHostIsNamed) {
                                      "--task", "worker:0", "--join-timeout", "1"},
                                     seconds(60));
   EXPECT_EQ(run.status, 1) << run.output;
-  // The second where nobody answers questions about names.
+  // The second text appears on machines where no name server answers.
   EXPECT_THAT(run.output, AnyOf(HasSubstr("unknown host 'no-such-host.invalid'"),
                                 HasSubstr("looking up the host 'no-such-host.invalid'")));
 }
 
-/// A ps and what its tasks have in common.
+/// A ps and its workers.
 class PsAndWorkers : public ::testing::Test {
  protected:
   std::unique_ptr<Process> start(const std::string& task, const std::string& spec,

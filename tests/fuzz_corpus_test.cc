@@ -38,7 +38,7 @@ TEST(FuzzCorpus, EveryReaderReturns) {
   }
 }
 
-// With PACELINE_WRITE_SEEDS set they are written anew, which a change of the messages asks for.
+// With PACELINE_WRITE_SEEDS set the scripts are written anew, as a change of the messages needs.
 TEST(FuzzCorpus, ScriptsForAPsReachWhatTheyAreFor) {
   for (const ServerSeed& seed : server_seeds()) {
     SCOPED_TRACE(seed.name);

@@ -17,7 +17,7 @@ HeldSaves::~HeldSaves() {
 }
 
 std::vector<std::string> HeldSaves::of(const std::vector<std::string>& words) const {
-  // A sanitizer would want to be loaded before any other library.
+  // A sanitizer demands to be loaded before any other library, unless it is told not to.
   const std::string library = PACELINE_HOLD_SAVES;
   std::vector<std::string> all = {"env", "LD_PRELOAD=" + library,
                                   "ASAN_OPTIONS=verify_asan_link_order=0",
@@ -30,7 +30,8 @@ void HeldSaves::hold() const {
   if (mkfifo(pipe_.c_str(), 0600) != 0) throw std::runtime_error("cannot make " + pipe_);
 }
 
-// Opened for both it waits for nobody, and whoever waits for a writer has one.
+// A pipe that is opened for reading and writing waits for nobody, and a waiting reader gets a
+// writer.
 void HeldSaves::let_go() {
   if (writer_ < 0) writer_ = open(pipe_.c_str(), O_RDWR | O_CLOEXEC);
   unlink(pipe_.c_str());

@@ -8,7 +8,7 @@ namespace paceline::testing {
 
 class HeldSaves {
  public:
-  /// What a task says when its save is held.
+  /// The line that a task prints when its save is held begins with this.
   static constexpr const char* kSaid = "the save is held at ";
 
   /// Holds the sync of files that have `file` in their path. `pipe`: a name that nothing has yet.
@@ -17,11 +17,11 @@ class HeldSaves {
   HeldSaves(const HeldSaves&) = delete;
   HeldSaves& operator=(const HeldSaves&) = delete;
 
-  /// The words that run `words` so that its saves, and those of its children, can be held.
+  /// Returns the words that run `words` so that its saves, and those of its children, can be held.
   std::vector<std::string> of(const std::vector<std::string>& words) const;
-  /// From now on.
+  /// Holds saves from now on.
   void hold() const;
-  /// Those that are held go on, and no other is.
+  /// Lets the saves that are held go on, and holds no other.
   void let_go();
 
  private:

@@ -1,4 +1,4 @@
-// What happens to the tasks of a job is logged, line by line; what they report is printed as ever.
+// Events of the tasks of a job are logged line by line; the numbers that they report are printed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

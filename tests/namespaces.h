@@ -6,8 +6,8 @@
 
 namespace paceline::testing {
 
-/// Made by the constructor, if root and `ip` can; removed with it. Addresses 10.231.78.1 (a) and
-/// 10.231.78.2 (b).
+/// The constructor makes them where the user is root and has `ip`; the destructor removes them. The
+/// addresses are 10.231.78.1 (a) and 10.231.78.2 (b).
 class Namespaces {
  public:
   Namespaces();
@@ -16,10 +16,10 @@ class Namespaces {
   Namespaces& operator=(const Namespaces&) = delete;
 
   bool made() const { return made_; }
-  /// The words that run `words` there.
+  /// Return the words that run `words` there.
   std::vector<std::string> in_a(const std::vector<std::string>& words) const;
   std::vector<std::string> in_b(const std::vector<std::string>& words) const;
-  /// Nothing passes from now on, and neither end is told.
+  /// Cuts the connection: nothing passes from now on, and neither end is told.
   void cut() const;
 
  private:

@@ -34,7 +34,8 @@ std::string output_of(const std::vector<std::string>& words, std::chrono::second
   return process.output();
 }
 
-// "// points.h: examples" or "# CMakeLists.txt": points.h, CMakeLists.txt. Empty: no file's name.
+// Returns the file that a comment names: points.h of "// points.h: examples", CMakeLists.txt of
+// "# CMakeLists.txt". Empty when it names none.
 std::string file_named_in(const std::string& comment) {
   std::smatch name;
   const std::regex form("(//|#) ([a-zA-Z_]+\\.[a-z]+)(:.*)?");
@@ -98,7 +99,7 @@ TEST(TrainYourOwn, ThePagesProgramIsBuiltAndLearns) {
   EXPECT_THAT(text, Not(HasSubstr("--cluster-id")));
 }
 
-/// Builds examples/NAME against an installed prefix; the program.
+/// Builds examples/NAME against an installed prefix. Returns the path of the program.
 std::string built_example(const std::string& name, const TemporaryFolder& folder) {
   const std::string prefix = folder.path("prefix"), build = folder.path("build");
   output_of({"cmake", "--install", PACELINE_BUILD, "--prefix", prefix}, kBuildTime);
@@ -106,7 +107,7 @@ std::string built_example(const std::string& name, const TemporaryFolder& folder
              build, "-DCMAKE_PREFIX_PATH=" + prefix},
             kBuildTime);
   output_of({"cmake", "--build", build}, kBuildTime);
-  // As the README says it: no build type is named.
+  // The build names no build type, as in the README.
   std::ifstream commands(build + "/build.ninja");
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(commands), {}), HasSubstr("-O3 -DNDEBUG"));
   return build + "/" + name;

@@ -132,7 +132,7 @@ void train_until_all_have_stepped(std::vector<std::string> arguments, int worker
 
 namespace {
 
-// Below those that the system gives to whoever binds to port 0.
+// These ports lie below those that the system gives to whoever binds to port 0.
 constexpr int kFirstPort = 10000, kPorts = 20000;
 
 /// Holds a port against other test programs until this one ends.

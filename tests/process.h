@@ -1,4 +1,4 @@
-// A child process of a test: its output as it comes, its end within a deadline.
+// A child process of a test: its output as it is written, and its end within a deadline.
 #pragma once
 
 #include <sys/types.h>
@@ -23,10 +23,10 @@ class Process {
   /// Reads output until it contains `text`; false when the deadline passes or the process ends
   /// before.
   bool wait_for(const std::string& text, std::chrono::seconds within);
-  /// The same, of what it writes from now on.
+  /// The same for output that it writes from now on.
   bool wait_for_more(const std::string& text, std::chrono::seconds within);
-  /// Reads output until the process ends. The exit status, 128 + n after signal n, or -1 when the
-  /// deadline passes.
+  /// Reads output until the process ends. Returns the exit status, 128 + n after signal n, or -1
+  /// when the deadline passes.
   int wait_exit(std::chrono::seconds within);
   const std::string& output() const { return output_; }
   pid_t pid() const { return pid_; }

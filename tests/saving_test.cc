@@ -51,12 +51,12 @@ class Saving : public ::testing::Test {
     EXPECT_EQ(finished.status, status) << finished.output;
     return finished.output;
   }
-  /// The report of steps up to `steps`, in one go.
+  /// Returns the report of a run of so many steps without a break.
   json unbroken(const Words& words, int steps) {
     run(join({words, {"--steps", std::to_string(steps), "--report", folder_.path("whole")}}));
     return json::parse(std::ifstream(folder_.path("whole")));
   }
-  /// The same, cut at a step and resumed, perhaps as another cluster.
+  /// Returns the report of the same run, cut at a step and resumed, perhaps as another cluster.
   json cut(const Words& words, int at, int steps, const Words& before, const Words& after) {
     std::filesystem::remove_all(out());
     const std::string saved =
@@ -67,7 +67,7 @@ class Saving : public ::testing::Test {
     EXPECT_THAT(resumed, HasSubstr("Goes on from step " + std::to_string(at)));
     return json::parse(std::ifstream(out() + "/report.json"));
   }
-  /// A corpus whose test size has some hundred steps in an epoch.
+  /// Returns the words that train on a corpus with some hundred steps of the test size in an epoch.
   Words ptb() {
     run({"data", "corpus", "--out", folder_.path("corpus"), "--words", "20000"});
     return {
@@ -77,7 +77,7 @@ class Saving : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-/// For a shell, with a space before each word.
+/// Returns the words for a shell, with a space before each.
 std::string quoted(const Words& words) {
   std::string text;
   for (const std::string& word : words) text += " '" + word + "'";
@@ -108,7 +108,7 @@ TEST_F(Saving, PtbGoesOnAfterAsManyWordsWithOtherBatches) {
                                  "(10,2) here"));
 }
 
-// With the state of the LSTM, and within an epoch with what the perplexity has summed.
+// The checkpoint has the state of the LSTM and, within an epoch, the sums of the perplexity.
 TEST_F(Saving, PtbGoesOnBitForBitInEveryCluster) {
   const Words words = ptb();
   const json whole = unbroken(words, 700);
@@ -182,7 +182,7 @@ TEST_F(Saving, PassesOverATornOne) {
   EXPECT_THAT(output, HasSubstr("Goes on from step 20"));
 }
 
-// Its size is right: only the resume itself reads all bytes.
+// The corrupt checkpoint has the right size, and only the resume itself reads all bytes.
 TEST_F(Saving, ACorruptOneIsNotTakenForTheNewestLater) {
   run(join({kMlp, {"--steps", "20", "--out", out()}}));
   run(join({kMlp, {"--steps", "30", "--out", out(), "--resume"}}));
@@ -253,8 +253,7 @@ TEST_F(Saving, TheStopOfAPsMakesTheChiefSave) {
   EXPECT_EQ(ps.wait_exit(seconds(60)), 130) << ps.output();
 }
 
-// One process: a limit on the size of files stands for a full disk, since what is there is too
-// large for it.
+// In one process, a limit on the size of files, which a checkpoint exceeds, stands for a full disk.
 TEST_F(Saving, AFullDiskLeavesTheOldCheckpointAndTrainingGoesOn) {
   run(join({kMlp, {"--steps", "10", "--out", out()}}));
   Process training(
@@ -281,15 +280,15 @@ TEST_F(Saving, WhatCannotBeWrittenAtTheEndFailsTheRun) {
     EXPECT_THAT(output, HasSubstr("15 global steps"));
     EXPECT_THAT(output, HasSubstr(file + " cannot be written: File too large"));
   }
-  // Its training ends with its data.
+  // The training of ptb ends with its data.
   run({"data", "corpus", "--out", folder_.path("text"), "--words", "20000"});
   const Words ptb = {"train",    "ptb", "--size",  "test",  "--data", folder_.path("text"),
                      "--epochs", "1",   "--quiet", "--out", out()};
   EXPECT_THAT(on_full_disk(ptb), HasSubstr("paceline: error: "));
 }
 
-// Tasks share memory in files, which such a limit is for as well: theirs is a small disk that is
-// full but for 20 KB.
+// Tasks share memory in files, to which such a limit applies as well. So their disk is a small one
+// that is full but for 20 KB.
 TEST_F(Saving, AFullDiskOfPsTasksLeavesTheOldCheckpointToo) {
   if (Process({"unshare", "-m", "true"}).wait_exit(seconds(20)) != 0) {
     GTEST_SKIP() << "needs root, to mount a disk of its own";
@@ -312,7 +311,7 @@ TEST_F(Saving, AFullDiskOfPsTasksLeavesTheOldCheckpointToo) {
   EXPECT_THAT(disk.output(), HasSubstr("Goes on from step 10"));
 }
 
-// The own steps of the workers go on where the ps knows that they were.
+// A worker's own steps go on from the number that the ps has of it.
 TEST_F(Saving, ARestartedWorkerGoesOnAtItsNextStep) {
   const std::string spec =
       "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();

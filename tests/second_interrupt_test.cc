@@ -19,7 +19,7 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-/// Processes that have `text` in their command line.
+/// Returns the number of processes that have `text` in their command line.
 int processes_with(const std::string& text) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -30,7 +30,7 @@ int processes_with(const std::string& text) {
   return count;
 }
 
-/// Alone, and as a cluster that this machine launches.
+/// Trains in one process, and as a cluster that this machine launches.
 class TwoInterrupts : public ::testing::TestWithParam<Words> {
  protected:
   Words train(const Words& more) const {
@@ -51,7 +51,7 @@ class TwoInterrupts : public ::testing::TestWithParam<Words> {
     }
     return last;
   }
-  /// Interrupted, and in a save that is not over before let_go().
+  /// Interrupts the training, and holds its save until let_go().
   void interrupt_and_hold() {
     ASSERT_TRUE(training_.wait_for("Saving model to ", seconds(60))) << training_.output();
     held_.hold();
@@ -78,7 +78,7 @@ TEST_P(TwoInterrupts, TheFirstWaitsForItsSave) {
   expect_goes_on_from(step);
 }
 
-// As timeout(1) sends them.
+// timeout(1) sends two signals so.
 TEST_P(TwoInterrupts, SignalsOfOneMomentAreTheFirst) {
   ASSERT_TRUE(training_.wait_for("Saving model to ", seconds(60))) << training_.output();
   training_.signal(SIGINT);
@@ -91,7 +91,7 @@ TEST_P(TwoInterrupts, SignalsOfOneMomentAreTheFirst) {
 TEST_P(TwoInterrupts, TheSecondEndsAllTasksAtOnce) {
   interrupt_and_hold();
   int status = -1;
-  for (int i = 0; i < 60 && status < 0; ++i) {  // one that comes too soon is part of the first
+  for (int i = 0; i < 60 && status < 0; ++i) {  // a signal too soon counts as part of the first
     training_.signal(SIGINT);
     status = training_.wait_exit(seconds(1));
   }

@@ -1,5 +1,5 @@
-// What a run is given to write to stays what it is: devices, links, pipes; and a run whose output
-// nobody reads any more saves, as an interrupted one does.
+// A device, link or pipe that a run writes to stays what it is; and a run whose output nobody reads
+// any more saves, as an interrupted one does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 namespace fs = std::filesystem;
 
-/// Alone, and as a cluster that this machine launches.
+/// Trains in one process, and as a cluster that this machine launches.
 class Streams : public ::testing::TestWithParam<Words> {
  protected:
   Streams() {
@@ -40,8 +40,7 @@ class Streams : public ::testing::TestWithParam<Words> {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  /// A line of the shell that runs the command with its output redirected; its status is the
-  /// command's.
+  /// Runs the command in a shell with its output redirected. The status is the command's.
   Finished shell(const Words& more, const std::string& redirections) const {
     std::string line = "exec";
     for (const std::string& word : paceline_words(train(more))) line += " '" + word + "'";

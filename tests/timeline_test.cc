@@ -23,7 +23,8 @@ constexpr double kRounded = 0.0011;  // microseconds; the file has three digits 
 
 class TimelineOfARun : public ::testing::Test {
  protected:
-  // Of training a small mlp, with a timeline of each task's own steps 5, 6 and 7.
+  // Returns the arguments that train a small mlp, with a timeline of each task's own steps 5, 6
+  // and 7.
   std::vector<std::string> arguments(const std::vector<std::string>& flags) const {
     std::vector<std::string> all = {"train", "mlp",        "--hidden", "8", "--timeline-steps",
                                     "5:8",   "--timeline", path()};
@@ -42,8 +43,8 @@ class TimelineOfARun : public ::testing::Test {
     events_ = Json::parse(file).at("traceEvents");
     expect_that_viewers_take_it();
   }
-  // What Perfetto needs of the trace event format: names of all processes and threads, and events
-  // of a thread that lie in one another or apart.
+  // Expects what Perfetto needs of the trace event format: names of all processes and threads, and
+  // events of a thread that lie in one another or apart.
   void expect_that_viewers_take_it() const {
     std::set<std::pair<int, int>> named;
     std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> spans;
@@ -58,12 +59,12 @@ class TimelineOfARun : public ::testing::Test {
       const double begin = event.at("ts").get<double>(), duration = event.at("dur").get<double>();
       EXPECT_GE(begin, 0) << event;
       EXPECT_GE(duration, 0) << event;
-      spans[thread].emplace_back(begin, -duration);  // of two that begin at once the longer first
+      spans[thread].emplace_back(begin, -duration);  // a longer one sorts before a shorter one
     }
     for (auto& [thread, events] : spans) {
       EXPECT_TRUE(named.contains(thread)) << thread.second;
       std::ranges::sort(events);
-      std::vector<double> ends;  // of those that are open
+      std::vector<double> ends;  // the ends of events that are open
       for (const auto& [begin, minus_duration] : events) {
         while (!ends.empty() && ends.back() <= begin + kRounded) ends.pop_back();
         ends.push_back(begin - minus_duration);
@@ -72,7 +73,7 @@ class TimelineOfARun : public ::testing::Test {
       }
     }
   }
-  // By process name.
+  // Returns the pids of the tasks by process name.
   std::map<std::string, int> tasks() const {
     std::map<std::string, int> pids;
     for (const Json& event : events_) {
@@ -136,7 +137,7 @@ TEST_F(TimelineOfARun, ShowsTheStepsOfOneProcess) {
 }
 
 TEST_F(TimelineOfARun, ShowsRulesThatAreFused) {
-  // Large enough: layer2/w has 4 M elements.
+  // The variable layer2/w has 4 M elements, which is enough for its rule to be fused.
   const std::vector<std::string> large = {"--hidden", "2048", "--batch",   "8",
                                           "--steps",  "12",   "--threads", "2"};
   train(large);

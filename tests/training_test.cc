@@ -37,7 +37,7 @@ class Training : public ::testing::Test {
     output_ = run.output;
     return read_json(folder_.path(name));
   }
-  /// A corpus that is just large enough.
+  /// Makes a corpus that is just large enough. Returns its folder.
   std::string corpus() {
     const Finished made =
         run_paceline({"data", "corpus", "--out", folder_.path("corpus"), "--words", "200000"});
@@ -80,7 +80,7 @@ TEST_F(Training, OneWorkerOnTwoPsComputesTheLossesOfOneProcessBitForBitForPtb) {
   }
 }
 
-// By at most 1%, the same in every run. Between tasks that share memory nothing is rounded.
+// Losses differ by at most 1%, the same in every run. Tasks that share memory round nothing.
 TEST_F(Training, RoundedToBfloat16OnTheWireLossesStayCloseToFloat32) {
   const std::vector<std::string> ptb = {"train",  "ptb",     "--size", "test",      "--data",
                                         corpus(), "--steps", "200",    "--threads", "1"};
@@ -271,7 +271,8 @@ TEST_F(Training, FetchTimesOneShapeForTheStepsOrTheSecondsAskedFor) {
 TEST_F(Training, ASimulatedDeviceTakesItsTime) {
   const json report =
       train("sim", with(kSmallMlp, {"--steps", "40", "--device", "sim", "--sim-step-ms", "5"}));
-  // Not the median: after a sleep that was too long, steps take less until the time is made up.
+  // The median would be too low: after a sleep that was too long, steps take less until the time is
+  // made up.
   EXPECT_GE(report["tasks"][0]["step_ms"]["p99"].get<double>(), 5.0);
 }
 

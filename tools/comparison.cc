@@ -157,7 +157,7 @@ std::string loss_text(const Run& alone, const Run& cluster) {
   return fmt::format("Lost: {:.0f}%, most of it in {}.", 100 * lost, kActivities[most]);
 }
 
-// Of one machine more tasks do not make more; only of another number of cores would they.
+// Returns the speed-up to expect: more tasks on the same cores do not do more work.
 std::string expectation(const std::vector<ComparedRun>& runs) {
   const std::optional<int>& first = runs.front().report.cores;
   for (const ComparedRun& run : runs) {
@@ -179,7 +179,7 @@ std::string losses_of_speed(const std::vector<Run>& runs) {
   return text;
 }
 
-// A run that was fast and learned little is no good one.
+// Returns a line for each run that learned nothing or ended at a worse loss, however fast it was.
 std::string worse_ends(const std::vector<ComparedRun>& compared, const std::vector<Run>& runs) {
   constexpr double kWorse = 1.1;
   const std::optional<double>& of_first = compared.front().report.last_loss;
@@ -199,7 +199,7 @@ std::string worse_ends(const std::vector<ComparedRun>& compared, const std::vect
   return text;
 }
 
-// Runs of the same tasks go by their files as well.
+// Returns the runs. Those of the same tasks are named by their files as well.
 std::vector<Run> runs_of(const std::vector<ComparedRun>& compared) {
   const bool perplexity = have_perplexity(compared);
   std::vector<Run> runs;

@@ -19,7 +19,7 @@ struct Comparison {
   std::vector<ComparedRun> runs;  // at least one; the others are compared with the first
   /// Two more, with a simulated device for each worker: one process, and the cluster.
   std::optional<Report> simulated_alone, simulated_cluster;
-  std::string reported;  // what somebody else measured, for the simulated line; may be empty
+  std::string reported;  // a measurement of others, for the simulated line; may be empty
 };
 
 /// The table that `paceline compare` prints, ending in a newline. Throws kFailedPrecondition when

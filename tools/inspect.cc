@@ -43,7 +43,8 @@ Examples:
         "Flags"}}};
 }
 
-// Columns as wide as their widest cell; numbers (all columns after the first `texts`) to the right.
+// Returns a table whose columns are as wide as their widest cell. Numbers (all columns after the
+// first `texts`) are aligned to the right.
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t texts) {
   std::vector<std::size_t> widths;
   for (const std::vector<std::string>& row : rows) {
@@ -91,7 +92,7 @@ std::vector<const SavedVariable*> chosen(const CheckpointReader& checkpoint,
   return variables;
 }
 
-// "m 0.125, v 2.5e-05, t 1,200": norms, and what is counted.
+// Returns the norms of the slots, and the counts: "m 0.125, v 2.5e-05, t 1,200".
 std::string slots_text(const CheckpointReader& checkpoint, const SavedVariable& variable) {
   std::vector<std::string> texts;
   for (std::size_t array = 1; array < variable.arrays(); ++array) {
@@ -163,7 +164,7 @@ void check_bytes(const CheckpointReader& checkpoint) {
   fmt::print("all checksums are correct\n");
 }
 
-// With its title, which is printed. With `check`, every byte of what is there was read.
+// Opens the checkpoint and prints its title. With `check`, it also reads every byte of the files.
 CheckpointReader open_checkpoint(const std::string& given, bool check) {
   const std::optional<Checkpoints> run = checkpoints_in(given);
   if (run && check) check_all(*run);

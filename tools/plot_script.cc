@@ -19,7 +19,7 @@ constexpr double kSeen = 5e-4;  // of the time; less is no area of the picture
 constexpr std::string_view kColours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                                          "#d55e00", "#56b4e9", "#999999"};
 
-// In the order of the reports.
+// An activity of a picture. The table has them in the order of the reports.
 struct DrawnActivity {
   std::string_view name, colour;
 };
@@ -31,7 +31,7 @@ constexpr DrawnActivity kDrawnActivities[] = {
 bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
 constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
 
-// Not one of docs/summaries.md.
+// True when the tag is none of those of docs/summaries.md.
 bool is_own(std::string_view tag) {
   constexpr std::string_view kKnown[] = {"loss",  "perplexity", "learning_rate", "global_norm",
                                          "speed", "share",      "use",           "variables"};
@@ -153,7 +153,7 @@ class Script {
     return rows;
   }
 
-  /// Those that the program gave a name, not Paceline.
+  /// Returns the tags that the program named, not Paceline.
   std::vector<std::string> own_tags() const {
     std::set<std::string> tags;
     for (const Worker& worker : workers_) {
@@ -180,7 +180,7 @@ class Script {
     return tag.substr(kSpeed.size(), tag.size() - kSpeed.size() - kPerSecond.size()) + "/s";
   }
 
-  /// One above the other, in percent.
+  /// Adds a panel of the activities' shares, one above the other, in percent.
   void add_shares(const TaskSummaries& task) {
     std::vector<DrawnActivity> seen;
     std::map<std::int64_t, std::vector<double>> shares;  // by step, in the order of `seen`

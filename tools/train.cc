@@ -102,7 +102,7 @@ Program program_of(const Model& model, const TrainJob& job) {
   return program;
 }
 
-// Describes all graphs that it times, without its data.
+// Describes all graphs whose steps the model times, without the model's data.
 std::string dry_run_of(const Model& model, const TrainJob& job) {
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   std::vector<DryStep> steps;

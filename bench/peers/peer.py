@@ -1,4 +1,4 @@
-"""What the peers' programs share: their command line, the timing, tasks on this host, the result line.
+"""The parts that the peers' programs share: their command line, the timing, tasks on this host, the result line.
 
 A peer's program prints one JSON line: peer, version, model, ps, workers, threads, steps,
 total_steps_per_s, total_examples_per_s (ptb: words); for fetch a list "fetch" of shape, local_us,
@@ -95,7 +95,7 @@ def free_address():
 
 
 def wait_for_all():
-    """Of a worker: ready; returns when all are."""
+    """Says that this worker is ready, and returns when all are."""
     say("ready")
     sys.stdin.readline()
 

@@ -83,7 +83,7 @@ bool write_file(const std::string& path, std::string_view text) {
 
 bool write_through(const Destination& destination, std::string_view text) {
   if (!destination.descriptor) return write_file(destination.path, text);
-  std::fflush(stdout);  // what was printed before comes before
+  std::fflush(stdout);  // earlier output is written first
   return write_all(*destination.descriptor, text);
 }
 

@@ -19,9 +19,9 @@
 namespace paceline {
 namespace {
 
-// Waits for what mostly comes soon, since sleeping and being woken cost tens of microseconds, and
-// on a virtual machine more: first without a system call, then leaving the core to others that
-// want it. False after half a millisecond.
+// Waits for a condition that is mostly true soon, since sleeping and being woken cost tens of
+// microseconds, and on a virtual machine more: first without a system call, then leaving the core
+// to others that want it. Returns false after half a millisecond.
 template <typename Predicate>
 bool comes_soon(const Predicate& predicate) {
   using std::chrono::steady_clock;

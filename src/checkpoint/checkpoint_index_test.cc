@@ -49,7 +49,7 @@ TEST(CheckpointIndex, IsRefusedWhenALineIsMissingOrItsChecksumIs) {
               HasSubstr("it was changed since it was written"));
 }
 
-/// As Paceline 0.1.0 wrote it.
+/// Returns the index as Paceline 0.1.0 wrote it.
 std::string without_checksum(std::string json) {
   json.replace(json.find("\"version\": 2"), 12, "\"version\": 1");
   return json.substr(0, json.rfind(",\n")) + "\n}\n";

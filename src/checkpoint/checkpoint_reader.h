@@ -61,9 +61,9 @@ class CheckpointReader {
   std::map<std::string, std::unique_ptr<SafetensorsFile>> files_;
 };
 
-/// Where `path` leads: to itself when it is a file or a checkpoint's folder; to the newest whole
-/// checkpoint when it is a folder of checkpoints or the --out folder of a run. Throws kNotFound
-/// saying what there is instead.
+/// Returns `path` itself when it is a file or a checkpoint's folder; the newest whole checkpoint
+/// when it is a folder of checkpoints or the --out folder of a run. Throws kNotFound saying what
+/// there is instead.
 std::string find_checkpoint(const std::string& path);
 /// The checkpoints that `path` names, when it is a folder of checkpoints or the --out folder of a
 /// run.

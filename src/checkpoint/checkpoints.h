@@ -31,8 +31,8 @@ class Checkpoints {
 
   const std::string& folder() const { return folder_; }
   std::string path_of(std::int64_t step) const;
-  /// By step, the newest first. What is still being written is none. Throws kNotFound when the
-  /// folder is there and cannot be read.
+  /// Returns the checkpoints by step, the newest first, without one that is still being written.
+  /// Throws kNotFound when the folder is there and cannot be read.
   std::vector<FoundCheckpoint> list(WholeCheck check) const;
 
   struct Newest {

@@ -18,18 +18,19 @@ class Disk {
   /// This machine's own.
   static const Disk& machine();
 
-  /// With its parents; no error when it is there.
+  /// Makes the folder and its parents. A folder that is there is no error.
   virtual void make_folder(const std::string& path) const;
-  /// An empty file, in place of one that is there. The caller closes it.
+  /// Creates an empty file, in place of one that is there. The caller closes it.
   virtual int create(const std::string& path) const;
   virtual void write_at(int file, const std::string& path, std::span<const std::byte> bytes,
                         std::uint64_t offset) const;
   /// Makes sure that everything written to the file is on the device.
   virtual void sync(int file, const std::string& path) const;
   virtual void rename(const std::string& from, const std::string& to) const;
-  /// The names in a folder are on the device.
+  /// Makes sure that the names in the folder are on the device.
   virtual void sync_folder(const std::string& path) const;
-  /// A file, or a folder with all in it. No error when it is not there or cannot be removed.
+  /// Removes a file, or a folder with all in it. It is no error when the path is not there or
+  /// cannot be removed.
   virtual void remove(const std::string& path) const;
 };
 

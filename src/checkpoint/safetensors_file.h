@@ -23,14 +23,14 @@ class SafetensorsFile {
 
   const std::string& path() const { return file_.path(); }
   const InputFile& file() const { return file_; }
-  /// In the order in which they lie in the file.
+  /// The tensors in the order in which they lie in the file.
   std::span<const StoredTensor> tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   /// Throws kNotFound naming the path, the tensor and the nearest name.
   const StoredTensor& tensor(std::string_view name) const;
 
   Tensor read(const StoredTensor& tensor) const;
-  /// Bytes of a tensor from `offset` on. Throws kInvalidArgument when it has not as many.
+  /// Reads the bytes of a tensor from `offset` on. Throws kInvalidArgument when it has fewer.
   void read(const StoredTensor& tensor, std::uint64_t offset, std::span<std::byte> into) const;
 
  private:

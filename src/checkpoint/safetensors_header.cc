@@ -26,7 +26,7 @@ constexpr std::string_view kMetadata = "__metadata__";
 constexpr int kHeaderDepth = 3;  // header, tensor, shape
 constexpr std::size_t kHeaderMultiple = 64;
 
-// By DType.
+// The format's names of types, indexed by DType.
 constexpr std::array<std::string_view, kDTypeCount> kCodes = {"F32", "F64", "BF16", "F16",
                                                               "I32", "I64", "U8",   "BOOL"};
 

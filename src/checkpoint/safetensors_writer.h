@@ -31,7 +31,7 @@ class SafetensorsWriter {
                     std::map<std::string, std::string> metadata = {},
                     const Disk& disk = Disk::machine());
 
-  /// In the order in which they were given.
+  /// The tensors in the order in which they were given.
   std::span<const TensorInfo> tensors() const { return tensors_; }
   /// The next bytes of tensors()[tensor]. Throws kInvalidArgument naming the tensor when it is
   /// given more than it takes; else as Disk does.

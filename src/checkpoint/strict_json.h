@@ -18,7 +18,7 @@ nlohmann::json parse_strict(std::string_view text, const std::string& what, int 
 /// not of that kind.
 const nlohmann::json& member(const nlohmann::json& object, const char* name,
                              const std::string& what);
-/// At least 0.
+/// Returns an integer of at least 0.
 std::int64_t whole_number(const nlohmann::json& value, const std::string& what);
 std::string text_of(const nlohmann::json& value, const std::string& what);
 Shape shape_of(const nlohmann::json& value, const std::string& what);

@@ -28,7 +28,8 @@ sigset_t ending_signals() {
   return set;
 }
 
-// What is printed after the reader has gone must fail nobody.
+// Output that is printed after its reader has gone must fail nobody. Returns true when an output
+// without a reader was replaced by /dev/null.
 bool drop_output_without_reader() {
   bool any = false;
   for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {

@@ -34,7 +34,7 @@ void raise_event(int fd) {
   [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
 }
 
-// Until one of them is readable or the time is over; which: −1 for none.
+// Waits until a descriptor is readable or the time is over. Returns the descriptor; −1 for none.
 int wait_for(std::initializer_list<int> fds, int timeout_ms) {
   std::vector<pollfd> all;
   for (const int fd : fds) all.push_back({fd, POLLIN, 0});

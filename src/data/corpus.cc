@@ -79,7 +79,7 @@ struct Grammar {
 
 using Shares = std::array<double, kStates>;
 
-// Where the chain is in the long run, by repeated multiplication.
+// Returns the share of time that the chain spends in each state, by repeated multiplication.
 Shares long_run(const Grammar& grammar) {
   Shares shares{};
   shares[0] = 1;
@@ -244,7 +244,7 @@ std::string spelling(int word) {
   return word < 100 ? syllable(word) : syllable(word / 100) + syllable(word % 100);
 }
 
-// As Penn Treebank's files: a blank before each word and before the newline.
+// Writes the words as in Penn Treebank's files: a blank before each word and before the newline.
 void write_text(const std::filesystem::path& path, const std::vector<int>& words) {
   std::string text;
   for (const int word : words) {

@@ -33,7 +33,7 @@ class FedInputs {
     std::string name;
     bool read = false;  // by the plan
     bool fed = false, kept = false;
-    Tensor once;  // what it keeps, where that is a tensor of the program
+    Tensor once;  // the value that it keeps, where that is a tensor of the program
   };
   Input* find(std::string_view name);
 

@@ -1,4 +1,4 @@
-// Frames go and come without allocating anything, once a connection has warmed up.
+// Sending and receiving frames allocates nothing once a connection has warmed up.
 #include "base/allocation_hook.h"
 
 #include <condition_variable>

@@ -145,7 +145,7 @@ TEST_P(ConformanceOfWaits, NothingIsMissedWhenSpinningBeginsAndEnds) {
   EXPECT_TRUE(all);
 }
 
-/// Waits in a link, and is woken by what comes to its receiver.
+/// Waits in a link, and is woken by frames that arrive at its receiver.
 class WaitingReceiver : public TestReceiver {
  public:
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {

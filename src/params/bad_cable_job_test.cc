@@ -37,7 +37,7 @@ class BadCableRun : public JobFixture {
     spec_.ps = {proxy_->address()};
   }
 
-  /// The error with which the worker ended; empty when it made its steps.
+  /// Trains. Returns the error with which the worker ended; empty when it made its steps.
   std::string train() {
     PsStoreOptions options = store_options(0);
     options.link_factory = nullptr;
@@ -56,7 +56,7 @@ class BadCableRun : public JobFixture {
     }
     return "";
   }
-  /// Before the worker left.
+  /// Returns the bytes that had passed before the worker left.
   std::size_t passed(Way way) const { return passed_[std::size_t(way)]; }
   const FlippingProxy& proxy() const { return *proxy_; }
   using JobFixture::wait_said;

@@ -1,5 +1,5 @@
-// What training is distributed with: a store for a step's values and contributions, and the control
-// of its job.
+// The distribution of a training: a store for a step's values and contributions, and the control of
+// its job.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct Distribution {
   std::shared_ptr<JobControl> control;
 };
 
-/// What a strategy is made with. Null is allowed for the pointers; what is pointed at must outlive
-/// the distribution.
+/// The options that a strategy is made with. Null is allowed for the pointers; the objects that
+/// they point to must outlive the distribution.
 struct DistributionOptions {
   Cluster cluster;
   /// The global step at which training ends; 0: unknown.
@@ -33,10 +33,10 @@ struct DistributionOptions {
   ThreadPool* pool = nullptr;        // applies the rules in one process, adds contributions up
   const Clock* clock = &kRealClock;  // not null
   StepAccount* account = nullptr;    // of the step thread
-  Timeline* timeline = nullptr;      // gets what the store does
+  Timeline* timeline = nullptr;      // gets the work of the store
   std::function<void(const std::string&)> say = {};  // lines for the user
   Duration say_after = std::chrono::seconds(1);      // of waiting
-  /// Called several times a second while a worker waits; what it throws ends the wait.
+  /// Called several times a second while a worker waits. An exception of it ends the wait.
   std::function<void()> check_interrupt = {};
 };
 

@@ -84,10 +84,10 @@ class FetchJob : public JobFixture {
 
 class FetchSteps {
  public:
-  /// `in_place`: the value may change at any time.
+  /// With `in_place` the value may change at any time.
   explicit FetchSteps(ParameterStore& store, bool in_place = false)
       : store_(store), in_place_(in_place), steps_(store.bind({.uses = {{.variable = 0}}}, 0)) {}
-  /// All of the value, in whose step `meanwhile` is called.
+  /// Makes a step, in which it calls `meanwhile`, and returns all of the value.
   std::vector<float> values(const std::function<void()>& meanwhile = [] {}) {
     const std::vector<float> rates(store_.variables().size(), 0.0f);
     steps_->begin_step(StepKind::kFetch, {}, {.learning_rates = rates});
@@ -119,7 +119,7 @@ class AddingSteps {
  public:
   explicit AddingSteps(ParameterStore& store)
       : store_(store), steps_(store.bind({.uses = {{.variable = 0, .updated = true}}}, 0)) {}
-  /// It has been applied.
+  /// Makes a step, and returns when it has been applied.
   void step() {
     const std::vector<float> rates(store_.variables().size(), 0.0f);
     steps_->begin_step(StepKind::kTrain, {}, {.learning_rates = rates, .examples = 1, .step = 0});
@@ -151,7 +151,7 @@ TEST_F(FetchJob, InSharedMemoryItReadsInPlaceAndThePsChangesTheValue) {
   store->goodbye();
 }
 
-/// A worker that sleeps between, or one that spins.
+/// Jobs of a worker that sleeps while it waits, and of one that spins.
 class FetchJobWaiting : public FetchJob, public ::testing::WithParamInterface<bool> {};
 INSTANTIATE_TEST_SUITE_P(Waiting, FetchJobWaiting, ::testing::Bool(), [](const auto& test) {
   return std::string(test.param ? "Spinning" : "Sleeping");
@@ -238,7 +238,7 @@ TEST_P(FetchJobWaiting, IsToldOfChanges) {
   leave();
 }
 
-// Of two pieces, each of which may be seen before the other.
+// The variable has two pieces, each of which may be seen before the other.
 TEST_F(FetchJob, IsToldOfChangesOfASplitVariable) {
   constexpr std::int64_t kElements = 600'000;
   make_spec(2, 2);
@@ -328,7 +328,7 @@ TEST_P(FetchJobWaiting, ValuesNeverGoBackWhileAnotherChangesThem) {
   leave();
 }
 
-// What was asked for ahead before does not come in the way of what training brings.
+// A value that was asked for ahead does not get in the way of the values that training brings.
 TEST_F(FetchJob, SeesTheWorkersOwnSteps) {
   make_spec(1, 1);
   start_all_ps();

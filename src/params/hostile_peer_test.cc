@@ -25,7 +25,7 @@ TEST_P(HostilePeer, EndsOnlyItsOwnConnection) {
   expect_still_serving();
 }
 
-// It asks for one copy of a piece four million times, and takes no answer.
+// The peer asks for one copy of a piece four million times, and takes no answer.
 TEST_F(ServerTest, ThrowsOffAPeerThatLetsAnswersPileUp) {
   initialise();
   auto peer = member();

@@ -1,4 +1,4 @@
-// When something that is done at intervals is to be done again.
+// A timer for something that is done at intervals of steps or seconds.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// What a session asks of its job, whatever carries the job: who has joined, who is done, where
-// training begins, and what the other tasks want to be told.
+// The control of a job by a session, whatever carries the job: who has joined, who is done, where
+// training begins, and which state the other tasks ask for.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class JobControl {
  public:
   virtual ~JobControl() = default;
 
-  /// Every live worker of the job has made its untimed first steps.
+  /// True when every live worker of the job has made its untimed first steps.
   virtual bool all_warm() const = 0;
-  /// This worker's training is over; it may go on untimed until all are.
+  /// Says that this worker's training is over. It may go on untimed until that of all is.
   virtual void set_done() = 0;
   /// Waits at most until the deadline. Returns true when every worker of the job is done or gone.
   virtual bool wait_all_done(Deadline deadline) = 0;
@@ -29,25 +29,26 @@ class JobControl {
   /// Leaves the job in good order; the store is of no use after it.
   virtual void goodbye() = 0;
 
-  /// The variables were initialised before this worker came: it was restarted, or came late.
+  /// True when the variables were initialised before this worker joined: it was restarted, or late.
   virtual bool was_initialised() const = 0;
   /// Returns when some worker (the chief) has initialised the variables.
   virtual void wait_initialised() = 0;
-  /// The chief's part when training resumes, before it writes the variables: where each worker is.
+  /// Says where each worker goes on. The chief calls it when training resumes, before it writes the
+  /// variables.
   virtual void restore(std::span<const TaskState> states) = 0;
-  /// Once the variables are initialised: the number of this worker's next step.
+  /// Returns the number of this worker's next step, once the variables are initialised.
   virtual std::int64_t next_step() const = 0;
-  /// Where this worker was when the checkpoint that training resumes from was written; empty when
-  /// it begins anew, and when what it did since is lost.
+  /// Returns this worker's state when the checkpoint that training resumes from was written; empty
+  /// when it begins anew, and when its state since is lost.
   virtual std::optional<TaskState> restored() const = 0;
 
-  /// Another task saves: send_state has to be called with what is this worker's own. False where
-  /// no other task ever saves.
+  /// True when another task saves, so that send_state has to be called with this worker's state.
+  /// False where no other task ever saves.
   virtual bool state_asked() const = 0;
-  /// Other tasks may save what this worker has, also after its last step.
+  /// True when other tasks may save this worker's state, also after its last step.
   virtual bool others_save() const = 0;
   virtual void send_state(const TaskState& state) = 0;
-  /// The user has stopped some other task of the job.
+  /// True when the user has stopped some other task of the job.
   virtual bool stop_asked() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a slow link costs a worker's step is found, to the nanosecond, in one share.
+// The time that a slow link costs a worker's step is found, to the nanosecond, in one share.
 #include <gtest/gtest.h>
 
 #include "exec/executor.h"

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 class LinkJob : public JobFixture, public ::testing::WithParamInterface<const char*> {
  protected:
-  /// Serves at a free port of this host, in a thread; the spec then says which.
+  /// Serves at a free port of this host, in a thread. The spec then names the port.
   void start_linked_ps() {
     spec_ = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
     std::promise<std::string> address;

@@ -1,4 +1,4 @@
-// How a store's variables come into a checkpoint while training goes on.
+// The writing of a store's variables to a checkpoint while training goes on.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,24 @@
 
 namespace paceline {
 
-/// What a store put into a checkpoint's folder, and what it knows beside it.
+/// The files that a store put into a checkpoint's folder, and their content.
 struct SavedShards {
   std::int64_t global_step = 0;
   std::vector<WrittenFile> files;
   std::vector<SavedVariable> variables;
   std::vector<TaskState> others;        // of the workers that are not the chief
-  std::vector<std::string> lines = {};  // for the user: what is not in it that should be
+  std::vector<std::string> lines = {};  // for the user: the parts that are missing
 };
 
 /// A save is mark(), then write_shards() on any one thread. One at a time.
 class StoreSaving {
  public:
   virtual ~StoreSaving() = default;
-  /// Once, before the first mark: finds out who sees the folder, which is there, and has memory
-  /// made for the moments. Returns lines for the user.
+  /// Finds out who sees the folder, which must be there, and has memory made for the marked values.
+  /// To be called once, before the first mark. Returns lines for the user.
   virtual std::vector<std::string> prepare_saving(const std::string& folder) = 0;
-  /// On the thread that makes steps, between two of them: what is to be saved is what is there now.
+  /// Marks the present values as those to be saved. To be called on the thread that makes steps,
+  /// between two of them.
   virtual void mark() = 0;
   /// Writes the shards of the last mark into a folder. Throws as Disk does; training is not
   /// touched.

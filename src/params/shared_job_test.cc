@@ -39,14 +39,14 @@ TEST_F(SharedJob, NoValueAndNoGradientGoesOverTheLink) {
     driver.step();
     const std::int64_t before = bytes(*store);
     for (int i = 0; i < 10; ++i) driver.step();
-    // Headers, learning rates, and which rows: at most 2,000 ids.
+    // The bytes are those of headers, learning rates, and at most 2,000 ids of rows.
     EXPECT_LT(bytes(*store) - before, 10 * (2000 * 4 + 1000));
   }
   store->goodbye();
 }
 
-// Of one whose pieces cannot begin at pages, values come in frames; its contributions are taken
-// where they lie.
+// The values of a variable whose pieces cannot begin at pages arrive in frames. Its contributions
+// are taken where they lie.
 TEST_F(SharedJob, OfASplitVariableOnlyValuesGoOverTheLink) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {600, 500}, .rule = Adam{}}};
   make_spec(2, 1);
@@ -58,12 +58,12 @@ TEST_F(SharedJob, OfASplitVariableOnlyValuesGoOverTheLink) {
   const StoreAccount before = store->account();
   for (int i = 0; i < 10; ++i) driver.step();
   EXPECT_LT(store->account().bytes_sent - before.bytes_sent, 10 * 1000);
-  // The last step's may still be on their way.
+  // The values of the last step may still be on their way.
   EXPECT_GT(store->account().bytes_received - before.bytes_received, 8 * 600 * 500 * 4);
   store->goodbye();
 }
 
-// Cut between pages, it is mapped as a whole all the same.
+// A variable that is cut between pages is mapped as a whole all the same.
 TEST_F(SharedJob, OfAVariableThatIsSplitBetweenPagesNothingGoesOverTheLink) {
   const std::vector<VariableSpec> variables = {
       {.name = "w", .shape = {1000, 256}, .rule = Adam{}},
@@ -80,7 +80,7 @@ TEST_F(SharedJob, OfAVariableThatIsSplitBetweenPagesNothingGoesOverTheLink) {
   near.step();
   const std::int64_t before = bytes(*store);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(far.step(), near.step());
-  // Headers, and which rows: at most 3,000 ids.
+  // The bytes are those of headers, and of at most 3,000 ids of rows.
   EXPECT_LT(bytes(*store) - before, 10 * (3000 * 4 + 3000));
   EXPECT_EQ(everything(*store), everything(*local));
   store->goodbye();
@@ -105,7 +105,7 @@ TEST_F(SharedJob, AStepThatEvaluatesSeesWhatWasRead) {
   store->goodbye();
 }
 
-// A smaller plan and a larger one, in turns, by one worker.
+// One worker runs a smaller plan and a larger one in turns.
 TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
   const std::vector<VariableSpec> variables = {
       {.name = "rows", .shape = {40, 3}, .rule = Add{}, .sparse = true}};
@@ -134,7 +134,7 @@ TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
   store->goodbye();
 }
 
-// Of one that a single kernel reads, what lies there is good enough.
+// A variable that a single kernel reads is read where it lies.
 TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   const std::vector<VariableSpec> variables = {{.name = "once", .shape = {600}, .rule = Add{}},
                                                {.name = "again", .shape = {600}, .rule = Add{}}};

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr std::int64_t kSteps = 12;  // of the slow worker
 
-/// How many steps each worker has made.
+/// The number of steps that each worker has made.
 class Progress {
  public:
   void made(int worker) {
@@ -85,7 +85,7 @@ TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
   {
     StepDriver driver(*slow_, false);
     for (std::int64_t step = 0; step < kSteps; ++step) {
-      // It comes as far as it may while the slow one stands still.
+      // The fast worker goes as far as it may while the slow one stands still.
       ASSERT_TRUE(progress_.wait_for_fast(step + GetParam() + 1));
       // It is counted first: the fast one may go on before this thread has returned from its step.
       progress_.made(1);
@@ -116,7 +116,7 @@ TEST_P(SspJob, NobodyWaitsForAWorkerThatIsLost) {
   fast_->goodbye();
 }
 
-/// A day of it passes in 86 seconds.
+/// A clock of which a day passes in 86 seconds.
 class FastClock : public Clock {
  public:
   TimePoint now() const override { return begin_ + 1000 * (kRealClock.now() - begin_); }

@@ -18,10 +18,10 @@ struct Strategy {
   Distribution (*make)(const DistributionOptions& options, std::vector<VariableSpec> variables);
 };
 
-/// The first one that fits a cluster is its default.
+/// Returns all strategies. The first one that fits a cluster is its default.
 std::span<const Strategy> strategies();
 std::vector<std::string> strategy_names();
-/// Throws kInvalidArgument, with the nearest name and all of them.
+/// Returns the strategy of this name. Throws kInvalidArgument, with the nearest name and all names.
 const Strategy& strategy_named(std::string_view name);
 /// The default of a cluster with, or without, parameter servers.
 const Strategy& default_strategy(bool with_ps);

@@ -1,4 +1,5 @@
-// --torn-free: what a worker reads where a ps updates it is copied, each chunk of one moment.
+// With --torn-free, values that a worker reads where a ps updates them are copied, each chunk of
+// one moment.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ const std::vector<VariableSpec>& variables() {
   return specs;
 }
 
-// How often the reader tries before it asks the ps; 0: it always asks.
+// The parameter is how often the reader tries before it asks the ps; 0: it always asks.
 class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
@@ -57,7 +58,7 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
       steps->end_step(1, {}).global_step();
     }
   }
-  // What one step of the reader sees; the smaller one of its first and last element.
+  // Makes a step of the reader. Returns the smaller one of the first and the last element it sees.
   float look(StoreSteps& looker) {
     const std::vector<std::int32_t> ids = {3, 49};
     const RowSet rows{1, ids};

@@ -10,15 +10,16 @@
 
 namespace paceline {
 
-/// Elements of one row of the value: all of them where it is a scalar.
+/// Returns the elements of one row of the value; all of them where it is a scalar.
 std::int64_t row_elements(const VariableSpec& variable);
 std::size_t row_bytes(const VariableSpec& variable);
-/// The variable's shape with `rows` rows; that of a scalar.
+/// Returns the variable's shape with `rows` rows; a scalar's stays as it is.
 Shape shape_of_rows(const VariableSpec& variable, std::int64_t rows);
-/// The shape of a contribution: the variable's, or with as many rows as a step can contribute.
+/// Returns the shape of a contribution: the variable's, or with as many rows as a step can
+/// contribute.
 Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows);
-/// Slots that are kept: none of a variable that is not trained; its rule's, then the moving
-/// average, which begins as a copy of the value. A scalar one is an int64.
+/// Returns the slots that are kept: none of a variable that is not trained; else those of its rule,
+/// then the moving average, which begins as a copy of the value. A scalar slot is an int64.
 std::vector<SlotSpec> slots_of(const VariableSpec& variable);
 /// True when the last of its slots is a moving average.
 bool has_average(const VariableSpec& variable);

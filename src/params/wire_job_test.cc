@@ -74,7 +74,7 @@ TEST_F(WireJob, NothingIsRoundedWhereMemoryIsShared) {
 class WireTraining : public WireJob,
                      public ::testing::WithParamInterface<std::tuple<int, bool, bool>> {};
 
-// Of all bits of the variables, after some steps that feed every error back into the next one.
+// The variables stay close to float32 after steps that feed every error back into the next one.
 TEST_P(WireTraining, StaysCloseToThatInFloat32) {
   const auto [num_ps, clipped, feedback] = GetParam();
   const auto variables = trained_variables();

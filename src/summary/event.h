@@ -1,4 +1,4 @@
-// What one record of an event file says.
+// The content of one record of an event file.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What all event files of a run say.
+// The numbers that all event files of a run hold.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ struct TaskSummaries {
   std::map<std::string, std::vector<SummaryPoint>> numbers;
 };
 
-/// Of every task, by name. `folder` is an --out folder, its summaries/, or that of one task. Where
-/// a later file begins, what earlier ones say of later steps is left out. Throws kNotFound when
-/// there are no event files there, kDataLoss when one is damaged.
+/// Returns the summaries of every task, by name. `folder` is an --out folder, its summaries/, or
+/// the folder of one task. Where a later file begins, the numbers that earlier files have for later
+/// steps are left out. Throws kNotFound when there are no event files there, kDataLoss when one is
+/// damaged.
 std::vector<TaskSummaries> read_summaries(const std::string& folder);
 
 }  // namespace paceline

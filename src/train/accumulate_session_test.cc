@@ -27,7 +27,7 @@ Cluster by_windows(Cluster cluster) {
 
 Cluster alone() { return by_windows({}); }
 
-/// What a training of some steps saw: the loss of each own step, by its number.
+/// The numbers and the losses of the own steps of a training.
 struct Seen {
   std::vector<std::int64_t> steps;
   std::vector<double> losses;
@@ -44,7 +44,7 @@ struct Note : Hook {
   Seen& seen;
 };
 
-// Until so many own steps are fed, or RunOptions ends it.
+// Trains until so many own steps are fed, or RunOptions ends it.
 Seen train(const Cluster& cluster, const RunOptions& run, std::int64_t feeds) {
   Graph graph;
   const Value x = graph.input("x", {2, 3});
@@ -105,7 +105,8 @@ TEST(AccumulateSession, ResumesAtTheBeginningOfTheWindowThatWasUnderWay) {
   }
 }
 
-// By worker; in a checkpoint a task's step is its own, which the ps counts by windows.
+// Returns the saved steps by worker. A checkpoint has a task's own step, which the ps counts by
+// windows.
 std::map<std::string, std::int64_t> saved_steps_of(const std::string& folder) {
   const auto newest = Checkpoints(folder + "/checkpoints").newest_whole(WholeCheck::kSizes).whole;
   std::map<std::string, std::int64_t> steps;

@@ -11,7 +11,7 @@ class Console {
   /// `quiet`: prints nothing.
   explicit Console(bool quiet);
   void print(const std::string& line) const { write(line, "\n"); }
-  /// On a terminal the next line takes its place; elsewhere as print.
+  /// Prints a line whose place the next one takes on a terminal; elsewhere the same as print.
   void print_progress(const std::string& line) const { write(line, terminal_ ? "" : "\n"); }
 
  private:

@@ -26,7 +26,7 @@ DeviceContext::DeviceContext(const Parts& parts)
       plans_({parts.store, parts.device, snapshot_, parts.step_account, parts.evaluation_account,
               parts.rewrite, parts.fused_update, parts.timeline}) {}
 
-// Without a feed nothing but what inputs keep is there to be read.
+// Without a feed, a step reads only the values that inputs keep.
 void DeviceContext::fill(Executor& executor, StepKind kind,
                          const std::function<void(Feed&)>& feed) {
   TaskPosition unused;

@@ -14,9 +14,9 @@
 
 namespace paceline {
 
-/// A copy of the values that the view shows now.
+/// Returns a copy of the values that the view shows now.
 Tensor copy_of(const TensorView& view);
-/// A copy of each.
+/// Returns a copy of each.
 std::vector<Tensor> copies_of(std::span<const TensorView> views);
 
 /// One thread at a time. Evaluations read the context's own snapshot and touch neither the store
@@ -41,8 +41,9 @@ class DeviceContext {
 
   VariableSnapshot& snapshot() { return snapshot_; }
   PlanSet& plans() { return plans_; }
-  /// One step that updates nothing: kEvaluate on the snapshot, kFetch on the store. The views are
-  /// valid until the next step of the same values. `keep_locals`: local variables do not change.
+  /// Makes one step that updates nothing, on the snapshot (kEvaluate) or on the store (kFetch). The
+  /// views are valid until the next step of the same values. With `keep_locals` local variables do
+  /// not change.
   std::span<const TensorView> read(StepKind kind, const Graph& graph,
                                    std::span<const Value> fetches, bool keep_locals,
                                    const std::function<void(Feed&)>& feed);

@@ -1,4 +1,4 @@
-// What a job would be, from its flags and its graphs alone: --dry-run.
+// The plan of a job, from its flags and its graphs alone: --dry-run.
 #pragma once
 
 #include <span>

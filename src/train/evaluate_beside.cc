@@ -68,7 +68,7 @@ bool EvaluateBeside::after_step(Session& session, const StepResult& result) {
   return go_on;
 }
 
-// The run has ended whatever `done` says.
+// `done` is called once more, but the run has ended whatever it returns.
 void EvaluateBeside::end(Session& session) {
   if (state_->under_way.valid()) state_->finish(session);
 }

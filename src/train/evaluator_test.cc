@@ -69,7 +69,7 @@ class EvaluatorTest : public ::testing::Test {
     }
     return losses;
   }
-  /// Of a session that has made so many steps and does nothing else.
+  /// Returns the losses of a session that has made so many steps and does nothing else.
   std::vector<float> alone_after(int steps) {
     const auto session = make(cluster_);
     session->share(valid_);
@@ -117,8 +117,8 @@ TEST_F(EvaluatorTest, BesideTrainingOnAPsGivesWhatItGivesAlone) {
   expect_as_alone_while_training(served.cluster());
 }
 
-// Each computes in memory that the other cannot reach, with values of another step, while the
-// session trains on its own device.
+// Each evaluator computes in memory that the other cannot reach, with values of another step, while
+// the session trains on its own device.
 TEST_F(EvaluatorTest, SeveralOnDevicesOfTheirOwnRunAtOnce) {
   const auto session = make(cluster_);
   RealClock clock;

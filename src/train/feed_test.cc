@@ -1,4 +1,4 @@
-// What a feed may leave out, and what it refuses.
+// Inputs that a feed may leave out, and values that it refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -19,10 +19,10 @@ enum ListField : int { kListShape = 7 };
 enum ShapeField : int { kDimension = 2 };
 enum DimensionField : int { kSize = 1 };
 
-// Which versions of ops the graph uses; any that TensorBoard does not refuse.
+// The version of the ops that the graph uses. TensorBoard accepts this one.
 constexpr int kGraphVersion = 1;
 
-// Of the public enumeration DataType.
+// Returns the number in the public enumeration DataType.
 int data_type(DType dtype) {
   switch (dtype) {
     case DType::kFloat32:
@@ -70,7 +70,7 @@ std::string shapes_attribute(const Node& node) {
   return writer.message();
 }
 
-// Empty for a kind that is not shown: constants and lists.
+// Returns an empty message for a kind that is not shown: constants and lists.
 std::string attribute(const Attributes::Item& item) {
   ProtoWriter writer;
   if (const bool* flag = std::get_if<bool>(&item)) writer.integer(kBool, *flag ? 1 : 0);

@@ -78,7 +78,7 @@ void SaveEvery::begin(Session& session) {
   due_->begin(session.last_step().global_step, SteadyClock::now());
 }
 
-// One that cannot be begun yet stays due.
+// A save that cannot begin yet stays due.
 bool SaveEvery::after_step(Session& session, const StepResult& result) {
   const auto now = SteadyClock::now();
   if (due_->at(result.global_step, now) && session.begin_save()) {

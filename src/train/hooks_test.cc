@@ -15,7 +15,7 @@ using ::testing::Not;
 /// One weight, and a progress line after each step.
 class ProgressTest : public ::testing::Test {
  protected:
-  /// What two runs of three steps each print.
+  /// Returns the lines that two runs of three steps each print.
   std::string printed(std::int64_t own_steps) {
     ::testing::internal::CaptureStdout();
     Session session(minimize(loss_, Sgd{}), {}, run_);

@@ -29,7 +29,8 @@ std::vector<SavedVariable> as_saved(std::span<const VariableSpec> specs) {
       fmt::format("{} is a checkpoint of another model:\n  {}", path, fmt::join(lines, "\n  ")));
 }
 
-// Where each worker goes on. One that was not there then begins where the chief does.
+// Returns the state from which each worker goes on. A worker that the checkpoint does not have
+// begins at the chief's step.
 std::vector<TaskState> states_of(const CheckpointReader& reader, int workers) {
   std::vector<TaskState> states(static_cast<std::size_t>(workers));
   for (int worker = 0; worker < workers; ++worker) {
@@ -84,7 +85,7 @@ void check_patterns(std::span<const VariableSpec> specs, const RunOptions& run) 
   }
 }
 
-// Values only: slots begin as the rule says.
+// Takes values only, since slots begin as the rule says. Returns the number of variables.
 std::size_t take_values(InitialState& beginning, std::span<const VariableSpec> specs,
                         const RunOptions& run, const CheckpointReader& reader) {
   std::vector<std::string> lines;
@@ -118,7 +119,7 @@ Checkpoints::Newest newest_whole(const RunOptions& run) {
                                                 run.out, newest.torn.front().torn));
 }
 
-// Later looks compare sizes only, and might take one of them for the newest.
+// Renames torn checkpoints, since later looks compare sizes only and might take one for the newest.
 void put_aside(std::span<const FoundCheckpoint> passed_over, const RunOptions& run,
                const Say& say) {
   const Checkpoints checkpoints(checkpoints_folder(run));
@@ -143,7 +144,8 @@ InitialState initialised(std::span<const Graph* const> graphs, std::span<const V
 
 }  // namespace
 
-// Only what is sure to begin deletes or renames what was there, which may be what it begins with.
+// Older checkpoints are deleted or renamed only once this training is sure to begin: it may begin
+// with one of them.
 InitialState make_beginning(std::span<const Graph* const> graphs,
                             std::span<const VariableSpec> specs, const RunOptions& run, int workers,
                             const Say& say) {

@@ -1,4 +1,4 @@
-// What training begins with: initial values, or what a checkpoint holds.
+// The state that training begins with: initial values, or the content of a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct InitialState {
   std::vector<TaskState> tasks;  // by worker, when it resumes; else empty
 };
 
-/// By RunOptions: --resume goes on from the newest whole checkpoint, if there is one; --overwrite
-/// deletes those that are there; --init-from gives values in place of initial ones. Throws
-/// kFailedPrecondition that lists what differs when a checkpoint is of another model. `say` is
-/// told where it comes from.
+/// Makes the state that RunOptions ask for: --resume goes on from the newest whole checkpoint, if
+/// there is one; --overwrite deletes those that are there; --init-from gives values in place of
+/// initial ones. Throws kFailedPrecondition that lists the differences when a checkpoint is of
+/// another model. `say` gets a line that names the origin of the values.
 InitialState make_beginning(std::span<const Graph* const> graphs,
                             std::span<const VariableSpec> specs, const RunOptions& run, int workers,
                             const std::function<void(const std::string&)>& say);

@@ -15,7 +15,7 @@ Tensor as_type(const Tensor& values, DType dtype) {
   return result;
 }
 
-// Every variable of a store is one of the graphs that it was made for.
+// Every variable of a store belongs to one of the graphs that the store was made for.
 const Node* variable_of(std::span<const Graph* const> graphs, const std::string& name) {
   for (const Graph* graph : graphs) {
     for (const auto& node : graph->nodes()) {

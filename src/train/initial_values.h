@@ -1,4 +1,4 @@
-// What variables and their slots begin with.
+// The initial values of variables and their slots.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ class InputNormals {
   }
 
  private:
-  // Tasks must not draw the same numbers: odd, so that no two tasks share a seed.
+  // The stride is odd, so that no two tasks share a seed and draw the same numbers.
   static constexpr std::uint64_t kTaskStride = 0x9e3779b97f4a7c15;
 
   NormalTable table_;

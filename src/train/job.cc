@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// What a quiet worker waits for is worth a line only when the user would wonder.
+// A quiet worker says what it waits for only after so long, when the user would wonder.
 constexpr Duration kQuietWait = std::chrono::seconds(5);
 
 }  // namespace
@@ -47,7 +47,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   distribution_ = make_distribution(how, std::move(variables));
 }
 
-// Who wants no lines wants those that tell of a trouble.
+// A quiet job has only lines that tell of trouble, so they are warnings of the log.
 void Job::say(const std::string& line) const {
   if (log_ != nullptr) return log_->write(quiet_ ? LogLevel::kWarning : LogLevel::kInfo, line);
   print_text(stdout, fmt::format("{}\n", line));
@@ -87,7 +87,7 @@ bool Job::wait_all_done(Deadline deadline) {
   return control().wait_all_done(deadline);
 }
 
-// Also asked while the job is being joined, when there is no control yet.
+// It is also called while the job is being joined, when there is no control yet.
 bool Job::interrupted() const {
   return (interrupt_ != nullptr && interrupt_->interrupted()) ||
          (distribution_.control != nullptr && distribution_.control->stop_asked());

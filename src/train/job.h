@@ -30,25 +30,26 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// The chief's part: `make` gives what training begins with, unless the variables are
+  /// The chief initialises the variables with the state that `make` returns, unless they are
   /// initialised already. Another worker waits until they are.
   void initialise(const std::function<InitialState()>& make);
-  /// Once it is initialised: the number of this task's next step, and where it was when the
+  /// Return, after initialise(), the number of this task's next step, and its state when the
   /// checkpoint that it resumes from was written.
   std::int64_t first_step() const { return first_step_; }
   const std::optional<TaskState>& restored() const { return restored_; }
-  /// This worker trains no more. Waits until every worker is done or gone; false at the deadline.
+  /// Tells the job that this worker trains no more, and waits until every worker is done or gone.
+  /// Returns false at the deadline.
   bool wait_all_done(Deadline deadline);
-  /// The session failed: no goodbye, so that the others see that this task was lost.
+  /// Ends the session without a goodbye, so that the others see that this task was lost.
   void fail() { failed_ = true; }
   /// Leaves in good order; nothing can be asked of the store any more.
   void leave();
 
   SavableStore& store() { return *distribution_.store; }
   JobControl& control() { return *distribution_.control; }
-  /// The user has interrupted this process, or a ps of the job.
+  /// True when the user has interrupted this process, or a ps of the job.
   bool interrupted() const;
-  /// Throws kCancelled then.
+  /// Throws kCancelled when the job is interrupted.
   void check_interrupt() const;
 
  private:

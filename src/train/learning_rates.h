@@ -15,9 +15,9 @@ class LearningRates {
   /// `training` may be null: all rates are then 0.
   LearningRates(std::span<const VariableSpec> variables, const Training* training);
   void set_factor(double factor) { factor_ = factor; }
-  /// By VariableId; valid until the next call.
+  /// Returns the rates by VariableId, valid until the next call.
   std::span<const float> at(std::int64_t global_step);
-  /// Of the first trained variable, as `at` last gave it; 0 when none is trained.
+  /// Returns the rate of the first trained variable, as `at` last gave it; 0 when none is trained.
   double first() const { return trained_.empty() ? 0 : double(rates_[trained_[0].variable]); }
 
  private:

@@ -50,13 +50,13 @@ class PlanSet {
   };
   TrainPlan make_train_plan(const Training& training, std::span<const Value> watch);
 
-  /// kEvaluate: on the snapshot; kFetch: on the store. `keep_locals`: local variables do not
-  /// change.
+  /// Returns the plan that reads the snapshot (kEvaluate) or the store (kFetch). With `keep_locals`
+  /// its steps do not change local variables.
   ReadPlan& read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches,
                       bool keep_locals);
-  /// Of this graph on the set's device.
+  /// Returns the local variables of this graph on the set's device.
   LocalMemory& locals(const Graph& graph);
-  /// Those that some plan has, or had; null: none.
+  /// Returns the same when a plan of the graph has used them; else null.
   const LocalMemory* used_locals(const Graph& graph) const;
 
  private:

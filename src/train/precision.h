@@ -1,4 +1,4 @@
-// What --precision changes in a graph.
+// The changes that --precision makes in a graph.
 #pragma once
 
 #include "graph/rewrite.h"

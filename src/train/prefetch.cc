@@ -33,7 +33,7 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// Gives the next batch to `feed`; waits for it.
+  /// Waits for the next batch and gives it to `feed`.
   void give_next(Feed& feed);
 
  private:
@@ -55,7 +55,7 @@ class Prefetcher {
   std::vector<Filled> filled_;
   std::deque<Filled*> free_, ready_;
   bool resting_ = true, ended_ = false;
-  // The thread's, while it does not rest.
+  // These belong to the thread while it does not rest.
   std::int64_t step_ = 0;  // of the next batch
   TaskPosition position_;  // after the last batch
   std::shared_ptr<const InputNormals> normals_;

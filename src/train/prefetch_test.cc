@@ -131,7 +131,7 @@ TEST_F(PrefetchTest, ABatchThatDependsOnItsStepIsNotUsedInAnother) {
   EXPECT_THROW(session.step(by_step), Error);
 }
 
-// What was read ahead when training ended is read again when it goes on.
+// Batches that were read ahead when training ended are read again when it goes on.
 TEST_F(PrefetchTest, ACheckpointHasThePositionOfWhatWasUsed) {
   const TemporaryFolder folder;
   run_.out = folder.path();

@@ -23,7 +23,7 @@ SavedTask saved_task(const TaskState& state) {
   return task;
 }
 
-// With its local variables, if it has some, as a file of their own.
+// Adds the task. Its local variables, if it has some, become a file of their own.
 void add_task(CheckpointIndex& index, const std::string& folder, const TaskState& state) {
   SavedTask& task = index.tasks.emplace_back(saved_task(state));
   if (state.local.empty()) return;
@@ -112,7 +112,7 @@ void Saver::save(const TaskState& own, std::int64_t global_step) {
   const std::string path = save.finish(index);
   checkpoints_.keep_last(parts_.keep);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  // Only now: who reads this can rely on it.
+  // The line is printed only now, so that whoever reads it can rely on the checkpoint.
   parts_.say(fmt::format("Saving model to {} ({:.1f} MB in {:.2f} s)", path,
                          double(bytes_of(index)) * 1e-6, took.count()));
 }

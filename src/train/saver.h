@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// The chief's, or that of the only process. One thread calls it, between two steps.
+/// The saver of the chief, or of the only process. One thread calls it, between two steps.
 class Saver {
  public:
   struct Parts {
@@ -32,12 +32,14 @@ class Saver {
   Saver& operator=(const Saver&) = delete;
 
   bool busy() const;
-  /// Begins to save what is there now; what fails is said, and training goes on. Not while busy.
+  /// Begins to save the present values. After a failure, the user is told and training goes on. Not
+  /// to be called while busy.
   void start(TaskState own, std::int64_t global_step);
-  /// Waits for what was started last. Throws what it failed with.
+  /// Waits for the save that was started last. Throws the error that it failed with.
   void wait();
-  /// The global step at which it was started last, and did not fail; before, that of a checkpoint
-  /// which training has just been resumed from; −1: never.
+  /// Waits for the save that was started last, and returns its global step; −1 when it failed.
+  /// Before the first save, returns the step of the checkpoint that training has just been resumed
+  /// from; −1 when there is none.
   std::int64_t saved_step();
 
  private:

@@ -58,7 +58,7 @@ class SavingHooks : public ::testing::Test {
   RunOptions run_;
 };
 
-/// Waits for what was begun, so that the next one can be.
+/// Waits for a save that was begun, so that the next one can begin.
 class WaitForSave : public Hook {
  public:
   bool after_step(Session& session, const StepResult& result) override {

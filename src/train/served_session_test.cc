@@ -32,7 +32,7 @@ class WordsSession {
     session_->add(Forward(*this));
   }
 
-  /// An epoch of `batches` that goes on where the last one has stopped.
+  /// Runs an epoch of `batches` that goes on where the last one has stopped.
   bool run(int batches) {
     session_->reset_locals(graph_);
     int left = batches;
@@ -41,7 +41,7 @@ class WordsSession {
       fill(feed);
     });
   }
-  /// The next of them, alone.
+  /// Makes the next step alone.
   bool step() {
     const std::int64_t before = fed_;
     const bool made = session_->step([this](Feed& feed) { fill(feed); }).has_value();

@@ -32,14 +32,14 @@ std::vector<DryStep> dry_steps(std::span<const Training> trainings, const Sessio
   return steps;
 }
 
-// Prints what the job would be, and ends the program through run_program.
+// Prints the plan of the job, and ends the program through run_program.
 [[noreturn]] void dry_run(std::span<const DryStep> steps, const Cluster& cluster,
                           const RunOptions& run, const SessionOptions& options) {
   fmt::print("{}", dry_run_text(options.model, steps, cluster, run));
   throw DryRunShown();
 }
 
-// Each graph stands there once.
+// Returns the graphs of the trainings, each once.
 std::vector<const Graph*> graphs_of(std::span<const Training> trainings) {
   std::vector<const Graph*> graphs;
   for (const Training& training : trainings) {

@@ -1,4 +1,4 @@
-// What a session computes without a training: evaluations, fetches, values of variables.
+// The work of a session that is no training: evaluations, fetches, values of variables.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -114,7 +114,7 @@ void Session::see_variables(const std::function<void(const std::string&, const T
       const std::span<const VariableSpec> variables = impl_->job->store().variables();
       std::vector<VariableId> all(variables.size());
       std::iota(all.begin(), all.end(), 0);
-      // Not the snapshot: an evaluation may be under way on it.
+      // The snapshot is left alone, since an evaluation may be under way on it.
       for (const VariableState& state : impl_->job->store().read(all)) {
         see(variables[std::size_t(state.variable)].name, state.value);
       }

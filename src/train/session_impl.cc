@@ -17,7 +17,7 @@
 namespace paceline {
 namespace {
 
-// A step has so many examples, unless the program says how many.
+// Returns the number of examples of a step, unless the program says another.
 std::int64_t first_dimension_of_inputs(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->op().name != "input") continue;

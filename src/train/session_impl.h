@@ -31,17 +31,17 @@ class Session::Impl {
        const RunOptions& run, const SessionOptions& options);
   ~Impl();
 
-  /// Calls `part`; what it throws is the session's error, in the report.
+  /// Calls `part`. An exception of it becomes the session's error, in the report.
   template <typename F>
   auto guarded(F&& part);
 
   // session_steps.cc
   void begin_run(Session& session);
-  /// False when none was made. Ends the run when it goes no further.
+  /// Makes a step. Returns false when none was made. Ends the run when it goes no further.
   bool make_step(Session& session, std::size_t training, const std::function<void(Feed&)>& feed,
                  bool look_ahead);
   void end_run(Session& session, bool for_good);
-  /// The program makes no more steps: ends a run that it made step by step. Throws nothing.
+  /// Ends a run that the program made step by step, when it makes no more. Throws nothing.
   void close(Session& session) noexcept;
   /// Throws kFailedPrecondition unless there is one training.
   void check_one_training() const;
@@ -51,7 +51,7 @@ class Session::Impl {
   std::span<const TensorView> read_values(StepKind kind, const Graph& graph,
                                           std::span<const Value> fetches,
                                           const std::function<void(Feed&)>& feed);
-  /// Time in which the session's thread evaluates is no step's.
+  /// Calls `part`. Its time, in which the session's thread evaluates, belongs to no step.
   template <typename F>
   auto excluded(F&& part);
   std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
@@ -61,7 +61,7 @@ class Session::Impl {
 
   // session_report.cc
   void fail(const std::string& message);
-  /// What is measured of a task while it steps begins with its first step.
+  /// Begins to measure the use of the machine, with the task's first step.
   void start_use();
 
   // Declared in the order in which they are made; the later ones borrow the earlier ones.

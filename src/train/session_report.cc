@@ -1,4 +1,4 @@
-// What a session says, measures and leaves behind: lines, the report file, the timeline.
+// The output of a session: lines, the report file, the timeline.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -110,7 +110,7 @@ void Session::Impl::write_timeline() {
   }
 }
 
-// A program whose training ends with its data has not said so before.
+// Saves at the end, for a program whose training ends with its data.
 void Session::Impl::end_well() {
   try {
     if (loop != nullptr && loop->steps_made() > 0) saving->save_at_end();

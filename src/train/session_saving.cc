@@ -12,14 +12,14 @@
 namespace paceline {
 namespace {
 
-// Names of local variables in a checkpoint begin so.
+// Returns the beginning of the names of local variables in a checkpoint.
 std::string saved_prefix(std::size_t graph, std::size_t trained_graphs) {
   if (graph == 0) return "train/";
   return fmt::format("{}{}/", graph < trained_graphs ? "train" : "shared", graph);
 }
-// Others may still be in a step when the chief has ended.
+// Other workers may still be in a step when the chief has ended.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
-// Long enough to cost nothing, short enough for Ctrl-C.
+// This is long enough to cost nothing, and short enough for Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
 
 }  // namespace
@@ -114,7 +114,7 @@ void SessionSaving::save() {
   saver_->wait();
 }
 
-// The chief's values are then those of everybody's last step.
+// The chief saves values that include the last step of every worker.
 void SessionSaving::save_at_end() {
   if (parts_.job.control().others_save() && !parts_.run.out.empty()) tell_state();
   if (saver_ == nullptr) return;

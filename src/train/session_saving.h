@@ -1,4 +1,4 @@
-// What a session saves, when, and what it goes on from.
+// The checkpoints of a session: their content, their times, and going on from one.
 #pragma once
 
 #include <cstddef>
@@ -43,12 +43,13 @@ class SessionSaving {
   /// Local variables of a graph become what they were when they were saved; of a graph that is not
   /// trained, those that are still the model's.
   void restore_locals(std::size_t graph);
-  /// As Session::begin_save and Session::save.
+  /// Do the work of Session::begin_save and Session::save.
   bool begin();
   void save();
-  /// After each step: begins a checkpoint when it is time, and tells others what they ask for.
+  /// Begins a checkpoint when it is time, and answers others that ask for this task's state. To be
+  /// called after each step.
   void tend();
-  /// When training has ended: the chief saves once everybody has made the last step.
+  /// Saves, on the chief, once every worker has made its last step. To be called after training.
   void save_at_end();
 
  private:

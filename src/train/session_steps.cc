@@ -1,4 +1,4 @@
-// How a session makes steps: in a loop, or one at a time.
+// The steps of a session: in a loop, or one at a time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// How long a wait for the other workers goes on without a look at Ctrl-C.
+// The longest time that a wait for the other workers goes on without a look at Ctrl-C.
 constexpr Duration kLookForInterruptEvery = std::chrono::milliseconds(250);
 
 }  // namespace
@@ -135,7 +135,7 @@ void Session::Impl::close(Session& session) noexcept {
   }
 }
 
-// After the hooks of whoever trains, so that these see each step first.
+// Summaries follow the hooks of the program, so that those see each step first.
 void Session::Impl::add_summaries() {
   if (run_options.out.empty() || run_options.summary_every.never()) return;
   hooks.push_back(

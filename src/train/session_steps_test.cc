@@ -14,7 +14,7 @@ namespace {
 
 using SessionSteps = SessionTest;
 
-/// What a hook was told of, in order: begin 'b', a step 's', end 'e'.
+/// A hook that notes its calls in order: begin as 'b', a step as 's', end as 'e'.
 class Told : public Hook {
  public:
   Told(std::string& told, std::int64_t last_step) : told_(told), last_step_(last_step) {}

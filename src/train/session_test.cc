@@ -86,7 +86,7 @@ TEST_F(SessionTest, EvaluatesAnyValueWithTheNewestVariables) {
     EXPECT_NE(before, after);
     EXPECT_EQ(session.evaluate(doubled, at_one).item<float>(), 2 * (after + bias));
   }
-  // By the gradient that the session gives, the weight would move as far as it does.
+  // The weight moves as far as the gradient that the session gives says.
   const auto same_batch = [&](Feed& f) {
     std::ranges::fill(f.data<float>(x_), 0.5f);
     std::ranges::fill(f.data<float>(y_), -1.0f);
@@ -235,7 +235,7 @@ TEST_F(SessionTest, EvaluatesWithMovingAverages) {
     EXPECT_NEAR(weight(EvaluateWith::kAverages), average, 1e-6) << step;
   }
   EXPECT_NE(weight(EvaluateWith::kVariables), average);
-  // What somebody looks at meanwhile changes nothing of an evaluation.
+  // A look at the variables meanwhile changes nothing of an evaluation.
   session.begin_evaluation(EvaluateWith::kAverages);
   float seen = average;
   session.see_variables([&](const std::string& name, const Tensor& value) {

@@ -40,7 +40,7 @@ MinimizeOptions without(const std::string& frozen) {
   return {.groups = {{.prefix = frozen, .frozen = true}}};
 }
 
-/// One pulls a to b, the other b to −a, each half of the way.
+/// Two trainings: one pulls a to b, the other pulls b to −a, each half of the way.
 struct Pullers {
   Graph graph;
   Value a = graph.variable("a", {}, Initializer::constant(1));
@@ -199,7 +199,7 @@ class Players {
         cluster, run);
   }
 
-  /// Losses, and now and then what is read between two steps.
+  /// Makes steps, and notes their losses and, now and then, values that are read between two steps.
   void make(int steps) {
     for (int i = 0; i < steps; ++i) {
       const auto turn = std::size_t(session_->last_step().step) % std::size(kTurns);

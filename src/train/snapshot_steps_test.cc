@@ -32,7 +32,7 @@ void fill(const TensorView& view, float first) {
   }
 }
 
-// What an evaluation reads is its own from the refresh on, and each side has a device, locals and
+// From the refresh on an evaluation reads values of its own. Each side has a device, locals and
 // accounts of its own.
 TEST(SnapshotSteps, AnEvaluationRunsOnItsThreadBesideTraining) {
   Graph graph;

@@ -15,7 +15,7 @@ namespace {
 
 double bytes_of(const VariableSpec& spec) { return double(byte_count(spec.dtype, spec.shape)); }
 
-// Of a variable, in one step.
+// Returns the bytes of a variable that one step touches.
 double touched_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
   return spec.sparse ? double(use.most_rows) * double(row_bytes(spec)) : bytes_of(spec);
 }
@@ -48,7 +48,7 @@ void add_ops(StepCost& work, const Plan& plan) {
   }
 }
 
-// In frames.
+// In frames, float32 values are rounded to the type of the wire.
 void round_on_links(StepCost& work, DType wire) {
   const double part = double(size_of(wire)) / sizeof(float);
   work.link_bytes_in = work.link_bytes_out = 0;
@@ -109,7 +109,7 @@ StepCost step_work(const PlanRequest& request, const DeviceOptions& options) {
   return work;
 }
 
-// Parameter servers take contributions whole.
+// Parameter servers take contributions whole, so updates are streamed only without them.
 StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
   request.rewrite = rewrite_to(cluster.precision);
   request.stream_updates = run.fused_update && !cluster.distributed();

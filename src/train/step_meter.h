@@ -1,4 +1,4 @@
-// What a task's steps took, for the report: the timed ones, without evaluations.
+// The time of a task's steps, for the report: of the timed ones, without evaluations.
 #pragma once
 
 #include <array>
@@ -27,20 +27,20 @@ class StepMeter {
   void stop();
   bool running() const { return running_; }
   bool stopped() const { return stopped_; }
-  /// How long ago start() was.
+  /// Returns the time since start().
   Duration since_start() const { return account_.clock().now() - started_; }
 
-  /// Time that the account counted as other but that is no step's.
+  /// Takes out time that the account counted as other but that belongs to no step.
   void exclude(Duration duration) { excluded_ += duration; }
-  /// Since start().
+  /// Returns the time that was taken out since start().
   Duration excluded() const { return excluded_; }
-  /// A step ended. `transfer`: in which the links were busy since the last one.
+  /// Adds a step that has ended. `transfer`: the time that the links were busy since the last one.
   void add_step(Duration step, Duration transfer);
 
   std::int64_t steps() const { return steps_; }
-  /// Of all steps so far, timed or not, by activity, without what was excluded.
+  /// Returns the seconds of all steps so far, timed or not, by activity, without excluded time.
   std::vector<std::pair<std::string, double>> seconds_spent();
-  /// steps (all, untimed ones too), seconds, speeds, shares.
+  /// Returns the number of steps, with untimed ones, and the seconds, speeds and shares.
   TaskReport report(const std::string& task) const;
 
  private:
@@ -49,7 +49,7 @@ class StepMeter {
   }
   using Spent = std::array<Duration, kActivityCount>;
   void measure();
-  /// Since the account began anew.
+  /// Returns the time since the account began anew, by activity.
   Spent spent_now();
 
   StepAccount& account_;
@@ -60,7 +60,7 @@ class StepMeter {
   Duration excluded_{0}, waited_before_{0}, hidden_{0};
   std::int64_t steps_ = 0;
   StepTimes times_;
-  // At the end of the last timed step.
+  // The times at the end of the last timed step.
   Spent spent_{};
   Spent spent_before_{};  // until start()
 };

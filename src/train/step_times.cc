@@ -27,7 +27,7 @@ std::optional<double> StepTimes::quantile_ms(double share) const {
          (seen += counts_[std::size_t(bucket)]) < std::max<std::int64_t>(rank, 1)) {
     ++bucket;
   }
-  // The middle of the bucket.
+  // The result is the middle of the bucket.
   return kFirstMs * std::pow(kGrowth, bucket + 0.5);
 }
 

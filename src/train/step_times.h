@@ -1,4 +1,4 @@
-// How long steps took: a histogram that is laid out once.
+// The times of steps, in a histogram that is laid out once.
 #pragma once
 
 #include <array>

@@ -37,7 +37,7 @@ struct Summaries::State {
   std::int64_t written = 0;  // times that were due
   std::int64_t next_step = 0;
   SummaryClock::time_point next_time = {};
-  // At the last of them.
+  // The state when summaries were last written.
   std::int64_t own_step = 0;
   Spent spent = {};
   std::vector<StepResult> made = {};  // the last step of each training
@@ -83,7 +83,7 @@ bool Summaries::State::due(const StepResult& result) const {
   return every.steps > 0 ? result.global_step >= next_step : SummaryClock::now() >= next_time;
 }
 
-// Of several workers each sees some of the global steps.
+// Each of several workers sees only some of the global steps.
 void Summaries::State::plan_next(std::int64_t global_step) {
   if (every.steps > 0) next_step = (global_step / every.steps + 1) * every.steps;
   next_time = SummaryClock::now() + std::chrono::duration_cast<SummaryClock::duration>(
@@ -101,7 +101,7 @@ void Summaries::State::note(const StepResult& result) {
   made[training] = result;
 }
 
-// Of each training that has made a step since the last summary.
+// Adds the results of each training that has made a step since the last summary.
 void Summaries::State::add_results(std::vector<SummaryValue>& values) const {
   for (const StepResult& last : made) {
     if (last.step <= own_step) continue;
@@ -126,7 +126,7 @@ void Summaries::State::write(Session& session, const StepResult& result) {
   plan_next(result.global_step);
 }
 
-// Of the time since the last summary, without evaluations.
+// Adds the speed and the shares of the time since the last summary, without evaluations.
 void Summaries::State::add_speed(Session& session, const StepResult& result,
                                  std::vector<SummaryValue>& values) {
   const Spent now = session.seconds_spent();

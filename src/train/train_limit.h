@@ -1,4 +1,4 @@
-// When training ends for good: at a global step, or after some time.
+// The end of training: at a global step, or after some time.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ class TrainLimit {
   TrainLimit(const RunOptions& run, StepMeter& meter, JobControl& control)
       : steps_(run.steps), seconds_(run.seconds), meter_(meter), control_(control) {}
 
-  /// Whether another step is to be made, when the last one known to this task made `global_step`.
-  /// One worker so makes exactly --steps; each of n may have one more under way. Begins and ends
-  /// the timing: after kUntimedSteps own steps; with --seconds, when every worker has made them. A
-  /// worker whose time is over goes on untimed until every worker's is.
+  /// Returns true when another step is to be made. `global_step` is the last one known to this
+  /// task. One worker makes exactly --steps; each of n workers may have one more step under way.
+  /// The call also begins and ends the timing: it begins after kUntimedSteps own steps; with
+  /// --seconds, when every worker has made them. A worker whose time is over goes on untimed until
+  /// the time of every worker is.
   bool go_on(std::int64_t global_step);
-  /// Begins the timing if it is time: for steps that train nothing.
+  /// Begins the timing if it is time. It is for steps that train nothing.
   void start_when_warm();
 
  private:

@@ -38,25 +38,26 @@ class TrainLoop {
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
 
-  /// One step of a training: the feed's time counts as input, the step's as the executor says, and
-  /// the wait for the global step that it made as pull. False when the feed stopped: no step was
-  /// made. When the executor wants the next inputs and may `look_ahead`, since the next step is of
-  /// the same training, the feed is called for it before this one ends; the next call of step then
-  /// begins with them.
+  /// Makes one step of a training: the feed's time counts as input, the step's as the executor
+  /// says, and the wait for the global step that it made as pull. Returns false when the feed
+  /// stopped: no step was made. When the executor wants the next inputs and may `look_ahead`, since
+  /// the next step is of the same training, the feed is called for it before this one ends; the
+  /// next call of step then begins with them.
   bool step(const std::function<void(Feed&)>& feed, std::size_t training = 0,
             bool look_ahead = true);
-  /// The step's time ends: after hooks have seen it, so that they count as other.
+  /// Ends the step's time. To be called after hooks have seen the step, so that they count as
+  /// other.
   void end_step();
 
   const StepResult& last() const { return last_; }
-  /// As feeds have told it of the last step made.
+  /// Returns the position of the last step made, as feeds have told it.
   const TaskPosition& position() const { return position_; }
-  /// Of the first training, in this loop's first and last step of it.
+  /// Return the loss of the first training in this loop's first and last step of it.
   double first_loss() const { return first_loss_; }
   double last_loss() const { return last_loss_; }
-  /// When the last step was made, before hooks saw it.
+  /// Returns the time at which the last step was made, before hooks saw it.
   TimePoint last_made_at() const { return last_made_at_; }
-  /// By this loop.
+  /// Returns the number of steps that this loop has made.
   std::int64_t steps_made() const { return last_.step - parts_.first_step; }
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What each part of a step takes, on the clock that is turned by hand.
+/// The time that each part of a step takes, on the clock that is turned by hand.
 struct Delays {
   Duration input{0}, kernel{0}, pull{0}, push{0}, rule{0}, global_step{0}, transfer{0};
 };
@@ -144,7 +144,7 @@ class TrainLoopTest : public ::testing::Test {
     }
   }
 
-  /// Seconds of all steps that the report gives to an activity.
+  /// Returns the seconds of all steps that the report gives to each activity.
   std::map<std::string, double> seconds() const {
     const TaskReport report = meter_.report("worker:0");
     std::map<std::string, double> seconds;
@@ -154,7 +154,7 @@ class TrainLoopTest : public ::testing::Test {
     return seconds;
   }
 
-  /// All of the time is that of one activity.
+  /// Expects that all of the time is that of one activity.
   void expect_only(const std::string& activity, double expected) const {
     const auto found = seconds();
     ASSERT_EQ(found.size(), 1u);
@@ -231,7 +231,7 @@ TEST_F(TrainLoopTest, AllAtOnceAddUp) {
   EXPECT_DOUBLE_EQ(found.at("pull"), 0.012);
   EXPECT_DOUBLE_EQ(found.at("push"), 0.016);
   EXPECT_DOUBLE_EQ(found.at("apply"), 0.020);
-  // Of 10 ms of transfers a step, 7 were waited for.
+  // The transfers of a step took 10 ms, and 7 of them were waited for.
   EXPECT_DOUBLE_EQ(*meter_.report("worker:0").hidden_ms, 3);
 }
 

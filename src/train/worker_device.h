@@ -1,4 +1,4 @@
-// What a worker computes with.
+// The device that a worker computes with.
 #pragma once
 
 #include "kernels/device.h"
@@ -6,7 +6,8 @@
 
 namespace paceline {
 
-/// Of this process, alone or as a worker, or of each that it starts: --device and --threads.
+/// Returns the options of the device, from --device and --threads: that of this process, alone or
+/// as a worker, or of each worker that it starts.
 DeviceOptions worker_device(const Cluster& cluster);
 
 }  // namespace paceline

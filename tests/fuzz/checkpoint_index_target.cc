@@ -15,7 +15,7 @@ void fuzz_checkpoint_index(Bytes bytes) {
         }
       }
     }
-    // What was accepted is read again as it is.
+    // An accepted index is the same after it was written and read again.
     if (CheckpointIndex::from_json(index.to_json(), "again") != index) __builtin_trap();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;

@@ -38,7 +38,7 @@ void put_checksum(std::span<const std::byte> bytes, std::byte* at) {
   std::memcpy(at, &checksum, sizeof checksum);
 }
 
-/// The same frames, with the checksums that they should have: libFuzzer finds none.
+/// Returns the same frames with correct checksums, since libFuzzer finds none.
 std::vector<std::uint8_t> with_checksums(Bytes bytes) {
   std::vector<std::uint8_t> all(bytes.begin(), bytes.end());
   const std::span<std::byte> rest = std::as_writable_bytes(std::span(all));
@@ -54,7 +54,7 @@ std::vector<std::uint8_t> with_checksums(Bytes bytes) {
   return all;
 }
 
-/// What a peer has written before it closed. Fits a pipe's buffer.
+/// A pipe with the bytes that a peer has written before it closed. They fit the pipe's buffer.
 class ClosedPipe {
  public:
   explicit ClosedPipe(Bytes bytes) {

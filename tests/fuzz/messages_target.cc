@@ -20,7 +20,7 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
       break;
     case MessageType::kDeclare: {
       const Declare declare = decode_declare(payload);
-      // What was accepted is what it says when it is written again.
+      // An accepted message is the same after it was written and read again.
       if (decode_declare(encode(declare)).pieces != declare.pieces) __builtin_trap();
       break;
     }

@@ -1,4 +1,5 @@
-// Without libFuzzer: gives the target the bytes of each file, as what scripts/fuzz has found.
+// Gives the target the bytes of each file, such as those that scripts/fuzz has found, without
+// libFuzzer.
 #include <cstdint>
 #include <cstdio>
 #include <fstream>

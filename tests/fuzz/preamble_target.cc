@@ -7,7 +7,7 @@
 
 namespace paceline::testing {
 
-// What both begin with, and no more, is all that is read of a stranger.
+// The bytes that both sides begin with are all that is read from an unidentified peer.
 void fuzz_preamble(Bytes bytes) {
   std::array<std::byte, kOfferBytes> all{};
   std::ranges::copy(std::as_bytes(bytes.first(std::min(bytes.size(), all.size()))), all.begin());

@@ -1,5 +1,5 @@
-// What libFuzzer and play_files.cc call. PACELINE_FUZZ_TARGET is the function of the program's
-// target.
+// The function that libFuzzer and play_files.cc call. PACELINE_FUZZ_TARGET is the function of the
+// program's target.
 #include "tests/fuzz/targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -16,7 +16,7 @@ void fuzz_safetensors(Bytes bytes) {
       total += file.read(tensor).bytes();
       infos.push_back(tensor);
     }
-    // What was accepted holds no more than the file does, and can be written again.
+    // Accepted tensors have no more bytes than the file, and can be written again.
     if (total > bytes.size()) __builtin_trap();
     encode_header(lay_out(infos, file.metadata()));
   } catch (const Error& error) {

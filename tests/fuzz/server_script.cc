@@ -30,7 +30,8 @@ enum Act : std::uint8_t {
   kStopServer
 };
 
-// No machine has the memory that some declarations ask for, and what fits takes long to clear.
+// Some declarations ask for more memory than any machine has, or for so much that it takes long to
+// clear.
 constexpr std::int64_t kMostElements = 1 << 16;
 
 /// A file that the ps can see, in a folder of this process.
@@ -70,7 +71,7 @@ class FakeConnection : public Connection {
     ++answers_;
     answered_.notify_all();
   }
-  /// Until it has been told of so many saves; false: it never is.
+  /// Waits until it has been told of so many saves. Returns false when it never is.
   bool wait_saved(int saves) {
     std::unique_lock lock(mutex_);
     return answered_.wait_for(lock, std::chrono::seconds(60), [&] { return answers_ >= saves; });
@@ -202,7 +203,7 @@ class Player {
     }
     return number;
   }
-  /// Bytes with their length before them.
+  /// Takes bytes that follow their length.
   std::span<const std::byte> take_payload() {
     const std::size_t length = std::min<std::size_t>(take(2), script_.size());
     const auto payload = std::as_bytes(script_.first(length));
@@ -259,7 +260,7 @@ class Player {
     if (can_be_held(MessageType{header.type}, payload)) receive(peer, header, payload);
   }
 
-  /// As a link does it.
+  /// Receives the frame as a link does.
   void receive(FakePeer& peer, FrameHeader header, std::span<const std::byte> payload) {
     header.payload_bytes = std::uint32_t(payload.size());
     call(peer, [&] {

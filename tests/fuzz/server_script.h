@@ -1,5 +1,6 @@
-// Bytes as a script of what several peers do to a ps: connect, send frames, share memory, stop
-// reading, vanish; and time passes. A real ServerJob, a fake link, no thread but that which saves.
+// Bytes as a script of several peers of a ps: they connect, send frames, share memory, stop
+// reading, vanish; and time passes. The ServerJob is real, the link is not, and the only other
+// thread is the one that saves.
 //
 // The script is a sequence of acts: one byte that says which act (its upper four bits) of which
 // peer (its lower two), then what the act takes. Numbers are little-endian.
@@ -16,34 +17,34 @@
 
 namespace paceline::testing {
 
-/// What came of it.
+/// The outcome of a script.
 struct ServerEnd {
   std::int64_t applied = 0;    // steps
   std::set<MessageType> said;  // by the ps, to anybody
   std::string warnings;        // lines
 };
 
-/// Plays a script to its end. Throws what means a bug of the ps.
+/// Plays a script to its end. Throws an exception that means a bug of the ps.
 ServerEnd play_server_script(Bytes script);
 
 /// Writes scripts. Peers are 0 to 3; one that acts is connected first.
 class ServerScript {
  public:
-  /// Any frame. Offset and step are cut to 32 bits, and sign-extended when it is played.
+  /// Sends any frame. Offset and step are cut to 32 bits, and sign-extended when it is played.
   ServerScript& frame(int peer, MessageType type, const std::vector<std::byte>& payload,
                       FrameHeader header = {});
-  /// Memory of this many bytes.
+  /// Shares memory of this many bytes.
   ServerScript& share(int peer, std::uint16_t bytes);
-  /// From now on what the ps sends to it stays with the link; or does no more.
+  /// From stop_reading to read_on, messages of the ps to the peer stay with the link.
   ServerScript& stop_reading(int peer);
   ServerScript& read_on(int peer);
   ServerScript& vanish(int peer);
-  /// "Do you see this file?", of one that is there.
+  /// Asks "Do you see this file?" about a file that is there.
   ServerScript& find_file(int peer);
-  /// Its shard is to be written into the folder of that file, as `name`.
+  /// Asks the ps to write its shard into the folder of that file, as `name`.
   ServerScript& save_shard(int peer, const std::string& name, std::uint16_t save);
   ServerScript& wait_seconds(std::uint8_t seconds);
-  /// The ps is told to stop.
+  /// Tells the ps to stop.
   ServerScript& stop_server();
 
   const std::vector<std::uint8_t>& bytes() const { return bytes_; }

@@ -91,7 +91,7 @@ ServerScript two_workers() {
   return script;
 }
 
-/// In frames.
+/// Adds a step whose contributions are sent in frames.
 void step(ServerScript& script, int worker, std::uint64_t step, bool clipped,
           std::size_t w_bytes = kWBytes, std::size_t row_bytes = kRowBytes) {
   script.frame(worker, Type::kStepBegin, step_begin(clipped), {.step = step});
@@ -103,7 +103,7 @@ void step(ServerScript& script, int worker, std::uint64_t step, bool clipped,
   script.frame(worker, Type::kStepEnd, step_end(true, {1, 2}), {.step = step});
 }
 
-/// In memory 0 of the worker.
+/// Adds a step whose contributions lie in memory 0 of the worker.
 void step_in_memory(ServerScript& script, int worker, std::uint64_t step, bool clipped,
                     std::uint16_t wanted = kSendValues) {
   script.frame(worker, Type::kStepBegin, step_begin(clipped), {.step = step});

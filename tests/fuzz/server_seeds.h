@@ -9,7 +9,7 @@
 namespace paceline::testing {
 
 struct ServerSeed {
-  std::string name;  // of its file in the corpus
+  std::string name;  // the name of its file in the corpus
   ServerScript script;
   std::int64_t applied;        // steps, at its end
   std::set<MessageType> said;  // among what the ps says

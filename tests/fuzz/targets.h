@@ -1,6 +1,6 @@
-// What reads bytes that come from elsewhere: given any bytes, each of these returns, and at most
-// throws an Error inside. scripts/fuzz gives them bytes that libFuzzer makes up; an ordinary test
-// gives them those of tests/fuzz/corpus/NAME/.
+// The fuzz targets: functions that read bytes from outside the process. Given any bytes, each of
+// them returns, and at most throws an Error inside. scripts/fuzz gives them bytes that libFuzzer
+// makes up; an ordinary test gives them those of tests/fuzz/corpus/NAME/.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ void fuzz_event(Bytes bytes);             // a record's data: libFuzzer finds no
 void fuzz_config(Bytes bytes);            // the file of --config, as JSON and as TOML
 void fuzz_tf_config(Bytes bytes);         // $TF_CONFIG
 void fuzz_preamble(Bytes bytes);          // the first bytes of a socket; an offer
-void fuzz_frames(Bytes bytes);            // all that a socket brings
+void fuzz_frames(Bytes bytes);            // all bytes of a socket
 void fuzz_messages(Bytes bytes);          // a message's type and payload
-void fuzz_server(Bytes bytes);            // what several peers do to a ps (server_script.h)
+void fuzz_server(Bytes bytes);            // a script of several peers of a ps (server_script.h)
 
 struct FuzzTarget {
-  std::string_view name;  // of its folder in corpus/ too
+  std::string_view name;  // also the name of its folder in corpus/
   void (*run)(Bytes);
 };
 

@@ -13,16 +13,17 @@ namespace paceline::testing {
 /// "embedding" (10,3), rows split over the shards, and "bias" (3), both with adam's slots; "half"
 /// (2) bfloat16 and "scale" () with sgd.
 std::vector<SavedVariable> sample_variables(int shards);
-/// Those, worker 0 with the local variable "train/lstm/h" (2,2), and worker 1 without one.
+/// The index of those variables, of worker 0 with the local variable "train/lstm/h" (2,2), and of
+/// worker 1 without one.
 CheckpointIndex sample_index(std::int64_t step, int shards);
-/// What element `element` of an array of a variable is saved as. Counts: the step.
+/// Returns the saved value of element `element` of an array of a variable. Counts are the step.
 float sample_value(std::int64_t step, const std::string& variable, std::size_t array,
                    std::int64_t element);
 
 /// Writes all files of the index, whose sizes and checksums it sets.
 void write_sample_files(const std::string& folder, CheckpointIndex& index,
                         const Disk& disk = Disk::machine());
-/// The whole of it; returns the checkpoint's path.
+/// Saves the whole sample checkpoint. Returns its path.
 std::string save_sample(const std::string& checkpoints, std::int64_t step, int shards,
                         const Disk& disk = Disk::machine());
 

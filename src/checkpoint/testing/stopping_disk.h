@@ -28,7 +28,7 @@ class StoppingDisk : public Disk {
   }
   void write_at(int file, const std::string& path, std::span<const std::byte> bytes,
                 std::uint64_t offset) const override {
-    // What was being written then is there by half.
+    // Half of the last write reaches the file.
     if (left_ == 0) Disk::write_at(file, path, bytes.first(bytes.size() / 2), offset);
     count(path);
     Disk::write_at(file, path, bytes, offset);

@@ -22,7 +22,7 @@ std::string refusal(const std::string& text) {
   return error_of(ErrorCode::kUsage, [&] { read(text); });
 }
 
-// As the training operator of Kubeflow writes it.
+// A cluster as the training operator of Kubeflow writes it.
 const std::string kCluster =
     R"({"cluster":{"chief":["j-chief-0.d.svc:2222"],"ps":["j-ps-0.d.svc:2222"],)"
     R"("worker":["j-worker-0.d.svc:2222","j-worker-1.d.svc:2222"]},)";

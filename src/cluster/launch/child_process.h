@@ -50,7 +50,7 @@ class ChildProcess {
   int err_fd() const { return err_.fd; }
   /// Passes on the output that it has written so far.
   void forward_output();
-  /// After exit_fd became readable: takes the status and the last output.
+  /// Takes the status and the last output. To be called after exit_fd became readable.
   void reap();
 
  private:

@@ -12,7 +12,8 @@
 namespace paceline {
 namespace {
 
-// Whether a task could listen at the address; without SO_REUSEADDR it is somebody else.
+// Returns true when a process can listen at the address. Tasks set SO_REUSEADDR (`reuse`), other
+// programs may not.
 bool can_listen(const std::string& address, bool reuse) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   const int value = reuse ? 1 : 0;

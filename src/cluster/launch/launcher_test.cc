@@ -58,7 +58,7 @@ class Launcher : public testing::Test {
     return {"/bin/sh", {"-c", kReadArguments + script, "task"}};
   }
 
-  // In a process of its own, so that signals can be sent to it; its output goes to files.
+  // Launches in a process of its own, so that signals can be sent to it; its output goes to files.
   pid_t launch_apart(const std::string& script) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
@@ -146,7 +146,7 @@ TEST_F(Launcher, PassesOnASignalAndEndsWith130) {
   ASSERT_EQ(mkfifo(ready.c_str(), 0600), 0);
   const pid_t pid = launch_apart("trap 'echo asked; exit 130' INT; echo x > " + ready +
                                  "; while :; do sleep 0.05; done");
-  // Also open for writing: what one task has written stays there until the next one opens it.
+  // The fifo is open for writing too, so that the line of one task stays until the next opens it.
   std::fstream fifo(ready, std::ios::in | std::ios::out);
   std::string line;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(std::getline(fifo, line));
@@ -194,7 +194,7 @@ TEST_F(Launcher, TasksDieWithIt) {
   EXPECT_EQ(wait_for(pid).status, -SIGKILL);
   while (std::getline(alive, line)) {
   }
-  // The end of the fifo came: nobody holds it any more.
+  // The fifo is at its end, so nobody holds it open for writing any more.
   EXPECT_TRUE(alive.eof());
   std::filesystem::remove(fifo);
 }

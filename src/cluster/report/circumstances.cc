@@ -17,9 +17,10 @@
 namespace paceline {
 namespace {
 
-// Seconds since this process began, as the system counts them in ticks since the machine did.
+// Returns the seconds since this process began. The system gives its start in clock ticks since the
+// start of the machine.
 double seconds_of_process() {
-  constexpr int kFieldsToStart = 20;  // of those behind the program's name, which may hold blanks
+  constexpr int kFieldsToStart = 20;  // counted behind the program's name, which may hold blanks
   std::ifstream file("/proc/self/stat");
   std::string text;
   std::getline(file, text);
@@ -39,7 +40,7 @@ std::vector<std::string> words_of_process() {
   return words;
 }
 
-// What a shell takes as one word.
+// Returns the word quoted, where needed, so that a shell takes it as one word.
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||

@@ -1,4 +1,4 @@
-// Which program ran where, and since when: what a report says of a run beside its numbers.
+// The program, host, time and command line of a run, which a report says beside its numbers.
 #pragma once
 
 #include <string>
@@ -15,12 +15,12 @@ struct Circumstances {
   bool operator==(const Circumstances&) const = default;
 };
 
-/// Of this process.
+/// Returns the circumstances of this process.
 Circumstances circumstances();
 
 /// This machine's name; "unknown" where it has none.
 std::string host_name();
-/// The words as a shell takes them.
+/// Returns the words as one command line, quoted for a shell.
 std::string shell_words(const std::vector<std::string>& words);
 
 }  // namespace paceline

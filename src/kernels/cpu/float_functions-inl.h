@@ -92,7 +92,7 @@ template <class D, class V>
 HWY_INLINE V sigmoid_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V e = exp_of(d, hn::Neg(hn::Abs(x))), sum = hn::Add(one, e);
-  const V lost = hn::Sub(e, hn::Sub(sum, one));  // what the sum was rounded by
+  const V lost = hn::Sub(e, hn::Sub(sum, one));  // the rounding error of the sum
   const V y = hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), sum);
   return hn::NegMulAdd(y, lost, y);
 }

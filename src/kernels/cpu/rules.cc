@@ -287,8 +287,8 @@ void pass(const RuleNumbers& numbers, const RuleMemory& memory) {
   Pass<Body>(numbers).run(memory);
 }
 
-// Nothing is read of what is written, so its lines need not come to this core first: neither from
-// memory, nor away from other cores that read them.
+// Nothing is read of the memory that is written, so its lines need not be fetched to this core
+// first, neither from memory nor from other cores that read them.
 void stream(const RuleMemory& memory) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);

@@ -58,7 +58,7 @@ void InprocQueue::shut() {
 
 std::optional<QueuedFrame> InprocQueue::take(ShortPayload& room) {
   std::lock_guard lock(taking_);
-  const bool has_rest = has_rest_;  // what is older than the rest can be seen in the ring now
+  const bool has_rest = has_rest_;  // frames older than the rest can be seen in the ring now
   std::optional<QueuedFrame> frame;
   if (ring_has_come()) {
     frame = read(room);

@@ -80,7 +80,7 @@ TEST_F(PollerTest, AWaitEndsOnceWhenSomethingHasCome) {
   write_byte(sockets_.far);
   let_it_work();
   EXPECT_EQ(watcher_->readable.value(), 1);
-  watch.wait_readable(watcher_);  // what has come before the wait ends it, too
+  watch.wait_readable(watcher_);  // bytes that arrived before the wait end it, too
   EXPECT_TRUE(watcher_->readable.wait(2));
 }
 

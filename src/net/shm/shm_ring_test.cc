@@ -170,7 +170,8 @@ TEST_F(ShmRing, ForgetsTheRestOfAShortFrameWhenHeadSaysThatItIsInTheRing) {
   EXPECT_EQ(b_.receive(), Bytes(frame.begin() + 32, frame.end()));
 }
 
-// Both sides send and read at the same time, frames of all lengths; what comes is what was sent.
+// Both sides send and read frames of all lengths at the same time, and receive the bytes that were
+// sent.
 TEST_F(ShmRing, CarriesStreamsBothWays) {
   constexpr std::size_t kBytes = 4 << 20;
   const auto byte_at = [](std::size_t i) { return std::byte(i * 7 + i / 251); };

@@ -15,10 +15,10 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kBufferBytes = 64 << 10;
-// Where no message is known to come, less: most of a large payload, whose place only its header
+// Less is read where no message is expected: most of a large payload, whose place only its header
 // tells, is not to pass through the buffer.
 constexpr std::size_t kFirstBytes = 8 << 10;
-// Where so much came at once, more is likely to have come meanwhile: looking is cheaper than
+// Where so much arrived at once, more is likely to have arrived meanwhile: looking is cheaper than
 // waiting anew.
 constexpr std::size_t kStreamBytes = 4 << 10;
 // So much of a payload is read at once: its checksum is taken while it lies in a cache.

@@ -45,12 +45,12 @@ class FrameReader {
 
   TrafficMeter& meter_;
   Buffer buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // what of the buffer is not handed out yet
+  std::size_t begin_ = 0, end_ = 0;  // the part of the buffer that is not handed out yet
   bool in_payload_ = false;
   FrameHeader header_;
   std::span<std::byte> place_;
   std::size_t placed_ = 0;
-  std::uint32_t checksum_ = 0;  // of what is placed
+  std::uint32_t checksum_ = 0;  // of the bytes that are placed
   std::uint32_t sent_checksum_ = 0;
 };
 

@@ -41,7 +41,7 @@ class FrameBatch {
  private:
   struct Payload {
     const std::byte* data;
-    std::size_t end;  // what lies behind it is not in the batch
+    std::size_t end;  // frames behind it are not in the batch
   };
 
   void add(const QueuedFrame& frame, std::size_t skip);

@@ -114,7 +114,7 @@ TEST(TcpAcceptor, WaitsWhenOutOfDescriptors) {
               ssize_t(preamble.size()));
   }
   first->send({}, {});
-  EXPECT_TRUE(listener.receiver(0)->wait_frames(1));  // what is open goes on
+  EXPECT_TRUE(listener.receiver(0)->wait_frames(1));  // open connections go on
   EXPECT_EQ(listener.count(), 1u);
   ::setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_NE(listener.receiver(1), nullptr);

@@ -49,8 +49,8 @@ bool TcpWaiter::in_message() const {
                              [](const auto& connection) { return connection->in_message(); });
 }
 
-/// Sleeps until something has arrived, which is read; false when it is woken, when the time has
-/// come, or when the deadline's descriptor can be read.
+/// Sleeps until something has arrived, and reads it. Returns false when it is woken, when `time` is
+/// reached, or when the deadline's descriptor can be read.
 bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline, TimePoint time) {
   polled_.assign({{wake.fd(), POLLIN, 0}, {deadline.descriptor(), POLLIN, 0}});
   for (const auto& connection : borrowed_) polled_.push_back({connection->fd(), POLLIN, 0});

@@ -201,7 +201,8 @@ class Listener {
   Link& link() { return *link_; }
   void destroy_link() { link_.reset(); }
   void reply() { reply_ = true; }
-  /// Return the receiver and the connection of the i-th peer, or null when it did not come in time.
+  /// Return the receiver and the connection of the i-th peer, or null when it was not there in
+  /// time.
   TestReceiver* receiver(std::size_t i) {
     std::unique_lock lock(mutex_);
     accepted_.wait_for(lock, kPatience, [&] { return receivers_.size() > i; });

@@ -89,7 +89,7 @@ void AccumulateSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
   below_->begin_step(ends_window() ? StepKind::kTrain : StepKind::kFetch, rows, whole);
 }
 
-// The sums lie in host memory, and so must what the store below gives.
+// The sums lie in host memory, and so must the place that the store below gives.
 void AccumulateSteps::ready(VariableId variable, const Contribution& contribution,
                             const Event& event) {
   ContributionSum& sum = sum_of(variable);
@@ -100,12 +100,12 @@ void AccumulateSteps::ready(VariableId variable, const Contribution& contributio
   wait_on_host(place.event);
   const TensorView& mean = place.view;
   const Contribution whole = sum.take_mean(mean);
-  // Before the store below may change what it is given.
+  // The squares are summed before the store below may change the mean.
   if (clips_) squares_[use(variable)] = sum.squares(mean);
   below_->ready(variable, whole, {});
 }
 
-// As an executor computes it of a plan's own norm.
+// Computes the scale as an executor does for a plan's own norm.
 float AccumulateSteps::clip_scale() const {
   double sum = 0;
   for (const double squares : squares_) sum += squares;

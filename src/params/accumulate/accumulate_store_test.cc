@@ -56,7 +56,7 @@ class Trainee {
       rates_.push_back(spec.rule.learning_rate());
     }
   }
-  /// The loss of the next batch; its global step is kept.
+  /// Makes a step and keeps its global step. Returns the loss of its batch.
   double step() {
     const TensorView ids = executor_->view(model_.ids()), y = executor_->view(model_.y());
     for (std::int64_t i = 0; i < ids.shape.elements(); ++i, ++example_) {

@@ -14,23 +14,24 @@ namespace paceline {
 /// Allocates nothing once it is made.
 class ContributionSum {
  public:
-  /// `most_rows`: of one contribution to a sparse variable. `pool` may be null; it must outlive the
-  /// sum.
+  /// `most_rows` is that of one contribution to a sparse variable. `pool` may be null; it must
+  /// outlive the sum.
   ContributionSum(const VariableSpec& spec, std::int64_t most_rows, int contributions,
                   ThreadPool* pool);
-  /// Of the mean of a sparse variable.
+  /// Returns the largest number of rows of the mean of a sparse variable.
   static std::int64_t most_rows_of_mean(const VariableSpec& spec, std::int64_t most_rows,
                                         int contributions);
 
-  /// Where the next contribution is to be written.
+  /// Returns the memory that the next contribution is to be written to.
   TensorView place();
-  /// Adds what was written there. Throws kInvalidArgument for an id that is no row.
+  /// Adds the contribution that was written there. Throws kInvalidArgument for an id that is no
+  /// row.
   void add(const Contribution& contribution);
   bool empty() const { return added_ == 0; }
-  /// Writes the sum divided by the number of contributions to `into`, and begins anew. Rows come in
+  /// Writes the sum divided by the number of contributions to `into`, and begins anew. Rows are in
   /// the ascending order of their ids, which are valid until the next mean.
   Contribution take_mean(const TensorView& into);
-  /// The sum of squares of the mean that was taken last, before anybody has changed `mean`.
+  /// Returns the sum of squares of the mean that was taken last. `mean` must be unchanged since.
   double squares(const TensorView& mean) const;
 
  private:
@@ -43,7 +44,7 @@ class ContributionSum {
   ThreadPool* const pool_;
   int added_ = 0;
   Tensor sum_, next_;
-  // Of a sparse variable: the row ids_[i] is summed in row i of sum_.
+  // The row ids_[i] of a sparse variable is summed in row i of sum_.
   std::vector<std::int32_t> ids_, sorted_ids_, order_;
   std::vector<std::int32_t> index_;  // by row of the variable: into ids_, or kNowhere
 };

@@ -26,7 +26,7 @@ void fill(const TensorView& view, std::uint64_t key, std::int64_t most) {
   }
 }
 
-// What a training has left behind.
+// The results of a training.
 struct Trained {
   std::vector<double> losses;
   std::vector<Tensor> tensors;  // variables with their slots

@@ -14,7 +14,7 @@ class LocalControl : public JobControl {
   void goodbye() override {}
   bool was_initialised() const override { return false; }
   void wait_initialised() override {}
-  /// Keeps the first state: that of the only worker.
+  /// Keeps the first state, which is that of the only worker.
   void restore(std::span<const TaskState> states) override {
     if (!states.empty()) restored_ = states.front();
   }

@@ -152,7 +152,7 @@ class LocalStore : public SavableStore {
   ThreadPool* pool() const { return pool_; }
   StepAccount* step_account() { return account_; }
   Timeline* timeline() const { return timeline_; }
-  /// Of applying its rule.
+  /// Returns the timeline's label of applying the variable's rule.
   const TimelineLabel* label(VariableId id) const { return labels_[std::size_t(id)]; }
 
  private:

@@ -68,10 +68,10 @@ class Aggregation {
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
   virtual ~Aggregation() = default;
-  /// The worker trains from now on; `next_step` is its next own step. Joining again replaces what
-  /// was known of it.
+  /// The worker trains from now on; `next_step` is its next own step. Joining again replaces its
+  /// earlier state.
   virtual void joined(int worker, std::int64_t next_step, AggregationOutbox& out) = 0;
-  /// The worker begins to send what its own step contributes.
+  /// The worker begins to send the contributions of its own step.
   virtual Fate arrived(int worker, std::int64_t step) = 0;
   /// The step's contributions are all here, and applied or kept.
   virtual void ended(int worker, std::int64_t step, AggregationOutbox& out) = 0;

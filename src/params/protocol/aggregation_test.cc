@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-/// What the workers were told by one event.
+/// The step limits that one event told the workers.
 using Limits = std::map<int, std::int64_t>;
 
 struct Bounded {

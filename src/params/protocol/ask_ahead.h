@@ -26,15 +26,15 @@ class AskAhead {
  public:
   explicit AskAhead(std::size_t variables) : values_(variables) {}
 
-  /// True when the value may have come by itself since the last step.
+  /// True when the value may have arrived by itself since the last step.
   bool may_have_come(VariableId variable, bool next_asked) const;
-  /// True when a step has to ask for the value: neither what is held nor what has come by itself is
-  /// the newest that is known of.
+  /// True when a step has to ask for the value: neither the one that is held nor one that has
+  /// arrived ahead is the newest that is known of.
   static bool must_pull(const KnownValue& value);
-  /// This step pulls it.
+  /// Notes that this step pulls the value.
   void pulled(VariableId variable, const KnownValue& value);
   /// True when a step must wait for the next value: one that the ps changes after each read is sure
-  /// to come. A value of another kind that has not come has not changed. Steps are numbered.
+  /// to arrive. A value of another kind that has not arrived has not changed. Steps are numbered.
   bool waits(VariableId variable, bool next_asked, bool changes_after_reads,
              std::int64_t step) const;
 
@@ -42,8 +42,9 @@ class AskAhead {
     bool take_next = false;  // the step reads the value that has come ahead
     bool ask_next = false;   // the next one is asked for now
   };
-  /// The step needs the value. `newer`: what has come ahead is newer than what is held;
-  /// `one_frame`: the value fits one frame, as it must to be asked for ahead. Decides once a step.
+  /// Decides, once a step, for a value that the step needs. `newer`: the value that has arrived
+  /// ahead is newer than the one that is held; `one_frame`: the value fits one frame, as it must to
+  /// be asked for ahead.
   Decision needed(VariableId variable, bool newer, bool one_frame, std::int64_t step);
 
  private:

@@ -198,7 +198,7 @@ class Fetching {
   Result result_;
 };
 
-// Without it every step whose value has changed waits for a round trip of 2 ms.
+// Without asking ahead, every step whose value has changed waits for a round trip of 2 ms.
 TEST(AskAheadInVirtualTime, HidesTheRoundTripOfAValueThatChangesOnceAStep) {
   const auto ahead = Fetching(5ms, 5ms, true).run();
   const auto pulled = Fetching(5ms, 5ms, false).run();
@@ -212,7 +212,7 @@ TEST(AskAheadInVirtualTime, AsksForNothingWhileNothingChanges) {
   EXPECT_EQ(result.ahead, 0);
 }
 
-// A value that comes ahead is sent for nothing when a newer one is known of: for each such there
+// A value that arrives ahead is sent in vain when a newer one is known of: for each of these there
 // are at least sixteen pulls.
 TEST(AskAheadInVirtualTime, PullsAValueThatChangesFasterThanItIsFetched) {
   const auto result = Fetching(10ms, 1ms, true).run();

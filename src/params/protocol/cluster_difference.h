@@ -1,4 +1,4 @@
-// What differs between the clusters of two tasks that should be of one job.
+// The difference between the clusters of two tasks that should be of one job.
 #pragma once
 
 #include <string>

@@ -16,8 +16,8 @@ std::size_t variable_bytes(const VariableSpec& variable) {
   return std::size_t(variable.shape.elements()) * size_of(variable.dtype);
 }
 
-// Into how many pieces a variable is cut so that none is larger than the fair share, as far as its
-// rows allow.
+// Returns the number of pieces that a variable is cut into so that none is larger than the fair
+// share, as far as its rows allow.
 std::int64_t cuts(const VariableSpec& variable, std::size_t total, int num_ps) {
   const std::size_t bytes = variable_bytes(variable);
   if (total == 0 || bytes * std::size_t(num_ps) <= total) return 1;
@@ -32,7 +32,7 @@ std::int64_t rows_of_pages(const VariableSpec& variable) {
   return row == 0 ? 1 : std::int64_t(std::lcm(row, kSplitPageBytes) / row);
 }
 
-// The first row of piece i of `count`.
+// Returns the first row of piece i of `count`.
 std::int64_t cut_at(const VariableSpec& variable, std::int64_t i, std::int64_t count) {
   const std::int64_t rows = row_count(variable.shape), unit = rows_of_pages(variable);
   const std::int64_t exact = rows * i / count;

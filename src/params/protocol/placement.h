@@ -1,4 +1,4 @@
-// Which rows of which variable live on which ps.
+// The placement of variables: which rows of which variable live on which ps.
 #pragma once
 
 #include <cstddef>
@@ -25,18 +25,18 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-/// The part of ascending row numbers that is in the piece.
+/// Returns the part of ascending row numbers that is in the piece.
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 
 /// Places variables by bytes, the largest first onto the least loaded ps (Graham's longest
 /// processing time first, SIAM J. Appl. Math. 1969); equal ones by position in the list. A variable
 /// larger than total/num_ps is split by rows first, between pages of it where that moves a cut by
-/// at most an eighth of a piece. Depends on the arguments only; the pieces are in order of
-/// variable, then row.
+/// at most an eighth of a piece. The placement depends on the arguments only; the pieces are in
+/// order of variable, then row.
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
 
-/// One line a piece: variable, rows, bytes, ps.
+/// Returns one line for each piece: variable, rows, bytes, ps.
 std::string placement_text(std::span<const VariableSpec> variables, std::span<const Piece> pieces);
 
 }  // namespace paceline

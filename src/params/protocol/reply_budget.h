@@ -25,7 +25,7 @@ class ReplyBudget {
     waiting_ += charge_of(memory);
     return true;
   }
-  /// The reply was sent, or will not be.
+  /// Releases the charge of a reply that was sent, or will not be.
   void release(std::size_t memory) { waiting_ -= charge_of(memory); }
   std::size_t waiting_bytes() const { return waiting_; }
   /// Memory that waits to be used again is not kept beyond this.

@@ -23,7 +23,7 @@ constexpr std::size_t kReplyWindowBytes = 2 * kChunkBytes;
 /// The order in which a worker needs pieces.
 class NeedOrder {
  public:
-  /// Pieces by id, the first needed first. All others come after them.
+  /// Sets the pieces by id, the first needed first. All others follow them.
   void set(std::span<const std::uint32_t> pieces);
   /// Lower ranks go first. Replies of one rank keep their order.
   std::uint32_t rank(const FrameHeader& header) const;
@@ -35,7 +35,7 @@ class NeedOrder {
 /// The reply whose piece is needed first goes first, and replies about one piece stay in their
 /// order. A connection is first in, first out, so it is given one window of replies: a later reply
 /// can still go before the ones that wait here. Nothing is held back for a reply that does not
-/// exist yet. `Payload` is what the driver sends with the header.
+/// exist yet. `Payload` is the type of the data that the driver sends with the header.
 template <typename Payload>
 class ReplySchedule {
  public:
@@ -48,7 +48,7 @@ class ReplySchedule {
   };
 
   void set_order(std::span<const std::uint32_t> pieces) { order_.set(pieces); }
-  /// A reply is there to be sent.
+  /// Adds a reply that is to be sent.
   void push(const FrameHeader& header, std::size_t bytes, Payload payload) {
     waiting_.push_back({header, bytes, std::move(payload), order_.rank(header), pushed_++});
     std::push_heap(waiting_.begin(), waiting_.end(), goes_later);
@@ -63,11 +63,11 @@ class ReplySchedule {
     in_connection_ += reply->bytes;
     return reply;
   }
-  /// The connection has sent a reply of that many bytes.
+  /// Says that the connection has sent a reply of that many bytes.
   void sent(std::size_t bytes) { in_connection_ -= bytes; }
   /// True while a reply that goes straight to the connection overtakes none.
   bool at_rest() const { return waiting_.empty() && in_connection_ == 0; }
-  /// The connection has ended. Returns what will not be sent.
+  /// Returns the replies that will not be sent, since the connection has ended.
   std::vector<Reply> take_waiting() { return std::exchange(waiting_, {}); }
 
  private:

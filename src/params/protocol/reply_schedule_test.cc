@@ -113,7 +113,7 @@ class RepliesOnALink : public ::testing::Test {
   std::map<std::string, TimePoint> arrived_;  // the last of each kind
 };
 
-// A window of bulk is before it, and not the 100 MB that have been pushed.
+// One window of bulk is sent before the value, and not the 100 MB that have been pushed.
 TEST_F(RepliesOnALink, AValueThatIsNeededFirstOvertakesTheBulk) {
   schedule_.set_order(std::vector<std::uint32_t>{0});
   time_.at(TimePoint(0ms), [this] { push(1, 100'000'000); });

@@ -186,7 +186,7 @@ TEST(VirtualRounds, ASeedReplaysExactly) {
   EXPECT_NE(first.hash, run_virtual_rounds(with_everything(9)).hash);
 }
 
-// What the checks above are worth: each finds the fault that is planted.
+// Each of the checks above finds a fault that is planted.
 class PlantedFault : public ::testing::TestWithParam<Plant> {};
 INSTANTIATE_TEST_SUITE_P(VirtualRounds, PlantedFault,
                          ::testing::Values(Plant::kOneShardIsEnough, Plant::kSumsWhatItHas,

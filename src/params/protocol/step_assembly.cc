@@ -98,7 +98,7 @@ void StepAssembly::expect_chunk(std::size_t position, std::size_t offset, std::s
     if (target.sparse) reject_contribution("a contribution of rows without their ids");
     start(position, 0);
     part.applied = applies_chunks(position);
-    // A worker whose connection came back may leave out what was applied before.
+    // A worker with a new connection may leave out the parts that were applied before.
     if (part.applied && offset == part.applied_before) part.received = offset;
   }
   if (bytes == 0 || part.shared || offset != part.received ||

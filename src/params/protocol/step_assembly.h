@@ -30,7 +30,7 @@ struct AssemblyTarget {
   }
 };
 
-/// Those of the pieces that are on one ps, in the order of the list.
+/// Returns the targets for the pieces that are on one ps, in the order of the list.
 std::vector<AssemblyTarget> assembly_targets(std::span<const VariableSpec> variables,
                                              std::span<const Piece> pieces, int ps);
 
@@ -51,7 +51,8 @@ class StepAssembly {
     std::size_t applied_before = 0;          // by a connection that was lost: of these no more
   };
 
-  /// The step's first frame. `applied` is what an earlier connection applied of the same step.
+  /// Begins the step with its first frame. `applied` names the parts of the same step that an
+  /// earlier connection applied.
   void begin(std::int64_t step, bool clipped, Fate fate,
              std::span<const StepProgress::Entry> applied = {});
   bool open() const { return open_; }
@@ -66,10 +67,10 @@ class StepAssembly {
 
   /// Throws unless the step is under way.
   void check_step(std::int64_t step, MessageType type) const;
-  /// kRowIds: the rows that the chunks which follow are. They must be unique and ascending, so that
+  /// Takes the rows (kRowIds) of the chunks that follow. They must be unique and ascending, so that
   /// the rule meets each row once.
   void rows(std::size_t position, std::span<const std::int32_t> rows);
-  /// kChunk: its header, before the payload.
+  /// Takes the header of a kChunk, before its payload.
   void expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes);
   /// The decision about bytes that have arrived.
   struct Arrival {
@@ -77,17 +78,17 @@ class StepAssembly {
     bool again = false;  // but an earlier connection has applied them: they are only answered
     bool whole = false;  // with them all of the contribution has arrived
   };
-  /// kChunk: its payload, after expect_chunk() of the same header.
+  /// Takes the payload of a kChunk, after expect_chunk() of the same header.
   Arrival chunk(std::size_t position, std::size_t offset, std::size_t bytes);
-  /// kContribution: all of it is in a memory of `memory_bytes`, from `offset` on. It is applied now
-  /// unless the step is clipped.
+  /// Takes a kContribution, all of which is in a memory of `memory_bytes`, from `offset` on. It is
+  /// applied now unless the step is clipped.
   Arrival shared(std::size_t position, std::size_t memory_bytes, std::size_t offset,
                  std::uint16_t flags, std::span<const std::int32_t> rows);
-  /// kStepEnd names the piece: all of its contribution must be here.
+  /// Throws unless all of the contribution to a piece that kStepEnd names is here.
   void check_whole(std::size_t position);
-  /// True once for a contribution that is applied as a whole: now.
+  /// True once for a contribution that is applied as a whole, when it is to be applied.
   bool take_whole(std::size_t position);
-  /// The step's last frame.
+  /// Ends the step with its last frame.
   void end();
 
   /// The parts that are applied of a step that has begun and not ended.

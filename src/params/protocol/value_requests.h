@@ -16,15 +16,15 @@ enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
 /// A step's use of a variable.
 struct ValueUse {
-  bool in_place = false;  // it reads memory of the ps, and not values that came in frames
+  bool in_place = false;  // it reads memory of the ps, and not values that arrived in frames
   bool in_copy = false;   // then: the copy that the ps makes for this worker
   bool sparse = false, trained = true;
   bool updated = false;  // the step contributes to it
 };
 
 /// True when the value is to be sent. A train step's contribution brings the new value, so training
-/// asks for what it holds by training only where it does not contribute but others may. What a
-/// fetch step has to pull is said by AskAhead.
+/// asks for a value that it holds by training only where it does not contribute but others may.
+/// AskAhead says which values a fetch step has to pull.
 bool must_pull(StepKind kind, Freshness held, const ValueUse& use);
 /// True when the ps is to renew this worker's copy. A contribution that renews it is as good as
 /// asking, until the step of another plan does not contribute. A contribution of rows never renews
@@ -44,10 +44,10 @@ class RowsAhead {
     }
     return false;
   }
-  /// A step has ended at that use of the store, and has asked for these.
+  /// Notes the rows that a step has asked for at its end, and its use of the store.
   void ended(std::int64_t use, std::span<const RowSet> rows);
-  /// True when they need not be asked for. Any use of the store since may have changed them, or put
-  /// other values in their place.
+  /// True when the rows need not be asked for. Any use of the store since may have changed them, or
+  /// put other values in their place.
   bool on_their_way(const RowSet& rows, std::int64_t use) const;
 
  private:
@@ -59,7 +59,7 @@ class RowsAhead {
   std::int64_t use_ = -1;
 };
 
-/// The rows of one variable among sets; none: no rows.
+/// Returns the rows of one variable among the sets; none when it has no set.
 std::span<const std::int32_t> ids_of(std::span<const RowSet> sets, VariableId variable);
 
 }  // namespace paceline

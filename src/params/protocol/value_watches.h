@@ -21,16 +21,16 @@ class ValueWatches {
 
   /// Watches for the first change after `version`, which the watcher is about to be sent.
   void watch(Watcher watcher, std::uint64_t version) { set({watcher, false, version}); }
-  /// The watcher has the values of version `known`, and wants the next ones. False, and nobody
-  /// watches: `version`, which is there now, is newer.
+  /// Watches for the values after version `known`, which the watcher has. Returns false, and does
+  /// not watch, when `version`, which is there now, is newer.
   bool watch_after(Watcher watcher, std::uint64_t known, std::uint64_t version) {
     set({watcher, true, version});
     if (version <= known) return true;
     watches_.pop_back();
     return false;
   }
-  /// The values are of `version` now. Returns the watches that this ends. A watcher that began
-  /// after the change was counted has seen it, and waits for the next one.
+  /// Says that the values are of `version` now. Returns the watches that this ends. A watcher that
+  /// began after the change was counted has seen it, and waits for the next one.
   std::vector<Watch> changed(std::uint64_t version) {
     const auto waits = [version](const Watch& watch) { return watch.after >= version; };
     const auto first_told = std::partition(watches_.begin(), watches_.end(), waits);

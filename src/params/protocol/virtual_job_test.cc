@@ -99,7 +99,7 @@ TEST(Staleness, WithoutABoundTheFastRunAhead) {
   EXPECT_GT(run_virtual_job(options).most_ahead, 20);
 }
 
-// What the checks above are worth: each finds the fault that is planted.
+// Each of the checks above finds a fault that is planted.
 
 TEST(VirtualJob, AnEndThatIsCountedTwiceIsFound) {
   VirtualOptions options;

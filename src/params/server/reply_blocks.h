@@ -18,7 +18,7 @@ class ReplyQueue;
 class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
  public:
   explicit ReplyBlocks(ReplyBudget budget = ReplyBudget()) : budget_(budget) {}
-  /// The handshake is over, and the ps holds so many bytes of values and slots.
+  /// Says that the handshake is over, and that the ps holds so many bytes of values and slots.
   void allow_values(std::size_t bytes);
   ~ReplyBlocks();
   ReplyBlocks(const ReplyBlocks&) = delete;
@@ -37,7 +37,7 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   };
   using Lent = std::unique_ptr<Block, GiveBack>;
 
-  /// Throws kUnavailable when more is waiting for the peer than its budget allows.
+  /// Lends a block. Throws kUnavailable when more is waiting for the peer than its budget allows.
   Lent take(std::size_t bytes);
   /// Keeps no memory from now on: nothing more will be sent.
   void close();

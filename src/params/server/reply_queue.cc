@@ -21,8 +21,8 @@ void ReplyQueue::push(const FrameHeader& header, ReplyBlocks::Lent block) {
   send_some();
 }
 
-// One thread at a time, so that the order stays. What another thread pushes or makes room for
-// meanwhile is seen here.
+// One thread at a time sends, so that the order stays. It also sends the replies that other threads
+// push, or make room for, meanwhile.
 void ReplyQueue::send_some() {
   std::unique_lock lock(mutex_);
   if (sending_) return;
@@ -82,7 +82,7 @@ std::shared_ptr<Connection> ReplyQueue::connection() {
   return connection_;
 }
 
-// Blocks go back, and the connection's end may call on_sent: neither under the lock.
+// Blocks are given back, and the connection's end may call on_sent: neither happens under the lock.
 void ReplyQueue::drop() {
   std::shared_ptr<Connection> ended;
   std::vector<Schedule::Reply> unsent;

@@ -20,14 +20,16 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   explicit ReplyQueue(std::shared_ptr<Connection> connection)
       : connection_(std::move(connection)) {}
 
-  /// Pieces by id, the first needed first; all others come after them, in the order of push().
+  /// Sets the pieces that go first, by id, the first needed first. All others follow them, in the
+  /// order of push().
   void set_order(std::span<const std::uint32_t> pieces);
   void push(const FrameHeader& header, ReplyBlocks::Lent block);
-  /// Sends it at once if nothing else is on its way; the payload is borrowed for this call only.
+  /// Sends the reply at once if no other is on its way, else returns false. The payload is borrowed
+  /// for this call only.
   bool send_at_once(const FrameHeader& header, std::span<const std::byte> payload);
   /// The connection, for a message that waits behind no reply. Null after drop().
   std::shared_ptr<Connection> connection();
-  /// The connection has ended: nothing is sent any more.
+  /// Sends nothing any more, since the connection has ended.
   void drop();
 
  private:

@@ -26,24 +26,24 @@ class ShardSaver {
   /// Returns true when this host sees the file with that content. Shards are then written into its
   /// folder, or folders in that, and nowhere else. Begins to make memory for the moments.
   bool find(const FindFile& file, Shard& shard);
-  /// `what` is the answer if all goes well.
+  /// Marks the values. `what` is the answer if all goes well.
   void mark(Shard& shard, const SavedShard& what);
-  /// Writes the marked shard as `path`, then calls `done` in that thread. Empty path: it is read
-  /// with read_marked, and `done` is called at once.
+  /// Writes the marked shard as `path`, then calls `done` in that thread. With an empty path the
+  /// chief reads the shard with read_marked, and `done` is called at once.
   void write(Shard& shard, const std::string& path, std::function<void(const SavedShard&)> done);
 
  private:
   std::string why_not(const std::string& path) const;
   SavedShard write_now(Shard& shard, const std::string& path);
-  /// `work` ends being busy.
+  /// Runs `work`, which sets busy_ to false at its end, in a thread.
   void start(std::function<void()> work);
 
   const bool sees_files_;
   std::mutex mutex_;
   std::string folder_;  // where the file was found
   SavedShard what_;
-  bool makes_room_ = false;  // is what the thread does, or did last
-  bool refused_ = false;     // a mark came while a shard was being written
+  bool makes_room_ = false;  // the thread's work, now or last
+  bool refused_ = false;     // a mark arrived while a shard was being written
   std::atomic<bool> busy_{false}, cancelled_{false};
   std::thread thread_;
 };

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// So many bytes have one counter.
+/// The number of bytes that have one counter.
 constexpr std::size_t kVersionedBytes = std::size_t{1} << 18;
 
 /// The number of counters for so many bytes, at least one.

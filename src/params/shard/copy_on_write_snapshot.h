@@ -14,17 +14,17 @@
 namespace paceline {
 
 /// Arrays of one length (a value and its large slots) that are copied region by region, by whoever
-/// comes first: an updater just before it changes a region, or the reader. So a moment costs the
-/// updates one copy, of what they have in their caches then, and nothing while none is wanted. The
-/// memory for it is as large as the arrays.
+/// is first: an updater just before it changes a region, or the reader. So a snapshot costs the
+/// updates one copy, of data that they have in their caches then, and nothing while none is wanted.
+/// The memory for it is as large as the arrays.
 class CopyOnWriteSnapshot {
  public:
   /// The arrays must outlive it.
   explicit CopyOnWriteSnapshot(std::vector<std::span<const std::byte>> arrays);
   /// Makes the memory, which else the first mark makes. Must not be called while it is marked.
   void make_room();
-  /// Keeps what the arrays hold from now on. No update may be under way; `count` is the number that
-  /// the rule has counted.
+  /// Keeps the present content of the arrays from now on. No update may be under way; `count` is
+  /// the number that the rule has counted.
   void mark(std::int64_t count);
   void drop() { marked_ = false; }
   const std::int64_t& count() const { return count_; }

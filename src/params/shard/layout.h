@@ -13,8 +13,8 @@ namespace paceline {
 /// True when the piece would begin at a page of memory if its variable did.
 bool begins_at_page(const VariableSpec& variable, const Piece& piece);
 
-/// One piece lies after the other, each at a multiple of 64 bytes; one of several of its variable
-/// that begins at a page of that, at a page. The versions of the chunks of each
+/// One piece lies after the other, each at a multiple of 64 bytes. A piece of a split variable that
+/// begins at a page of the variable lies at a page. The versions of the chunks of each piece
 /// (chunk_versions.h) follow. The layout depends on the arguments only, so that both sides of
 /// shared memory agree.
 struct ShardLayout {

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// Refused before anything is allocated: what is declared comes over a link.
+// Refuses pieces before anything is allocated, since a declaration arrives over a link.
 void check_can_hold(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
                     int ps) {
   double bytes = 0;

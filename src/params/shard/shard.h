@@ -30,7 +30,7 @@ class Shard {
   /// The number of pieces that are here; positions count them.
   std::size_t size() const { return local_.size(); }
   ShardPiece& at(std::size_t position) { return *local_[position]; }
-  /// The position of a piece by its id. Throws kDataLoss when it is not here.
+  /// Returns the position of a piece by its id. Throws kDataLoss when it is not here.
   std::size_t position(std::uint32_t id) const;
   std::size_t bytes() const { return bytes_; }
   /// The variables that have pieces here which change after each read.
@@ -38,7 +38,7 @@ class Shard {
   /// The values of all pieces, as shard_layout says. They change while others read: element by
   /// element.
   std::shared_ptr<const SharedMemory> values() const { return values_; }
-  /// Where the value of a piece would lie in such memory.
+  /// Returns the place of a piece's value in such memory.
   std::span<std::byte> place_of(std::size_t position, std::span<std::byte> memory) const {
     return memory.subspan(offsets_[position], local_[position]->bytes());
   }

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::size_t kChangedElements = std::size_t{1} << 13;
 
-// A region is locked at a time: a rule takes longer for it than waking a thread takes.
+// The part that is locked at a time. A rule takes longer for it than waking a thread takes.
 constexpr std::size_t kRegionBytes = kVersionedBytes;
-// Elements of as many rows.
+// The elements of a region. As many elements of rows are worth a thread.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
 // More than this is no longer in a cache when it is read.
 constexpr std::size_t kMostCached = std::size_t{4} << 20;
@@ -24,9 +24,9 @@ void copy_through_caches(std::span<const std::byte> from, std::span<std::byte> t
   copy_bytes(to.data(), from.data(), from.size());
 }
 
-// Assigned as a whole, past the caches: writing line by line into what another core reads takes its
-// owner's answer for each, and the reader as long; from the end, so that both do not keep step with
-// each other.
+// Assigns a block at a time, past the caches: if each line that another core reads were written by
+// itself, writer and reader would wait for each other at each. It begins at the end, so that both
+// do not keep step.
 void assign_changed(std::span<float> values, std::int64_t time, const AfterRead& change) {
   std::array<float, kChangedElements> buffer;
   while (!values.empty()) {

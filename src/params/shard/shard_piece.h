@@ -40,7 +40,8 @@ class ShardPiece {
     return row >= where_.first_row && row < where_.first_row + where_.rows;
   }
 
-  /// Counts a contribution: Adam's t for all of its chunks. Until end_contribution it is under way.
+  /// Counts a contribution, which is under way until end_contribution. Returns the count (Adam's t)
+  /// for all of its chunks.
   std::int64_t begin_contribution();
   void end_contribution();
   /// Applies the rule to a range and copies the new values of it to `updated`, unless that is
@@ -59,19 +60,19 @@ class ShardPiece {
     return function(std::span<const std::byte>(memory_.value()));
   }
   void copy(std::size_t offset, std::span<std::byte> values);
-  /// The rows, named as in the variable, one after the other.
+  /// Copies the rows, named as in the variable, one after the other.
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
-  /// A worker reads the value in shared memory, or gets it in frames.
+  /// The ways in which a worker reads the value: in shared memory, or in frames.
   enum class Reading { kInPlace, kFrames };
-  /// From now on `change` is called after each read; it must outlive the piece, whose variable is
-  /// of float32. Before any worker reads.
+  /// Calls `change` after each read from now on. It must outlive the piece, whose variable is of
+  /// float32. To be called before any worker reads.
   void change_after_reads(const AfterRead& change);
   bool changes_after_reads() const { return after_read_ != nullptr; }
-  /// A worker has read the value, or was sent it.
+  /// Says that a worker has read the value, or was sent it.
   void was_read(Reading reading) {
     if (after_read_ != nullptr) change(reading);
   }
-  /// They are told of changes by whoever makes them.
+  /// The watchers, who are told of changes by whoever makes them.
   ValueWatchers& watchers() { return watchers_; }
 
   /// Arrays are numbered as in VariableMemory: 0 is the value, 1 + s is slot s.
@@ -79,14 +80,14 @@ class ShardPiece {
   std::size_t array_bytes(std::size_t array) const { return memory_.array_bytes(array); }
   /// Writes as VariableMemory::write does.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
-  /// All arrays of one moment, one after the other.
+  /// Copies all arrays as they are at one moment, one after the other.
   void copy_all(std::span<std::byte> bytes);
   std::size_t all_bytes() const { return memory_.all_bytes(); }
 
-  /// Keeps what is there now while contributions go on. If some are under way, it keeps what is
-  /// there when none is.
+  /// Keeps the present arrays while contributions go on. If some contributions are under way, it
+  /// keeps the arrays as they are when none is.
   void mark();
-  /// Waits until it is kept. At the deadline it is then kept region by region (256 KiB; rows: all
+  /// Waits until the piece is kept. At the deadline it is kept region by region (256 KiB; rows: all
   /// of them), each between two updates.
   void wait_marked(Deadline deadline);
   /// Returns bytes of the arrays as they were. One thread, after wait_marked.

@@ -23,7 +23,7 @@ class ValueWatcher {
 /// The watchers of one piece: the real driver of protocol/value_watches.h. Safe from any thread.
 class ValueWatchers {
  public:
-  /// How often the values have changed. They may be newer than that.
+  /// Returns how often the values have changed. They may be newer than that.
   std::uint64_t version() const { return version_; }
   /// Watches until the first change after the version that it returns. Values that are read from
   /// now on are of that version, or newer. The watcher must outlive the piece, or its changes.

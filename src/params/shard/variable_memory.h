@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-/// The numbers that one contribution is applied with.
+/// The numbers with which one contribution is applied.
 struct UpdateScalars {
   float learning_rate = 0;
   float clip_scale = 1;
@@ -51,14 +51,14 @@ class VariableMemory {
   std::size_t array_bytes(std::size_t array) const;
   std::size_t all_bytes() const;
 
-  /// Value and slots; without slots they begin anew (a moving average as the value). The first time
-  /// it keeps the memory of tensors that nobody else holds. Throws kInvalidArgument naming the
-  /// variable when a shape or type differs.
+  /// Writes value and slots. A state without slots makes them begin anew (a moving average as the
+  /// value). The first write keeps the memory of tensors that nobody else holds. Throws
+  /// kInvalidArgument naming the variable when a shape or type differs.
   void write(VariableState state);
-  /// Bytes of one array, which must be within it. A value's first bytes make the slots begin anew,
-  /// so that slots are written after it.
+  /// Writes bytes of one array, which must be within it. A value's first bytes make the slots begin
+  /// anew, so that slots are written after it.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
-  /// Copies.
+  /// Returns a copy of value and slots.
   VariableState read(VariableId id) const;
   /// Copies all arrays to `bytes`, one after the other.
   void copy_all(std::span<std::byte> bytes) const;
@@ -66,13 +66,13 @@ class VariableMemory {
   /// Keeps value and slots as they are now while updates go on; no update may be under way. It must
   /// have been written.
   void mark() { snapshot_->mark(count_); }
-  /// Bytes of an array as they were at the mark. One thread.
+  /// Returns bytes of an array as they were at the mark. One thread.
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes);
   CopyOnWriteSnapshot& snapshot() { return *snapshot_; }
 
   /// Counts one contribution (Adam's t), and returns how many there were.
   std::int64_t next_count() { return ++count_; }
-  /// Begins one contribution that comes in ranges: what to apply each of them with.
+  /// Begins one contribution that arrives in ranges. Returns the step to apply each of them with.
   RuleStep begin_contribution(const UpdateScalars& scalars);
   /// To be called before bytes [begin, end) of the value are changed by other means than the calls
   /// below.
@@ -85,10 +85,10 @@ class VariableMemory {
   void apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
                        const float* gradient);
 
-  /// One contribution to all elements; `pool` may be null. Allocates nothing.
+  /// Applies one contribution to all elements; `pool` may be null. Allocates nothing.
   void apply(const UpdateScalars& scalars, const float* gradient, ThreadPool* pool);
-  /// One contribution to rows `ids` (unique): gradient (ids.size(), …). Throws kInvalidArgument for
-  /// an id that is no row of this memory.
+  /// Applies one contribution to rows `ids` (unique): gradient (ids.size(), …). Throws
+  /// kInvalidArgument for an id that is no row of this memory.
   void apply_rows(const UpdateScalars& scalars, std::span<const std::int32_t> ids,
                   const float* gradient, ThreadPool* pool);
 

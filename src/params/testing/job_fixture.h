@@ -24,13 +24,13 @@ class JobFixture : public ::testing::Test {
   void make_spec(int num_ps, int num_workers);
   ServerOptions server_options(int ps);
   PsStoreOptions store_options(int worker);
-  /// Serves in a thread; its summary, or its error, is in the future.
+  /// Serves in a thread. The future gets its summary, or its error.
   std::future<ServerSummary> start_ps(const ServerOptions& options);
   void start_all_ps();
   void stop_all_ps();
   /// Joins all workers, each in a thread of its own, and waits for them.
   std::vector<std::unique_ptr<PsStore>> join_all(const std::vector<VariableSpec>& variables);
-  /// Everything that was said, one line each.
+  /// Returns everything that was said, one line each.
   std::string said();
   /// Waits until a line that contains `text` has been said; false after a generous while.
   bool wait_said(const std::string& text);
@@ -61,13 +61,13 @@ std::vector<VariableState> initial_states(std::span<const VariableSpec> variable
 /// that a value which is late or torn changes everything after it.
 class StepDriver {
  public:
-  /// `reread`: as if several kernels of a step read each.
+  /// With `reread` each variable counts as read by several kernels of a step.
   StepDriver(ParameterStore& store, bool clipped, bool reread = false);
   /// Makes a train step; returns the global step.
   std::int64_t step();
-  /// By every ps: a step has ended when ps 0 has applied it.
+  /// Waits until every ps has applied the last step. A step ends already when ps 0 has applied it.
   void wait_applied();
-  /// Like a plan that knows the next batch's rows, or one that does not.
+  /// True for a plan that knows the rows of the next batch.
   bool knows_next_rows = true;
 
  private:
@@ -84,7 +84,7 @@ class StepDriver {
   bool rows_come_ = false;
 };
 
-/// All bits of all variables and slots, for EXPECT_EQ.
+/// Returns all bits of all variables and slots, for EXPECT_EQ.
 std::vector<std::vector<float>> everything(ParameterStore& store);
 
 }  // namespace paceline

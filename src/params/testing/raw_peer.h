@@ -38,7 +38,7 @@ class RawPeer : public Receiver {
   void share(std::uint32_t id, std::size_t bytes) {
     connection_->share(id, SharedMemory::create(bytes));
   }
-  /// Waits for a message of the type; its text if it is a refusal. Empty: the connection ended.
+  /// Waits for a message of the type. Returns false when the connection ended before.
   bool wait_for(MessageType type) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(60),
@@ -49,7 +49,7 @@ class RawPeer : public Receiver {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return closed_; });
   }
-  /// Takes no frame from now on, or goes on to.
+  /// Takes no frame from now on, or takes them again.
   void set_deaf(bool deaf) {
     const std::lock_guard lock(mutex_);
     deaf_ = deaf;
@@ -135,7 +135,7 @@ class ServerTest : public JobFixture {
   std::unique_ptr<RawPeer> stranger() {
     return std::make_unique<RawPeer>(*link_, spec_.ps.front());
   }
-  /// A worker:1 that has agreed on the variables.
+  /// Returns a worker:1 that has agreed on the variables.
   std::unique_ptr<RawPeer> member() {
     auto peer = stranger();
     peer->send(MessageType::kHello, encode(good_hello(1)));
@@ -145,7 +145,7 @@ class ServerTest : public JobFixture {
     return peer;
   }
   void initialise() { chief_->write(initial_states(some_variables()), 0); }
-  /// The ps goes on serving after whatever happened to others.
+  /// Expects that the ps goes on serving after whatever happened to others.
   void expect_still_serving() {
     initialise();
     StepDriver driver(*chief_, false);

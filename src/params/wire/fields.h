@@ -15,7 +15,7 @@ namespace paceline {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
-/// No text is longer.
+/// The length of the longest text.
 constexpr std::size_t kMostTextBytes = 0xffff;
 
 /// Appends to a caller's buffer, which keeps its capacity when it is used again.
@@ -31,12 +31,13 @@ class WireWriter {
     static_assert(std::is_arithmetic_v<T>);
     put_bytes(std::as_bytes(std::span(&value, 1)));
   }
-  /// Elements without their count.
+  /// Writes elements without their count.
   template <typename T>
   void put_all(std::span<const T> values) {
     put_bytes(std::as_bytes(values));
   }
-  /// Its length as 16 bits, then the bytes. Throws kInvalidArgument when it is longer than that.
+  /// Writes the length of a text as 16 bits, then its bytes. Throws kInvalidArgument when it is
+  /// longer than that.
   void put_text(std::string_view text);
 
  private:
@@ -62,7 +63,7 @@ class WireReader {
     std::memcpy(&value, take(1, sizeof(T)).data(), sizeof(T));
     return value;
   }
-  /// Into a caller's vector, which keeps its capacity when it is used again.
+  /// Reads into a caller's vector, which keeps its capacity when it is used again.
   template <typename T>
   void get_all(std::size_t count, std::vector<T>& values) {
     const std::span<const std::byte> bytes = take(count, sizeof(T));
@@ -75,11 +76,11 @@ class WireReader {
     get_all(count, values);
     return values;
   }
-  /// A count of items that take at least `least_bytes` each.
+  /// Reads a count of items that take at least `least_bytes` each.
   std::size_t get_count(std::size_t least_bytes);
   std::string get_text();
   std::span<const std::byte> rest() const { return bytes_; }
-  /// Nothing may be left.
+  /// Throws when bytes are left.
   void end() const;
   [[noreturn]] void fail(std::string_view why) const;
 

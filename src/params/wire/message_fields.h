@@ -29,7 +29,7 @@ concept WireNumber = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
 template <typename M>
 std::vector<std::byte> encode_fields(const M& message);
 
-/// The bytes of the shortest T: no list of them is longer than what is left divided by this.
+/// Returns the bytes of the shortest T. A list has at most as many as the rest of the payload fits.
 template <typename T>
 std::size_t least_bytes() {
   if constexpr (WireNumber<T>) return sizeof(T);
@@ -37,8 +37,8 @@ std::size_t least_bytes() {
   return bytes;
 }
 
-/// Numbers as they are, a bool as 8 bits, texts; lists and maps with their count before them; and
-/// whatever has `fields`.
+/// Writes numbers as they are, a bool as 8 bits, texts; lists and maps with their count before
+/// them; and whatever has `fields`.
 class FieldWriter {
  public:
   explicit FieldWriter(WireWriter& writer) : writer_(writer) {}
@@ -122,7 +122,7 @@ class FieldReader {
   WireReader& reader_;
 };
 
-/// Into a buffer, which keeps its capacity when it is used again.
+/// Writes the message into a buffer, which keeps its capacity when it is used again.
 template <typename M>
 void encode_fields(const M& message, std::vector<std::byte>& bytes) {
   WireWriter writer(bytes);
@@ -135,7 +135,7 @@ std::vector<std::byte> encode_fields(const M& message) {
   return bytes;
 }
 
-/// The whole payload is the message. Throws kDataLoss naming it.
+/// Reads the message, which must be the whole payload. Throws kDataLoss naming it.
 template <typename M>
 void decode_fields(std::span<const std::byte> payload, std::string_view name, M& message) {
   WireReader reader(payload, name);

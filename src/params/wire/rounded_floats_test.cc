@@ -23,7 +23,7 @@ std::span<std::byte> bytes_of(std::vector<float>& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
-// What arrives at the other end: rounded, moved and widened.
+// Returns the values that arrive at the other end: rounded, moved and widened.
 std::vector<float> sent(std::vector<float> values, float* errors = nullptr) {
   const std::span<const std::byte> payload = round_in_place(bytes_of(values), errors);
   std::vector<float> there(values.size(), -1);

@@ -1,4 +1,4 @@
-// What chief and ps say to each other when a checkpoint is written. Format: docs/wire.md.
+// The messages of chief and ps when a checkpoint is written. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// A ps has written its shard, or has not.
+/// The answer of a ps that has written its shard, or has not.
 struct SavedShard {
   std::string error;  // empty: it has
   std::uint64_t bytes = 0;
@@ -24,13 +24,13 @@ struct SavedShard {
   bool operator==(const SavedShard&) const = default;
 };
 
-/// A file that the chief has made: does the ps see it, with this content?
+/// The question whether the ps sees a file that the chief has made, with this content.
 struct FindFile {
   std::string path, content;
   bool operator==(const FindFile&) const = default;
 };
 
-/// What a worker is told when the variables are initialised.
+/// The answer to a worker when the variables are initialised.
 struct Initialised {
   std::int64_t global_step = 0;
   std::int64_t own_step = 0;  // the next of this worker; known to ps 0

@@ -30,7 +30,7 @@ TEST(SaveMessages, ComeBackAsTheyWere) {
   expect_exact(encode(initialised), decode_initialised);
 }
 
-// As the chief and the ps have said them since they are in docs/wire.md.
+// The bytes are those of docs/wire.md, which must stay as they are.
 TEST(SaveMessages, HaveTheBytesOfTheirFormat) {
   const auto text = [](std::initializer_list<int> bytes) {
     std::vector<std::byte> all;

@@ -1,4 +1,4 @@
-// What is a worker's own at one moment, as it is saved and as it goes over the wire.
+// The state of one worker at one moment, as it is saved and as it goes over the wire.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ struct TaskState {
   std::vector<NamedTensor> local;  // variables
 };
 
-/// Of its local variables, as they go over the wire: no more can be told.
+/// The most bytes of a worker's local variables that go over the wire.
 constexpr std::size_t kMostLocalBytes = std::size_t{1} << 30;
-/// Why the local variables are left out of what is told, naming the task, the largest of them and
-/// its bytes; empty: they are not.
+/// Returns why the local variables are left out of the message, naming the task, the largest of
+/// them and its bytes; empty when they are not.
 std::string why_left_out(const TaskState& state, std::size_t most_bytes = kMostLocalBytes);
 
-/// Without the local variables when they are left out.
+/// Returns the payload, without the local variables when they are left out.
 std::vector<std::byte> encode(const TaskState& state);
 /// Throws kDataLoss.
 TaskState decode_task_state(std::span<const std::byte> payload);
@@ -48,10 +48,11 @@ void for_state_frames(std::span<const std::byte> state, F&& send) {
 /// Puts the frames of one peer together.
 class StateFrames {
  public:
-  /// Of a state with all that is not local variables.
+  /// The most bytes of a state, with the parts that are no local variables.
   static constexpr std::size_t kMostBytes = kMostLocalBytes + (std::size_t{1} << 24);
   explicit StateFrames(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
-  /// The state, when this was its last frame. Throws kDataLoss when it is too long.
+  /// Returns the payload of the state when this was its last frame. Throws kDataLoss when it is too
+  /// long.
   std::optional<std::vector<std::byte>> add(std::uint16_t flags,
                                             std::span<const std::byte> payload);
 

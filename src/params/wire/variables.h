@@ -20,12 +20,13 @@ void write_pieces(WireWriter& writer, std::span<const Piece> pieces);
 /// Throws kDataLoss unless the pieces are rows of the variables, in order, each row once.
 std::vector<Piece> read_pieces(WireReader& reader, std::span<const VariableSpec> variables);
 
-/// 64-bit FNV-1a of what write_variables writes: names, shapes, dtypes, rules, groups.
+/// Returns the 64-bit FNV-1a of the bytes of write_variables: names, shapes, dtypes, rules, groups.
 std::uint64_t fingerprint_of(std::span<const VariableSpec> variables);
 
-/// "w float32 (3,4) sgd lr 0.1": what must agree, in words.
+/// Returns the properties that must agree, in words: "w float32 (3,4) sgd lr 0.1".
 std::string describe(const VariableSpec& variable);
-/// The first variable in which the lists differ, as both sides have it; empty when they do not.
+/// Returns the first variable in which the lists differ, as both sides have it; empty when they do
+/// not.
 std::string first_difference(std::span<const VariableSpec> ours, const std::string& our_name,
                              std::span<const VariableSpec> theirs, const std::string& their_name);
 

@@ -8,9 +8,10 @@
 
 namespace paceline {
 
-/// The ps store's options that follow from what any strategy is made with.
+/// Returns the options of the ps store that follow from the options of any strategy.
 PsStoreOptions ps_store_options(const DistributionOptions& options);
-/// Joins; says what the user would wonder about, and prints the placement if that was asked for.
+/// Joins the job, tells the user of settings that have no effect, and prints the placement if that
+/// was asked for.
 Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& options,
                      std::vector<VariableSpec> variables);
 

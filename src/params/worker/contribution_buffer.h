@@ -1,4 +1,4 @@
-// Where a worker's contributions wait to be taken.
+// The memory in which a worker's contributions wait to be taken.
 #pragma once
 
 #include <atomic>
@@ -13,23 +13,24 @@
 
 namespace paceline {
 
-/// A contribution to one variable. In memory of this process, and free again when every frame of it
-/// was sent; or in memory that ps tasks of this host read, and free when each has applied it.
+/// A contribution to one variable. In memory of this process it is free again when every frame of
+/// it was sent; in memory that ps tasks of this host read, when each has applied it.
 struct ContributionBuffer {
   TensorView values;  // as large as the largest plan wants it
   std::vector<std::int32_t> ids;
   std::atomic<int> in_flight{0};
   Wakeup* wakeup = nullptr;
 
-  /// Which memory of this worker it lies in, from which byte; none: it is not shared.
+  /// The memory of this worker that it lies in, and its first byte there; none when it is not
+  /// shared.
   struct Place {
     std::uint32_t memory = 0;
     std::size_t offset = 0;
   };
   std::optional<Place> shared;
-  /// With error feedback: by element of the variable, what rounding has left out so far.
+  /// The parts that rounding has left out so far, by element of the variable, with error feedback.
   std::vector<float> errors;
-  /// Null: none are kept.
+  /// Returns null when no errors are kept.
   float* errors_at(std::size_t element) { return errors.empty() ? nullptr : &errors[element]; }
 
   bool fits(std::int64_t elements) const {
@@ -38,7 +39,7 @@ struct ContributionBuffer {
   void use_own_memory(DType dtype, const Shape& shape);
   void use(const std::shared_ptr<SharedMemory>& memory, Place place, DType dtype,
            const Shape& shape);
-  /// For Connection::send; the context is the space.
+  /// To be given to Connection::send; the context is the buffer.
   static void sent(void* context);
 
  private:

@@ -27,7 +27,8 @@ std::byte* start_of(const ContributionBuffer& space) {
 
 }  // namespace
 
-// A larger plan: what the smaller one sent last must have been taken from the old space.
+// Returns the uses that need a larger space. The last contribution of a smaller plan must have been
+// taken from the old space before.
 std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
     std::span<const PlanBinding::Use> uses) {
   std::vector<const PlanBinding::Use*> without;
@@ -41,7 +42,7 @@ std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
   return without;
 }
 
-// Null: there is no ps on this host, or too much has been shared with it.
+// Returns null when there is no ps on this host, or when too much has been shared with it.
 std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes) {
   std::shared_ptr<SharedMemory> memory;
   const bool few = state_.shared_memories < kMostSharedMemories &&
@@ -55,7 +56,7 @@ std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes
   return memory;
 }
 
-// Once, so that what a step left out is not forgotten when another plan begins.
+// Makes the errors once, so that those of a step are not forgotten when another plan begins.
 void ContributionSender::keep_errors(VariableId variable) const {
   ContributionBuffer& space = core_.space(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];

@@ -18,10 +18,10 @@ class ContributionSender {
  public:
   explicit ContributionSender(WorkerContext& state) : state_(state), core_(state.core) {}
 
-  /// Space for what these uses can contribute: in memory that the ps tasks of this host read, if
-  /// there are any. Waits until what lies in a space that is too small was taken.
+  /// Makes space for the contributions of these uses: in memory that the ps tasks of this host
+  /// read, if there are any. Waits until the contribution in a space that is too small was taken.
   void make_spaces(std::span<const PlanBinding::Use> uses);
-  /// Sends what is in the variable's space, which is not to be touched until it was taken. A ps
+  /// Sends the content of the variable's space, which is not to be touched until it was taken. A ps
   /// that shares memory can renew this worker's copy of the values meanwhile. Never blocks. Throws
   /// kInvalidArgument unless rows are in ascending order.
   void send(VariableId variable, const Contribution& contribution, std::uint64_t step,

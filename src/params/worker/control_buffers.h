@@ -25,13 +25,13 @@ class ControlBuffers {
     buffer.busy = true;
     return buffer;
   }
-  /// For a message without payload.
+  /// Returns a buffer for a message without payload.
   Buffer& take_empty() {
     Buffer& buffer = take();
     buffer.bytes.clear();
     return buffer;
   }
-  /// For Connection::send; the context is the buffer.
+  /// To be given to Connection::send; the context is the buffer.
   static void sent(void* context) { static_cast<Buffer*>(context)->busy = false; }
 
  private:

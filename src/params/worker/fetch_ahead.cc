@@ -13,8 +13,8 @@ bool FetchAhead::may_have_come(const std::vector<PlanBinding::Use>& uses) const 
   });
 }
 
-// A thread of the link notes that the next value is there before it notes the version. Read in this
-// order, a value that comes in between is not pulled as well.
+// A thread of the link notes that the next value is there before it notes the version. Since both
+// are read in this order, a value that arrives in between is not pulled as well.
 KnownValue FetchAhead::known(VariableId variable) const {
   KnownValue known;
   known.by_fetch = state_.held[std::size_t(variable)] == Freshness::kByFetch;

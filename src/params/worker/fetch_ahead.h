@@ -19,12 +19,11 @@ class FetchAhead {
   bool may_have_come(const std::vector<PlanBinding::Use>& uses) const;
   /// True when the step has to ask for the value.
   bool must_pull(VariableId variable) const;
-  /// This step pulls it.
+  /// Notes that this step pulls the value.
   void note_pulled(VariableId variable);
   /// True when the step must wait for the next value.
   bool waits(VariableId variable) const;
-  /// The step needs the value, which has come: takes a newer one, if there is one, and asks for the
-  /// next.
+  /// Takes a newer value, if there is one, for a step that needs it, and asks for the next.
   void go_on(VariableId variable);
 
  private:

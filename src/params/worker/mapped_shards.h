@@ -20,13 +20,13 @@ class MappedShards {
   /// The arguments must outlive it.
   MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int num_ps);
 
-  /// To be called before its pieces are used; from any thread. Throws kDataLoss when the memory is
-  /// too small for them, or that ps has shared such memory before.
+  /// Maps the memory of a ps, from any thread, before its pieces are used. Throws kDataLoss when
+  /// the memory is too small for them, or when that ps has shared such memory before.
   void map(int ps, std::shared_ptr<const SharedMemory> memory);
-  /// The whole variable; null: it has no place there, or its pieces cannot be put one after the
-  /// other.
+  /// Returns the whole variable; null when it has no place there, or when its pieces cannot be put
+  /// one after the other.
   const std::byte* variable(VariableId variable) const { return mapped_[std::size_t(variable)]; }
-  /// Of the chunks of a piece that is mapped.
+  /// Returns the versions of the chunks of a piece that is mapped.
   const std::uint64_t* versions(const Piece& piece) const { return versions_[piece.id]; }
 
  private:

@@ -39,14 +39,14 @@ class PsSteps : public StoreSteps {
     std::int64_t steps_ = 0;
   };
 
-  /// How values that lie in the memory of a ps come to the kernels: as they lie there; as the ps
-  /// copies them for this worker, since several kernels read them and others change them; as a
+  /// The way in which kernels read values in the memory of a ps: where they lie; in the copy that
+  /// the ps makes for this worker, since several kernels read them and others change them; in a
   /// copy of versioned chunks (--torn-free).
   enum class MappedRead : std::uint8_t { kInPlace, kInCopy, kCopiedInChunks };
 
   void check(const PlanBinding::Use& use);
   MappedRead read_of(const PlanBinding::Use& use) const;
-  /// Whether the step reads the variable in memory of its ps.
+  /// True when the step reads the variable in memory of its ps.
   bool reads_in_place(VariableId variable) const;
   ValueUse use_of(const PlanBinding::Use& use) const;
   bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
@@ -80,7 +80,7 @@ class PsSteps : public StoreSteps {
   std::vector<bool> contributed_;                 // by variable
   FetchAhead ahead_;
   ContributionSender sender_;
-  // Kept from step to step for their memory.
+  // These are kept from step to step for their memory.
   StepBegin begin_;
   std::vector<StepEnd> ends_;  // by ps
   RowsAhead next_rows_;

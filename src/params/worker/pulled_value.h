@@ -1,4 +1,4 @@
-// A variable's value as a worker has it from its ps, and the memory that the next one comes to.
+// A variable's value as a worker has it from its ps, and the memory that receives the next one.
 #pragma once
 
 #include <array>
@@ -19,21 +19,22 @@ class PulledValue {
   /// Makes the memory, once.
   void allocate();
   bool held() const { return held_; }
-  /// What kernels read; undefined until allocate().
+  /// The value that kernels read. It is undefined until allocate().
   const Tensor& value() const { return memories_[std::size_t(front_)]; }
 
-  /// A newer value is to come to memory of its own, so that kernels can read this one meanwhile.
+  /// Makes a newer value arrive in memory of its own, so that kernels can read this one meanwhile.
   void ask_next();
-  /// It is not wanted any more, and may come all the same.
+  /// Says that the next value is not wanted any more. It may arrive all the same.
   void forget_next() { next_ = Next::kUnasked; }
   bool next_asked() const { return next_ == Next::kAsked; }
   bool next_came() const { return next_ == Next::kCame; }
-  /// From now on kernels read what came.
+  /// Makes kernels read the value that has arrived, from now on.
   void take_next();
 
-  /// Where the next value goes, all of it in one frame; empty: none was asked for.
+  /// Returns the memory for the next value, all of which arrives in one frame; empty when none was
+  /// asked for.
   std::span<std::byte> place_of_next() const;
-  /// It is there; no more is taken until it is asked for.
+  /// Says that the next value has arrived. No other is taken until it is asked for.
   void next_arrived();
 
  private:

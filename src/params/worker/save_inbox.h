@@ -1,5 +1,5 @@
-// What ps tasks answer while a checkpoint is written: filled by the link's threads, waited for by
-// the thread that saves.
+// The answers of ps tasks while a checkpoint is written. The link's threads fill it, and the thread
+// that saves waits for it.
 #pragma once
 
 #include <condition_variable>
@@ -21,7 +21,7 @@ class SaveInbox {
  public:
   explicit SaveInbox(int num_ps) : found_(std::size_t(num_ps)), saved_(std::size_t(num_ps)) {}
 
-  /// A new save: what was answered to an older one is forgotten, and what still comes of it.
+  /// Begins a new save. Answers to an older one are forgotten, and so are those that still arrive.
   void begin(std::uint64_t save);
   void put_found(int ps, bool found);
   void put_saved(int ps, std::uint64_t save, SavedShard shard);
@@ -31,17 +31,18 @@ class SaveInbox {
   std::vector<std::optional<SavedShard>> saved() const;
   std::vector<TaskState> states() const;
 
-  /// The bytes of an array of a piece from `first` on are to come into `memory`.
+  /// Makes the bytes of an array of a piece, from `first` on, arrive in `memory`.
   void expect(std::uint32_t piece, std::uint16_t array, std::size_t first,
               std::span<std::byte> memory);
-  /// Throws kDataLoss for bytes that nobody expects.
+  /// Returns the memory for a frame's bytes. Throws kDataLoss for bytes that nobody expects.
   std::span<std::byte> place(const FrameHeader& header);
   void arrived(std::size_t bytes);
   std::size_t missing() const;
 
-  /// Who waits looks again: something else has changed.
+  /// Makes a waiting thread look again, since something else has changed.
   void wake();
-  /// False when the deadline passed first. The predicate may call this object.
+  /// Waits until the predicate holds. Returns false when the deadline passed first. The predicate
+  /// may call this object.
   template <typename Predicate>
   bool wait(Deadline deadline, Predicate&& predicate) {
     std::unique_lock lock(mutex_);

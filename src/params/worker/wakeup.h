@@ -1,4 +1,4 @@
-// Waiting for what other threads count up in atomics.
+// Waiting for numbers that other threads count up in atomics.
 #pragma once
 
 #include <atomic>
@@ -12,14 +12,15 @@ namespace paceline {
 
 /// The notifier changes an atomic, then calls notify; the waiter's predicate reads it. Both sides
 /// must use sequentially consistent operations: either the notifier sees the waiter or the waiter
-/// the change. Costs the notifier one load while nobody waits. One waiter at a time.
+/// the change. It costs the notifier one load while nobody waits. One waiter at a time.
 class Wakeup {
  public:
   void notify() {
     const std::thread::id waiter = waiter_.load();
     if (waiter != std::thread::id() && waiter != std::this_thread::get_id()) event_.raise();
   }
-  /// On the link, which may notify on this thread. False when the deadline passed first.
+  /// Waits on the link, which may notify on this thread. Returns false when the deadline passed
+  /// first.
   template <typename Predicate>
   bool wait(Link& link, Deadline deadline, Predicate&& predicate) {
     const Waiting waiting(waiter_);

@@ -38,15 +38,16 @@ class VirtualChecks {
   // Contributions.
   void applied(const VirtualStep& step, std::uint32_t piece, Cut part);
   void ended(const VirtualStep& step);
-  /// Own steps that have ended on the ps that counts.
+  /// Returns the number of own steps that have ended on the ps that counts.
   std::int64_t ended_on_first(int worker) const;
-  /// At the end of the run: each byte was applied once, and all of them of a step that has ended.
+  /// Checks, at the end of the run, that each byte was applied once, and all of them of a step that
+  /// has ended.
   void check_contributions(int ps, std::span<const AssemblyTarget> targets);
 
   // Replies of one connection.
   void set_order(PeerId id, std::span<const std::uint32_t> pieces);
   void pushed(PeerId id, std::uint32_t piece, std::size_t bytes);
-  /// The connection has it.
+  /// Notes that the connection has the reply.
   void given(PeerId id, std::uint32_t piece, std::size_t bytes);
   void sent(PeerId id, std::size_t bytes);
 
@@ -65,7 +66,7 @@ class VirtualChecks {
   const VirtualTime& time_;
   const VirtualOptions& options_;
   VirtualResult result_;
-  /// By piece: the parts that were applied, by their begin; several of one begin are a fault.
+  /// The parts that were applied, by piece and by their begin; several of one begin are a fault.
   std::map<VirtualStep, std::map<std::uint32_t, std::multimap<std::size_t, std::size_t>>> applied_;
   std::set<VirtualStep> ended_;
   std::map<int, std::int64_t> ended_on_first_;  // by worker

@@ -24,11 +24,11 @@ struct VirtualOptions {
   double spread = 3;
   /// Contributions are applied at the end of a step, not chunk by chunk.
   bool clipped = false;
-  /// What a connection sends in a second, each way.
+  /// The bytes that a connection sends in a second, each way.
   double bytes_per_s = 1e9;
   // How often something befalls a worker in a run, on average.
   double deaths = 0;        // its process is gone; half of the dead are restarted
-  double cuts = 0;          // one of its connections is cut, and comes back
+  double cuts = 0;          // one of its connections is cut, and made anew
   double early_leaves = 0;  // it says goodbye before the last step
   double latecomers = 0;    // it starts in the middle of the run
   /// The share of messages that are lost, once a worker trains. What follows a lost message on its
@@ -52,7 +52,7 @@ struct VirtualOptions {
 };
 
 struct VirtualResult {
-  /// Each line is something that was not as it must be.
+  /// Each line names something that was not as it must be.
   std::vector<std::string> errors;
   std::int64_t global_step = 0;
   std::int64_t applied = 0;  // steps that ended and counted, as the run itself has counted them

@@ -37,12 +37,14 @@ class VirtualNetwork {
 
   Duration delay();
   void to_ps(PeerId id, std::size_t bytes, std::function<void()> arrived);
-  /// `sent` may be empty. It is not called any more once the ps knows of the connection's end.
+  /// Sends to the worker. `sent` may be empty. It is not called any more once the ps knows of the
+  /// connection's end.
   void to_worker(PeerId id, std::size_t bytes, std::function<void()> sent,
                  std::function<void()> arrived);
-  /// Each end learns of it within `noticed`. Of what is on its way, some still arrives.
+  /// Cuts the connection. Each end learns of it within `noticed`. Some of the messages that are on
+  /// their way still arrive.
   void cut(PeerId id, Duration noticed);
-  /// Cuts it once what was sent to the worker, or to the ps, has arrived.
+  /// Cut the connection once the messages that were sent to the worker, or to the ps, have arrived.
   void cut_after_last_to_worker(PeerId id);
   void cut_after_last_to_ps(PeerId id);
   std::int64_t lost() const { return lost_; }

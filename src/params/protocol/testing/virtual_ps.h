@@ -18,10 +18,10 @@ class VirtualPs {
 
   const PsJob& machine() const { return machine_; }
   bool has_ended() const { return has_ended_; }
-  /// Steps that ended here and counted.
+  /// Returns the number of steps that ended here and counted.
   std::int64_t counted() const { return counted_; }
 
-  // What the network brings.
+  // The events of the network.
   void accepted(PeerId id);
   void received(PeerId id, const ControlMessage& message);
   /// The worker needs pieces in this order, and is sent all of them.

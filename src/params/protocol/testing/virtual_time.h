@@ -19,7 +19,7 @@ class VirtualTime {
 
   TimePoint now() const { return now_; }
   double seconds() const;
-  /// Never before now.
+  /// Calls `act` at that time, but never before now.
   void at(TimePoint time, std::function<void()> act);
   void after(Duration wait, std::function<void()> act) { at(now_ + wait, std::move(act)); }
   /// Runs the next event. False when there is none.
@@ -30,12 +30,13 @@ class VirtualTime {
   }
 
   std::uint64_t random() { return random_(); }
-  /// In [0, 1).
+  /// Returns a random number in [0, 1).
   double uniform() { return double(random_() >> 11) * 0x1p-53; }
   bool happens(double probability) { return uniform() < probability; }
   Duration between(Duration least, Duration most);
 
-  /// Events that have run, and a number that two runs share only if they were alike.
+  /// Return the number of events that have run, and a number that two runs share only if they were
+  /// alike.
   std::uint64_t events() const { return events_; }
   std::uint64_t hash() const { return hash_; }
   /// Makes the number a part of the hash.
@@ -66,7 +67,7 @@ class VirtualLink {
   /// `sent` is called when its last byte has left, `arrived` when it is there; both may be empty.
   void send(std::size_t bytes, Duration delay, std::function<void()> sent,
             std::function<void()> arrived);
-  /// When the last frame arrives.
+  /// Returns the time at which the last frame arrives.
   TimePoint last_arrival() const { return arrives_; }
 
  private:

@@ -46,7 +46,7 @@ VirtualWorker::VirtualWorker(VirtualWorld& world, int index)
   }
 }
 
-// Its process.
+// The worker's process.
 
 void VirtualWorker::start() {
   machine_ = std::make_unique<WorkerJob>(machine_options(world_, index_, ++incarnation_),
@@ -82,7 +82,7 @@ void VirtualWorker::cut_one() {
   world_.network.cut(id, 1s);
 }
 
-// Whatever it can do now.
+// Does whatever the worker can do now.
 void VirtualWorker::act() {
   if (!machine_ || left_) return;
   Outbox out;
@@ -139,7 +139,9 @@ void VirtualWorker::send_control(int ps, ControlMessage message) {
   });
 }
 
-// What the network brings. Null: it is about a connection that is no more.
+// The events of the network.
+
+// Returns null for an event of a connection that is no more.
 VirtualWorker::Link* VirtualWorker::link_of(PeerId id) {
   const VirtualWire& wire = world_.network.wire(id);
   Link& link = links_[std::size_t(wire.ps)];

@@ -14,16 +14,16 @@ namespace paceline {
 
 class VirtualWorker {
  public:
-  /// Plans what is to befall it.
+  /// Makes the worker, and plans its failures.
   VirtualWorker(VirtualWorld& world, int index);
 
   bool joined() const { return machine_ != nullptr && machine_->joined(); }
   /// True while others may have to wait for it.
   bool trains() const { return machine_ != nullptr && !done_ && !left_; }
-  /// One line for the message of a job that does not end; empty: it is gone.
+  /// Returns a line for the message of a job that does not end; empty when the worker is gone.
   std::string standing() const;
 
-  // What the network brings.
+  // The events of the network.
   void received(PeerId id, const ControlMessage& message);
   void received_values(PeerId id, std::size_t bytes);
   void closed(PeerId id);

@@ -68,7 +68,8 @@ void VirtualWorker::begin_step() {
   });
 }
 
-// By what the ps that counts knows: an answer may still be on its way.
+// Returns the steps that the worker is ahead of the slowest one, as the ps that counts knows them:
+// an answer may still be on its way.
 std::int64_t VirtualWorker::ahead() const {
   std::int64_t least = step_;
   for (std::size_t i = 0; i < world_.workers.size(); ++i) {
@@ -155,7 +156,7 @@ void VirtualWorker::pull(int ps) {
                        [this, ps, id, order] { world_.ps[std::size_t(ps)]->pulled(id, order); });
 }
 
-// All of the step but what the ps says that it has applied. It is answered chunk by chunk.
+// Sends all of the step but the parts that the ps has applied. It is answered chunk by chunk.
 void VirtualWorker::send_step(int ps, std::int64_t step,
                               const std::vector<StepProgress::Entry>& applied) {
   Link& link = links_[std::size_t(ps)];
