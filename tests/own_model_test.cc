@@ -176,5 +176,17 @@ TEST(EvaluationLoop, StopsWhenTheValidationLossFallsNoMore) {
               AllOf(HasSubstr("step 200: validation loss"), Not(HasSubstr(stops))));
 }
 
+// The generator's rule is one of its own, which a ps gets to know from the chief.
+TEST(TwoPlayers, DrawTheRingAloneAndWithAPs) {
+  if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
+  const TemporaryFolder folder;
+  const std::string program = built_example("two_players", folder);
+  EXPECT_THAT(output_of({program, "--steps", "3000"}, kRunTime),
+              AllOf(HasSubstr("step 3000: distance from the ring 0."),
+                    Not(HasSubstr("step 3000: distance from the ring 0.9"))));
+  EXPECT_THAT(output_of({program, "--ps", "1", "--workers", "2", "--steps", "2000"}, kRunTime),
+              HasSubstr("distance from the ring 0."));
+}
+
 }  // namespace
 }  // namespace paceline::testing

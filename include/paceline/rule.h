@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "paceline/shape.h"
+#include "paceline/graph.h"
 
 namespace paceline {
 
@@ -25,6 +27,7 @@ enum class RuleKind : std::uint8_t {
   kAdd = 7,       // Add
   kAssign = 8,    // Assign
   kAdamW = 9,     // AdamW
+  kCustom = 10,   // CustomRule
 };
 
 /// w ← w − lr·g.
@@ -96,6 +99,42 @@ struct SlotSpec {
   float initial = 0;    // what each element begins with
 };
 
+/// The terms of a CustomRule, in a graph of its own.
+struct RuleTerms {
+  Value value, gradient;     // w, and g after clipping and weight decay
+  std::vector<Value> slots;  // as large as w, in the order of CustomRule::slots
+  Value learning_rate;       // one number: with its schedule
+  Value count;               // one number: 1 for the first contribution, then 2, …
+};
+/// The result of a CustomRule: what w and each slot become.
+struct RuleUpdate {
+  Value value;               // the new w
+  std::vector<Value> slots;  // the new slots, in their order
+};
+/// A rule of one's own, written with the element-wise ops of ops.h. It is sent to whatever holds
+/// the variable: any ps can apply it, `paceline server` included. Terms that are one number are
+/// computed once for a contribution, in float64. For example Lion (Chen et al., arXiv 2302.06675):
+///
+///     CustomRule{.name = "lion", .learning_rate = 1e-4f, .slots = {{"m"}}, .update = [](const
+///     auto& r) {
+///       const Value m = r.slots[0], direction = sign(0.9 * m + 0.1 * r.gradient);
+///       return RuleUpdate{r.value - r.learning_rate * direction, {0.99 * m + 0.01 * r.gradient}};
+///     }}
+struct CustomRule {
+  /// Lower-case letters, digits and "_", at most 32; no name of another kind of rule. Checkpoints
+  /// compare it.
+  std::string name;
+  float learning_rate = 0.01f;       // before schedules
+  std::vector<SlotSpec> slots = {};  // at most kMostSlots, none of them scalar
+  /// Called once, when the Rule is made.
+  std::function<RuleUpdate(const RuleTerms&)> update;
+
+  static constexpr std::size_t kMostSlots = 3;   // slots that are as large as the variable
+  static constexpr std::size_t kMostSteps = 64;  // ops by element, and as many on single numbers
+};
+
+struct RuleProgram;
+
 /// Any of the above with its numbers; copied freely and sent to the shards. The constructors throw
 /// kInvalidArgument, naming the number and its range, when a number cannot be: a decay or a
 /// momentum is from 0 to 1 (Adam's are below 1), all other numbers are finite and not negative.
@@ -113,8 +152,13 @@ class Rule {
   Rule(const Ema& rule);       // of kind kEma
   Rule(const Add& rule);       // of kind kAdd
   Rule(const Assign& rule);    // of kind kAssign
-  /// A rule from its parts, as they arrive over a link. Throws also on an unknown kind.
-  Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers);
+  /// Of kind kCustom. Throws kInvalidArgument, naming the rule, when a number depends on more than
+  /// one element, or when it is too large.
+  Rule(const CustomRule& rule);
+  /// A rule from its parts, as they arrive over a link. Throws also on an unknown kind. `program`
+  /// is that of kind kCustom as text, and empty for others.
+  Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers,
+       std::string_view program = {});
 
   /// The kind of rule.
   RuleKind kind() const { return kind_; }
@@ -123,14 +167,18 @@ class Rule {
   float learning_rate() const { return learning_rate_; }
   /// The other numbers, in the order of the struct's fields, a bool as 0 or 1.
   const std::array<float, kNumbers>& numbers() const { return numbers_; }
+  /// The program of a rule of kind kCustom; null for others.
+  const RuleProgram* program() const { return program_.get(); }
   /// The slots, in the order in which kernels take them.
   std::vector<SlotSpec> slots() const;
-  bool operator==(const Rule&) const = default;
+  bool operator==(const Rule& other) const;
 
  private:
+  void check() const;  // throws as the constructors do
   RuleKind kind_;
   float learning_rate_ = 0;
   std::array<float, kNumbers> numbers_{};
+  std::shared_ptr<const RuleProgram> program_;
 };
 
 }  // namespace paceline

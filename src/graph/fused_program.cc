@@ -63,30 +63,6 @@ bool read(std::string_view word, Number& number) {
   return error == std::errc() && end == word.data() + word.size();
 }
 
-FusedOperand parse_operand(std::string_view line, std::string_view word, std::size_t steps) {
-  FusedOperand operand;
-  if (!read(word.substr(1), operand.index) || operand.index < 0) reject(line, "bad operand");
-  if (word[0] == 'i') return operand;
-  operand.kind = FusedOperand::Kind::kStep;
-  if (word[0] != 't') reject(line, "an operand begins with i or t");
-  if (std::size_t(operand.index) >= steps) reject(line, "it reads a step that has not been");
-  return operand;
-}
-
-FusedStep parse_step(std::string_view line, std::size_t steps) {
-  const std::vector<std::string_view> words = split(line, ' ');
-  const FusableOp* op = words.empty() ? nullptr : find_fusable_op(words[0]);
-  if (op == nullptr) reject(line, "unknown op");
-  const std::size_t operands = std::size_t(op->operands);
-  if (words.size() != 1 + operands + (op->number.empty() ? 0 : 1)) reject(line, "wrong length");
-  FusedStep step{std::string(op->name), {}, 0};
-  for (std::size_t i = 1; i <= operands; ++i) {
-    step.operands.push_back(parse_operand(line, words[i], steps));
-  }
-  if (!op->number.empty() && !read(words.back(), step.number)) reject(line, "bad number");
-  return step;
-}
-
 }  // namespace
 
 std::span<const FusableOp> fusable_ops() { return kFusableOps; }
@@ -96,24 +72,54 @@ const FusableOp* find_fusable_op(std::string_view name) {
   return op == kFusableOps.end() ? nullptr : op;
 }
 
+std::string format_fused_operand(const FusedOperand& operand) {
+  const char kind = operand.kind == FusedOperand::Kind::kInput ? 'i' : 't';
+  return fmt::format("{}{}", kind, operand.index);
+}
+
+FusedOperand parse_fused_operand(std::string_view line, std::string_view word, std::size_t before) {
+  FusedOperand operand;
+  if (!read(word.substr(1), operand.index) || operand.index < 0) reject(line, "bad operand");
+  if (word[0] == 'i') return operand;
+  operand.kind = FusedOperand::Kind::kStep;
+  if (word[0] != 't') reject(line, "an operand begins with i or t");
+  if (std::size_t(operand.index) >= before) reject(line, "it reads a step that has not been");
+  return operand;
+}
+
+std::string format_fused_step(const FusedStep& step) {
+  std::string text = step.op;
+  for (const FusedOperand& operand : step.operands) text += " " + format_fused_operand(operand);
+  const FusableOp* op = find_fusable_op(step.op);
+  if (op != nullptr && !op->number.empty()) text += fmt::format(" {:.17g}", step.number);
+  return text;
+}
+
+FusedStep parse_fused_step(std::string_view line, std::size_t before) {
+  const std::vector<std::string_view> words = split(line, ' ');
+  const FusableOp* op = words.empty() ? nullptr : find_fusable_op(words[0]);
+  if (op == nullptr) reject(line, "unknown op");
+  const std::size_t operands = std::size_t(op->operands);
+  if (words.size() != 1 + operands + (op->number.empty() ? 0 : 1)) reject(line, "wrong length");
+  FusedStep step{std::string(op->name), {}, 0};
+  for (std::size_t i = 1; i <= operands; ++i) {
+    step.operands.push_back(parse_fused_operand(line, words[i], before));
+  }
+  if (!op->number.empty() && !read(words.back(), step.number)) reject(line, "bad number");
+  return step;
+}
+
 std::string format_fused_program(std::span<const FusedStep> steps) {
   std::string text;
-  for (const FusedStep& step : steps) {
-    text += step.op;
-    for (const FusedOperand& operand : step.operands) {
-      const char kind = operand.kind == FusedOperand::Kind::kInput ? 'i' : 't';
-      text += fmt::format(" {}{}", kind, operand.index);
-    }
-    const FusableOp* op = find_fusable_op(step.op);
-    if (op != nullptr && !op->number.empty()) text += fmt::format(" {:.17g}", step.number);
-    text += '\n';
-  }
+  for (const FusedStep& step : steps) text += format_fused_step(step) + '\n';
   return text;
 }
 
 std::vector<FusedStep> parse_fused_program(std::string_view text) {
   std::vector<FusedStep> steps;
-  for (std::string_view line : split(text, '\n')) steps.push_back(parse_step(line, steps.size()));
+  for (std::string_view line : split(text, '\n')) {
+    steps.push_back(parse_fused_step(line, steps.size()));
+  }
   if (steps.empty()) reject("", "the program has no steps");
   return steps;
 }

@@ -47,6 +47,17 @@ struct FusedStep {
   bool operator==(const FusedStep&) const = default;
 };
 
+/// "i3", "t0".
+std::string format_fused_operand(const FusedOperand& operand);
+/// The operand of a word of `line`, which `before` steps precede. Throws kInvalidArgument, with the
+/// line, on anything else.
+FusedOperand parse_fused_operand(std::string_view line, std::string_view word, std::size_t before);
+/// One step as a line of a program, without its end. Numbers come back bit for bit.
+std::string format_fused_step(const FusedStep& step);
+/// The step of a line that `before` others precede. Throws kInvalidArgument, with the line, on
+/// anything else.
+FusedStep parse_fused_step(std::string_view line, std::size_t before);
+
 /// Numbers come back bit for bit.
 std::string format_fused_program(std::span<const FusedStep> steps);
 /// Throws kInvalidArgument, with the line, on anything that is not such a program.

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "graph/rule_program.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -44,6 +45,7 @@ std::vector<NumberRange> ranges_of(RuleKind kind) {
     case RuleKind::kSgd:
     case RuleKind::kAdd:
     case RuleKind::kAssign:
+    case RuleKind::kCustom:
       break;
   }
   return {};
@@ -62,79 +64,94 @@ void check_number(const Rule& rule, const NumberRange& range, float number) {
                                                        range.name, number, range_text(range)));
 }
 
-void check_numbers(const Rule& rule) {
-  check_number(rule, {"learning_rate", kAnyNumber, false}, rule.learning_rate());
-  const std::vector<NumberRange> ranges = ranges_of(rule.kind());
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    check_number(rule, ranges[i], rule.numbers()[i]);
-  }
+// A rule that reads the count has it as a slot, and so in checkpoints.
+std::vector<SlotSpec> custom_slots(const RuleProgram& program) {
+  std::vector<SlotSpec> slots = program.slots;
+  if (program.reads_count()) slots.push_back({"t", true, 0});
+  return slots;
 }
 
 }  // namespace
 
-Rule::Rule(const Sgd& rule) : kind_(RuleKind::kSgd), learning_rate_(rule.learning_rate) {
-  check_numbers(*this);
+void Rule::check() const {
+  check_number(*this, {"learning_rate", kAnyNumber, false}, learning_rate_);
+  const std::vector<NumberRange> ranges = ranges_of(kind_);
+  for (std::size_t i = 0; i < ranges.size(); ++i) check_number(*this, ranges[i], numbers_[i]);
 }
+
+Rule::Rule(const Sgd& rule) : kind_(RuleKind::kSgd), learning_rate_(rule.learning_rate) { check(); }
 
 Rule::Rule(const Momentum& rule)
     : kind_(RuleKind::kMomentum),
       learning_rate_(rule.learning_rate),
       numbers_{rule.momentum, rule.nesterov ? 1.0f : 0.0f} {
-  check_numbers(*this);
+  check();
 }
 
 Rule::Rule(const Adam& rule)
     : kind_(RuleKind::kAdam),
       learning_rate_(rule.learning_rate),
       numbers_{rule.beta1, rule.beta2, rule.epsilon} {
-  check_numbers(*this);
+  check();
 }
 
 Rule::Rule(const AdamW& rule)
     : kind_(RuleKind::kAdamW),
       learning_rate_(rule.learning_rate),
       numbers_{rule.beta1, rule.beta2, rule.epsilon, rule.weight_decay} {
-  check_numbers(*this);
+  check();
 }
 
 Rule::Rule(const Adagrad& rule)
     : kind_(RuleKind::kAdagrad),
       learning_rate_(rule.learning_rate),
       numbers_{rule.initial_accumulator, rule.epsilon} {
-  check_numbers(*this);
+  check();
 }
 
 Rule::Rule(const Rmsprop& rule)
     : kind_(RuleKind::kRmsprop),
       learning_rate_(rule.learning_rate),
       numbers_{rule.decay, rule.momentum, rule.epsilon} {
-  check_numbers(*this);
+  check();
 }
 
 Rule::Rule(const Ftrl& rule)
     : kind_(RuleKind::kFtrl),
       learning_rate_(rule.learning_rate),
       numbers_{rule.l1, rule.l2, rule.initial_accumulator} {
-  check_numbers(*this);
+  check();
 }
 
-Rule::Rule(const Ema& rule) : kind_(RuleKind::kEma), numbers_{rule.decay} { check_numbers(*this); }
+Rule::Rule(const Ema& rule) : kind_(RuleKind::kEma), numbers_{rule.decay} { check(); }
 
 Rule::Rule(const Add&) : kind_(RuleKind::kAdd) {}
 
 Rule::Rule(const Assign&) : kind_(RuleKind::kAssign) {}
 
-Rule::Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers)
+Rule::Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers,
+           std::string_view program)
     : kind_(RuleKind(kind)), learning_rate_(learning_rate), numbers_(numbers) {
-  if (kind >= kNames.size()) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("[rule] kind {} is unknown; 0 to {} are known", kind, kNames.size() - 1));
+  if (kind > std::uint8_t(RuleKind::kCustom)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[rule] kind {} is unknown; 0 to {} are known", kind,
+                            std::uint8_t(RuleKind::kCustom)));
   }
-  check_numbers(*this);
+  if (kind_ == RuleKind::kCustom) {
+    program_ = std::make_shared<const RuleProgram>(RuleProgram::parse(program));
+  }
+  check();
 }
 
-std::string_view Rule::name() const { return kNames[std::size_t(kind_)]; }
+std::string_view Rule::name() const {
+  return program_ != nullptr ? program_->name : kNames[std::size_t(kind_)];
+}
+
+bool Rule::operator==(const Rule& other) const {
+  if ((program_ == nullptr) != (other.program_ == nullptr)) return false;
+  return kind_ == other.kind_ && learning_rate_ == other.learning_rate_ &&
+         numbers_ == other.numbers_ && (program_ == nullptr || *program_ == *other.program_);
+}
 
 std::vector<SlotSpec> Rule::slots() const {
   switch (kind_) {
@@ -149,6 +166,8 @@ std::vector<SlotSpec> Rule::slots() const {
       return {{"s", false, 0}, {"m", false, 0}};
     case RuleKind::kFtrl:
       return {{"n", false, numbers_[2]}, {"z", false, 0}};
+    case RuleKind::kCustom:
+      return custom_slots(*program_);
     case RuleKind::kSgd:
     case RuleKind::kEma:
     case RuleKind::kAdd:

@@ -7,6 +7,7 @@
 
 #include "base/temporary_folder.h"
 #include "cluster/report/report.h"
+#include "kernels/testing/custom_rules.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
@@ -195,7 +196,7 @@ class Players {
     generator.learning_rate = Schedule::staircase(0.9, 7);
     session_ = std::make_unique<Session>(
         std::vector<Training>{minimize(loss, Adam{.learning_rate = 0.02f}, discriminator),
-                              minimize(found, Momentum{.learning_rate = 0.3f}, generator)},
+                              minimize(found, lion(0.01f), generator)},
         cluster, run);
   }
 

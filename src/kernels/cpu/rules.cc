@@ -14,6 +14,7 @@
 
 #include "base/cache_line.h"
 #include "base/check.h"
+#include "kernels/cpu/rule_program_pass.h"
 #include "kernels/rule_kernel.h"
 
 #ifndef PACELINE_KERNELS_CPU_RULE_NUMBERS
@@ -28,7 +29,7 @@ struct RuleNumbers {
   float keep;  // AdamW: what stays of the value
 };
 struct RuleMemory {
-  static constexpr std::size_t kMostSlots = 3;
+  static constexpr std::size_t kMostSlots = 4;
   float* values;
   float* slots[kMostSlots];  // of the rule, and one more where a moving average is kept
   std::size_t slot_count;
@@ -338,6 +339,8 @@ void run_rule(RuleKind kind, const RuleNumbers& numbers, const RuleMemory& memor
       return pass<AddBody>(numbers, memory);
     case RuleKind::kAssign:
       return assign(numbers, memory);
+    case RuleKind::kCustom:
+      break;  // RuleProgramPass
   }
 }
 
@@ -377,15 +380,33 @@ RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
 RuleMemory memory_of(float* values, std::span<float* const> slots, const float* gradient,
                      std::size_t size) {
   PACELINE_CHECK(slots.size() <= RuleMemory::kMostSlots);
-  RuleMemory memory{values, {values, values, values}, slots.size(), gradient, size};
+  RuleMemory memory{values, {values, values, values, values}, slots.size(), gradient, size};
   std::ranges::copy(slots, memory.slots);
   return memory;
+}
+
+template <typename F>
+void for_rows(const RuleRows& rows, F&& apply) {
+  const std::size_t size = std::size_t(rows.row_size);
+  RuleMemory row = memory_of(rows.values, rows.slots, rows.gradient, size);
+  const RuleMemory whole = row;
+  for (std::size_t r = 0; r < rows.ids.size(); ++r) {
+    const std::size_t begin = std::size_t(rows.ids[r]) * size;
+    row.values = whole.values + begin;
+    for (std::size_t i = 0; i < whole.slot_count; ++i) row.slots[i] = whole.slots[i] + begin;
+    row.gradient = rows.gradient + r * size;
+    apply(row);
+  }
 }
 
 }  // namespace
 
 void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) {
   PACELINE_CHECK(range.values.size() == range.gradient.size());
+  if (rule.program() != nullptr) {
+    return RuleProgramPass(*rule.program(), step)
+        .run(range.values.data(), range.slots, range.gradient.data(), range.values.size());
+  }
   const RuleMemory memory =
       memory_of(range.values.data(), range.slots, range.gradient.data(), range.values.size());
   HWY_DYNAMIC_DISPATCH(run_rule)(rule.kind(), numbers_of(rule, step), memory);
@@ -393,18 +414,15 @@ void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) 
 
 void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& rows) {
   PACELINE_CHECK(rule.kind() != RuleKind::kEma);
+  if (rule.program() != nullptr) {
+    const RuleProgramPass pass(*rule.program(), step);
+    return for_rows(rows, [&](const RuleMemory& row) {
+      pass.run(row.values, {row.slots, row.slot_count}, row.gradient, row.size);
+    });
+  }
   const RuleNumbers numbers = numbers_of(rule, step);
   const auto run = HWY_DYNAMIC_DISPATCH(run_rule);
-  const std::size_t size = std::size_t(rows.row_size);
-  RuleMemory memory = memory_of(rows.values, rows.slots, rows.gradient, size);
-  const RuleMemory whole = memory;
-  for (std::size_t r = 0; r < rows.ids.size(); ++r) {
-    const std::size_t begin = std::size_t(rows.ids[r]) * size;
-    memory.values = whole.values + begin;
-    for (std::size_t i = 0; i < whole.slot_count; ++i) memory.slots[i] = whole.slots[i] + begin;
-    memory.gradient = rows.gradient + r * size;
-    run(rule.kind(), numbers, memory);
-  }
+  for_rows(rows, [&](const RuleMemory& row) { run(rule.kind(), numbers, row); });
 }
 
 }  // namespace paceline

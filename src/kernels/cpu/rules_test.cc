@@ -9,6 +9,7 @@
 #include "base/philox.h"
 #include "kernels/naive/rules.h"
 #include "kernels/rule_kernel.h"
+#include "kernels/testing/custom_rules.h"
 
 namespace paceline {
 namespace {
@@ -77,7 +78,9 @@ std::vector<NamedRule> all_rules() {
           {"ftrl", Ftrl{0.1f, 0.05f, 0.3f}},
           {"ema", Ema{0.9f}},
           {"add", Add{}},
-          {"assign", Assign{}}};
+          {"assign", Assign{}},
+          {"written_adam", written_adam(0.01f)},
+          {"lion", lion(0.01f)}};
 }
 
 class EveryRule : public testing::TestWithParam<NamedRule> {};
@@ -199,6 +202,22 @@ TEST_P(EveryRule, AppliesWithoutGradientTermsWhatComesAsAValue) {
   update(rule, {rule.learning_rate(), 1, 0, 1}, plain, {0.5f, 0.25f, -1});
   update(rule, {rule.learning_rate(), 0.5f, 0.1f, 1}, scaled, {0.5f, 0.25f, -1});
   EXPECT_EQ(plain == scaled, value);
+}
+
+TEST(CustomRule, AdamWrittenOutIsAdam) {
+  const std::size_t size = 5000;
+  Freshness built_in(Adam{}, size), written(written_adam(), size);
+  built_in.values = written.values = random_values(size, 1);
+  for (int t = 1; t <= 50; ++t) {
+    const RuleStep step{1e-3f, 0.7f, 0.01f, t};
+    const std::vector<float> gradient = random_values(size, std::uint64_t(t) + 10);
+    update(Adam{}, step, built_in, gradient);
+    update(written_adam(), step, written, gradient);
+  }
+  EXPECT_LT(distance(written.values, built_in.values), 1e-6);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_LT(distance(written.slots[i], built_in.slots[i]), 1e-6) << i;
+  }
 }
 
 // The published equations, worked by hand (float64) for one element and a few contributions.

@@ -1,8 +1,12 @@
 #include "kernels/naive/rules.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/check.h"
+#include "kernels/fused_step.h"
+#include "kernels/rule_scalars.h"
 
 namespace paceline {
 namespace {
@@ -57,6 +61,32 @@ void ftrl(Element& e, double lr, const Numbers& n) {
   e.w = shrunk == 0 ? 0 : -shrunk / (std::sqrt(squares) / lr + l2);
 }
 
+// The value of a slot's place is its own: a rule of one's own has as many as it says.
+void apply_program(const RuleProgram& program, const RuleStep& step, const RuleRange& range,
+                   std::size_t i) {
+  const RuleScalars scalars = rule_scalars(program, step);
+  std::vector<double> inputs = {range.values[i], step.clip_scale * double(range.gradient[i]) +
+                                                     step.weight_decay * double(range.values[i])};
+  for (std::size_t s = 0; s < program.slots.size(); ++s) inputs.push_back(range.slots[s][i]);
+  inputs.insert(inputs.end(), scalars.begin(),
+                scalars.begin() + std::ptrdiff_t(program.scalar_count()));
+  std::vector<double> results;
+  const auto at = [&](const FusedOperand& operand) {
+    return (operand.kind == FusedOperand::Kind::kInput ? inputs
+                                                       : results)[std::size_t(operand.index)];
+  };
+  for (const FusedStep& each : program.element_steps) {
+    const auto operand = [&](std::size_t k) {
+      return at(each.operands[std::min(k, each.operands.size() - 1)]);
+    };
+    results.push_back(fused_step(each, operand(0), operand(1), operand(2)));
+  }
+  range.values[i] = float(at(program.results[0]));
+  for (std::size_t s = 0; s < program.slots.size(); ++s) {
+    range.slots[s][i] = float(at(program.results[1 + s]));
+  }
+}
+
 void update(Element& e, const Rule& rule, const RuleStep& step) {
   const Numbers& n = rule.numbers();
   const double lr = step.learning_rate;
@@ -94,22 +124,30 @@ void update(Element& e, const Rule& rule, const RuleStep& step) {
   }
 }
 
+void apply_kind(const Rule& rule, const RuleStep& step, const RuleRange& range, std::size_t i) {
+  const auto slot = [&](std::size_t s) {
+    return s < range.slots.size() ? double(range.slots[s][i]) : 0.0;
+  };
+  Element e{range.values[i], slot(0), slot(1), range.gradient[i]};
+  update(e, rule, step);
+  range.values[i] = float(e.w);
+  if (!range.slots.empty()) range.slots[0][i] = float(e.s0);
+  if (range.slots.size() > 1) range.slots[1][i] = float(e.s1);
+}
+
 }  // namespace
 
 void apply_rule_naively(const Rule& rule, const RuleStep& step, const RuleRange& range) {
   for (std::size_t i = 0; i < range.values.size(); ++i) {
-    const auto slot = [&](std::size_t s) {
-      return s < range.slots.size() ? double(range.slots[s][i]) : 0.0;
-    };
-    Element e{range.values[i], slot(0), slot(1), range.gradient[i]};
-    update(e, rule, step);
-    range.values[i] = float(e.w);
-    if (!range.slots.empty()) range.slots[0][i] = float(e.s0);
-    if (range.slots.size() > 1) range.slots[1][i] = float(e.s1);
+    if (rule.program() != nullptr) {
+      apply_program(*rule.program(), step, range, i);
+    } else {
+      apply_kind(rule, step, range, i);
+    }
     if (step.average_decay > 0) {
       float& average = range.slots.back()[i];
-      average =
-          float(step.average_decay * double(average) + (1 - double(step.average_decay)) * e.w);
+      average = float(step.average_decay * double(average) +
+                      (1 - double(step.average_decay)) * range.values[i]);
     }
   }
 }

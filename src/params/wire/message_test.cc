@@ -8,6 +8,7 @@
 
 #include "base/philox.h"
 #include "base/testing/error_of.h"
+#include "kernels/testing/custom_rules.h"
 #include "paceline/error.h"
 #include "params/wire/task_state.h"
 #include "params/wire/variables.h"
@@ -273,6 +274,25 @@ TEST(VariableWire, TheFingerprintSeesEveryPartOfAVariable) {
   EXPECT_TRUE(changed([](VariableSpec& v) { v.average_decay = 0.5f; }));
   EXPECT_TRUE(changed([](VariableSpec& v) { v.trained = false; }));
   EXPECT_FALSE(changed([](VariableSpec&) {}));
+}
+
+TEST(VariableWire, ARuleOfOnesOwnTravelsAsItsProgram) {
+  std::vector<VariableSpec> variables = some_variables();
+  variables[0].rule = lion(0.25f);
+  const Declare declare{.last_step = 0,
+                        .aggregation = {},
+                        .variables = variables,
+                        .pieces = place_variables(variables, 1)};
+  const std::vector<VariableSpec> arrived = decode_declare(encode(declare)).variables;
+  EXPECT_EQ(arrived[0].rule, variables[0].rule);
+  EXPECT_EQ(arrived[0].rule.learning_rate(), 0.25f);
+  std::vector<VariableSpec> other = variables;
+  other[0].rule = CustomRule{
+      .name = "lion", .learning_rate = 0.25f, .slots = {{"m"}}, .update = [](const RuleTerms& r) {
+        return RuleUpdate{r.value, r.slots};
+      }};
+  EXPECT_NE(fingerprint_of(other), fingerprint_of(variables));
+  EXPECT_NE(first_difference(variables, "the chief", other, "worker:1"), "");
 }
 
 TEST(VariableWire, TheFirstDifferenceNamesBothSides) {

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/row_count.h"
+#include "graph/rule_program.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -32,6 +33,8 @@ void write_variable(WireWriter& writer, const VariableSpec& variable) {
   writer.put(std::uint8_t(variable.rule.kind()));
   writer.put(variable.rule.learning_rate());
   writer.put_all(std::span<const float>(variable.rule.numbers()));
+  const RuleProgram* const program = variable.rule.program();
+  if (program != nullptr) writer.put_text(program->text());
   writer.put(variable.weight_decay);
   writer.put(variable.average_decay);
   writer.put(traits_of(variable));
@@ -51,7 +54,8 @@ Rule read_rule(WireReader& reader) {
   const auto learning_rate = reader.get<float>();
   std::array<float, Rule::kNumbers> numbers;
   for (float& number : numbers) number = reader.get<float>();
-  return Rule(kind, learning_rate, numbers);
+  const bool custom = kind == std::uint8_t(RuleKind::kCustom);
+  return Rule(kind, learning_rate, numbers, custom ? reader.get_text() : std::string());
 }
 
 VariableSpec read_variable(WireReader& reader) {
@@ -143,12 +147,19 @@ std::uint64_t fingerprint_of(std::span<const VariableSpec> variables) {
   return hash;
 }
 
+// The numbers of a rule, or the lines of its program.
+std::string details_of(const Rule& rule) {
+  if (rule.program() == nullptr) return fmt::format("{}", fmt::join(rule.numbers(), ", "));
+  std::string lines = rule.program()->text();
+  std::ranges::replace(lines, '\n', ';');
+  return lines;
+}
+
 std::string describe(const VariableSpec& variable) {
   return fmt::format(
       "{} {} {} {} learning rate {} ({}) weight decay {}{}{}{}", variable.name,
       name_of(variable.dtype), variable.shape.str(), variable.rule.name(),
-      variable.rule.learning_rate(), fmt::join(variable.rule.numbers(), ", "),
-      variable.weight_decay,
+      variable.rule.learning_rate(), details_of(variable.rule), variable.weight_decay,
       variable.average_decay > 0 ? fmt::format(" average decay {}", variable.average_decay) : "",
       variable.trained ? "" : " frozen", variable.sparse ? " sparse" : "");
 }

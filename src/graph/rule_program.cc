@@ -1,0 +1,226 @@
+#include "graph/rule_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <span>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using Kind = FusedOperand::Kind;
+
+constexpr std::size_t kMostNameLetters = 32;
+[[noreturn]] void refuse_named(std::string_view name, const std::string& why) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("[rule] {}: {}", name, why));
+}
+
+bool is_word(std::string_view name) {
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= kMostNameLetters && std::ranges::all_of(name, fits);
+}
+
+// The names that a checkpoint has for rules of the library.
+bool is_taken(std::string_view name) {
+  for (std::uint8_t kind = 0; kind < std::uint8_t(RuleKind::kCustom); ++kind) {
+    if (Rule(kind, 0, {}).name() == name) return true;
+  }
+  return false;
+}
+
+void check_slots(const RuleProgram& program) {
+  if (program.slots.size() > CustomRule::kMostSlots) {
+    program.refuse(fmt::format("it has {} slots; at most {} are possible", program.slots.size(),
+                               CustomRule::kMostSlots));
+  }
+  for (std::size_t i = 0; i < program.slots.size(); ++i) {
+    const SlotSpec& slot = program.slots[i];
+    if (!is_word(slot.name) || slot.name == "t" || slot.name == "average") {
+      program.refuse(fmt::format("a slot cannot be named '{}'", slot.name));
+    }
+    if (slot.scalar) {
+      program.refuse(fmt::format("slot {} cannot be scalar", slot.name));
+    }
+    if (!std::isfinite(slot.initial)) {
+      program.refuse(fmt::format("slot {} cannot begin with {}", slot.name, slot.initial));
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (program.slots[j].name != slot.name) continue;
+      program.refuse(fmt::format("two slots are named {}", slot.name));
+    }
+  }
+}
+
+void check_name(const std::string& name) {
+  if (!is_word(name)) {
+    refuse_named(name, fmt::format("a name has 1 to {} lower-case letters, digits and '_'",
+                                   kMostNameLetters));
+  }
+  if (is_taken(name)) refuse_named(name, "a rule of the library has this name");
+}
+
+void check_inputs(const RuleProgram& program, std::span<const FusedStep> steps, int inputs) {
+  if (steps.size() > CustomRule::kMostSteps) {
+    program.refuse(fmt::format("it has {} steps of a kind; at most {} are possible", steps.size(),
+                               CustomRule::kMostSteps));
+  }
+  for (const FusedStep& step : steps) {
+    for (const FusedOperand& operand : step.operands) {
+      if (operand.kind == Kind::kStep || operand.index < inputs) continue;
+      program.refuse(fmt::format("step '{}' reads input {} of {}", format_fused_step(step),
+                                 operand.index, inputs));
+    }
+  }
+}
+
+void check_results(const RuleProgram& program) {
+  if (program.results.size() != 1 + program.slots.size()) {
+    program.refuse(fmt::format("it has {} results for a value and {} slots", program.results.size(),
+                               program.slots.size()));
+  }
+  for (std::size_t i = 0; i < program.results.size(); ++i) {
+    const FusedOperand& result = program.results[i];
+    if (result.kind == Kind::kStep || result == RuleProgram::replaced(i)) continue;
+    program.refuse(fmt::format("result {} is no step", i));
+  }
+}
+
+// The last element step that reads each step's result; the end of the program for a result.
+std::vector<std::size_t> last_reads(const RuleProgram& program) {
+  std::vector<std::size_t> last(program.element_steps.size(), 0);
+  for (std::size_t j = 0; j < program.element_steps.size(); ++j) {
+    for (const FusedOperand& operand : program.element_steps[j].operands) {
+      if (operand.kind == Kind::kStep) last[std::size_t(operand.index)] = j;
+    }
+  }
+  for (const FusedOperand& result : program.results) {
+    if (result.kind == Kind::kStep) last[std::size_t(result.index)] = program.element_steps.size();
+  }
+  return last;
+}
+
+// A step may write over what it reads, element by element.
+void assign_buffers(RuleProgram& program) {
+  const std::vector<std::size_t> last = last_reads(program);
+  std::vector<std::size_t> free_after;  // by buffer: the step after which it is free
+  program.buffers.assign(program.element_steps.size(), 0);
+  for (std::size_t j = 0; j < program.element_steps.size(); ++j) {
+    auto buffer = std::ranges::find_if(free_after, [&](std::size_t step) { return step <= j; });
+    if (buffer == free_after.end()) buffer = free_after.insert(buffer, 0);
+    *buffer = std::max(last[j], j + 1);
+    program.buffers[j] = int(buffer - free_after.begin());
+  }
+  program.buffer_count = int(free_after.size());
+  if (program.buffer_count > RuleProgram::kMostBuffers) {
+    program.refuse(fmt::format("{} results of steps are needed at a time; at most {} are possible",
+                               program.buffer_count, RuleProgram::kMostBuffers));
+  }
+}
+
+// Takes the first word of the text, and the character after it.
+std::string_view take_word(std::string_view& text, char end) {
+  const std::size_t length = std::min(text.find(end), text.size());
+  const std::string_view word = text.substr(0, length);
+  text.remove_prefix(std::min(length + 1, text.size()));
+  return word;
+}
+
+template <typename Number>
+Number read_number(const RuleProgram& program, std::string_view word) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc() || end != word.data() + word.size()) {
+    program.refuse(fmt::format("'{}' is no number", word));
+  }
+  return number;
+}
+
+void read_scalar_step(RuleProgram& program, std::string_view line) {
+  std::string_view rest = line;
+  if (take_word(rest, ' ') == RuleProgram::kNumber) {
+    program.scalar_steps.push_back(
+        {std::string(RuleProgram::kNumber), {}, read_number<double>(program, rest)});
+    return;
+  }
+  program.scalar_steps.push_back(parse_fused_step(line, program.scalar_steps.size()));
+}
+
+void read_line(RuleProgram& program, std::string_view line) {
+  std::string_view rest = line;
+  const std::string_view what = take_word(rest, ' ');
+  if (what == "rule" && program.name.empty()) {
+    program.name = rest;
+  } else if (what == "slot") {
+    const std::string_view name = take_word(rest, ' ');
+    program.slots.push_back({std::string(name), false, read_number<float>(program, rest)});
+  } else if (what == "scalar") {
+    read_scalar_step(program, rest);
+  } else if (what == "element") {
+    program.element_steps.push_back(parse_fused_step(rest, program.element_steps.size()));
+  } else if (what == "result" && !rest.empty()) {
+    program.results.push_back(parse_fused_operand(line, rest, program.element_steps.size()));
+  } else {
+    program.refuse(fmt::format("the line '{}' is unknown", line));
+  }
+}
+
+}  // namespace
+
+FusedOperand RuleProgram::replaced(std::size_t result) {
+  return {Kind::kInput, result == 0 ? int(kValue) : kFirstSlot + int(result) - 1};
+}
+
+void RuleProgram::refuse(const std::string& why) const { refuse_named(name, why); }
+
+void RuleProgram::complete() {
+  check_name(name);
+  check_slots(*this);
+  check_inputs(*this, scalar_steps, kScalarInputs);
+  check_inputs(*this, element_steps, scalar_input(int(scalar_count())));
+  check_results(*this);
+  element_ops.clear();
+  for (const FusedStep& step : element_steps) {
+    element_ops.push_back(std::uint8_t(find_fusable_op(step.op) - fusable_ops().data()));
+  }
+  assign_buffers(*this);
+}
+
+bool RuleProgram::reads_count() const {
+  const FusedOperand in_scalar{Kind::kInput, kCount};
+  const FusedOperand in_element{Kind::kInput, scalar_input(kCount)};
+  const auto reads = [](std::span<const FusedStep> steps, const FusedOperand& operand) {
+    return std::ranges::any_of(steps, [&](const FusedStep& step) {
+      return std::ranges::find(step.operands, operand) != step.operands.end();
+    });
+  };
+  return reads(scalar_steps, in_scalar) || reads(element_steps, in_element);
+}
+
+std::string RuleProgram::text() const {
+  std::string text = "rule " + name + "\n";
+  for (const SlotSpec& slot : slots)
+    text += fmt::format("slot {} {:.9g}\n", slot.name, slot.initial);
+  for (const FusedStep& step : scalar_steps) {
+    text += step.op == kNumber ? fmt::format("scalar number {:.17g}\n", step.number)
+                               : "scalar " + format_fused_step(step) + "\n";
+  }
+  for (const FusedStep& step : element_steps) text += "element " + format_fused_step(step) + "\n";
+  for (const FusedOperand& result : results)
+    text += "result " + format_fused_operand(result) + "\n";
+  return text;
+}
+
+RuleProgram RuleProgram::parse(std::string_view text) {
+  RuleProgram program;
+  while (!text.empty()) read_line(program, take_word(text, '\n'));
+  program.complete();
+  return program;
+}
+
+}  // namespace paceline

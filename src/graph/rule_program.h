@@ -1,0 +1,63 @@
+// The program of a rule of one's own, in the form that travels to a ps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/fused_program.h"
+#include "paceline/rule.h"
+
+namespace paceline {
+
+/// Steps of two kinds, both in the form of fused_elementwise. Scalar steps are computed once for a
+/// contribution; besides the fusable ops they know "number", which has no operand. Element steps
+/// are computed for each element.
+struct RuleProgram {
+  /// Inputs of a scalar step.
+  enum ScalarInput : std::uint8_t { kLearningRate, kCount, kScalarInputs };
+  /// Inputs of an element step: these, the slots, the inputs of scalar steps, and their results.
+  enum ElementInput : std::uint8_t { kValue, kGradient, kFirstSlot };
+
+  std::string name;
+  std::vector<SlotSpec> slots;  // those that are as large as the variable
+  std::vector<FusedStep> scalar_steps, element_steps;
+  /// The new value, then the new slots: each the result of an element step, or the input that it
+  /// replaces.
+  std::vector<FusedOperand> results;
+
+  // complete() makes these from the others.
+  /// The place of each element step's op among fusable_ops().
+  std::vector<std::uint8_t> element_ops;
+  /// The buffer of each element step's result. A buffer is used again once its content was read for
+  /// the last time.
+  std::vector<int> buffers;
+  int buffer_count = 0;
+
+  static constexpr int kMostBuffers = 16;
+  static constexpr std::string_view kNumber = "number";
+
+  /// The input of an element step that is scalar `index`: one of ScalarInput, or kScalarInputs + i
+  /// for the result of scalar step i.
+  int scalar_input(int index) const { return kFirstSlot + int(slots.size()) + index; }
+  /// Returns how many scalars there are, the inputs included.
+  std::size_t scalar_count() const { return kScalarInputs + scalar_steps.size(); }
+  /// True when some step reads the count.
+  bool reads_count() const;
+
+  /// Writes the program as text, a line for each slot, step and result.
+  std::string text() const;
+  /// Reads such a text. Throws kInvalidArgument on anything else.
+  static RuleProgram parse(std::string_view text);
+  /// Checks the program and makes the rest of it. Throws kInvalidArgument naming the rule.
+  void complete();
+  /// The input that result `result` replaces.
+  static FusedOperand replaced(std::size_t result);
+  /// Throws kInvalidArgument naming the rule.
+  [[noreturn]] void refuse(const std::string& why) const;
+
+  bool operator==(const RuleProgram& other) const { return text() == other.text(); }
+};
+
+}  // namespace paceline

@@ -1,0 +1,168 @@
+// Makes the program of a rule of one's own from the values that its update returns.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "graph/rule_program.h"
+#include "paceline/graph.h"
+#include "paceline/op.h"
+#include "paceline/rule.h"
+
+namespace paceline {
+namespace {
+
+using Kind = FusedOperand::Kind;
+
+// Writes the steps that some values of a graph need.
+class RuleProgramWriter {
+ public:
+  RuleProgramWriter(RuleProgram& program, const RuleTerms& terms)
+      : program_(program), element_(terms.value.shape()) {
+    scalars_[key(terms.learning_rate)] = {Kind::kInput, RuleProgram::kLearningRate};
+    scalars_[key(terms.count)] = {Kind::kInput, RuleProgram::kCount};
+    elements_[key(terms.value)] = {Kind::kInput, RuleProgram::kValue};
+    elements_[key(terms.gradient)] = {Kind::kInput, RuleProgram::kGradient};
+    for (std::size_t i = 0; i < terms.slots.size(); ++i) {
+      elements_[key(terms.slots[i])] = {Kind::kInput, RuleProgram::kFirstSlot + int(i)};
+    }
+  }
+
+  void add(const Graph& graph, const RuleUpdate& update) {
+    mark_needed(update);
+    for (const auto& node : graph.nodes()) {
+      if (needed_.contains(node->id())) add_node(*node);
+    }
+    add_result(update.value);
+    for (const Value& slot : update.slots) add_result(slot);
+  }
+
+ private:
+  using Key = std::pair<int, int>;
+  static Key key(const Value& value) { return {value.node().id(), value.output()}; }
+
+  bool is_element(const Value& value) const { return value.shape() == element_; }
+  bool is_known(const Value& value) const {
+    return scalars_.contains(key(value)) || elements_.contains(key(value));
+  }
+
+  void mark_needed(const RuleUpdate& update) {
+    std::vector<Value> open = {update.value};
+    open.insert(open.end(), update.slots.begin(), update.slots.end());
+    while (!open.empty()) {
+      const Value value = open.back();
+      open.pop_back();
+      if (is_known(value) || !needed_.insert(value.node().id()).second) continue;
+      open.insert(open.end(), value.node().inputs().begin(), value.node().inputs().end());
+    }
+  }
+
+  void add_node(const Node& node) {
+    const Value value = node.output(0);
+    if (node.op().name == "constant") return add_constant(value);
+    const FusableOp* op = find_fusable_op(node.op().name);
+    const bool one = value.shape().elements() == 1;
+    if (op == nullptr || node.outputs().size() != 1 || (!one && !is_element(value))) {
+      program_.refuse(fmt::format("op {} is not element-wise over the value, its slots and numbers",
+                                  node.op().name));
+    }
+    FusedStep step{node.op().name, {}, 0};
+    for (const Value& input : node.inputs()) {
+      step.operands.push_back(one ? scalar_operand(input) : element_operand(input));
+    }
+    if (!op->number.empty()) step.number = node.attributes().get<double>(std::string(op->number));
+    std::vector<FusedStep>& steps = one ? program_.scalar_steps : program_.element_steps;
+    (one ? scalars_ : elements_)[key(value)] = {Kind::kStep, int(steps.size())};
+    steps.push_back(std::move(step));
+  }
+
+  void add_constant(const Value& value) {
+    const Tensor& tensor = value.node().attributes().get<Tensor>("value");
+    if (tensor.shape().elements() != 1 || tensor.dtype() != DType::kFloat32) {
+      program_.refuse("a constant has to be one number of float32");
+    }
+    scalars_[key(value)] = {Kind::kStep, int(program_.scalar_steps.size())};
+    program_.scalar_steps.push_back(
+        {std::string(RuleProgram::kNumber), {}, double(tensor.item<float>())});
+  }
+
+  FusedOperand scalar_operand(const Value& input) const { return scalars_.at(key(input)); }
+
+  FusedOperand element_operand(const Value& input) const {
+    if (const auto found = elements_.find(key(input)); found != elements_.end()) {
+      return found->second;
+    }
+    const FusedOperand scalar = scalars_.at(key(input));
+    const int index = scalar.index + (scalar.kind == Kind::kStep ? RuleProgram::kScalarInputs : 0);
+    return {Kind::kInput, program_.scalar_input(index)};
+  }
+
+  // One that is neither a step nor what it replaces is copied by a step.
+  void add_result(const Value& value) {
+    FusedOperand result = element_operand(value);
+    if (result.kind == Kind::kInput && result != RuleProgram::replaced(program_.results.size())) {
+      program_.element_steps.push_back({"scale", {result}, 1});
+      result = {Kind::kStep, int(program_.element_steps.size()) - 1};
+    }
+    program_.results.push_back(result);
+  }
+
+  RuleProgram& program_;
+  const Shape element_;
+  std::set<int> needed_;
+  std::map<Key, FusedOperand> scalars_, elements_;
+};
+
+RuleTerms terms_in(Graph& graph, std::span<const SlotSpec> slots) {
+  const Shape elements{2};  // any shape of more than one element
+  RuleTerms terms{graph.input("value", elements),
+                  graph.input("gradient", elements),
+                  {},
+                  graph.input("learning_rate", {}),
+                  graph.input("count", {})};
+  terms.slots.reserve(slots.size());
+  for (const SlotSpec& slot : slots) {
+    terms.slots.push_back(graph.input("slot " + slot.name, elements));
+  }
+  return terms;
+}
+
+void check_update(const RuleProgram& program, const Graph& graph, const RuleUpdate& update) {
+  if (update.slots.size() != program.slots.size()) {
+    program.refuse(
+        fmt::format("it renews {} of {} slots", update.slots.size(), program.slots.size()));
+  }
+  std::vector<Value> results = {update.value};
+  results.insert(results.end(), update.slots.begin(), update.slots.end());
+  for (const Value& result : results) {
+    if (result && &result.graph() == &graph) continue;
+    program.refuse("it returns a value that is not made of its terms");
+  }
+}
+
+RuleProgram program_of(const CustomRule& rule) {
+  RuleProgram program;
+  program.name = rule.name;
+  program.slots = rule.slots;
+  if (!rule.update) program.refuse("it has no update");
+  Graph graph;
+  const RuleTerms terms = terms_in(graph, program.slots);
+  const RuleUpdate update = rule.update(terms);
+  check_update(program, graph, update);
+  RuleProgramWriter(program, terms).add(graph, update);
+  program.complete();
+  return program;
+}
+
+}  // namespace
+
+Rule::Rule(const CustomRule& rule)
+    : kind_(RuleKind::kCustom),
+      learning_rate_(rule.learning_rate),
+      program_(std::make_shared<const RuleProgram>(program_of(rule))) {
+  check();
+}
+
+}  // namespace paceline
