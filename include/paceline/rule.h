@@ -101,7 +101,8 @@ struct SlotSpec {
 
 /// The terms of a CustomRule, in a graph of its own.
 struct RuleTerms {
-  Value value, gradient;     // w, and g after clipping and weight decay
+  Value value;               // w
+  Value gradient;            // g, after clipping and weight decay
   std::vector<Value> slots;  // as large as w, in the order of CustomRule::slots
   Value learning_rate;       // one number: with its schedule
   Value count;               // one number: 1 for the first contribution, then 2, …
@@ -171,6 +172,7 @@ class Rule {
   const RuleProgram* program() const { return program_.get(); }
   /// The slots, in the order in which kernels take them.
   std::vector<SlotSpec> slots() const;
+  /// True for a rule of the same kind, numbers and program.
   bool operator==(const Rule& other) const;
 
  private:

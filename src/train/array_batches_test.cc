@@ -28,9 +28,10 @@ class ArrayBatchesTest : public ::testing::Test {
     const Value w = graph_.variable("w", {2, 1}, Initializer::constant(1));
     loss_ = reduce_mean(square(matmul(rows_, w)));
     for (std::int32_t i = 0; i < kExamples; ++i) {
-      all_ids_.data<std::int32_t>()[std::size_t(i)] = i;
-      all_rows_.data<float>()[std::size_t(2 * i)] = float(i);
-      all_rows_.data<float>()[std::size_t(2 * i + 1)] = float(-i);
+      const auto at = std::size_t(i);
+      all_ids_.data<std::int32_t>()[at] = i;
+      all_rows_.data<float>()[2 * at] = float(i);
+      all_rows_.data<float>()[2 * at + 1] = float(-i);
     }
     options_.watch = {ids_, rows_, weights_};
     run_.quiet = true;

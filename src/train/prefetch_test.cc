@@ -22,6 +22,7 @@ class PrefetchTest : public SessionTest {
   std::vector<double> losses(const std::function<void(Feed&)>& by, int steps) {
     Session session(training(), cluster_, run_);
     std::vector<double> losses;
+    losses.reserve(std::size_t(steps));
     for (int i = 0; i < steps; ++i) losses.push_back(session.step(by)->loss);
     return losses;
   }
