@@ -69,6 +69,8 @@ struct Cluster {
   /// slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;
   double join_timeout_s = 300;  // seconds that a task waits for the others at its start
+  /// Seconds within which a connection that was cut may come back; 0: it is lost at once.
+  double reconnect_timeout_s = 30;
   bool stop_on_failure = true;  // --on-failure stop|continue
   bool show_placement = false;  // this task prints which ps keeps which variables
   bool launched = false;        // a launcher started this task, and sums up what all tasks did

@@ -151,6 +151,10 @@ Cluster read_cluster(const FlagValues& values) {
   if (values.given("--join-timeout") && !cluster.distributed()) {
     refuse_flags("--join-timeout needs a cluster: one process waits for nobody");
   }
+  cluster.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);
+  if (values.given("--reconnect-timeout") && !cluster.distributed()) {
+    refuse_flags("--reconnect-timeout needs a cluster: one process has no connections");
+  }
   cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";
   if (!values.given("--launched")) {
     check_together(values, "--on-failure", "--ps",

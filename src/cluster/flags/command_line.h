@@ -44,6 +44,8 @@ class FlagValues {
                                            std::int64_t most) const;
   /// Above zero, at most 1e9.
   std::optional<double> positive_number(const std::string& flag) const;
+  /// From zero, at most 1e9.
+  std::optional<double> number_from_zero(const std::string& flag) const;
   /// "20": steps, "60s": seconds; above zero.
   std::optional<Interval> interval(const std::string& flag) const;
   std::optional<std::string> choice(const std::string& flag,

@@ -112,6 +112,10 @@ std::vector<Flag> cluster_flags() {
        "one process only (default auto)",
        kBoth},
       {"--join-timeout", "SECONDS", "How long a task waits for the others (default 300)", kBoth},
+      {"--reconnect-timeout", "SECONDS",
+       "How long a connection that was cut may take to come back; 0: it is lost at once (default "
+       "30)",
+       kBoth},
       {"--torn-free", "",
        "Read each chunk (256 KiB) of a variable as of one moment; costs a copy on one host", kBoth},
       {"--wire", "float32|bfloat16",

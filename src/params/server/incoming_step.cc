@@ -199,14 +199,4 @@ void IncomingStep::end() {
   open_ = false;
 }
 
-std::vector<StepProgress::Entry> IncomingStep::progress() const {
-  std::vector<StepProgress::Entry> progress;
-  for (std::size_t position = 0; open_ && position < pieces_.size(); ++position) {
-    const IncomingPiece& piece = pieces_[position];
-    if (!piece.started || !piece.applied) continue;
-    progress.push_back({shard_.at(position).where().id, piece.received});
-  }
-  return progress;
-}
-
 }  // namespace paceline

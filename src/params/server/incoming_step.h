@@ -69,8 +69,6 @@ class IncomingStep {
   /// At the end of the step. Throws unless all of it has come.
   IncomingPiece& whole(std::size_t position);
   void end();
-  /// What is applied of a step that has begun and not ended.
-  std::vector<StepProgress::Entry> progress() const;
 
  private:
   IncomingPiece& find(const FrameHeader& header);

@@ -60,10 +60,10 @@ bool is_control_for_ps(MessageType type) {
 
 bool is_control_for_worker(MessageType type) {
   constexpr std::array kTypes = {
-      MessageType::kWelcome,     MessageType::kRefuse,    MessageType::kDeclared,
-      MessageType::kWritten,     MessageType::kStepDone,  MessageType::kStepLimit,
-      MessageType::kInitialised, MessageType::kJobState,  MessageType::kFoundFile,
-      MessageType::kSaved,       MessageType::kAskState,  MessageType::kTaskState,
+      MessageType::kWelcome,     MessageType::kRefuse,   MessageType::kDeclared,
+      MessageType::kWritten,     MessageType::kStepDone, MessageType::kStepLimit,
+      MessageType::kInitialised, MessageType::kJobState, MessageType::kFoundFile,
+      MessageType::kSaved,       MessageType::kAskState, MessageType::kTaskState,
       MessageType::kStop,        MessageType::kBusy};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }

@@ -43,8 +43,8 @@ struct ControlMessage {
 bool is_control_for_ps(MessageType type);
 /// True for those that a ps sends to a worker.
 bool is_control_for_worker(MessageType type);
-/// Of a control message, for whichever side. Throws kDataLoss naming the message. A kTaskState comes in several frames: it is made of their
-/// whole payload.
+/// Of a control message, for whichever side. Throws kDataLoss naming the message. A kTaskState
+/// comes in several frames: it is made of their whole payload.
 ControlMessage decode_control(MessageType type, std::span<const std::byte> payload,
                               std::uint64_t step);
 /// The payload. The states of tasks are not copied: encode() of one is empty, and its bytes are

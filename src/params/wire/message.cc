@@ -23,7 +23,7 @@ void decode_ids(std::span<const std::byte> payload, MessageType type, std::vecto
 }  // namespace
 
 std::string name_of(MessageType type) {
-  constexpr std::array<std::string_view, 43> names = {
+  constexpr std::array<std::string_view, 44> names = {
       "none",         "hello",      "welcome",    "refuse",      "declare",     "declared",
       "write",        "write_end",  "written",    "initialised", "pull",        "pull_rows",
       "values",       "row_values", "step_begin", "chunk",       "row_ids",     "step_end",
@@ -31,28 +31,28 @@ std::string name_of(MessageType type) {
       "contribution", "taken",      "read_done",  "changed",     "order",       "find_file",
       "found_file",   "mark",       "save_shard", "saved",       "read_marked", "marked",
       "ask_state",    "task_state", "stop",       "busy",        "copied",      "pull_next",
-      "step_limit"};
+      "step_limit",   "handled"};
   const std::size_t i = std::size_t(type);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
+}
+
+bool is_numbered(MessageType type) {
+  return type != MessageType::kHello && type != MessageType::kWelcome &&
+         type != MessageType::kRefuse && type != MessageType::kBusy &&
+         type != MessageType::kHandled;
 }
 
 // What each message is made of, in order.
 
 void fields(auto& wire, Of<Hello> auto& hello) {
   wire(hello.version, hello.job, hello.index, hello.cluster_id, hello.incarnation, hello.epoch,
-       hello.fingerprint, hello.spin, hello.ps, hello.workers);
+       hello.handled, hello.fingerprint, hello.spin, hello.ps, hello.workers);
   wire.choice("wire", hello.wire, std::array{DType::kFloat32, DType::kBFloat16});
   wire(hello.credentials);
 }
 
-void fields(auto& wire, Of<StepProgress::Entry> auto& entry) { wire(entry.piece, entry.bytes); }
-
-void fields(auto& wire, Of<StepProgress> auto& progress) {
-  wire(progress.ended, progress.begun, progress.applied);
-}
-
 void fields(auto& wire, Of<Welcome> auto& welcome) {
-  wire(welcome.incarnation, welcome.epoch, welcome.progress);
+  wire(welcome.incarnation, welcome.epoch, welcome.handled);
 }
 
 void fields(auto& wire, Of<AggregationSpec> auto& spec) {

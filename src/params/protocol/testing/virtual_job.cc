@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "params/protocol/ps_job.h"
+#include "params/protocol/send_log.h"
 #include "params/protocol/worker_job.h"
 
 namespace paceline {
@@ -33,16 +34,25 @@ struct StepFrame {
   std::uint32_t piece = 0;
 };
 
+/// One connection.
 struct Wire {
   int worker = 0, ps = 0;
   std::uint64_t incarnation = 0;
+  PeerId peer = 0;                          // what the machine of the ps calls the worker
   bool worker_open = true, ps_open = true;  // what each end knows
   bool cut = false;
   TimePoint to_ps{}, to_worker{};  // when the last message arrives
+};
+
+/// What a process of a worker and a ps say to each other, over all their connections.
+struct Channel {
+  using Deliver = std::function<void(PeerId wire)>;
+  SendLog<Deliver> to_ps, to_worker;
+  std::uint64_t handled_by_ps = 0, handled_by_worker = 0, resumed_at = 0;
+  PeerId worker_wire = 0, ps_wire = 0;  // on which each end sends numbered messages; 0: none
   // Of the ps's end.
   std::int64_t step = -1;
   Fate fate = Fate::kDrop;
-  std::vector<StepProgress::Entry> applied;
 };
 
 struct Ps {
@@ -132,6 +142,7 @@ class VirtualJob {
     options.cluster_id = "virtual";
     options.incarnation = 1;
     options.join_timeout = 300s;
+    options.reconnect_timeout = 30s;
     options.warm_steps = 2;
     ps_.push_back(std::make_unique<Ps>());
     ps_.back()->machine = std::make_unique<PsJob>(
@@ -154,14 +165,24 @@ class VirtualJob {
     for (Outbox::Action& action : out.actions()) {
       if (auto* send = std::get_if<Outbox::Send>(&action)) {
         to_worker(send->to, std::move(send->message));
+      } else if (const auto* attach = std::get_if<Outbox::Attach>(&action)) {
+        wires_.at(attach->from).peer = attach->to;
+        wire_of_[attach->to] = attach->from;
+      } else if (const auto* on = std::get_if<Outbox::GoOn>(&action)) {
+        const PeerId id = wire_of_.at(on->peer);
+        Channel& channel = channel_of(id);
+        channel.to_worker.go_on(on->handled);
+        channel.ps_wire = id;
+        flush_to_worker(channel);
       } else if (const auto* close = std::get_if<Outbox::Close>(&action)) {
         // What was sent before still arrives.
-        const PeerId id = close->peer;
+        const PeerId id = wire_of_.at(close->peer);
         at(std::max(wires_.at(id).to_worker, now_), [this, id] { cut(id, Duration(0)); });
       }
     }
   }
 
+  /// Something reaches the ps on this wire.
   template <typename Act>
   void ps_event(PeerId id, Act&& act) {
     Wire& wire = wires_.at(id);
@@ -172,48 +193,42 @@ class VirtualJob {
       act(*ps.machine, wire, out);
     } catch (const Error& error) {
       fail(fmt::format("ps:{} refuses worker:{}: {}", wire.ps, wire.worker, error.what()));
-      ps.machine->refuse(id, error.what(), out);
+      ps.machine->refuse(wire.peer, error.what(), out);
     }
     carry_out_ps(out);
   }
 
   void on_step_frame(PeerId id, const StepFrame& frame) {
     ps_event(id, [&](PsJob& job, Wire& wire, Outbox& out) {
+      Channel& channel = channel_of(id);
       switch (frame.kind) {
         case StepFrame::Kind::kBegin:
-          wire.step = frame.step;
-          wire.fate = job.begin_step(id, frame.step);
-          wire.applied.clear();
+          channel.step = frame.step;
+          channel.fate = job.begin_step(wire.peer, frame.step);
           return;
         case StepFrame::Kind::kPiece:
-          return apply(job, wire, frame);
+          return apply(channel, wire, frame);
         case StepFrame::Kind::kEnd:
-          end_step(job, id, wire, frame.step, out);
+          end_step(job, channel, wire, frame.step, out);
           if (options_.plant == VirtualOptions::Plant::kEndTwice && wire.ps == 0 &&
               frame.step == 3) {
-            job.end_step(id, frame.step, wire.fate, now_, out);
+            job.end_step(wire.peer, frame.step, channel.fate, now_, out);
           }
-          wire.step = -1;
-          wire.applied.clear();
-          return answer(id, frame.step);  // the new values
+          channel.step = -1;
+          return answer(channel, frame.step);  // the new values
       }
     });
   }
 
-  void apply(PsJob& job, Wire& wire, const StepFrame& frame) {
-    if (wire.fate != Fate::kApply) return;
-    const StepProgress& before = job.progress(wire.worker);
-    const bool applied_before =
-        before.begun == frame.step &&
-        std::ranges::any_of(before.applied, [&](const auto& e) { return e.piece == frame.piece; });
-    if (applied_before && options_.plant != VirtualOptions::Plant::kSendAllAgain) return;
+  void apply(const Channel& channel, const Wire& wire, const StepFrame& frame) {
+    if (channel.fate != Fate::kApply) return;
     ++pieces_[{wire.worker, wire.incarnation, frame.step, wire.ps, frame.piece}];
-    wire.applied.push_back({frame.piece, 1});
   }
 
-  void end_step(PsJob& job, PeerId id, const Wire& wire, std::int64_t step, Outbox& out) {
-    job.end_step(id, step, wire.fate, now_, out);
-    if (wire.fate != Fate::kApply) return;
+  void end_step(PsJob& job, const Channel& channel, const Wire& wire, std::int64_t step,
+                Outbox& out) {
+    job.end_step(wire.peer, step, channel.fate, now_, out);
+    if (channel.fate != Fate::kApply) return;
     ++ps_[std::size_t(wire.ps)]->counted;
     ended_.insert({wire.worker, wire.incarnation, step, wire.ps});
     if (wire.ps == 0) ended_on_first_[std::size_t(wire.worker)] = step + 1;
@@ -244,42 +259,90 @@ class VirtualJob {
 
   Duration delay() { return happens(0.02) ? between(1ms, 300ms) : between(50us, 5ms); }
 
-  template <typename Act>
-  void to_ps(PeerId id, Act&& act) {
+  Channel& channel_of(PeerId wire) {
+    const Wire& its = wires_.at(wire);
+    return channels_[{its.worker, its.incarnation, its.ps}];
+  }
+
+  void over_wire_to_ps(PeerId id, std::function<void()> act) {
     Wire& wire = wires_.at(id);
     wire.to_ps = std::max(wire.to_ps, now_ + delay());
-    at(wire.to_ps, [this, id, act = std::forward<Act>(act)] {
+    at(wire.to_ps, [this, id, act = std::move(act)] {
       if (wires_.at(id).cut) return void(++result_.lost_messages);
       act();
     });
   }
 
-  void to_worker(PeerId id, ControlMessage message) {
-    const bool wake = message.type == MessageType::kStepLimit;
-    if (wake && options_.plant == VirtualOptions::Plant::kLostWake && ++wakes_ % 3 == 0) return;
+  void over_wire_to_worker(PeerId id, std::function<void()> act) {
     Wire& wire = wires_.at(id);
     wire.to_worker = std::max(wire.to_worker, now_ + delay());
-    at(wire.to_worker, [this, id, message = std::move(message)] {
+    at(wire.to_worker, [this, id, act = std::move(act)] {
       if (wires_.at(id).cut) return void(++result_.lost_messages);
-      mix(std::uint64_t(message.type));
-      worker_event(id, [&](Worker& worker, const Wire& from) {
-        Outbox out;
-        worker.machine->received(from.ps, message, out);
-        carry_out_worker(from.worker, out);
-        if (message.type == MessageType::kWelcome) resume(worker, from);
-      });
+      act();
     });
   }
 
-  void answer(PeerId id, std::int64_t step) {
-    Wire& wire = wires_.at(id);
-    wire.to_worker = std::max(wire.to_worker, now_ + delay());
-    at(wire.to_worker, [this, id, step] {
-      if (wires_.at(id).cut) return void(++result_.lost_messages);
+  void flush_to_ps(Channel& channel) {
+    const PeerId id = channel.worker_wire;
+    while (id != 0 && channel.to_ps.has_next()) {
+      over_wire_to_ps(id, [this, id, deliver = channel.to_ps.next()] {
+        if (!wires_.at(id).ps_open) return;
+        ++channel_of(id).handled_by_ps;
+        deliver(id);
+      });
+    }
+  }
+
+  void flush_to_worker(Channel& channel) {
+    const PeerId id = channel.ps_wire;
+    while (id != 0 && channel.to_worker.has_next()) {
+      over_wire_to_worker(id, [this, id, deliver = channel.to_worker.next()] {
+        if (!wires_.at(id).worker_open) return;
+        ++channel_of(id).handled_by_worker;
+        deliver(id);
+      });
+    }
+  }
+
+  void to_worker(PeerId peer, ControlMessage message) {
+    const bool wake = message.type == MessageType::kStepLimit;
+    if (wake && options_.plant == VirtualOptions::Plant::kLostWake && ++wakes_ % 3 == 0) return;
+    const PeerId wire = wire_of_.at(peer);
+    const bool numbered = is_numbered(message.type);
+    auto deliver = [this, message = std::move(message)](PeerId id) { on_message(id, message); };
+    if (!numbered) return over_wire_to_worker(wire, [deliver, wire] { deliver(wire); });
+    Channel& channel = channel_of(wire);
+    channel.to_worker.push(deliver);
+    flush_to_worker(channel);
+  }
+
+  void on_message(PeerId id, const ControlMessage& message) {
+    mix(std::uint64_t(message.type));
+    worker_event(id, [&](Worker& worker, const Wire& from) {
+      Outbox out;
+      worker.machine->received(from.ps, message, now_, out);
+      if (message.type == MessageType::kWelcome) go_on(id, message.as<Welcome>().handled);
+      carry_out_worker(from.worker, out);
+    });
+  }
+
+  /// What the ps has not handled is sent again.
+  void go_on(PeerId id, std::uint64_t handled) {
+    Channel& channel = channel_of(id);
+    if (options_.plant == VirtualOptions::Plant::kSendAllAgain) handled = channel.resumed_at;
+    channel.resumed_at = handled;
+    channel.to_ps.go_on(handled);
+    channel.worker_wire = id;
+    flush_to_ps(channel);
+  }
+
+  void answer(Channel& channel, std::int64_t step) {
+    channel.to_worker.push([this, step](PeerId id) {
       worker_event(id, [&](Worker& worker, const Wire& from) {
         if (worker.step == step) worker.awaited.erase(from.ps);
       });
     });
+    flush_to_worker(channel);
   }
 
   /// Both ends learn of it within `noticed`; what is on its way is lost.
@@ -293,9 +356,12 @@ class VirtualJob {
 
   void ps_sees_end(PeerId id) {
     Wire& wire = wires_.at(id);
+    Channel& channel = channel_of(id);
+    if (channel.ps_wire == id) channel.ps_wire = 0;
     ps_event(id, [&](PsJob& job, Wire&, Outbox& out) {
-      job.closed(id, "the connection was cut",
-                 wire.step >= 0 ? wire.applied : std::vector<StepProgress::Entry>(), now_, out);
+      const PsJob::Ended ended = {.why = "the connection was cut",
+                                  .handled = channel.handled_by_ps};
+      job.closed(wire.peer, ended, now_, out);
     });
     wire.ps_open = false;
   }
@@ -307,13 +373,20 @@ class VirtualJob {
     if (!worker.machine || worker.wires[std::size_t(wire.ps)] != id) return;
     const Error error(ErrorCode::kUnavailable, "the connection was cut");
     worker.wires[std::size_t(wire.ps)] = 0;
-    switch (worker.machine->closed(wire.ps, error, now_)) {
+    Channel& channel = channel_of(id);
+    if (channel.worker_wire == id) channel.worker_wire = 0;
+    const WorkerJob::Ended ended = {
+        .where = "a ps", .handled = channel.handled_by_worker, .all_confirmed = worker.left};
+    Outbox out;
+    switch (worker.machine->closed(wire.ps, error, ended, now_, out)) {
       case WorkerJob::Closed::kExpected:
       case WorkerJob::Closed::kTryAgain:
         break;
-      case WorkerJob::Closed::kLost:
+      case WorkerJob::Closed::kCutOff:
         ++result_.come_backs;
-        worker.machine->come_back(wire.ps, now_);
+        break;
+      case WorkerJob::Closed::kLost:
+        fail(fmt::format("worker:{} has lost ps:{}", wire.worker, wire.ps));
     }
     step_worker(wire.worker);
   }
@@ -347,10 +420,10 @@ class VirtualJob {
     options.incarnation = ++worker.incarnation;
     options.declare = declare_;
     options.join_timeout = 300s;
+    options.reconnect_timeout = 30s;
     options.say_after = 1s;
     worker.machine = std::make_unique<WorkerJob>(options, now_);
     worker.step = -1;
-    for (int i = 0; i < options_.ps; ++i) resending_.erase({index, i});
     worker.training = worker.done = worker.left = false;
     step_worker(index);
   }
@@ -370,8 +443,7 @@ class VirtualJob {
   void cut_one_of(int index) {
     Worker& worker = workers_[std::size_t(index)];
     const PeerId id = worker.wires[random_() % worker.wires.size()];
-    // One that is not agreed yet may not come back: it joins again.
-    if (id == 0 || !worker.machine || !worker.machine->initialised() || worker.left) return;
+    if (id == 0 || !worker.machine || worker.left) return;
     cut(id, 1s);
   }
 
@@ -405,7 +477,9 @@ class VirtualJob {
       wire.worker = index;
       wire.ps = ps;
       wire.incarnation = incarnation;
+      wire.peer = id;
       wires_.emplace(id, wire);
+      wire_of_[id] = id;
       worker.wires[std::size_t(ps)] = id;
       ps_event(id, [&](PsJob& job, Wire&, Outbox& out) { job.accepted(id, now_, out); });
       Outbox out;
@@ -416,20 +490,33 @@ class VirtualJob {
   }
 
   void carry_out_worker(int index, Outbox& out) {
-    Worker& worker = workers_[std::size_t(index)];
     for (Outbox::Action& action : out.actions()) {
       if (const auto* to = std::get_if<Outbox::Connect>(&action)) connect(index, int(to->peer));
       if (auto* send = std::get_if<Outbox::Send>(&action)) {
-        const PeerId id = worker.wires[std::size_t(send->to)];
-        if (id != 0) send_control(id, std::move(send->message));
+        send_control(index, int(send->to), std::move(send->message));
       }
     }
   }
 
-  void send_control(PeerId id, ControlMessage message) {
-    to_ps(id, [this, id, message = std::move(message)] {
-      ps_event(id, [&](PsJob& job, Wire&, Outbox& out) { job.received(id, message, now_, out); });
-    });
+  Channel& channel(int index, int ps) {
+    return channels_[{index, workers_[std::size_t(index)].incarnation, ps}];
+  }
+
+  void send_control(int index, int ps, ControlMessage message) {
+    const bool numbered = is_numbered(message.type);
+    auto deliver = [this, message = std::move(message)](PeerId id) {
+      ps_event(id, [&](PsJob& job, Wire& wire, Outbox& out) {
+        job.received(wire.peer, message, now_, out);
+      });
+    };
+    const PeerId wire = workers_[std::size_t(index)].wires[std::size_t(ps)];
+    if (numbered) return to_ps(channel(index, ps), deliver);
+    if (wire != 0) over_wire_to_ps(wire, [deliver, wire] { deliver(wire); });
+  }
+
+  void to_ps(Channel& channel, Channel::Deliver deliver) {
+    channel.to_ps.push(std::move(deliver));
+    flush_to_ps(channel);
   }
 
   /// Whatever the worker can do now.
@@ -465,13 +552,11 @@ class VirtualJob {
   void train(int index, Worker& worker) {
     WorkerJob& machine = *worker.machine;
     if (!machine.initialised()) return initialise(index, worker);
-    resend(index, worker);
     if (worker.done) return leave(index, worker);
     if (worker.step >= 0) {
-      if (worker.sent && worker.awaited.empty() && all_wired(worker)) end_own_step(index, worker);
+      if (worker.sent && worker.awaited.empty()) end_own_step(index, worker);
       return;
     }
-    if (!all_wired(worker)) return;
     if (machine.global_step() >= options_.last_step ||
         (worker.leaves_early && machine.next_step() > 5)) {
       return finish(index, worker);
@@ -480,11 +565,6 @@ class VirtualJob {
     worker.training = true;
     if (!machine.may_begin_step()) return;
     begin_own_step(index, worker);
-  }
-
-  bool all_wired(const Worker& worker) const {
-    return worker.machine->joined() &&
-           std::ranges::none_of(worker.wires, [](PeerId id) { return id == 0; });
   }
 
   bool all_joined() const {
@@ -524,9 +604,8 @@ class VirtualJob {
     }
     for (int ps = 0; ps < options_.ps; ++ps) {
       const auto key = std::pair(worker.incarnation, ps);
-      if (worker.wires[std::size_t(ps)] == 0 || !wrote_.insert(key).second) continue;
-      if (ps_[std::size_t(ps)]->machine->initialised()) continue;
-      send_control(worker.wires[std::size_t(ps)], {MessageType::kWriteEnd, std::int64_t{0}, 0});
+      if (!wrote_.insert(key).second || ps_[std::size_t(ps)]->machine->initialised()) continue;
+      send_control(index, ps, {MessageType::kWriteEnd, std::int64_t{0}, 0});
     }
   }
 
@@ -544,49 +623,30 @@ class VirtualJob {
       if (!again.machine || again.incarnation != incarnation || again.step < 0) return;
       again.sent = true;
       again.since = now_;
-      for (int ps = 0; ps < options_.ps; ++ps) {
-        if (all_wired(again)) {
-          send_step(again, ps, {});
-        } else {
-          resending_[{index, ps}] = {};  // once it is connected to all again
-        }
-      }
+      for (int ps = 0; ps < options_.ps; ++ps) send_step(index, ps);
       step_worker(index);
     });
   }
 
-  /// All of the step but what the ps says that it has applied.
-  void send_step(Worker& worker, int ps, const std::vector<StepProgress::Entry>& applied) {
-    const PeerId id = worker.wires[std::size_t(ps)];
+  void send_step(int index, int ps) {
+    const Worker& worker = workers_[std::size_t(index)];
     const std::int64_t step = worker.step;
     std::vector<StepFrame> frames = {{StepFrame::Kind::kBegin, step, 0}};
     for (std::uint32_t piece = 0; piece < kPieces; ++piece) {
-      const bool has = std::ranges::any_of(applied, [&](auto& e) { return e.piece == piece; });
-      // A worker that repeats what was applied does no harm.
-      if (!has || happens(0.3)) frames.push_back({StepFrame::Kind::kPiece, step, piece});
+      frames.push_back({StepFrame::Kind::kPiece, step, piece});
     }
     frames.push_back({StepFrame::Kind::kEnd, step, 0});
     // One after the other, as kernels finish them.
     Duration wait{};
+    const std::uint64_t incarnation = worker.incarnation;
     for (const StepFrame& frame : frames) {
-      after(wait, [this, id, frame] { send_frame(id, frame); });
+      after(wait, [this, index, ps, incarnation, frame] {
+        const Worker& again = workers_[std::size_t(index)];
+        if (!again.machine || again.incarnation != incarnation) return;
+        to_ps(channel(index, ps), [this, frame](PeerId id) { on_step_frame(id, frame); });
+      });
       wait += 3ms;
     }
-  }
-
-  void send_frame(PeerId id, const StepFrame& frame) {
-    const Wire& wire = wires_.at(id);
-    const Worker& worker = workers_[std::size_t(wire.worker)];
-    if (!worker.machine || worker.wires[std::size_t(wire.ps)] != id) return;
-    to_ps(id, [this, id, frame] { on_step_frame(id, frame); });
-  }
-
-  // After a welcome the step that is under way is sent again, as far as it has not arrived.
-  void resume(Worker& worker, const Wire& wire) {
-    if (worker.step < 0 || !worker.sent) return;
-    const StepProgress progress = worker.machine->progress(wire.ps);
-    if (progress.ended > worker.step) return void(worker.awaited.erase(wire.ps));
-    resending_[{wire.worker, wire.ps}] = progress;
   }
 
   void end_own_step(int index, Worker& worker) {
@@ -651,17 +711,6 @@ class VirtualJob {
     return std::ranges::all_of(ps_, [](const auto& ps) { return ps->ended; });
   }
 
-  /// Sends again what a connection that came back asked for, once it has agreed.
-  void resend(int index, Worker& worker) {
-    for (int ps = 0; ps < options_.ps; ++ps) {
-      const auto due = resending_.find({index, ps});
-      if (due == resending_.end() || !all_wired(worker)) continue;
-      const StepProgress progress = due->second;
-      resending_.erase(due);
-      if (worker.step >= 0 && worker.awaited.contains(ps)) send_step(worker, ps, progress.applied);
-    }
-  }
-
   const VirtualOptions options_;
   std::mt19937_64 random_;
   TimePoint now_{};
@@ -673,7 +722,8 @@ class VirtualJob {
   std::map<int, TimePoint> scheduled_;
   PeerId wires_made_ = 0;
   std::map<PeerId, Wire> wires_;
-  std::map<std::pair<int, int>, StepProgress> resending_;  // by worker and ps
+  std::map<PeerId, PeerId> wire_of_;  // by what the machine of a ps calls its worker
+  std::map<std::tuple<int, std::uint64_t, int>, Channel> channels_;  // worker, incarnation, ps
   std::set<std::pair<std::uint64_t, int>> wrote_;
   std::map<std::tuple<int, std::uint64_t, std::int64_t, int, std::uint32_t>, int> pieces_;
   std::set<std::tuple<int, std::uint64_t, std::int64_t, int>> ended_;
