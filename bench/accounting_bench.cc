@@ -8,7 +8,7 @@
 #include <map>
 #include <thread>
 
-#include "net/inproc/inproc_hub.h"
+#include "net/inproc/inproc_link.h"
 #include "net/wrapped/slow_link.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
@@ -82,12 +82,11 @@ class SlowServer {
   ParameterStore& store() { return *store_; }
 
  private:
-  std::unique_ptr<Link> link(LinkOptions options) const {
-    options.hub = hub_;
-    return make_link("inproc", options);
+  std::unique_ptr<Link> link(const LinkOptions& options) const {
+    return make_inproc_link(options, hub_);
   }
 
-  std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>();
+  const std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>();
   std::jthread thread_;
   std::unique_ptr<PsStore> store_;
 };
@@ -176,7 +175,7 @@ class SlowTraining {
   RealClock clock_;
   StepAccount account_{clock_};
   StepMeter meter_{account_, 1, "examples"};
-  NormalTable normals_;
+  std::shared_ptr<const InputNormals> normals_ = std::make_shared<InputNormals>(0, 0);
   OpRegistry ops_;
   Graph graph_;
   Value x_;

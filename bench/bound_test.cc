@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "models/mlp.h"
 #include "paceline/ops.h"
 
 namespace paceline::bench {
@@ -127,7 +128,8 @@ TEST(Bound, WhatTheCacheHoldsNeedNotComeFromMemory) {
 // 18,882,816 parameters at 28 bytes of Adam, which counts the steps of each of 6 variables.
 TEST(Bound, OfMlpFollowsFromItsShapes) {
   constexpr double kParameters = 18'882'816;
-  const StepCost work = step_work(models::find_model("mlp").step_graphs({})[0]);
+  const StepCost work =
+      step_work(models::mlp_model().step_graphs(models::mlp_model().settings())[0]);
   EXPECT_EQ(work.variables, kParameters * 4);
   EXPECT_EQ(work.slots, kParameters * 8 + 6 * 8);
   EXPECT_EQ(work.rule_bytes, kParameters * 28);
@@ -146,7 +148,7 @@ TEST(Bound, OfBFloat16ProductsHasAtLeastTheFlopsAndTheSameRules) {
 
 TEST(Bound, EveryModelHasStepGraphs) {
   for (const models::Model* model : models::all_models()) {
-    for (const models::StepGraph& step : model->step_graphs({})) {
+    for (const models::StepGraph& step : model->step_graphs(model->settings())) {
       EXPECT_GT(step_work(step).flops(), 0) << model->name();
     }
   }

@@ -5,6 +5,7 @@
 #include "bench/kernel_rates.h"
 #include "bench/memory_rates.h"
 #include "bench/runner.h"
+#include "models/mlp.h"
 
 namespace paceline::bench {
 namespace {
@@ -14,9 +15,8 @@ TEST(TinyChain, IsAsManyKernelsAsOps) {
 }
 
 TEST(Runner, CountsTheCallsOfTheAccounting) {
-  models::ModelOptions options;
-  options.hidden = 8;
-  Runner runner(std::move(models::find_model("mlp").step_graphs(options)[0]), {});
+  const models::Model& mlp = models::mlp_model();
+  Runner runner(std::move(mlp.step_graphs(mlp.settings({{"hidden", "8"}}))[0]), {});
   runner.run();
   const std::int64_t first = runner.account_calls();
   runner.run();

@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "base/cores.h"
 #include "bench/timing.h"
+#include "models/mlp.h"
+#include "models/ptb.h"
 #include "paceline/ops.h"
 
 namespace paceline::bench {
@@ -32,9 +34,9 @@ std::vector<double> account_call_seconds(int repeats) {
   return time_calls(repeats, 0.01, [&] { account.change_to(Activity::kCompute); });
 }
 
-void measure_accounting(Recorder& recorder, const char* model) {
-  recorder.progress(fmt::format("step accounting of {}", model));
-  Runner runner(std::move(models::find_model(model).step_graphs({})[0]),
+void measure_accounting(Recorder& recorder, const models::Model& model) {
+  recorder.progress(fmt::format("step accounting of {}", model.name()));
+  Runner runner(std::move(model.step_graphs(model.settings())[0]),
                 {.threads = cores_of_machine(), .fuse = true});
   runner.run();
   const std::int64_t before = runner.account_calls();
@@ -45,8 +47,8 @@ void measure_accounting(Recorder& recorder, const char* model) {
   std::vector<double> percent;
   for (std::size_t i = 0; i < steps.size(); ++i)
     percent.push_back(100 * calls * cost[i] / steps[i]);
-  recorder.add(
-      figure_of(fmt::format("accounting of {}, {} calls a step", model, calls), "%", percent));
+  recorder.add(figure_of(fmt::format("accounting of {}, {} calls a step", model.name(), calls), "%",
+                         percent));
 }
 
 }  // namespace
@@ -85,7 +87,9 @@ void measure_executor(Recorder& recorder) {
   for (const int threads : counts) {
     for (const TinyChain& chain : tiny_chains()) measure_chain(recorder, chain, threads);
   }
-  for (const char* model : {"mlp", "ptb"}) measure_accounting(recorder, model);
+  for (const models::Model* model : {&models::mlp_model(), &models::ptb_model()}) {
+    measure_accounting(recorder, *model);
+  }
 }
 
 }  // namespace paceline::bench

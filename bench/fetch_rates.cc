@@ -58,7 +58,7 @@ void add_figures(Recorder& recorder, const Fetched& fetched, const FetchShape& s
 }
 
 void measure_one(Recorder& recorder, const Fetched& fetched) {
-  const std::vector<FetchShape> shapes = models::fetch_shapes({});
+  const std::vector<FetchShape> shapes = models::fetch_shapes(models::fetch_model().settings());
   std::vector<FetchTimes> times(shapes.size());
   for (int repeat = 0; repeat < recorder.repeats(); ++repeat) {
     recorder.progress(fmt::format("{}, {} of {}", fetched.str(), repeat + 1, recorder.repeats()));

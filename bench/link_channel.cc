@@ -10,13 +10,20 @@
 #include "bench/channel.h"
 #include "bench/peer_process.h"
 #include "bench/shared_word.h"
-#include "net/inproc/inproc_hub.h"
+#include "net/inproc/inproc_link.h"
 #include "net/link.h"
 
 namespace paceline::bench {
 namespace {
 
 constexpr std::chrono::seconds kMeetingTimeout{10};
+
+using Hub = std::shared_ptr<InprocHub>;
+
+/// Only inproc links need the hub to reach each other.
+std::unique_ptr<Link> link_on(const Hub& hub, const std::string& kind) {
+  return kind == "inproc" ? make_inproc_link({}, hub) : make_link(kind, {});
+}
 
 /// Sends so many pieces back as it is told to, and counts the others.
 class PieceCounter : public Receiver {
@@ -59,9 +66,9 @@ struct Meeting {
 /// Listens, and counts or echoes what comes.
 class LinkFarEnd {
  public:
-  LinkFarEnd(const std::string& kind, const LinkOptions& link, const ChannelOptions& options,
+  LinkFarEnd(const std::string& kind, const Hub& hub, const ChannelOptions& options,
              Meeting& meeting)
-      : options_(options), counter_(options, meeting.pieces), link_(make_link(kind, link)) {
+      : options_(options), counter_(options, meeting.pieces), link_(link_on(hub, kind)) {
     const std::string address = link_->listen(kind == "inproc" ? "far:0" : "127.0.0.1:0",
                                               [&](const std::shared_ptr<Connection>& connection) {
                                                 if (options_.echo) {
@@ -92,10 +99,9 @@ class LinkChannel : public Channel {
         payload_(options.message.piece_bytes),
         near_(options, *echoed_),
         counted_(options.echo ? *echoed_ : meeting_->pieces) {
-    LinkOptions link;
-    link.hub = std::make_shared<InprocHub>();
-    start_far_end(kind, link);
-    link_ = make_link(kind, link);
+    const auto hub = std::make_shared<InprocHub>();
+    start_far_end(kind, hub);
+    link_ = link_on(hub, kind);
     connection_ = link_->connect(meeting_->address, near_, Deadline::after(kMeetingTimeout));
     if (options.waiting == Waiting::kSpinning) link_->set_spinning(true);
   }
@@ -123,11 +129,11 @@ class LinkChannel : public Channel {
   }
 
  private:
-  void start_far_end(const std::string& kind, const LinkOptions& link) {
+  void start_far_end(const std::string& kind, const Hub& hub) {
     if (kind == "inproc") {
-      start_far_thread(kind, link);
+      start_far_thread(kind, hub);
     } else {
-      start_far_process(kind, link);
+      start_far_process(kind, hub);
     }
     const Deadline deadline = Deadline::after(kMeetingTimeout);
     while (meeting_->listens.get() == 0) {
@@ -137,17 +143,17 @@ class LinkChannel : public Channel {
     }
   }
 
-  void start_far_thread(const std::string& kind, const LinkOptions& link) {
-    thread_ = std::jthread([this, kind, link](const std::stop_token& stop) {
+  void start_far_thread(const std::string& kind, const Hub& hub) {
+    thread_ = std::jthread([this, kind, hub](const std::stop_token& stop) {
       if (options_.near != nullptr) options_.near->leave();
-      far_end_.emplace(kind, link, options_, *meeting_);
+      far_end_.emplace(kind, hub, options_, *meeting_);
       far_end_->serve([&] { return paused_.wait(true), stop.stop_requested(); });
     });
   }
 
-  void start_far_process(const std::string& kind, const LinkOptions& link) {
+  void start_far_process(const std::string& kind, const Hub& hub) {
     const auto serve = [&] {
-      LinkFarEnd far(kind, link, options_, *meeting_);
+      LinkFarEnd far(kind, hub, options_, *meeting_);
       far.serve([] { return false; });
       while (true) ::pause();
     };

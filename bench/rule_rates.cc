@@ -75,8 +75,9 @@ void measure_rules(Recorder& recorder) {
   std::vector<int> counts = {1};
   if (cores_of_machine() > 1) counts.push_back(cores_of_machine());
   for (const int threads : counts) {
-    for (const Rule& rule : std::initializer_list<Rule>{
-             Sgd{}, Momentum{}, Adam{}, Adagrad{}, Rmsprop{}, Ftrl{}, Ema{}, Add{}, Assign{}}) {
+    for (const Rule& rule :
+         std::initializer_list<Rule>{Sgd{}, Momentum{}, Adam{}, AdamW{}, Adagrad{}, Rmsprop{},
+                                     Ftrl{}, Ema{}, Add{}, Assign{}}) {
       measure_rule(recorder, rule, arrays, threads);
     }
   }

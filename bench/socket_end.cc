@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "bench/spin.h"
-#include "net/frame.h"
 #include "net/poll/file_descriptor.h"
+#include "net/tcp/tcp_header.h"
 
 namespace paceline::bench {
 namespace {
@@ -61,7 +61,7 @@ class EndWithCallsOfLink final : public SocketEnd {
   }
 
   bool send(std::span<const std::byte> piece) override {
-    std::array<std::byte, kFrameHeaderBytes> header{};
+    std::array<std::byte, kTcpFramingBytes> header{};
     for (std::size_t at = 0; at < header.size() + piece.size();) {
       const std::size_t of_header = std::min(at, header.size()), of_piece = at - of_header;
       std::array<iovec, 2> parts{
@@ -80,7 +80,7 @@ class EndWithCallsOfLink final : public SocketEnd {
 
   /// It is armed anew behind what the caller did with the last piece, as a link does.
   bool receive(std::span<std::byte> piece) override {
-    const std::size_t bytes = kFrameHeaderBytes + piece.size();
+    const std::size_t bytes = kTcpFramingBytes + piece.size();
     for (std::size_t at = 0; at < bytes;) {
       set(EPOLL_CTL_MOD, EPOLLIN);
       epoll_event event;
@@ -103,16 +103,16 @@ class EndWithCallsOfLink final : public SocketEnd {
   }
   /// A first read knows no place yet.
   ssize_t receive_some(std::span<std::byte> piece, std::size_t at) {
-    if (at >= kFrameHeaderBytes) {
-      const std::span<std::byte> rest = piece.subspan(at - kFrameHeaderBytes);
+    if (at >= kTcpFramingBytes) {
+      const std::span<std::byte> rest = piece.subspan(at - kTcpFramingBytes);
       return ::recv(fd_, rest.data(), rest.size(), 0);
     }
-    const std::size_t most = std::min(first_.size(), kFrameHeaderBytes + piece.size());
+    const std::size_t most = std::min(first_.size(), kTcpFramingBytes + piece.size());
     const ssize_t got = ::recv(fd_, first_.data() + at, most - at, 0);
     if (got <= 0) return got;
     const std::size_t held = at + std::size_t(got);
-    if (held > kFrameHeaderBytes)
-      std::memcpy(piece.data(), first_.data() + kFrameHeaderBytes, held - kFrameHeaderBytes);
+    if (held > kTcpFramingBytes)
+      std::memcpy(piece.data(), first_.data() + kTcpFramingBytes, held - kTcpFramingBytes);
     return got;
   }
 

@@ -35,7 +35,7 @@ std::string moving_link(const Cluster& cluster) {
 std::vector<std::string> train_arguments(const StepCase& one, bool trains) {
   std::vector<std::string> arguments = one.arguments;
   arguments.insert(arguments.begin(), "train");
-  const bool ends = one.run.steps || one.run.seconds || one.options.epochs;
+  const bool ends = one.run.steps || one.run.seconds || one.settings.given("epochs");
   if (trains && !ends) arguments.insert(arguments.end(), {"--seconds", kSeconds});
   return arguments;
 }
@@ -44,7 +44,7 @@ std::vector<std::string> train_arguments(const StepCase& one, bool trains) {
 class StepRuns {
  public:
   StepRuns(Recorder& recorder, const StepCase& one)
-      : recorder_(recorder), case_(one), steps_(one.model->step_graphs(one.options)) {
+      : recorder_(recorder), case_(one), steps_(one.model->step_graphs(one.settings)) {
     for (const models::StepGraph& step : steps_) {
       work_.push_back(paceline::step_work(request_of(step), one.cluster, one.run));
     }

@@ -11,7 +11,7 @@ namespace paceline::bench {
 
 struct StepCase {
   const models::Model* model = nullptr;
-  models::ModelOptions options;
+  Settings settings;
   Cluster cluster;
   RunOptions run;
   /// Of `paceline train`, the model first.

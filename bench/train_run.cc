@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/temporary_folder.h"
+#include "base/memory_file.h"
 #include "paceline/error.h"
 
 namespace paceline::bench {
@@ -60,16 +60,15 @@ void wait_for(pid_t pid, const std::string& what) {
 }  // namespace
 
 Report run_train(std::vector<std::string> arguments) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path("report.json");
+  const MemoryFile report;
   arguments.insert(arguments.begin(), "paceline");
-  arguments.insert(arguments.end(), {"--report", path});
+  arguments.insert(arguments.end(), {"--report", report.path()});
   // Who listens and who joined is no news among figures.
   if (std::ranges::none_of(arguments,
                            [](const auto& word) { return word.starts_with("--log-level"); }))
     arguments.insert(arguments.end(), {"--log-level", "warning"});
   wait_for(start(arguments), fmt::format("{}", fmt::join(arguments, " ")));
-  return read_report(path);
+  return read_report(report.path());
 }
 
 double value_of(const Report& report, const std::string& section, const std::string& key) {

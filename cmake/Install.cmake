@@ -6,6 +6,8 @@ install(TARGETS paceline_command COMPONENT command)
 install(DIRECTORY ${PACELINE_PAGES}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
 install(FILES ${PACELINE_PAGES}/paceline COMPONENT command
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${PACELINE_PAGES}/paceline.fish COMPONENT command
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(FILES ${PACELINE_PAGES}/_paceline COMPONENT zsh
         DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${PROJECT_SOURCE_DIR}/NOTICE TYPE DOC COMPONENT command)

@@ -7,6 +7,7 @@ add_custom_command(
   COMMAND gzip -9n ${PACELINE_PAGES}/man1/*.1
   COMMAND paceline_command completion bash > ${PACELINE_PAGES}/paceline
   COMMAND paceline_command completion zsh > ${PACELINE_PAGES}/_paceline
+  COMMAND paceline_command completion fish > ${PACELINE_PAGES}/paceline.fish
   COMMAND ${CMAKE_COMMAND} -E touch ${PACELINE_PAGES}/stamp
   DEPENDS paceline_command
   COMMENT "Writing man pages and completions")

@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <functional>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "models/settings.h"
 #include "paceline/error.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
@@ -22,8 +19,9 @@ namespace {
 
 constexpr std::int64_t kUntimed = 10;
 constexpr std::int64_t kTurn = 50;
-// Steps whose times find room before the first; beyond, growing is rare.
+// The number of steps for whose times memory is reserved before the first step.
 constexpr std::int64_t kReserved = 1 << 16;
+constexpr double kForever = 1e9;
 
 using Seconds = std::vector<double>;
 
@@ -38,7 +36,7 @@ double median(Seconds times) {
 }
 double median_us(Seconds times) { return median(std::move(times)) * 1e6; }
 
-/// When the timed steps of one kind and shape end: at the first of both.
+/// The end of the timed steps of one kind and shape, at whichever of the two is reached first.
 struct Limit {
   std::int64_t steps = 0;
   double seconds = 0;
@@ -80,13 +78,13 @@ class TimedSteps {
 
 TimedSteps own_steps(Session& session, const Graph& graph, const FetchGraph& fetch,
                      const Limit& limit) {
-  // X and the own W stay as they are.
+  // X and the own W keep these values.
   session.evaluate_in_place(graph, {&fetch.own, 1},
                             [&](Feed& feed) { feed.normal(fetch.x).normal(fetch.own_w); });
   return {limit, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); }};
 }
 
-// Alone there is nothing to fetch from.
+// In one process only the local steps can be timed.
 void measure_alone(Session& session, const Graph& graph, const FetchShape& shape,
                    const FetchGraph& fetch, const Limit& limit) {
   TimedSteps own = own_steps(session, graph, fetch, limit);
@@ -115,27 +113,57 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   session.report(section, "added_us", median_us(std::move(added)));
 }
 
-std::span<const HyperParameter> fetch_parameters() {
-  static const std::array<HyperParameter, 2> parameters = {
-      {{"steps", "2000", "how many local and how many fetched steps are timed per shape"},
-       {"spin", "1", "1: worker and ps poll; 0: they sleep"}}};
-  return parameters;
+std::vector<Setting> fetch_settings() {
+  const char* const given = "with this flag, one shape only";
+  return {
+      {.name = "features",
+       .value = 128,
+       .help = fmt::format("The number of rows of the variable; {}", given),
+       .least = 1,
+       .flag = true,
+       .placeholder = "F"},
+      {.name = "batch",
+       .value = 32,
+       .help = fmt::format("The number of examples in a step; {}", given),
+       .least = 1,
+       .flag = true,
+       .placeholder = "B"},
+      {.name = "hidden",
+       .value = 256,
+       .help = fmt::format("The number of columns of the variable; {}", given),
+       .least = 1,
+       .flag = true,
+       .placeholder = "H"},
+      {.name = "constant",
+       .value = false,
+       .help = "Do not change the variable on the parameter server",
+       .flag = true},
+      {.name = "steps",
+       .value = 2000,
+       .help = "Time so many local and so many fetched steps per shape",
+       .least = 1,
+       .flag = true},
+      {.name = "seconds",
+       .value = kForever,
+       .help = "Time local and fetched steps for so long each, per shape, instead",
+       .least = 0,
+       .flag = true,
+       .placeholder = "S",
+       .default_text = "no limit"},
+      {.name = "spin",
+       .value = true,
+       .help = "1: a worker and its ps poll for messages; 0: they sleep until one arrives"},
+  };
 }
 
-Settings fetch_settings(const ModelOptions& options) {
-  return {"fetch", fetch_parameters(), options.set};
+Limit limit_of(const Settings& settings) {
+  const bool by_time = settings.given("seconds") && !settings.given("steps");
+  return {.steps = by_time ? INT64_MAX : settings.whole("steps"),
+          .seconds = settings.number("seconds")};
 }
 
-Limit limit_of(const RunOptions& run, const ModelOptions& options) {
-  Settings settings = fetch_settings(options);
-  settings.set_default("steps", run.steps);
-  if (run.seconds) settings.set_default("steps", INT64_MAX);
-  return {.steps = settings.whole("steps", 1),
-          .seconds = run.seconds.value_or(std::numeric_limits<double>::infinity())};
-}
-
-// Alternately a little more and a little less: small enough to change no result, large enough to
-// change every bit pattern near 1.
+// Adds a small number and subtracts it again by turns. It is too small to matter in a result, and
+// large enough to change every value near 1.
 void change_all(std::int64_t time, std::span<float> values) {
   constexpr float kStep = 0x1p-20f;
   const float change = time % 2 == 0 ? kStep : -kStep;
@@ -147,27 +175,17 @@ void change_all(std::int64_t time, std::span<float> values) {
   for (float& value : values) value += change;
 }
 
-bool spins(const ModelOptions& options) { return fetch_settings(options).on("spin"); }
-
-std::int64_t at_least_one(const char* flag, std::optional<std::int64_t> given,
-                          std::int64_t otherwise) {
-  if (given.value_or(1) >= 1) return given.value_or(otherwise);
-  throw Error(ErrorCode::kUsage,
-              fmt::format("--{} {}: must be a whole number from 1 on", flag, *given));
-}
-
 }  // namespace
 
 std::string FetchShape::str() const { return fmt::format("{},{},{}", features, batch, hidden); }
 
 std::string FetchShape::section() const { return "fetch/" + str(); }
 
-std::vector<FetchShape> fetch_shapes(const ModelOptions& options) {
-  if (!options.features && !options.batch && !options.hidden) {
+std::vector<FetchShape> fetch_shapes(const Settings& settings) {
+  if (!settings.given("features") && !settings.given("batch") && !settings.given("hidden")) {
     return {{128, 32, 256}, {256, 128, 128}, {256, 128, 64}};
   }
-  return {{at_least_one("features", options.features, 128),
-           at_least_one("batch", options.batch, 32), at_least_one("hidden", options.hidden, 256)}};
+  return {{settings.whole("features"), settings.whole("batch"), settings.whole("hidden")}};
 }
 
 FetchGraph build_fetch(Graph& graph, const FetchShape& shape) {
@@ -189,26 +207,21 @@ class FetchModel : public Model {
   FetchModel()
       : Model({.name = "fetch",
                .summary = "the cost of reading one small variable from a ps in each step",
-               .flags = {"features", "batch", "hidden", "constant", "steps", "seconds"},
-               .hyper_parameters = fetch_parameters()}) {}
+               .settings = fetch_settings()}) {}
 
-  void check(const Cluster& cluster, const RunOptions& run,
-             const ModelOptions& options) const override {
-    if (cluster.existing_servers && !options.constant) {
+  void check(const Cluster& cluster, const RunOptions&, const Settings& settings) const override {
+    if (cluster.existing_servers && !settings.on("constant")) {
       throw Error(ErrorCode::kUsage,
                   "fetch needs --constant with --existing-servers: they leave the variable as it "
                   "is; only the program's own ps tasks change it after each fetch");
     }
-    fetch_shapes(options);
-    limit_of(run, options);
-    spins(options);
   }
 
-  void run(const Cluster& cluster, const RunOptions& run,
-           const ModelOptions& options) const override {
+  void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
     Graph graph;
-    const std::vector<FetchShape> shapes = fetch_shapes(options);
+    const std::vector<FetchShape> shapes = fetch_shapes(settings);
     std::vector<FetchGraph> parts;
+    parts.reserve(shapes.size());
     SessionOptions session_options;
     session_options.model = "fetch";
     session_options.examples_per_step = 1;
@@ -218,7 +231,7 @@ class FetchModel : public Model {
     endless.steps.reset();
     endless.seconds.reset();
     Cluster polling = cluster;
-    polling.spin = spins(options);
+    polling.spin = settings.on("spin");
     Session session(graph, polling, endless, session_options);
     const bool alone = !cluster.distributed();
     if (alone) {
@@ -227,23 +240,23 @@ class FetchModel : public Model {
     }
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       const auto part = alone ? measure_alone : measure;
-      part(session, graph, shapes[i], parts[i], limit_of(run, options));
+      part(session, graph, shapes[i], parts[i], limit_of(settings));
     }
   }
 
-  AfterReads after_reads(const ModelOptions& options) const override {
+  AfterReads after_reads(const Settings& settings) const override {
     AfterReads changes;
-    if (options.constant) return changes;
-    for (const FetchShape& shape : fetch_shapes(options)) {
+    if (settings.on("constant")) return changes;
+    for (const FetchShape& shape : fetch_shapes(settings)) {
       Graph graph;
       changes[build_fetch(graph, shape).remote_w.name()] = change_all;
     }
     return changes;
   }
 
-  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override {
+  std::vector<StepGraph> step_graphs(const Settings& settings) const override {
     std::vector<StepGraph> steps;
-    for (const FetchShape& shape : fetch_shapes(options)) {
+    for (const FetchShape& shape : fetch_shapes(settings)) {
       auto graph = std::make_unique<Graph>();
       const FetchGraph fetch = build_fetch(*graph, shape);
       steps.push_back({shape.section(), std::move(graph), {}, {fetch.remote}});

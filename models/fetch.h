@@ -24,9 +24,8 @@ struct FetchGraph {
   Value remote, own;      // the products
 };
 
-/// The three shapes of the report; one shape of them all with --features, --batch or --hidden.
-/// Throws kUsage.
-std::vector<FetchShape> fetch_shapes(const ModelOptions& options);
+/// The three shapes of the report, or one shape when --features, --batch or --hidden is given.
+std::vector<FetchShape> fetch_shapes(const Settings& settings);
 FetchGraph build_fetch(Graph& graph, const FetchShape& shape);
 
 const Model& fetch_model();

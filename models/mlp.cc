@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <string>
 
-#include "models/settings.h"
 #include "paceline/hooks.h"
 #include "paceline/minimize.h"
 #include "paceline/ops.h"
@@ -19,52 +17,86 @@ constexpr std::int64_t kDefaultSteps = 100'000;
 // At 1 Adam divides by zero.
 constexpr double kMostBeta = 0.999999;
 
-/// `Step: 70 1.79 steps/sec`, every 10 own steps.
+/// Prints `Step: 70 1.79 steps/sec` every `every` own steps. If `every` is 0, it prints after 10
+/// steps and then at most one line a second.
 class StepsPerSecond : public Hook {
  public:
-  void begin(Session&) override { since_ = std::chrono::steady_clock::now(); }
+  explicit StepsPerSecond(std::int64_t every) : every_(every) {}
+  void begin(Session& session) override { printed(session.last_step().step); }
   bool after_step(Session& session, const StepResult& result) override {
-    if (result.step % kEvery != 0) return true;
-    const auto now = std::chrono::steady_clock::now();
-    const double seconds = std::chrono::duration<double>(now - since_).count();
-    since_ = now;
-    session.print(fmt::format("Step: {} {:.2f} steps/sec", result.step, double(kEvery) / seconds));
+    if (result.step % (every_ > 0 ? every_ : kUsualSteps) != 0) return true;
+    const double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
+    if (every_ == 0 && seconds < 1 && !first_) return true;
+    first_ = false;
+    session.print(fmt::format("Step: {} {:.2f} steps/sec", result.step,
+                              double(result.step - since_step_) / seconds));
+    printed(result.step);
     return true;
   }
 
  private:
-  static constexpr std::int64_t kEvery = 10;
-  std::chrono::steady_clock::time_point since_;
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::int64_t kUsualSteps = 10;
+
+  void printed(std::int64_t step) {
+    since_ = Clock::now();
+    since_step_ = step;
+  }
+
+  const std::int64_t every_;
+  Clock::time_point since_;
+  std::int64_t since_step_ = 0;
+  bool first_ = true;
 };
 
-std::span<const HyperParameter> mlp_parameters() {
-  static const std::array<HyperParameter, 8> parameters = {{
-      {"learning_rate", "1e-4", "Adam's learning rate"},
-      {"beta1", "0.9", "Adam's decay of the first moment"},
-      {"beta2", "0.999", "Adam's decay of the second moment"},
-      {"epsilon", "1e-8", "Adam's epsilon"},
-      {"batch", "128", "examples per step"},
-      {"features", "256", "elements of an example and of its target"},
-      {"hidden", "4096", "units of each hidden layer"},
-      {"layers", "2", "hidden layers"},
-  }};
-  return parameters;
+std::vector<Setting> mlp_settings() {
+  return {
+      batch_setting(128),
+      {.name = "hidden",
+       .value = 4096,
+       .help = "Units of each hidden layer",
+       .least = 1,
+       .flag = true,
+       .placeholder = "H"},
+      {.name = "layers", .value = 2, .help = "Hidden layers", .least = 0},
+      {.name = "features",
+       .value = 256,
+       .help = "Elements of an example and of its target",
+       .least = 1},
+      {.name = "learning_rate",
+       .value = 1e-4,
+       .help = "Adam's learning rate",
+       .least = 0,
+       .most = 1e6},
+      {.name = "beta1",
+       .value = 0.9,
+       .help = "Adam's decay of the first moment",
+       .least = 0,
+       .most = kMostBeta},
+      {.name = "beta2",
+       .value = 0.999,
+       .help = "Adam's decay of the second moment",
+       .least = 0,
+       .most = kMostBeta},
+      {.name = "epsilon", .value = 1e-8, .help = "Adam's epsilon", .least = 0, .most = 1},
+      {.name = "print_every",
+       .value = 0,
+       .help = "Print the speed every so many steps; 0: at most once a second",
+       .least = 0},
+  };
 }
 
 }  // namespace
 
-MlpConfig mlp_config(const ModelOptions& options) {
-  Settings settings("mlp", mlp_parameters(), options.set);
-  settings.set_default("batch", options.batch);
-  settings.set_default("hidden", options.hidden);
-  return {.batch = settings.whole("batch", 1),
-          .features = settings.whole("features", 1),
-          .hidden = settings.whole("hidden", 1),
-          .layers = settings.whole("layers", 0),
-          .rule = {.learning_rate = float(settings.number("learning_rate", 0, 1e6)),
-                   .beta1 = float(settings.number("beta1", 0, kMostBeta)),
-                   .beta2 = float(settings.number("beta2", 0, kMostBeta)),
-                   .epsilon = float(settings.number("epsilon", 0, 1))}};
+MlpConfig mlp_config(const Settings& settings) {
+  return {.batch = settings.whole("batch"),
+          .features = settings.whole("features"),
+          .hidden = settings.whole("hidden"),
+          .layers = settings.whole("layers"),
+          .rule = {.learning_rate = float(settings.number("learning_rate")),
+                   .beta1 = float(settings.number("beta1")),
+                   .beta2 = float(settings.number("beta2")),
+                   .epsilon = float(settings.number("epsilon"))}};
 }
 
 MlpGraph build_mlp(Graph& graph, const MlpConfig& config) {
@@ -87,27 +119,23 @@ class MlpModel : public Model {
   MlpModel()
       : Model({.name = "mlp",
                .summary = "dense 256-4096-4096-256 on noise, Adam: 75.5 MB of parameters",
-               .flags = {"batch", "hidden"},
-               .hyper_parameters = mlp_parameters()}) {}
+               .settings = mlp_settings()}) {}
 
-  void check(const Cluster&, const RunOptions&, const ModelOptions& options) const override {
-    mlp_config(options);
-  }
+  void check(const Cluster&, const RunOptions&, const Settings&) const override {}
 
-  void run(const Cluster& cluster, const RunOptions& run,
-           const ModelOptions& options) const override {
-    const MlpConfig config = mlp_config(options);
+  void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
+    const MlpConfig config = mlp_config(settings);
     RunOptions limited = run;
     if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
     Graph graph;
     const MlpGraph mlp = build_mlp(graph, config);
     Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
-    session.add(NanGuard()).add(StepsPerSecond()).add(Progress());
+    session.add(StepsPerSecond(settings.whole("print_every"))).add(Progress());
     session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
   }
 
-  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override {
-    const MlpConfig config = mlp_config(options);
+  std::vector<StepGraph> step_graphs(const Settings& settings) const override {
+    const MlpConfig config = mlp_config(settings);
     auto graph = std::make_unique<Graph>();
     const MlpGraph mlp = build_mlp(*graph, config);
     std::vector<StepGraph> steps;

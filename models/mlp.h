@@ -21,8 +21,8 @@ struct MlpGraph {
   Value loss = {};
 };
 
-/// Throws kUsage.
-MlpConfig mlp_config(const ModelOptions& options);
+/// The configuration that settings of mlp_model() describe.
+MlpConfig mlp_config(const Settings& settings);
 /// Dense layers with ReLU after each, Glorot-uniform weights, zero biases, mean squared error.
 MlpGraph build_mlp(Graph& graph, const MlpConfig& config);
 

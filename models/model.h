@@ -15,30 +15,11 @@
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
 #include "paceline/run_options.h"
+#include "paceline/settings.h"
 
 namespace paceline::models {
 
-/// What --set can change.
-struct HyperParameter {
-  std::string name;
-  std::string default_text;  // what it is without --set; may depend on --size: then it says so
-  std::string help;
-};
-
-/// Flags of `paceline train MODEL` that are the model's business. A flag that a model does not know
-/// must be unset; see Model::flags.
-struct ModelOptions {
-  std::optional<std::int64_t> batch = {};       // --batch
-  std::optional<std::int64_t> epochs = {};      // --epochs
-  std::string data = {};                        // --data DIR
-  std::string size = "small";                   // ptb --size
-  std::optional<std::int64_t> hidden = {};      // mlp, fetch --hidden
-  std::optional<std::int64_t> features = {};    // fetch --features
-  bool constant = false;                        // fetch --constant
-  std::map<std::string, std::string> set = {};  // --set name=value, in any order
-};
-
-/// What one step of a worker computes: for what can be known of it without running it.
+/// The graph of one step of a worker, from which its cost is known without running it.
 struct StepGraph {
   std::string section;  // of the report that has this step's times; empty: the report itself
   std::unique_ptr<Graph> graph;
@@ -46,20 +27,18 @@ struct StepGraph {
   std::vector<Value> fetches = {};
 };
 
-/// What a ps does to a variable once a worker has read it, by the variable's name: it changes the
-/// values, of float32. `time` says how often they were read before. It is called for one part of
-/// the values after the other, on any thread, and must not block.
+/// The functions, by name of a variable, with which a ps changes the variable's float32 values
+/// after a worker has read them. The first argument is the number of earlier reads. A function is
+/// called for one part of the values after the other, on any thread, and must not block.
 using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::span<float>)>>;
 
-/// What a model is called and what it takes.
+/// The name of a model and the settings that its user can change.
 struct ModelFacts {
   std::string_view name;     // "ptb"
   std::string_view summary;  // one line for --help
-  /// Which of ModelOptions' flags it takes: of "batch", "epochs", "data", "size", "hidden",
-  /// "features", "constant". The command offers only these. "steps" and "seconds", which every
-  /// model takes: it times steps that are not global ones, and these flags end its timing.
-  std::vector<std::string_view> flags;
-  std::span<const HyperParameter> hyper_parameters;  // of static memory
+  /// The settings "steps" and "seconds" are those of a model whose timed steps are not global ones;
+  /// they end its timing.
+  std::vector<Setting> settings;
 };
 
 class Model {
@@ -67,20 +46,19 @@ class Model {
   virtual ~Model() = default;
   std::string_view name() const { return facts_.name; }
   std::string_view summary() const { return facts_.summary; }
-  std::span<const std::string_view> flags() const { return facts_.flags; }
-  std::span<const HyperParameter> hyper_parameters() const { return facts_.hyper_parameters; }
-  /// Refuses what cannot be, before any task is started. Throws Error kUsage that names the flag
-  /// and what is allowed (or the nearest hyper-parameter).
+  /// The settings with their defaults, some of them changed as --set does. Throws kUsage.
+  Settings settings(const std::map<std::string, std::string>& set = {}) const;
+  /// Throws kUsage, before any task is started, when the flags do not fit together.
   virtual void check(const Cluster& cluster, const RunOptions& run,
-                     const ModelOptions& options) const = 0;
-  /// Trains, as the only process or as a worker. What is missing from `run` takes the model's
-  /// default (mlp: 100,000 steps; ptb: the epochs of its size).
+                     const Settings& settings) const = 0;
+  /// Trains, as the only process or as a worker. If `run` does not say when to end, the model's
+  /// default does (mlp: 100,000 steps; ptb: the epochs of its size).
   virtual void run(const Cluster& cluster, const RunOptions& run,
-                   const ModelOptions& options) const = 0;
-  /// What each ps of the program does to the variables that `run` reads. Throws kUsage.
-  virtual AfterReads after_reads(const ModelOptions&) const { return {}; }
+                   const Settings& settings) const = 0;
+  /// The changes that each ps of the program makes to the variables that `run` reads.
+  virtual AfterReads after_reads(const Settings&) const { return {}; }
   /// The graphs whose steps `run` times. Throws kUsage.
-  virtual std::vector<StepGraph> step_graphs(const ModelOptions& options) const = 0;
+  virtual std::vector<StepGraph> step_graphs(const Settings& settings) const = 0;
 
  protected:
   explicit Model(ModelFacts facts) : facts_(std::move(facts)) {}
@@ -89,9 +67,9 @@ class Model {
   const ModelFacts facts_;
 };
 
-/// mlp, ptb, fetch: one line each in model.cc.
+/// All models, one line each in model.cc.
 std::span<const Model* const> all_models();
-/// Throws kUsage "unknown model 'ptp': did you mean ptb? (mlp, ptb, fetch)".
-const Model& find_model(std::string_view name);
+/// The model of this name; null when there is none.
+const Model* find_model(std::string_view name);
 
 }  // namespace paceline::models

@@ -8,6 +8,7 @@
 
 #include "models/fetch.h"
 #include "models/mlp.h"
+#include "models/ptb.h"
 #include "models/ptb_config.h"
 #include "models/ptb_data.h"
 #include "models/ptb_graph.h"
@@ -45,7 +46,7 @@ void expect_usage(const std::function<void()>& call, const std::string& part) {
 
 TEST(Mlp, HasTheReportedSizes) {
   Graph graph;
-  const MlpGraph mlp = build_mlp(graph, mlp_config({}));
+  const MlpGraph mlp = build_mlp(graph, mlp_config(mlp_model().settings()));
   EXPECT_EQ(variables_of(graph).parameters, 18'882'816);
   EXPECT_EQ(variables_of(graph).tensors, 6);
   EXPECT_EQ(mlp.predictions.shape(), (Shape{128, 256}));
@@ -55,40 +56,61 @@ TEST(Mlp, HasTheReportedSizes) {
 
 TEST(Mlp, HasTheLaterReportsLayers) {
   Graph graph;
-  build_mlp(graph, mlp_config({.hidden = 2048, .set = {{"layers", "4"}}}));
+  build_mlp(graph, mlp_config(mlp_model().settings({{"hidden", "2048"}, {"layers", "4"}})));
   EXPECT_EQ(variables_of(graph).tensors, 10);
   EXPECT_NEAR(double(variables_of(graph).parameters) * 4e-6, 54.6, 0.05);
 }
 
 TEST(Mlp, TakesItsRuleFromSet) {
-  EXPECT_FLOAT_EQ(mlp_config({}).rule.learning_rate, 1e-4f);
-  EXPECT_FLOAT_EQ(mlp_config({.set = {{"learning_rate", "0.5"}}}).rule.learning_rate, 0.5f);
+  EXPECT_FLOAT_EQ(mlp_config(mlp_model().settings()).rule.learning_rate, 1e-4f);
+  EXPECT_FLOAT_EQ(mlp_config(mlp_model().settings({{"learning_rate", "0.5"}})).rule.learning_rate,
+                  0.5f);
 }
 
 TEST(Set, RefusesUnknownNamesWithTheNearest) {
-  expect_usage([] { mlp_config({.set = {{"lerning_rate", "1"}}}); }, "did you mean learning_rate");
-  expect_usage([] { ptb_config({.set = {{"keep_probe", "1"}}}); }, "did you mean keep_prob");
+  expect_usage(
+      [] {
+        mlp_config(mlp_model().settings({{"lerning_rate", "1"}}));
+      },
+      "did you mean 'learning_rate'");
+  expect_usage(
+      [] {
+        ptb_config(ptb_model().settings({{"keep_probe", "1"}}));
+      },
+      "did you mean 'keep_prob'");
 }
 
 TEST(Set, RefusesValuesThatCannotBe) {
-  expect_usage([] { mlp_config({.set = {{"hidden", "many"}}}); }, "--set hidden=many");
-  expect_usage([] { mlp_config({.set = {{"hidden", "0"}}}); }, "from 1 on");
-  expect_usage([] { ptb_config({.set = {{"keep_prob", "1.5"}}}); }, "to 1");
-  expect_usage([] { ptb_config({.set = {{"learning_rate", "nan"}}}); }, "learning_rate");
-  expect_usage([] { mlp_config({.set = {{"beta1", "1"}}}); }, "--set beta1=1: must be a number");
-  expect_usage([] { ptb_config({.size = "tiny"}); }, "small, medium, large");
-  expect_usage([] { fetch_shapes({.batch = 0}); }, "--batch 0");
+  expect_usage([] { mlp_config(mlp_model().settings({{"hidden", "many"}})); }, "--set hidden=many");
+  expect_usage([] { mlp_config(mlp_model().settings({{"hidden", "0"}})); }, "from 1 on");
+  expect_usage([] { ptb_config(ptb_model().settings({{"keep_prob", "1.5"}})); }, "to 1");
+  expect_usage(
+      [] {
+        ptb_config(ptb_model().settings({{"learning_rate", "nan"}}));
+      },
+      "learning_rate");
+  expect_usage(
+      [] {
+        mlp_config(mlp_model().settings({{"beta1", "1"}}));
+      },
+      "--set beta1=1: must be a number");
+  expect_usage(
+      [] {
+        ptb_config(ptb_model().settings({{"size", "tiny"}}));
+      },
+      "small, medium, large");
+  expect_usage([] { fetch_shapes(fetch_model().settings({{"batch", "0"}})); }, "--set batch=0");
 }
 
 TEST(Models, AreFoundByName) {
   EXPECT_EQ(all_models().size(), 3u);
-  EXPECT_EQ(find_model("ptb").name(), "ptb");
-  expect_usage([] { find_model("ptp"); }, "did you mean ptb");
+  EXPECT_EQ(find_model("ptb")->name(), "ptb");
+  EXPECT_EQ(find_model("ptp"), nullptr);
 }
 
 TEST(Ptb, SmallHasTheReportedSizes) {
   Graph graph;
-  const PtbGraph ptb = build_ptb(graph, ptb_config({}), 20, 20, true);
+  const PtbGraph ptb = build_ptb(graph, ptb_config(ptb_model().settings()), 20, 20, true);
   EXPECT_EQ(variables_of(graph).parameters, 4'651'600);
   EXPECT_EQ(variables_of(graph).tensors, 7);
   EXPECT_EQ(ptb.inputs.shape(), (Shape{20, 20}));
@@ -99,13 +121,14 @@ TEST(Ptb, SmallHasTheReportedSizes) {
 
 TEST(Ptb, TheTestGraphIsOneWordAtATime) {
   Graph graph;
-  EXPECT_EQ(build_ptb(graph, ptb_config({}), 1, 1, false).inputs.shape(), (Shape{1, 1}));
+  EXPECT_EQ(build_ptb(graph, ptb_config(ptb_model().settings()), 1, 1, false).inputs.shape(),
+            (Shape{1, 1}));
   EXPECT_EQ(variables_of(graph).parameters, 4'651'600);
 }
 
 bool has_dropout(const std::string& size, bool training) {
   Graph graph;
-  build_ptb(graph, ptb_config({.size = size}), 2, 2, training);
+  build_ptb(graph, ptb_config(ptb_model().settings({{"size", size}})), 2, 2, training);
   for (const auto& node : graph.nodes()) {
     if (node->op().name == "dropout") return true;
   }
@@ -119,43 +142,51 @@ TEST(Ptb, DropsOutWhenTrainingOnly) {
 }
 
 TEST(Ptb, SizesAndFlagsGiveDefaultsThatSetChanges) {
-  EXPECT_EQ(ptb_config({.size = "large"}).hidden, 1500);
-  EXPECT_EQ(ptb_config({.size = "medium"}).unroll, 35);
-  EXPECT_EQ(ptb_config({.size = "test"}).layers, 1);
-  EXPECT_EQ(ptb_config({.size = "large", .set = {{"hidden", "7"}}}).hidden, 7);
-  EXPECT_EQ(ptb_config({.epochs = 2}).epochs, 2);
-  EXPECT_EQ(ptb_config({.batch = 5}).batch, 5);
+  EXPECT_EQ(ptb_config(ptb_model().settings({{"size", "large"}})).hidden, 1500);
+  EXPECT_EQ(ptb_config(ptb_model().settings({{"size", "medium"}})).unroll, 35);
+  EXPECT_EQ(ptb_config(ptb_model().settings({{"size", "test"}})).layers, 1);
+  EXPECT_EQ(ptb_config(ptb_model().settings({{"size", "large"}, {"hidden", "7"}})).hidden, 7);
+  EXPECT_EQ(ptb_config(ptb_model().settings({{"epochs", "2"}})).epochs, 2);
+  EXPECT_EQ(ptb_config(ptb_model().settings({{"batch", "5"}})).batch, 5);
 }
 
 TEST(Ptb, TheRateDecaysAfterTheFullEpochs) {
-  const PtbConfig small = ptb_config({});
+  const PtbConfig small = ptb_config(ptb_model().settings());
   EXPECT_EQ(small.rate_factor(0), 1);
   EXPECT_EQ(small.rate_factor(3), 1);
   EXPECT_EQ(small.rate_factor(4), 0.5);
   EXPECT_EQ(small.rate_factor(12), 1.0 / 512);
-  EXPECT_NEAR(ptb_config({.size = "large"}).rate_factor(15), 1 / 1.15 / 1.15, 1e-12);
+  EXPECT_NEAR(ptb_config(ptb_model().settings({{"size", "large"}})).rate_factor(15),
+              1 / 1.15 / 1.15, 1e-12);
 }
 
 TEST(Ptb, AsksForItsData) {
-  expect_usage([] { find_model("ptb").check({}, {}, {}); }, "--data");
-  expect_usage([] { find_model("ptb").check({}, {}, {.data = "/nowhere"}); }, "no such folder");
-  expect_usage([] { find_model("ptb").check({}, {}, {.data = ::testing::TempDir()}); },
-               "ptb.train.txt");
+  expect_usage([] { ptb_model().check({}, {}, ptb_model().settings()); }, "--data");
+  expect_usage(
+      [] {
+        ptb_model().check({}, {}, ptb_model().settings({{"data", "/nowhere"}}));
+      },
+      "no such folder");
+  expect_usage(
+      [] {
+        ptb_model().check({}, {}, ptb_model().settings({{"data", ::testing::TempDir()}}));
+      },
+      "ptb.train.txt");
 }
 
 TEST(Ptb, APsNeedsNoData) {
   Cluster cluster;
   cluster.role = Cluster::Role::kTask;
   cluster.task = {TaskId::Job::kPs, 0};
-  find_model("ptb").check(cluster, {}, {});
+  ptb_model().check(cluster, {}, ptb_model().settings());
   cluster.task = {TaskId::Job::kWorker, 1};
-  expect_usage([&] { find_model("ptb").check(cluster, {}, {}); }, "--data");
+  expect_usage([&] { ptb_model().check(cluster, {}, ptb_model().settings()); }, "--data");
 }
 
 TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
   const std::string folder = ::testing::TempDir() + "/ptb_parts";
   generate_corpus(folder, 40000, 1);
-  const PtbConfig config = ptb_config({.batch = 4, .set = {{"unroll", "5"}}});
+  const PtbConfig config = ptb_config(ptb_model().settings({{"batch", "4"}, {"unroll", "5"}}));
   const PtbData alone = read_ptb(folder, config, 0, 1), second = read_ptb(folder, config, 1, 2);
   EXPECT_NEAR(double(second.train.size()), double(alone.train.size()) / 2, 1);
   EXPECT_NEAR(double(second.valid.size()), double(alone.valid.size()) / 2, 1);
@@ -164,12 +195,13 @@ TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
 }
 
 TEST(Fetch, APsChangesEachValueThereAndBack) {
-  const Model& fetch = find_model("fetch");
-  EXPECT_TRUE(fetch.after_reads({.constant = true}).empty());
-  const AfterReads changes = fetch.after_reads({});
-  ASSERT_EQ(changes.size(), fetch_shapes({}).size());
+  const Model& fetch = fetch_model();
+  EXPECT_TRUE(fetch.after_reads(fetch.settings({{"constant", "1"}})).empty());
+  const AfterReads changes = fetch.after_reads(fetch.settings());
+  ASSERT_EQ(changes.size(), fetch_shapes(fetch_model().settings()).size());
   Graph graph;
-  const auto change = changes.find(build_fetch(graph, fetch_shapes({})[2]).remote_w.name());
+  const auto change =
+      changes.find(build_fetch(graph, fetch_shapes(fetch_model().settings())[2]).remote_w.name());
   ASSERT_NE(change, changes.end());
   std::vector<float> before(37, -2);
   before[0] = 0.5f;
@@ -181,18 +213,19 @@ TEST(Fetch, APsChangesEachValueThereAndBack) {
 }
 
 TEST(Fetch, ServersThatOutliveTheJobChangeNothing) {
-  const Model& fetch = find_model("fetch");
+  const Model& fetch = fetch_model();
   Cluster cluster;
   cluster.existing_servers = true;
-  expect_usage([&] { fetch.check(cluster, {}, {}); }, "--constant");
-  EXPECT_NO_THROW(fetch.check(cluster, {}, {.constant = true}));
+  expect_usage([&] { fetch.check(cluster, {}, fetch.settings()); }, "--constant");
+  EXPECT_NO_THROW(fetch.check(cluster, {}, fetch.settings({{"constant", "1"}})));
 }
 
 TEST(Fetch, HasTheReportedShapes) {
-  const auto shapes = fetch_shapes({});
+  const auto shapes = fetch_shapes(fetch_model().settings());
   ASSERT_EQ(shapes.size(), 3u);
   EXPECT_EQ(shapes[0].str(), "128,32,256");
-  EXPECT_EQ(fetch_shapes({.hidden = 64}), (std::vector<FetchShape>{{128, 32, 64}}));
+  EXPECT_EQ(fetch_shapes(fetch_model().settings({{"hidden", "64"}})),
+            (std::vector<FetchShape>{{128, 32, 64}}));
   Graph graph;
   const FetchGraph fetch = build_fetch(graph, shapes[1]);
   EXPECT_EQ(fetch.remote.shape(), (Shape{128, 128}));

@@ -1,4 +1,4 @@
-// Perplexity: how many words a language model hesitates between.
+// Perplexity: the number of words between which a language model hesitates.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class Perplexity {
   }
   double cost() const { return cost_; }
   std::int64_t time_steps() const { return time_steps_; }
-  /// No number when nothing was added.
+  /// NaN when nothing was added.
   double value() const;
 
  private:
@@ -25,14 +25,14 @@ class Perplexity {
   std::int64_t time_steps_ = 0;
 };
 
-/// Over the first and over the last steps of a training, whatever epochs they are in. Adding
-/// allocates nothing.
+/// The perplexities over the first and over the last steps of a training, whatever epochs they are
+/// in. Adding a step allocates no memory.
 class PerplexityEnds {
  public:
   static constexpr std::size_t kSteps = 10;  // at either end; fewer when there are no more
 
   void add(double cost, std::int64_t time_steps);
-  /// None before the first step.
+  /// Nothing before the first step.
   std::optional<double> first() const;
   std::optional<double> last() const;
 

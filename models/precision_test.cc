@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/mlp.h"
+#include "models/ptb.h"
 #include "models/ptb_graph.h"
 #include "paceline/minimize.h"
 #include "paceline/session.h"
@@ -66,7 +67,7 @@ TEST(Precision, TheLossOfMlpInBfloat16IsThatOfFloat32) {
 }
 
 TEST(Precision, TheLossOfPtbInBfloat16IsThatOfFloat32) {
-  PtbConfig config = ptb_config({.size = "test"});
+  PtbConfig config = ptb_config(ptb_model().settings({{"size", "test"}}));
   config.hidden = 24;
   config.unroll = 5;
   config.vocabulary = 40;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "models/ptb_graph.h"
 #include "models/ptb_training.h"
@@ -20,12 +21,13 @@ void check_text(const std::string& folder) {
                 "--data is missing: a folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt" +
                     std::string(kMakesOne));
   }
-  if (!std::filesystem::is_directory(folder)) {
+  std::error_code unseen;  // a folder that may not be looked at counts as none
+  if (!std::filesystem::is_directory(folder, unseen)) {
     throw Error(ErrorCode::kUsage,
                 "--data " + folder + ": there is no such folder" + std::string(kMakesOne));
   }
   for (const char* file : {"ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"}) {
-    if (std::filesystem::exists(std::filesystem::path(folder) / file)) continue;
+    if (std::filesystem::exists(std::filesystem::path(folder) / file, unseen)) continue;
     throw Error(ErrorCode::kUsage,
                 "--data " + folder + ": it holds no " + file + std::string(kMakesOne));
   }
@@ -36,23 +38,19 @@ class PtbModel : public Model {
   PtbModel()
       : Model({.name = "ptb",
                .summary = "LSTM word language model on Penn Treebank's or generated text, SGD",
-               .flags = {"batch", "epochs", "data", "size"},
-               .hyper_parameters = ptb_parameters()}) {}
+               .settings = ptb_settings()}) {}
 
-  void check(const Cluster& cluster, const RunOptions&,
-             const ModelOptions& options) const override {
-    ptb_config(options);
-    if (cluster.task.job != TaskId::Job::kPs) check_text(options.data);  // a ps reads none
+  void check(const Cluster& cluster, const RunOptions&, const Settings& settings) const override {
+    if (cluster.task.job != TaskId::Job::kPs) check_text(settings.text("data"));  // a ps reads none
   }
 
-  void run(const Cluster& cluster, const RunOptions& run,
-           const ModelOptions& options) const override {
-    check(cluster, run, options);
-    PtbTraining(ptb_config(options), options.data, cluster, run).run();
+  void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
+    check(cluster, run, settings);
+    PtbTraining(ptb_config(settings), settings.text("data"), cluster, run).run();
   }
 
-  std::vector<StepGraph> step_graphs(const ModelOptions& options) const override {
-    const PtbConfig config = ptb_config(options);
+  std::vector<StepGraph> step_graphs(const Settings& settings) const override {
+    const PtbConfig config = ptb_config(settings);
     auto graph = std::make_unique<Graph>();
     const PtbGraph ptb = build_ptb(*graph, config, config.batch, config.unroll, true);
     std::vector<StepGraph> steps;

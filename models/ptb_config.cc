@@ -1,79 +1,76 @@
 #include "models/ptb_config.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <cmath>
-
-#include "models/settings.h"
-#include "paceline/error.h"
+#include <string>
 
 namespace paceline::models {
 namespace {
 
-using Defaults = std::array<std::pair<const char*, const char*>, 8>;
-
-struct Size {
-  const char* name;
-  Defaults defaults;
-};
-
-constexpr std::array<Size, 4> kSizes = {{
-    {"small",
-     {{{"init_scale", "0.1"},
-       {"max_grad_norm", "5"},
-       {"hidden", "200"},
-       {"unroll", "20"},
-       {"full_rate_epochs", "4"},
-       {"epochs", "13"},
-       {"rate_decay", "0.5"},
-       {"keep_prob", "1"}}}},
-    {"medium",
-     {{{"init_scale", "0.05"},
-       {"max_grad_norm", "5"},
-       {"hidden", "650"},
-       {"unroll", "35"},
-       {"full_rate_epochs", "6"},
-       {"epochs", "39"},
-       {"rate_decay", "0.8"},
-       {"keep_prob", "0.5"}}}},
-    {"large",
-     {{{"init_scale", "0.04"},
-       {"max_grad_norm", "10"},
-       {"hidden", "1500"},
-       {"unroll", "35"},
-       {"full_rate_epochs", "14"},
-       {"epochs", "55"},
-       {"rate_decay", "0.8695652173913043"},  // 1/1.15
-       {"keep_prob", "0.35"}}}},
-    {"test",
-     {{{"init_scale", "0.1"},
-       {"max_grad_norm", "1"},
-       {"hidden", "2"},
-       {"unroll", "2"},
-       {"full_rate_epochs", "1"},
-       {"epochs", "1"},
-       {"rate_decay", "0.5"},
-       {"keep_prob", "1"}}}},
-}};
-
-const Size& size_named(const std::string& name) {
-  const auto found = std::find_if(kSizes.begin(), kSizes.end(),
-                                  [&](const Size& size) { return name == size.name; });
-  if (found != kSizes.end()) return *found;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("--size {}: must be small, medium, large or test", name));
+PtbConfig config_of_size(const std::string& size) {
+  PtbConfig config;
+  if (size == "medium") {
+    config.init_scale = 0.05;
+    config.hidden = 650;
+    config.unroll = 35;
+    config.full_rate_epochs = 6;
+    config.epochs = 39;
+    config.rate_decay = 0.8;
+    config.keep_prob = 0.5;
+  } else if (size == "large") {
+    config.init_scale = 0.04;
+    config.max_grad_norm = 10;
+    config.hidden = 1500;
+    config.unroll = 35;
+    config.full_rate_epochs = 14;
+    config.epochs = 55;
+    config.rate_decay = 1 / 1.15;
+    config.keep_prob = 0.35;
+  } else if (size == "test") {
+    config.max_grad_norm = 1;
+    config.layers = 1;
+    config.hidden = 2;
+    config.unroll = 2;
+    config.full_rate_epochs = 1;
+    config.epochs = 1;
+  }
+  return config;
 }
 
-Settings settings_of(const ModelOptions& options) {
-  Settings settings("ptb", ptb_parameters(), options.set);
-  for (const auto& [name, value] : size_named(options.size).defaults) {
-    settings.set_default(name, value);
-  }
-  settings.set_default("batch", options.batch);
-  settings.set_default("epochs", options.epochs);
-  return settings;
+Setting whole_setting(const char* name, std::int64_t value, const char* default_text,
+                      const char* help, double least = 1) {
+  return {.name = name, .value = value, .help = help, .least = least, .default_text = default_text};
+}
+
+Setting number_setting(const char* name, double value, const char* default_text, const char* help,
+                       double least = 0, double most = Setting::kNoLimit) {
+  return {.name = name,
+          .value = value,
+          .help = help,
+          .least = least,
+          .most = most,
+          .default_text = default_text};
+}
+
+Setting epochs_of_size() {
+  Setting epochs = epochs_setting(13);
+  epochs.default_text = "13; medium 39, large 55, test 1";
+  return epochs;
+}
+
+Setting text_folder() {
+  Setting data = data_setting("");
+  data.help = "The folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt";
+  data.placeholder = "DIR";
+  return data;
+}
+
+void take(const Settings& settings, const char* name, std::int64_t& value) {
+  if (settings.given(name)) value = settings.whole(name);
+}
+
+void take(const Settings& settings, const char* name, double& value) {
+  if (settings.given(name)) value = settings.number(name);
 }
 
 }  // namespace
@@ -82,45 +79,51 @@ double PtbConfig::rate_factor(std::int64_t epoch) const {
   return std::pow(rate_decay, double(std::max<std::int64_t>(epoch + 1 - full_rate_epochs, 0)));
 }
 
-std::span<const HyperParameter> ptb_parameters() {
-  static const std::array<HyperParameter, 12> parameters = {{
-      {"init_scale", "0.1; medium 0.05, large 0.04", "weights are initialised uniformly in ± this"},
-      {"learning_rate", "1", "SGD's learning rate in the first epochs"},
-      {"max_grad_norm", "5; large 10, test 1", "gradients are clipped to this global norm"},
-      {"layers", "2; test 1", "LSTM layers"},
-      {"unroll", "20; medium and large 35, test 2", "time steps per batch"},
-      {"hidden", "200; medium 650, large 1500, test 2",
-       "units of a layer and of a word's embedding"},
-      {"full_rate_epochs", "4; medium 6, large 14, test 1",
-       "epochs before the learning rate decays"},
-      {"epochs", "13; medium 39, large 55, test 1", "number of epochs"},
-      {"rate_decay", "0.5; medium 0.8, large 1/1.15",
-       "factor on the learning rate in each later epoch"},
-      {"keep_prob", "1; medium 0.5, large 0.35",
-       "probability that dropout keeps a value; 1: no dropout"},
-      {"batch", "20", "rows of text per step"},
-      {"vocabulary", "10000", "number of words in the vocabulary, the most frequent ones"},
-  }};
-  return parameters;
+std::vector<Setting> ptb_settings() {
+  return {
+      batch_setting(20),
+      epochs_of_size(),
+      text_folder(),
+      {.name = "size",
+       .value = "small",
+       .help = "The size of the model, as published",
+       .choices = {"small", "medium", "large", "test"},
+       .flag = true},
+      number_setting("init_scale", 0.1, "0.1; medium 0.05, large 0.04",
+                     "Weights are initialised uniformly in ± this"),
+      number_setting("learning_rate", 1, "", "SGD's learning rate in the first epochs"),
+      number_setting("max_grad_norm", 5, "5; large 10, test 1",
+                     "Gradients are clipped to this global norm"),
+      whole_setting("layers", 2, "2; test 1", "LSTM layers"),
+      whole_setting("unroll", 20, "20; medium and large 35, test 2", "Time steps per batch"),
+      whole_setting("hidden", 200, "200; medium 650, large 1500, test 2",
+                    "Units of a layer and of a word's embedding"),
+      whole_setting("full_rate_epochs", 4, "4; medium 6, large 14, test 1",
+                    "Epochs before the learning rate decays", 0),
+      number_setting("rate_decay", 0.5, "0.5; medium 0.8, large 1/1.15",
+                     "Factor on the learning rate in each later epoch"),
+      number_setting("keep_prob", 1, "1; medium 0.5, large 0.35",
+                     "Probability that dropout keeps a value; 1: no dropout", 1e-3, 1),
+      whole_setting("vocabulary", 10000, "",
+                    "Number of words in the vocabulary, the most frequent ones"),
+  };
 }
 
-PtbConfig ptb_config(const ModelOptions& options) {
-  Settings settings = settings_of(options);
-  settings.set_default("learning_rate", "1");
-  settings.set_default("layers", options.size == "test" ? "1" : "2");
-  constexpr double kMost = 1e9;
-  return {.init_scale = settings.number("init_scale", 0, kMost),
-          .learning_rate = settings.number("learning_rate", 0, kMost),
-          .max_grad_norm = settings.number("max_grad_norm", 0, kMost),
-          .layers = settings.whole("layers", 1),
-          .unroll = settings.whole("unroll", 1),
-          .hidden = settings.whole("hidden", 1),
-          .full_rate_epochs = settings.whole("full_rate_epochs", 0),
-          .epochs = settings.whole("epochs", 1),
-          .keep_prob = settings.number("keep_prob", 1e-3, 1),
-          .rate_decay = settings.number("rate_decay", 0, kMost),
-          .batch = settings.whole("batch", 1),
-          .vocabulary = settings.whole("vocabulary", 1)};
+PtbConfig ptb_config(const Settings& settings) {
+  PtbConfig config = config_of_size(settings.text("size"));
+  take(settings, "init_scale", config.init_scale);
+  take(settings, "learning_rate", config.learning_rate);
+  take(settings, "max_grad_norm", config.max_grad_norm);
+  take(settings, "layers", config.layers);
+  take(settings, "unroll", config.unroll);
+  take(settings, "hidden", config.hidden);
+  take(settings, "full_rate_epochs", config.full_rate_epochs);
+  take(settings, "epochs", config.epochs);
+  take(settings, "keep_prob", config.keep_prob);
+  take(settings, "rate_decay", config.rate_decay);
+  take(settings, "batch", config.batch);
+  take(settings, "vocabulary", config.vocabulary);
+  return config;
 }
 
 }  // namespace paceline::models

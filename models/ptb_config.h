@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <vector>
 
-#include "models/model.h"
+#include "paceline/settings.h"
 
 namespace paceline::models {
 
@@ -22,12 +22,14 @@ struct PtbConfig {
   std::int64_t batch = 20;
   std::int64_t vocabulary = 10000;
 
-  /// Of the learning rate: rate_decay^max(epoch + 1 − full_rate_epochs, 0), epochs from 0.
+  /// The factor on the learning rate: rate_decay^max(epoch + 1 − full_rate_epochs, 0), epochs from
+  /// 0.
   double rate_factor(std::int64_t epoch) const;
 };
 
-std::span<const HyperParameter> ptb_parameters();
-/// Of --size, --set, --batch and --epochs. Throws kUsage.
-PtbConfig ptb_config(const ModelOptions& options);
+/// The settings of ptb.
+std::vector<Setting> ptb_settings();
+/// The configuration of the size, changed by the other settings that were given.
+PtbConfig ptb_config(const Settings& settings);
 
 }  // namespace paceline::models

@@ -12,7 +12,7 @@ namespace paceline::models {
 struct PtbData {
   TextBatches train, valid;  // of this worker's part
   TextBatches test;          // all of it, one row, one step
-  /// What the user should know of the texts: how many of their tokens are read as <unk>.
+  /// Lines for the user: how many tokens of the texts are read as <unk>.
   std::vector<std::string> notes = {};
 };
 

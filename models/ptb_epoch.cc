@@ -16,7 +16,7 @@ void PtbEpoch::begin_at(std::int64_t step, double cost) {
 
 void PtbEpoch::add_step(Session& session, double cost) {
   perplexity_.add(cost, unroll_);
-  // As the report's program: at steps 10, 10 + a tenth, …, counted from 0.
+  // The program of Zaremba et al. prints at steps 10, 10 + a tenth, …, counted from 0.
   const std::int64_t step = made_++;
   const std::int64_t tenth = std::max<std::int64_t>(steps_ / 10, 1);
   const std::int64_t offset = std::min<std::int64_t>(10, tenth - 1);

@@ -1,4 +1,4 @@
-// One worker's pass over its part of the text: where it is, and what it prints ten times.
+// One worker's pass over its part of the text, which prints its progress ten times.
 #pragma once
 
 #include <chrono>
@@ -16,21 +16,21 @@ class PtbEpoch {
   PtbEpoch(std::int64_t steps, std::int64_t batch, std::int64_t unroll)
       : steps_(steps), batch_(batch), unroll_(unroll), begun_(Clock::now()) {}
 
-  /// Begins behind so many steps of it, whose costs summed to `cost`; NaN: not known, so that the
-  /// perplexity is that of the steps from now on.
+  /// Begins after the first steps of the epoch, whose costs summed to `cost`. If `cost` is NaN, it
+  /// is not known, and the perplexity is that of the steps from now on.
   void begin_at(std::int64_t step, double cost);
   std::int64_t steps_made() const { return made_; }
   double cost() const { return perplexity_.cost(); }
-  /// Whether the perplexity is of all steps made.
+  /// True when the perplexity covers all steps of the epoch so far.
   bool knows_all() const { return perplexity_.time_steps() == made_ * unroll_; }
 
   /// The next batch, or none at the end.
   bool at_end() const { return fed_ == steps_; }
-  /// Every step of it was made.
+  /// True when every step of the epoch was made.
   bool whole() const { return made_ == steps_; }
   std::int64_t next_batch() { return fed_++; }
 
-  /// A step was made; prints `0.104 perplexity: 853.3 speed: 11000 wps` when it is time.
+  /// Adds a step; prints `0.104 perplexity: 853.3 speed: 11000 wps` when it is time.
   void add_step(Session& session, double cost);
   double perplexity() const { return perplexity_.value(); }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }

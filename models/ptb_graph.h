@@ -10,16 +10,16 @@
 
 namespace paceline::models {
 
-/// T time steps, N rows.
+/// The values of the graph, for T time steps and N rows.
 struct PtbGraph {
   Value inputs, targets;  // word ids, int32 (T,N)
   /// Cross-entropy summed over time, mean over the batch.
   Value cost = {};
 };
 
-/// For batches of `batch` rows of `unroll` words. The states of the layers are local variables that
-/// go on from step to step. Dropout only when `training`. Variables have the same names in all
-/// graphs of one configuration.
+/// Builds the graph for batches of `batch` rows of `unroll` words. The states of the layers are
+/// local variables that go on from step to step. There is dropout only when `training` is true.
+/// Variables have the same names in all graphs of one configuration.
 PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, std::int64_t unroll,
                    bool training);
 /// SGD on the cost, clipped by global norm, as the configuration says.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -25,7 +26,7 @@ SessionOptions session_options(const PtbConfig& config, const PerplexityEnds& en
   return options;
 }
 
-/// Tells the epoch under way, and the ends of the training, of each step.
+/// Adds each step to the epoch and to the perplexities of the training's ends.
 class EpochSteps : public Hook {
  public:
   EpochSteps(std::optional<PtbEpoch>& epoch, PerplexityEnds& ends, std::int64_t unroll)
@@ -55,8 +56,7 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
       session_(ptb_minimize(train_, config), cluster, run, session_options(config, ends_)) {
   session_.share(valid_graph_).share(test_graph_);
   session_.on_save([this](TaskPosition& position) { tell_position(position); });
-  session_.add(NanGuard())
-      .add(EpochSteps(epoch_, ends_, config.unroll))
+  session_.add(EpochSteps(epoch_, ends_, config.unroll))
       .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * data_.train.size() : 0));
 }
 
@@ -71,7 +71,7 @@ void PtbTraining::run() {
   while ((!by_epochs_ || from.epoch < config_.epochs) && run_epoch(from.epoch, from)) {
     from = {.epoch = from.epoch + 1};
   }
-  // Nobody else has a reason to wait for the others.
+  // Only the chief waits for the other workers.
   if (!by_epochs_ || !session_.is_chief()) return;
   if (session_.workers() > 1) session_.print("waiting for the other workers to end");
   session_.finish_training();
@@ -79,10 +79,11 @@ void PtbTraining::run() {
   session_.save();
 }
 
-PtbTraining::Begin PtbTraining::begin() const {
+PtbTraining::Begin PtbTraining::begin() {
   const std::int64_t size = data_.train.size(), made = session_.last_step().step;
   const TaskPosition& saved = session_.restored();
   if (saved.numbers.contains("epoch") && saved.numbers.contains("batch")) {
+    if (const auto other = begin_of_other_batches()) return *other;
     const auto cost = saved.sums.find("cost");
     return {.epoch = saved.numbers.at("epoch"),
             .step = saved.numbers.at("batch"),
@@ -92,7 +93,24 @@ PtbTraining::Begin PtbTraining::begin() const {
   return {.epoch = made / size, .step = made % size, .cost = std::nan("")};
 }
 
+// The position counts batches. With other batches, training goes on after as many words.
+std::optional<PtbTraining::Begin> PtbTraining::begin_of_other_batches() {
+  const auto& saved = session_.restored().numbers;
+  const auto rows = saved.find("rows"), unroll = saved.find("unroll");
+  if (rows == saved.end() || unroll == saved.end()) return {};
+  if (rows->second == config_.batch && unroll->second == config_.unroll) return {};
+  const std::int64_t words = saved.at("batch") * rows->second * unroll->second;
+  const std::int64_t step = std::min(words / (config_.batch * config_.unroll), data_.train.size());
+  session_.print(fmt::format(
+      "the checkpoint was saved with batch {} and unroll {}, this run has {} and {}: it goes on "
+      "after as many words, at batch {} of epoch {}, with a fresh LSTM state",
+      rows->second, unroll->second, config_.batch, config_.unroll, step, saved.at("epoch") + 1));
+  return Begin{.epoch = saved.at("epoch"), .step = step, .cost = std::nan("")};
+}
+
 void PtbTraining::tell_position(TaskPosition& position) const {
+  position.numbers["rows"] = config_.batch;
+  position.numbers["unroll"] = config_.unroll;
   position.numbers["epoch"] = epoch_number_;
   position.numbers["batch"] = epoch_ ? epoch_->steps_made() : 0;
   if (epoch_ && epoch_->knows_all()) position.sums["cost"] = epoch_->cost();
@@ -112,7 +130,7 @@ bool PtbTraining::run_epoch(std::int64_t epoch, const Begin& begin) {
   try {
     go_on = train();
   } catch (...) {
-    report_training(progress);  // as far as it came
+    report_training(progress);  // as far as it got
     throw;
   }
   report_training(progress);
@@ -135,8 +153,8 @@ bool PtbTraining::train() {
   PtbEpoch& epoch = *epoch_;
   return session_.run([&](Feed& feed) {
     if (epoch.at_end()) return feed.stop();
-    data_.train.fill(epoch.next_batch(), feed.data<std::int32_t>(train_.inputs).data(),
-                     feed.data<std::int32_t>(train_.targets).data());
+    data_.train.fill(epoch.next_batch(), feed.data<std::int32_t>(train_.inputs),
+                     feed.data<std::int32_t>(train_.targets));
   });
 }
 
@@ -161,8 +179,8 @@ double PtbTraining::evaluate(const Graph& graph, const PtbGraph& ptb, const Text
   Perplexity perplexity;
   for (std::int64_t batch = 0; batch < batches.size(); ++batch) {
     const auto cost = session_.evaluate_in_place(graph, {&ptb.cost, 1}, [&](Feed& feed) {
-      batches.fill(batch, feed.data<std::int32_t>(ptb.inputs).data(),
-                   feed.data<std::int32_t>(ptb.targets).data());
+      batches.fill(batch, feed.data<std::int32_t>(ptb.inputs),
+                   feed.data<std::int32_t>(ptb.targets));
     });
     perplexity.add(*cost[0].as<float>(), time_steps);
   }

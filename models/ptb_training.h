@@ -15,21 +15,25 @@ class PtbTraining {
  public:
   PtbTraining(const PtbConfig& config, const std::string& folder, const Cluster& cluster,
               const RunOptions& run);
-  /// Epochs until they, --steps or --seconds end. An epoch that those cut short is not validated,
-  /// and only --epochs end in a test: the chief's, after all workers have ended.
+  /// Trains for epochs until their number, --steps or --seconds is reached. An epoch that is cut
+  /// short is not validated. Only a run that ends by epochs ends with a test, by the chief, after
+  /// all workers have ended.
   void run();
 
  private:
-  /// Where training goes on: epoch 0, step 0, or where the checkpoint was written, or, of a worker
-  /// that was restarted, where its own steps have led it.
+  /// The position at which training goes on: the beginning, the position of the checkpoint, or, for
+  /// a worker that was restarted, the position that its own steps have reached.
   struct Begin {
     std::int64_t epoch = 0, step = 0;
     double cost = 0;  // of the steps before; NaN: not known
     bool keep_state = false;
   };
-  Begin begin() const;
+  Begin begin();
+  /// The position at which training goes on when the checkpoint was saved with another batch or
+  /// unroll; nothing when it was saved with the same.
+  std::optional<Begin> begin_of_other_batches();
   void tell_position(TaskPosition& position) const;
-  /// False when training has ended for good, within the epoch.
+  /// Returns false when training has ended for good within the epoch.
   bool run_epoch(std::int64_t epoch, const Begin& begin);
   bool train();
   void report_training(const PtbEpoch& epoch);

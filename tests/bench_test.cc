@@ -47,7 +47,7 @@ TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
   for (const char* flag : {"--out", "--report", "--cluster"}) {
     refused({"bench", "step", "mlp", flag, "x"}, flag);
   }
-  refused({"bench", "links", "step", "mpl"}, "unknown model 'mpl': did you mean mlp?");
+  refused({"bench", "links", "step", "mpl"}, "unknown model 'mpl'; did you mean 'mlp'?");
   refused({"bench", "--repeats", "3"}, "did you mean '--repeat'?");
   refused({"bench", "roof", "--repeat", "0"}, "--repeat 0");
   refused({"bench", "step", "mlp", "--hiden", "3"}, "did you mean '--hidden'?");

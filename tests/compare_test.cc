@@ -48,7 +48,7 @@ class Compare : public ::testing::Test {
 TEST_F(Compare, SaysHowFastEachRunWasAndWhereTheRestWent) {
   const Finished run = compare({"--title", "a title"});
   EXPECT_EQ(run.status, 0);
-  EXPECT_THAT(run.output, HasSubstr("a title, 150 steps: loss 184.2 -> 120\n"));
+  EXPECT_THAT(run.output, HasSubstr("a title, 150 to 300 steps\n"));
   EXPECT_THAT(run.output, HasSubstr("                    words/s  of alone  input compute pull"));
   EXPECT_THAT(run.output, HasSubstr("alone                20,000      1.00     0%    100%   0%"));
   EXPECT_THAT(run.output, HasSubstr("1 ps + 2 workers     16,000      0.80     0%     75%  25%"));
@@ -58,7 +58,7 @@ TEST_F(Compare, SaysHowFastEachRunWasAndWhereTheRestWent) {
 
 TEST_F(Compare, CountsTheCoresOfTheRunsAndNotItsOwn) {
   alone_.cores = cluster_.cores = 1234;
-  EXPECT_THAT(compare().output, HasSubstr("ptb, 1234 cores, 150 steps: "));
+  EXPECT_THAT(compare().output, HasSubstr("ptb, 1234 cores, 150 to 300 steps\n"));
   EXPECT_THAT(compare().output,
               HasSubstr("The same 1234 cores do all the work: about 1.00 is what to expect. "));
   cluster_.cores = 4;
@@ -86,22 +86,43 @@ TEST_F(Compare, RefusesARunThatFailedOrWasTooShort) {
   EXPECT_THAT(compare().output, HasSubstr("worker:1 of 1 ps + 2 workers made no timed step"));
 }
 
-TEST_F(Compare, RefusesRunsThatAreNoPair) {
-  const auto refused = [&](const std::string& why) {
-    const Finished run = compare();
-    EXPECT_EQ(run.status, 1);
-    EXPECT_THAT(run.output, HasSubstr(why));
-  };
-  const Report alone = alone_, cluster = cluster_;
+TEST_F(Compare, ShowsHowTheLossOfEachRunFell) {
+  cluster_.first_loss = 184.0;
+  cluster_.last_loss = 140.0;
+  const Finished run = compare();
+  EXPECT_THAT(run.output, HasSubstr("other  loss\n"));
+  EXPECT_THAT(run.output, HasSubstr("0%  184.2 -> 120\n"));
+  EXPECT_THAT(run.output, HasSubstr("0%  184 -> 140\n"));
+  EXPECT_THAT(run.output, HasSubstr("1 ps + 2 workers ended at a loss of 140, alone at 120.\n"));
+  cluster_.last_loss = 190.0;
+  EXPECT_THAT(compare().output,
+              HasSubstr("1 ps + 2 workers learned nothing: its loss went from 184 to 190.\n"));
+  for (Report* report : {&alone_, &cluster_}) {
+    report->set("perplexity", "first", 8000);
+    report->set("perplexity", "last", report == &alone_ ? 700 : 710);
+  }
+  EXPECT_THAT(compare().output, HasSubstr("other  perplexity\n"));
+  EXPECT_THAT(compare().output, HasSubstr("0%  8000 -> 710\n"));
+}
+
+TEST_F(Compare, TakesAnyRunsOfOneModel) {
+  write_report(folder_.path("third"), alone_);
+  const Finished three = compare({folder_.path("third")});
+  EXPECT_EQ(three.status, 0) << three.output;
+  EXPECT_THAT(three.output, HasSubstr("alone (" + folder_.path("alone") + ")"));
+  EXPECT_THAT(three.output, HasSubstr("alone (" + folder_.path("third") + ")"));
+  EXPECT_THAT(three.output, HasSubstr("1 ps + 2 workers: Lost: 20%, most of it in pull.\n"));
+  const Finished one = run_paceline({"compare", folder_.path("cluster")});
+  EXPECT_EQ(one.status, 0) << one.output;
+  EXPECT_THAT(one.output, HasSubstr("of first"));
+}
+
+TEST_F(Compare, RefusesRunsOfSeveralModels) {
   cluster_.model = "mlp";
-  refused("ALONE is a run of ptb, CLUSTER of mlp");
-  cluster_ = cluster;
-  cluster_.precision = "bfloat16";
-  refused("ALONE is a run in float32, CLUSTER in bfloat16");
-  alone_ = cluster_ = cluster;
-  refused("ALONE is a run of 1 ps + 2 workers, not of one process");
-  alone_ = cluster_ = alone;
-  refused("CLUSTER is a run of one process, too");
+  const Finished run = compare();
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.output, HasSubstr("alone is a run of ptb, "));
+  EXPECT_THAT(run.output, HasSubstr("cluster of mlp"));
 }
 
 TEST_F(Compare, RefusesAFileThatIsNoReport) {

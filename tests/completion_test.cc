@@ -100,6 +100,37 @@ zpty -d shell
   }
 }
 
+// What fish offers for the last of the words, in a folder that has the file run.json.
+std::vector<std::string> fish_offers(const std::string& typed) {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path("run.json")) << "{}";
+  const std::string script = std::string("cd '") + folder.path("") + "'; '" + PACELINE_COMMAND +
+                             "' completion fish | source; complete -C '" + typed + "'";
+  std::istringstream lines(output_of_shell({"fish", "--no-config", "-c", script}));
+  std::vector<std::string> offers;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) offers.push_back(line.substr(0, line.find('\t')));
+  }
+  return offers;
+}
+
+TEST(FishCompletion, OffersWhatMayFollow) {
+  if (!has_program("fish")) GTEST_SKIP() << "no fish here";
+  EXPECT_THAT(fish_offers("paceline tra"), ElementsAre("train"));
+  EXPECT_THAT(fish_offers("paceline train "), UnorderedElementsAre("mlp", "ptb", "fetch"));
+  EXPECT_THAT(fish_offers("paceline train mlp --hid"), ElementsAre("--hidden"));
+  EXPECT_THAT(fish_offers("paceline train mlp --steps 5 --rep"), ElementsAre("--report"));
+  EXPECT_THAT(fish_offers("paceline train ptb --precision b"), ElementsAre("bfloat16"));
+  EXPECT_THAT(fish_offers("paceline train mlp --report r"), ElementsAre("run.json"));
+  EXPECT_THAT(fish_offers("paceline bench ro"), ElementsAre("roof"));
+  EXPECT_THAT(fish_offers("paceline train mlp --data"), ElementsAre());
+  EXPECT_THAT(fish_offers("paceline train mlp --set beta"), ElementsAre("beta1=", "beta2="));
+}
+
+TEST(BashCompletion, OffersTheNamesOfHyperParameters) {
+  EXPECT_THAT(bash_offers({"train", "mlp", "--set", "beta"}), ElementsAre("beta1=", "beta2="));
+}
+
 TEST(Manual, HasAPageForEachCommandLine) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_paceline({"manual", "--out", folder.path("man1")}).status, 0);

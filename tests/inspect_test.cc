@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "checkpoint/checkpoint_save.h"
 #include "tests/process.h"
@@ -76,7 +77,7 @@ TEST_F(Inspect, SaysThatItSkippedATornOne) {
 
 TEST_F(Inspect, ShowsOnlyWhatMatches) {
   const std::string path = save(7, 3, "bias");
-  EXPECT_THAT(inspect({path, "--only", "b*"}).output, HasSubstr("1 elements in 1 variables"));
+  EXPECT_THAT(inspect({path, "--only", "b*"}).output, HasSubstr("1 element in 1 variable"));
   const Finished none = inspect({path, "--only", "x*"});
   EXPECT_EQ(none.status, 1);
   EXPECT_THAT(none.output, HasSubstr("matches 'x*'; it has w, bias"));
@@ -102,6 +103,38 @@ TEST_F(Inspect, ChecksEveryByteWhenAsked) {
   const Finished run = inspect({path, "--check"});
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.output, HasSubstr("shard-0-of-1.safetensors: CRC-32C"));
+}
+
+TEST_F(Inspect, ChecksEveryCheckpointOfAFolder) {
+  const std::string older = save(7, 3, "bias"), newer = save(8, 5, "bias");
+  const std::string shard = "/" + shard_name(0, 1);
+  const Finished whole = inspect({folder_.path("."), "--check"});
+  EXPECT_EQ(whole.status, 0) << whole.output;
+  EXPECT_THAT(whole.output, AllOf(HasSubstr("/step-7: whole\n"), HasSubstr("/step-8: whole\n")));
+  const auto change = [&](const std::string& path) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('\x7f');
+  };
+  change(older + shard);
+  const Finished old = inspect({folder_.path("checkpoints"), "--check"});
+  EXPECT_EQ(old.status, 0) << old.output;
+  EXPECT_THAT(old.output, AllOf(HasSubstr("/step-7: not whole: "), HasSubstr("CRC-32C"),
+                                HasSubstr("/step-8: whole\n"), HasSubstr("step-8: step 8")));
+  change(newer + shard);
+  const Finished both = inspect({folder_.path("checkpoints"), "--check"});
+  EXPECT_EQ(both.status, 1);
+  EXPECT_THAT(both.output, AllOf(HasSubstr("/step-8: not whole: "), HasSubstr("/step-7: not whole"),
+                                 HasSubstr("the newest checkpoint in ")));
+}
+
+TEST_F(Inspect, ChecksBothWhenTheyAreCompared) {
+  const std::string a = save(7, 3, "bias"), b = save(8, 5, "bias");
+  std::ofstream(b + "/index.json", std::ios::app) << "\n";
+  const Finished run = inspect({a, "--diff", b, "--check"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.output, AllOf(HasSubstr("step-7: step 7"), HasSubstr("all checksums are correct"),
+                                HasSubstr("index.json: it was changed")));
 }
 
 TEST_F(Inspect, RefusesWhatIsNoCheckpoint) {

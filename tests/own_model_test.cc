@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <regex>
 #include <sstream>
 
@@ -85,6 +86,16 @@ TEST(TrainYourOwn, ThePagesProgramIsBuiltAndLearns) {
   output_of({"sh", "-c", "cd '" + source + "' && sh make_points.sh"}, kRunTime);
   EXPECT_GT(last_accuracy(circles("--steps 1500")), 0.85);
   EXPECT_GT(last_accuracy(circles("--steps 1500 --ps 1 --workers 2")), 0.85);
+  EXPECT_THAT(circles("--epochs 10 --set hidden=32"), HasSubstr("epoch 10: accuracy"));
+  std::ofstream(source + "/job.toml") << "batch = 25\n[set]\nhidden = 32\n";
+  circles("--config job.toml --steps 20 --ps 1 --workers 1 --report run.json");
+  std::ifstream report(source + "/run.json");
+  const std::string text(std::istreambuf_iterator<char>(report), {});
+  for (const char* there : {"\"--workers\": \"1\"", "\"batch\": \"25\"", "\"hidden\": \"32\"",
+                            "\"learning_rate\": \"0.03\""}) {
+    EXPECT_THAT(text, HasSubstr(there));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("--cluster-id")));
 }
 
 /// Builds examples/NAME against an installed prefix; the program.
@@ -95,7 +106,27 @@ std::string built_example(const std::string& name, const TemporaryFolder& folder
              build, "-DCMAKE_PREFIX_PATH=" + prefix},
             kBuildTime);
   output_of({"cmake", "--build", build}, kBuildTime);
+  // As the README says it: no build type is named.
+  std::ifstream commands(build + "/build.ninja");
+  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(commands), {}), HasSubstr("-O3 -DNDEBUG"));
   return build + "/" + name;
+}
+
+TEST(OwnModel, WarnsAProgramThatHasNoBuildType) {
+  if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
+  const TemporaryFolder folder;
+  const std::string prefix = folder.path("prefix"), source = folder.path("source");
+  std::filesystem::create_directory(source);
+  std::ofstream(source + "/CMakeLists.txt") << "cmake_minimum_required(VERSION 3.25)\n"
+                                               "project(mine LANGUAGES CXX)\n"
+                                               "find_package(paceline REQUIRED)\n";
+  output_of({"cmake", "--install", PACELINE_BUILD, "--prefix", prefix}, kBuildTime);
+  const std::vector<std::string> configure = {
+      "cmake", "-S", source, "-B", source + "/build", "-DCMAKE_PREFIX_PATH=" + prefix};
+  EXPECT_THAT(output_of(configure, kBuildTime), HasSubstr("mine has no build type"));
+  std::vector<std::string> with_type = configure;
+  with_type.push_back("-DCMAKE_BUILD_TYPE=Release");
+  EXPECT_THAT(output_of(with_type, kBuildTime), Not(HasSubstr("no build type")));
 }
 
 TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
@@ -114,6 +145,21 @@ TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
     EXPECT_THAT(dry, HasSubstr(there));
   }
   EXPECT_THAT(dry, Not(HasSubstr("global steps")));
+  const std::string help = output_of({program, "--help"}, kRunTime);
+  for (const char* there : {"Learns the absolute value", "--batch B", "hidden",
+                            "Adam's learning rate (default 0.001; from 0 to 1)"}) {
+    EXPECT_THAT(help, HasSubstr(there));
+  }
+  Process refused({program, "--ps", "1", "--workers", "1", "--set", "learning_rate=3"});
+  EXPECT_EQ(refused.wait_exit(kRunTime), 2);
+  EXPECT_THAT(refused.output(), HasSubstr("--set learning_rate=3: must be a number from 0 to 1"));
+  const std::string offers =
+      output_of({"bash", "--norc", "-c",
+                 "source <('" + program +
+                     "' --completion bash); COMP_WORDS=(own_model --set lea); "
+                     "COMP_CWORD=2; _own_model; echo \"${COMPREPLY[@]}\""},
+                kRunTime);
+  EXPECT_THAT(offers, HasSubstr("learning_rate="));
 }
 
 TEST(EvaluationLoop, StopsWhenTheValidationLossFallsNoMore) {

@@ -28,7 +28,8 @@ Words join(std::initializer_list<Words> lists) {
   return all;
 }
 
-const Words kMlp = {"train", "mlp", "--hidden", "48", "--batch", "16", "--threads", "1"};
+const Words kMlp = {"train", "mlp",       "--hidden", "48",    "--batch",
+                    "16",    "--threads", "1",        "--set", "print_every=10"};
 const Words kOnePs = {"--ps", "1", "--workers", "1"}, kTwoPs = {"--ps", "2", "--workers", "1"};
 
 void flip_last_byte(const std::string& path) {
@@ -94,6 +95,17 @@ TEST_F(Saving, MlpGoesOnBitForBitInEveryCluster) {
   for (const auto& [before, after] : shapes) {
     EXPECT_EQ(cut(kMlp, 25, 60, before, after)["loss"]["last"], whole["loss"]["last"]);
   }
+}
+
+TEST_F(Saving, PtbGoesOnAfterAsManyWordsWithOtherBatches) {
+  const Words words = ptb();
+  run(join({words, {"--steps", "100", "--out", out()}}));
+  const std::string resumed =
+      run(join({words, {"--steps", "110", "--out", out(), "--resume", "--batch", "10"}}));
+  EXPECT_THAT(resumed, HasSubstr("saved with batch 20 and unroll 2, this run has 10 and 2: it goes "
+                                 "on after as many words, at batch 200 of epoch 1"));
+  EXPECT_THAT(resumed, HasSubstr("begins anew: it is float32 (20,2) in the checkpoint and float32 "
+                                 "(10,2) here"));
 }
 
 // With the state of the LSTM, and within an epoch with what the perplexity has summed.

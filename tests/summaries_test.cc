@@ -173,7 +173,7 @@ TEST_F(SummariesOfARun, AreDrawn) {
   }
   train({"--steps", "30", "--summary-every", "5"});
   const std::string svg = folder_.path("a'b.svg"), png = folder_.path("c.png");
-  const std::string temporary = folder_.path("a'b");  // gnuplot's script lies there
+  const std::string temporary = folder_.path("a'b");  // nothing is put there
   std::filesystem::create_directory(temporary);
   std::vector<std::string> words = {"/usr/bin/env", "TMPDIR=" + temporary};
   for (const std::string& argument : paceline_words({"plot", out_, "--out", svg})) {
@@ -189,12 +189,27 @@ TEST_F(SummariesOfARun, AreDrawn) {
   }
   EXPECT_EQ(run_paceline({"plot", out_, "--out", png, out_ + "/summaries"}).status, 0);
   EXPECT_GT(std::filesystem::file_size(png), 1000U);
-  // A disk without room; gnuplot itself does not say so.
+  const std::string smooth = folder_.path("smooth.svg");
+  EXPECT_EQ(
+      run_paceline({"plot", out_, "--out", smooth, "--smooth", "3", "--title", "One run"}).status,
+      0);
+  std::ifstream smooth_file(smooth);
+  const std::string smooth_text(std::istreambuf_iterator<char>(smooth_file), {});
+  EXPECT_THAT(smooth_text, HasSubstr("One run"));
+  EXPECT_THAT(text, HasSubstr(">" + out_ + "<"));
+  const std::string link = folder_.path("link.png");
+  std::filesystem::create_symlink("d.png", link);
+  EXPECT_EQ(run_paceline({"plot", out_, "--out", link}).status, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_GT(std::filesystem::file_size(folder_.path("d.png")), 1000U);
+  const Finished printed = run_paceline({"plot", out_, "--out", "/dev/stdout"});
+  EXPECT_EQ(printed.status, 0);
+  EXPECT_THAT(printed.output, HasSubstr("</svg>"));
   const std::string full = folder_.path("full.svg");
   std::filesystem::create_symlink("/dev/full", full + ".part");
   const Finished no_room = run_paceline({"plot", out_, "--out", full});
   EXPECT_EQ(no_room.status, 1);
-  EXPECT_THAT(no_room.output, HasSubstr("not whole"));
+  EXPECT_THAT(no_room.output, HasSubstr("No space left on device"));
   EXPECT_FALSE(std::filesystem::exists(full));
 }
 

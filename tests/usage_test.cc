@@ -53,12 +53,27 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"train", "mlp", "--cluster", "ps=a:1;worker=a:1", "--task", "ps:0"}, {"a:1"}},
         Refused{{"train", "mlp", "--cluster", "ps=a:1;worker=b:1", "--task", "worker:7"},
                 {"worker:7"}},
-        Refused{{"compare"},
-                {"ALONE is missing", "report of one process", "compare ALONE CLUSTER"}},
-        Refused{{"compare", "a.json"}, {"CLUSTER is missing", "report of the cluster"}},
+        Refused{{"compare"}, {"REPORT is missing", "reports of the runs", "compare REPORT"}},
         Refused{{"inspect"}, {"CHECKPOINT is missing", "paceline inspect CHECKPOINT"}},
-        Refused{{"completion", "fish"}, {"fish", "bash, zsh"}},
+        Refused{{"completion", "csh"}, {"csh", "bash, zsh, fish"}},
         Refused{{"data", "corpus", "--out", "/nowhere", "--words", "100"}, {"--words"}}));
+
+TEST(Mlp, PrintsItsSpeedAtMostOnceASecondUnlessAsked) {
+  const std::vector<std::string> words = {"train", "mlp", "--set", "hidden=8", "--steps", "400"};
+  const auto lines_of = [](const std::string& output) {
+    int lines = 0;
+    for (std::size_t at = 0; (at = output.find("steps/sec", at)) != output.npos; ++at) ++lines;
+    return lines;
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  const Finished usual = run_paceline(words);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+  EXPECT_EQ(usual.status, 0) << usual.output;
+  EXPECT_LE(lines_of(usual.output), 1 + took.count());
+  std::vector<std::string> asked = words;
+  asked.insert(asked.end(), {"--set", "print_every=10"});
+  EXPECT_EQ(lines_of(run_paceline(asked).output), 40);
+}
 
 struct BadEnvironment {
   const char* tf_config;

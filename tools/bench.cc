@@ -13,6 +13,7 @@
 #include "bench/step_rates.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
+#include "cluster/flags/settings_reader.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 #include "paceline/text.h"
@@ -26,7 +27,7 @@ namespace {
 constexpr std::int64_t kRepeats = 9, kMostRepeats = 1000;
 constexpr std::int64_t kWordsOfText = 1'000'000;
 
-/// What `step` measures when no model is named.
+/// The workloads that `step` measures when no model is named.
 const Arguments kUsualSteps[] = {
     {"mlp"}, {"mlp", "--ps", "1", "--workers", "1"}, {"mlp", "--ps", "1", "--workers", "4"},
     {"ptb"}, {"ptb", "--ps", "1", "--workers", "2"}, {"fetch", "--ps", "1", "--workers", "1"},
@@ -81,7 +82,7 @@ Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)"
         fmt::format("The number of repeats of every figure (default {})", kRepeats), "Flags"}}};
 }
 
-/// The command line, taken apart.
+/// The parts of the command line.
 struct BenchArguments {
   Arguments own;                   // flags of bench
   std::vector<std::string> cases;  // by name
@@ -92,11 +93,8 @@ bool is_case(const std::string& word) {
   return std::ranges::count(bench::all_cases(), word, &bench::Case::name) > 0;
 }
 
-// fetch is a case and a model: behind "step" it is the model.
-bool is_model(const std::string& word) {
-  return std::ranges::any_of(models::all_models(),
-                             [&](const models::Model* model) { return model->name() == word; });
-}
+// "fetch" is a case and a model. After "step" it is the model.
+bool is_model(const std::string& word) { return models::find_model(word) != nullptr; }
 
 const bench::Case& find_case(const std::string& name) {
   if (is_case(name) || !is_model(name)) return bench::find_case(name);
@@ -134,7 +132,7 @@ BenchArguments take_apart(const Arguments& arguments) {
   return parts;
 }
 
-/// Text for models that need some, generated when none is named.
+/// A folder with generated text, for models that need text when no --data names one.
 class GeneratedText {
  public:
   const std::string& folder() {
@@ -152,34 +150,36 @@ class GeneratedText {
 CommandLine step_flags(const models::Model& model) {
   CommandLine line = train_flags(model);
   line.name = fmt::format("paceline bench step {}", model.name());
-  // It starts all tasks itself, again and again, and writes their reports where it finds them.
+  // The command starts all tasks itself and chooses the files of their reports.
   std::erase_if(line.flags, [](const Flag& flag) {
     return flag.name == "--dry-run" || flag.name == "--existing-servers" ||
            flag.group == kProcessFlags || flag.group == kOutputFlags;
   });
-  line.examples = hyper_parameters_text(model) + "\n" +
+  line.examples = settings_text(model.settings().declared()) + "\n" +
                   fmt::format(kStepExamples, fmt::arg("command", line.name));
   return line;
 }
 
-/// Nothing when only the help was asked for.
+/// The case that the arguments describe; nothing when only the help was asked for.
 std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& text) {
-  const models::Model& model = models::find_model(arguments.front());
+  const models::Model& model = named_model(arguments.front());
   const CommandLine line = step_flags(model);
   std::optional<FlagValues> values =
       parse_job(line, {arguments.begin() + 1, arguments.end()}, nullptr);
   if (!values) return {};
-  if (!values->given("--data") && std::ranges::count(model.flags(), "data") > 0) {
+  const std::vector<Setting> declared = model.settings().declared();
+  if (!values->given("--data") && std::ranges::count(declared, "data", &Setting::name) > 0) {
     values->add("--data", text.folder());
     arguments.insert(arguments.end(), {"--data", text.folder()});
   }
   const TrainJob job = read_train_job(model, line, *values);
-  bench::StepCase one{&model, job.options, job.cluster, job.run, std::move(arguments)};
+  bench::StepCase one{&model, job.settings, job.cluster, job.run, std::move(arguments)};
   bench::check(one);
   return one;
 }
 
-/// Read before anything is measured: a mistake in the last flag must not cost the first figures.
+/// The steps are read before anything is measured, so that a mistake in the last flag does not cost
+/// the first figures.
 std::optional<std::vector<bench::StepCase>> read_steps(const BenchArguments& arguments,
                                                        GeneratedText& text) {
   std::vector<Arguments> lines(std::begin(kUsualSteps), std::end(kUsualSteps));
@@ -219,7 +219,7 @@ void warn_of_debug_build() {
 #endif
 }
 
-/// `keep` is called when a case is measured: what fails later must not cost its figures.
+/// `keep` is called after each case, so that a later failure does not cost its figures.
 void measure(bench::Recorder& recorder, const std::vector<const bench::Case*>& cases,
              const std::vector<bench::StepCase>& steps, const std::function<void()>& keep) {
   for (const bench::Case* each : cases) {

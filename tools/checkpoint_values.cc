@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/printed.h"
 #include "base/row_count.h"
 
 namespace paceline {
@@ -85,7 +86,7 @@ double norm_of(const CheckpointReader& checkpoint, const SavedVariable& variable
       squares += value * value;
     }
   }
-  return std::sqrt(squares);
+  return printed(std::sqrt(squares));
 }
 
 Difference difference_of(const CheckpointReader& a, const CheckpointReader& b,
@@ -103,7 +104,7 @@ Difference difference_of(const CheckpointReader& a, const CheckpointReader& b,
   }
   if (std::isnan(sum)) largest = sum;
   const auto elements = double(std::max<std::int64_t>(in_a.shape.elements(), 1));
-  return {largest, sum / elements};
+  return {printed(largest), printed(sum / elements)};
 }
 
 }  // namespace paceline

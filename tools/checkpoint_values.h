@@ -1,4 +1,4 @@
-// What `paceline inspect` says of the values in a checkpoint.
+// Norms and differences of the values in checkpoints, for `paceline inspect`.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Difference {
   double largest = 0, mean = 0;  // of |a - b|; NaN when only one of the two is NaN somewhere
 };
 
-/// Of the values of a variable that has the same shape in both.
+/// The difference between the values of a variable that has the same shape in both checkpoints.
 Difference difference_of(const CheckpointReader& a, const CheckpointReader& b,
                          const SavedVariable& in_a, const SavedVariable& in_b);
 

@@ -12,14 +12,15 @@ namespace {
 CommandLine compare_flags() {
   return {
       "paceline compare",
-      "Compares two reports of the same job: one of one process, and one of a cluster on the same "
-      "machine.",
-      R"(Example:
+      "Compares the reports of runs of one model: how fast each was, how its loss or perplexity "
+      "fell, and where its time went. Each run is compared with the first.",
+      R"(Examples:
   paceline train ptb --data text --steps 300 --report alone.json
   paceline train ptb --data text --steps 300 --ps 1 --workers 2 --report cluster.json
-  paceline compare alone.json cluster.json)",
-      {{"ALONE", "FILE", "the report of one process", "Reports"},
-       {"CLUSTER", "FILE", "the report of the cluster", "Reports"},
+  paceline compare alone.json cluster.json
+  paceline compare out-1/report.json out-2/report.json out-3/report.json)",
+      {{"REPORT", "FILE…",
+        "The reports of the runs; the first is what the others are compared with", "Reports", true},
        {"--simulated", "FILE FILE", "Two more reports, with a simulated device for each worker",
         "Flags", false, 2},
        {"--title", "TEXT", "The name of the job in the output (default: the model)", "Flags"},
@@ -34,9 +35,11 @@ int compare_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(compare_flags(), arguments);
   if (!values) return 0;
   Comparison comparison;
-  comparison.alone = read_report(values->text("ALONE"));
-  comparison.cluster = read_report(values->text("CLUSTER"));
-  comparison.title = values->given("--title") ? values->text("--title") : comparison.alone.model;
+  for (const std::string& file : values->all("REPORT")) {
+    comparison.runs.push_back({file, read_report(file)});
+  }
+  comparison.title =
+      values->given("--title") ? values->text("--title") : comparison.runs.front().report.model;
   comparison.reported = values->text("--reported");
   if (const std::vector<std::string> simulated = values->all("--simulated"); !simulated.empty()) {
     if (simulated.size() != 2) throw Error(ErrorCode::kUsage, "--simulated needs two reports");

@@ -30,6 +30,7 @@ struct Run {
   double examples_per_s = 0;
   double steps_per_s = 0;
   std::array<double, kActivities.size()> share{};  // mean over the workers
+  std::string progress;                            // of the loss, or of the perplexity
 };
 
 std::string cluster_name(const Report& report) {
@@ -47,7 +48,7 @@ double share_of(const TaskReport& task, std::string_view activity) {
 }
 
 Run run_of(const Report& report) {
-  Run run{cluster_name(report), "", 0, 0, {}};
+  Run run{cluster_name(report), "", 0, 0, {}, ""};
   if (!report.error.empty()) {
     throw Error(ErrorCode::kFailedPrecondition, run.name + " failed: " + report.error);
   }
@@ -69,28 +70,42 @@ Run run_of(const Report& report) {
   return run;
 }
 
-// Only runs of one job say what a cluster costs.
-void check_pair(const Report& alone, const Report& cluster) {
-  const auto refuse = [](const std::string& why) {
-    throw Error(ErrorCode::kFailedPrecondition, why);
-  };
-  if (alone.model != cluster.model)
-    refuse(fmt::format("ALONE is a run of {}, CLUSTER of {}", alone.model, cluster.model));
-  if (alone.precision != cluster.precision)
-    refuse(fmt::format("ALONE is a run in {}, CLUSTER in {}", alone.precision, cluster.precision));
-  if (alone.tasks.size() != 1)
-    refuse(fmt::format("ALONE is a run of {}, not of one process", cluster_name(alone)));
-  if (cluster.tasks.size() == 1) refuse("CLUSTER is a run of one process, too");
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorCode::kFailedPrecondition, why);
 }
 
-std::string progress_text(const Report& report) {
-  const auto first = report.value("perplexity", "first");
-  const auto last = report.value("perplexity", "last");
-  if (first && last) return fmt::format("perplexity {:.0f} -> {:.0f}", *first, *last);
-  if (report.first_loss && report.last_loss) {
-    return fmt::format("loss {:.4g} -> {:.4g}", *report.first_loss, *report.last_loss);
+void check_pair(const Report& alone, const Report& cluster) {
+  if (alone.model != cluster.model) {
+    refuse(fmt::format("one run is of {}, the other of {}", alone.model, cluster.model));
   }
-  return "no loss was reported";
+  if (alone.tasks.size() != 1)
+    refuse(fmt::format("the first is a run of {}, not of one process", cluster_name(alone)));
+  if (cluster.tasks.size() == 1) refuse("the second is a run of one process, too");
+}
+
+struct Progress {
+  std::optional<double> first, last;
+};
+
+Progress perplexity_of(const Report& report) {
+  return {report.value("perplexity", "first"), report.value("perplexity", "last")};
+}
+
+// One measure for all runs: the perplexity where every run has one.
+bool have_perplexity(const std::vector<ComparedRun>& runs) {
+  return std::ranges::all_of(runs, [](const ComparedRun& run) {
+    const Progress of = perplexity_of(run.report);
+    return of.first && of.last;
+  });
+}
+
+std::string progress_text(const Report& report, bool perplexity) {
+  if (perplexity) {
+    const Progress of = perplexity_of(report);
+    return fmt::format("{:.0f} -> {:.0f}", *of.first, *of.last);
+  }
+  if (!report.first_loss || !report.last_loss) return "-";
+  return fmt::format("{:.4g} -> {:.4g}", *report.first_loss, *report.last_loss);
 }
 
 std::int64_t worker_steps(const Report& report) {
@@ -104,14 +119,28 @@ std::string cores_text(const Report& report) {
   return fmt::format("{} core{}, ", *report.cores, *report.cores == 1 ? "" : "s");
 }
 
-std::string row(const Run& run, double of_alone) {
-  std::string text = fmt::format("{:<18} {:>8} {:>9.2f} ", run.name,
-                                 grouped_digits(std::llround(run.examples_per_s)), of_alone);
+// "150 steps", "150 to 300 steps".
+std::string steps_text(const std::vector<ComparedRun>& runs) {
+  std::int64_t least = worker_steps(runs.front().report), most = least;
+  for (const ComparedRun& run : runs) {
+    least = std::min(least, worker_steps(run.report));
+    most = std::max(most, worker_steps(run.report));
+  }
+  // Workers of a cluster end a few steps apart.
+  if (double(most) <= 1.1 * double(least)) {
+    return fmt::format("{} steps", worker_steps(runs.front().report));
+  }
+  return fmt::format("{} to {} steps", least, most);
+}
+
+std::string row(const Run& run, double of_first, std::size_t width) {
+  std::string text = fmt::format("{:<{}} {:>8} {:>9.2f} ", run.name, width,
+                                 grouped_digits(std::llround(run.examples_per_s)), of_first);
   for (std::size_t i = 0; i < kActivities.size(); ++i) {
     text +=
         fmt::format(" {:>{}}", fmt::format("{:.0f}%", 100 * run.share[i]), kActivities[i].size());
   }
-  return text + "\n";
+  return text + "  " + run.progress + "\n";
 }
 
 // The machine spends 1 / rate on an example, whichever tasks share it; an activity's part of that
@@ -129,11 +158,67 @@ std::string loss_text(const Run& alone, const Run& cluster) {
 }
 
 // Of one machine more tasks do not make more; only of another number of cores would they.
-std::string expectation(const std::optional<int>& alone, const std::optional<int>& cluster) {
-  if (!alone || !cluster) return "On the same cores about 1.00 is what to expect.";
-  if (*alone != *cluster) return fmt::format("The runs had {} and {} cores.", *alone, *cluster);
-  return fmt::format("The same {} core{} all the work: about 1.00 is what to expect.", *alone,
-                     *alone == 1 ? " does" : "s do");
+std::string expectation(const std::vector<ComparedRun>& runs) {
+  const std::optional<int>& first = runs.front().report.cores;
+  for (const ComparedRun& run : runs) {
+    if (!first || !run.report.cores) return "On the same cores about 1.00 is what to expect.";
+    if (*run.report.cores != *first) {
+      return fmt::format("The runs had {} and {} cores.", *first, *run.report.cores);
+    }
+  }
+  return fmt::format("The same {} core{} all the work: about 1.00 is what to expect.", *first,
+                     *first == 1 ? " does" : "s do");
+}
+
+std::string losses_of_speed(const std::vector<Run>& runs) {
+  if (runs.size() == 2) return " " + loss_text(runs[0], runs[1]) + "\n";
+  std::string text = "\n";
+  for (std::size_t i = 1; i < runs.size(); ++i) {
+    text += fmt::format("{}: {}\n", runs[i].name, loss_text(runs[0], runs[i]));
+  }
+  return text;
+}
+
+// A run that was fast and learned little is no good one.
+std::string worse_ends(const std::vector<ComparedRun>& compared, const std::vector<Run>& runs) {
+  constexpr double kWorse = 1.1;
+  const std::optional<double>& of_first = compared.front().report.last_loss;
+  std::string text;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Report& report = compared[i].report;
+    if (!report.last_loss || !report.first_loss) continue;
+    const double last = *report.last_loss;
+    if (!(last <= *report.first_loss)) {
+      text += fmt::format("{} learned nothing: its loss went from {:.4g} to {:.4g}.\n",
+                          runs[i].name, *report.first_loss, last);
+    } else if (of_first && last > kWorse * *of_first) {
+      text += fmt::format("{} ended at a loss of {:.4g}, {} at {:.4g}.\n", runs[i].name, last,
+                          runs[0].name, *of_first);
+    }
+  }
+  return text;
+}
+
+// Runs of the same tasks go by their files as well.
+std::vector<Run> runs_of(const std::vector<ComparedRun>& compared) {
+  const bool perplexity = have_perplexity(compared);
+  std::vector<Run> runs;
+  for (const ComparedRun& each : compared) {
+    const Report& report = each.report;
+    if (report.model != compared.front().report.model) {
+      refuse(fmt::format("{} is a run of {}, {} of {}", compared.front().file,
+                         compared.front().report.model, each.file, report.model));
+    }
+    runs.push_back(run_of(report));
+    runs.back().progress = progress_text(report, perplexity);
+    const auto same_tasks = [&](const ComparedRun& other) {
+      return cluster_name(other.report) == cluster_name(report);
+    };
+    if (std::ranges::count_if(compared, same_tasks) > 1) {
+      runs.back().name += fmt::format(" ({})", each.file);
+    }
+  }
+  return runs;
 }
 
 std::string simulated_line(const Comparison& comparison) {
@@ -152,18 +237,22 @@ std::string simulated_line(const Comparison& comparison) {
 }  // namespace
 
 std::string comparison_text(const Comparison& comparison) {
-  const Run alone = run_of(comparison.alone);
-  const Run cluster = run_of(comparison.cluster);
-  check_pair(comparison.alone, comparison.cluster);
+  constexpr std::size_t kNameWidth = 18;
+  const std::vector<Run> runs = runs_of(comparison.runs);
+  std::size_t width = kNameWidth;
+  for (const Run& run : runs) width = std::max(width, run.name.size());
   std::string text =
-      fmt::format("{}, {}{} steps: {}\n", comparison.title, cores_text(comparison.alone),
-                  worker_steps(comparison.alone), progress_text(comparison.alone));
-  text += fmt::format("{:<18} {:>8} {:>9}  {}\n", "", alone.unit + "/s", "of alone",
-                      fmt::join(kActivities, " "));
-  text += row(alone, 1);
-  text += row(cluster, cluster.examples_per_s / alone.examples_per_s);
-  text += fmt::format("{} {}\n", expectation(comparison.alone.cores, comparison.cluster.cores),
-                      loss_text(alone, cluster));
+      fmt::format("{}, {}{}\n", comparison.title, cores_text(comparison.runs.front().report),
+                  steps_text(comparison.runs));
+  const bool with_alone = comparison.runs.front().report.tasks.size() == 1;
+  text += fmt::format("{:<{}} {:>8} {:>9}  {}  {}\n", "", width, runs[0].unit + "/s",
+                      with_alone ? "of alone" : "of first", fmt::join(kActivities, " "),
+                      have_perplexity(comparison.runs) ? "perplexity" : "loss");
+  for (const Run& run : runs) {
+    text += row(run, run.examples_per_s / runs[0].examples_per_s, width);
+  }
+  if (runs.size() > 1) text += expectation(comparison.runs) + losses_of_speed(runs);
+  text += worse_ends(comparison.runs, runs);
   if (comparison.simulated_alone && comparison.simulated_cluster)
     text += simulated_line(comparison);
   return text;

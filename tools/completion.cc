@@ -1,24 +1,41 @@
 #include <fmt/format.h>
 
-#include "tools/shell_completion.h"
+#include "cluster/completion/shell_completion.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
+namespace {
+
+std::vector<CommandNode> command_tree() {
+  std::vector<CommandLine> lines;
+  for (const Subcommand& subcommand : all_subcommands()) {
+    for (CommandLine& line : subcommand.lines()) lines.push_back(std::move(line));
+  }
+  std::vector<CommandNode> tree = command_nodes(lines);
+  tree.front().words.clear();  // in the order and with the help of `paceline --help`
+  for (const Subcommand& subcommand : all_subcommands()) {
+    add_word(tree.front(), std::string(subcommand.name), std::string(subcommand.help));
+  }
+  return tree;
+}
+
+}  // namespace
 
 std::vector<CommandLine> completion_lines() {
   return {{"paceline completion",
            "Prints a script that makes a shell complete paceline's flags.",
-           R"(Installed packages contain both scripts. Otherwise, in the shell that is open:
+           R"(Installed packages contain the scripts. Otherwise, in the shell that is open:
   source <(paceline completion bash)
-  source <(paceline completion zsh)      after: autoload -U compinit; compinit)",
-           {{"SHELL", "bash|zsh", "the shell", "Arguments"}}}};
+  source <(paceline completion zsh)      after: autoload -U compinit; compinit
+  paceline completion fish | source)",
+           {{"SHELL", kShells, "The shell", "Arguments"}}}};
 }
 
 int completion_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(completion_lines().front(), arguments);
   if (!values) return 0;
-  const bool zsh = values->choice("SHELL", {"bash", "zsh"}) == "zsh";
-  fmt::print("{}", zsh ? zsh_completion(command_tree()) : bash_completion(command_tree()));
+  const std::string shell = *values->choice("SHELL", choices_of(kShells));
+  fmt::print("{}", shell_completion(shell, command_tree()));
   return 0;
 }
 

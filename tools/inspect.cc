@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "base/grouped_digits.h"
+#include "base/printed.h"
 #include "base/row_count.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
@@ -34,7 +36,11 @@ Examples:
        {"--diff", "OTHER", "Compare the values with those of another checkpoint", "Flags"},
        {"--only", "PATTERN",
         "Show only variables whose names match; * is any text, ? is any character", "Flags"},
-       {"--check", "", "Read every byte and compare the checksums", "Flags"}}};
+       {"--check", "",
+        "Read every byte and compare the checksums: those of every checkpoint of a folder, where "
+        "the "
+        "newest must be whole",
+        "Flags"}}};
 }
 
 // Columns as wide as their widest cell; numbers (all columns after the first `texts`) to the right.
@@ -56,16 +62,6 @@ std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t
   return text;
 }
 
-CheckpointReader open_checkpoint(const std::string& given) {
-  const std::string path = find_checkpoint(given);
-  if (path == given || !std::filesystem::is_directory(path)) return CheckpointReader(path);
-  const std::string folder = std::filesystem::path(path).parent_path();
-  for (const FoundCheckpoint& torn : Checkpoints(folder).newest_whole(WholeCheck::kSizes).torn) {
-    fmt::print("skipped a newer checkpoint that is not whole: {}\n", torn.torn);
-  }
-  return CheckpointReader(path);
-}
-
 void print_title(const CheckpointReader& checkpoint) {
   const CheckpointIndex& index = checkpoint.index();
   std::uint64_t bytes = 0;
@@ -73,8 +69,9 @@ void print_title(const CheckpointReader& checkpoint) {
   const std::string step = index.global_step == CheckpointIndex::kNoStep
                                ? "no step"
                                : "step " + grouped_digits(index.global_step);
-  fmt::print("{}: {}, {} file{}, {} bytes\n", checkpoint.path(), step, index.files.size(),
-             index.files.size() == 1 ? "" : "s", grouped_digits(std::int64_t(bytes)));
+  fmt::print("{}: {}, {}, {}\n", checkpoint.path(), step,
+             counted(std::int64_t(index.files.size()), "file"),
+             counted(std::int64_t(bytes), "byte"));
   for (const auto& [name, text] : index.notes) fmt::print("{}: {}\n", name, text);
 }
 
@@ -122,8 +119,8 @@ void print_variables(const CheckpointReader& checkpoint,
                     variable->rule, slots_text(checkpoint, *variable),
                     fmt::format("{:.6g}", norm_of(checkpoint, *variable, 0))});
   }
-  fmt::print("\n{}{} elements in {} variables\n", table(rows, 5), grouped_digits(elements),
-             variables.size());
+  fmt::print("\n{}{} in {}\n", table(rows, 5), counted(elements, "element"),
+             counted(std::int64_t(variables.size()), "variable"));
 }
 
 void print_tasks(const CheckpointIndex& index) {
@@ -143,6 +140,17 @@ void print_tasks(const CheckpointIndex& index) {
   fmt::print("\n{}", table(rows, 3));
 }
 
+// Says of every checkpoint of a run whether it is whole.
+void check_all(const Checkpoints& checkpoints) {
+  const std::vector<FoundCheckpoint> found = checkpoints.list(WholeCheck::kChecksums);
+  for (const FoundCheckpoint& each : found) {
+    fmt::print("{}: {}\n", each.path, each.torn.empty() ? "whole" : "not whole: " + each.torn);
+  }
+  if (found.empty() || found.front().torn.empty()) return;
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("the newest checkpoint in {} is not whole", checkpoints.folder()));
+}
+
 void check_bytes(const CheckpointReader& checkpoint) {
   const std::filesystem::path path = checkpoint.path();
   if (checkpoint.index().global_step == CheckpointIndex::kNoStep) {
@@ -153,6 +161,21 @@ void check_bytes(const CheckpointReader& checkpoint) {
   const std::string torn = why_torn(folder.empty() ? "." : folder, WholeCheck::kChecksums);
   if (!torn.empty()) throw Error(ErrorCode::kDataLoss, torn);
   fmt::print("all checksums are correct\n");
+}
+
+// With its title, which is printed. With `check`, every byte of what is there was read.
+CheckpointReader open_checkpoint(const std::string& given, bool check) {
+  const std::optional<Checkpoints> run = checkpoints_in(given);
+  if (run && check) check_all(*run);
+  CheckpointReader checkpoint(find_checkpoint(given));
+  if (run && !check) {
+    for (const FoundCheckpoint& torn : run->newest_whole(WholeCheck::kSizes).torn) {
+      fmt::print("skipped a newer checkpoint that is not whole: {}\n", torn.torn);
+    }
+  }
+  print_title(checkpoint);
+  if (check && !run) check_bytes(checkpoint);
+  return checkpoint;
 }
 
 std::vector<std::string> difference_row(const CheckpointReader& a, const CheckpointReader& b,
@@ -199,16 +222,14 @@ std::vector<CommandLine> inspect_lines() { return {inspect_flags()}; }
 int inspect_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(inspect_flags(), arguments);
   if (!values) return 0;
-  const CheckpointReader checkpoint = open_checkpoint(values->text("CHECKPOINT"));
-  print_title(checkpoint);
-  if (values->given("--check")) check_bytes(checkpoint);
+  const bool check = values->given("--check");
+  const CheckpointReader checkpoint = open_checkpoint(values->text("CHECKPOINT"), check);
   if (!values->given("--diff")) {
     print_variables(checkpoint, chosen(checkpoint, *values));
     if (!values->given("--only")) print_tasks(checkpoint.index());
     return 0;
   }
-  const CheckpointReader other = open_checkpoint(values->text("--diff"));
-  print_title(other);
+  const CheckpointReader other = open_checkpoint(values->text("--diff"), check);
   print_difference(checkpoint, other, chosen(checkpoint, *values), chosen(other, *values));
   return 0;
 }

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string_view>
 
 #include "base/nearest.h"
+#include "cluster/standard_streams.h"
 #include "cluster/task_program.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
@@ -14,7 +14,7 @@ namespace {
 
 int run(const Arguments& arguments) {
   if (arguments.empty())
-    throw Error(ErrorCode::kUsage, "which subcommand?\n\n" + help_of_paceline());
+    throw Error(ErrorCode::kUsage, "the subcommand is missing\n\n" + help_of_paceline());
   const std::string& name = arguments.front();
   if (name == "--help" || name == "-h" || name == "help") {
     fmt::print("{}", help_of_paceline());
@@ -34,7 +34,6 @@ int run(const Arguments& arguments) {
 }  // namespace paceline
 
 int main(int argc, char** argv) {
-  // Lines of a task must reach the launcher when they are written, not when a buffer is full.
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  paceline::prepare_standard_streams();
   return paceline::report_errors([&] { return paceline::run({argv + 1, argv + argc}); });
 }

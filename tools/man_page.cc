@@ -28,8 +28,8 @@ char32_t next_character(std::string_view text, std::size_t& at) {
   return character;
 }
 
-// Text as roff prints it, whatever the locale: no backslash, dash or dot at the start of a line is
-// taken for its own, and what is no ASCII has its number.
+// Text that roff prints as it is, whatever the locale: backslashes, dashes and dots are escaped,
+// and characters outside ASCII are given by number.
 std::string plain(std::string_view text) {
   std::string result;
   bool at_start = true;
@@ -59,7 +59,7 @@ std::string title(const std::string& name) {
                      version.substr(0, version.find(' ')));
 }
 
-// As it stands, with its indents.
+// The text as it stands, with its indentation.
 std::string verbatim(const std::string& text) {
   return text.empty() ? "" : fmt::format(".nf\n{}\n.fi\n", plain(text));
 }
@@ -104,7 +104,7 @@ ManPage page_of(const CommandLine& line) {
   return {dashed(line.name), text + ".SH SEE ALSO\n.BR paceline (1)\n"};
 }
 
-// Is there a page for what `line` begins with?
+// True when there is a page for a command with which `line` begins.
 bool has_page(const std::vector<ManPage>& pages, const CommandLine& line) {
   return std::ranges::any_of(
       pages, [&](const ManPage& page) { return dashed(line.name).starts_with(page.name + "-"); });

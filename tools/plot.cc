@@ -1,15 +1,17 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
-#include "base/temporary_folder.h"
+#include "base/memory_file.h"
 #include "base/text_file.h"
 #include "cluster/flags/command_line.h"
 #include "paceline/error.h"
@@ -21,24 +23,27 @@ namespace {
 
 CommandLine plot_flags() {
   return {"paceline plot",
-          "Draws the loss, perplexity and speed of runs over the global step, from their event "
-          "files; for "
-          "one run also where the time went. Needs gnuplot (Debian: gnuplot-nox).",
+          "Draws the loss, perplexity, speed and the model's own numbers of runs over the global "
+          "step, from their event files; for one run also where the time of each task went. Needs "
+          "gnuplot (Debian: gnuplot-nox).",
           R"(RUN is the --out folder of a run, its summaries/, or any folder with event files.
 
 Examples:
   paceline plot out --out run.svg
   paceline plot alone cluster --out both.png)",
           {{"RUN", "RUN…", "The folder of a run; several runs are drawn together", "Plot", true},
-           {"--out", "FILE", "The picture to write: FILE.svg or FILE.png", "Plot"}}};
+           {"--out", "FILE", "The picture to write: FILE.svg or FILE.png", "Plot"},
+           {"--title", "TEXT", "The title of the picture (default: the names of the runs)", "Plot"},
+           {"--smooth", "N", "Draw the mean of the last N points as a line, beside the points",
+            "Plot"}}};
 }
 
 std::string terminal_for(const std::string& out) {
   if (out.empty()) {
     throw Error(ErrorCode::kUsage, "--out FILE.svg or FILE.png is missing: where the picture goes");
   }
-  if (out.ends_with(".svg")) return "svg";
   if (out.ends_with(".png")) return "pngcairo";
+  if (out.ends_with(".svg") || is_written_through(out)) return "svg";
   refuse_flag("--out", out, "must end with .svg or .png");
 }
 
@@ -48,14 +53,14 @@ struct Ran {
   std::string output;
 };
 
-// Its script and what it says lie in the folder.
-Ran run_gnuplot(const TemporaryFolder& folder, const std::string& script) {
-  std::string program = "gnuplot", script_path = folder.path("script");
-  const std::string said = folder.path("said");
+// gnuplot's script and its messages are in files of memory.
+Ran run_gnuplot(const std::string& script) {
+  const MemoryFile script_file, said;
+  std::string program = "gnuplot", script_path = script_file.path();
   write_text_file("gnuplot's script", script_path, script);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, said.c_str(), O_WRONLY | O_CREAT, 0600);
+  posix_spawn_file_actions_addopen(&actions, 1, said.path().c_str(), O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
   char* const words[] = {program.data(), script_path.data(), nullptr};
   pid_t pid = -1;
@@ -67,25 +72,21 @@ Ran run_gnuplot(const TemporaryFolder& folder, const std::string& script) {
   pid_t ended = -1;
   while ((ended = waitpid(pid, &status, 0)) < 0 && errno == EINTR) continue;
   ran.well = ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  std::ifstream file(said);
-  ran.output.assign(std::istreambuf_iterator<char>(file), {});
+  ran.output = said.text();
   return ran;
 }
 
-// gnuplot says nothing when a disk is full: what it wrote must end as such a file does.
-bool is_whole(const std::string& picture) {
-  constexpr std::streamoff kEndBytes = 16;
-  std::ifstream file(picture, std::ios::binary);
-  file.seekg(-kEndBytes, std::ios::end);
-  std::string end(kEndBytes, '\0');
-  file.read(end.data(), kEndBytes);
-  return file && (end.find("</svg>") != std::string::npos || end.find("IEND") != std::string::npos);
+// gnuplot reports no error when there is no room, so the end of the picture is checked.
+bool is_whole(std::string_view picture) {
+  constexpr std::size_t kEndBytes = 16;
+  if (picture.size() < kEndBytes) return false;
+  const std::string_view end = picture.substr(picture.size() - kEndBytes);
+  return end.find("</svg>") != end.npos || end.find("IEND") != end.npos;
 }
 
-void draw(const std::vector<PlottedRun>& runs, const std::string& out) {
-  const std::string unfinished = out + ".part";
-  const TemporaryFolder folder;
-  const Ran ran = run_gnuplot(folder, plot_script(runs, terminal_for(out), unfinished));
+std::string drawn(const Plot& plot, const std::string& out) {
+  const MemoryFile picture;
+  const Ran ran = run_gnuplot(plot_script(plot, terminal_for(out), picture.path()));
   if (ran.not_started == ENOENT) {
     throw Error(ErrorCode::kNotFound,
                 "gnuplot, which draws the picture, is not installed: apt-get install gnuplot-nox");
@@ -95,15 +96,12 @@ void draw(const std::vector<PlottedRun>& runs, const std::string& out) {
                 fmt::format("gnuplot could not be started: {}",
                             std::generic_category().message(ran.not_started)));
   }
-  std::error_code error;
-  const bool whole = is_whole(unfinished);
-  if (ran.well && whole) std::filesystem::rename(unfinished, out, error);
-  if (ran.well && whole && !error) return;
-  std::filesystem::remove(unfinished, error);
-  throw Error(ErrorCode::kUnavailable,
-              fmt::format("gnuplot could not draw {}: {}", out,
-                          ran.well && !whole ? "the picture is not whole (is the disk full?)"
-                                             : ran.output));
+  std::string text = picture.text();
+  if (ran.well && is_whole(text)) return text;
+  throw Error(
+      ErrorCode::kUnavailable,
+      fmt::format("gnuplot could not draw {}: {}", out,
+                  ran.well ? "the picture is not whole (is there no memory left?)" : ran.output));
 }
 
 }  // namespace
@@ -116,10 +114,14 @@ int plot_command(const Arguments& arguments) {
   const std::string out = values->text("--out");
   terminal_for(out);
   check_new_file("--out", out);
-  std::vector<PlottedRun> runs;
-  for (const std::string& run : values->all("RUN")) runs.push_back({run, read_summaries(run)});
-  draw(runs, out);
-  fmt::print("{}\n", out);
+  Plot plot;
+  const std::vector<std::string> runs = values->all("RUN");
+  for (const std::string& run : runs) plot.runs.push_back({run, read_summaries(run)});
+  plot.title =
+      values->given("--title") ? values->text("--title") : fmt::format("{}", fmt::join(runs, ", "));
+  plot.smooth = std::size_t(values->whole_number("--smooth", 1, INT32_MAX).value_or(1));
+  write_text_file("the picture", out, drawn(plot, out));
+  if (!is_written_through(out)) fmt::print("{}\n", out);
   return 0;
 }
 

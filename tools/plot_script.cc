@@ -11,11 +11,11 @@
 namespace paceline {
 namespace {
 
-constexpr int kWidth = 900, kPanelHeight = 240;
+constexpr int kWidth = 900, kPanelHeight = 240, kTitleHeight = 30;
 constexpr std::size_t kKeyWidth = 9;  // of a line's sample, in characters
 constexpr std::string_view kSpeed = "speed/", kPerSecond = "_per_s", kShare = "share/";
 constexpr double kSeen = 5e-4;  // of the time; less is no area of the picture
-// Told apart also by who does not see all colours (Okabe and Ito).
+// Colours that can be told apart with any colour vision (Okabe and Ito).
 constexpr std::string_view kColours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
                                          "#d55e00", "#56b4e9", "#999999"};
 
@@ -31,7 +31,15 @@ constexpr DrawnActivity kDrawnActivities[] = {
 bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
 constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
 
-// As gnuplot takes a word: it reads nothing else in single quotes.
+// Not one of docs/summaries.md.
+bool is_own(std::string_view tag) {
+  constexpr std::string_view kKnown[] = {"loss",  "perplexity", "learning_rate", "global_norm",
+                                         "speed", "share",      "use",           "variables"};
+  const std::string_view family = tag.substr(0, tag.find('/'));
+  return std::ranges::find(kKnown, family) == std::end(kKnown);
+}
+
+// The text as a word of gnuplot, which interprets nothing in single quotes.
 std::string word(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -44,7 +52,9 @@ std::string word(const std::string& text) {
 /// Panels, and the data that they draw.
 class Script {
  public:
-  explicit Script(const std::vector<PlottedRun>& runs) {
+  explicit Script(const Plot& plot)
+      : title_(plot.title), smooth_(std::max<std::size_t>(1, plot.smooth)) {
+    const std::vector<PlottedRun>& runs = plot.runs;
     for (const PlottedRun& run : runs) {
       const auto workers = std::ranges::count_if(run.tasks, std::not_fn(is_ps));
       for (const TaskSummaries& task : run.tasks) {
@@ -54,36 +64,36 @@ class Script {
       }
     }
     if (runs.size() != 1) return;
-    // One of each kind stands for the others.
-    const auto& tasks = runs.front().tasks;
-    for (const auto first :
-         {std::ranges::find_if_not(tasks, is_ps), std::ranges::find_if(tasks, is_ps)}) {
-      if (first != tasks.end()) shown_shares_.push_back(&*first);
+    for (const bool ps : {false, true}) {
+      for (const TaskSummaries& task : runs.front().tasks) {
+        if (is_ps(task) == ps) shown_shares_.push_back(&task);
+      }
     }
   }
 
   void add_panels() {
     add_lines("loss", {"loss"}, "");
     add_lines("perplexity", {"perplexity", "perplexity/valid"}, "set logscale y\n");
+    for (const std::string& tag : own_tags()) add_lines(tag, {tag}, "");
     add_lines(speed_label(), speed_tags(), "set yrange [0:*]\n");
     for (const TaskSummaries* task : shown_shares_) add_shares(*task);
   }
   std::string text(const std::string& terminal, const std::string& output) const {
-    const int height = kPanelHeight * std::max<int>(1, int(panels_.size()));
+    const int height = kTitleHeight + kPanelHeight * std::max<int>(1, int(panels_.size()));
     std::string text = fmt::format(
         "set terminal {} noenhanced size {},{} background rgb 'white'\nset output {}\n{}"
         "set border 3 linecolor rgb '#666666'\nset tics nomirror\n"
         "set grid linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\nset xlabel 'global step'\n"
         "set key at graph 1.02, graph 1 left top Left reverse\nset lmargin 11\n"
-        "set rmargin {}\nset multiplot layout {},1\n",
+        "set rmargin {}\nset multiplot layout {},1 title {}\n",
         terminal, kWidth, height, word(output), data_, longest_title_ + kKeyWidth,
-        std::max<std::size_t>(1, panels_.size()));
+        std::max<std::size_t>(1, panels_.size()), word(title_));
     for (const std::string& panel : panels_) text += panel + "unset logscale\nset yrange [*:*]\n";
     return text + "unset multiplot\nset output\n";
   }
 
  private:
-  /// What is drawn in one colour.
+  /// The curves of one colour.
   struct Worker {
     std::string name;
     const TaskSummaries* task;
@@ -106,7 +116,7 @@ class Script {
                                   fmt::join(curves, ", \\\n  ")));
   }
 
-  /// A curve of each of these tags that a task has; what comes seldom as points.
+  /// Draws a curve for each of these tags that a task has; rare values are drawn as points.
   void add_lines(const std::string& label, const std::vector<std::string>& tags,
                  const std::string& settings) {
     std::vector<std::string> curves;
@@ -119,13 +129,39 @@ class Script {
     const auto points = worker.task->numbers.find(tag);
     if (points == worker.task->numbers.end()) return;
     const bool seldom = tag.ends_with("/valid");
-    std::string rows;
-    for (const SummaryPoint& point : points->second) {
-      rows += fmt::format("{} {}\n", point.step, point.value);
+    const std::string data = add_data(rows_of(points->second));
+    const bool smoothed = smooth_ > 1 && !seldom;
+    if (smoothed) {
+      curves.push_back(fmt::format("{} using 1:2 with lines lw 0.5 linecolor rgb '{}' notitle",
+                                   data, worker.colour));
     }
-    curves.push_back(fmt::format("{} using 1:2 with {} linecolor rgb '{}' title {}", add_data(rows),
-                                 seldom ? "points pt 7" : "lines lw 2", worker.colour,
+    curves.push_back(fmt::format("{} using 1:{} with {} linecolor rgb '{}' title {}", data,
+                                 smoothed ? 3 : 2, seldom ? "points pt 7" : "lines lw 2",
+                                 worker.colour,
                                  title(seldom ? worker.name + ", valid" : worker.name)));
+  }
+  // Step, value, and the mean of the last `smooth_` values.
+  std::string rows_of(const std::vector<SummaryPoint>& points) const {
+    std::string rows;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const std::size_t first = i + 1 - std::min(smooth_, i + 1);
+      double sum = 0;
+      for (std::size_t j = first; j <= i; ++j) sum += points[j].value;
+      rows +=
+          fmt::format("{} {} {}\n", points[i].step, points[i].value, sum / double(i + 1 - first));
+    }
+    return rows;
+  }
+
+  /// Those that the program gave a name, not Paceline.
+  std::vector<std::string> own_tags() const {
+    std::set<std::string> tags;
+    for (const Worker& worker : workers_) {
+      for (const auto& [tag, points] : worker.task->numbers) {
+        if (is_own(tag)) tags.insert(tag);
+      }
+    }
+    return {tags.begin(), tags.end()};
   }
 
   std::vector<std::string> speed_tags() const {
@@ -177,6 +213,8 @@ class Script {
     add_panel("time, % (" + task.task + ")", "set yrange [0:100]\n", curves);
   }
 
+  const std::string title_;
+  const std::size_t smooth_;
   std::vector<Worker> workers_;
   std::vector<const TaskSummaries*> shown_shares_;  // of one run
   std::string data_;
@@ -187,9 +225,8 @@ class Script {
 
 }  // namespace
 
-std::string plot_script(const std::vector<PlottedRun>& runs, const std::string& terminal,
-                        const std::string& output) {
-  Script script(runs);
+std::string plot_script(const Plot& plot, const std::string& terminal, const std::string& output) {
+  Script script(plot);
   script.add_panels();
   return script.text(terminal, output);
 }

@@ -1,6 +1,7 @@
-// What gnuplot is told to draw.
+// The script that gnuplot draws from.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,15 @@ struct PlottedRun {
   std::vector<TaskSummaries> tasks;
 };
 
-/// Panels below one another, over the global step: loss, perplexity where there is one, speed, and
-/// where the first task's time went when there is one run. `terminal`: "svg", "pngcairo".
-std::string plot_script(const std::vector<PlottedRun>& runs, const std::string& terminal,
-                        const std::string& output);
+struct Plot {
+  std::vector<PlottedRun> runs;
+  std::string title;       // above all panels
+  std::size_t smooth = 1;  // lines show the mean of so many points, beside the points
+};
+
+/// Panels below one another, over the global step: loss, perplexity where there is one, the model's
+/// own numbers, speed, and where the time of each task went when there is one run. `terminal`:
+/// "svg", "pngcairo".
+std::string plot_script(const Plot& plot, const std::string& terminal, const std::string& output);
 
 }  // namespace paceline

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/printed.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
@@ -15,10 +16,10 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kMostThreads = 1024;
-// The chief saves before it leaves.
+// The chief may take long, because it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
-/// Those flags of a training program that mean the same here.
+/// The flags of a training program that mean the same here.
 std::vector<Flag> shared_flags() {
   std::vector<Flag> shared;
   for (const auto& flags : {cluster_flags(), run_flags()}) {
@@ -78,12 +79,12 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
 }
 
 void say_end(const Log& log, const ServerSummary& summary) {
-  log.info(fmt::format("job {} has ended{}: {} steps in {:.1f} s; its variables are forgotten",
+  log.info(fmt::format("job {} has ended{}: {} in {:.1f} s; its variables are forgotten",
                        summary.job, summary.error.empty() ? "" : " (" + summary.error + ")",
-                       summary.applied, summary.seconds));
+                       counted(summary.applied, "step"), summary.seconds));
 }
 
-/// False when it was stopped between two jobs.
+/// Serves one job. Returns false when the server was stopped between two jobs.
 bool serve_next(const ServerOptions& options, const Log& log) {
   ServerSummary summary;
   try {

@@ -10,18 +10,18 @@
 
 namespace paceline {
 
-/// What follows the subcommand's name.
+/// The arguments after the subcommand's name.
 using Arguments = std::vector<std::string>;
 
 struct Subcommand {
   std::string_view name, help;
   /// Returns the exit status, and throws Error.
   int (*run)(const Arguments&);
-  /// What may be typed: one command line, or one for each word that may follow the name.
+  /// The command lines: one, or one for each word that may follow the name.
   std::vector<CommandLine> (*lines)();
 };
 std::span<const Subcommand> all_subcommands();
-/// What `paceline --help` prints.
+/// The text of `paceline --help`.
 std::string help_of_paceline();
 
 int bench_command(const Arguments& arguments);

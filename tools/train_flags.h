@@ -1,4 +1,4 @@
-// The flags of `paceline train MODEL`, for whoever starts the same training.
+// The flags of `paceline train MODEL`, which other commands that train use too.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 namespace paceline {
 
 CommandLine train_flags(const models::Model& model);
-/// What --set may change: a part of its --help.
-std::string hyper_parameters_text(const models::Model& model);
+/// The model that a user named. Throws kUsage when there is none.
+const models::Model& named_model(const std::string& name);
 
-/// What the flags say.
+/// A training, as its flags describe it.
 struct TrainJob {
   Cluster cluster;
   RunOptions run;
-  models::ModelOptions options;
+  Settings settings;
 };
-/// Of `line`, which is train_flags or a part of it. Throws kUsage on whatever the training would
-/// refuse before it starts a task.
+/// Reads the values of `line`, which is train_flags or a part of it. Throws kUsage on whatever the
+/// training would refuse before it starts a task.
 TrainJob read_train_job(const models::Model& model, const CommandLine& line,
                         const FlagValues& values);
 

@@ -2,19 +2,32 @@
 #include "own_op.h"
 using namespace paceline;
 
+const ProgramOptions kOptions = {
+    .about = "Learns the absolute value from noise.",
+    .settings = {batch_setting(128),
+                 {.name = "hidden", .value = 512, .help = "Units of the hidden layer", .least = 1},
+                 {.name = "learning_rate",
+                  .value = 1e-3,
+                  .help = "Adam's learning rate",
+                  .least = 0,
+                  .most = 1}}};
+
 int main(int argc, char** argv) {
-  return run_program(argc, argv, [](const Cluster& cluster, RunOptions run) {
-    if (!run.steps && !run.seconds) run.steps = 500;
-    const OpRegistry ops = ops_with_swish();
-    Graph graph(ops);
-    Value x = graph.input("x", {128, 64}), y = graph.input("y", {128, 64});
-    Value h = swish(dense(x, 512, "layer1"));
-    Value loss = mean_squared_error(dense(h, 64, "layer2"), y);
-    Session session(minimize(loss, Adam{.learning_rate = 1e-3f}), cluster, run);
-    session.add(Progress());
-    session.run([&](Feed& feed) {
-      std::span<float> from = feed.normal(x).data<float>(x), to = feed.data<float>(y);
-      for (std::size_t i = 0; i < to.size(); ++i) to[i] = std::abs(from[i]);
-    });
-  });
+  return run_program(
+      argc, argv, kOptions, [](const Cluster& cluster, RunOptions run, const Settings& settings) {
+        if (!run.steps && !run.seconds) run.steps = 500;
+        const std::int64_t batch = settings.whole("batch");
+        const OpRegistry ops = ops_with_swish();
+        Graph graph(ops);
+        Value x = graph.input("x", {batch, 64}), y = graph.input("y", {batch, 64});
+        Value h = swish(dense(x, settings.whole("hidden"), "layer1"));
+        Value loss = mean_squared_error(dense(h, 64, "layer2"), y);
+        const Adam rule{.learning_rate = float(settings.number("learning_rate"))};
+        Session session(minimize(loss, rule), cluster, run);
+        session.add(Progress());
+        session.run([&](Feed& feed) {
+          std::span<float> from = feed.normal(x).data<float>(x), to = feed.data<float>(y);
+          for (std::size_t i = 0; i < to.size(); ++i) to[i] = std::abs(from[i]);
+        });
+      });
 }

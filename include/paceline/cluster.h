@@ -1,4 +1,4 @@
-// Which tasks a job has, where they are, and which of them this process is.
+// Clusters: the tasks of a job, their addresses, and the task that this process runs.
 #pragma once
 
 #include <cstdint>
@@ -9,96 +9,100 @@
 
 namespace paceline {
 
-/// Addresses "host:port" by job name and index.
+/// The addresses "host:port" of all tasks, by job name and index.
 struct ClusterSpec {
   std::vector<std::string> ps;       // by task index
   std::vector<std::string> workers;  // by task index; the first is the chief
   bool operator==(const ClusterSpec&) const = default;
-  /// "ps=a:1,b:1;worker=c:1". Throws kUsage on an unknown job, a bad or a duplicate address.
+  /// Reads a text such as "ps=a:1,b:1;worker=c:1". Throws kUsage on an unknown job and on an
+  /// address that is wrong or given twice.
   static ClusterSpec parse(const std::string& text);
-  /// As parse() takes it.
+  /// The text that parse() reads.
   std::string str() const;
 };
 
-/// "ps:0", "worker:2"; worker:0 is the chief.
+/// A task, such as "ps:0" or "worker:2". The task worker:0 is the chief.
 struct TaskId {
-  /// In the words of specs and flags: ps, worker.
+  /// The jobs of a cluster, by their names in specs and flags.
   enum class Job : std::uint8_t {
     kPs,      // "ps": keeps variables
     kWorker,  // "worker": trains
   };
   Job job = Job::kWorker;  // ps or worker
-  int index = 0;           // from 0, among those of its job
+  int index = 0;           // from 0, among the tasks of its job
   bool operator==(const TaskId&) const = default;
-  static TaskId parse(const std::string& text);  // "worker:1". Throws kUsage.
-  /// As parse() takes it.
+  /// Reads a text such as "worker:1". Throws kUsage.
+  static TaskId parse(const std::string& text);
+  /// The text that parse() reads.
   std::string str() const;
 };
 
-/// What computes in a task, and for `sim` how long that takes.
+/// The device that computes in a task, and for `sim` the time that it takes.
 struct DeviceChoice {
   std::string kind = "cpu";  // "cpu" or "sim"
-  int index = 0;  // the launcher's is −1 when each worker gets the device of its own index
-  double sim_step_ms = 0;  // milliseconds that any step takes; 0: by sim_gflops
-  /// GFLOP/s, by which the time of a step follows from its graph.
+  int index = 0;  // −1 in the launcher, when each worker gets the device of its own index
+  double sim_step_ms = 0;  // the milliseconds of any step; 0: they follow from sim_gflops
+  /// The speed in GFLOP/s, from which the time of a step follows by its graph.
   double sim_gflops = 0;
 };
 
-/// Everything about a job that is not the model: from flags, complete with defaults.
+/// Everything about a job that is not the model. It is read from flags and complete with defaults.
 struct Cluster {
-  /// What this process is.
+  /// The roles that a process can have.
   enum class Role : std::uint8_t {
     kAlone,      // the only one
     kLauncher,   // starts tasks on this machine
     kTask,       // a task of the cluster
-    kEvaluator,  // known to training operators, and no part of the cluster; it does nothing yet
+    kEvaluator,  // a role of training operators, which is no part of the cluster and does nothing
+                 // yet
   };
-  Role role = Role::kAlone;       // of this process
+  Role role = Role::kAlone;       // the role of this process
   ClusterSpec spec;               // empty when alone
   TaskId task;                    // worker:0 when alone
   std::string strategy = "";      // empty: "local" alone, "async" with parameter servers
   std::string cluster_id;         // the same for all tasks of a run
   std::string bind;               // listen here instead of the address in the spec
-  std::string link = "auto";      // what carries messages: auto, inproc, shm or tcp
-  int local_ps = 0;               // that the launcher starts
-  int local_workers = 0;          // that the launcher starts
+  std::string link = "auto";      // the link between tasks: auto, inproc, shm or tcp
+  int local_ps = 0;               // the number of ps tasks that the launcher starts
+  int local_workers = 0;          // the number of workers that the launcher starts
   bool existing_servers = false;  // spec.ps are `paceline server`, which outlive the job
-  DeviceChoice device;            // of this task
+  DeviceChoice device;            // the device of this task
   int threads = 0;                // 0: all cores
-  /// What matrix products are computed in: kFloat32, or kBFloat16 with sums in float32. Variables,
-  /// slots, contributions, losses and norms are float32 either way.
+  /// The type in which matrix products are computed: kFloat32, or kBFloat16 with sums in float32.
+  /// Variables, slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;
-  double join_timeout_s = 300;  // seconds that a task waits for the others at its start
-  /// Seconds within which a connection that was cut may come back; 0: it is lost at once.
+  double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
+  /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.
   double reconnect_timeout_s = 30;
   bool stop_on_failure = true;  // --on-failure stop|continue
-  bool show_placement = false;  // this task prints which ps keeps which variables
-  bool launched = false;        // a launcher started this task, and sums up what all tasks did
-  /// Variables that other workers update are read chunk by chunk of one moment (256 KiB; rows:
-  /// those of a batch), which on one host costs a copy; else element by element.
+  bool show_placement = false;  // whether this task prints which ps keeps which variables
+  bool launched = false;        // whether a launcher started this task and sums up the run
+  /// True when variables that other workers update are read as chunks of one moment (256 KiB, or
+  /// the rows of a batch), which costs a copy on one host. Otherwise each element is of a moment of
+  /// its own.
   bool torn_free = false;
-  /// What values and contributions travel as between hosts: kFloat32, or kBFloat16, rounded to
-  /// nearest even. Tasks that share memory round nothing.
+  /// The type in which values and contributions travel between hosts: kFloat32, or kBFloat16 with
+  /// rounding to nearest even. Tasks that share memory round nothing.
   DType wire = DType::kFloat32;
-  /// What rounding leaves out of a worker's contribution is added to its next one.
+  /// True when the rounding error of a worker's contribution is added to its next one.
   bool error_feedback = false;
-  /// With the strategy `ssp`: the own steps that a worker may be ahead of the slowest member.
+  /// For the strategy `ssp`: the number of own steps by which a worker may be ahead of the slowest.
   std::int64_t staleness = 0;
-  /// So many of a worker's steps make one contribution, the mean of theirs, and one global step.
-  /// 1: each step contributes.
+  /// The number of a worker's steps that make one contribution, which is their mean, and one global
+  /// step.
   int accumulate = 1;
-  /// A worker and its ps poll for each other's messages instead of sleeping until they come:
-  /// replies come some microseconds earlier, and each keeps a core busy. Set by the program; there
-  /// is no flag for it.
+  /// True when a worker and its ps poll for each other's messages instead of sleeping until they
+  /// arrive. Replies then arrive some microseconds earlier, and each task keeps a core busy. A
+  /// program sets it; there is no flag for it.
   bool spin = false;
 
-  /// Are there other tasks?
+  /// True when there are other tasks.
   bool distributed() const { return role != Role::kAlone; }
-  /// Does this task initialise the variables, and save them?
+  /// True when this task initialises the variables and saves them.
   bool is_chief() const {
     return role != Role::kEvaluator && task.job == TaskId::Job::kWorker && task.index == 0;
   }
-  /// All workers of the job; 1 when alone.
+  /// The number of workers of the job; 1 when alone.
   int workers() const { return spec.workers.empty() ? 1 : int(spec.workers.size()); }
 };
 

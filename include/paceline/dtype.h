@@ -22,11 +22,11 @@ enum class DType : std::uint8_t {
 };
 constexpr int kDTypeCount = 8;  // how many types there are
 
-/// Bytes of one element.
+/// The number of bytes that one element takes.
 std::size_t size_of(DType dtype);
-/// "float32", "int64", …
+/// The name of a type: "float32", "int64", ….
 std::string_view name_of(DType dtype);
-/// Is it one of the four kinds of floating-point numbers?
+/// True for the four kinds of floating-point numbers.
 bool is_floating(DType dtype);
 
 /// The upper half of a float32; conversion from float rounds to nearest even, NaN stays NaN.
@@ -34,7 +34,7 @@ struct BFloat16 {
   std::uint16_t bits = 0;  // sign, 8 bits of exponent, 7 of fraction
   BFloat16() = default;
   explicit BFloat16(float value);  // rounded
-  /// Exact.
+  /// The conversion to float is exact.
   explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 };
 
@@ -66,7 +66,7 @@ struct DTypeOf<std::uint8_t> : std::integral_constant<DType, DType::kUInt8> {};
 template <>
 struct DTypeOf<bool> : std::integral_constant<DType, DType::kBool> {};
 
-/// The same, as a value.
+/// The DType of a C++ type, as a constant.
 template <typename T>
 inline constexpr DType kDTypeOf = DTypeOf<T>::value;
 

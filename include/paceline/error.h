@@ -6,25 +6,26 @@
 
 namespace paceline {
 
-/// Kinds of failure; a program may act by them, its user reads the message.
+/// The kinds of failure. A program can act on the kind; the message is for its user.
 enum class ErrorCode {
-  kInvalidArgument,     // what was asked for cannot be: shapes, values, specs
+  kInvalidArgument,     // shapes, values or specs that cannot be
   kUsage,               // a flag on the command line is wrong; the process exits 2
   kNotFound,            // a file, a variable, an op or a host that is not there
-  kUnavailable,         // a peer died, closed its link or refused it
+  kUnavailable,         // a peer died, closed its link or refused it; or memory is short
   kDeadlineExceeded,    // a wait took longer than it may
   kCancelled,           // interrupted by the user; the process exits 130
   kDataLoss,            // bytes that are torn, truncated or not what they claim to be
   kFailedPrecondition,  // a call in the wrong order or state
-  kInternal,            // a bug of ours
+  kInternal,            // a bug in Paceline
 };
 
-/// Thrown where a fault is found, caught at the edge of a thread or a task.
+/// The exception of the library. It is thrown where a fault is found, and caught at the edge of a
+/// thread or a task.
 class Error : public std::runtime_error {
  public:
   /// `message` is what the user reads.
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  /// What kind of failure it is.
+  /// The kind of failure.
   ErrorCode code() const { return code_; }
 
  private:

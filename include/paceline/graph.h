@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,34 +22,34 @@ class Node;
 struct Op;
 class OpRegistry;
 
-/// What is known of a value before it is computed.
+/// The part of a value that is known before it is computed.
 struct ValueType {
-  DType dtype = DType::kFloat32;  // of its elements
-  Shape shape;                    // known before any step
-  /// That the value takes, as byte_count() says.
+  DType dtype = DType::kFloat32;  // the type of its elements
+  Shape shape;                    // static
+  /// The number of bytes that the value takes, as byte_count() counts them.
   std::size_t bytes() const { return byte_count(dtype, shape); }
-  /// "float32 (3,4)".
+  /// The type as text: "float32 (3,4)".
   std::string str() const;
   bool operator==(const ValueType&) const = default;
 };
 
-/// One output of a node: a handle, cheap to copy, valid as long as its graph. A default-made Value
-/// is no value; in gradients it stands for zero.
+/// One output of a node. It is a handle that is cheap to copy and valid as long as its graph. A
+/// default-constructed Value is no value; in gradients it stands for zero.
 class Value {
  public:
   Value() = default;
-  /// Output `output` of `node`.
+  /// Output number `output` of `node`.
   Value(Node* node, int output) : node_(node), output_(output) {}
 
-  /// Is it a value?
+  /// True unless it is default-constructed.
   explicit operator bool() const { return node_ != nullptr; }
-  /// What computes it.
+  /// The node that computes it.
   Node& node() const { return *node_; }
-  /// Which of its node's outputs it is, from 0.
+  /// Its index among the outputs of its node, from 0.
   int output() const { return output_; }
   /// The graph that owns its node.
   Graph& graph() const;
-  /// Element type and shape.
+  /// Its element type and shape.
   const ValueType& type() const;
   /// Its static shape.
   const Shape& shape() const { return type().shape; }
@@ -64,20 +65,20 @@ class Value {
   int output_ = 0;
 };
 
-/// What parametrises an op beside its inputs. get<T>() throws kInvalidArgument when absent or of
-/// another type.
+/// The parameters of an op other than its inputs, by name. get<T>() throws kInvalidArgument when
+/// the attribute is absent or of another type.
 class Attributes {
  public:
-  /// What an attribute can be.
+  /// The types that an attribute can have.
   using Item = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>,
                             DType, Tensor>;
   Attributes() = default;
-  /// By name.
+  /// The given attributes by name.
   Attributes(std::initializer_list<std::pair<const std::string, Item>> items) : items_(items) {}
 
-  /// Adds or replaces.
+  /// Adds or replaces the attribute of this name.
   void set(const std::string& name, Item item) { items_[name] = std::move(item); }
-  /// Is there one of this name?
+  /// True when there is an attribute of this name.
   bool has(const std::string& name) const { return items_.contains(name); }
   /// The attribute of this name.
   template <typename T>
@@ -86,7 +87,7 @@ class Attributes {
     if (item == nullptr) wrong_type(name);
     return *item;
   }
-  /// All of them, by name.
+  /// All attributes by name.
   const std::map<std::string, Item>& items() const { return items_; }
 
  private:
@@ -95,26 +96,26 @@ class Attributes {
   std::map<std::string, Item> items_;
 };
 
-/// An op applied to values. Made by Graph::add, owned by its graph.
+/// An op applied to values. Graph::add makes it, and its graph owns it.
 class Node {
  public:
-  /// What it applies.
+  /// The op that it applies.
   const Op& op() const { return *op_; }
-  /// Unique in the graph, with its scopes: "layer1/matmul".
+  /// Its name with its scopes, unique in the graph: "layer1/matmul".
   const std::string& name() const { return name_; }
-  /// Position in the graph; an input's id is always smaller.
+  /// Its position in the graph. The ids of its inputs are smaller.
   int id() const { return id_; }
-  /// Its owner.
+  /// The graph that owns it.
   Graph& graph() const { return *graph_; }
-  /// What the op is applied to.
+  /// The values that the op is applied to.
   std::span<const Value> inputs() const { return inputs_; }
   /// Input i, from 0.
   const Value& input(int i) const { return inputs_[std::size_t(i)]; }
-  /// Types of its outputs, as the op inferred them.
+  /// The types of its outputs, as the op inferred them.
   std::span<const ValueType> outputs() const { return outputs_; }
   /// Output i, from 0.
   Value output(int i) const { return Value(const_cast<Node*>(this), i); }
-  /// What parametrises the op.
+  /// The parameters of the op.
   const Attributes& attributes() const { return attributes_; }
 
  private:
@@ -129,16 +130,16 @@ class Node {
   Attributes attributes_;
 };
 
-/// How a variable begins. Values depend on (seed, variable name, element) only.
+/// The initial value of a variable. It depends on (seed, variable name, element) only.
 struct Initializer {
-  /// Which distribution; `a` and `b` are its numbers.
+  /// The distribution; `a` and `b` are its numbers.
   enum class Kind : std::uint8_t {
     kConstant,         // a
     kUniform,          // in [a, b)
-    kNormal,           // of mean a and standard deviation b
-    kTruncatedNormal,  // also, redrawn beyond two standard deviations
+    kNormal,           // mean a and standard deviation b
+    kTruncatedNormal,  // kNormal, redrawn beyond two standard deviations
   };
-  Kind kind = Kind::kConstant;  // of each element
+  Kind kind = Kind::kConstant;  // the distribution of each element
   float a = 0;                  // constant: the value; uniform: low; normal: mean
   float b = 0;                  // uniform: high; normal: standard deviation
   bool glorot = false;  // uniform ±√(6 / (fan_in + fan_out)) (Glorot & Bengio, AISTATS 2010)
@@ -148,13 +149,13 @@ struct Initializer {
   static Initializer constant(float value) { return {Kind::kConstant, value, 0, false}; }
   /// Every element is 0.
   static Initializer zeros() { return constant(0); }
-  /// Uniform in [low, high).
+  /// The elements are uniform in [low, high).
   static Initializer uniform(float low, float high) { return {Kind::kUniform, low, high, false}; }
-  /// Normally distributed.
+  /// The elements are normally distributed.
   static Initializer normal(float mean, float stddev) {
     return {Kind::kNormal, mean, stddev, false};
   }
-  /// Redrawn beyond two standard deviations.
+  /// The elements are normally distributed, and drawn again beyond two standard deviations.
   static Initializer truncated_normal(float mean, float stddev) {
     return {Kind::kTruncatedNormal, mean, stddev, false};
   }
@@ -165,12 +166,13 @@ struct Initializer {
             std::string_view name) const;
 };
 
-/// Owns nodes. Not thread-safe; stays where it was made, for its values point into it.
+/// A dataflow graph, which owns its nodes. It is not thread-safe, and it cannot be moved, because
+/// its values point into it.
 class Graph {
  public:
-  /// With the ops of the library.
+  /// A graph with the ops of the library.
   Graph();
-  /// With the ops of `ops`, which must outlive the graph.
+  /// A graph with the ops of `ops`, which must outlive it.
   explicit Graph(const OpRegistry& ops);
   ~Graph();
   Graph(const Graph&) = delete;
@@ -178,35 +180,38 @@ class Graph {
 
   /// A value that is fed before each step.
   Value input(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
-  /// A shared variable: lives in the parameter store, matched between graphs by its scoped name.
-  /// Asking twice for a name gives the same value, which begins as it was first asked to; with
-  /// another type it throws kInvalidArgument.
+  /// A shared variable. It lives in the parameter store, and graphs that use the same scoped name
+  /// share it. A second call with the same name returns the same value and ignores the initializer;
+  /// with another type or shape it throws kInvalidArgument.
   Value variable(const std::string& name, const Shape& shape,
                  Initializer initializer = Initializer::zeros(), DType dtype = DType::kFloat32);
-  /// A local variable: lives in this task's memory, belongs to this graph alone, begins at zero.
+  /// A local variable. It lives in the memory of this task, belongs to this graph alone, and begins
+  /// at zero.
   Value local(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
   /// At the end of each step the local variable becomes `value` (same type).
   void assign(Value local, Value value);
-  /// The same in every step; copied into the graph by sharing its buffer.
+  /// A value that is the same in every step. The graph shares the buffer of `value`.
   Value constant(const Tensor& value, const std::string& name = "constant");
 
-  /// Adds a node: infers its outputs, which throws kInvalidArgument "[op] …" with the shapes when
-  /// the inputs do not fit. `name` defaults to the op's; made unique within its scope.
+  /// Adds a node and infers its outputs. Throws kInvalidArgument "[op] …" with the shapes when the
+  /// inputs do not fit. The default of `name` is the op's name; it is made unique within its scope.
   Node& add(std::string_view op, std::span<const Value> inputs, Attributes attributes = {},
             std::string_view name = {});
   /// The first output of such a node.
   Value apply(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {},
               std::string_view name = {});
 
-  /// Gives `value` a name by which it can be asked for (scoped; unique, else kInvalidArgument).
+  /// Gives `value` a name by which it can be found. The name gets the scopes as a prefix; throws
+  /// kInvalidArgument when it is taken.
   Value named(const std::string& name, Value value);
-  /// A named value, variable, input or node by its scoped name. Throws kNotFound with the nearest.
+  /// The named value, variable, input or node of this scoped name. Throws kNotFound with the
+  /// nearest name.
   Value find(std::string_view name) const;
 
-  /// While it lives, names of the graph begin with "name/".
+  /// While a Scope lives, the names of the graph begin with "name/".
   class Scope {
    public:
-    /// Borrows the graph, which must outlive it.
+    /// The graph must outlive it.
     Scope(Graph& graph, std::string_view name);
     ~Scope();
     Scope(const Scope&) = delete;
@@ -216,26 +221,27 @@ class Graph {
     Graph& graph_;
     std::size_t length_;
   };
-  /// Names begin with "name/" as long as the result lives.
+  /// Names begin with "name/" as long as the returned Scope lives.
   [[nodiscard]] Scope scope(std::string_view name) { return Scope(*this, name); }
 
-  /// What assign() was told.
+  /// One call of assign().
   struct Assignment {
     Value local;  // a local variable
     Value value;  // what it becomes at the end of a step
   };
-  /// The ops that it may use.
+  /// The ops that the graph can use.
   const OpRegistry& ops() const { return *ops_; }
-  /// All nodes; each stands after its inputs, at the place of its id.
+  /// All nodes in the order of their ids, so that each node follows its inputs.
   std::span<const std::unique_ptr<Node>> nodes() const { return nodes_; }
-  /// In the order of assign().
+  /// The calls of assign(), in their order.
   std::span<const Assignment> assignments() const { return assignments_; }
-  /// What named() was told, by scoped name.
+  /// The values that named() was given, by scoped name.
   const std::map<std::string, Value, std::less<>>& names() const { return names_; }
 
-  /// One line a node: name, op, shapes, FLOPs and bytes; totals at the end.
+  /// The graph as text: a line for each node with its name, op, shapes, FLOPs and bytes, then the
+  /// totals.
   std::string text() const;
-  /// Graphviz, the same facts as labels.
+  /// The graph in the language of Graphviz, with the same facts as labels.
   std::string dot() const;
 
  private:
@@ -249,6 +255,7 @@ class Graph {
   const OpRegistry* ops_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Assignment> assignments_;
+  std::set<int> assigned_;  // ids of the locals in assignments_
   std::map<std::string, Value, std::less<>> names_;
   std::map<std::string, Node*, std::less<>> nodes_by_name_;
   std::map<std::string, int, std::less<>> name_counts_;

@@ -11,27 +11,28 @@
 
 namespace paceline {
 
-/// Sees every step of one session, on the thread that calls Session::run or Session::step; what it
-/// throws ends the run. Steps that Session::step makes one after another are one run. Owned by its
-/// session.
+/// A hook sees every step of one session, on the thread that calls Session::run or Session::step.
+/// An exception that it throws ends the run. Steps that Session::step makes one after another are
+/// one run. The session owns its hooks.
 class Hook {
  public:
   virtual ~Hook() = default;
-  /// Before the first step of each run.
+  /// The session calls it before the first step of each run.
   virtual void begin(Session&) {}
-  /// After a step; false ends training: all hooks still see this step, then Session::run returns
-  /// false, and Session::ended is true.
+  /// The session calls it after each step. If a hook returns false, training ends: all hooks still
+  /// see this step, then Session::run returns false, and Session::ended is true.
   virtual bool after_step(Session& session, const StepResult& result) = 0;
-  /// Session::summarise was called.
+  /// The session calls it when Session::summarise was called.
   virtual void summarised(Session& /*session*/, const std::string& /*tag*/, double /*value*/) {}
-  /// When the run has ended, unless it threw.
+  /// The session calls it when the run has ended, unless the run threw.
   virtual void end(Session&) {}
 };
 
-/// Ends training when the global step is reached (absolute, as last_step of StopAtStepHook).
+/// Ends training when a global step is reached. The step is absolute, as the last_step of
+/// TensorFlow's StopAtStepHook.
 class StopAtStep : public Hook {
  public:
-  /// `last_step`: a global step, of all workers.
+  /// `last_step` is a global step, which counts the steps of all workers.
   explicit StopAtStep(std::int64_t last_step) : last_step_(last_step) {}
   bool after_step(Session&, const StepResult& result) override {
     return result.global_step < last_step_;
@@ -41,13 +42,13 @@ class StopAtStep : public Hook {
   std::int64_t last_step_;
 };
 
-/// Begins a checkpoint at an interval: SaveEvery{60s}, SaveEvery{1000}. In RunOptions::out, by the
-/// chief; beside those that RunOptions::save_every asks for.
+/// Begins a checkpoint at an interval: SaveEvery{60s}, SaveEvery{1000}. The chief writes it to
+/// RunOptions::out, in addition to the checkpoints that RunOptions::save_every asks for.
 class SaveEvery : public Hook {
  public:
-  explicit SaveEvery(Interval every);  ///< Counted from where each run begins.
+  explicit SaveEvery(Interval every);  ///< The interval begins anew with each run.
   ~SaveEvery() override;
-  SaveEvery(SaveEvery&&) noexcept;  ///< Into Session::add.
+  SaveEvery(SaveEvery&&) noexcept;  ///< Session::add moves it.
   void begin(Session& session) override;
   bool after_step(Session& session, const StepResult& result) override;
 
@@ -58,14 +59,14 @@ class SaveEvery : public Hook {
 /// Counts steps, and prints `global_step/sec: 12.5` at an interval of them.
 class StepCounter : public Hook {
  public:
-  /// Prints nothing.
+  /// A counter that prints nothing.
   StepCounter() : StepCounter(Interval()) {}
-  explicit StepCounter(Interval print_every);  ///< And prints now and then.
+  explicit StepCounter(Interval print_every);  ///< A counter that prints at this interval.
   ~StepCounter() override;
-  StepCounter(StepCounter&&) noexcept;  ///< Into Session::add.
+  StepCounter(StepCounter&&) noexcept;  ///< Session::add moves it.
   void begin(Session& session) override;
   bool after_step(Session& session, const StepResult& result) override;
-  /// Own steps seen.
+  /// The number of this task's steps that it has seen.
   std::int64_t steps() const { return steps_; }
 
  private:
@@ -75,21 +76,23 @@ class StepCounter : public Hook {
 };
 
 /// Ends training with an error when the loss is infinite or not a number: it names the first
-/// variable that holds such a value, and which element. Hooks that come after it do not see that
-/// step, and no checkpoint is written of it.
+/// variable that holds such a value, and which element. Hooks that were added after it do not see
+/// that step, and no checkpoint is written of it. Every session begins with one, unless
+/// SessionOptions::nan_guard is false.
 class NanGuard : public Hook {
  public:
   bool after_step(Session& session, const StepResult& result) override;
 };
 
-/// Calls a function at an interval, between two steps: to evaluate a validation graph, say. The
-/// time that Session::evaluate takes counts as no step's. False ends training.
+/// Calls a function at an interval, between two steps, for example to evaluate a validation graph.
+/// The time that Session::evaluate takes is not part of any step. If the function returns false,
+/// training ends.
 class EvaluateEvery : public Hook {
  public:
-  using Function = std::function<bool(Session&, const StepResult&)>;  ///< False: enough.
-  EvaluateEvery(Interval every, Function evaluate);  ///< Counted from where each run begins.
+  using Function = std::function<bool(Session&, const StepResult&)>;  ///< False ends training.
+  EvaluateEvery(Interval every, Function evaluate);  ///< The interval begins anew with each run.
   ~EvaluateEvery() override;
-  EvaluateEvery(EvaluateEvery&&) noexcept;  ///< Into Session::add.
+  EvaluateEvery(EvaluateEvery&&) noexcept;  ///< Session::add moves it.
   void begin(Session& session) override;
   bool after_step(Session& session, const StepResult& result) override;
 
@@ -98,16 +101,16 @@ class EvaluateEvery : public Hook {
   Function evaluate_;
 };
 
-/// Step, loss, speed and time left: one line that renews itself on a terminal, a line every few
-/// seconds elsewhere. The time left is that until the steps or seconds of RunOptions, or until this
-/// task has made `own_steps` steps; 0: not known.
+/// Prints step, loss, speed and time left: on a terminal one line that is replaced, elsewhere a
+/// line every few seconds. The time left is the time until the steps or seconds of RunOptions, or
+/// until this task has made `own_steps` steps; 0 means that their number is not known.
 class Progress : public Hook {
  public:
-  /// `every`: time between lines where there is no terminal.
+  /// `every` is the time between two lines where there is no terminal.
   explicit Progress(std::chrono::milliseconds every = std::chrono::seconds(5),
                     std::int64_t own_steps = 0);
   ~Progress() override;
-  /// Moves.
+  /// Session::add moves it.
   Progress(Progress&&) noexcept;
   void begin(Session&) override;
   bool after_step(Session& session, const StepResult& result) override;

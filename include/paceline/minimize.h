@@ -1,65 +1,81 @@
-// From a loss to what a step trains: gradients, rules per group of variables, clipping.
+// Gradients of a loss, and trainings made from it: rules per group of variables, clipping.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "paceline/graph.h"
 #include "paceline/op.h"
 #include "paceline/rule.h"
 #include "paceline/schedule.h"
 
 namespace paceline {
 
-/// Variables whose scoped name begins with `prefix` (the longest matching group counts).
+/// The derivatives of `loss` by each of `values`, in their order and with their types and shapes.
+/// The values can be inputs, variables or anything between. `loss` is a scalar of float32 or
+/// float64. The nodes are added to the graph of the loss, can be fetched, and can be part of
+/// another loss, as far as the ops of gradients have gradients themselves. The gradient of a table
+/// that rows are looked up in is as large as the table. Throws kInvalidArgument when the loss is no
+/// such scalar, when a value is of another graph or of no floating type, when the loss does not
+/// depend on one, and on an op without gradient between.
+std::vector<Value> gradients(Value loss, const std::vector<Value>& values);
+
+/// The variables whose scoped names begin with `prefix`. Where several groups match, the one with
+/// the longest prefix counts.
 struct VariableGroup {
-  std::string prefix;  // "layer1/": of scoped names; a group without variables is refused
+  std::string prefix;             // such as "layer1/"; a group without variables is refused
   std::optional<Rule> rule = {};  // default: the rule given to minimize
   float weight_decay = 0;  // adds weight_decay·w to the gradient, ½·weight_decay·Σw² to the loss
   bool frozen = false;     // read, never updated
-  /// Default: MinimizeOptions::average_decay.
+  /// The decay of the moving average; by default MinimizeOptions::average_decay.
   std::optional<float> average_decay = {};
   std::optional<Schedule> learning_rate = {};  // default: MinimizeOptions::learning_rate
+  std::optional<float> clip_value = {};        // default: MinimizeOptions::clip_value
 };
 
-/// What minimize() may be told beside the rule.
+/// The options of minimize().
 struct MinimizeOptions {
-  /// Gradients are scaled by min(1, clip_norm / global norm) (Pascanu et al., ICML 2013); 0: no
-  /// clipping.
+  /// Gradients are scaled by min(1, clip_norm / global norm) (Pascanu et al., ICML 2013). 0 turns
+  /// clipping off.
   float clip_norm = 0;
   Schedule learning_rate = {};             // a factor on the learning rate of every rule
   std::vector<VariableGroup> groups = {};  // what differs for some variables
-  /// In [0, 1). Above 0 each variable has one slot more, "average", which begins as the variable
-  /// and follows it: a ← decay·a + (1 − decay)·w after each update, of a sparse variable in the
-  /// updated rows. Evaluate with it: Session::begin_evaluation(EvaluateWith::kAverages). (Polyak &
-  /// Juditsky, SIAM J. Control and Optimization 30, 1992, in its exponential form.)
+  /// A number in [0, 1). Above 0 each variable has one slot more, "average", which begins as the
+  /// variable and follows it: a ← decay·a + (1 − decay)·w after each update, of a sparse variable
+  /// in the updated rows. Evaluate with it: Session::begin_evaluation(EvaluateWith::kAverages).
+  /// (Polyak & Juditsky, SIAM J. Control and Optimization 30, 1992, in its exponential form.)
   float average_decay = 0;
+  /// Each element of a gradient is brought into [−clip_value, clip_value], before the norm is
+  /// taken; 0: no clipping by value.
+  float clip_value = 0;
 };
 
 /// One variable's part in a train step.
 struct VariableUpdate {
-  Value variable;           // what is updated
-  Gradient contribution;    // sparse: ids are unique and rows summed, see sum_rows; count below
-  Value row_count;          // sparse only: int32 scalar, how many of the rows are valid
-  Rule rule;                // how
+  Value variable;           // the variable that is updated
+  Gradient contribution;    // if sparse, ids are unique and their rows summed
+  Value row_count;          // sparse only: the number of valid rows, an int32 scalar
+  Rule rule;                // the rule of the update
   float weight_decay = 0;   // as in its VariableGroup
-  float average_decay = 0;  // of its slot "average"; 0: it has none
-  Schedule learning_rate;   // a factor on the rule's, by global step
+  float average_decay = 0;  // the decay of its slot "average"; 0: it has none
+  Schedule learning_rate;   // a factor on the rule's learning rate, by global step
 };
 
-/// What a train step computes and changes.
+/// The values that a train step computes, and the variables that it changes.
 struct Training {
   Value loss;                           // with the weight-decay terms
   std::vector<VariableUpdate> updates;  // in the order in which variables were made
-  Value global_norm;                    // of all contributions; only with clipping
+  Value global_norm;                    // the norm of all contributions; only with clipping
   float clip_norm = 0;                  // as in MinimizeOptions
   /// The graph of the loss.
   Graph& graph() const { return loss.graph(); }
 };
 
-/// Adds the gradients of `loss` (a scalar) by all variables that it depends on and that are not
-/// frozen; a variable that is trained must be float32. Throws kInvalidArgument when there are none,
-/// on an op without gradient between, and on a group that no variable of the graph belongs to.
+/// Adds to the graph the gradients of `loss` (a scalar) by all variables that it depends on and
+/// that are not frozen. A variable that is trained must be float32. Throws kInvalidArgument when
+/// there are none, on an op without gradient between, and on a group that no variable of the graph
+/// belongs to.
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options = {});
 
 }  // namespace paceline

@@ -13,7 +13,10 @@
 namespace paceline {
 
 // Linear algebra.
-/// (m,k) × (k,n) → (m,n); a transposed operand is given as (k,m) or (n,k).
+/// (m,k) × (k,n) → (m,n); a transposed operand is given as (k,m) or (n,k). With more dimensions:
+/// the product of the matrices in the last two, for each of the others, which are broadcast:
+/// (…,m,k) × (…,k,n) → (…,m,n). A product of two such batches stays float32 with --precision
+/// bfloat16.
 Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
 /// (…,n) + (n) → (…,n).
 Value bias(Value x, Value b);
@@ -21,6 +24,17 @@ Value bias(Value x, Value b);
 Value dense(Value x, std::int64_t units, std::string_view name,
             Initializer weights = Initializer::glorot_uniform(),
             Initializer biases = Initializer::zeros());
+
+/// (x − mean) / √(variance + epsilon) · gains + offsets, mean and biased variance of each row of
+/// the last dimension (Ba, Kiros & Hinton, arXiv 1607.06450): x (…,n), gains (n), offsets (n) →
+/// (…,n).
+Value layer_norm(Value x, Value gains, Value offsets, double epsilon = 1e-5);
+/// The same with the variables "name/gains" (n), which begin as ones, and "name/offsets" (n),
+/// zeros.
+Value layer_norm(Value x, std::string_view name, double epsilon = 1e-5);
+/// e^x / Σ e^x over dimension `axis` (a negative one is counted from the end), which may not be
+/// empty; of x less its largest, so that nothing overflows.
+Value softmax(Value x, int axis = -1);
 
 // Element-wise, with NumPy broadcasting for two operands.
 Value add(Value a, Value b);                                    // a + b
@@ -31,9 +45,47 @@ inline Value operator+(Value a, Value b) { return add(a, b); }  // add
 inline Value operator-(Value a, Value b) { return sub(a, b); }  // sub
 inline Value operator*(Value a, Value b) { return mul(a, b); }  // mul
 inline Value operator/(Value a, Value b) { return div(a, b); }  // div
+// A number beside a value is a scalar of the value's type.
+Value operator+(Value x, double number);  // x + number
+Value operator+(double number, Value x);  // number + x
+Value operator-(Value x, double number);  // x − number
+Value operator-(double number, Value x);  // number − x
+Value operator/(Value x, double number);  // x / number
+Value operator/(double number, Value x);  // number / x
+/// The larger of both; NaN where one is NaN. Where both are equal, a has the gradient.
+Value maximum(Value a, Value b);
+/// The larger of x and a number.
+Value maximum(Value x, double number);
+/// The smaller of both; NaN where one is NaN. Where both are equal, a has the gradient.
+Value minimum(Value a, Value b);
+/// The smaller of x and a number.
+Value minimum(Value x, double number);
+/// x where it lies in [low, high], else the nearer end; the gradient is 0 beyond the ends. Throws
+/// kInvalidArgument when low is above high.
+Value clip(Value x, double low, double high);
+/// a to the power b; NaN where a is below 0 and b is no integer. The gradient by b is 0 where a is
+/// not above 0.
+Value pow(Value a, Value b);
+/// x to a power.
+Value pow(Value x, double exponent);
+// Comparisons give 1 where they hold, else 0 (also beside NaN), of the operands' type: graphs fuse
+// them with what reads them. Their gradient is 0.
+Value greater(Value a, Value b);        // a > b
+Value greater(Value x, double number);  // x > number
+Value greater_equal(Value a, Value b);  // a ≥ b
+Value less(Value a, Value b);           // a < b
+Value less(Value x, double number);     // x < number
+Value less_equal(Value a, Value b);     // a ≤ b
+Value equal(Value a, Value b);          // a = b
+/// a where the condition is not zero, else b. The condition is of any type and has no gradient; the
+/// three are broadcast.
+Value where(Value condition, Value a, Value b);
 /// x (…) · factor → (…).
 Value scale(Value x, double factor);
-Value relu(Value x);  // max(x, 0)
+inline Value operator*(Value x, double number) { return scale(x, number); }  // scale
+inline Value operator*(double number, Value x) { return scale(x, number); }  // scale
+inline Value operator-(Value x) { return scale(x, -1); }                     // −x
+Value relu(Value x);                                                         // max(x, 0)
 /// max(x, 0) + slope · min(x, 0) (Maas, Hannun & Ng, ICML 2013).
 Value leaky_relu(Value x, double slope);
 Value sigmoid(Value x);  // 1 / (1 + e^−x)
@@ -42,6 +94,14 @@ Value exp(Value x);      // e^x
 Value log(Value x);      // natural; −∞ at 0, NaN below
 Value sqrt(Value x);     // √x; NaN below 0
 Value square(Value x);   // x²
+Value abs(Value x);      // |x|; its gradient at 0 is 0
+Value sign(Value x);     // −1, 0 or 1; its gradient is 0
+Value erf(Value x);      // 2/√π ∫₀ˣ e^−t² dt
+/// x·Φ(x), Φ the normal distribution function (Hendrycks & Gimpel, arXiv 1606.08415); approximate:
+/// ½x·(1 + tanh(√(2/π)·(x + 0.044715x³))).
+Value gelu(Value x, bool approximate = false);
+/// x, through which no gradient goes. Takes no memory and no time.
+Value stop_gradient(Value x);
 /// To another element type, any to any; anything to bool is "not zero". Float to integer truncates;
 /// what the integer cannot hold becomes its nearest value, NaN becomes 0.
 Value cast(Value x, DType dtype);
@@ -59,6 +119,9 @@ Value concat(std::span<const Value> parts, int axis);
 std::vector<Value> split(Value x, int parts, int axis);
 /// Elements [begin, begin + size) of each dimension.
 Value slice(Value x, std::vector<std::int64_t> begin, std::vector<std::int64_t> size);
+/// 1 at [ids[…]], else 0: ids int32 (…) → float32 or float64 (…,depth). An id outside [0,depth)
+/// throws kInvalidArgument when the step runs.
+Value one_hot(Value ids, std::int64_t depth, DType dtype = DType::kFloat32);
 /// Zeros around: before[i] and after[i] in dimension i.
 Value pad(Value x, std::vector<std::int64_t> before, std::vector<std::int64_t> after);
 
@@ -71,6 +134,9 @@ Value reduce_sum(Value x, std::vector<std::int64_t> axes = {}, bool keep = false
 Value reduce_mean(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// The largest; NaN where one of them is NaN.
 Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
+/// Element i along `axis` (a negative one is counted from the end) is the sum of elements 0 … i of
+/// x; exclusive: without element i; reverse: from the end.
+Value cumulative_sum(Value x, int axis = -1, bool exclusive = false, bool reverse = false);
 /// √(Σ over all inputs of Σ x²), a scalar: what gradients are clipped by (Pascanu, Mikolov &
 /// Bengio, ICML 2013).
 Value global_norm(std::span<const Value> values);
@@ -90,7 +156,7 @@ Value top_k_accuracy(Value logits, Value labels, int k);
 /// Row ids[i] of table (V,H): ids int32 of any shape (…) → (…,H). The gradient by the table is
 /// sparse. An id outside [0,V) throws kInvalidArgument when the step runs.
 Value embedding_lookup(Value table, Value ids);
-/// What lstm() gives.
+/// The results of lstm().
 struct LstmOutput {
   Value outputs;  // (T,N,H)
   Value h;        // the final output, (N,H)

@@ -1,5 +1,5 @@
-// Update rules (optimizers): what a contribution does to a variable and its slots. The same rule
-// runs wherever the variable lives: in this process or on a parameter server.
+// Update rules (optimizers). A rule says how a contribution changes a variable and its slots. It
+// runs where the variable lives: in this process or on a parameter server.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// The rules; the numbers are those of the wire and of checkpoints.
+/// The kinds of rules. The wire and checkpoints use the same numbers.
 enum class RuleKind : std::uint8_t {
   kSgd = 0,       // Sgd
   kMomentum = 1,  // Momentum
@@ -24,6 +24,7 @@ enum class RuleKind : std::uint8_t {
   kEma = 6,       // Ema
   kAdd = 7,       // Add
   kAssign = 8,    // Assign
+  kAdamW = 9,     // AdamW
 };
 
 /// w ← w − lr·g.
@@ -44,6 +45,16 @@ struct Adam {
   float beta1 = 0.9f;           // β1, the decay of the first moment m
   float beta2 = 0.999f;         // β2, the decay of the second moment v
   float epsilon = 1e-8f;        // ε
+};
+/// Adam with decoupled weight decay (Loshchilov & Hutter, arXiv 1711.05101): w ← (1 − lr·λ)·w, then
+/// as Adam. Unlike VariableGroup::weight_decay, λ is no part of the gradient, the loss or its norm.
+/// Of a sparse variable the updated rows decay.
+struct AdamW {
+  float learning_rate = 1e-3f;  // lr
+  float beta1 = 0.9f;           // β1, the decay of the first moment m
+  float beta2 = 0.999f;         // β2, the decay of the second moment v
+  float epsilon = 1e-8f;        // ε
+  float weight_decay = 0.01f;   // λ
 };
 /// a ← a + g²; w ← w − lr·g/(√a + ε) (Duchi et al., JMLR 12, 2011).
 struct Adagrad {
@@ -77,38 +88,42 @@ struct Add {};
 /// w ← g.
 struct Assign {};
 
-/// Optimizer state of a variable: as large as the variable, or one value (Adam's t).
+/// A part of the optimizer state of a variable. It is as large as the variable, or one value
+/// (Adam's t).
 struct SlotSpec {
   std::string name;     // "m", "v", "t", …
   bool scalar = false;  // one value, however large the variable is
   float initial = 0;    // what each element begins with
 };
 
-/// Any of the above with its numbers; copied freely and sent to the shards.
+/// Any of the above with its numbers; copied freely and sent to the shards. The constructors throw
+/// kInvalidArgument, naming the number and its range, when a number cannot be: a decay or a
+/// momentum is from 0 to 1 (Adam's are below 1), all other numbers are finite and not negative.
 class Rule {
  public:
-  static constexpr std::size_t kNumbers = 4;  // the most that a rule has beside its learning rate
+  static constexpr std::size_t kNumbers = 4;  // the most numbers beside the learning rate
 
   Rule(const Sgd& rule);       // of kind kSgd
   Rule(const Momentum& rule);  // of kind kMomentum
   Rule(const Adam& rule);      // of kind kAdam
+  Rule(const AdamW& rule);     // of kind kAdamW
   Rule(const Adagrad& rule);   // of kind kAdagrad
   Rule(const Rmsprop& rule);   // of kind kRmsprop
   Rule(const Ftrl& rule);      // of kind kFtrl
   Rule(const Ema& rule);       // of kind kEma
   Rule(const Add& rule);       // of kind kAdd
   Rule(const Assign& rule);    // of kind kAssign
-  /// From its parts, as they come over a link. Throws kInvalidArgument on an unknown kind.
+  /// A rule from its parts, as they arrive over a link. Throws also on an unknown kind.
   Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers);
 
-  /// Which rule it is.
+  /// The kind of rule.
   RuleKind kind() const { return kind_; }
   std::string_view name() const;  // "adam"
-  /// Before schedules and factors; 0 for a rule without one.
+  /// The learning rate before schedules and factors; 0 for a rule without one.
   float learning_rate() const { return learning_rate_; }
-  /// In the order of the struct's fields after learning_rate, a bool as 0 or 1.
+  /// The other numbers, in the order of the struct's fields, a bool as 0 or 1.
   const std::array<float, kNumbers>& numbers() const { return numbers_; }
-  /// In the order in which kernels take them.
+  /// The slots, in the order in which kernels take them.
   std::vector<SlotSpec> slots() const;
   bool operator==(const Rule&) const = default;
 

@@ -1,4 +1,4 @@
-// How long a run goes on, what it leaves behind, and how often.
+// The options of a run: when it ends, what it writes, and how often.
 #pragma once
 
 #include <chrono>
@@ -6,70 +6,82 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace paceline {
 
 class Interrupt;
 class Log;
+struct Report;
 
-/// How often something is done: after so many global steps, or after so many seconds. Neither:
-/// never.
+/// An interval: a number of global steps or of seconds. If both are 0, it
+/// never elapses.
 struct Interval {
   std::int64_t steps = 0;  // 0: not by steps
   double seconds = 0;      // 0: not by time
 
   Interval() = default;
-  /// Every so many global steps.
+  /// An interval of global steps.
   Interval(std::int64_t every_steps) : steps(every_steps) {}
-  /// Every so much time.
+  /// An interval of time.
   template <typename Rep, typename Period>
   Interval(std::chrono::duration<Rep, Period> every)
       : seconds(std::chrono::duration<double>(every).count()) {}
-  /// Is it never done?
+  /// True when the interval never elapses.
   bool never() const { return steps <= 0 && seconds <= 0; }
   bool operator==(const Interval&) const = default;
 };
 
-/// How long a run goes on and what it leaves behind; flags of every program.
+/// The options of a run, which are flags of every program.
 struct RunOptions {
-  std::optional<std::int64_t> steps;  // global steps, absolute
-  std::optional<double> seconds;      // of training, counted from when every worker is warm
-  std::string report;                 // JSON file; empty: none
-  Interval summary_every = 20;        // event files for TensorBoard in `out`
-  /// A trace for Perfetto of what each task did in some of its own steps (docs/timeline.md); empty:
+  std::optional<std::int64_t> steps;  // the global step at which it ends
+  std::optional<double> seconds;      // its length, counted from when every worker is warm
+  std::string report;                 // the JSON file of its report; empty: none
+  Interval summary_every = 20;        // between two summaries for TensorBoard in `out`
+  /// The file of a timeline for Perfetto of some steps of each task (docs/timeline.md); empty:
   /// none.
   std::string timeline;
-  std::int64_t timeline_first = 10;  // those steps, counted from 0; end excluded
-  std::int64_t timeline_end = 30;    // those steps, counted from 0; end excluded
-  bool quiet = false;                // errors only
-  /// The folder of what the run leaves: checkpoints/, summaries/TASK/, timeline/, report.json.
-  /// Empty: nothing is left.
+  std::int64_t timeline_first = 10;  // the first of these steps, counted from 0
+  std::int64_t timeline_end = 30;    // the step after the last of them
+  bool quiet = false;                // only warnings and errors are printed
+  /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If it is empty, none
+  /// of them is written.
   std::string out;
   bool resume = false;                             // from the newest whole checkpoint in `out`
-  bool overwrite = false;                          // checkpoints in `out` are deleted
-  Interval save_every = std::chrono::minutes(10);  // a checkpoint in `out`; also at the end
-  int keep = 5;                                    // so many checkpoints, the newest
+  bool overwrite = false;                          // deletes the checkpoints in `out`
+  Interval save_every = std::chrono::minutes(10);  // between two checkpoints in `out`
+  int keep = 5;                                    // the number of checkpoints that are kept
   std::string init_from;  // a checkpoint whose values the variables begin with; empty: none
-  /// Of it only the variables that one of these shell patterns matches; empty: all of the model's.
+  /// Shell patterns that restrict `init_from` to the variables that one of them matches. If there
+  /// is none, all variables of the model begin with its values.
   std::vector<std::string> init_only;
-  std::string resume_command;  // what to type to go on; empty: not known
-  /// Alone and without clipping: the rule is applied to parts of a large weight's gradient while
-  /// the rest is computed, and no memory holds the gradient as a whole. Changes no bit.
+  std::string resume_command;  // the command that resumes the run; empty: not known
+  /// True when, in one process and without clipping, the rule is applied to parts of a large
+  /// weight's gradient while the rest is computed, so that no memory holds the gradient as a whole.
+  /// It changes no bit of the result.
   bool fused_update = true;
   /// A session prints what the job would be, from the flags and its graph alone, and ends the
   /// program (run_program then returns 0).
   bool dry_run = false;
-  std::uint64_t seed = 1;  // where random numbers start
-  /// Tells of SIGINT and SIGTERM; borrowed, outlives the run. Null: nobody watches.
+  std::uint64_t seed = 1;  // the seed of all random numbers
+  /// It reports SIGINT and SIGTERM, and must outlive the run. If it is null, nobody watches for
+  /// them.
   const Interrupt* interrupt = nullptr;
-  /// Told what the end of a session could not do: save, or write its report or timeline;
-  /// run_program then prints it and returns 1. Null: it is only printed.
+  /// It is called with a message when a session at its end cannot save, or cannot write its report
+  /// or timeline; run_program then prints the message and returns 1. If it is empty, the session
+  /// prints the message.
   std::function<void(const std::string&)> on_failed_end;
+  /// The last report is kept here for run_program, which adds the error of a program that fails. It
+  /// must outlive the run. If it is null, the report is not kept.
+  Report* last_report = nullptr;
+  /// The flags of the command line and of its files by name, and the settings of the program with
+  /// their values, for the report.
+  std::vector<std::pair<std::string, std::string>> flags;
   std::string log_level = "info";   // debug, info, warning or error
-  std::string log_format = "text";  // or json: an object a line
-  /// Where lines about the task go: who joined, what it waits for. Borrowed, outlives the run.
-  /// Null: they are printed.
+  std::string log_format = "text";  // or json: one object a line
+  /// The log of the task, for lines such as who joined and what it waits for. It must outlive the
+  /// run. If it is null, they are printed.
   const Log* log = nullptr;
 };
 

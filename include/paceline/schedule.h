@@ -1,4 +1,4 @@
-// Learning-rate schedules: a factor on every rule's own learning rate, by step.
+// Learning-rate schedules: factors on the learning rates of rules, by step.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,22 @@
 
 namespace paceline {
 
-/// A factor as a function of the global step; the default is 1 always. Schedules multiply.
+/// A factor as a function of the global step. The default is the factor 1. Where several schedules
+/// apply, their factors are multiplied.
 class Schedule {
  public:
   Schedule() = default;
-  /// Any function of the global step; called by one thread at a time.
+  /// Any function of the global step. One thread at a time calls it.
   explicit Schedule(std::function<double(std::int64_t step)> factor) : factor_(std::move(factor)) {}
 
-  /// The same factor always.
+  /// The same factor in every step.
   static Schedule constant(double factor);
   /// rate^(step / decay_steps) (Szegedy et al., arXiv 1512.00567, section 8: 0.94 in 2 epochs).
   static Schedule exponential(double rate, std::int64_t decay_steps);
   /// rate^⌊step / decay_steps⌋ (Szegedy et al., arXiv 1409.4842, section 6: 0.96 every 8 epochs).
   static Schedule staircase(double rate, std::int64_t decay_steps);
-  /// factors[i] for steps in [boundaries[i−1], boundaries[i]); one factor more than boundaries
+  /// factors[i] for steps in [boundaries[i−1], boundaries[i]). There is one factor more than there
+  /// are boundaries
   /// (He et al., arXiv 1512.03385, section 4.2: a tenth from step 32,000 and again from 48,000).
   static Schedule piecewise(std::vector<std::int64_t> boundaries, std::vector<double> factors);
   /// (1 − end)·(1 − step/decay_steps)^power + end; `end` from decay_steps on

@@ -12,27 +12,27 @@ namespace paceline {
 /// Up to eight dimensions, each zero or more, row-major. A scalar has rank 0 and one element.
 class Shape {
  public:
-  static constexpr int kMaxRank = 8;  // the most dimensions
+  static constexpr int kMaxRank = 8;  // the largest number of dimensions
 
   Shape() = default;
-  /// As from a span.
+  /// The same as from a span.
   Shape(std::initializer_list<std::int64_t> dims);
-  /// Throws kInvalidArgument on more than kMaxRank dimensions, a negative one, or a product that
-  /// does not fit int64.
+  /// A shape of these dimensions. Throws kInvalidArgument on more than kMaxRank dimensions, on a
+  /// negative one, and when their product does not fit int64.
   explicit Shape(std::span<const std::int64_t> dims);
 
-  /// How many dimensions.
+  /// The number of dimensions.
   int rank() const { return rank_; }
   /// Dimension i; a negative i counts from the end. Throws kInvalidArgument when out of range.
   std::int64_t operator[](int i) const;
   /// The product of the dimensions.
   std::int64_t elements() const;
-  /// All of them; borrowed.
+  /// All dimensions. They belong to the shape.
   std::span<const std::int64_t> dims() const { return {dims_.data(), std::size_t(rank_)}; }
-  /// "(3,4)"; "()" for a scalar.
+  /// The shape as text: "(3,4)", or "()" for a scalar.
   std::string str() const;
 
-  /// Same rank, same dimensions.
+  /// True when rank and dimensions are equal.
   bool operator==(const Shape& other) const;
 
  private:

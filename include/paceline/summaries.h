@@ -1,4 +1,4 @@
-// What TensorBoard shows of a run.
+// Event files for TensorBoard.
 #pragma once
 
 #include <memory>
@@ -8,17 +8,18 @@
 
 namespace paceline {
 
-/// Writes an event file (docs/summaries.md) into FOLDER/TASK, such as out/summaries/worker:0. Each
-/// time that is due: loss, learning rate, speed, where the time went, and what the model gives
-/// (SessionOptions::summarise). The chief's has the graph, and the first, every 50th and the last
-/// time of a run a histogram of each variable, which it reads from the store. A step in which
-/// nothing is due costs a comparison. What cannot be written is said once; training goes on.
+/// Writes an event file (docs/summaries.md) into FOLDER/TASK, such as out/summaries/worker:0. At
+/// each interval it writes loss, learning rate, speed, the shares of the time, and the numbers that
+/// the model gives (SessionOptions::summarise). The chief's file has the graph too and, the first,
+/// every 50th and the last time of a run, a histogram of each variable, which it reads from the
+/// store. Other steps cost a comparison. If the file cannot be written, a warning says so once, and
+/// training goes on.
 class Summaries : public Hook {
  public:
-  /// Into files of `folder`, made where missing; `every`: how often.
+  /// Writes to files in `folder`, which is made if it is missing, at the interval `every`.
   explicit Summaries(std::string folder, Interval every = 20);
   ~Summaries() override;
-  Summaries(Summaries&&) noexcept;  // moves
+  Summaries(Summaries&&) noexcept;  // Session::add moves it
   void begin(Session& session) override;
   bool after_step(Session& session, const StepResult& result) override;
   void summarised(Session& session, const std::string& tag, double value) override;

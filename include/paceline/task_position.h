@@ -1,4 +1,4 @@
-// Where a task is in its data.
+// The position of a task in its data.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,13 @@
 
 namespace paceline {
 
-/// What a program wants to know of itself when it goes on: saved with each checkpoint, by name.
+/// Numbers by which a program finds its place in the data when it resumes. They are saved with each
+/// checkpoint, by name.
 struct TaskPosition {
   std::map<std::string, std::int64_t> numbers;  // "epoch", "batch"
-  std::map<std::string, double> sums;           // so far: "cost"; every bit is kept, but of a NaN
-  bool empty() const { return numbers.empty() && sums.empty(); }  ///< Nothing was told.
+  std::map<std::string, double> sums;           // "cost"; every bit is kept, except of a NaN
+  /// True when there are no numbers.
+  bool empty() const { return numbers.empty() && sums.empty(); }
   bool operator==(const TaskPosition&) const = default;
 };
 

@@ -1,9 +1,10 @@
-// Values in memory: a Tensor owns (shares) its buffer, a TensorView borrows it.
+// Values in memory. Tensors share the ownership of a buffer; a TensorView only refers to one.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "paceline/dtype.h"
@@ -11,58 +12,66 @@
 
 namespace paceline {
 
-/// That values of a type and a shape take. Throws kInvalidArgument where a memory address could not
-/// count them.
+/// The number of bytes that values of a type and a shape take. Throws kInvalidArgument when it does
+/// not fit an address.
 std::size_t byte_count(DType dtype, const Shape& shape);
 
 /// Row-major values in memory that somebody else owns and that must outlive the view.
 struct TensorView {
-  void* data = nullptr;           // of the first element
-  DType dtype = DType::kFloat32;  // of the elements
-  Shape shape;                    // of the values
+  void* data = nullptr;           // the first element
+  DType dtype = DType::kFloat32;  // the type of the elements
+  Shape shape;                    // the shape of the values
 
-  /// That the values take.
+  /// The number of bytes that the values take.
   std::size_t bytes() const { return byte_count(dtype, shape); }
-  /// The first element, without a check of the type.
+  /// The first element. T is the element type, else it throws kInvalidArgument, naming both;
+  /// std::byte reads values of any type as their bytes.
   template <typename T>
   T* as() const {
+    if constexpr (!std::is_same_v<T, std::byte>) {
+      if (dtype != kDTypeOf<T>) throw_other_type(kDTypeOf<T>);
+    }
     return static_cast<T*>(data);
   }
+
+ private:
+  friend class Tensor;
+  [[noreturn]] void throw_other_type(DType asked) const;
 };
 
 /// A row-major tensor in host memory, 64-byte aligned. Copies share the buffer.
 class Tensor {
  public:
   Tensor() = default;
-  /// Zero-filled.
+  /// A tensor of zeros.
   Tensor(DType dtype, const Shape& shape);
-  /// From values in row-major order; throws kInvalidArgument when there are not as many as `shape`
-  /// has.
+  /// A tensor of these values, in row-major order. Throws kInvalidArgument when their number is not
+  /// that of `shape`.
   template <typename T>
   static Tensor of(const Shape& shape, const std::vector<T>& values);
-  /// Of rank 0.
+  /// A tensor of rank 0.
   template <typename T>
   static Tensor scalar(T value) {
     return of<T>(Shape{}, {value});
   }
 
-  /// Of its elements.
+  /// The type of its elements.
   DType dtype() const { return dtype_; }
-  /// Of rank 0 when default-made.
+  /// Its shape; of a default-constructed tensor, rank 0.
   const Shape& shape() const { return shape_; }
-  /// How many there are.
+  /// The number of elements.
   std::int64_t elements() const { return shape_.elements(); }
-  /// That they take.
+  /// The number of bytes that they take.
   std::size_t bytes() const { return byte_count(dtype_, shape_); }
-  /// Has it a buffer? A default-made one has none.
+  /// True when it has a buffer; a default-constructed tensor has none.
   bool defined() const { return buffer_ != nullptr; }
 
-  /// Does a copy share its buffer?
+  /// True when a copy shares its buffer.
   bool shared() const { return buffer_.use_count() > 1; }
 
-  /// The first element; shared with all copies.
+  /// The first element, which all copies share.
   void* raw() const { return buffer_.get(); }
-  /// Throws kInvalidArgument when T is not the tensor's element type.
+  /// The elements. Throws kInvalidArgument when T is not their type.
   template <typename T>
   std::span<T> data() const {
     check_dtype(kDTypeOf<T>);
@@ -71,7 +80,7 @@ class Tensor {
   /// The value of a tensor of one element.
   template <typename T>
   T item() const;
-  /// Borrows the buffer: a copy of the tensor must outlive the view.
+  /// A view of the buffer. A copy of the tensor must outlive the view.
   TensorView view() const { return {raw(), dtype_, shape_}; }
   /// A copy with a buffer of its own.
   Tensor clone() const;

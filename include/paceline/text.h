@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,17 +12,19 @@
 
 namespace paceline {
 
-/// Words to ids by (−count, word) of a text; newline counts as "<eos>".
+/// The words of a text, with ids in the order of (−count, word). A newline counts as "<eos>".
 class Vocabulary {
  public:
-  /// The `most` most frequent types of the file. Throws kNotFound, kDataLoss (not text, empty).
+  /// The `most` most frequent words of the file. Throws kNotFound, and kDataLoss when the file is
+  /// empty or no text.
   static Vocabulary from_file(const std::string& path, std::size_t most = 10000);
 
-  /// How many words.
+  /// The number of words.
   std::size_t size() const { return words_.size(); }
-  /// By id, which must be in [0, size()).
+  /// The word of an id, which must be in [0, size()).
   const std::string& word(std::int32_t id) const { return words_[std::size_t(id)]; }
-  /// Id of the word, of "<unk>" when it is unknown, else throws kNotFound naming the word.
+  /// The id of the word, or of "<unk>" when it is unknown. Throws kNotFound, naming the word, when
+  /// there is no "<unk>" either.
   std::int32_t id(std::string_view word) const;
   /// The file as one stream of ids, "<eos>" at each newline. A token that is not in the vocabulary
   /// is read as "<unk>"; `unknown`, where given, becomes the number of those. Throws kNotFound,
@@ -39,18 +42,22 @@ class Vocabulary {
   std::unordered_map<std::string, std::int32_t, WordHash, std::equal_to<>> ids_;
 };
 
-/// A stream laid out as `batch` rows; batch i is columns [i·steps, (i+1)·steps), its targets the
-/// same columns shifted by one (Zaremba et al., arXiv 1409.2329).
+/// A stream laid out as `batch` rows. Batch i consists of the columns [i·steps, (i+1)·steps), and
+/// its targets are the same columns shifted by one (Zaremba et al., arXiv 1409.2329).
 class TextBatches {
  public:
   /// Throws kInvalidArgument when the stream gives less than one batch.
   TextBatches(std::vector<std::int32_t> stream, std::int64_t batch, std::int64_t steps);
-  /// How many batches.
+  /// The number of batches.
   std::int64_t size() const { return count_; }
-  /// Fills inputs and targets, each (steps, batch) row-major: time first.
-  void fill(std::int64_t index, std::int32_t* inputs, std::int32_t* targets) const;
+  /// Fills inputs and targets with batch `index`, each (steps, batch) row-major: time first. Throws
+  /// kInvalidArgument when there is no such batch, or one of the two has another size.
+  void fill(std::int64_t index, std::span<std::int32_t> inputs,
+            std::span<std::int32_t> targets) const;
 
  private:
+  void check(std::int64_t index, std::size_t size) const;
+
   std::vector<std::int32_t> stream_;
   std::int64_t batch_, steps_, row_, count_;
 };

@@ -1,16 +1,16 @@
-// What a bug report needs.
+// The versions and the processor that a bug report needs.
 #pragma once
 
 #include <string>
 
 namespace paceline {
 
-/// Lines "name: value": version, commit, compiler, oneDNN, CPU and its instruction sets, devices,
-/// links.
+/// Lines "name: value" with version, commit, compiler, oneDNN, processor and its instruction sets,
+/// devices and links.
 std::string version_text();
-/// "0.1.0 ecfe3c1": the version and the commit that it was built from.
+/// The version and the commit that the library was built from: "0.1.0 ecfe3c1".
 std::string version_and_commit();
-/// "AMD EPYC"; empty where the machine does not say.
+/// The name of the processor, such as "AMD EPYC". It is empty where the machine does not say.
 std::string processor_name();
 
 }  // namespace paceline

@@ -2,7 +2,9 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <new>
+
+#include "base/grouped_digits.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -10,7 +12,11 @@ namespace {
 void* allocate_aligned(std::size_t bytes) {
   const std::size_t rounded = round_up(bytes == 0 ? 1 : bytes, kBufferAlignment);
   void* memory = std::aligned_alloc(kBufferAlignment, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) {
+    throw Error(ErrorCode::kUnavailable,
+                "not enough memory: " + grouped_digits(std::int64_t(bytes)) +
+                    " bytes were asked for at once");
+  }
   std::memset(memory, 0, rounded);
   return memory;
 }

@@ -11,13 +11,14 @@ namespace paceline {
 
 constexpr std::size_t kBufferAlignment = 64;
 
-/// Of numbers that are not negative.
+/// The least multiple of `multiple` that is not below `value`, of numbers that are not negative.
 template <std::integral T>
 constexpr T round_up(T value, std::type_identity_t<T> multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Zero-filled memory aligned to kBufferAlignment, never null. Throws std::bad_alloc.
+/// Zero-filled memory aligned to kBufferAlignment, never null. Throws kUnavailable, with the
+/// number of bytes, when there is not enough.
 std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes);
 
 /// Zero-filled, aligned memory with one owner; may be empty.

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/testing/error_of.h"
+
 namespace paceline {
 namespace {
 
@@ -18,6 +20,14 @@ TEST(Buffer, IsZeroFilledAndAligned) {
     EXPECT_TRUE(aligned(buffer.data()));
     EXPECT_TRUE(std::ranges::all_of(buffer.span(), [](std::byte b) { return b == std::byte(0); }));
   }
+}
+
+TEST(Buffer, MemoryThatIsNotThereIsAnErrorWithItsSize) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer ends the process instead";
+#endif
+  EXPECT_EQ(error_of(ErrorCode::kUnavailable, [] { Buffer(std::size_t{1} << 60); }),
+            "not enough memory: 1,152,921,504,606,846,976 bytes were asked for at once");
 }
 
 TEST(Buffer, EmptyOnesAreFine) {

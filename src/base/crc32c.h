@@ -1,4 +1,4 @@
-// CRC-32C: the checksum of checkpoint files.
+// CRC-32C: the checksum of checkpoint files, of event files and of frames over TCP.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,16 @@
 namespace paceline {
 
 /// The CRC with Castagnoli's polynomial (RFC 3720, appendix B.4) of all bytes so far, when `before`
-/// is that of those before these. About 7 GB/s where the CPU has the instruction.
+/// is that of those before these. The fastest of crc32c_methods().
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
-/// The same without that instruction, for other CPUs and as its oracle.
-std::uint32_t crc32c_by_table(std::span<const std::byte> bytes, std::uint32_t before = 0);
+
+/// A way to compute it.
+struct Crc32cMethod {
+  const char* name;
+  std::uint32_t (*compute)(std::span<const std::byte> bytes, std::uint32_t before);
+};
+/// Those that this processor can run, the fastest last. The first is the oracle of the others: it
+/// takes one byte after the other.
+std::span<const Crc32cMethod> crc32c_methods();
 
 }  // namespace paceline

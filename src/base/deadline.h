@@ -1,6 +1,7 @@
 // Every wait takes a deadline.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/clock.h"
@@ -14,8 +15,14 @@ class Deadline {
     return Deadline(std::chrono::steady_clock::now() + duration);
   }
   static Deadline at(TimePoint time) { return Deadline(time); }
-  /// The same; who makes a connection gives up also once `descriptor` can be read (not while it
-  /// looks up a name, or dials a task of this host).
+  /// The moment at which `clock` shows `time`, if it runs like the real clock from now on; a year
+  /// from now at the latest.
+  static Deadline at(TimePoint time, const Clock& clock) {
+    return after(std::min<Duration>(time - clock.now(), std::chrono::hours(24 * 365)));
+  }
+  /// The same deadline, which also passes once `descriptor` can be read. A wait in a link and the
+  /// making of a connection watch the descriptor, but not while a name is looked up or a task of
+  /// this host is dialled.
   Deadline or_when_readable(int descriptor) const {
     Deadline earlier = *this;
     earlier.descriptor_ = descriptor;
@@ -24,7 +31,7 @@ class Deadline {
 
   TimePoint time() const { return time_; }
   bool passed() const { return std::chrono::steady_clock::now() >= time_; }
-  int descriptor() const { return descriptor_; }  // -1: none
+  int descriptor() const { return descriptor_; }  // -1 when there is none
   Duration left() const { return time_ - std::chrono::steady_clock::now(); }
 
  private:

@@ -45,10 +45,10 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string_view>& candidates) {
   const std::string best = nearest(word, candidates);
-  // Beyond half of its letters a word is another word, not a slip of the hand. The dashes of flags
-  // are no letters.
+  // A word of which more than a third of the letters differ is another word, not a slip of the
+  // hand. The dashes of flags are no letters.
   const std::size_t letters = best.size() - std::min(best.find_first_not_of('-'), best.size());
-  const bool resembles = letters > 0 && edit_distance(word, best) * 2 <= letters + 1;
+  const bool resembles = letters > 0 && edit_distance(word, best) * 3 <= letters + 1;
   return resembles ? fmt::format("; did you mean '{}'?", best) : "";
 }
 

@@ -32,6 +32,9 @@ TEST(Nearest, ProposesOnlyWhatResembles) {
   const std::vector<std::string> words = {"--workers", "--steps"};
   EXPECT_EQ(did_you_mean("--worker", words), "; did you mean '--workers'?");
   EXPECT_EQ(did_you_mean("banana", words), "");
+  EXPECT_EQ(did_you_mean("xyp", std::vector<std::string>{"ssp"}), "");
+  EXPECT_EQ(did_you_mean("gpus", std::vector<std::string>{"cpu"}), "");
+  EXPECT_EQ(did_you_mean("snyc", std::vector<std::string>{"sync"}), "; did you mean 'sync'?");
   EXPECT_EQ(did_you_mean("--epochs", std::vector<std::string>{"--batch", "--hidden"}), "");
   EXPECT_EQ(did_you_mean("banana", std::vector<std::string>{}), "");
 }

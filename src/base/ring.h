@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// First in, first out. Not thread-safe.
+/// A queue in the order in which things were pushed. Not thread-safe.
 template <typename T>
 class Ring {
  public:

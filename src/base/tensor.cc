@@ -28,10 +28,16 @@ Tensor Tensor::clone() const {
   return copy;
 }
 
+void TensorView::throw_other_type(DType asked) const {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("[tensor] {} {} read as {}", name_of(dtype),
+                                                       shape.str(), name_of(asked)));
+}
+
 void Tensor::check_dtype(DType asked) const {
-  if (asked == dtype_) return;
-  throw Error(ErrorCode::kInvalidArgument, fmt::format("[tensor] {} {} read as {}", name_of(dtype_),
-                                                       shape_.str(), name_of(asked)));
+  if (!defined()) {
+    throw Error(ErrorCode::kInvalidArgument, "[tensor] a default-made tensor has no values");
+  }
+  if (asked != dtype_) view().throw_other_type(asked);
 }
 
 void check_element_count(const Shape& shape, std::size_t values) {

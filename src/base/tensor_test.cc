@@ -50,6 +50,21 @@ TEST(Tensor, KeepsValuesInRowMajorOrder) {
   EXPECT_TRUE(flags.data<bool>()[0]);
 }
 
+TEST(Tensor, ADefaultMadeOneHasNoValuesToRead) {
+  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument, [] { Tensor().item<float>(); }),
+            "[tensor] a default-made tensor has no values");
+}
+
+TEST(Tensor, AViewIsReadAsItsElementTypeOnly) {
+  const Tensor tensor = Tensor::of<std::int32_t>({2, 2}, {1, 2, 3, 4});
+  const TensorView view = tensor.view();
+  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument, [&] { view.as<std::int64_t>(); }),
+            "[tensor] int32 (2,2) read as int64");
+  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument, [&] { view.as<float>(); }),
+            "[tensor] int32 (2,2) read as float32");
+  EXPECT_EQ(view.as<std::byte>()[4], std::byte{2});
+}
+
 TEST(Tensor, CopiesShareAndClonesDoNot) {
   const Tensor tensor = Tensor::of<float>({2}, {1, 2});
   Tensor copy;

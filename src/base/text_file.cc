@@ -1,10 +1,14 @@
 #include "base/text_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "paceline/error.h"
@@ -12,46 +16,101 @@
 namespace paceline {
 namespace {
 
-bool write(const std::string& path, std::string_view text) {
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return false;
-  bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fflush(file) != 0) written = false;
+namespace fs = std::filesystem;
+
+constexpr int kMostLinks = 40;  // as many as the system follows
+
+/// Where a text goes that is to be written to a path.
+struct Destination {
+  std::string path;               // the path behind symbolic links; what it names need not be there
+  bool through = false;           // it is written as it is, since nothing can take its place
+  std::optional<int> descriptor;  // of this process, such as 1 for /dev/stdout
+};
+
+bool holds_descriptors(const std::string& folder) {
+  return folder.starts_with("/proc/") && folder.ends_with("/fd");
+}
+
+std::optional<int> descriptor_of(const fs::path& file, const fs::path& folder) {
+  std::error_code none;
+  if (folder != fs::canonical("/proc/self/fd", none)) return std::nullopt;
+  const std::string name = file.filename();
+  int number = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+bool is_special(const fs::path& file) {
+  std::error_code none;
+  const fs::file_status status = fs::status(file, none);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+Destination destination_of(const std::string& path) {
+  std::error_code none;
+  fs::path file = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const fs::path parent = file.has_parent_path() ? file.parent_path() : ".";
+    const fs::path folder = fs::canonical(parent, none);
+    // The text of a link to a descriptor is a description, and names no file.
+    if (holds_descriptors(folder)) return {file, true, descriptor_of(file, folder)};
+    if (!fs::is_symlink(fs::symlink_status(file, none))) break;
+    file = parent / fs::read_symlink(file, none);
+  }
+  return {file, is_special(file), std::nullopt};
+}
+
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(std::size_t(written));
+  }
+  return true;
+}
+
+bool write_file(const std::string& path, std::string_view text) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return false;
+  const bool written = write_all(file, text);
   const int why = errno;  // closing may forget it
-  const bool closed = std::fclose(file) == 0;
+  const bool closed = close(file) == 0;
   if (!written) errno = why;
   return written && closed;
 }
 
-// A pipe, a terminal, a device: no file whose place another could take.
-bool is_a_way_out(const std::string& path) {
-  std::error_code none;
-  const auto status = std::filesystem::status(path, none);
-  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
-         !std::filesystem::is_directory(status);
+bool write_through(const Destination& destination, std::string_view text) {
+  if (!destination.descriptor) return write_file(destination.path, text);
+  std::fflush(stdout);  // what was printed before comes before
+  return write_all(*destination.descriptor, text);
 }
 
-std::string behind_links(const std::string& path) {
-  std::error_code none;
-  const std::filesystem::path file = std::filesystem::canonical(path, none);
-  return none ? path : file.string();
+bool write_beside(const std::string& path, std::string_view text) {
+  const std::string unfinished = path + ".part";
+  if (write_file(unfinished, text) && std::rename(unfinished.c_str(), path.c_str()) == 0) {
+    return true;
+  }
+  const int why = errno;
+  std::remove(unfinished.c_str());
+  errno = why;
+  return false;
 }
 
 }  // namespace
 
 void write_text_file(std::string_view what, const std::string& path, std::string_view text) {
-  int why = 0;
-  if (is_a_way_out(path)) {
-    if (write(path, text)) return;
-    why = errno;
-  } else {
-    const std::string file = behind_links(path), unfinished = file + ".part";
-    if (write(unfinished, text) && std::rename(unfinished.c_str(), file.c_str()) == 0) return;
-    why = errno;
-    std::remove(unfinished.c_str());
-  }
+  const Destination destination = destination_of(path);
+  const bool written =
+      destination.through ? write_through(destination, text) : write_beside(destination.path, text);
+  if (written) return;
   throw Error(ErrorCode::kUnavailable, fmt::format("{} {} cannot be written: {}", what, path,
-                                                   std::generic_category().message(why)));
+                                                   std::generic_category().message(errno)));
 }
+
+bool is_written_through(const std::string& path) { return destination_of(path).through; }
+
+std::string behind_links(const std::string& path) { return destination_of(path).path; }
 
 }  // namespace paceline

@@ -6,9 +6,15 @@
 
 namespace paceline {
 
-/// As PATH.part first, which then takes the name; of a link, that of the file it leads to. A pipe
-/// or a device is written as it is. Throws kUnavailable, "WHAT PATH cannot be written: No space
-/// left on device".
+/// Writes PATH.part and renames it onto PATH; where PATH is a symbolic link, onto the file that it
+/// leads to, which need not be there yet. Nothing else is ever replaced: a pipe, a device or a
+/// descriptor (/dev/stdout, /dev/fd/63) is written to. Throws kUnavailable, "WHAT PATH cannot be
+/// written: No space left on device".
 void write_text_file(std::string_view what, const std::string& path, std::string_view text);
+
+/// True for a pipe, a device and a descriptor: a text that goes there takes no file's place.
+bool is_written_through(const std::string& path);
+/// `path` itself, or where it leads when it is a symbolic link.
+std::string behind_links(const std::string& path);
 
 }  // namespace paceline

@@ -1,13 +1,16 @@
 #include "base/text_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <string>
 
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
@@ -49,6 +52,27 @@ TEST(TextFile, OfAPipeGoesThroughIt) {
   write_text_file("the list", path, "through");
   EXPECT_TRUE(std::filesystem::is_fifo(path));
   EXPECT_EQ(reader.get(), "through");
+}
+
+TEST(TextFile, BehindALinkThatLeadsNowhereIsMadeThere) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("file", folder.path("link"));
+  write_text_file("the list", folder.path("link"), "first");
+  EXPECT_EQ(text_of(folder.path("file")), "first");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+}
+
+TEST(TextFile, OfADescriptorFollowsWhatWasWrittenToIt) {
+  const TemporaryFolder folder;
+  const int file = ::open(folder.path("file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::write(file, "before ", 7), 7);
+  const std::string descriptor = "/dev/fd/" + std::to_string(file);
+  std::filesystem::create_symlink(descriptor, folder.path("link"));
+  EXPECT_TRUE(is_written_through(descriptor));
+  write_text_file("the list", descriptor, "and ");
+  write_text_file("the list", folder.path("link"), "after");
+  EXPECT_EQ(text_of(folder.path("file")), "before and after");
+  ::close(file);
 }
 
 TEST(TextFile, ThatCannotBeWrittenIsNamedWithTheReason) {

@@ -56,7 +56,9 @@ struct SavedTask {
 };
 
 struct CheckpointIndex {
-  static constexpr int kVersion = 1;
+  static constexpr int kVersion = 2;
+  /// Paceline 0.1.0 wrote this version, without a checksum of the index. It is still read.
+  static constexpr int kVersionWithoutChecksum = 1;
   /// The step of a single safetensors file, which has none.
   static constexpr std::int64_t kNoStep = -1;
 
@@ -71,7 +73,8 @@ struct CheckpointIndex {
   const SavedTask* task(std::string_view name) const;  // null: not saved
 
   std::string to_json() const;
-  /// Throws kDataLoss that begins with `path` and names the variable, file or task that cannot be.
+  /// Throws kDataLoss that begins with `path` when the text is not what was written, or names the
+  /// variable, file or task that cannot be.
   static CheckpointIndex from_json(std::string_view json, const std::string& path);
   bool operator==(const CheckpointIndex&) const = default;
 };

@@ -24,6 +24,42 @@ TEST(CheckpointIndex, IsReadAsItWasWritten) {
             std::vector<SavedVariable>{});
 }
 
+TEST(CheckpointIndex, IsRefusedWhenAnyByteWasChanged) {
+  const std::string json = sample_index(12, 2).to_json();
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    for (const char change : {1, 32}) {
+      std::string changed = json;
+      changed[i] = char(changed[i] ^ change);
+      EXPECT_THAT(error_of([&] { CheckpointIndex::from_json(changed, "PATH"); }),
+                  StartsWith("PATH"))
+          << "byte " << i << " of\n"
+          << changed;
+    }
+  }
+}
+
+TEST(CheckpointIndex, IsRefusedWhenALineIsMissingOrItsChecksumIs) {
+  const std::string json = sample_index(12, 2).to_json();
+  const std::size_t notes = json.find(" \"notes\""), files = json.find(" \"files\"");
+  const std::string other = std::string(json).replace(notes, files - notes, " \"notes\": {},\n");
+  EXPECT_THAT(error_of([&] { CheckpointIndex::from_json(other, "PATH"); }),
+              HasSubstr("PATH: it was changed since it was written"));
+  const std::string none = json.substr(0, json.rfind(",\n")) + "\n}\n";
+  EXPECT_THAT(error_of([&] { CheckpointIndex::from_json(none, "PATH"); }),
+              HasSubstr("it was changed since it was written"));
+}
+
+/// As Paceline 0.1.0 wrote it.
+std::string without_checksum(std::string json) {
+  json.replace(json.find("\"version\": 2"), 12, "\"version\": 1");
+  return json.substr(0, json.rfind(",\n")) + "\n}\n";
+}
+
+TEST(CheckpointIndex, OfTheVersionWithoutAChecksumIsRead) {
+  const CheckpointIndex index = sample_index(12, 3);
+  EXPECT_EQ(CheckpointIndex::from_json(without_checksum(index.to_json()), "i"), index);
+}
+
 TEST(CheckpointIndex, HasOneLineAVariable) {
   EXPECT_THAT(sample_index(12, 1).to_json(), HasSubstr(R"(
   {"name":"half","dtype":"bfloat16","shape":[2],"rule":"sgd","slots":[],"pieces":[{"file":"shard-0-of-1.safetensors","first_row":0,"rows":2}]},
@@ -58,7 +94,7 @@ void PrintTo(const BadIndex& bad, std::ostream* out) { *out << bad.name; }
 class BadCheckpointIndex : public ::testing::TestWithParam<BadIndex> {};
 
 TEST_P(BadCheckpointIndex, IsRefusedNamingWhatCannotBe) {
-  std::string json = sample_index(12, 2).to_json();
+  std::string json = without_checksum(sample_index(12, 2).to_json());
   const std::size_t at = json.find(GetParam().from);
   ASSERT_NE(at, std::string::npos);
   json.replace(at, GetParam().from.size(), GetParam().to);
@@ -72,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadIndex{"no_json", "\"version\"", "version", "line 3, column 2"},
         BadIndex{"twice", "\"version\"", "\"format\"", "\"format\" is there twice"},
         BadIndex{"other_format", "paceline checkpoint", "a report", "no checkpoint's index"},
-        BadIndex{"newer", "\"version\": 1", "\"version\": 2", "version 2 of the index"},
+        BadIndex{"newer", "\"version\": 1", "\"version\": 3", "version 3 of the index"},
         BadIndex{"no_step", "\"global_step\": 12", "\"step\": 12", "no \"global_step\""},
         BadIndex{"negative_step", "\"global_step\": 12", "\"global_step\": -12", "global_step"},
         BadIndex{"no_text", "\"sample\"", "1", "notes model: a text"},

@@ -161,17 +161,22 @@ std::vector<std::string> CheckpointReader::matching(const std::string& pattern) 
                           all.size() > shown ? ", …" : ""));
 }
 
-std::string find_checkpoint(const std::string& path) {
-  if (!fs::is_directory(path) || fs::exists(path + "/" + kIndexName)) return path;
+std::optional<Checkpoints> checkpoints_in(const std::string& path) {
+  if (!fs::is_directory(path) || fs::exists(path + "/" + kIndexName)) return std::nullopt;
   const bool is_run = fs::is_directory(path + "/checkpoints");
-  const Checkpoints checkpoints(is_run ? path + "/checkpoints" : path);
-  const Checkpoints::Newest newest = checkpoints.newest_whole(WholeCheck::kSizes);
+  return Checkpoints(is_run ? path + "/checkpoints" : path);
+}
+
+std::string find_checkpoint(const std::string& path) {
+  const std::optional<Checkpoints> checkpoints = checkpoints_in(path);
+  if (!checkpoints) return path;
+  const Checkpoints::Newest newest = checkpoints->newest_whole(WholeCheck::kSizes);
   if (newest.whole) return newest.whole->path;
   if (newest.torn.empty()) {
-    throw Error(ErrorCode::kNotFound, fmt::format("no checkpoint in {}", checkpoints.folder()));
+    throw Error(ErrorCode::kNotFound, fmt::format("no checkpoint in {}", checkpoints->folder()));
   }
   throw Error(ErrorCode::kNotFound, fmt::format("no whole checkpoint in {}: {}",
-                                                checkpoints.folder(), newest.torn.front().torn));
+                                                checkpoints->folder(), newest.torn.front().torn));
 }
 
 }  // namespace paceline

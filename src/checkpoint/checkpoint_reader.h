@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "checkpoint/checkpoint_index.h"
+#include "checkpoint/checkpoints.h"
 #include "checkpoint/safetensors_file.h"
 #include "paceline/tensor.h"
 
@@ -63,5 +65,8 @@ class CheckpointReader {
 /// checkpoint when it is a folder of checkpoints or the --out folder of a run. Throws kNotFound
 /// saying what there is instead.
 std::string find_checkpoint(const std::string& path);
+/// The checkpoints that `path` names, when it is a folder of checkpoints or the --out folder of a
+/// run.
+std::optional<Checkpoints> checkpoints_in(const std::string& path);
 
 }  // namespace paceline

@@ -3,8 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
+#include "base/crc32c.h"
 #include "checkpoint/checkpoint_index.h"
 #include "checkpoint/data_loss.h"
 #include "checkpoint/strict_json.h"
@@ -17,6 +20,7 @@ using Json = nlohmann::json;
 using Ordered = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "paceline checkpoint";
+constexpr std::string_view kChecksumBegins = " \"crc32c\": \"";
 constexpr int kIndexDepth = 6;  // index, variables, variable, pieces, piece; and room for one more
 
 Ordered json_of(const TensorInfo& tensor) {
@@ -197,12 +201,30 @@ SavedTask read_task(const Json& object, const std::string& what) {
   return task;
 }
 
+// The end of an index: the checksum of all bytes before this line.
+std::string last_line_of(std::string_view text) {
+  return fmt::format("{}{:08x}\"\n}}\n", kChecksumBegins, crc32c(std::as_bytes(std::span(text))));
+}
+
+void check_checksum(std::string_view json, const std::string& path) {
+  const std::size_t line = json.rfind(kChecksumBegins);
+  const std::string_view text = json.substr(0, std::min(line, json.size()));
+  if (json.substr(text.size()) == last_line_of(text)) return;
+  data_loss(path, "it was changed since it was written: its CRC-32C is another");
+}
+
 void check_version(const Json& object, const std::string& path) {
-  if (text_at(object, "format", path) != kFormat) data_loss(path, "it is no checkpoint's index");
   const std::int64_t version = number_at(object, "version", path);
   if (version == CheckpointIndex::kVersion) return;
+  if (version == CheckpointIndex::kVersionWithoutChecksum && !object.contains("crc32c")) return;
   data_loss(path, fmt::format("version {} of the index; this program reads version {}", version,
                               CheckpointIndex::kVersion));
+}
+
+void check_whole(const Json& object, std::string_view json, const std::string& path) {
+  if (text_at(object, "format", path) != kFormat) data_loss(path, "it is no checkpoint's index");
+  check_version(object, path);
+  if (object["version"] != CheckpointIndex::kVersionWithoutChecksum) check_checksum(json, path);
 }
 
 }  // namespace
@@ -221,12 +243,13 @@ std::string CheckpointIndex::to_json() const {
   for (const auto& [name, value] : object.items()) {
     lines.push_back(fmt::format(" {}: {}", Ordered(name).dump(), lines_of(value)));
   }
-  return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
+  const std::string text = fmt::format("{{\n{},\n", fmt::join(lines, ",\n"));
+  return text + last_line_of(text);
 }
 
 CheckpointIndex CheckpointIndex::from_json(std::string_view json, const std::string& path) {
   const Json object = parse_strict(json, path, kIndexDepth);
-  check_version(object, path);
+  check_whole(object, json, path);
   CheckpointIndex index;
   index.global_step = number_at(object, "global_step", path);
   const Json& notes = member(object, "notes", path);

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "base/failure_text.h"
 #include "checkpoint/data_loss.h"
 #include "paceline/error.h"
 
@@ -40,13 +41,6 @@ class Watch {
   std::vector<std::set<std::string>> names_;  // of the objects around this event
 };
 
-// "[json.exception.parse_error.101] parse error at line 1, column 4: …" without the first word.
-std::string words_of(const Json::exception& error) {
-  const std::string text = error.what();
-  const std::size_t end = text.find("] ");
-  return end == std::string::npos ? text : text.substr(end + 2);
-}
-
 }  // namespace
 
 Json parse_strict(std::string_view text, const std::string& what, int depth) {
@@ -56,7 +50,7 @@ Json parse_strict(std::string_view text, const std::string& what, int depth) {
     if (!value.is_object()) data_loss(what, "it is no JSON object");
     return value;
   } catch (const Json::exception& error) {
-    data_loss(what, "it is no JSON: " + words_of(error));
+    data_loss(what, "it is no JSON: " + failure_text(error));
   }
 }
 

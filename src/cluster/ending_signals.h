@@ -2,31 +2,36 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
 namespace paceline {
 
-/// timeout(1), and others that end jobs, signal a process and then its whole group: what comes so
-/// soon after the first is the same request, no second one.
+/// timeout(1), and others that end jobs, signal a process and then its whole group. A signal that
+/// arrives so soon after the first is the same request, not a second one.
 constexpr Duration kSameRequest = std::chrono::milliseconds(200);
 
-/// SIGINT and SIGTERM, as a set for masks and signalfd.
-inline sigset_t ending_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
-}
+/// While it lives, SIGINT, SIGTERM and SIGHUP do nothing but make a descriptor readable; SIGHUP
+/// only where it was not ignored (nohup). When whoever read this process's output is gone, a
+/// SIGTERM takes the place of SIGPIPE, and further output is dropped. One per process, made before
+/// any other thread is started, so that every thread inherits the mask.
+class EndingSignals {
+ public:
+  /// Throws kInternal.
+  EndingSignals();
+  ~EndingSignals();
+  EndingSignals(const EndingSignals&) = delete;
+  EndingSignals& operator=(const EndingSignals&) = delete;
 
-/// Takes what has come to a signalfd that does not block.
-inline void drain_signals(int signals) {
-  signalfd_siginfo taken;
-  while (read(signals, &taken, sizeof taken) > 0) {
-  }
-}
+  /// A signalfd that does not block.
+  int fd() const { return fd_; }
+  /// Takes the signals that have arrived.
+  void drain() const;
+
+ private:
+  sigset_t set_;
+  int fd_ = -1;
+  struct sigaction broken_pipe_before_;
+};
 
 }  // namespace paceline

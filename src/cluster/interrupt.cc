@@ -1,7 +1,6 @@
 #include "cluster/interrupt.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -13,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "cluster/ending_signals.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -51,11 +49,6 @@ int wait_for(std::initializer_list<int> fds, int timeout_ms) {
 }  // namespace
 
 Interrupt::Interrupt() {
-  // Blocked here, before other threads exist, so that every thread inherits it and the signals
-  // reach nobody but the descriptor.
-  const sigset_t set = ending_signals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signals_ = checked(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), "signalfd");
   asked_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
   takes_time_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
   ended_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
@@ -65,23 +58,21 @@ Interrupt::Interrupt() {
 Interrupt::~Interrupt() {
   raise_event(ended_);
   thread_.join();
-  if (interrupted()) drain_signals(signals_);  // or the rest of the request would end the process
-  for (const int fd : {signals_, asked_, takes_time_, ended_}) close(fd);
-  const sigset_t set = ending_signals();
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  if (interrupted()) signals_.drain();  // or the rest of the request would end the process
+  for (const int fd : {asked_, takes_time_, ended_}) close(fd);
 }
 
 void Interrupt::watch() {
   signalfd_siginfo info;
-  if (wait_for({ended_, signals_}, -1) == ended_) return;
-  [[maybe_unused]] const ssize_t taken = read(signals_, &info, sizeof info);
+  if (wait_for({ended_, signals_.fd()}, -1) == ended_) return;
+  [[maybe_unused]] const ssize_t taken = read(signals_.fd(), &info, sizeof info);
   interrupted_.store(true, std::memory_order_relaxed);
   raise_event(asked_);
 
   if (wait_for({ended_}, milliseconds_of(kSameRequest)) == ended_) return;
-  drain_signals(signals_);
-  int next = wait_for({ended_, signals_, takes_time_}, milliseconds_of(kHeededWithin));
-  if (next == takes_time_) next = wait_for({ended_, signals_}, -1);
+  signals_.drain();
+  int next = wait_for({ended_, signals_.fd(), takes_time_}, milliseconds_of(kHeededWithin));
+  if (next == takes_time_) next = wait_for({ended_, signals_.fd()}, -1);
   if (next != ended_) _exit(kInterruptedStatus);
 }
 

@@ -1,17 +1,19 @@
-// SIGINT and SIGTERM, as something that a step or a wait can look at.
+// SIGINT, SIGTERM and SIGHUP, in a form that a step or a wait can look at.
 #pragma once
 
 #include <atomic>
 #include <thread>
 
+#include "cluster/ending_signals.h"
+
 namespace paceline {
 
 constexpr int kInterruptedStatus = 130;  // how a process ends that a signal ended
 
-/// While it lives, SIGINT and SIGTERM do not end the process: the first asks it to finish, the
-/// second (ending_signals.h) ends it at once with status 130, as does a first that was not heeded
-/// within 10 s, unless it is said that it takes time. One per process, made before any other thread
-/// is started.
+/// While it lives, the signals of EndingSignals do not end the process: the first asks it to
+/// finish, the second (ending_signals.h) ends it at once with status 130, as does a first that was
+/// not heeded within 10 s, unless it is said that it takes time. One per process, made before any
+/// other thread is started.
 class Interrupt {
  public:
   Interrupt();
@@ -19,18 +21,19 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// A signal came. A worker asks once per step, and then throws kCancelled.
+  /// True when a signal has arrived. A worker asks once per step, and then throws kCancelled.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
-  /// What was asked for is under way, and takes as long as it takes: only a second signal ends it.
+  /// Says that ending is under way and may take long: only a second signal then ends the process.
   void take_time() const;
-  /// Readable from the first signal on, for poll; not to be read from.
+  /// A descriptor for poll that is readable from the first signal on. Nobody must read from it.
   int fd() const { return asked_; }
 
  private:
   void watch();
 
   std::atomic<bool> interrupted_{false};
-  int signals_, asked_, takes_time_, ended_;
+  EndingSignals signals_;
+  int asked_, takes_time_, ended_;
   std::thread thread_;
 };
 

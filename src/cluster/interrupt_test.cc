@@ -27,6 +27,51 @@ TEST(Interrupt, FirstSignalAsks) {
   EXPECT_TRUE(interrupt.interrupted());
 }
 
+TEST(Interrupt, ATerminalThatIsClosedAsks) {
+  Interrupt interrupt;
+  kill(getpid(), SIGHUP);
+  EXPECT_TRUE(readable(interrupt.fd(), 10'000));
+}
+
+TEST(Interrupt, UnderNohupAClosedTerminalIsNoRequest) {
+  const auto before = signal(SIGHUP, SIG_IGN);
+  {
+    Interrupt interrupt;
+    kill(getpid(), SIGHUP);
+    kill(getpid(), SIGHUP);
+    EXPECT_FALSE(interrupt.interrupted());
+    kill(getpid(), SIGTERM);
+    EXPECT_TRUE(readable(interrupt.fd(), 10'000));
+  }
+  signal(SIGHUP, before);
+}
+
+TEST(Interrupt, AReaderOfTheOutputThatLeavesAsksAndWhatFollowsIsDropped) {
+  EXPECT_EXIT(
+      {
+        Interrupt interrupt;
+        int ends[2];
+        if (pipe(ends) != 0) _exit(1);
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        if (write(STDOUT_FILENO, "x", 1) == 1) _exit(2);
+        const bool asked = readable(interrupt.fd(), 10'000);
+        _exit(asked && write(STDOUT_FILENO, "x", 1) == 1 ? 0 : 3);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(Interrupt, AnotherPipeThatBreaksIsNoRequest) {
+  Interrupt interrupt;
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  EXPECT_EQ(write(ends[1], "x", 1), -1);
+  close(ends[1]);
+  EXPECT_FALSE(interrupt.interrupted());
+}
+
 TEST(Interrupt, SecondSignalEndsTheProcess) {
   EXPECT_EXIT(
       {

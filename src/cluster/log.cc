@@ -70,7 +70,7 @@ class LineFormatter : public spdlog::formatter {
     nlohmann::ordered_json line = {{"time", time}, {"level", name_of(message.level)}};
     if (!task_.empty()) line["task"] = task_;
     line["message"] = std::string(message.payload.data(), message.payload.size());
-    // What is no UTF-8 (a file's name) must not cost the line.
+    // A line is written even if a part of it, such as the name of a file, is not UTF-8.
     return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   }
 
@@ -116,7 +116,7 @@ LogOptions log_options(const Cluster& cluster, const RunOptions& run) {
   if (run.log_level == "debug") options.level = LogLevel::kDebug;
   if (run.log_level == "warning") options.level = LogLevel::kWarning;
   if (run.log_level == "error") options.level = LogLevel::kError;
-  // What a launcher passes on begins with the task's name already.
+  // A line that a launcher passes on begins with the task's name already.
   if (options.json || !cluster.launched) options.task = name_of_process(cluster);
   return options;
 }

@@ -1,5 +1,6 @@
-// What happens to a task, line by line, on standard error: who joined, who was lost, what it waits
-// for. What a program reports (losses, speeds, perplexities) is no log: it is printed.
+// The log of a task on standard error: lines such as who joined, who was lost, and what it waits
+// for. The results of a program (losses, speeds, perplexities) are printed and do not go to the
+// log.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,7 @@ class Log {
   std::unique_ptr<Impl> impl_;
 };
 
-/// As --log-level and --log-format say it, of the task that this process is.
+/// The options that --log-level and --log-format give the task of this process.
 LogOptions log_options(const Cluster& cluster, const RunOptions& run);
 
 }  // namespace paceline

@@ -1,36 +1,69 @@
 #include "paceline/program.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "cluster/completion/shell_completion.h"
 #include "cluster/flags/cluster_reader.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
+#include "cluster/flags/settings_reader.h"
+#include "cluster/standard_streams.h"
 #include "cluster/task_program.h"
 
 namespace paceline {
 
-int run_program(int argc, char** argv,
-                const std::function<void(const Cluster&, const RunOptions&)>& work) {
-  // Lines of a task must reach the launcher when they are written, not when a buffer is full.
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+namespace {
+
+CommandLine command_line(const std::string& name, const ProgramOptions& options) {
+  CommandLine line{name, options.about, cluster_examples(name), run_flags()};
+  const std::vector<Flag> cluster = cluster_flags();
+  line.flags.insert(line.flags.end(), cluster.begin(), cluster.end());
+  line = with_settings(std::move(line), options.settings);
+  line.flags.push_back({"--completion", kShells,
+                        "Print a script that makes this shell complete the program's flags",
+                        "Shells"});
+  return line;
+}
+
+}  // namespace
+
+int run_program(
+    int argc, char** argv, const ProgramOptions& options,
+    const std::function<void(const Cluster&, const RunOptions&, const Settings&)>& work) {
+  prepare_standard_streams();
   return report_errors([&] {
-    const std::string name = std::filesystem::path(argv[0]).filename();
-    CommandLine line{name, "Trains, alone or as a cluster.", cluster_examples(name), run_flags()};
-    const std::vector<Flag> cluster = cluster_flags();
-    line.flags.insert(line.flags.end(), cluster.begin(), cluster.end());
+    const CommandLine line = command_line(std::filesystem::path(argv[0]).filename(), options);
     const std::vector<std::string> arguments(argv + 1, argv + argc);
     const std::optional<FlagValues> values = parse_job(line, arguments, std::getenv("TF_CONFIG"));
     if (!values) return 0;
+    if (const auto shell = values->choice("--completion", choices_of(kShells))) {
+      fmt::print("{}", shell_completion(*shell, command_nodes({&line, 1})));
+      return 0;
+    }
     return values->with_places([&] {
-      return run_role({read_cluster(*values), read_run_options(*values), "", arguments, work});
+      const Settings settings = read_settings(options.settings, *values);
+      Program program{
+          read_cluster(*values), read_run_options(*values), "", arguments,
+          [&](const Cluster& cluster, const RunOptions& run) { work(cluster, run, settings); }};
+      program.run.flags = flags_and_settings(*values, settings);
+      return run_role(program);
     });
   });
+}
+
+int run_program(int argc, char** argv,
+                const std::function<void(const Cluster&, const RunOptions&)>& work) {
+  return run_program(
+      argc, argv, {},
+      [&](const Cluster& cluster, const RunOptions& run, const Settings&) { work(cluster, run); });
 }
 
 }  // namespace paceline

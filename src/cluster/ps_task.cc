@@ -4,11 +4,13 @@
 
 #include <optional>
 
-#include "base/grouped_digits.h"
+#include "base/print_text.h"
+#include "base/printed.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "cluster/report/ps_summaries.h"
 #include "cluster/report/report.h"
+#include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "params/server/server.h"
 #include "trace/timeline_file.h"
@@ -17,7 +19,7 @@ namespace paceline {
 
 namespace {
 
-// The chief saves before it leaves.
+// The chief may take long, because it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
 ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Timeline* timeline) {
@@ -44,7 +46,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
     };
   }
   if (cluster.show_placement) {
-    options.placed = [](const std::string& text) { fmt::print("{}", text); };
+    options.placed = [](const std::string& text) { print_text(stdout, text); };
   }
   if (const Log* const log = run.log) {
     options.say = [log](const std::string& text) { log->info(text); };
@@ -90,8 +92,10 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
   if (summaries) options.progress = [&](const ServerSummary& now) { summaries->add(now); };
   const auto leave_report = [&] {
     if (summaries) summaries->add(summary);
-    if (!run.report.empty()) write_report(run.report, report_of(summary, cluster, model));
-    if (timeline) write_timeline(run.timeline, *timeline, cluster.task.str());
+    write_reports(cluster, run, report_of(summary, cluster, model));
+    if (timeline && !is_left_as_it_is(run, summary.applied, run.timeline)) {
+      write_timeline(run.timeline, *timeline, cluster.task.str());
+    }
   };
   try {
     serve(options, &summary);
@@ -102,7 +106,8 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
   leave_report();
   if (run.quiet || !summary.use) return;
   const TaskReport task = task_report(summary, cluster);
-  fmt::print("{} steps applied, used {}\n", grouped_digits(task.steps), task.use.text());
+  print_text(stdout,
+             fmt::format("{} applied, used {}\n", counted(task.steps, "step"), task.use.text()));
 }
 
 }  // namespace paceline

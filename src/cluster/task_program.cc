@@ -5,13 +5,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <filesystem>
-#include <new>
 
+#include "base/failure_text.h"
+#include "base/print_text.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/interrupt.h"
 #include "cluster/launch/launcher.h"
+#include "cluster/limits.h"
 #include "cluster/log.h"
 #include "cluster/ps_task.h"
 #include "cluster/report/report.h"
@@ -28,42 +29,37 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// A session may have left a report of what it had done so far; it gets the error, if it has none.
-void report_failure(const Program& program, const std::string& error) {
-  const std::vector<std::string> files = report_files(program.cluster, program.run);
-  if (files.empty()) return;
-  Report report;
-  try {
-    report = read_report(files.front());
-  } catch (const Error&) {
+// If a session has reported its progress, its report gets the error, unless it has one.
+void report_failure(const Program& program, Report report, const std::string& error) {
+  if (!report.error.empty()) return;
+  if (report.tasks.empty()) {
     report.model = program.model;
     report.strategy = program.cluster.strategy;
+    report.flags = program.run.flags;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
-  if (report.error.empty()) report.error = error;
+  report.error = error;
   write_reports(program.cluster, program.run, report);
 }
 
-/// What a user is told of an exception.
+/// The code and the message that a user is shown of an exception.
 struct Failure {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
 };
 
 Failure failure_of(const std::exception& exception) {
+  const std::string limit = limit_behind(exception);
   if (const auto* error = dynamic_cast<const Error*>(&exception))
-    return {error->code(), error->what()};
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return {ErrorCode::kInternal, "not enough memory for what was asked"};
-  }
-  return {ErrorCode::kInternal, exception.what()};
+    return {error->code(), error->what() + limit};
+  return {ErrorCode::kInternal, failure_text(exception) + limit};
 }
 
-// In JSON it is a line like the others.
+// With --log-format json an error is a line of the log like the others.
 void print_error(const RunOptions& run, const std::string& message) {
   if (run.log_format == "json") return run.log->error(message);
   std::fflush(stdout);
-  fmt::print(stderr, "paceline: error: {}\n", message);
+  print_text(stderr, fmt::format("paceline: error: {}\n", message));
 }
 
 void run_task(const Program& program, const RunOptions& run) {
@@ -76,18 +72,16 @@ void run_task(const Program& program, const RunOptions& run) {
   }
 }
 
-int run_with(const Program& program, RunOptions& run) {
-  prepare_run_folder(program.cluster, program.run);
-  // What an earlier run left must not pass for this one's.
-  for (const std::string& file : report_files(program.cluster, program.run)) {
-    std::filesystem::remove(file);
-  }
+int run_with(const Program& program, const Log& log) {
+  RunOptions run = program.run;
+  run.log = &log;
+  const auto lock = prepare_run_folder(program.cluster, program.run);
   run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.stop_on_failure = program.cluster.stop_on_failure;
-    // A checkpoint takes as long as it takes; a second Ctrl-C ends it.
+    // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
     if (!run.out.empty()) {
       options.interrupt_within = std::chrono::minutes(10);
       options.stop_within = std::chrono::minutes(1);
@@ -96,6 +90,8 @@ int run_with(const Program& program, RunOptions& run) {
   }
   Interrupt interrupt;
   run.interrupt = &interrupt;
+  Report last_report;
+  run.last_report = &last_report;
   bool ended_well = true;
   run.on_failed_end = [&](const std::string& message) {
     ended_well = false;
@@ -104,13 +100,13 @@ int run_with(const Program& program, RunOptions& run) {
   try {
     run_task(program, run);
   } catch (const std::exception& error) {
-    report_failure(program, error.what());
+    report_failure(program, last_report, failure_of(error).message);
     throw;
   }
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
 }
 
-// Its first session says all, and goes no further.
+// The first session prints the plan of the job and throws DryRunShown.
 int run_dry(const Program& program) {
   try {
     program.work(program.cluster, program.run);
@@ -124,19 +120,17 @@ int run_dry(const Program& program) {
 int run_role(const Program& program) {
   if (program.run.dry_run) return run_dry(program);
   const Log log(log_options(program.cluster, program.run));
-  RunOptions run = program.run;
-  run.log = &log;
   if (program.cluster.role == Cluster::Role::kEvaluator) {
     log.warning(
         "an evaluator has nothing to do: workers evaluate, and a task that only evaluates is not "
         "there yet; it ends");
     return 0;
   }
-  if (run.log_format != "json") return run_with(program, run);
+  if (program.run.log_format != "json") return run_with(program, log);
   try {
-    return run_with(program, run);
+    return run_with(program, log);
   } catch (const std::exception& exception) {
-    // A line like the others; else report_errors prints it.
+    // The error is a line of the log like the others; as text, report_errors prints it.
     const Failure failure = failure_of(exception);
     log.error(failure.message);
     return exit_status(failure.code);
@@ -149,7 +143,8 @@ int report_errors(const std::function<int()>& main) {
   } catch (const std::exception& exception) {
     const auto [code, message] = failure_of(exception);
     std::fflush(stdout);
-    fmt::print(stderr, "paceline: {}{}\n", code == ErrorCode::kCancelled ? "" : "error: ", message);
+    print_text(stderr, fmt::format("paceline: {}{}\n",
+                                   code == ErrorCode::kCancelled ? "" : "error: ", message));
     return exit_status(code);
   }
 }

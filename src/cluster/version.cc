@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-// Those that change which kernels run or how fast.
+// The instruction sets that decide which kernels run and how fast.
 constexpr std::string_view kInstructionSets[] = {
     "sse4_2",   "avx",      "f16c",     "fma",         "avx2",        "avx_vnni",
     "avx512f",  "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",

@@ -7,6 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <numeric>
+#include <system_error>
 
 #include "base/philox.h"
 #include "base/text_file.h"
@@ -262,7 +263,8 @@ constexpr const char* kTexts[] = {"ptb.train.txt", "ptb.valid.txt", "ptb.test.tx
 // A text that somebody has may be the real one.
 void refuse_to_replace(const std::filesystem::path& folder) {
   for (const char* name : kTexts) {
-    if (!std::filesystem::exists(folder / name)) continue;
+    std::error_code unseen;  // a folder that may not be looked at cannot be written to either
+    if (!std::filesystem::exists(folder / name, unseen)) continue;
     throw Error(ErrorCode::kFailedPrecondition,
                 (folder / name).string() +
                     " is there already, and is not replaced: remove "

@@ -121,12 +121,26 @@ TextBatches::TextBatches(std::vector<std::int32_t> stream, std::int64_t batch, s
   }
 }
 
-void TextBatches::fill(std::int64_t index, std::int32_t* inputs, std::int32_t* targets) const {
+void TextBatches::check(std::int64_t index, std::size_t size) const {
+  if (index < 0 || index >= count_) {
+    throw Error(ErrorCode::kInvalidArgument, "[text] there is no batch " + std::to_string(index) +
+                                                 ": there are " + std::to_string(count_));
+  }
+  if (size == std::size_t(batch_ * steps_)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              "[text] " + std::to_string(size) + " elements for a batch of (" +
+                  std::to_string(steps_) + "," + std::to_string(batch_) + ") words");
+}
+
+void TextBatches::fill(std::int64_t index, std::span<std::int32_t> inputs,
+                       std::span<std::int32_t> targets) const {
+  check(index, inputs.size());
+  check(index, targets.size());
   for (std::int64_t row = 0; row < batch_; ++row) {
     const std::int32_t* words = stream_.data() + row * row_ + index * steps_;
     for (std::int64_t t = 0; t < steps_; ++t) {
-      inputs[t * batch_ + row] = words[t];
-      targets[t * batch_ + row] = words[t + 1];
+      inputs[std::size_t(t * batch_ + row)] = words[t];
+      targets[std::size_t(t * batch_ + row)] = words[t + 1];
     }
   }
 }

@@ -87,9 +87,18 @@ TEST(TextBatches, LaysTheStreamOutAsRowsTimeFirst) {
   const TextBatches batches({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 2, 2);
   ASSERT_EQ(batches.size(), 2);
   std::vector<std::int32_t> inputs(4), targets(4);
-  batches.fill(1, inputs.data(), targets.data());
+  batches.fill(1, inputs, targets);
   EXPECT_THAT(inputs, ElementsAre(2, 7, 3, 8));
   EXPECT_THAT(targets, ElementsAre(3, 8, 4, 9));
+}
+
+TEST(TextBatches, RefusesMemoryOfAnotherSizeAndBatchesThatAreNotThere) {
+  const TextBatches batches({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 2, 2);
+  std::vector<std::int32_t> fits(4), small(3);
+  EXPECT_THROW(batches.fill(0, small, fits), Error);
+  EXPECT_THROW(batches.fill(0, fits, small), Error);
+  EXPECT_THROW(batches.fill(2, fits, fits), Error);
+  EXPECT_THROW(batches.fill(-1, fits, fits), Error);
 }
 
 TEST(TextBatches, RefusesLessThanOneBatch) {

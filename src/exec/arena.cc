@@ -26,7 +26,7 @@ ArenaLayout lay_out_arena(std::span<const ArenaBuffer> buffers) {
   });
 
   ArenaLayout layout{std::vector<std::size_t>(buffers.size()), 0};
-  std::vector<std::size_t> placed;  // by offset
+  std::vector<std::size_t> placed;  // in the order of their offsets
   for (const std::size_t i : by_size) {
     std::size_t offset = 0;
     for (const std::size_t other : placed) {

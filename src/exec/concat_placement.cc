@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-/// The value whose memory it is all of.
+/// Returns the value that `value` is a reshape of, whose whole memory it is.
 Value without_reshapes(Value value) {
   while (is_reshaped(value.node())) value = value.node().input(0);
   return value;
@@ -31,7 +31,7 @@ ConcatPlacement::ConcatPlacement(const Graph& graph, const PlanRoots& roots,
   }
 }
 
-/// Empty when one of them cannot be.
+/// Returns nothing when one of them cannot be written there.
 std::map<ConcatPlacement::Key, ConcatPlacement::Place> ConcatPlacement::parts_of(
     const Node& node, const std::set<Key>& contributions, const std::vector<bool>& early) const {
   std::map<Key, Place> parts;

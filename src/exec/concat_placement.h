@@ -1,4 +1,4 @@
-// Which values are written where the value that joins them is read.
+// Finds the values that can be written directly into the value that joins them.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,24 @@
 namespace paceline {
 
 /// A node whose inputs lie one after the other in its output (a concat of rows) needs no kernel
-/// when each input is written there in the first place: by a kernel, whole, to an address where
-/// kernels take their operands, and for this node alone. A contribution of its own is not: it is
-/// written where the store wants it. Nor is an early value, which may be written for the next batch
-/// while this step's is read, unless the node is early too.
+/// when each input is written there in the first place. That is possible for an input that a kernel
+/// writes as a whole, to an address where kernels take their operands, and for this node alone. It
+/// is not possible for a contribution, which is written where the store wants it, nor for an early
+/// value unless the node is early too: it may be written for the next batch while this step's is
+/// read.
 class ConcatPlacement {
  public:
   struct Place {
-    const Node* join = nullptr;  // null: the value has memory of its own
-    std::size_t offset = 0;      // in its output, bytes
+    const Node* join = nullptr;  // null when the value has memory of its own
+    std::size_t offset = 0;      // bytes from the beginning of the node's output
   };
 
   ConcatPlacement() = default;
-  /// `early`: by node id.
+  /// `early` tells by node id which nodes are early.
   ConcatPlacement(const Graph& graph, const PlanRoots& roots, const std::vector<bool>& early);
 
   bool joins(const Node& node) const { return joins_.contains(&node); }
-  /// Where an output of a node that is no view is written. A join may be a part of another.
+  /// Returns where an output of a node that is no view is written. A join may be a part of another.
   Place place_of(const Value& value) const;
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/denormals.h"
+#include "base/machine_memory.h"
 #include "exec/staged_steps.h"
 #include "paceline/error.h"
 
@@ -28,17 +29,25 @@ Activity activity_of(Instruction::Kind kind) {
   }
 }
 
+// The memory of a step is written when it is allocated.
+std::size_t checked_arena(const Plan& plan) {
+  check_fits_machine("[executor] a step of this batch needs",
+                     double(plan.arena_bytes) + double(plan.input_bytes));
+  return plan.arena_bytes;
+}
+
 }  // namespace
 
 Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
                    Device& device, StepAccount& account)
     : plan_(plan),
+      fed_inputs_(plan),
       steps_(steps_on(device, std::move(steps), plan)),
       locals_(locals),
       device_(device),
       account_(account),
       host_inputs_(device.space().host() ? 0 : plan.input_bytes),
-      arena_(device.allocate(plan.arena_bytes)),
+      arena_(device.allocate(checked_arena(plan))),
       inputs_(device.allocate(plan.input_bytes)),
       constants_(plan.storages.size()),
       store_views_(plan.storages.size()),
@@ -149,7 +158,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   return command;
 }
 
-// Once commands_ moves no more.
+// Is called once commands_ is not moved any more.
 void Executor::note_store_views() {
   const auto note = [&](SlotIndex index, TensorView& view) {
     const Slot& slot = plan_.slots[std::size_t(index)];

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/fed_inputs.h"
 #include "exec/host_copies.h"
 #include "exec/local_memory.h"
 #include "exec/plan.h"
@@ -16,60 +17,63 @@
 
 namespace paceline {
 
-/// What the caller says of one step.
+/// The caller's part of one step.
 struct StepRequest {
   StepKind kind = StepKind::kTrain;
-  /// Of a train step: by VariableId, for every variable of the store.
+  /// The rates of a train step by VariableId, for every variable of the store.
   std::span<const float> learning_rates;
   std::int64_t examples = 0;
   StepIdentity identity;  // .step is the task's own step
-  /// If the executor wants_next_inputs: fills the inputs for the step after this one, if they are
-  /// known (else false). Called when nothing of this step reads its own any more, before end_step.
+  /// Fills the inputs for the step after this one, if the executor wants_next_inputs. Returns false
+  /// when they are not known. It is called when nothing of this step reads its own inputs any more,
+  /// before end_step.
   const std::function<bool()>* fill_next = nullptr;
 };
 
-/// One thread. Plan, locals, device and account must outlive it. A step allocates nothing.
+/// One thread uses it. Plan, locals, device and account must outlive it. A step allocates nothing.
 class Executor {
  public:
   Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals, Device& device,
            StepAccount& account);
 
-  /// Host memory of an input or a local variable by its scoped name; the same in every step. Inputs
-  /// keep what was written until it is written anew. Throws kNotFound, and kFailedPrecondition for
-  /// a local variable in a device's own memory.
+  /// Returns the host memory of an input or a local variable by its scoped name, which is the same
+  /// in every step. An input keeps what was written until it is written anew. Throws kNotFound, and
+  /// kFailedPrecondition for a local variable in a device's own memory.
   TensorView view(std::string_view name) const;
   /// The same for a value of the graph that the plan was made of.
   TensorView view(Value input) const { return view(input.node().name()); }
+  /// What whoever fills inputs notes of them; run() does not look at it.
+  FedInputs& fed_inputs() { return fed_inputs_; }
 
-  /// One step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
-  /// end_step), then as what it counted before. The handle is valid until the next step.
+  /// Makes one step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
+  /// end_step); time after it counts as it did before. The handle is valid until the next step.
   StepHandle& run(const StepRequest& request);
-  /// The store can bring the rows that the next inputs name with this step's answer, and they can
-  /// be filled so early: nothing that is read after a step lies in an input, and no local variable
-  /// says which rows they name.
+  /// True when the store can bring the rows that the next inputs name with this step's answer, and
+  /// the inputs can be filled so early: nothing that is read after a step lies in an input, and no
+  /// local variable says which rows they name.
   bool wants_next_inputs() const { return wants_next_inputs_; }
 
-  /// PlanRequest::fetches[i] of the last step; valid until the next one. A fetched variable has the
-  /// value that the step read.
+  /// Returns PlanRequest::fetches[i] of the last step, which is valid until the next one. A fetched
+  /// variable has the value that the step read.
   TensorView fetched(std::size_t i) const { return fetched_[i]; }
   std::size_t fetches() const { return plan_.fetches.size(); }
-  /// Of the last train step.
+  /// The loss of the last train step.
   double loss() const;
   bool clips() const { return plan_.clipped(); }
-  /// When it clips: of this plan's own contributions, whoever computes the norm to clip by.
+  /// The norm of this plan's own contributions, if it clips, whoever computes the norm to clip by.
   double global_norm() const;
 
  private:
-  /// An instruction with its memory; views into the store's memory are renewed in each step.
+  /// An instruction with its memory. Views into the store's memory are renewed in each step.
   struct Command {
     Instruction::Kind kind = Instruction::Kind::kRun;
     VariableId variable = -1;
-    int storage = -1;  // kNeed, kPlace
+    int storage = -1;  // the storage of kNeed and kPlace
     bool streamed = false;
     Kernel* kernel = nullptr;
     std::vector<TensorView> inputs, outputs;
     std::span<std::byte> scratch;
-    HostCopies ids;  // kReady of rows: what the inputs are copies of
+    HostCopies ids;  // the inputs of kReady of rows are copies in it
   };
 
   void upload_constants();
@@ -89,26 +93,27 @@ class Executor {
   float clip_scale() const;
 
   Plan& plan_;
+  FedInputs fed_inputs_;
   std::unique_ptr<StoreSteps> steps_;
   LocalMemory& locals_;
   Device& device_;
   StepAccount& account_;
-  // Where a device has memory of its own: what the host fills and reads in place of it.
+  // The host fills and reads these in place of a device's own memory.
   Buffer host_inputs_;
   HostCopies ids_, results_;
   Buffer arena_, inputs_;
-  std::vector<Buffer> constants_;  // by storage; empty where kernels read the graph's own
+  std::vector<Buffer> constants_;  // by storage; empty when kernels read the graph's own
   std::vector<Command> commands_;
   struct StoreView {
     TensorView* view;
-    std::size_t offset;  // in what the store gives
+    std::size_t offset;  // in the memory that the store gives
   };
   std::vector<std::vector<StoreView>> store_views_;  // by storage
-  OutputSink* sink_ = nullptr;                       // of the next streamed kernel
+  OutputSink* sink_ = nullptr;                       // for the next streamed kernel
   std::vector<TensorView> fetched_;
   TensorView loss_, global_norm_;
   RowCollector rows_;
-  std::span<const RowSet> rows_read_;  // by the inputs as they are
+  std::span<const RowSet> rows_read_;  // the rows that the present inputs name
   bool rows_known_ = false;
   const bool wants_next_inputs_;
 };

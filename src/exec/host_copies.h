@@ -1,4 +1,4 @@
-// What the host reads of a device's memory.
+// Copies of a device's memory that the host reads.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace paceline {
 
 class HostCopies {
  public:
-  /// A view that the host can read: `view` itself where `device` computes in host memory, else a
-  /// copy that has its values once a refresh was made. Valid as long as the copies are.
+  /// Returns a view that the host can read: `view` itself where `device` computes in host memory,
+  /// else a copy that has its values once a refresh was made. It is valid as long as this object.
   TensorView of(const TensorView& view, Device& device);
   /// Queues a copy of every view on the device that has them. Allocates nothing.
   void refresh(Device& device) const;

@@ -1,16 +1,39 @@
 #include "exec/instruction_writer.h"
 
+#include <map>
+#include <ranges>
+
 namespace paceline {
 namespace {
 
 using Kind = Instruction::Kind;
 
+// By position.
+template <typename T>
+using Events = std::multimap<int, const T*>;
+
+// What happens at a position, in the order of the schedule.
+template <typename T>
+auto events_at(const Events<T>& events, int position) {
+  const auto [first, last] = events.equal_range(position);
+  return std::ranges::subrange(first, last) | std::views::values;
+}
+
 class InstructionWriter {
  public:
   InstructionWriter(const StepSchedule& step, const ValueMemory& memory, Plan& plan)
-      : step_(step), memory_(memory), plan_(plan) {}
+      : step_(step), memory_(memory), plan_(plan) {
+    for (const PlacedUpdate& update : step.updates) {
+      settled_.emplace(update.settled, &update);
+      written_.emplace(update.written_by, &update);
+    }
+    for (const VariableReads& read : step.reads) {
+      const int storage = memory.storage_of(read.node->output(0));
+      first_reads_.emplace(memory.life(storage).first_read, &read);
+    }
+  }
 
-  // What is settled at the end waits for the copies there, which may still read variables.
+  // Contributions that are settled at the end wait for the copies there, which may read variables.
   void write() {
     const int end = memory_.end(), prologue = int(step_.order.prologue);
     for (int position = 0; position < end; ++position) {
@@ -30,38 +53,35 @@ class InstructionWriter {
 
  private:
   void write_contribution_copies(int position) {
-    for (const PlacedUpdate& update : step_.updates) {
-      if (update.settled != position || update.written_by >= 0) continue;
-      write_place(update);
-      write_copy({memory_.slot(update.root.written()), update.place});
+    for (const PlacedUpdate* update : events_at(settled_, position)) {
+      if (update->written_by >= 0) continue;
+      write_place(*update);
+      write_copy({memory_.slot(update->root.written()), update->place});
     }
   }
 
   void write_ready(int position) {
-    for (const PlacedUpdate& update : step_.updates) {
-      if (update.settled != position) continue;
-      Instruction ready{Kind::kReady, update.root.variable, -1, {}, {}};
-      if (update.root.sparse()) {
-        ready.inputs = {memory_.slot(update.root.ids), memory_.slot(update.root.count)};
+    for (const PlacedUpdate* update : events_at(settled_, position)) {
+      Instruction ready{Kind::kReady, update->root.variable, -1, {}, {}};
+      if (update->root.sparse()) {
+        ready.inputs = {memory_.slot(update->root.ids), memory_.slot(update->root.count)};
       }
       plan_.instructions.push_back(std::move(ready));
     }
   }
 
   void write_needs(int position) {
-    for (const VariableReads& read : step_.reads) {
-      const Value variable = read.node->output(0);
-      if (memory_.life(memory_.storage_of(variable)).first_read != position) continue;
-      plan_.instructions.push_back({Kind::kNeed, read.variable, -1, {}, {memory_.slot(variable)}});
+    for (const VariableReads* read : events_at(first_reads_, position)) {
+      const Value variable = read->node->output(0);
+      plan_.instructions.push_back({Kind::kNeed, read->variable, -1, {}, {memory_.slot(variable)}});
     }
   }
 
   void write_node(int position) {
     bool streamed = false;
-    for (const PlacedUpdate& update : step_.updates) {
-      if (update.written_by != position) continue;
-      write_place(update);
-      streamed = update.streamed;
+    for (const PlacedUpdate* update : events_at(written_, position)) {
+      write_place(*update);
+      streamed = update->streamed;
     }
     const Node& node = *step_.order.nodes[std::size_t(position)];
     Instruction run{Kind::kRun, -1, position, {}, {}};
@@ -85,6 +105,8 @@ class InstructionWriter {
   const StepSchedule& step_;
   const ValueMemory& memory_;
   Plan& plan_;
+  Events<PlacedUpdate> settled_, written_;
+  Events<VariableReads> first_reads_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The local variables of one graph: this task's memory, shared by all plans of that graph.
+// The memory of a graph's local variables in this task, which all plans of the graph share.
 #pragma once
 
 #include <map>
@@ -12,17 +12,18 @@ namespace paceline {
 
 class LocalMemory {
  public:
-  /// Of all locals of `graph`; zero, in memory of `device`, which must outlive it.
+  /// Makes all locals of `graph` in memory of `device`, which must outlive it, and sets them to
+  /// zero.
   LocalMemory(const Graph& graph, Device& device);
-  /// In the device's memory. Throws kNotFound.
+  /// Returns the local in the device's memory. Throws kNotFound.
   TensorView view(std::string_view name) const;
   bool contains(std::string_view name) const { return views_.contains(name); }
   const std::map<std::string, TensorView, std::less<>>& views() const { return views_; }
-  /// A copy of the local as the steps so far have left it. Throws kNotFound.
+  /// Returns a copy of the local as the steps so far have left it. Throws kNotFound.
   Tensor read(std::string_view name) const;
-  /// `value` has its type and shape. Throws kNotFound.
+  /// Sets the local to `value`, which must have its type and shape. Throws kNotFound.
   void write(std::string_view name, const Tensor& value);
-  /// All back to zero.
+  /// Sets all locals to zero.
   void reset();
 
  private:

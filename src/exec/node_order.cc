@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <queue>
 #include <tuple>
 
@@ -12,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// What a node's value ends in: nothing, one contribution at a distance, or anything else.
+// Where a node's value goes: to nothing, to one contribution at a distance, or to anything else.
 struct End {
   static constexpr int kNone = -1, kMany = -2;
   int contribution = kNone;
@@ -31,8 +32,8 @@ struct End {
   }
 };
 
-// Backwards over the graph. The norm reads every contribution and says nothing about where a value
-// goes.
+// Goes backwards over the graph. The norm reads every contribution, so it says nothing about where
+// a value goes.
 std::vector<End> ends_of(const Graph& graph, const PlanRoots& roots) {
   std::vector<End> ends(graph.nodes().size());
   const auto join = [&](const Value& value, int contribution, int distance) {
@@ -73,22 +74,21 @@ std::size_t maker_of(Value value) {
   return std::size_t(value.node().id());
 }
 
-// What reads a variable runs before the node that makes its dense contribution. Only what was made
-// before that node too: nothing of it can need what the node makes.
+// Readers of a variable run before the node that makes its dense contribution, if they were made
+// before that node: only these cannot need what the node makes.
 void put_after_readers(const Graph& graph, const PlanRoots& roots,
                        std::span<const VariableReads> reads, Users& users,
                        std::vector<int>& missing) {
+  const std::map<VariableId, const VariableReads*> reads_of = by_variable(reads);
   for (const PlannedUpdate& update : roots.updates) {
-    if (update.sparse()) continue;
+    const auto read = reads_of.find(update.variable);
+    if (update.sparse() || read == reads_of.end()) continue;
     const std::size_t maker = maker_of(update.dense);
     if (graph.nodes()[maker]->inputs().empty()) continue;
-    for (const VariableReads& read : reads) {
-      if (read.variable != update.variable) continue;
-      for (const std::size_t reader : users[std::size_t(read.node->id())]) {
-        if (reader >= maker) continue;
-        users[reader].push_back(maker);
-        ++missing[maker];
-      }
+    for (const std::size_t reader : users[std::size_t(read->second->node->id())]) {
+      if (reader >= maker) continue;
+      users[reader].push_back(maker);
+      ++missing[maker];
     }
   }
 }
@@ -101,7 +101,8 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
   const std::vector<bool> first = needed_by(graph, early);
   const std::size_t count = graph.nodes().size();
 
-  // Smaller runs first: prologue, then distance to the only contribution, then age.
+  // The smallest runs first: the prologue, then the nearest to its only contribution, then the
+  // oldest.
   using Key = std::tuple<bool, int, int>;
   std::priority_queue<Key, std::vector<Key>, std::greater<>> runnable;
   const auto add = [&](std::size_t id) {

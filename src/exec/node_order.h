@@ -10,15 +10,15 @@
 namespace paceline {
 
 struct NodeOrder {
-  std::vector<const Node*> nodes;  // those with kernels, inputs before users
-  std::size_t prologue = 0;        // so many of them compute `early`
+  std::vector<const Node*> nodes;  // those with kernels; inputs come before their users
+  std::size_t prologue = 0;        // so many of them, the first ones, compute `early`
   ConcatPlacement parts;
 };
 
-/// First what `early` needs. Then the order in which nodes were made, except that a node which only
-/// one contribution waits for runs as soon as it can, nearest to its contribution first, so that
-/// contributions are ready early; but a dense contribution is computed after what else reads its
-/// variable, since it is not handed over before.
+/// Puts first what `early` needs. The rest keeps the order in which nodes were made, with two
+/// exceptions. A node which only one contribution waits for runs as soon as it can, nearest to its
+/// contribution first, so that contributions are ready early. A dense contribution is computed
+/// after everything else that reads its variable, since it is not handed over before.
 NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
                       std::span<const VariableReads> reads, std::span<const Value> early);
 

@@ -20,21 +20,21 @@
 
 namespace paceline {
 
-/// Index into the list of variables that a store was made with.
+/// An index into the list of variables that a store was made with.
 using VariableId = int;
 
-/// A shared variable as every task must agree on it.
+/// A shared variable, on which every task of a job must agree.
 struct VariableSpec {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
   Rule rule = Sgd{};
   float weight_decay = 0;
-  /// Above 0, and trained: the last slot is the variable's moving average
+  /// If it is above 0 and the variable is trained, the last slot is the variable's moving average
   /// (RuleStep::average_decay).
   float average_decay = 0;
-  bool trained = true;  // false: frozen or only read
-  bool sparse = false;  // read and updated by rows of dimension 0
+  bool trained = true;  // false when it is frozen or only read
+  bool sparse = false;  // true when it is read and updated by rows of dimension 0
   bool operator==(const VariableSpec&) const = default;
 };
 
@@ -42,17 +42,17 @@ struct VariableSpec {
 struct PlanBinding {
   struct Use {
     VariableId variable;
-    bool updated = false;        // contributes; else only read
-    std::int64_t most_rows = 0;  // sparse: rows that one step can read or contribute
-    bool streamed = false;       // the contribution comes through sink(), range by range
-    bool reread = false;         // by more than one kernel of a step
+    bool updated = false;        // the plan contributes to it, and does not only read it
+    std::int64_t most_rows = 0;  // so many rows of a sparse one can a step read or contribute
+    bool streamed = false;       // the contribution goes to sink(), range by range
+    bool reread = false;         // more than one kernel of a step reads it
   };
   std::vector<Use> uses;  // in the order in which the plan first reads them
 };
 
 enum class StepKind : std::uint8_t { kTrain = 0, kEvaluate = 1, kFetch = 2 };
 
-/// Rows of a sparse variable that a batch reads; unique, ascending.
+/// The rows of a sparse variable that a batch reads. The ids are unique and ascend.
 struct RowSet {
   VariableId variable;
   std::span<const std::int32_t> ids;
@@ -65,11 +65,11 @@ struct StepScalars {
   std::int64_t step = 0;  // the task's own step, from 0
 };
 
-/// A contribution: dense (the variable's shape, in the place given), or the first `rows` rows.
+/// A contribution lies in the place that place() gave. A dense one has the variable's shape; of a
+/// sparse one the first ids.size() rows are valid.
 struct Contribution {
   bool sparse = false;
-  /// Sparse: unique; ids.size() rows are valid in place(). The ids themselves are valid until
-  /// end_step returns.
+  /// The unique ids of the rows of a sparse one, which are valid until end_step returns.
   std::span<const std::int32_t> ids;
 };
 
@@ -77,60 +77,60 @@ struct Contribution {
 struct VariableState {
   VariableId variable;
   Tensor value;
-  std::vector<Tensor> slots;  // in the order of slots_of, scalar ones (1)
+  std::vector<Tensor> slots;  // in the order of slots_of; scalar ones have shape (1)
 };
 
 /// The global step that a contribution made, once the shard that counts has said so.
 class StepHandle {
  public:
   virtual ~StepHandle() = default;
-  /// Waits. Throws the store's error, or kDeadlineExceeded.
+  /// Waits for the number. Throws the store's error, or kDeadlineExceeded.
   virtual std::int64_t global_step() = 0;
 };
 
 /// Who computes the norm that contributions are clipped by.
 enum class NormBy : std::uint8_t {
-  kPlan,   // the plan, of its own contributions: end_step brings the scale
-  kStore,  // the store, of what it applies, such as a mean of several contributions
+  kPlan,   // the plan computes that of its own contributions, and end_step gets the scale
+  kStore,  // the store computes that of what it applies, such as a mean of several contributions
 };
 
-/// Memory, and the event after which it may be used.
+/// Memory, and the event after which it may be used. An empty event allows it at once.
 struct AsyncView {
   AsyncView() = default;
   AsyncView(const TensorView& memory, const Event& after = {}) : view(memory), event(after) {}
   TensorView view;
-  Event event;  // empty: at once
+  Event event;
 };
 
-/// A plan's calls on the store, one object per executor; one thread. An error of a peer surfaces
-/// in need, place or end_step, always the earliest one.
+/// A plan's calls on the store. Each executor has its own object, and one thread calls it. An error
+/// of a peer surfaces in need, place or end_step; it is always the earliest one.
 class StoreSteps {
  public:
   virtual ~StoreSteps() = default;
 
   virtual NormBy norm_by() const { return NormBy::kPlan; }
-  /// Where the memory lies that need() and place() give.
+  /// The space in which the memory of need() and place() lies.
   virtual MemorySpace space() const { return {}; }
-  /// Time in which a call waits for the device's event counts as compute of `account`, which must
-  /// outlive the steps.
+  /// Makes the time in which a call waits for the device's event count as compute of `account`,
+  /// which must outlive the steps.
   virtual void count_waits(StepAccount& account) { account_ = &account; }
-  /// Whether end_step has a use for the next batch's rows.
+  /// True when end_step has a use for the next batch's rows.
   virtual bool wants_next_rows() const { return false; }
-  /// Asks for whatever is stale: on the first step, and on the first train step after any other
-  /// use. `rows`: the rows that the batch reads; those that end_step was told are not asked for
-  /// again, and need not be said again.
+  /// Begins a step, and asks for whatever is stale: in the first step, and in the first train step
+  /// after any other use. `rows` are those that the batch reads; rows that end_step was told of are
+  /// not asked for again, and may be left out.
   virtual void begin_step(StepKind kind, std::span<const RowSet> rows,
                           const StepScalars& scalars) = 0;
-  /// The value that this step reads, of the variable's full shape; includes this worker's last
-  /// contribution. Of a sparse variable only the asked rows are valid. Waits for values. It may be
-  /// memory that other workers' updates change meanwhile, element by element; not to be written.
+  /// Waits for the value that this step reads, which has the variable's full shape and includes
+  /// this worker's last contribution. Of a sparse variable only the asked rows are valid. Other
+  /// workers' updates may change the memory meanwhile, element by element. It must not be written.
   virtual AsyncView need(VariableId variable) = 0;
-  /// Where the contribution is to be written: the variable's shape, or (most_rows, …) when sparse.
-  /// Waits until the previous one was taken.
+  /// Returns the place for the contribution, which has the variable's shape, or (most_rows, …) when
+  /// it is sparse. Waits until the previous contribution was taken.
   virtual AsyncView place(VariableId variable) = 0;
-  /// In place of place() when PlanBinding::Use::streamed says so: takes the contribution while it
-  /// is made. Valid until ready(), which says that every range was given; nothing of this step
-  /// reads the variable any more. Waits as place() does.
+  /// Is called instead of place() when PlanBinding::Use::streamed is set. The sink takes the
+  /// contribution while it is made, and is valid until ready(), which says that every range was
+  /// given. Nothing of this step may read the variable any more. Waits as place() does.
   virtual OutputSink& sink(VariableId /*variable*/) {
     throw Error(ErrorCode::kFailedPrecondition, "[store] takes no streams");
   }
@@ -138,13 +138,13 @@ class StoreSteps {
   /// variable or the contribution any more. The ids can be read at once. Blocks for nothing but the
   /// event.
   virtual void ready(VariableId variable, const Contribution& contribution, const Event& event) = 0;
-  /// The step's last call. With clipping by the plan's norm the contributions count times
-  /// `clip_scale`; by the store's norm the scale is ignored.
-  /// `next_rows`: the next batch's rows, if known. The handle is valid until the next end_step.
+  /// Ends the step. When the plan computes the norm to clip by, the contributions count times
+  /// `clip_scale`; when the store does, the scale is ignored. `next_rows` are the next batch's
+  /// rows, if they are known. The handle is valid until the next end_step.
   virtual StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) = 0;
 
  protected:
-  /// For a store that reads contributions on the host.
+  /// Waits for the event, for a store that reads contributions on the host.
   void wait_on_host(const Event& event) {
     if (event.empty()) return;
     std::optional<AccountScope> compute;
@@ -158,7 +158,7 @@ class StoreSteps {
 
 struct StoreAccount {
   std::int64_t bytes_sent = 0, bytes_received = 0;
-  /// Time in which a link of this store had something to send or to receive.
+  /// The time in which a link of this store had something to send or to receive.
   Duration transfer{0};
 };
 
@@ -166,17 +166,18 @@ class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
   virtual std::span<const VariableSpec> variables() const = 0;
-  /// Whether what bind() gives has a sink() for dense contributions that are not clipped.
+  /// True when the steps that bind() gives have a sink() for dense contributions that are not
+  /// clipped.
   virtual bool takes_streams() const { return false; }
-  /// `clip_norm` above 0: a step's contributions are scaled by min(1, clip_norm / norm), so that
-  /// none is applied before end_step; the norm is that of all variables of the job, and norm_by()
-  /// of the result says who computes it. 0: no clipping.
+  /// Makes the steps of one plan. If `clip_norm` is above 0, a step's contributions are scaled by
+  /// min(1, clip_norm / norm), so that none is applied before end_step; the norm is that of all
+  /// variables of the job, and norm_by() of the result says who computes it.
   virtual std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) = 0;
-  /// Outside a step: initial values or a restored checkpoint; from then on initialised. Memory of
-  /// tensors that nobody else holds may become the store's.
+  /// Writes initial values or a restored checkpoint, outside a step. From then on the store is
+  /// initialised. Memory of tensors that nobody else holds may become the store's.
   virtual void write(std::vector<VariableState> states, std::int64_t global_step) = 0;
   virtual bool initialised() const = 0;
-  /// Each variable and its slots of one moment; with one worker all of the same step.
+  /// Reads variables and their slots, each of one moment; with one worker all are of the same step.
   virtual std::vector<VariableState> read(std::span<const VariableId> variables) = 0;
   virtual std::int64_t global_step() const = 0;
   virtual StoreAccount account() const { return {}; }

@@ -1,7 +1,9 @@
 #include "exec/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "base/clock.h"
 #include "exec/instruction_writer.h"
@@ -15,14 +17,19 @@ namespace {
 class PlanMaker {
  public:
   PlanMaker(const PlanRequest& request, std::span<const VariableSpec> specs, Device& device)
-      : request_(request), specs_(specs), device_(device), plan_(std::make_unique<Plan>()) {}
+      : request_(request),
+        specs_(specs),
+        variables_(specs),
+        device_(device),
+        plan_(std::make_unique<Plan>()) {}
 
   std::unique_ptr<Plan> make() {
     rewrite_graph();
-    reads_ = variable_reads(*plan_->graph, roots_.values(), specs_);
+    reads_ = variable_reads(*plan_->graph, roots_.values(), variables_);
+    reads_of_ = by_variable(reads_);
     const std::vector<Value> early = sparse_ids(reads_, specs_);
     order_ = order_nodes(*plan_->graph, roots_, reads_, early);
-    memory_ = std::make_unique<ValueMemory>(*plan_->graph, order_, specs_);
+    memory_ = std::make_unique<ValueMemory>(*plan_->graph, order_, variables_);
     keep_roots();
     plan_assignments();
     make_kernels();
@@ -39,8 +46,8 @@ class PlanMaker {
 
  private:
   void rewrite_graph() {
-    const PlanRoots roots = PlanRoots::of(request_, specs_);
-    // Folded with naive kernels: a device that only takes time would fold to nothing.
+    const PlanRoots roots = PlanRoots::of(request_, variables_);
+    // Naive kernels fold constants, because a device that only takes time would compute nothing.
     RealClock clock;
     const std::unique_ptr<Device> folder = make_device({.kind = "naive"}, clock);
     KernelConstantEvaluator evaluator(*folder);
@@ -51,8 +58,8 @@ class PlanMaker {
     roots_ = roots.with_values(rewritten.roots);
   }
 
-  // A value that is read after the step. What the store or an assignment may change by then is
-  // copied.
+  // A value that is read after the step is copied if the store or an assignment may change it by
+  // then.
   SlotIndex kept(const Value& value) {
     const int storage = memory_->storage_of(value);
     const Storage::Kind kind = memory_->storage(storage).kind;
@@ -68,9 +75,9 @@ class PlanMaker {
 
   void keep(int storage) {
     memory_->read_at(storage, memory_->end());
-    kept_.push_back(storage);
+    kept_.insert(storage);
   }
-  bool is_kept(int storage) const { return std::ranges::count(kept_, storage) > 0; }
+  bool is_kept(int storage) const { return kept_.contains(storage); }
 
   void keep_roots() {
     for (const Value& fetch : roots_.fetches) plan_->fetches.push_back(kept(fetch));
@@ -81,7 +88,7 @@ class PlanMaker {
     }
   }
 
-  // All at once at the end: a local that another assignment reads is copied aside first.
+  // All assignments are made at the end: a local that another one reads is copied aside first.
   void plan_assignments() {
     for (const Graph::Assignment& assignment : plan_->graph->assignments()) {
       const int storage = memory_->storage_of(assignment.value);
@@ -102,8 +109,8 @@ class PlanMaker {
     for (PlacedUpdate& update : updates_) update.streamed = can_stream(update);
   }
 
-  // The rule is applied while the kernel runs, on the host: nothing may read the variable from then
-  // on, and nothing but the store may want the contribution.
+  // The rule is applied on the host while the kernel runs, so nothing may read the variable from
+  // then on, and nothing but the store may want the contribution.
   bool can_stream(const PlacedUpdate& update) {
     if (!device_.space().host()) return false;
     if (!request_.stream_updates || roots_.global_norm || update.written_by < 0) return false;
@@ -113,11 +120,7 @@ class PlanMaker {
     if (update.root.sparse() || memory_->life(storage).is_read()) return false;
     const Value output = use.node->output(0);
     if (storage != memory_->storage_of(output) || !memory_->is_whole(output)) return false;
-    for (const VariableReads& read : reads_) {
-      if (read.variable != update.root.variable) continue;
-      const auto& life = memory_->life(memory_->storage_of(read.node->output(0)));
-      if (life.last() >= update.written_by) return false;
-    }
+    if (last_use_of(update.root.variable) >= update.written_by) return false;
     return use.kernel->stream_output();
   }
 
@@ -147,12 +150,16 @@ class PlanMaker {
     return update;
   }
 
+  // Of the variable's value; −1 when the graph does not have it.
+  int last_use_of(VariableId variable) const {
+    const auto read = reads_of_.find(variable);
+    if (read == reads_of_.end()) return -1;
+    return memory_->life(memory_->storage_of(read->second->node->output(0))).last();
+  }
+
   void settle(PlacedUpdate& update) {
     int last = memory_->life(memory_->storage_of(update.root.written())).last();
-    for (const VariableReads& read : reads_) {
-      if (read.variable != update.root.variable) continue;
-      last = std::max(last, memory_->life(memory_->storage_of(read.node->output(0))).last());
-    }
+    last = std::max(last, last_use_of(update.root.variable));
     for (const Value& value : {update.root.ids, update.root.count}) {
       if (!value) continue;
       last = std::max(last, memory_->life(memory_->storage_of(value)).last_write);
@@ -175,12 +182,14 @@ class PlanMaker {
     for (const VariableReads* read : by_need) {
       if (memory_->life(memory_->storage_of(read->node->output(0))).is_read()) bind(*read);
     }
+    std::map<VariableId, std::size_t> uses;
+    for (std::size_t i = 0; i < plan_->binding.uses.size(); ++i) {
+      uses.emplace(plan_->binding.uses[i].variable, i);
+    }
     for (const PlacedUpdate& update : updates_) {
-      auto use =
-          std::ranges::find(plan_->binding.uses, update.root.variable, &PlanBinding::Use::variable);
-      if (use == plan_->binding.uses.end()) {
-        use = plan_->binding.uses.insert(use, {.variable = update.root.variable});
-      }
+      const auto [known, is_new] = uses.emplace(update.root.variable, plan_->binding.uses.size());
+      if (is_new) plan_->binding.uses.push_back({.variable = update.root.variable});
+      PlanBinding::Use* use = &plan_->binding.uses[known->second];
       use->updated = true;
       use->streamed = update.streamed;
       if (update.root.sparse()) {
@@ -237,20 +246,22 @@ class PlanMaker {
     }
   }
 
-  // When kernels know where their outputs go.
+  // Is called when kernels know where their outputs go.
   void note_scratch() {
     for (Plan::KernelUse& use : plan_->kernels) use.scratch_bytes = use.kernel->scratch_bytes();
   }
 
   const PlanRequest& request_;
   std::span<const VariableSpec> specs_;
+  const VariableIds variables_;
   Device& device_;
   std::unique_ptr<Plan> plan_;
   PlanRoots roots_;
   std::vector<VariableReads> reads_;
+  std::map<VariableId, const VariableReads*> reads_of_;
   NodeOrder order_;
   std::unique_ptr<ValueMemory> memory_;
-  std::vector<int> kept_;  // storages that are read after the step
+  std::set<int> kept_;  // storages that are read after the step
   std::vector<PlannedCopy> last_copies_, assignments_;
   std::vector<PlacedUpdate> updates_;
 };

@@ -1,5 +1,5 @@
-// A plan: a graph compiled for a device. Topological schedule, buffer lifetimes, one arena laid
-// out once; where variables are first needed and where contributions become ready.
+// A plan is a graph compiled for a device: a schedule, a layout of memory that is made once, and
+// the moments at which variables are first needed and contributions become ready.
 #pragma once
 
 #include <cstdint>
@@ -18,30 +18,30 @@
 
 namespace paceline {
 
-/// What a plan computes: fetched values, and for a train step the updates.
+/// A plan computes fetched values, and for a train step the updates.
 struct PlanRequest {
   const Graph* graph = nullptr;
-  std::vector<Value> fetches;          // to be read after each step
-  const Training* training = nullptr;  // null: nothing is updated
-  bool run_assignments = true;         // local variables change
+  std::vector<Value> fetches;          // values that are read after each step
+  const Training* training = nullptr;  // null when nothing is updated
+  bool run_assignments = true;         // false when local variables do not change
   RewriteOptions rewrite;
-  /// For a store that takes streams: dense contributions go to its sinks where their kernels can.
+  /// True for a store that takes streams: dense contributions go to its sinks where kernels can.
   bool stream_updates = false;
 };
 
-/// Memory that values live in during a step. Values that are views of one another share one, each
-/// all of it or a part.
+/// Memory that values live in during a step. Values that are views of one another share a storage;
+/// each is all of it or a part.
 struct Storage {
   enum class Kind : std::uint8_t {
-    kArena,     // the executor's, reused within a step
-    kInput,     // the executor's, filled before each step
-    kLocal,     // the task's, kept from step to step
-    kConstant,  // the graph's
-    kVariable,  // the store's, known when need() returns
-    kPlace,     // the store's, known when place() returns
+    kArena,     // memory of the executor, reused within a step
+    kInput,     // memory of the executor, filled before each step
+    kLocal,     // memory of the task, kept from step to step
+    kConstant,  // memory of the graph
+    kVariable,  // memory of the store, known when need() returns
+    kPlace,     // memory of the store, known when place() returns
   };
   Kind kind = Kind::kArena;
-  MemorySpace space;  // the plan's device's; kConstant: the host's
+  MemorySpace space;  // the space of the plan's device, or the host's for kConstant
   std::size_t bytes = 0;
   std::size_t offset = 0;    // kArena, kInput
   VariableId variable = -1;  // kVariable, kPlace
@@ -49,7 +49,7 @@ struct Storage {
   Tensor constant;           // kConstant
 };
 
-/// A value: its type, an index into Plan::storages, and where in that it begins, in bytes.
+/// A value has a type, an index into Plan::storages, and an offset in that storage in bytes.
 struct Slot {
   ValueType type;
   int storage = -1;
@@ -61,36 +61,36 @@ using SlotIndex = int;
 struct Instruction {
   enum class Kind : std::uint8_t {
     kNeed,   // outputs[0] ← store.need(variable)
-    kPlace,  // outputs[0] ← store.place(variable); streamed: the next kernel's sink
-    kRun,    // kernel
+    kPlace,  // outputs[0] ← store.place(variable), or the next kernel's sink when streamed
+    kRun,    // runs the kernel
     kReady,  // store.ready(variable): after the last read of the variable and the contribution
-    kCopy,   // outputs[0] ← inputs[0] (locals; contributions that no kernel can write in place)
+    kCopy,   // outputs[0] ← inputs[0], for locals and what no kernel can write in place
   };
   Kind kind = Kind::kRun;
   VariableId variable = -1;
-  int kernel = -1;                // index into Plan::kernels
-  std::vector<SlotIndex> inputs;  // kReady of rows: ids, count
+  int kernel = -1;                // an index into Plan::kernels
+  std::vector<SlotIndex> inputs;  // for kReady of rows these are ids and count
   std::vector<SlotIndex> outputs;
-  bool streamed = false;  // kPlace, kRun: a contribution that no memory holds as a whole
+  bool streamed = false;  // kPlace and kRun: no memory holds the contribution as a whole
 };
 
-/// Which rows of a sparse variable a batch reads.
+/// Says which rows of a sparse variable a batch reads.
 struct RowReads {
   VariableId variable = -1;
-  std::int64_t rows = 0;       // of the whole variable
-  bool all = false;            // something other than a look-up reads it
-  std::vector<SlotIndex> ids;  // int32, of any shape
+  std::int64_t rows = 0;       // the whole variable has so many
+  bool all = false;            // something other than a look-up reads the variable, so all rows
+  std::vector<SlotIndex> ids;  // int32 values of any shape
 };
 
-/// Made by make_plan; an executor runs it. The device must outlive it.
+/// A plan is made by make_plan and run by an executor. The device must outlive it.
 struct Plan {
   struct KernelUse {
     std::unique_ptr<Kernel> kernel;
-    const Node* node = nullptr;  // of `graph`
+    const Node* node = nullptr;  // in `graph`
     std::size_t scratch_offset = 0, scratch_bytes = 0;
   };
 
-  std::unique_ptr<Graph> graph;  // rewritten
+  std::unique_ptr<Graph> graph;  // the rewritten one
   std::vector<KernelUse> kernels;
   std::vector<Storage> storages;
   std::vector<Slot> slots;
@@ -100,28 +100,28 @@ struct Plan {
   /// batch while what this step has computed is still read.
   std::size_t prologue = 0;
   std::size_t arena_bytes = 0, input_bytes = 0;
-  std::map<std::string, SlotIndex, std::less<>> inputs;  // all of the graph that was asked for
+  std::map<std::string, SlotIndex, std::less<>> inputs;  // those of the graph that was asked for
   std::vector<SlotIndex> fetches;
-  SlotIndex loss = -1, global_norm = -1;  // −1: none
-  float clip_norm = 0;                    // 0: no clipping
+  SlotIndex loss = -1, global_norm = -1;  // −1 when there is none
+  float clip_norm = 0;                    // 0 when nothing is clipped
   PlanBinding binding;
   std::vector<RowReads> row_reads;
 
   bool clipped() const { return global_norm >= 0; }
 };
 
-/// Rewrites the graph, schedules, lays out memory, makes kernels. Throws kNotFound when `specs`
-/// lacks a variable of the graph, kInvalidArgument when they disagree on one, or when the rows that
-/// a batch reads of a sparse variable depend on a variable.
+/// Rewrites the graph, schedules it, lays out memory and makes kernels. Throws kNotFound when
+/// `specs` lacks a variable of the graph, kInvalidArgument when they disagree on one, or when the
+/// rows that a batch reads of a sparse variable depend on a variable.
 std::unique_ptr<Plan> make_plan(const PlanRequest& request, std::span<const VariableSpec> specs,
                                 Device& device);
 
-/// The store's list for several graphs: every variable once, by name; the training that updates it
-/// gives rule, weight decay and sparseness. Throws kInvalidArgument when graphs disagree on one, or
-/// two trainings update it, naming it.
+/// Makes the store's list for several graphs. It has every variable once, by name; the training
+/// that updates it gives rule, weight decay and sparseness. Throws kInvalidArgument naming a
+/// variable on which graphs disagree, or which two trainings update.
 std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
                                          std::span<const Training> trainings);
-/// The same with one training, or none: null.
+/// The same with one training, or none if it is null.
 inline std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
                                                 const Training* training) {
   return variable_specs(graphs, std::span(training, training != nullptr ? 1 : 0));

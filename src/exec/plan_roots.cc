@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "paceline/error.h"
 
@@ -14,10 +12,10 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("[plan] variable {}: {}", variable, why));
 }
 
-PlannedUpdate planned(const VariableUpdate& update, std::span<const VariableSpec> specs) {
+PlannedUpdate planned(const VariableUpdate& update, const VariableIds& variables) {
   PlannedUpdate planned;
-  planned.variable = variable_id(update.variable.node(), specs);
-  const VariableSpec& spec = specs[std::size_t(planned.variable)];
+  planned.variable = variables.of(update.variable.node());
+  const VariableSpec& spec = variables.specs()[std::size_t(planned.variable)];
   if (update.contribution.sparse() != spec.sparse) {
     refuse(spec.name, spec.sparse ? "updated by rows elsewhere, as a whole here"
                                   : "updated as a whole elsewhere, by rows here");
@@ -39,21 +37,26 @@ PlannedUpdate planned(const VariableUpdate& update, std::span<const VariableSpec
 
 }  // namespace
 
-VariableId variable_id(const Node& variable, std::span<const VariableSpec> specs) {
-  const auto spec = std::ranges::find(specs, variable.name(), &VariableSpec::name);
-  if (spec == specs.end()) {
+VariableIds::VariableIds(std::span<const VariableSpec> specs) : specs_(specs) {
+  for (std::size_t i = 0; i < specs.size(); ++i) by_name_.emplace(specs[i].name, VariableId(i));
+}
+
+VariableId VariableIds::of(const Node& variable) const {
+  const auto found = by_name_.find(variable.name());
+  if (found == by_name_.end()) {
     throw Error(ErrorCode::kNotFound,
                 fmt::format("[plan] the store has no variable {}", variable.name()));
   }
-  const ValueType known{spec->dtype, spec->shape};
+  const VariableSpec& spec = specs_[std::size_t(found->second)];
+  const ValueType known{spec.dtype, spec.shape};
   const ValueType& type = variable.outputs()[0];
   if (type != known) {
-    refuse(spec->name, fmt::format("{} in this graph, {} in the store", type.str(), known.str()));
+    refuse(spec.name, fmt::format("{} in this graph, {} in the store", type.str(), known.str()));
   }
-  return VariableId(spec - specs.begin());
+  return found->second;
 }
 
-PlanRoots PlanRoots::of(const PlanRequest& request, std::span<const VariableSpec> specs) {
+PlanRoots PlanRoots::of(const PlanRequest& request, const VariableIds& variables) {
   PlanRoots roots;
   roots.fetches = request.fetches;
   if (request.training == nullptr) return roots;
@@ -61,7 +64,7 @@ PlanRoots PlanRoots::of(const PlanRequest& request, std::span<const VariableSpec
   roots.loss = training.loss;
   if (training.clip_norm > 0) roots.global_norm = training.global_norm;
   for (const VariableUpdate& update : training.updates) {
-    if (update.contribution) roots.updates.push_back(planned(update, specs));
+    if (update.contribution) roots.updates.push_back(planned(update, variables));
   }
   return roots;
 }

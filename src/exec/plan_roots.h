@@ -1,13 +1,16 @@
 // The values that a plan must compute, before and after the graph is rewritten.
 #pragma once
 
+#include <map>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "exec/plan.h"
 
 namespace paceline {
 
-/// One variable's contribution: dense, or rows with their ids and how many are valid.
+/// One variable's contribution. It is dense, or rows with their ids and the number of valid ones.
 struct PlannedUpdate {
   VariableId variable = -1;
   Value dense;
@@ -16,22 +19,34 @@ struct PlannedUpdate {
   Value written() const { return sparse() ? rows : dense; }
 };
 
+/// Finds variables of graphs among those of a store by their names.
+class VariableIds {
+ public:
+  /// Borrows `specs`.
+  explicit VariableIds(std::span<const VariableSpec> specs);
+  /// Returns the index of the variable in specs(). Throws kNotFound, and kInvalidArgument when type
+  /// or shape differ.
+  VariableId of(const Node& variable) const;
+  std::span<const VariableSpec> specs() const { return specs_; }
+
+ private:
+  std::span<const VariableSpec> specs_;
+  std::map<std::string_view, VariableId> by_name_;
+};
+
 struct PlanRoots {
   std::vector<Value> fetches;
   Value loss, global_norm;
-  std::vector<PlannedUpdate> updates;  // those that have a contribution
+  std::vector<PlannedUpdate> updates;  // of variables that have a contribution
 
-  /// Of the graph that was asked for. Throws kNotFound when `specs` lacks a variable,
+  /// Finds the roots of the graph that was asked for. Throws kNotFound when `variables` lacks one,
   /// kInvalidArgument when a contribution does not fit its spec.
-  static PlanRoots of(const PlanRequest& request, std::span<const VariableSpec> specs);
+  static PlanRoots of(const PlanRequest& request, const VariableIds& variables);
 
-  /// All values, in an order that with_values understands.
+  /// Returns all values, in an order that with_values understands.
   std::vector<Value> values() const;
-  /// The same roots in another graph.
+  /// Returns the same roots in another graph.
   PlanRoots with_values(std::span<const Value> values) const;
 };
-
-/// The variable's index in `specs`. Throws kNotFound; kInvalidArgument when type or shape differ.
-VariableId variable_id(const Node& variable, std::span<const VariableSpec> specs);
 
 }  // namespace paceline

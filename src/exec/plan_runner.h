@@ -1,4 +1,4 @@
-// For tests: a plan, run over variables of the test's own.
+// For tests: runs a plan over variables of the test's own.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The rows of sparse variables that a batch reads: unique and ascending, in memory made once.
+// Collects the rows of sparse variables that a batch reads, in memory that is made once.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ class RowCollector {
  public:
   /// `ids[i]` are the memories of reads[i].ids; they must outlive the collector.
   RowCollector(std::span<const RowReads> reads, std::span<const std::vector<TensorView>> ids);
-  /// Valid until the next call. Allocates nothing. Throws kInvalidArgument naming an id that is no
-  /// row.
+  /// Returns the rows, whose unique ids ascend; they are valid until the next call. Allocates
+  /// nothing. Throws kInvalidArgument naming an id that is no row.
   std::span<const RowSet> collect();
 
  private:
@@ -22,7 +22,7 @@ class RowCollector {
     std::int64_t rows;
     bool all;
     std::vector<TensorView> ids;
-    std::vector<std::int32_t> unique;  // as long as all ids
+    std::vector<std::int32_t> unique;  // has room for all ids
   };
   std::size_t unite(Reads& reads);
 

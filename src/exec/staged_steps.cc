@@ -43,9 +43,9 @@ class StagedSteps : public StoreSteps {
  private:
   struct Staged {
     Buffer memory;
-    TensorView host;  // places: where the contribution goes
+    TensorView host;  // for places: where the contribution goes
     bool by_rows = false;
-    std::span<const std::int32_t> rows;  // values: that the batch reads
+    std::span<const std::int32_t> rows;  // for values: those that the batch reads
   };
 
   void make_room(std::vector<Staged>& all, const Storage& storage) const {
@@ -61,14 +61,15 @@ class StagedSteps : public StoreSteps {
 
   Device& device_;
   const std::unique_ptr<StoreSteps> steps_;
-  std::vector<Staged> values_, places_;  // by variable; without memory: the plan does not use it
+  std::vector<Staged> values_,
+      places_;  // by variable; one that the plan does not use has no memory
 };
 
 std::size_t row_bytes(const TensorView& view) {
   return view.bytes() / std::size_t(std::max<std::int64_t>(view.shape[0], 1));
 }
 
-// Rows that follow one another in one copy.
+// Copies rows that follow one another together.
 void StagedSteps::upload_rows(const Staged& staged, const TensorView& host) {
   const std::size_t row = row_bytes(host);
   const auto* const from = static_cast<const std::byte*>(host.data);

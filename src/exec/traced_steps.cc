@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::int64_t kUnknown = -1;  // how many rows: the ids say
+constexpr std::int64_t kUnknown = -1;  // the number of rows is that of the ids
 
 class TracedSteps : public StoreSteps {
  public:

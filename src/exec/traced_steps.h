@@ -1,4 +1,4 @@
-// A store's calls in a step, seen on a timeline.
+// Shows a store's calls in a step on a timeline.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// What `steps` does, with an event for each call: "need w", "place w", "ready w", "begin_step",
-/// "end_step". `variables` are the store's. `timeline` must outlive it.
+/// Makes steps that do what `steps` does and record an event for each call: "need w", "place w",
+/// "ready w", "begin_step", "end_step". `variables` are the store's. `timeline` must outlive them.
 std::unique_ptr<StoreSteps> make_traced_steps(std::unique_ptr<StoreSteps> steps,
                                               std::span<const VariableSpec> variables,
                                               Timeline& timeline);

@@ -10,13 +10,12 @@
 #include "paceline/op.h"
 
 namespace paceline {
-ValueMemory::ValueMemory(const Graph& graph, const NodeOrder& order,
-                         std::span<const VariableSpec> specs)
+ValueMemory::ValueMemory(const Graph& graph, const NodeOrder& order, const VariableIds& variables)
     : order_(order), slots_of_nodes_(graph.nodes().size()), positions_(graph.nodes().size(), -1) {
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     positions_[std::size_t(order.nodes[i]->id())] = int(i);
   }
-  add_values(graph, specs);
+  add_values(graph, variables);
   count_reads();
 }
 
@@ -39,12 +38,12 @@ SlotIndex ValueMemory::add_kept(const ValueType& type, int position) {
   return slot;
 }
 
-void ValueMemory::add_source(const Node& node, std::span<const VariableSpec> specs) {
+void ValueMemory::add_source(const Node& node, const VariableIds& variables) {
   Storage storage;
   const std::string& op = node.op().name;
   if (op == "variable") {
     storage.kind = Storage::Kind::kVariable;
-    storage.variable = variable_id(node, specs);
+    storage.variable = variables.of(node);
   } else if (op == "local") {
     storage.kind = Storage::Kind::kLocal;
     storage.name = node.name();
@@ -57,11 +56,11 @@ void ValueMemory::add_source(const Node& node, std::span<const VariableSpec> spe
   slots_of_nodes_[std::size_t(node.id())] = {add(node.outputs()[0], std::move(storage), -1)};
 }
 
-void ValueMemory::add_values(const Graph& graph, std::span<const VariableSpec> specs) {
+void ValueMemory::add_values(const Graph& graph, const VariableIds& variables) {
   for (const auto& node : graph.nodes()) {
     std::vector<SlotIndex>& slots = slots_of_nodes_[std::size_t(node->id())];
     if (is_source(*node)) {
-      add_source(*node, specs);
+      add_source(*node, variables);
     } else if (is_view(*node)) {
       const Slot in = slots_[std::size_t(slot(node->input(0)))];
       for (int i = 0; i < int(node->outputs().size()); ++i) {
@@ -119,8 +118,8 @@ void ValueMemory::give_place(int storage, VariableId variable) {
   place.variable = variable;
 }
 
-// The op says which inputs its kernel may overwrite with the output. The same memory under another
-// input could be read after it was overwritten.
+// The op says which inputs its kernel may overwrite with the output. If another input has the same
+// memory, it could be read after it was overwritten.
 bool ValueMemory::may_take(const Node& node, int position, int input) const {
   const Value& value = node.input(input);
   const int taken = storage_of(value);
@@ -147,15 +146,15 @@ void ValueMemory::share_in_place() {
     if (storage(output).kind != Storage::Kind::kArena || !is_whole(node.output(0))) continue;
     for (const int input : node.op().in_place) {
       if (input >= int(node.inputs().size()) || !may_take(node, int(i), input)) continue;
-      taken_from_[std::size_t(output)] = storage_of(node.input(input));
+      taken_from_[std::size_t(output)] = buffer_of(storage_of(node.input(input)));
       break;
     }
   }
 }
 
 int ValueMemory::buffer_of(int storage) const {
-  while (taken_from_[std::size_t(storage)] >= 0) storage = taken_from_[std::size_t(storage)];
-  return storage;
+  const int taken_from = taken_from_[std::size_t(storage)];
+  return taken_from < 0 ? storage : taken_from;
 }
 
 void ValueMemory::lay_out(Plan& plan) {
@@ -173,7 +172,8 @@ void ValueMemory::lay_out_inputs(Plan& plan) {
   }
 }
 
-// Storages that took over one another's memory are one buffer, alive from the first to the last.
+// Storages that took over one another's memory are one buffer, which is alive from the first to the
+// last.
 std::vector<ArenaBuffer> ValueMemory::shared_buffers(std::vector<std::size_t>& index) const {
   std::vector<ArenaBuffer> buffers;
   index.assign(storages_.size(), storages_.size());

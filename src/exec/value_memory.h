@@ -1,4 +1,4 @@
-// Which memory each value of a scheduled graph lives in, and how long it needs it.
+// Decides which memory each value of a scheduled graph lives in, and for how long.
 #pragma once
 
 #include <limits>
@@ -11,11 +11,12 @@
 
 namespace paceline {
 
-/// Positions count the nodes of the order; position end() is after the last of them.
+/// A position is an index into the nodes of the order; position end() is after the last of them.
 class ValueMemory {
  public:
   struct Life {
-    // The nodes that write it, or parts of it; −1: it is there before the step.
+    // The positions of the first and last node that write it, or parts of it; −1 when it is there
+    // before the step.
     int first_write = -1, last_write = -1;
     int first_read = std::numeric_limits<int>::max();
     int last_read = -1;
@@ -23,7 +24,7 @@ class ValueMemory {
     int last() const { return std::max(last_write, last_read); }
   };
 
-  ValueMemory(const Graph& graph, const NodeOrder& order, std::span<const VariableSpec> specs);
+  ValueMemory(const Graph& graph, const NodeOrder& order, const VariableIds& variables);
 
   int end() const { return int(order_.nodes.size()); }
   SlotIndex slot(const Value& value) const;
@@ -31,27 +32,27 @@ class ValueMemory {
   const Storage& storage(int index) const { return storages_[std::size_t(index)]; }
   const Life& life(int index) const { return lives_[std::size_t(index)]; }
 
-  /// Is the value all of its storage, not a part?
+  /// True when the value is all of its storage, not a part.
   bool is_whole(const Value& value) const;
 
-  /// Something other than a node reads the storage before `position` runs.
+  /// Notes that something other than a node reads the storage before `position` runs.
   void read_at(int storage, int position);
-  /// The storage is the place of a contribution.
+  /// Makes the storage the place of a contribution.
   void give_place(int storage, VariableId variable);
   SlotIndex add(const ValueType& type, Storage storage, int written);
-  /// An arena value that is written at `position` and read until the end.
+  /// Adds an arena value that is written at `position` and read until the end.
   SlotIndex add_kept(const ValueType& type, int position);
 
-  /// When all reads are known: outputs take over the memory of inputs that are read no more. What
-  /// the order's prologue writes is shared with nothing.
+  /// Lets outputs take over the memory of inputs that are read no more, once all reads are known.
+  /// What the order's prologue writes is shared with nothing.
   void share_in_place();
-  /// Offsets in the arena (scratch of plan.kernels included) and of inputs. Storages and slots move
+  /// Lays out the arena, with the scratch of plan.kernels, and the inputs. Storages and slots move
   /// into the plan.
   void lay_out(Plan& plan);
 
  private:
-  void add_source(const Node& node, std::span<const VariableSpec> specs);
-  void add_values(const Graph& graph, std::span<const VariableSpec> specs);
+  void add_source(const Node& node, const VariableIds& variables);
+  void add_values(const Graph& graph, const VariableIds& variables);
   SlotIndex add_output(const Value& value, int written);
   void count_reads();
   bool may_take(const Node& node, int position, int input) const;
@@ -61,13 +62,13 @@ class ValueMemory {
   std::vector<ArenaBuffer> shared_buffers(std::vector<std::size_t>& index) const;
 
   const NodeOrder& order_;
-  std::vector<std::vector<SlotIndex>> slots_of_nodes_;  // by node id, output
+  std::vector<std::vector<SlotIndex>> slots_of_nodes_;  // by node id and output
   std::vector<int> positions_;                          // by node id
   std::map<const Node*, SlotIndex> slots_of_joins_;
   std::vector<Slot> slots_;
   std::vector<Storage> storages_;
   std::vector<Life> lives_;
-  std::vector<int> taken_from_;  // by storage: whose memory it takes over, or −1
+  std::vector<int> taken_from_;  // by storage: the first of those whose memory it takes, or −1
 };
 
 }  // namespace paceline

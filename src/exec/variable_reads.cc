@@ -25,7 +25,7 @@ const Node* variable_behind(const Value& value, std::set<const Node*>& seen) {
 }  // namespace
 
 std::vector<VariableReads> variable_reads(const Graph& graph, std::span<const Value> roots,
-                                          std::span<const VariableSpec> specs) {
+                                          const VariableIds& variables) {
   std::vector<VariableReads> reads;
   std::vector<int> index(graph.nodes().size(), -1);
   const auto find = [&](const Value& value) -> VariableReads* {
@@ -35,7 +35,7 @@ std::vector<VariableReads> variable_reads(const Graph& graph, std::span<const Va
   for (const auto& node : graph.nodes()) {
     if (is_variable(*node)) {
       index[std::size_t(node->id())] = int(reads.size());
-      reads.push_back({variable_id(*node, specs), node.get(), {}, false});
+      reads.push_back({variables.of(*node), node.get(), {}, false});
     }
     const bool lookup = node->op().name == "embedding_lookup";
     for (std::size_t i = 0; i < node->inputs().size(); ++i) {
@@ -54,6 +54,12 @@ std::vector<VariableReads> variable_reads(const Graph& graph, std::span<const Va
   for (const Value& root : roots) read_whole(root);
   for (const Graph::Assignment& assignment : graph.assignments()) read_whole(assignment.value);
   return reads;
+}
+
+std::map<VariableId, const VariableReads*> by_variable(std::span<const VariableReads> reads) {
+  std::map<VariableId, const VariableReads*> found;
+  for (const VariableReads& read : reads) found.emplace(read.variable, &read);
+  return found;
 }
 
 std::vector<Value> sparse_ids(std::span<const VariableReads> reads,

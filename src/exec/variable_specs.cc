@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
+#include <string>
 
 #include "exec/plan.h"
 #include "graph/sources.h"
@@ -10,10 +11,13 @@
 namespace paceline {
 namespace {
 
-void add_variable(const Node& node, std::vector<VariableSpec>& specs) {
+// By name: which of the specs it is.
+using SpecIndex = std::map<std::string, std::size_t, std::less<>>;
+
+void add_variable(const Node& node, std::vector<VariableSpec>& specs, SpecIndex& index) {
   const ValueType& type = node.outputs()[0];
-  const auto known = std::ranges::find(specs, node.name(), &VariableSpec::name);
-  if (known == specs.end()) {
+  const auto [found, is_new] = index.emplace(node.name(), specs.size());
+  if (is_new) {
     VariableSpec spec;
     spec.name = node.name();
     spec.dtype = type.dtype;
@@ -22,20 +26,23 @@ void add_variable(const Node& node, std::vector<VariableSpec>& specs) {
     specs.push_back(std::move(spec));
     return;
   }
-  const ValueType before{known->dtype, known->shape};
+  const VariableSpec& known = specs[found->second];
+  const ValueType before{known.dtype, known.shape};
   if (before == type) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[variable {}] {} in one graph, {} in another", node.name(), before.str(),
                           type.str()));
 }
 
-void add_update(const VariableUpdate& update, std::vector<VariableSpec>& specs) {
+void add_update(const VariableUpdate& update, std::vector<VariableSpec>& specs,
+                const SpecIndex& index) {
   const std::string& name = update.variable.node().name();
-  const auto spec = std::ranges::find(specs, name, &VariableSpec::name);
-  if (spec == specs.end()) {
+  const auto found = index.find(name);
+  if (found == index.end()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[variable {}] trained, but in none of the graphs", name));
   }
+  VariableSpec* spec = &specs[found->second];
   if (spec->trained) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[variable {}] updated by two trainings: freeze it in one of them "
@@ -54,13 +61,14 @@ void add_update(const VariableUpdate& update, std::vector<VariableSpec>& specs) 
 std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
                                          std::span<const Training> trainings) {
   std::vector<VariableSpec> specs;
+  SpecIndex index;
   for (const Graph* graph : graphs) {
     for (const auto& node : graph->nodes()) {
-      if (is_variable(*node)) add_variable(*node, specs);
+      if (is_variable(*node)) add_variable(*node, specs, index);
     }
   }
   for (const Training& training : trainings) {
-    for (const VariableUpdate& update : training.updates) add_update(update, specs);
+    for (const VariableUpdate& update : training.updates) add_update(update, specs, index);
   }
   return specs;
 }

@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "graph/sources.h"
 #include "paceline/error.h"
-#include "paceline/gradients.h"
+#include "paceline/minimize.h"
 
 namespace paceline {
 namespace {

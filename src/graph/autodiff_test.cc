@@ -8,7 +8,7 @@
 
 #include "graph/testing/small_ops.h"
 #include "paceline/error.h"
-#include "paceline/gradients.h"
+#include "paceline/minimize.h"
 
 namespace paceline {
 namespace {

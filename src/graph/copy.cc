@@ -1,7 +1,5 @@
 #include "graph/copy.h"
 
-#include <algorithm>
-
 #include "paceline/op.h"
 
 namespace paceline {
@@ -83,8 +81,10 @@ void GraphCopy::copy_assignments(const RewriteSource& source) {
 }
 
 void GraphCopy::copy_names(const RewriteSource& source) {
+  std::set<std::pair<int, int>> roots;
+  for (const Value& root : source.roots) roots.emplace(root.node().id(), root.output());
   for (const auto& [name, value] : source.graph.names()) {
-    const bool is_root = std::ranges::find(source.roots, value) != source.roots.end();
+    const bool is_root = roots.contains({value.node().id(), value.output()});
     if (is_root) graph_->named(name, copy_of(value));
   }
 }

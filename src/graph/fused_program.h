@@ -26,8 +26,9 @@ struct FusableOp {
   double flops = 1;  // for each element of the output
 };
 
-/// add, sub, mul, div; scale, relu, leaky_relu, sigmoid, tanh, exp, log, sqrt, square; relu_grad
-/// (dy, y), leaky_relu_grad (dy, x), sigmoid_grad (dy, y), tanh_grad (dy, y).
+/// add, sub, mul, div, maximum, minimum, pow, greater, greater_equal, equal; scale, relu,
+/// leaky_relu, sigmoid, tanh, exp, log, sqrt, square, abs, sign, erf; where (condition, a, b);
+/// relu_grad (dy, y), leaky_relu_grad (dy, x), sigmoid_grad (dy, y), tanh_grad (dy, y).
 std::span<const FusableOp> fusable_ops();
 /// Null when there is no such op.
 const FusableOp* find_fusable_op(std::string_view name);

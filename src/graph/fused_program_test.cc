@@ -24,7 +24,7 @@ TEST(FusedProgram, EveryOpComesBackAsItWas) {
   std::vector<FusedStep> steps;
   for (const FusableOp& op : fusable_ops()) {
     FusedStep step{std::string(op.name), {{Kind::kInput, 3}}, op.number.empty() ? 0 : -0.125};
-    if (op.operands == 2) step.operands.push_back({Kind::kInput, 12});
+    for (int i = 1; i < op.operands; ++i) step.operands.push_back({Kind::kInput, 11 + i});
     steps.push_back(step);
   }
   EXPECT_EQ(parse_fused_program(format_fused_program(steps)), steps);
@@ -39,9 +39,9 @@ TEST(FusedProgram, NumbersComeBackBitForBit) {
 }
 
 TEST(FusedProgram, RefusesWhatIsNoProgram) {
-  for (const char* text :
-       {"", "\n", "foo i0", "add i0", "add i0 i1 i2", "relu t0", "relu i-1", "relu i", "relu x0",
-        "scale i0", "scale i0 half", "relu i0 1.0", "relu i0\nadd t0 t1", "relu i0x"}) {
+  for (const char* text : {"", "\n", "foo i0", "add i0", "add i0 i1 i2", "relu t0", "relu i-1",
+                           "relu i", "relu x0", "scale i0", "scale i0 half", "relu i0 1.0",
+                           "relu i0\nadd t0 t1", "relu i0x", "where i0 i1"}) {
     EXPECT_THROW(parse_fused_program(text), Error) << text;
   }
 }

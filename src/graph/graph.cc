@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "graph/initializer_of.h"
@@ -126,9 +125,8 @@ void Graph::assign(Value local, Value value) {
     invalid(fmt::format("[assign] '{}' is {}, '{}' is {}", local.name(), local.type().str(),
                         value.name(), value.type().str()));
   }
-  const bool again =
-      std::ranges::find(assignments_, local, &Assignment::local) != assignments_.end();
-  if (again) invalid(fmt::format("[assign] '{}' is assigned twice", local.name()));
+  const bool first = assigned_.insert(local.node().id()).second;
+  if (!first) invalid(fmt::format("[assign] '{}' is assigned twice", local.name()));
   assignments_.push_back({local, value});
 }
 

@@ -42,6 +42,12 @@ void check_average_decay(float decay, const std::string& whose) {
   }
 }
 
+void check_clip_value(float limit, const std::string& whose) {
+  if (!(limit >= 0)) {
+    refuse(fmt::format("clip_value{} is {}: it must be at least 0, which is none", whose, limit));
+  }
+}
+
 // A misspelt prefix would train with the wrong rule and never be noticed.
 void check_groups(const Graph& graph, const std::vector<VariableGroup>& groups) {
   std::vector<std::string_view> names;
@@ -54,6 +60,7 @@ void check_groups(const Graph& graph, const std::vector<VariableGroup>& groups) 
     }
     check_average_decay(group.average_decay.value_or(0),
                         fmt::format(" of group '{}'", group.prefix));
+    check_clip_value(group.clip_value.value_or(0), fmt::format(" of group '{}'", group.prefix));
     const auto in_group = [&](std::string_view name) { return name.starts_with(group.prefix); };
     if (std::ranges::none_of(names, in_group)) {
       refuse(fmt::format("no variable's name begins with '{}'{}", group.prefix,
@@ -103,7 +110,26 @@ void sum_rows(VariableUpdate& update) {
   update.row_count = sums.output(2);
 }
 
-void add_contributions(Value loss, std::vector<VariableUpdate>& updates) {
+Value within(Value gradient, float limit) {
+  Graph& graph = gradient.graph();
+  const Value low = graph.constant(Tensor::scalar(-limit));
+  const Value high = graph.constant(Tensor::scalar(limit));
+  return graph.apply("minimum", {graph.apply("maximum", {gradient, low}), high});
+}
+
+// Of rows, which were summed before: a bound on each term would be none on their sum.
+void clip_values(VariableUpdate& update, const MinimizeOptions& options) {
+  const VariableGroup* group = group_of(update.variable, options);
+  const float limit =
+      group == nullptr ? options.clip_value : group->clip_value.value_or(options.clip_value);
+  Gradient& contribution = update.contribution;
+  if (limit == 0 || !contribution) return;
+  Value& part = contribution.sparse() ? contribution.rows : contribution.dense;
+  part = within(part, limit);
+}
+
+void add_contributions(Value loss, std::vector<VariableUpdate>& updates,
+                       const MinimizeOptions& options) {
   std::vector<Value> variables;
   variables.reserve(updates.size());
   for (const VariableUpdate& update : updates) variables.push_back(update.variable);
@@ -112,6 +138,7 @@ void add_contributions(Value loss, std::vector<VariableUpdate>& updates) {
   for (std::size_t i = 0; i < updates.size(); ++i) {
     updates[i].contribution = gradient[i];
     sum_rows(updates[i]);
+    clip_values(updates[i], options);
   }
   std::erase_if(updates, [](const VariableUpdate& update) { return !update.contribution; });
   if (updates.empty()) refuse(fmt::format("'{}' has no gradient by any variable", loss.name()));
@@ -147,10 +174,11 @@ Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) 
   if (!loss) refuse("the loss is no value");
   if (!(options.clip_norm >= 0)) refuse(fmt::format("clip_norm is {}", options.clip_norm));
   check_average_decay(options.average_decay, "");
+  check_clip_value(options.clip_value, "");
   check_groups(loss.graph(), options.groups);
   Training training;
   training.updates = planned_updates(loss, rule, options);
-  add_contributions(loss, training.updates);
+  add_contributions(loss, training.updates, options);
   training.clip_norm = options.clip_norm;
   if (options.clip_norm > 0) training.global_norm = norm_of(training.updates);
   training.loss = with_weight_decay(loss, training.updates);

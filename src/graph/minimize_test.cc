@@ -131,11 +131,36 @@ TEST_F(MinimizeTest, ClippingAsksForTheNormOfAllContributions) {
                                          training.updates[2].contribution.rows));
 }
 
+TEST_F(MinimizeTest, ClipsGradientsByValueAVariableOrAll) {
+  MinimizeOptions options;
+  options.clip_value = 0.75f;
+  options.clip_norm = 5;
+  options.groups = {{.prefix = "layer1/w", .clip_value = 0.0f},
+                    {.prefix = "embedding", .clip_value = 2.5f}};
+  const Training training = minimize(loss_, Sgd{}, options);
+  EXPECT_THAT(floats(evaluate(training.updates[0].contribution.dense, feeds_)),
+              ElementsAre(0.75f, 0.75f, 0.75f, 0.75f));
+  EXPECT_NE(training.updates[1].contribution.dense.node().op().name, "minimum");
+  // Row 1 of the table is read twice: its gradient is 1 + 2 in both columns.
+  const Gradient& rows = training.updates[2].contribution;
+  ASSERT_TRUE(rows.sparse());
+  EXPECT_EQ(rows.rows.node().op().name, "minimum");
+  EXPECT_EQ(rows.rows.node().input(0).node().input(0).node().op().name, "sum_rows");
+  EXPECT_THAT(training.global_norm.node().inputs(),
+              ElementsAre(training.updates[0].contribution.dense,
+                          training.updates[1].contribution.dense, rows.rows));
+}
+
 TEST_F(MinimizeTest, RefusesWhatCannotBe) {
   MinimizeOptions options;
   options.clip_norm = -1;
   expect_error(options, "[minimize] clip_norm is -1");
   options = {};
+  options.clip_value = -1;
+  expect_error(options, "[minimize] clip_value is -1: it must be at least 0, which is none");
+  options = {};
+  options.groups = {{.prefix = "layer1", .clip_value = -2.0f}};
+  expect_error(options, "[minimize] clip_value of group 'layer1' is -2");
   options.groups = {{.prefix = "layer2/w"}};
   expect_error(options, "begins with 'layer2/w'; did you mean 'layer1/w'?");
   options.groups = {{.prefix = "layer1", .weight_decay = -1}};

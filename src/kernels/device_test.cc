@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/testing/error_of.h"
 #include "kernels/evaluate.h"
@@ -102,6 +103,55 @@ TEST(DeviceTest, AnOpFromOutsideRunsItsOwnKernel) {
         evaluate_graph({&y, 1}, {{"x", Tensor::of<float>({2}, {1.5f, -3})}}, *device);
     EXPECT_THAT(result[0].data<float>(), testing::ElementsAre(3, -6)) << kind;
   }
+}
+
+/// An op from outside that doubles, range by range, and counts the ranges.
+Op doubled_by_ranges(std::atomic<int>& ranges, int& threads) {
+  Op op = doubled(true);
+  op.kernel = [&](const Node&, const KernelCall& call) {
+    threads = call.threads->count();
+    call.parallel_for(call.outputs[0].shape.elements(), 100,
+                      [&](std::int64_t begin, std::int64_t end) {
+                        ++ranges;
+                        EXPECT_TRUE(end - begin >= 100);
+                        for (std::int64_t i = begin; i < end; ++i) {
+                          call.outputs[0].as<float>()[i] += 2 * call.inputs[0].as<float>()[i];
+                        }
+                      });
+  };
+  return op;
+}
+
+TEST(DeviceTest, AKernelFromOutsideHasTheThreadsOfTheDevice) {
+  std::atomic<int> ranges = 0;
+  int threads = 0;
+  OpRegistry ops = copy_of_builtin_ops();
+  register_op(ops, doubled_by_ranges(ranges, threads));
+  Graph graph(ops);
+  const Value y = graph.apply("doubled", {graph.input("x", {1000})});
+  Tensor x(DType::kFloat32, {1000});
+  std::ranges::fill(x.data<float>(), 1.5f);
+  RealClock clock;
+  for (const int count : {1, 3}) {
+    ranges = 0;
+    const auto device = make_device({.threads = count}, clock);
+    const Tensor result = evaluate_graph({&y, 1}, {{"x", x}}, *device)[0];
+    EXPECT_TRUE(std::ranges::all_of(result.data<float>(), [](float v) { return v == 3; }));
+    EXPECT_EQ(threads, count);
+    EXPECT_EQ(ranges == 1, count == 1) << ranges;
+  }
+}
+
+TEST(KernelCallTest, WithoutThreadsAllIsOneRange) {
+  std::int64_t calls = 0, last = 0;
+  const KernelCall call;
+  call.parallel_for(7, 1, [&](std::int64_t begin, std::int64_t end) {
+    calls += 1;
+    last = end - begin;
+  });
+  call.parallel_for(0, 1, [&](std::int64_t, std::int64_t) { calls += 1; });
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(last, 7);
 }
 
 /// A simulated device and the kernels of four ops: a reshape of no FLOPs, the others of 1000.

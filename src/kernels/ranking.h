@@ -1,4 +1,4 @@
-// Which elements of a row are the largest: what reduce_max, arg_max and top_k_accuracy say on every
+// How elements compare: what reduce_max, maximum, sign, arg_max and top_k_accuracy say on every
 // device.
 #pragma once
 
@@ -11,6 +11,11 @@ namespace paceline {
 template <typename T>
 T larger(T a, T b) {
   return a > b || a != a ? a : b;
+}
+
+template <typename T>
+T smaller(T a, T b) {
+  return a < b || a != a ? a : b;
 }
 
 /// The first of equals.
@@ -28,6 +33,12 @@ bool among_largest(const T* x, std::int64_t columns, std::int64_t index, std::in
   for (std::int64_t j = 0; j < index; ++j) before += x[j] >= own ? 1 : 0;
   for (std::int64_t j = index + 1; j < columns; ++j) before += x[j] > own ? 1 : 0;
   return before < k && own == own;
+}
+
+/// −1, 0 or 1; NaN of NaN.
+template <typename T>
+T sign_of(T x) {
+  return x > 0 ? T(1) : x < 0 ? T(-1) : x;
 }
 
 }  // namespace paceline

@@ -13,10 +13,11 @@ struct Address {
   bool operator==(const Address&) const = default;
 };
 
-/// "worker3:2222", "10.0.0.7:2222", "[::1]:0". Throws kInvalidArgument naming the text.
+/// Reads a text such as "worker3:2222", "10.0.0.7:2222" or "[::1]:0". Throws kInvalidArgument
+/// naming the text.
 Address parse_address(const std::string& text);
 
-/// The text that parse_address reads.
+/// Returns the text that parse_address reads.
 std::string text_of(const Address& address);
 
 /// True when `address` ("host:port", or a host alone) is this machine and no other can reach it:

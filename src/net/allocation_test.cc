@@ -42,16 +42,15 @@ INSTANTIATE_TEST_SUITE_P(Links, Allocation, testing::ValuesIn(links_to_test()),
 
 TEST_P(Allocation, FramesNeedNone) {
   if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer has malloc";
-  LinkOptions options;
-  options.hub = std::make_shared<InprocHub>();
+  const TestNetwork network;
   EchoReceiver near, far;
-  const auto far_link = make_link(GetParam().kind, options);
+  const auto far_link = network.make(GetParam().kind);
   const std::string address =
       far_link->listen(GetParam().any_address, [&](std::shared_ptr<Connection> connection) {
         far.reply = std::move(connection);
         return &far;
       });
-  const auto link = make_link(GetParam().kind, options);
+  const auto link = network.make(GetParam().kind);
   const auto connection = link->connect(address, near, Deadline::after(kPatience));
   const auto payload = pattern(2 << 20, 1);
   SentCounter sent;

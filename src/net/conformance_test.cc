@@ -168,7 +168,7 @@ TEST_P(Conformance, TrafficIsCounted) {
   const auto back = ends.listener->connection(0);
   ASSERT_TRUE(ends.far->wait_frames(2));
   ASSERT_TRUE(sent.wait(2));
-  const std::int64_t bytes = (3 << 20) + 2 * std::int64_t(kFrameHeaderBytes);
+  const std::int64_t bytes = (3 << 20) + 2 * std::int64_t(GetParam().framing_bytes);
   EXPECT_EQ(ends.connection->traffic().bytes_sent, bytes);
   EXPECT_EQ(back->traffic().bytes_received, bytes);
   EXPECT_EQ(back->traffic().bytes_sent, 0);
@@ -200,7 +200,8 @@ TEST_P(Conformance, MemoryIsSharedInOrderWithTheFrames) {
   EXPECT_EQ(shared[1].frames_before, 3u);
   ASSERT_EQ(shared[0].memory->size(), std::size_t(3 << 20));
   EXPECT_EQ(shared[0].memory->bytes()[1 << 20], std::byte{9});
-  EXPECT_EQ(ends.connection->traffic().bytes_sent, 3 * std::int64_t(kFrameHeaderBytes) + 100'000);
+  EXPECT_EQ(ends.connection->traffic().bytes_sent,
+            3 * std::int64_t(GetParam().framing_bytes) + 100'000);
 }
 
 TEST_P(Conformance, SharedMemoryOutlivesTheConnection) {

@@ -1,6 +1,12 @@
 #include "net/connection_end.h"
 
+#include "base/failure_text.h"
+
 namespace paceline {
+
+Error error_of_silence(const std::string& address) {
+  return {ErrorCode::kDeadlineExceeded, "connecting to " + address + " took too long"};
+}
 
 Error error_of_closing_here(const std::string& peer) {
   return {ErrorCode::kCancelled, "the connection to " + peer + " was closed on this side"};
@@ -18,7 +24,7 @@ Error error_of_current_exception(const std::string& peer) {
   } catch (const Error& error) {
     return {error.code(), peer + ": " + error.what()};
   } catch (const std::exception& error) {
-    return {ErrorCode::kInternal, "the receiver of " + peer + " threw: " + error.what()};
+    return {ErrorCode::kInternal, "the receiver of " + peer + " threw: " + failure_text(error)};
   }
 }
 

@@ -9,10 +9,13 @@
 
 namespace paceline {
 
-/// This side has closed it, in good order; or what was queued then was not taken in time.
+/// Says that connecting to the address took longer than the deadline allows.
+Error error_of_silence(const std::string& address);
+/// Says that this side has closed the connection in good order.
 Error error_of_closing_here(const std::string& peer);
+/// Says that this side has closed it, and that the peer has not taken in time what was queued.
 Error error_of_closing_late(const std::string& peer);
-/// The error of the exception being handled, which reading or a receiver has thrown.
+/// Makes an error of the exception being handled, which reading or a receiver has thrown.
 Error error_of_current_exception(const std::string& peer);
 
 /// Thread-safe: whoever ends a connection notes the cause, and the earliest one stays.
@@ -23,8 +26,8 @@ class ConnectionEnd {
   void note(const Error& error);
   bool noted() const;
 
-  /// The error that was noted, or that the peer has gone; `position`: the place in a message, or
-  /// empty.
+  /// Returns the error that was noted, or one that says that the peer has gone. `position` says
+  /// where in a message it has gone, and may be empty.
   Error reason(const std::string& position) const;
 
  private:

@@ -11,12 +11,12 @@
 
 namespace paceline {
 
-/// Thread-safe. Owns the connections until they have ended. A connection has `has_come`, cheap to
-/// ask, and `help`.
+/// Owns the connections until they have ended. Thread-safe. A connection has the methods
+/// `has_come`, which is cheap to ask, and `help`.
 template <typename C>
 class ConnectionList {
  public:
-  /// False when the link is being destroyed.
+  /// Returns false when the link is being destroyed.
   bool add(std::shared_ptr<C> connection) {
     std::lock_guard lock(mutex_);
     if (!shut_) connections_.push_back(std::move(connection));
@@ -34,7 +34,7 @@ class ConnectionList {
     std::lock_guard lock(mutex_);
     return connections_;
   }
-  /// No more are added; those that there are.
+  /// From now on no connection is added. Returns those that there are.
   std::vector<std::shared_ptr<C>> shut() {
     std::lock_guard lock(mutex_);
     shut_ = true;
@@ -52,7 +52,8 @@ class ConnectionList {
       helped = one->help() || helped;
     return helped;
   }
-  /// Not under the lock. One that is forgotten meanwhile may keep the next from its call.
+  /// Calls without the lock. A connection that is forgotten meanwhile may keep the next one from
+  /// its call.
   void for_each(const auto& call) const {
     for (std::size_t i = 0; const std::shared_ptr<C> one = at(i); ++i) call(one);
   }
@@ -72,7 +73,8 @@ class ConnectionList {
     return i < connections_.size() ? connections_[i++] : nullptr;
   }
 
-  // Each look takes the mutex; who sends to this link within a process reads the number.
+  // Each look takes the mutex. A sender in this process reads only how many spin, so that number
+  // has a cache line of its own.
   alignas(kCacheLine) mutable std::mutex mutex_;
   std::vector<std::shared_ptr<C>> connections_;
   alignas(kCacheLine) std::atomic<int> spinning_{0};

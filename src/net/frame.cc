@@ -48,9 +48,10 @@ std::string printable(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-void encode(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> bytes) {
+void encode(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> bytes,
+            std::uint32_t magic) {
   Cursor out(bytes.data());
-  out.put(kFrameMagic);
+  out.put(magic);
   out.put(header.payload_bytes);
   out.put(header.type);
   out.put(header.flags);
@@ -66,9 +67,9 @@ std::array<std::byte, kFrameHeaderBytes> encode(const FrameHeader& header) {
 }
 
 FrameHeader decode(std::span<const std::byte, kFrameHeaderBytes> bytes,
-                   std::uint32_t most_payload_bytes) {
+                   std::uint32_t most_payload_bytes, std::uint32_t magic) {
   ConstCursor in(bytes.data());
-  if (in.take<std::uint32_t>() != kFrameMagic)
+  if (in.take<std::uint32_t>() != magic)
     throw Error(ErrorCode::kDataLoss,
                 "garbage where a frame should begin: '" + printable(bytes.first(16)) + "'");
   FrameHeader header;

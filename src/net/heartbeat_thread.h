@@ -16,7 +16,7 @@ namespace paceline {
 /// Ticks that a test gives instead of time. Thread-safe.
 class ManualTicks {
  public:
-  /// All that were added, in turn.
+  /// Calls everything that was added, in turn.
   void tick();
   void add(const void* owner, std::function<void()> tick);
   void remove(const void* owner);
@@ -30,10 +30,10 @@ class ManualTicks {
 /// the whole process the next one is a period later.
 class HeartbeatThread {
  public:
-  /// `manual` (may be null) says when instead, and there is no thread.
+  /// If `manual` is not null, it says when to tick, and there is no thread.
   HeartbeatThread(Duration period, std::function<void()> tick,
                   std::shared_ptr<ManualTicks> manual = nullptr);
-  /// Joins. Not inside tick.
+  /// Joins the thread, so it must not be called inside `tick`.
   ~HeartbeatThread();
 
  private:

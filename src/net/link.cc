@@ -1,5 +1,6 @@
 #include "net/link.h"
 
+#include "net/auto_link/auto_link.h"
 #include "net/inproc/inproc_link.h"
 #include "net/queued_frame.h"
 #include "net/shm/shm_link.h"
@@ -25,16 +26,17 @@ void Connection::share(std::uint32_t, std::shared_ptr<const SharedMemory>) {
 bool Link::wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) {
   while (!come()) {
     if (deadline.passed()) return false;
-    if (wake.wait(deadline)) wake.clear();
+    if (!wake.wait(deadline)) return come();
+    wake.clear();
   }
   return true;
 }
 
 std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options) {
-  if (kind == "inproc") return make_inproc_link(options);
+  if (kind == "inproc") return make_inproc_link(options, std::make_shared<InprocHub>());
   if (kind == "tcp") return make_tcp_link(options);
-  if (kind == "shm") return make_shm_link(options, OtherHosts::kRefused);
-  if (kind == "auto") return make_shm_link(options, OtherHosts::kOverTcp);
+  if (kind == "shm") return std::make_unique<ShmLink>(options, std::make_shared<TcpLink>(options));
+  if (kind == "auto") return make_auto_link(options);
   throw Error(ErrorCode::kInvalidArgument,
               "--link=" + kind + ": there is no such link; there are auto, inproc, shm and tcp");
 }

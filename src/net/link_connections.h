@@ -1,4 +1,4 @@
-// The things that the connections of one link over a poller share, and the list of connections.
+// What the connections of one link share when a poller watches them.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-/// Thread-safe. A connection has `tick`, too.
+/// The list of connections, and what is the same for all of them. Thread-safe. A connection has a
+/// method `tick` besides those that ConnectionList calls.
 template <typename C>
 class LinkConnections : public ConnectionList<C> {
  public:

@@ -14,8 +14,8 @@ class LivenessTimer {
   static constexpr int kTicksOfDeath = 16;
   static constexpr int kTicksPerBeat = 4;
 
-  /// To be called kTicksOfDeath times in the time after which a silent peer is dead; `heard`:
-  /// anything arrived since the last call. True when the peer is dead.
+  /// Is to be called kTicksOfDeath times in the time after which a silent peer is dead. `heard`
+  /// tells that something arrived since the last call. Returns true when the peer is dead.
   bool tick(bool heard) {
     silent_ticks_ = heard ? 0 : silent_ticks_ + 1;
     return silent_ticks_ >= kTicksOfDeath;
@@ -28,7 +28,7 @@ class LivenessTimer {
   int silent_ticks_ = 0;
 };
 
-/// "worker:1 has stopped: no heartbeat for 4.0 s".
+/// Returns a text such as "worker:1 has stopped: no heartbeat for 4.0 s".
 inline std::string text_of_silence(const std::string& peer, Duration dead_after) {
   const std::string seconds = std::to_string(std::chrono::duration<double>(dead_after).count());
   return peer + " has stopped: no heartbeat for " + seconds.substr(0, seconds.find('.') + 2) + " s";

@@ -7,18 +7,22 @@
 namespace paceline {
 namespace {
 
-// A frame that is not longer is written under the queue's lock where nothing else is in its way:
+// A frame that is not longer is written under the queue's lock when nothing else is in its way:
 // letting others queue meanwhile would take longer.
 constexpr std::size_t kAtOnceBytes = 16 << 10;
-// So much is written by send on the caller's thread; another thread writes the rest.
+// A call of send writes at most this much on the caller's thread; another thread writes the rest.
 constexpr std::size_t kDirectBytes = 256 << 10;
-// Whoever goes on turns to other connections after this much.
+// A thread that goes on turns to other connections after this much.
 constexpr std::size_t kFlushBytes = 8 << 20;
 
 }  // namespace
 
-QueuedConnection::QueuedConnection(std::string peer, std::shared_ptr<Poller> poller)
-    : peer_(std::move(peer)), poller_(std::move(poller)), end_(peer_) {}
+QueuedConnection::QueuedConnection(std::string peer, std::shared_ptr<Poller> poller,
+                                   std::size_t framing_bytes)
+    : peer_(std::move(peer)),
+      poller_(std::move(poller)),
+      framing_bytes_(framing_bytes),
+      end_(peer_) {}
 
 void QueuedConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
                             void (*sent)(void* context), void* context) {
@@ -49,12 +53,14 @@ void QueuedConnection::queue(QueuedFrame frame) {
   if (waiting_) leave_rest();
 }
 
-/// With the lock, at rest. Whether all of it was written; what was is not written again.
+/// Called with the lock, and at rest. Returns true when all of the frame was written. What was
+/// written of it is not written again.
 bool QueuedConnection::write_short(const QueuedFrame& frame) {
-  if (frame.bytes() > kAtOnceBytes || frame.shared) return false;
+  const std::size_t bytes = frame.bytes(framing_bytes_);
+  if (bytes > kAtOnceBytes || frame.shared) return false;
   const std::size_t written = write_at_once(frame);
   meter_.count_sent(written);
-  if (written == frame.bytes()) return true;
+  if (written == bytes) return true;
   front_done_ = written;
   return false;
 }
@@ -66,7 +72,7 @@ bool QueuedConnection::go_on() {
   return true;
 }
 
-/// The caller has set flushing_, and is the only one here.
+/// Its caller has set flushing_, and so is the only one.
 void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most_bytes) {
   std::size_t total = 0;
   while (!ended_ && !queue_.empty()) {
@@ -89,12 +95,12 @@ void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most
   if (close_now) end_writing();
 }
 
-/// Gives back what was written whole, without the lock.
+/// Gives back the frames that were written whole, without the lock.
 void QueuedConnection::take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
   front_done_ += bytes;
   if (!queue_.front().shared) meter_.count_sent(bytes);
-  while (!ended_ && !queue_.empty() && front_done_ >= queue_.front().bytes()) {
-    front_done_ -= queue_.front().bytes();
+  while (!ended_ && !queue_.empty() && front_done_ >= queue_.front().bytes(framing_bytes_)) {
+    front_done_ -= queue_.front().bytes(framing_bytes_);
     const QueuedFrame done = queue_.pop();
     if (queue_.empty()) meter_.end();
     lock.unlock();

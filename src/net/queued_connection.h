@@ -1,4 +1,4 @@
-// A connection that sends from a queue, and how it ends: what tcp and shm have in common.
+// What the connections of tcp and shm have in common: they send from a queue, and end alike.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 
 namespace paceline {
 
-/// Whoever finds the queue at rest sends from it, on the calling thread; what finds no room waits
-/// until somebody goes on. Everything that ends a connection notes the cause and cuts it; the
+/// A caller that finds the queue at rest sends from it on its own thread. What finds no room waits
+/// until some thread goes on. Everything that ends a connection notes the cause and cuts it; the
 /// subclass's reader sees that, drops the queue and makes the receiver's last call.
 class QueuedConnection : public Connection, public std::enable_shared_from_this<QueuedConnection> {
  public:
@@ -36,17 +36,18 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
     Room room = Room::kMore;
   };
 
-  QueuedConnection(std::string peer, std::shared_ptr<Poller> poller);
+  /// `framing_bytes`: what the subclass writes of each frame beside the payload.
+  QueuedConnection(std::string peer, std::shared_ptr<Poller> poller, std::size_t framing_bytes);
 
-  /// Queues it, and sends unless another thread does.
+  /// Queues the frame, and sends unless another thread does.
   void queue(QueuedFrame frame);
-  /// Something was queued that found no room: somebody is to go on when there is some.
+  /// True when something was queued that found no room: some thread is to go on when there is room.
   bool waits_for_room() const { return waiting_; }
-  /// Goes on with it, unless another thread does.
+  /// Goes on with what waits, unless another thread does.
   bool go_on();
-  /// Nothing is sent any more.
+  /// Gives back all that is queued. Nothing is sent any more.
   void drop_queue();
-  /// The earliest cause stays.
+  /// Notes the cause, unless there is an earlier one, and cuts the connection.
   void fail(const Error& error);
   const ConnectionEnd& end_cause() const { return end_; }
   TrafficMeter& meter() { return meter_; }
@@ -56,15 +57,15 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
   /// written, perhaps none. A failure here is found again when the rest is written, if it still
   /// matters.
   virtual std::size_t write_at_once(const QueuedFrame& frame) = 0;
-  /// Writes of the first frames, of the very first without its first `done` bytes. One thread at a
-  /// time. Lets go of `lock` while it writes.
+  /// Writes some of the first frames, the very first one without its first `done` bytes. One thread
+  /// at a time calls it. It lets go of `lock` while it writes.
   virtual Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                         std::unique_lock<std::mutex>& lock) = 0;
-  /// This thread turns to other things: what waits for room is left to another.
+  /// Leaves what waits for room to another thread, since this one turns to other things.
   virtual void leave_rest() = 0;
-  /// Tells the peer that nothing more will arrive: it reads to the end, and closes.
+  /// Tells the peer that nothing more will arrive. The peer reads to the end, then closes.
   virtual void shut_writing() = 0;
-  /// Both sides are to see that the connection is over.
+  /// Makes both sides see that the connection is over.
   virtual void cut() = 0;
 
   bool write_short(const QueuedFrame& frame);
@@ -74,14 +75,15 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
 
   const std::string peer_;
   const std::shared_ptr<Poller> poller_;
+  const std::size_t framing_bytes_;
   TrafficMeter meter_;
   ConnectionEnd end_;
 
   mutable std::mutex queue_mutex_;
   Ring<QueuedFrame> queue_;
-  std::size_t front_done_ = 0;        // bytes of the first frame that were written
-  bool flushing_ = false;             // a thread sends, or somebody shall
-  std::atomic<bool> waiting_{false};  // somebody shall go on when there is room
+  std::size_t front_done_ = 0;        // so many bytes of the first frame were written
+  bool flushing_ = false;             // a thread sends, or will when there is room
+  std::atomic<bool> waiting_{false};  // a thread is to go on when there is room
   bool closing_ = false;
   bool ended_ = false;
 };

@@ -17,16 +17,18 @@ struct QueuedFrame {
   std::span<const std::byte> payload;
   void (*sent)(void* context) = nullptr;
   void* context = nullptr;
-  /// When set, no frame: memory that is shared under the header's id.
+  /// If it is set, no frame is sent, but this memory is shared under the header's id.
   std::shared_ptr<const SharedMemory> shared = nullptr;
-  /// The payload is lent by a call that has not returned: what waits must be kept.
+  /// True when the payload is lent by a call that has not returned, so that what waits must be
+  /// kept.
   bool lent_by_call = false;
 
-  std::size_t bytes() const { return kFrameHeaderBytes + payload.size(); }
+  /// In all, over a link that adds so many bytes to each payload.
+  std::size_t bytes(std::size_t framing_bytes) const { return framing_bytes + payload.size(); }
   void give_back() const {
     if (sent != nullptr) sent(context);
   }
-  /// Goes on with a copy of its own.
+  /// Copies the payload, and goes on with the copy.
   void keep_payload() {
     using Kept = std::vector<std::byte>;
     auto kept = std::make_unique<Kept>(payload.begin(), payload.end());

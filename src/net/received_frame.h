@@ -1,4 +1,4 @@
-// Where a receiver wants a payload.
+// Asks a receiver where it wants a payload.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace paceline {
 
-/// Asks `receiver`; throws kInternal when it gives another size than it was asked for.
+/// Returns the receiver's place for the payload. Throws kInternal when it has another size than was
+/// asked for.
 inline std::span<std::byte> checked_place(Receiver& receiver, const FrameHeader& header) {
   if (header.payload_bytes == 0) return {};
   const std::span<std::byte> place = receiver.place_payload(header);

@@ -2,6 +2,7 @@
 #include "ops/broadcast_shape.h"
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
+#include "ops/scalar.h"
 #include "paceline/ops.h"
 
 namespace paceline {
@@ -44,6 +45,28 @@ Op binary(const char* name, F derivatives) {
 
 Value apply_binary(const char* op, Value a, Value b) { return a.graph().apply(op, {a, b}); }
 
+/// Operand a gets the gradient where `condition` is not zero, b elsewhere.
+Operands divided(Value condition, Value dy) {
+  const Value zero = scalar_like(dy, 0);
+  return {where(condition, dy, zero), where(condition, zero, dy)};
+}
+
+/// By the base b·a^(b−1), 0 where the exponent is; by the exponent a^b·ln a, 0 where a is not above
+/// 0, since real powers are not defined beside integers there.
+Operands derivatives_of_pow(const Node& node, Value dy) {
+  const Value a = node.input(0), b = node.input(1), zero = scalar_like(dy, 0);
+  const Value by_base = where(b, mul(b, pow(a, b - 1)), zero);
+  const Value log_base = log(where(greater(a, zero), a, scalar_like(dy, 1)));
+  return {mul(dy, by_base), mul(dy, mul(node.output(0), log_base))};
+}
+
+Op comparison(const char* name) {
+  Op op = binary(name, [](const Node&, Value) { return Operands{}; });
+  // It is constant but for where it jumps.
+  op.gradient = [](const Node&, std::span<const Value>) { return std::vector<Gradient>(2); };
+  return op;
+}
+
 }  // namespace
 
 void add_binary_ops(OpRegistry& ops) {
@@ -56,11 +79,27 @@ void add_binary_ops(OpRegistry& ops) {
     const Value b = node.input(1);
     return Operands{div(dy, b), scale(mul(dy, div(node.output(0), b)), -1)};
   }));
+  ops.add(binary("maximum", [](const Node& node, Value dy) {
+    return divided(greater_equal(node.input(0), node.input(1)), dy);
+  }));
+  ops.add(binary("minimum", [](const Node& node, Value dy) {
+    return divided(greater_equal(node.input(1), node.input(0)), dy);
+  }));
+  ops.add(binary("pow", derivatives_of_pow));
+  for (const char* name : {"greater", "greater_equal", "equal"}) ops.add(comparison(name));
 }
 
 Value add(Value a, Value b) { return apply_binary("add", a, b); }
 Value sub(Value a, Value b) { return apply_binary("sub", a, b); }
 Value mul(Value a, Value b) { return apply_binary("mul", a, b); }
 Value div(Value a, Value b) { return apply_binary("div", a, b); }
+Value maximum(Value a, Value b) { return apply_binary("maximum", a, b); }
+Value minimum(Value a, Value b) { return apply_binary("minimum", a, b); }
+Value pow(Value a, Value b) { return apply_binary("pow", a, b); }
+Value greater(Value a, Value b) { return apply_binary("greater", a, b); }
+Value greater_equal(Value a, Value b) { return apply_binary("greater_equal", a, b); }
+Value less(Value a, Value b) { return greater(b, a); }
+Value less_equal(Value a, Value b) { return greater_equal(b, a); }
+Value equal(Value a, Value b) { return apply_binary("equal", a, b); }
 
 }  // namespace paceline

@@ -9,6 +9,7 @@ OpRegistry copy_of_builtin_ops() {
   add_source_ops(ops);
   add_binary_ops(ops);
   add_elementwise_ops(ops);
+  add_where_ops(ops);
   add_cast_ops(ops);
   add_bias_ops(ops);
   add_fused_ops(ops);
@@ -17,7 +18,11 @@ OpRegistry copy_of_builtin_ops() {
   add_transpose_ops(ops);
   add_concat_ops(ops);
   add_slice_ops(ops);
+  add_one_hot_ops(ops);
   add_reduce_ops(ops);
+  add_cumulative_sum_ops(ops);
+  add_softmax_ops(ops);
+  add_layer_norm_ops(ops);
   add_matmul_ops(ops);
   add_loss_ops(ops);
   add_lstm_ops(ops);

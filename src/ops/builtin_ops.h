@@ -6,19 +6,24 @@
 namespace paceline {
 
 void add_source_ops(OpRegistry& ops);       // input, variable, local, constant
-void add_binary_ops(OpRegistry& ops);       // add, sub, mul, div
+void add_binary_ops(OpRegistry& ops);       // add, sub, …, pow, comparisons
 void add_elementwise_ops(OpRegistry& ops);  // scale, relu, …, square and what their gradients need
+void add_where_ops(OpRegistry& ops);
 void add_cast_ops(OpRegistry& ops);
 void add_bias_ops(OpRegistry& ops);   // bias, bias_activation
 void add_fused_ops(OpRegistry& ops);  // fused_elementwise
 void add_broadcast_ops(OpRegistry& ops);
-void add_reshape_ops(OpRegistry& ops);
+void add_reshape_ops(OpRegistry& ops);  // reshape, stop_gradient
 void add_transpose_ops(OpRegistry& ops);
 void add_concat_ops(OpRegistry& ops);  // concat, split
 void add_slice_ops(OpRegistry& ops);   // slice, pad
+void add_one_hot_ops(OpRegistry& ops);
 void add_reduce_ops(OpRegistry& ops);  // reduce_sum, reduce_mean, reduce_max
+void add_cumulative_sum_ops(OpRegistry& ops);
+void add_softmax_ops(OpRegistry& ops);
+void add_layer_norm_ops(OpRegistry& ops);
 
-void add_matmul_ops(OpRegistry& ops);
+void add_matmul_ops(OpRegistry& ops);  // matmul, batch_matmul
 void add_loss_ops(OpRegistry& ops);
 void add_lstm_ops(OpRegistry& ops);
 void add_embedding_ops(OpRegistry& ops);  // embedding_lookup, sum_rows, scatter_rows

@@ -1,4 +1,7 @@
 // Functions of one value, element by element, and what their gradients need.
+#include <cmath>
+#include <numbers>
+
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
 #include "paceline/ops.h"
@@ -89,6 +92,12 @@ void add_elementwise_ops(OpRegistry& ops) {
   ops.add(unary("log", [](const Node& n, Value dy) { return div(dy, n.input(0)); }));
   ops.add(unary("sqrt", [](const Node& n, Value dy) { return scale(div(dy, n.output(0)), 0.5); }));
   ops.add(unary("square", [](const Node& n, Value dy) { return scale(mul(dy, n.input(0)), 2); }));
+  ops.add(unary("abs", [](const Node& n, Value dy) { return mul(dy, sign(n.input(0))); }));
+  ops.add(unary("sign", [](const Node&, Value) { return Value(); }));
+  ops.add(unary("erf", [](const Node& n, Value dy) {
+    const Value slope = exp(scale(square(n.input(0)), -1));
+    return scale(mul(dy, slope), 2 * std::numbers::inv_sqrtpi);
+  }));
 }
 
 Value scale(Value x, double factor) { return x.graph().apply("scale", {x}, {{"factor", factor}}); }
@@ -102,5 +111,17 @@ Value exp(Value x) { return x.graph().apply("exp", {x}); }
 Value log(Value x) { return x.graph().apply("log", {x}); }
 Value sqrt(Value x) { return x.graph().apply("sqrt", {x}); }
 Value square(Value x) { return x.graph().apply("square", {x}); }
+Value abs(Value x) { return x.graph().apply("abs", {x}); }
+Value sign(Value x) { return x.graph().apply("sign", {x}); }
+Value erf(Value x) { return x.graph().apply("erf", {x}); }
+
+Value gelu(Value x, bool approximate) {
+  if (!approximate) {
+    return scale(mul(x, erf(scale(x, std::numbers::sqrt2 / 2)) + 1), 0.5);
+  }
+  const Value inner = add(x, scale(mul(x, square(x)), 0.044715));
+  const double factor = std::sqrt(2 / std::numbers::pi);
+  return scale(mul(x, tanh(scale(inner, factor)) + 1), 0.5);
+}
 
 }  // namespace paceline

@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
+#include "ops/broadcast_shape.h"
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
 #include "paceline/ops.h"
@@ -17,6 +21,34 @@ Shape product_shape(const OpInputs& in) {
                         transpose_b ? "ᵀ" : ""));
   }
   return Shape{a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]};
+}
+
+/// `leading` and then the dimensions of a matrix.
+Shape batch_shape(std::span<const std::int64_t> leading, std::int64_t rows, std::int64_t columns) {
+  std::vector<std::int64_t> dims(leading.begin(), leading.end());
+  dims.push_back(rows);
+  dims.push_back(columns);
+  return Shape(dims);
+}
+
+std::span<const std::int64_t> leading_dims(const Shape& x) {
+  return x.dims().first(x.dims().size() - 2);
+}
+
+std::vector<ValueType> infer_batch_matmul(const OpInputs& in) {
+  in.expect_count(2);
+  expect_one_float_type(in, 2);
+  const Shape &a = in.shape(0), &b = in.shape(1);
+  const bool transpose_a = in.attributes.get<bool>("transpose_a");
+  const bool transpose_b = in.attributes.get<bool>("transpose_b");
+  const bool batches =
+      a.rank() >= 3 && a.rank() == b.rank() && std::ranges::equal(leading_dims(a), leading_dims(b));
+  if (!batches || a[transpose_a ? -2 : -1] != b[transpose_b ? -1 : -2]) {
+    in.fail(fmt::format("cannot multiply {}{} by {}{}", a.str(), transpose_a ? "ᵀ" : "", b.str(),
+                        transpose_b ? "ᵀ" : ""));
+  }
+  return {{in.dtype(0),
+           batch_shape(leading_dims(a), a[transpose_a ? -1 : -2], b[transpose_b ? -2 : -1])}};
 }
 
 std::vector<ValueType> infer_matmul(const OpInputs& in) {
@@ -48,8 +80,40 @@ std::vector<Gradient> matmul_gradient(const Node& node, std::span<const Value> o
 
 Cost matmul_cost(const Node& node) {
   const bool transpose_a = node.attributes().get<bool>("transpose_a");
-  const double inner = double(node.input(0).shape()[transpose_a ? 0 : 1]);
+  const double inner = double(node.input(0).shape()[transpose_a ? -2 : -1]);
   return {2 * inner * double(node.outputs()[0].shape.elements()), moved_bytes(node)};
+}
+
+/// Row by row of a, whatever its other dimensions, times one matrix.
+Value rows_by_matrix(Value a, Value b, bool transpose_b) {
+  const Shape& shape = a.shape();
+  std::int64_t rows = 1;
+  for (int i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+  const Value product = matmul(reshape(a, {rows, shape[-1]}), b, false, transpose_b);
+  const Shape result = batch_shape(leading_dims(shape), shape[-2], product.shape()[1]);
+  return reshape(product, result.dims());
+}
+
+/// x with the leading dimensions `leading`.
+Value spread_over(Value x, const Shape& leading) {
+  const Shape shape = batch_shape(leading.dims(), x.shape()[-2], x.shape()[-1]);
+  if (shape == x.shape()) return x;
+  return x.graph().apply(
+      "broadcast_to", {x},
+      {{"shape", std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end())}});
+}
+
+Value batch_matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
+  const std::optional<Shape> leading =
+      a.shape().rank() < 2 || b.shape().rank() < 2
+          ? std::nullopt
+          : broadcast_shape(Shape(leading_dims(a.shape())), Shape(leading_dims(b.shape())));
+  if (leading) {
+    a = spread_over(a, *leading);
+    b = spread_over(b, *leading);
+  }
+  return a.graph().apply("batch_matmul", {a, b},
+                         {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
 }
 
 }  // namespace
@@ -62,6 +126,13 @@ void add_matmul_ops(OpRegistry& ops) {
   op.cost = matmul_cost;
   ops.add(std::move(op));
 
+  Op batch;
+  batch.name = "batch_matmul";
+  batch.infer = infer_batch_matmul;
+  batch.gradient = matmul_gradient;
+  batch.cost = matmul_cost;
+  ops.add(std::move(batch));
+
   Op bfloat16;
   bfloat16.name = "matmul_bfloat16";
   bfloat16.infer = infer_bfloat16_matmul;
@@ -71,6 +142,9 @@ void add_matmul_ops(OpRegistry& ops) {
 }
 
 Value matmul(Value a, Value b, bool transpose_a, bool transpose_b) {
+  const int rank_a = a.shape().rank(), rank_b = b.shape().rank();
+  if (rank_a > 2 && rank_b == 2 && !transpose_a) return rows_by_matrix(a, b, transpose_b);
+  if (rank_a > 2 || rank_b > 2) return batch_matmul(a, b, transpose_a, transpose_b);
   return a.graph().apply("matmul", {a, b},
                          {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}});
 }

@@ -49,7 +49,20 @@ void add_reshape_ops(OpRegistry& ops) {
   op.cost = [](const Node&) { return Cost{}; };
   op.view = [](const Node&, int) { return std::int64_t{0}; };
   ops.add(std::move(op));
+
+  Op stop;
+  stop.name = "stop_gradient";
+  stop.infer = [](const OpInputs& in) -> std::vector<ValueType> {
+    in.expect_count(1);
+    return {in.types[0]};
+  };
+  stop.gradient = [](const Node&, std::span<const Value>) { return std::vector<Gradient>(1); };
+  stop.cost = [](const Node&) { return Cost{}; };
+  stop.view = [](const Node&, int) { return std::int64_t{0}; };
+  ops.add(std::move(stop));
 }
+
+Value stop_gradient(Value x) { return x.graph().apply("stop_gradient", {x}); }
 
 Value reshape(Value x, std::span<const std::int64_t> dims) {
   return x.graph().apply("reshape", {x},

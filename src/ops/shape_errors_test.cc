@@ -48,6 +48,57 @@ TEST_F(ShapeErrors, Matmul) {
               HasSubstr("[matmul] input 0 is int32 (3,4)"));
 }
 
+TEST_F(ShapeErrors, BatchMatmul) {
+  EXPECT_EQ(message_of([&] {
+              matmul(x({2, 3, 4}), x({3, 4, 5}));
+            }),
+            "[batch_matmul] cannot multiply (2,3,4) by (3,4,5)");
+  EXPECT_EQ(message_of([&] {
+              matmul(x({2, 3, 4}), x({2, 3, 5}), false, true);
+            }),
+            "[batch_matmul] cannot multiply (2,3,4) by (2,3,5)ᵀ");
+  EXPECT_EQ(message_of([&] {
+              matmul(x({2, 3, 4}), x({4}));
+            }),
+            "[batch_matmul] cannot multiply (2,3,4) by (4)");
+}
+
+TEST_F(ShapeErrors, MatmulBroadcastsLeadingDimensions) {
+  EXPECT_EQ(matmul(x({2, 1, 3, 4}), x({5, 4, 6})).shape(), (Shape{2, 5, 3, 6}));
+  EXPECT_EQ(matmul(x({3, 4}), x({5, 4, 6})).shape(), (Shape{5, 3, 6}));
+  EXPECT_EQ(matmul(x({5, 4, 3}), x({4, 6}), true).shape(), (Shape{5, 3, 6}));
+  const Value rows = matmul(x({2, 3, 4}), x({6, 4}), false, true);
+  EXPECT_EQ(rows.shape(), (Shape{2, 3, 6}));
+  EXPECT_EQ(rows.node().op().name, "reshape");
+}
+
+TEST_F(ShapeErrors, Rows) {
+  EXPECT_EQ(message_of([&] { softmax(x({3, 0})); }), "[softmax] rows of (3,0) are empty");
+  EXPECT_EQ(message_of([&] { softmax(x({3, 4}), 2); }), "[softmax] has no axis 2 in (3,4)");
+  EXPECT_THAT(message_of([&] { softmax(x({})); }), HasSubstr("x is a scalar"));
+  EXPECT_EQ(message_of([&] {
+              layer_norm(x({3, 4}), x({3}), x({4}));
+            }),
+            "[layer_norm] gains is (3), not (4)");
+  EXPECT_EQ(message_of([&] {
+              layer_norm(x({3, 4}), x({4}), x({4}), 0);
+            }),
+            "[layer_norm] epsilon is 0; it must be above 0");
+  EXPECT_EQ(message_of([&] {
+              cumulative_sum(x({3, 4}), 2);
+            }),
+            "[cumulative_sum] has no axis 2 in (3,4)");
+  EXPECT_EQ(message_of([&] { one_hot(x({3}, DType::kInt32), 0); }),
+            "[one_hot] depth is 0 for ids (3)");
+  EXPECT_THAT(message_of([&] { one_hot(x({3}), 2); }), HasSubstr("ids is float32 (3); int32"));
+}
+
+TEST_F(ShapeErrors, LayerNormNamesItsVariables) {
+  EXPECT_EQ(layer_norm(x({2, 8, 3}), "norm").shape(), (Shape{2, 8, 3}));
+  EXPECT_EQ(graph_.find("norm/gains").shape(), (Shape{3}));
+  EXPECT_EQ(graph_.find("norm/offsets").shape(), (Shape{3}));
+}
+
 TEST_F(ShapeErrors, Losses) {
   EXPECT_EQ(message_of([&] {
               softmax_cross_entropy(x({3, 4}), x({4}, DType::kInt32));

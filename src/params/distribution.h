@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
+#include "base/real_clock.h"
 #include "base/thread_pool.h"
 #include "paceline/cluster.h"
 #include "params/job_control.h"
@@ -28,9 +30,10 @@ struct DistributionOptions {
   Cluster cluster;
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
-  ThreadPool* pool = nullptr;      // applies the rules in one process, adds contributions up
-  StepAccount* account = nullptr;  // of the step thread
-  Timeline* timeline = nullptr;    // gets what the store does
+  ThreadPool* pool = nullptr;        // applies the rules in one process, adds contributions up
+  const Clock* clock = &kRealClock;  // not null
+  StepAccount* account = nullptr;    // of the step thread
+  Timeline* timeline = nullptr;      // gets what the store does
   std::function<void(const std::string&)> say = {};  // lines for the user
   Duration say_after = std::chrono::seconds(1);      // of waiting
   /// Called several times a second while a worker waits; what it throws ends the wait.

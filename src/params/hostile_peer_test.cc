@@ -159,6 +159,11 @@ std::vector<Attack> attacks_by_shared_memory() {
 std::vector<Attack> other_attacks() {
   return {
       {"unknown_type", "unexpected message unknown (999)", message(MessageType{999}, {})},
+      {"unknown_flags", "message chunk has unknown flags: 0x8",
+       [](RawPeer& peer) {
+         peer.send(MessageType::kStepBegin, step_begin(true), {.step = 0});
+         peer.send(MessageType::kChunk, std::vector<std::byte>(48), {.flags = 8, .id = 0});
+       }},
       {"message_of_a_ps", "unexpected message values",
        message(MessageType::kValues, std::vector<std::byte>(48))},
       {"control_message_of_a_ps", "unexpected message job_state",

@@ -4,29 +4,30 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/clock.h"
 #include "paceline/run_options.h"
 
 namespace paceline {
 
-/// Counted from `begin`, and then from each time that it was due: at global steps that are
-/// multiples of Interval::steps (or the first after one, where others make steps too).
+/// Counts the interval from `begin`, which is to be called each time that the thing is done. It is
+/// due at a global step that is a multiple of Interval::steps (or at the first one after it, where
+/// other workers make steps too), and once Interval::seconds have passed.
 class IntervalTimer {
  public:
-  explicit IntervalTimer(Interval every) : every_(every) {}
-  void begin(std::int64_t global_step) {
+  IntervalTimer(Interval every, TimePoint now) : every_(every), time_(now) {}
+  void begin(std::int64_t global_step, TimePoint now) {
     step_ = global_step;
-    time_ = std::chrono::steady_clock::now();
+    time_ = now;
   }
-  bool at(std::int64_t global_step) const {
+  bool at(std::int64_t global_step, TimePoint now) const {
     if (every_.steps > 0 && global_step / every_.steps > step_ / every_.steps) return true;
-    return every_.seconds > 0 && std::chrono::steady_clock::now() - time_ >=
-                                     std::chrono::duration<double>(every_.seconds);
+    return every_.seconds > 0 && now - time_ >= std::chrono::duration<double>(every_.seconds);
   }
 
  private:
   Interval every_;
   std::int64_t step_ = 0;
-  std::chrono::steady_clock::time_point time_ = std::chrono::steady_clock::now();
+  TimePoint time_;
 };
 
 }  // namespace paceline

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.h"
+#include "base/real_clock.h"
 #include "params/testing/job_fixture.h"
 
 namespace paceline {
@@ -112,6 +114,39 @@ TEST_P(SspJob, NobodyWaitsForAWorkerThatIsLost) {
   EXPECT_TRUE(wait_said("lost worker:1"));
   fast_->set_done();
   fast_->goodbye();
+}
+
+/// A day of it passes in 86 seconds.
+class FastClock : public Clock {
+ public:
+  TimePoint now() const override { return begin_ + 1000 * (kRealClock.now() - begin_); }
+  void sleep_until(TimePoint) override {}
+
+ private:
+  const TimePoint begin_ = kRealClock.now();
+};
+
+TEST_P(SspJob, AWorkerThatWaitsLongSaysForWhom) {
+  make_spec(1, 2);
+  start_all_ps();
+  FastClock clock;
+  PsStoreOptions hurried = options(0);
+  hurried.clock = &clock;
+  hurried.join_timeout = 24h;
+  fast_ = PsStore::join(hurried, one_variable());
+  fast_->write(initial_states(one_variable()), 0);
+  slow_ = PsStore::join(options(1), one_variable());
+  slow_->wait_initialised();
+  std::thread fast = run_fast(GetParam() + 2);
+  EXPECT_TRUE(wait_said("waits for slower workers: it is " + std::to_string(GetParam() + 1) +
+                        " own steps ahead (--staleness)"));
+  StepDriver(*slow_, false).step();
+  fast.join();
+  for (const auto* store : {&fast_, &slow_}) {
+    (*store)->set_done();
+    (*store)->goodbye();
+  }
+  fast_.reset();  // before its clock
 }
 
 TEST_P(SspJob, AWorkerWithAnotherStrategyIsRefused) {

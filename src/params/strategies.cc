@@ -38,8 +38,8 @@ const Strategy& strategy_named(std::string_view name) {
   if (found != std::end(kStrategies)) return *found;
   const std::vector<std::string> names = strategy_names();
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("[strategy] '{}' is none of {}; the nearest is '{}'", name,
-                          fmt::join(names, ", "), nearest(name, names)));
+              fmt::format("[strategy] '{}' is none of {}{}", name, fmt::join(names, ", "),
+                          did_you_mean(name, names)));
 }
 
 const Strategy& default_strategy(bool with_ps) {

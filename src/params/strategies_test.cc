@@ -26,7 +26,7 @@ TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
     make_distribution(options("asinc", Cluster::Role::kAlone), kVariables);
   });
   EXPECT_NE(message.find("'asinc' is none of local, async, ssp"), std::string::npos) << message;
-  EXPECT_NE(message.find("the nearest is 'async'"), std::string::npos) << message;
+  EXPECT_NE(message.find("did you mean 'async'?"), std::string::npos) << message;
 }
 
 TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {

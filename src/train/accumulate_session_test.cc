@@ -1,55 +1,31 @@
 // A session with gradient accumulation: what it reports, saves, and how it goes on.
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <future>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/temporary_folder.h"
+#include "checkpoint/checkpoints.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
-#include "params/server/server.h"
+#include "train/testing/served.h"
 
 namespace paceline {
 namespace {
 
-/// A ps in a thread, for one session.
-class Served {
- public:
-  Served() : stop_(eventfd(0, EFD_CLOEXEC)) {
-    std::promise<std::string> address;
-    ServerOptions options;
-    options.spec = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
-    options.cluster_id = "accumulate";
-    options.task = {TaskId::Job::kPs, 0};
-    options.stop_fd = stop_;
-    options.listening = [&](const std::string& at) { address.set_value(at); };
-    serving_ = std::async(std::launch::async, [options] { return serve(options); });
-    cluster.role = Cluster::Role::kTask;
-    cluster.spec = {.ps = {address.get_future().get()}, .workers = {"127.0.0.1:1"}};
-    cluster.cluster_id = "accumulate";
-    cluster.threads = 1;
-    cluster.accumulate = 4;
-  }
-  ~Served() {
-    eventfd_write(stop_, 1);
-    serving_.wait();
-    close(stop_);
-  }
-  Cluster cluster;
+constexpr int kWindow = 4;  // own steps
 
- private:
-  int stop_;
-  std::future<ServerSummary> serving_;
-};
-
-Cluster alone() {
-  Cluster cluster;
+Cluster by_windows(Cluster cluster) {
   cluster.threads = 1;
-  cluster.accumulate = 4;
+  cluster.accumulate = kWindow;
   return cluster;
 }
+
+Cluster alone() { return by_windows({}); }
 
 /// What a training of some steps saw: the loss of each own step, by its number.
 struct Seen {
@@ -73,8 +49,8 @@ Seen train(const Cluster& cluster, const RunOptions& run, std::int64_t feeds) {
   Graph graph;
   const Value x = graph.input("x", {2, 3});
   const Value h = dense(x, 2, "layer");
-  Session session(minimize(reduce_mean(square(sub(h, graph.input("y", {2, 2})))), Sgd{0.1f}),
-                  cluster, run);
+  const Value y = graph.constant(Tensor(DType::kFloat32, {2, 2}));
+  Session session(minimize(reduce_mean(square(sub(h, y))), Sgd{0.1f}), cluster, run);
   Seen seen;
   session.add(Note(seen));
   session.run([&](Feed& feed) {
@@ -98,7 +74,7 @@ TEST(AccumulateSession, StepsAreGlobalStepsAndEveryLossIsThatOfOneProcess) {
   RunOptions run = quiet();
   run.steps = 15;
   Served served;
-  const Seen near = train(alone(), run, 1000), far = train(served.cluster, run, 1000);
+  const Seen near = train(alone(), run, 1000), far = train(by_windows(served.cluster()), run, 1000);
   EXPECT_EQ(near.steps.size(), 60U);
   EXPECT_EQ(near.global_step, 15);
   EXPECT_EQ(near.losses, far.losses);
@@ -108,7 +84,9 @@ TEST(AccumulateSession, StepsAreGlobalStepsAndEveryLossIsThatOfOneProcess) {
 // goes on with that window's first step, as if it had ended with the one before.
 TEST(AccumulateSession, ResumesAtTheBeginningOfTheWindowThatWasUnderWay) {
   for (const bool with_ps : {false, true}) {
-    const auto cluster = [&](Served& served) { return with_ps ? served.cluster : alone(); };
+    const auto cluster = [&](Served& served) {
+      return with_ps ? by_windows(served.cluster()) : alone();
+    };
     const Seen unbroken = train(alone(), quiet(), 20);
     const TemporaryFolder folder;
     RunOptions run = quiet();
@@ -125,6 +103,39 @@ TEST(AccumulateSession, ResumesAtTheBeginningOfTheWindowThatWasUnderWay) {
     EXPECT_EQ(resumed.global_step, 5);
     EXPECT_EQ(resumed.losses, std::vector(unbroken.losses.begin() + 8, unbroken.losses.end()));
   }
+}
+
+// By worker; in a checkpoint a task's step is its own, which the ps counts by windows.
+std::map<std::string, std::int64_t> saved_steps_of(const std::string& folder) {
+  const auto newest = Checkpoints(folder + "/checkpoints").newest_whole(WholeCheck::kSizes).whole;
+  std::map<std::string, std::int64_t> steps;
+  if (!newest) return steps;
+  for (const SavedTask& task : read_index(newest->path).tasks) steps[task.task] = task.step;
+  return steps;
+}
+
+TEST(AccumulateSession, ACheckpointHasTheOwnStepsOfEveryWorkerAndEachGoesOnFromThere) {
+  const TemporaryFolder folder;
+  RunOptions run = quiet();
+  run.out = folder.path();
+  run.summary_every = {};
+  const auto train_both = [&](int chief_steps, int other_steps) {
+    const Served served(2);
+    auto other = std::async(std::launch::async,
+                            [&] { return train(by_windows(served.cluster(1)), run, other_steps); });
+    const Seen chief = train(by_windows(served.cluster(0)), run, chief_steps);
+    return std::pair(chief, other.get());
+  };
+  train_both(kWindow, 3 * kWindow);
+  using Steps = std::map<std::string, std::int64_t>;
+  EXPECT_EQ(saved_steps_of(folder.path()),
+            (Steps{{"worker:0", kWindow}, {"worker:1", 3 * kWindow}}));
+  run.resume = true;
+  const auto [chief, other] = train_both(kWindow, kWindow);
+  EXPECT_EQ(chief.steps.front(), kWindow);
+  EXPECT_EQ(other.steps.front(), 3 * kWindow);
+  EXPECT_EQ(saved_steps_of(folder.path()),
+            (Steps{{"worker:0", 2 * kWindow}, {"worker:1", 4 * kWindow}}));
 }
 
 }  // namespace

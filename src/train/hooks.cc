@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/printed.h"
 #include "params/interval_timer.h"
 
 namespace paceline {
@@ -52,8 +53,8 @@ bool Progress::after_step(Session& session, const StepResult& result) {
 std::string Progress::State::line(const RunOptions& run, const StepResult& result) const {
   const double seconds = std::chrono::duration<double>(last - begun).count();
   const double speed = double(result.step - first_step) / seconds;
-  return fmt::format("step {} loss {:.4f} {:.2f} steps/s{}", result.global_step, result.loss, speed,
-                     time_left(run, result, seconds));
+  return fmt::format("step {} loss {:.4f} {:.2f} steps/s{}", result.global_step,
+                     printed(result.loss), speed, time_left(run, result, seconds));
 }
 
 std::string Progress::State::time_left(const RunOptions& run, const StepResult& result,
@@ -68,52 +69,62 @@ std::string Progress::State::time_left(const RunOptions& run, const StepResult& 
   return left >= 0 ? fmt::format(" {:.0f} s left", left) : "";
 }
 
-SaveEvery::SaveEvery(Interval every) : due_(std::make_unique<IntervalTimer>(every)) {}
+SaveEvery::SaveEvery(Interval every)
+    : due_(std::make_unique<IntervalTimer>(every, SteadyClock::now())) {}
 SaveEvery::~SaveEvery() = default;
 SaveEvery::SaveEvery(SaveEvery&&) noexcept = default;
 
-void SaveEvery::begin(Session& session) { due_->begin(session.last_step().global_step); }
+void SaveEvery::begin(Session& session) {
+  due_->begin(session.last_step().global_step, SteadyClock::now());
+}
 
 // One that cannot be begun yet stays due.
 bool SaveEvery::after_step(Session& session, const StepResult& result) {
-  if (due_->at(result.global_step) && session.begin_save()) due_->begin(result.global_step);
+  const auto now = SteadyClock::now();
+  if (due_->at(result.global_step, now) && session.begin_save()) {
+    due_->begin(result.global_step, now);
+  }
   return true;
 }
 
 StepCounter::StepCounter(Interval print_every)
-    : due_(std::make_unique<IntervalTimer>(print_every)) {}
+    : due_(std::make_unique<IntervalTimer>(print_every, SteadyClock::now())) {}
 StepCounter::~StepCounter() = default;
 StepCounter::StepCounter(StepCounter&&) noexcept = default;
 
 void StepCounter::begin(Session& session) {
   printed_step_ = session.last_step().global_step;
   printed_ = SteadyClock::now();
-  due_->begin(printed_step_);
+  due_->begin(printed_step_, printed_);
 }
 
 bool StepCounter::after_step(Session& session, const StepResult& result) {
   ++steps_;
-  if (!due_->at(result.global_step)) return true;
   const auto now = SteadyClock::now();
+  if (!due_->at(result.global_step, now)) return true;
   const double seconds = std::chrono::duration<double>(now - printed_).count();
   session.print(
       fmt::format("global_step/sec: {:.4g}", double(result.global_step - printed_step_) / seconds));
   printed_step_ = result.global_step;
   printed_ = now;
-  due_->begin(result.global_step);
+  due_->begin(result.global_step, now);
   return true;
 }
 
 EvaluateEvery::EvaluateEvery(Interval every, Function evaluate)
-    : due_(std::make_unique<IntervalTimer>(every)), evaluate_(std::move(evaluate)) {}
+    : due_(std::make_unique<IntervalTimer>(every, SteadyClock::now())),
+      evaluate_(std::move(evaluate)) {}
 EvaluateEvery::~EvaluateEvery() = default;
 EvaluateEvery::EvaluateEvery(EvaluateEvery&&) noexcept = default;
 
-void EvaluateEvery::begin(Session& session) { due_->begin(session.last_step().global_step); }
+void EvaluateEvery::begin(Session& session) {
+  due_->begin(session.last_step().global_step, SteadyClock::now());
+}
 
 bool EvaluateEvery::after_step(Session& session, const StepResult& result) {
-  if (!due_->at(result.global_step)) return true;
-  due_->begin(result.global_step);
+  const auto now = SteadyClock::now();
+  if (!due_->at(result.global_step, now)) return true;
+  due_->begin(result.global_step, now);
   return evaluate_(session, result);
 }
 

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/failure_text.h"
+#include "base/print_text.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "paceline/error.h"
@@ -37,6 +39,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   how.last_step = options.run.steps.value_or(0);
   how.pool = options.pool;
   how.account = options.account;
+  if (options.account != nullptr) how.clock = &options.account->clock();
   how.timeline = options.timeline;
   how.say = [this](const std::string& line) { say(line); };
   if (options.run.quiet) how.say_after = kQuietWait;
@@ -47,7 +50,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
 // Who wants no lines wants those that tell of a trouble.
 void Job::say(const std::string& line) const {
   if (log_ != nullptr) return log_->write(quiet_ ? LogLevel::kWarning : LogLevel::kInfo, line);
-  fmt::print("{}\n", line);
+  print_text(stdout, fmt::format("{}\n", line));
   std::fflush(stdout);
 }
 
@@ -61,7 +64,8 @@ void Job::leave() {
     control().set_done();
     control().goodbye();
   } catch (const std::exception& error) {
-    if (log_ != nullptr) log_->warning(fmt::format("could not say goodbye: {}", error.what()));
+    if (log_ != nullptr)
+      log_->warning(fmt::format("could not say goodbye: {}", failure_text(error)));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printed.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 
@@ -16,7 +17,8 @@ std::string first_not_finite(Session& session) {
     if (value.dtype() != DType::kFloat32) continue;
     const auto values = value.data<float>();
     const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
-    if (bad != values.end()) return fmt::format("{}[{}] is {}", name, bad - values.begin(), *bad);
+    if (bad != values.end())
+      return fmt::format("{}[{}] is {}", name, bad - values.begin(), printed(*bad));
   }
   return "";
 }
@@ -28,7 +30,7 @@ bool NanGuard::after_step(Session& session, const StepResult& result) {
   const std::string variable = first_not_finite(session);
   throw Error(
       ErrorCode::kFailedPrecondition,
-      fmt::format("the loss of step {} is {}: {}", result.global_step, result.loss,
+      fmt::format("the loss of step {} is {}: {}", result.global_step, printed(result.loss),
                   variable.empty() ? "all variables are finite, so look at the inputs" : variable));
 }
 

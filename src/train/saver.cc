@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/failure_text.h"
 #include "checkpoint/checkpoint_save.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
@@ -84,7 +85,8 @@ void Saver::save_or_complain(const TaskState& own, std::int64_t global_step) {
     save(own, global_step);
   } catch (const std::exception& error) {
     const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
-    parts_.complain(fmt::format("no checkpoint of step {}: {}; {}", global_step, error.what(),
+    parts_.complain(fmt::format("no checkpoint of step {}: {}; {}", global_step,
+                                failure_text(error),
                                 newest ? "the newest is " + newest->path : "there is none yet"));
     throw;
   }

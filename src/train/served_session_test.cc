@@ -21,8 +21,9 @@ class WordsSession {
     const Value words =
         embedding_lookup(graph_.variable("table", {20, 4}, Initializer::uniform(-1, 1)), ids_);
     const Value h = tanh(add(words, scale(state, 0.5f)));
+    const Value y = graph_.constant(Tensor(DType::kFloat32, {6, 3}));
     graph_.assign(state, h);
-    const Value loss = reduce_mean(square(sub(dense(h, 3, "out"), graph_.input("y", {6, 3}))));
+    const Value loss = reduce_mean(square(sub(dense(h, 3, "out"), y)));
     loss_ = loss;
     MinimizeOptions options;
     options.clip_norm = 0.3f;
@@ -49,6 +50,7 @@ class WordsSession {
   }
   bool note_step(Session& session, const StepResult& result) {
     losses_.push_back(result.loss);
+    EXPECT_EQ(session.position().numbers.at("fed"), result.step) << "not of what was fed ahead";
     if (result.step % 4 == 0) {
       losses_.push_back(session
                             .evaluate(graph_, {&loss_, 1},
@@ -79,7 +81,7 @@ class WordsSession {
       ids[i] = std::int32_t((std::size_t(fed_) * 7 + i * i) % 20);
     }
     EXPECT_EQ(feed.step(), fed_);
-    ++fed_;
+    feed.position().numbers["fed"] = ++fed_;
   }
 
   Graph graph_;

@@ -1,32 +1,28 @@
-// The parts of a session, in the order in which they need one another.
+// The state of a session: its parts, in the order in which they need one another. The session's
+// functions are defined by what they do: session_steps.cc, session_evaluation.cc, and so on.
 #pragma once
 
 #include <exception>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/failure_text.h"
 #include "cluster/report/report.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
-#include "params/interval_timer.h"
 #include "trace/use_meter.h"
+#include "train/console.h"
+#include "train/device_context.h"
 #include "train/job.h"
 #include "train/learning_rates.h"
-#include "train/normal_table.h"
-#include "train/plan_set.h"
-#include "train/saver.h"
-#include "train/step_feed.h"
+#include "train/session_saving.h"
 #include "train/step_meter.h"
 #include "train/train_limit.h"
 #include "train/train_loop.h"
 
 namespace paceline {
-
-/// What the view shows now.
-Tensor copy_of(const TensorView& view);
 
 class Session::Impl {
  public:
@@ -35,122 +31,105 @@ class Session::Impl {
        const RunOptions& run, const SessionOptions& options);
   ~Impl();
 
-  bool run(Session& session, const std::function<void(Feed&)>& feed);
-  std::optional<StepResult> step(Session& session, int training,
-                                 const std::function<void(Feed&)>& feed);
-  /// Throws kFailedPrecondition unless there is one training.
-  void check_one_training() const;
-  void set_learning_rate_factor(double factor);
-  bool ended() const { return ended_; }
-  /// The program makes no more steps: ends a run that it made step by step. Throws nothing.
-  void close(Session& session) noexcept;
-  std::span<const TensorView> evaluate(const Graph& graph, std::span<const Value> fetches,
-                                       const std::function<void(Feed&)>& feed);
-  std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,
-                                    const std::function<void(Feed&)>& feed);
-  void begin_evaluation(EvaluateWith with);
-  void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);
-  void share(const Graph& graph);
-  const Tensor& watched(Value value) const;
-  void print(const std::string& line, bool progress);
-  void finish_training();
-  bool begin_save();
-  void save();
-  Tensor read_variable(std::string_view name);
   /// Calls `part`; what it throws is the session's error, in the report.
   template <typename F>
   auto guarded(F&& part);
 
+  // session_steps.cc
+  void begin_run(Session& session);
+  /// False when none was made. Ends the run when it goes no further.
+  bool make_step(Session& session, std::size_t training, const std::function<void(Feed&)>& feed,
+                 bool look_ahead);
+  void end_run(Session& session, bool for_good);
+  /// The program makes no more steps: ends a run that it made step by step. Throws nothing.
+  void close(Session& session) noexcept;
+  /// Throws kFailedPrecondition unless there is one training.
+  void check_one_training() const;
+
+  // session_evaluation.cc
+  void refresh_snapshot(EvaluateWith with);
+  std::span<const TensorView> read_values(StepKind kind, const Graph& graph,
+                                          std::span<const Value> fetches,
+                                          const std::function<void(Feed&)>& feed);
+  /// Time in which the session's thread evaluates is no step's.
+  template <typename F>
+  auto excluded(F&& part);
+  std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
+
+  /// Saves, leaves, and throws kCancelled when the user has interrupted the job.
+  void check_interrupt();
+
+  // session_report.cc
+  void fail(const std::string& message);
+  /// What is measured of a task while it steps begins with its first step.
+  void start_use();
+
   // Declared in the order in which they are made; the later ones borrow the earlier ones.
-  std::vector<Training> trainings;
+  const std::vector<Training> trainings;
   std::vector<const Graph*> graphs;  // those that are trained come first
   const std::size_t trained_graphs;  // so many of them
-  Cluster cluster;
-  RunOptions run_options;
+  const Cluster cluster;
+  const RunOptions run_options;
   SessionOptions options;
+  const Console console;
   RealClock clock;
   Report report;
   std::unique_ptr<Timeline> timeline;  // null: none was asked for
   std::unique_ptr<Device> device;
   StepAccount account{clock}, evaluation_account{clock};
   std::unique_ptr<Job> job;
-  std::unique_ptr<VariableSnapshot> snapshot;
-  std::unique_ptr<PlanSet> plans;
-  /// What makes the steps of a training.
+  std::shared_ptr<const InputNormals> normals;
+  RewriteOptions rewrite;
+  std::unique_ptr<DeviceContext> context;  // the device's, which trains
+  std::int64_t snapshot_step = 0;          // own train steps made when its snapshot was read
+  /// Makes the steps of a training.
   struct Trained {
     PlanSet::TrainPlan plan;
     LearningRates rates;
     std::vector<std::size_t> watched;  // in SessionOptions::watch, in the order of the fetches
   };
   std::vector<Trained> trained;
+  std::vector<Tensor> watched;  // SessionOptions::watch after the last step
   std::unique_ptr<StepMeter> meter;
   std::unique_ptr<TrainLimit> limit;
-  std::unique_ptr<TrainLoop> loop;
-  std::unique_ptr<Saver> saver;  // null: this task begins no checkpoint
+  std::unique_ptr<TrainLoop> loop;  // null: nothing is trained
+  TaskPosition restored;
+  std::unique_ptr<SessionSaving> saving;
   std::vector<std::unique_ptr<Hook>> hooks;
-  std::function<void(TaskPosition&)> tell_position;
-  TaskPosition restored_position;
+
+  bool ran = false;
+  bool running = false;               // hooks have seen a run begin, which the next step goes on
+  bool ended = false;                 // for good, with the last run
+  std::optional<TimePoint> left_run;  // since when no run is under way
 
  private:
+  // session_impl.cc
   void make_parts();
+  void make_context();
   void make_loop();
+  void make_saving();
   Trained make_trained(const Training& training);
   void check_watched() const;
-  /// After the hooks of whoever trains, so that these see each step first.
+  RewriteOptions make_rewrite() const;
+
+  // session_steps.cc
   void add_summaries();
-  void restore();
-  void make_saver();
-  /// Local variables of a graph as they were saved; of one that is not trained, those that are
-  /// still the model's.
-  void restore_locals(std::size_t graph);
-  TaskState own_state();
-  void tell_state();
-  /// After each step: a checkpoint when it is time, and what others ask for.
-  void tend_saving();
-  void save_at_end();
-  /// When the user has interrupted the job: saves, leaves, and throws kCancelled.
-  void check_interrupt();
-  /// By the precision that was asked for; says so when it will not be faster.
-  RewriteOptions rewrite_options();
-  std::vector<VariableSpec> specs() const;
-  void fail(const std::string& message);
-  void end_well();
   void say_nothing_to_do();
-  void begin_run(Session& session);
-  /// False when none was made. Ends the run when it goes no further.
-  bool make_step(Session& session, std::size_t training, const std::function<void(Feed&)>& feed,
-                 bool look_ahead);
-  void end_run(Session& session, bool for_good);
-  bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   bool call_hooks(Session& session);
   void read_watched();
-  IntervalTimer save_due_;
-  std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
-  void refresh_snapshot(EvaluateWith with);
-  std::span<const TensorView> run_read_plan(StepKind kind, const Graph& graph,
-                                            std::span<const Value> fetches,
-                                            const std::function<void(Feed&)>& feed);
-  /// What is measured of a task while it steps begins with its first step.
-  void start_use();
+
+  // session_report.cc
+  bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
+  void end_well();
   TaskReport task_report() const;
   void write_report();
   void failed_end(const std::string& message) const;
   void write_timeline();
-  void print_summary();
+  void print_summary() const;
 
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
-  NormalTable normals_;
-  bool terminal_;
-  bool ran_ = false;
-  bool running_ = false;  // hooks have seen a run begin, which goes on with the next step
-  bool ended_ = false;    // for good, with the last run
-  std::vector<Tensor> watched_;
-  bool left_out_ = false;              // local variables are too large to be saved, and it was said
-  std::optional<TimePoint> left_run_;  // since when no run is under way
-  std::int64_t read_steps_ = 0;
-  std::int64_t snapshot_step_ = 0;  // own train steps made when the snapshot was read
-  int exceptions_;                  // under way when the session was made
+  const int exceptions_;                        // under way when the session was made
 };
 
 template <typename F>
@@ -158,9 +137,22 @@ auto Session::Impl::guarded(F&& part) {
   try {
     return part();
   } catch (const std::exception& error) {
-    fail(error.what());
+    fail(failure_text(error));
     throw;
   }
+}
+
+template <typename F>
+auto Session::Impl::excluded(F&& part) {
+  struct Exclude {
+    Impl& impl;
+    TimePoint begun = impl.clock.now();
+    ~Exclude() {
+      if (!impl.left_run) impl.meter->exclude(impl.clock.now() - begun);
+    }
+  };
+  const Exclude exclude{*this};
+  return part();
 }
 
 }  // namespace paceline

@@ -1,10 +1,15 @@
-// What a session leaves behind: the report file, and the lines at the end.
+// What a session says, measures and leaves behind: lines, the report file, the timeline.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
 
+#include "base/failure_text.h"
 #include "base/grouped_digits.h"
+#include "base/print_text.h"
+#include "base/printed.h"
 #include "cluster/report/run_folder.h"
+#include "cluster/report/time_in_words.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
 
@@ -21,12 +26,28 @@ std::string shares_text(const TaskReport& task) {
 
 // "3,000 global steps (1,500 here)"
 std::string steps_text(const Cluster& cluster, std::int64_t global_step, const TaskReport& task) {
-  std::string text = grouped_digits(global_step) + " global steps";
+  std::string text = counted(global_step, "global step");
   if (cluster.distributed()) text += fmt::format(" ({} here)", grouped_digits(task.steps));
   return text;
 }
 
 }  // namespace
+
+void Session::summarise(const std::string& tag, double value) {
+  for (const auto& hook : impl_->hooks) hook->summarised(*this, tag, value);
+}
+
+std::vector<std::pair<std::string, double>> Session::seconds_spent() {
+  return impl_->meter->seconds_spent();
+}
+
+void Session::report(const std::string& section, const std::string& key,
+                     std::optional<double> value) {
+  impl_->report.set(section, key, value);
+}
+
+void Session::print(const std::string& line) { impl_->console.print(line); }
+void Session::print_progress(const std::string& line) { impl_->console.print_progress(line); }
 
 void Session::Impl::fail(const std::string& message) {
   if (report.error.empty()) report.error = message;
@@ -45,6 +66,11 @@ TaskReport Session::Impl::task_report() const {
   const StoreAccount now = job->store().account();
   task.use = task_use(use_.measure(), now.bytes_sent - account_before_->bytes_sent,
                       now.bytes_received - account_before_->bytes_received);
+  if (task.steps > 0) {
+    task.step_sent = double(now.bytes_sent - account_before_->bytes_sent) / double(task.steps);
+    task.step_received =
+        double(now.bytes_received - account_before_->bytes_received) / double(task.steps);
+  }
   for (const auto& [name, share] : task.share) {
     // Where rules are applied in this process, they are work of the device too.
     if (name == "compute" || name == "apply") {
@@ -64,48 +90,54 @@ void Session::Impl::write_report() {
   try {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
-    failed_end(error.what());
+    failed_end(failure_text(error));
   }
 }
 
 // A destructor has nobody to throw to.
 void Session::Impl::failed_end(const std::string& message) const {
   if (run_options.on_failed_end) return run_options.on_failed_end(message);
-  fmt::print(stderr, "paceline: error: {}\n", message);
+  print_text(stderr, fmt::format("paceline: error: {}\n", message));
 }
 
 void Session::Impl::write_timeline() {
-  if (timeline == nullptr) return;
+  const std::int64_t steps = loop == nullptr ? 0 : loop->steps_made();
+  if (timeline == nullptr || is_left_as_it_is(run_options, steps, run_options.timeline)) return;
   try {
     paceline::write_timeline(run_options.timeline, *timeline, cluster.task.str());
   } catch (const std::exception& error) {
-    failed_end(error.what());
+    failed_end(failure_text(error));
   }
 }
 
-void Session::Impl::print(const std::string& line, bool progress) {
-  if (run_options.quiet) return;
-  // Erases what a progress line left there.
-  constexpr const char* kClearLine = "\r\x1b[K";
-  fmt::print("{}{}{}", terminal_ ? kClearLine : "", line, terminal_ && progress ? "" : "\n");
-  std::fflush(stdout);
+// A program whose training ends with its data has not said so before.
+void Session::Impl::end_well() {
+  try {
+    if (loop != nullptr && loop->steps_made() > 0) saving->save_at_end();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    return failed_end(error.what());
+  }
+  print_summary();
 }
 
-void Session::Impl::print_summary() {
+void Session::Impl::print_summary() const {
   const TaskReport task = task_report();
   if (task.steps == 0) return;
   if (loop != nullptr) {
-    if (!cluster.launched) print(steps_text(cluster, loop->last().global_step, task), false);
-    print(fmt::format("loss {:.6g} -> {:.6g}", loop->first_loss(), loop->last_loss()), false);
+    if (!cluster.launched) console.print(steps_text(cluster, loop->last().global_step, task));
+    console.print(fmt::format("loss {:.6g} -> {:.6g}", printed(loop->first_loss()),
+                              printed(loop->last_loss())));
   }
   if (!task.steps_per_s) {
-    print(fmt::format("no step was timed: the first {} never are", kUntimedSteps), false);
+    console.print(fmt::format("no step was timed: the first {} never are", kUntimedSteps));
     return;
   }
   const std::string examples =
       task.unit == "steps" ? "" : fmt::format(", {:.0f} {}/s", *task.examples_per_s, task.unit);
-  print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)), false);
-  print("used " + task.use.text(), false);
+  console.print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)));
+  console.print("used " + task.use.text());
+  console.print(time_in_words(task));
 }
 
 }  // namespace paceline

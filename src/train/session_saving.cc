@@ -1,48 +1,63 @@
-// What a session saves, when, and how it goes on from it.
+#include "train/session_saving.h"
+
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <utility>
 
-#include "cluster/interrupt.h"
+#include "base/print_text.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
-#include "paceline/version.h"
-#include "train/session_impl.h"
 
 namespace paceline {
 namespace {
 
-// What local variables of the session's graphs are called in a checkpoint.
+// Names of local variables in a checkpoint begin so.
 std::string saved_prefix(std::size_t graph, std::size_t trained_graphs) {
   if (graph == 0) return "train/";
   return fmt::format("{}{}/", graph < trained_graphs ? "train" : "shared", graph);
 }
-// Steps of the others that are under way when the chief has ended.
+// Others may still be in a step when the chief has ended.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
 // Long enough to cost nothing, short enough for Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
 
 }  // namespace
 
-void Session::Impl::restore() {
-  save_due_.begin(loop->last().global_step);
-  if (!job->restored()) return;
-  restored_position = job->restored()->position;
-  for (std::size_t graph = 0; graph < trained_graphs; ++graph) restore_locals(graph);
+SessionSaving::SessionSaving(Parts parts)
+    : parts_(std::move(parts)), due_(parts_.run.save_every, parts_.clock.now()) {
+  if (parts_.loop == nullptr) return;
+  const std::int64_t global_step = parts_.loop->last().global_step;
+  due_.begin(global_step, parts_.clock.now());
+  for (std::size_t graph = 0; graph < parts_.trained_graphs; ++graph) restore_locals(graph);
+  if (parts_.run.out.empty() || !parts_.cluster.is_chief()) return;
+  saver_ = std::make_unique<Saver>(Saver::Parts{.store = parts_.job.store(),
+                                                .folder = checkpoints_folder(parts_.run),
+                                                .keep = parts_.run.keep,
+                                                .global_step = global_step,
+                                                .notes = parts_.notes,
+                                                .say = parts_.say,
+                                                .complain = [](const std::string& line) {
+                                                  print_text(stderr,
+                                                             fmt::format("paceline: {}\n", line));
+                                                }});
 }
 
-void Session::Impl::restore_locals(std::size_t graph) {
-  if (!job->restored()) return;
-  const std::string prefix = saved_prefix(graph, trained_graphs);
-  for (const auto& [name, tensor] : job->restored()->local) {
+void SessionSaving::restore_locals(std::size_t graph) {
+  if (!parts_.job.restored()) return;
+  const std::string prefix = saved_prefix(graph, parts_.trained_graphs);
+  for (const auto& [name, tensor] : parts_.job.restored()->local) {
     if (!name.starts_with(prefix)) continue;
-    LocalMemory& locals = plans->locals(*graphs[graph]);
+    LocalMemory& locals = parts_.context.plans().locals(*parts_.graphs[graph]);
     const std::string_view local = std::string_view(name).substr(prefix.size());
     const bool fits = locals.contains(local) && locals.view(local).dtype == tensor.dtype() &&
                       locals.view(local).shape == tensor.shape();
-    if (!fits && graph < trained_graphs) {
+    if (!fits && locals.contains(local)) {
+      parts_.say(
+          fmt::format("local variable {} begins anew: it is {} {} in the checkpoint and {} {} here",
+                      local, name_of(tensor.dtype()), tensor.shape().str(),
+                      name_of(locals.view(local).dtype), locals.view(local).shape.str()));
+    } else if (!fits && graph < parts_.trained_graphs) {
       throw Error(ErrorCode::kFailedPrecondition,
                   fmt::format("[session] local variable {} {} {} of the checkpoint is not the "
                               "model's",
@@ -52,107 +67,62 @@ void Session::Impl::restore_locals(std::size_t graph) {
   }
 }
 
-void Session::Impl::make_saver() {
-  if (run_options.out.empty() || !cluster.is_chief()) return;
-  saver = std::make_unique<Saver>(Saver::Parts{
-      .store = job->store(),
-      .folder = checkpoints_folder(run_options),
-      .keep = run_options.keep,
-      .global_step = loop->last().global_step,
-      .notes = {{"model", options.model},
-                {"seed", std::to_string(run_options.seed)},
-                {"precision", std::string(name_of(cluster.precision))}},
-      .say = [this](const std::string& line) { print(line, false); },
-      .complain = [](const std::string& line) { fmt::print(stderr, "paceline: {}\n", line); }});
-}
-
-TaskState Session::Impl::own_state() {
+TaskState SessionSaving::own_state() {
   TaskState state;
-  state.worker = cluster.task.index;
-  state.step = own_steps();
-  if (tell_position) tell_position(state.position);
-  for (std::size_t graph = 0; graph < graphs.size(); ++graph) {
-    const LocalMemory* const locals = plans->used_locals(*graphs[graph]);
+  state.worker = parts_.cluster.task.index;
+  if (parts_.loop != nullptr) {
+    state.step = parts_.loop->last().step;
+    state.position = parts_.loop->position();
+  }
+  if (tell_position_) tell_position_(state.position);
+  for (std::size_t graph = 0; graph < parts_.graphs.size(); ++graph) {
+    const LocalMemory* const locals = parts_.context.plans().used_locals(*parts_.graphs[graph]);
     if (locals == nullptr) continue;
     for (const auto& [name, view] : locals->views()) {
-      state.local.push_back({saved_prefix(graph, trained_graphs) + name, locals->read(name)});
+      state.local.push_back(
+          {saved_prefix(graph, parts_.trained_graphs) + name, locals->read(name)});
     }
   }
   return state;
 }
 
-void Session::Impl::tell_state() {
+void SessionSaving::tell_state() {
   const TaskState state = own_state();
   const std::string why = why_left_out(state);
-  if (!why.empty() && !std::exchange(left_out_, true)) fmt::print(stderr, "paceline: {}\n", why);
-  job->control().send_state(state);
+  if (!why.empty() && !std::exchange(left_out_, true)) {
+    print_text(stderr, fmt::format("paceline: {}\n", why));
+  }
+  parts_.job.control().send_state(state);
 }
 
-void Session::Impl::tend_saving() {
-  if (job->control().state_asked()) tell_state();
-  if (saver != nullptr && save_due_.at(loop->last().global_step)) begin_save();
+void SessionSaving::tend() {
+  if (parts_.job.control().state_asked()) tell_state();
+  const TrainLoop* const loop = parts_.loop;
+  if (saver_ != nullptr && due_.at(loop->last().global_step, loop->last_made_at())) begin();
 }
 
-bool Session::Impl::begin_save() {
-  if (saver == nullptr || saver->busy()) return false;
-  saver->start(own_state(), loop->last().global_step);
-  save_due_.begin(loop->last().global_step);
+bool SessionSaving::begin() {
+  if (saver_ == nullptr || saver_->busy()) return false;
+  saver_->start(own_state(), parts_.loop->last().global_step);
+  due_.begin(parts_.loop->last().global_step, parts_.clock.now());
   return true;
 }
 
-void Session::Impl::save() {
-  if (saver == nullptr || saver->saved_step() == job->store().global_step()) return;
-  begin_save();
-  saver->wait();
+void SessionSaving::save() {
+  if (saver_ == nullptr || saver_->saved_step() == parts_.job.store().global_step()) return;
+  begin();
+  saver_->wait();
 }
 
 // The chief's values are then those of everybody's last step.
-void Session::Impl::save_at_end() {
-  if (job->control().others_save() && !run_options.out.empty()) tell_state();
-  if (saver == nullptr) return;
+void SessionSaving::save_at_end() {
+  if (parts_.job.control().others_save() && !parts_.run.out.empty()) tell_state();
+  if (saver_ == nullptr) return;
   const Deadline deadline = Deadline::after(kWaitForLastSteps);
-  while (!deadline.passed() && !job->wait_all_done(Deadline::after(kLookForInterrupt))) {
-    if (job->interrupted()) break;
+  while (!deadline.passed() && !parts_.job.wait_all_done(Deadline::after(kLookForInterrupt))) {
+    if (parts_.job.interrupted()) break;
   }
   save();
-}
-
-void Session::Impl::finish_training() {
-  while (!job->wait_all_done(Deadline::after(kLookForInterrupt))) check_interrupt();
-}
-
-void Session::Impl::check_interrupt() {
-  if (!job->interrupted()) return;
-  std::string message = fmt::format("{} was interrupted", cluster.task.str());
-  if (loop != nullptr) message += fmt::format(" at step {}", loop->last().global_step);
-  if (run_options.interrupt != nullptr) run_options.interrupt->take_time();
-  if (saver != nullptr) save();
-  if (cluster.is_chief() && !cluster.launched && loop != nullptr) {
-    message += how_to_go_on(run_options);
-  }
-  job->leave();
-  throw Error(ErrorCode::kCancelled, message);
-}
-
-Tensor Session::Impl::read_variable(std::string_view name) {
-  const auto& specs = job->store().variables();
-  const auto found = std::ranges::find(specs, name, &VariableSpec::name);
-  if (found == specs.end()) {
-    throw Error(ErrorCode::kNotFound, fmt::format("[session] no variable '{}'", name));
-  }
-  const VariableId id = VariableId(found - specs.begin());
-  return job->store().read({&id, 1}).front().value;
-}
-
-// A program whose training ends with its data has not said so before.
-void Session::Impl::end_well() {
-  try {
-    if (loop != nullptr && loop->steps_made() > 0) save_at_end();
-  } catch (const std::exception& error) {
-    fail(error.what());
-    return failed_end(error.what());
-  }
-  print_summary();
 }
 
 }  // namespace paceline

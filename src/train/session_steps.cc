@@ -1,33 +1,83 @@
 // How a session makes steps: in a loop, or one at a time.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/copy_bytes.h"
+#include "base/failure_text.h"
 #include "paceline/error.h"
 #include "paceline/summaries.h"
 #include "train/session_impl.h"
 
 namespace paceline {
+namespace {
 
-bool Session::Impl::run(Session& session, const std::function<void(Feed&)>& feed) {
-  if (running_) end_run(session, false);
-  begin_run(session);
-  while (running_) make_step(session, 0, feed, true);
-  return !ended_;
+// How long a wait for the other workers goes on without a look at Ctrl-C.
+constexpr Duration kLookForInterruptEvery = std::chrono::milliseconds(250);
+
+}  // namespace
+
+bool Session::run(const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] {
+    impl_->check_one_training();
+    if (impl_->running) impl_->end_run(*this, false);
+    impl_->begin_run(*this);
+    while (impl_->running) impl_->make_step(*this, 0, feed, true);
+    return !impl_->ended;
+  });
 }
 
-std::optional<StepResult> Session::Impl::step(Session& session, int training,
-                                              const std::function<void(Feed&)>& feed) {
-  if (training < 0 || std::size_t(training) >= trained.size()) {
-    throw Error(
-        trained.empty() ? ErrorCode::kFailedPrecondition : ErrorCode::kInvalidArgument,
-        fmt::format("[session] there is no training {}: it has {}", training, trained.size()));
+std::optional<StepResult> Session::step(const std::function<void(Feed&)>& feed) {
+  impl_->guarded([&] { impl_->check_one_training(); });
+  return step(0, feed);
+}
+
+std::optional<StepResult> Session::step(int training, const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&]() -> std::optional<StepResult> {
+    const std::size_t trainings = impl_->trained.size();
+    if (training < 0 || std::size_t(training) >= trainings) {
+      throw Error(trainings == 0 ? ErrorCode::kFailedPrecondition : ErrorCode::kInvalidArgument,
+                  fmt::format("[session] there is no training {}: it has {}", training, trainings));
+    }
+    if (impl_->ended) return std::nullopt;
+    if (!impl_->running) impl_->begin_run(*this);
+    if (!impl_->make_step(*this, std::size_t(training), feed, false)) return std::nullopt;
+    return impl_->loop->last();
+  });
+}
+
+bool Session::ended() const { return impl_->ended; }
+
+const StepResult& Session::last_step() const {
+  static constexpr StepResult kNone{};
+  return impl_->loop != nullptr ? impl_->loop->last() : kNone;
+}
+
+const TaskPosition& Session::position() const {
+  return impl_->loop != nullptr ? impl_->loop->position() : impl_->restored;
+}
+
+void Session::set_learning_rate_factor(double factor) {
+  for (Impl::Trained& each : impl_->trained) each.rates.set_factor(factor);
+}
+
+const Tensor& Session::value(Value watched) const {
+  const std::vector<Value>& watch = impl_->options.watch;
+  const auto at = std::ranges::find(watch, watched);
+  if (at == watch.end()) {
+    throw Error(ErrorCode::kNotFound, "[session] '" + watched.name() +
+                                          "' is not among the values to watch (SessionOptions)");
   }
-  if (ended_) return std::nullopt;
-  if (!running_) begin_run(session);
-  if (!make_step(session, std::size_t(training), feed, false)) return std::nullopt;
-  return loop->last();
+  return impl_->watched[std::size_t(at - watch.begin())];
+}
+
+void Session::finish_training() {
+  impl_->guarded([&] {
+    while (!impl_->job->wait_all_done(Deadline::after(kLookForInterruptEvery))) {
+      impl_->check_interrupt();
+    }
+  });
 }
 
 void Session::Impl::check_one_training() const {
@@ -40,18 +90,18 @@ void Session::Impl::check_one_training() const {
 }
 
 void Session::Impl::begin_run(Session& session) {
-  if (left_run_) meter->exclude(clock.now() - *left_run_);
-  left_run_.reset();
+  if (left_run) meter->exclude(clock.now() - *left_run);
+  left_run.reset();
   start_use();
-  if (!std::exchange(ran_, true)) add_summaries();
+  if (!std::exchange(ran, true)) add_summaries();
   for (const auto& hook : hooks) hook->begin(session);
-  running_ = true;
-  ended_ = false;
+  running = true;
+  ended = false;
 }
 
 bool Session::Impl::make_step(Session& session, std::size_t training,
                               const std::function<void(Feed&)>& feed, bool look_ahead) {
-  running_ = false;  // A run goes no further than what throws here.
+  running = false;  // A run goes no further than what throws here.
   const bool more = limit->go_on(loop->last().global_step);
   if (more) check_interrupt();
   if (!more || !loop->step(feed, training, look_ahead)) {
@@ -60,31 +110,32 @@ bool Session::Impl::make_step(Session& session, std::size_t training,
   }
   read_watched();
   const bool go_on = call_hooks(session);
-  tend_saving();
+  saving->tend();
   loop->end_step();
-  running_ = go_on;
+  running = go_on;
   if (!go_on) end_run(session, true);
   return true;
 }
 
 void Session::Impl::end_run(Session& session, bool for_good) {
-  running_ = false;
-  ended_ = for_good;
+  running = false;
+  ended = for_good;
   if (for_good && loop->steps_made() == 0) say_nothing_to_do();
   for (const auto& hook : hooks) hook->end(session);
-  if (for_good) save_at_end();
-  left_run_ = clock.now();
+  if (for_good) saving->save_at_end();
+  left_run = clock.now();
 }
 
 void Session::Impl::close(Session& session) noexcept {
-  if (!running_ || unwinding() || !report.error.empty()) return;
+  if (!running || unwinding() || !report.error.empty()) return;
   try {
     guarded([&] { end_run(session, false); });
   } catch (const std::exception& error) {
-    failed_end(error.what());
+    failed_end(failure_text(error));
   }
 }
 
+// After the hooks of whoever trains, so that these see each step first.
 void Session::Impl::add_summaries() {
   if (run_options.out.empty() || run_options.summary_every.never()) return;
   hooks.push_back(
@@ -94,9 +145,8 @@ void Session::Impl::add_summaries() {
 void Session::Impl::say_nothing_to_do() {
   const std::string asked =
       run_options.steps ? fmt::format(" (--steps {})", *run_options.steps) : "";
-  print(fmt::format("Global step {} is reached{}: there is no step to make",
-                    loop->last().global_step, asked),
-        false);
+  console.print(fmt::format("Global step {} is reached{}: there is no step to make",
+                            loop->last().global_step, asked));
 }
 
 bool Session::Impl::call_hooks(Session& session) {
@@ -108,7 +158,7 @@ bool Session::Impl::call_hooks(Session& session) {
 void Session::Impl::read_watched() {
   const Trained& made = trained[std::size_t(loop->last().training)];
   for (std::size_t i = 0; i < made.watched.size(); ++i) {
-    const Tensor& to = watched_[made.watched[i]];
+    const Tensor& to = watched[made.watched[i]];
     copy_bytes(to.raw(), made.plan.executor->fetched(i).data, to.bytes());
   }
 }

@@ -10,8 +10,8 @@
 #include "base/temporary_folder.h"
 #include "cluster/report/report.h"
 #include "paceline/error.h"
-#include "paceline/gradients.h"
 #include "paceline/hooks.h"
+#include "paceline/minimize.h"
 #include "paceline/ops.h"
 #include "train/testing/session_fixture.h"
 

@@ -1,39 +1,46 @@
 #include "train/step_feed.h"
 
-#include "base/copy_bytes.h"
-#include "base/philox.h"
-#include "paceline/error.h"
+#include "train/feed.h"
 
 namespace paceline {
-namespace {
 
-// Tasks must not draw the same numbers: odd, so that no two tasks share a seed.
-constexpr std::uint64_t kTaskStride = 0x9e3779b97f4a7c15;
+StepFeed::StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
+                   std::int64_t step, TaskPosition& position)
+    : executor_(executor), normals_(normals), step_(step), position_(position) {
+  executor_.fed_inputs().begin();
+}
 
-}  // namespace
+TensorView StepFeed::view(Value input) {
+  const TensorView memory = executor_.view(input);
+  executor_.fed_inputs().note(input.node().name());
+  return memory;
+}
 
 Feed& StepFeed::normal(Value input) {
-  const TensorView memory = view(input);
-  if (memory.dtype != DType::kFloat32) {
-    throw Error(ErrorCode::kInvalidArgument, "[feed] normal values are float32, input '" +
-                                                 input.name() + "' is " +
-                                                 std::string(name_of(memory.dtype)));
-  }
-  const std::uint64_t seed = identity_.seed + kTaskStride * std::uint64_t(identity_.task);
-  normals_.fill({memory.as<float>(), std::size_t(memory.shape.elements())},
-                random_key(seed, input.node().name()), std::uint64_t(identity_.step));
+  fill_normal(input, view(input), *normals_, step_);
   return *this;
 }
 
 Feed& StepFeed::set(Value input, const Tensor& tensor) {
-  const TensorView memory = view(input);
-  if (memory.dtype != tensor.dtype() || memory.shape != tensor.shape()) {
-    const ValueType given{tensor.dtype(), tensor.shape()}, wanted{memory.dtype, memory.shape};
-    throw Error(ErrorCode::kInvalidArgument, "[feed] input '" + input.name() + "' is " +
-                                                 wanted.str() + ", the tensor is " + given.str());
-  }
-  copy_bytes(memory.data, tensor.raw(), tensor.bytes());
+  copy_to_input(input, view(input), tensor);
   return *this;
+}
+
+Feed& StepFeed::keep(Value input) {
+  executor_.fed_inputs().keep(input.node().name());
+  return *this;
+}
+
+Feed& StepFeed::set_once(Value input, const Tensor& tensor) {
+  FedInputs& fed = executor_.fed_inputs();
+  if (fed.keeps(input.node().name(), tensor)) return *this;
+  set(input, tensor);
+  fed.keep(input.node().name(), tensor);
+  return *this;
+}
+
+void StepFeed::check_fed() const {
+  if (!stopped_) executor_.fed_inputs().check();
 }
 
 }  // namespace paceline

@@ -1,31 +1,38 @@
-// Feed for the inputs of one executor.
+// The feed for the inputs of one executor.
 #pragma once
 
-#include <string>
+#include <memory>
 
 #include "exec/executor.h"
 #include "paceline/session.h"
-#include "train/normal_table.h"
+#include "train/input_normals.h"
 
 namespace paceline {
 
 class StepFeed : public Feed {
  public:
-  /// Executor and table must outlive the feed, which is made for one step.
-  StepFeed(const Executor& executor, const NormalTable& normals, const StepIdentity& identity)
-      : executor_(executor), normals_(normals), identity_(identity) {}
+  /// All must outlive the feed, which is made for one step: the task's own step `step`.
+  StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
+           std::int64_t step, TaskPosition& position);
 
-  TensorView view(Value input) override { return executor_.view(input); }
+  TensorView view(Value input) override;
   Feed& normal(Value input) override;
   Feed& set(Value input, const Tensor& tensor) override;
+  Feed& keep(Value input) override;
+  Feed& set_once(Value input, const Tensor& tensor) override;
+  TaskPosition& position() override { return position_; }
   void stop() override { stopped_ = true; }
-  std::int64_t step() const override { return identity_.step; }
+  std::int64_t step() const override { return step_; }
+  std::shared_ptr<const InputNormals> normals() const override { return normals_; }
   bool stopped() const { return stopped_; }
+  /// Throws kFailedPrecondition unless every input that the plan reads was filled, or it stopped.
+  void check_fed() const;
 
  private:
-  const Executor& executor_;
-  const NormalTable& normals_;
-  StepIdentity identity_;
+  Executor& executor_;
+  const std::shared_ptr<const InputNormals>& normals_;
+  std::int64_t step_;
+  TaskPosition& position_;
   bool stopped_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/print_text.h"
 #include "paceline/error.h"
 #include "summary/event_writer.h"
 #include "train/graph_def.h"
@@ -62,7 +63,8 @@ void Summaries::State::guarded(F&& part) {
     part();
   } catch (const Error& error) {
     if (!std::exchange(complained, true)) {
-      fmt::print(stderr, "warning: {}; training goes on without these summaries\n", error.what());
+      print_text(stderr, fmt::format("warning: {}; training goes on without these summaries\n",
+                                     error.what()));
     }
   }
 }

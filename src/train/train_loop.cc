@@ -8,6 +8,8 @@ namespace paceline {
 
 TrainLoop::TrainLoop(const Parts& parts)
     : parts_(parts),
+      position_(parts.position),
+      fed_position_(parts.position),
       fill_next_([this] { return (inputs_ = fill(last_.step + 1)) == Inputs::kFilled; }) {
   last_.step = parts_.first_step;
   last_.global_step = parts_.store.global_step();
@@ -21,8 +23,9 @@ TrainLoop::TrainLoop(const Parts& parts)
 TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
   const TimelineScope event(parts_.timeline, input_label_);
   const AccountScope input(parts_.account, Activity::kInput);
-  StepFeed feed(executor(), parts_.normals, {parts_.seed, parts_.task, step});
+  StepFeed feed(executor(), parts_.normals, step, fed_position_);
   (*feed_)(feed);
+  feed.check_fed();
   return feed.stopped() ? Inputs::kOver : Inputs::kFilled;
 }
 
@@ -35,7 +38,10 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   feed_ = &feed;
   training_ = training;
   if (inputs_ == Inputs::kUnknown) inputs_ = fill(last_.step);
-  if (std::exchange(inputs_, Inputs::kUnknown) == Inputs::kOver) return false;
+  const bool over = std::exchange(inputs_, Inputs::kUnknown) == Inputs::kOver;
+  // The step may fill the inputs of the next one.
+  (over ? position_ : step_position_) = fed_position_;
+  if (over) return false;
 
   LearningRates& rates = parts_.trainings[training].rates;
   StepRequest request;
@@ -49,6 +55,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
     AccountScope pull(parts_.account, Activity::kPull);
     last_.global_step = handle.global_step();
   }
+  position_ = step_position_;
   last_.training = int(training);
   last_.loss = executor().loss();
   last_.learning_rate = rates.first();
@@ -56,7 +63,8 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   if (executor().clips()) last_.global_norm = executor().global_norm();
   ++last_.step;
   note_losses();
-  last_.seconds = double((parts_.account.clock().now() - begun_).count()) * 1e-9;
+  last_made_at_ = parts_.account.clock().now();
+  last_.seconds = double((last_made_at_ - begun_).count()) * 1e-9;
   return true;
 }
 

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "exec/executor.h"
 #include "paceline/session.h"
 #include "trace/timeline.h"
+#include "train/input_normals.h"
 #include "train/learning_rates.h"
-#include "train/normal_table.h"
 #include "train/step_meter.h"
 
 namespace paceline {
@@ -25,11 +26,12 @@ class TrainLoop {
     ParameterStore& store;
     StepAccount& account;
     StepMeter& meter;
-    const NormalTable& normals;
+    std::shared_ptr<const InputNormals> normals;
     std::uint64_t seed = 0;
     std::int64_t task = 0;
     std::int64_t examples = 0;
     std::int64_t first_step = 0;   // the number of the task's next step
+    TaskPosition position = {};    // where it begins in its data
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
   };
   explicit TrainLoop(const Parts& parts);
@@ -47,9 +49,13 @@ class TrainLoop {
   void end_step();
 
   const StepResult& last() const { return last_; }
+  /// As feeds have told it of the last step made.
+  const TaskPosition& position() const { return position_; }
   /// Of the first training, in this loop's first and last step of it.
   double first_loss() const { return first_loss_; }
   double last_loss() const { return last_loss_; }
+  /// When the last step was made, before hooks saw it.
+  TimePoint last_made_at() const { return last_made_at_; }
   /// By this loop.
   std::int64_t steps_made() const { return last_.step - parts_.first_step; }
 
@@ -63,13 +69,15 @@ class TrainLoop {
   const std::function<void(Feed&)>* feed_ = nullptr;  // during a step
   std::size_t training_ = 0;                          // of the step
   Inputs inputs_ = Inputs::kUnknown;                  // of the next step
+  TaskPosition position_;                             // of the last step made
+  TaskPosition step_position_, fed_position_;         // of this step; of the inputs as they are
   const std::function<bool()> fill_next_;
   StepResult last_;
   std::int64_t made_ = 0;  // by this loop
   const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr;
   double first_loss_ = 0, last_loss_ = 0;
   bool first_made_ = false;  // a step of the first training
-  TimePoint begun_{};
+  TimePoint begun_{}, last_made_at_{};
   Duration excluded_{0};  // by the meter, when the step began
   Duration transferred_{0};
 };

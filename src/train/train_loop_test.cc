@@ -166,7 +166,7 @@ class TrainLoopTest : public ::testing::Test {
   ManualClock clock_;
   StepAccount account_{clock_};
   StepMeter meter_{account_, 1, "examples"};
-  NormalTable normals_;
+  std::shared_ptr<const InputNormals> normals_ = std::make_shared<InputNormals>(0, 0);
   OpRegistry ops_;
   Graph graph_;
   Value x_;

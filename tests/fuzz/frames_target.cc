@@ -2,9 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "net/tcp/frame_reader.h"
+#include "net/tcp/tcp_header.h"
 #include "tests/fuzz/targets.h"
 
 namespace paceline::testing {
@@ -20,7 +23,7 @@ class Listener : public Receiver {
   }
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
     if (payload.size() != header.payload_bytes) __builtin_trap();
-    taken += kFrameHeaderBytes + payload.size();
+    taken += kTcpFramingBytes + payload.size();
   }
   void on_closed(const Error&) override {}
 
@@ -29,6 +32,27 @@ class Listener : public Receiver {
  private:
   std::vector<std::byte> payload_;
 };
+
+void put_checksum(std::span<const std::byte> bytes, std::byte* at) {
+  const std::uint32_t checksum = crc32c(bytes);
+  std::memcpy(at, &checksum, sizeof checksum);
+}
+
+/// The same frames, with the checksums that they should have: libFuzzer finds none.
+std::vector<std::uint8_t> with_checksums(Bytes bytes) {
+  std::vector<std::uint8_t> all(bytes.begin(), bytes.end());
+  const std::span<std::byte> rest = std::as_writable_bytes(std::span(all));
+  for (std::size_t at = 0; all.size() - at >= kTcpHeaderBytes;) {
+    put_checksum(rest.subspan(at, kFrameHeaderBytes), rest.data() + at + kFrameHeaderBytes);
+    std::uint32_t payload_bytes = 0;
+    std::memcpy(&payload_bytes, rest.data() + at + sizeof kTcpFrameMagic, sizeof payload_bytes);
+    const auto behind = rest.subspan(at + kTcpHeaderBytes);
+    if (behind.size() < std::size_t{payload_bytes} + kTcpTrailerBytes) break;
+    put_checksum(behind.first(payload_bytes), behind.data() + payload_bytes);
+    at += payload_bytes + kTcpFramingBytes;
+  }
+  return all;
+}
 
 /// What a peer has written before it closed. Fits a pipe's buffer.
 class ClosedPipe {
@@ -47,10 +71,7 @@ class ClosedPipe {
   int ends_[2];
 };
 
-}  // namespace
-
-void fuzz_frames(Bytes bytes) {
-  bytes = bytes.first(std::min<std::size_t>(bytes.size(), 32768));
+void read_frames(Bytes bytes) {
   const ClosedPipe peer(bytes);
   TrafficMeter meter;
   FrameReader reader(meter);
@@ -62,6 +83,14 @@ void fuzz_frames(Bytes bytes) {
     if (error.code() != ErrorCode::kDataLoss) throw;
   }
   if (listener.taken > bytes.size()) __builtin_trap();
+}
+
+}  // namespace
+
+void fuzz_frames(Bytes bytes) {
+  bytes = bytes.first(std::min<std::size_t>(bytes.size(), 32768));
+  read_frames(bytes);
+  read_frames(with_checksums(bytes));
 }
 
 }  // namespace paceline::testing

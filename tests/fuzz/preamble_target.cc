@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "net/tcp/offer.h"
-#include "net/tcp/preamble.h"
+#include "net/accept/offer.h"
+#include "net/accept/preamble.h"
 #include "paceline/error.h"
 #include "tests/fuzz/targets.h"
 

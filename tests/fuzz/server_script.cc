@@ -9,9 +9,9 @@
 #include <memory>
 #include <mutex>
 
+#include "base/clock.h"
 #include "params/server/job.h"
 #include "params/server/peer.h"
-#include "params/steady_now.h"
 #include "params/wire/save_messages.h"
 
 namespace paceline::testing {
@@ -154,7 +154,7 @@ bool can_be_held(MessageType type, std::span<const std::byte> payload) {
 
 class Player {
  public:
-  explicit Player(Bytes script) : script_(script), job_(options(), [] {}), now_(steady_now()) {}
+  explicit Player(Bytes script) : script_(script), job_(options(), [] {}) {}
 
   ServerEnd play() {
     while (!script_.empty() && !ended_) {
@@ -185,6 +185,7 @@ class Player {
     options.spec = {.ps = {"ps:1"}, .workers = {"a:1", "b:1", "c:1"}};
     options.cluster_id = "fuzz";
     options.threads = 1;
+    options.clock = &clock_;
     options.after_reads = {{"fetched", [](std::int64_t, std::span<float> values) {
                               for (float& value : values) ++value;
                             }}};
@@ -217,7 +218,7 @@ class Player {
   }
 
   void play(Act act, FakePeer& peer) {
-    if (act == kWait) return pass(std::chrono::seconds(take(1)));
+    if (act == kWait) return clock_.advance(std::chrono::seconds(take(1)));
     if (act == kStopServer) return void(job_.ask_to_leave());
     connect(peer);
     switch (act) {
@@ -293,24 +294,22 @@ class Player {
     end_.said.merge(connection->said());
   }
 
-  void pass(Duration time) { now_ += time; }
-
   void turn() {
     for (FakePeer& peer : peers_) {
       if (peer.connection != nullptr && peer.reads) peer.connection->flush();
     }
-    job_.turn(std::max(now_, steady_now()));
+    job_.turn(clock_.now());
     for (FakePeer& peer : peers_) {
       if (peer.connection == nullptr || !peer.connection->closes()) continue;
       end(peer, {ErrorCode::kCancelled, "the ps has closed"});
     }
-    ended_ = job_.end(std::max(now_, steady_now())) != Membership::End::kNotYet;
+    ended_ = job_.end(clock_.now()) != Membership::End::kNotYet;
   }
 
   Bytes script_;
   ServerEnd end_;
+  ManualClock clock_;
   ServerJob job_;
-  TimePoint now_;
   std::array<FakePeer, kPeers> peers_;
   bool ended_ = false;
 };

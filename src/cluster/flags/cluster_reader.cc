@@ -16,6 +16,7 @@ namespace paceline {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
 constexpr std::int64_t kMostStaleness = 1'000'000;
 
@@ -64,6 +65,17 @@ DeviceChoice read_device(const FlagValues& values) {
   return device;
 }
 
+// A manifest whose cluster has shrunk to one task (by $TF_CONFIG) may keep the flags of a cluster.
+bool is_shrunk(const FlagValues& values, const Cluster& cluster) {
+  return values.given("--one-task") && !cluster.distributed();
+}
+
+void check_for_cluster(const FlagValues& values, const Cluster& cluster, const std::string& flag,
+                       const std::string& why) {
+  if (!values.given(flag) || cluster.distributed() || is_shrunk(values, cluster)) return;
+  refuse_flags(fmt::format("{} needs a cluster: {}", flag, why));
+}
+
 DType read_precision(const FlagValues& values) {
   if (values.text("--precision") == "float16") {
     refuse_flag(
@@ -82,13 +94,15 @@ DType read_wire(const FlagValues& values, const Cluster& cluster) {
                 "bfloat16 takes as many bytes and needs none");
   }
   const std::optional<std::string> name = values.choice("--wire", {"float32", "bfloat16"});
-  if (name && !cluster.distributed()) {
-    refuse_flag("--wire", *name, "needs a cluster: one process sends nothing");
-  }
+  check_for_cluster(values, cluster, "--wire", "one process sends nothing");
   return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
 }
 
 void read_strategy(const FlagValues& values, Cluster& cluster) {
+  if (is_shrunk(values, cluster)) {
+    cluster.strategy = default_strategy(false).name;
+    return;
+  }
   const std::optional<std::string> name = values.choice("--strategy", strategy_names());
   const bool with_ps = cluster.distributed();
   if (name && strategy_named(*name).with_ps != with_ps) {
@@ -119,8 +133,10 @@ void read_link(const FlagValues& values, Cluster& cluster) {
 std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
   if (values.given("--cluster-id")) return values.text("--cluster-id");
   if (cluster.role != Cluster::Role::kLauncher) {
-    // Tasks that are started one by one have only the spec in common.
-    return fmt::format("{:016x}", random_key(0, cluster.spec.str()));
+    // Tasks that are started one by one have only the spec in common. With the spec as the id, a
+    // refusal can name the addresses that differ. A long spec does not fit a message.
+    const std::string spec = cluster.spec.str();
+    return spec.size() <= kMostIdBytes ? spec : fmt::format("{:016x}", random_key(0, spec));
   }
   std::uint64_t fresh = 0;
   if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh) fresh = std::uint64_t(getpid());
@@ -135,12 +151,8 @@ Cluster read_cluster(const FlagValues& values) {
   read_strategy(values, cluster);
   cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
   read_link(values, cluster);
-  if (values.given("--show-placement") && !cluster.distributed()) {
-    refuse_flags("--show-placement needs a cluster: one process keeps all variables itself");
-  }
-  if (values.given("--torn-free") && !cluster.distributed()) {
-    refuse_flags("--torn-free needs a cluster: in one process nobody else writes");
-  }
+  check_for_cluster(values, cluster, "--show-placement", "one process keeps all variables itself");
+  check_for_cluster(values, cluster, "--torn-free", "in one process nobody else writes");
   cluster.device = read_device(values);
   const bool own_device = values.text("--device").find(':') == std::string::npos;
   if (cluster.role == Cluster::Role::kLauncher && own_device) cluster.device.index = -1;
@@ -148,19 +160,15 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.precision = read_precision(values);
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
-  if (values.given("--join-timeout") && !cluster.distributed()) {
-    refuse_flags("--join-timeout needs a cluster: one process waits for nobody");
-  }
+  check_for_cluster(values, cluster, "--join-timeout", "one process waits for nobody");
   cluster.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);
-  if (values.given("--reconnect-timeout") && !cluster.distributed()) {
-    refuse_flags("--reconnect-timeout needs a cluster: one process has no connections");
-  }
+  check_for_cluster(values, cluster, "--reconnect-timeout", "one process has no connections");
   cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";
   if (!values.given("--launched")) {
     check_together(values, "--on-failure", "--ps",
                    "only the process that starts all tasks can end them");
   }
-  // Of the tasks that one command starts, one says it.
+  // Only one of the tasks that a launcher starts prints the placement.
   cluster.launched = values.given("--launched");
   cluster.show_placement =
       values.given("--show-placement") && (!cluster.launched || cluster.is_chief());

@@ -1,4 +1,4 @@
-// From the flags that were given to a job.
+// The cluster of a job, from its flags.
 #pragma once
 
 #include "cluster/flags/command_line.h"

@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "--ps-hosts: address 'a' has no port"},
         BadLine{"--bind 0.0.0.0", "--bind needs --cluster"},
         BadLine{"--torn-free", "--torn-free needs a cluster"},
-        BadLine{"--wire bfloat16", "--wire bfloat16: needs a cluster"},
+        BadLine{"--wire bfloat16", "--wire needs a cluster"},
         BadLine{"--ps 1 --workers 1 --wire float16",
                 "without loss scaling, which does not exist yet; bfloat16"},
         BadLine{"--ps 1 --workers 1 --wire int8", "--wire int8: must be one of float32, bfloat16"},

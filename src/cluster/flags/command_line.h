@@ -1,10 +1,11 @@
-// A command line: which flags there are, and what was given.
+// Command lines: the flags that there are, and the values that were given.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "paceline/error.h"
@@ -12,17 +13,22 @@
 
 namespace paceline {
 
-/// What --help, the man pages and the completions of shells say of a flag.
+/// A flag, as --help, the man pages and the completions of shells show it.
 struct Flag {
   std::string name;  // "--ps"; without dashes: an argument that must be given
-  /// "M"; "FILE", "PATH" and "DIR" are completed as such, "cpu|sim[:I]" as cpu and sim; empty: a
-  /// switch without a value.
+  /// The value as --help shows it, such as "M". Shells complete "FILE", "PATH" and "DIR" as such,
+  /// and "cpu|sim[:I]" as cpu and sim. If it is empty, the flag is a switch without a value.
   std::string placeholder;
   std::string help;
   std::string group;     // heading in --help; empty: not shown
   bool repeats = false;  // every value counts; else the last one
   int values = 1;        // how many it takes at once
+  /// The beginnings of values that shells offer, such as "hidden=".
+  std::vector<std::string> completions = {};
 };
+
+/// True for a flag that one part of the program sets for another, which nobody types.
+bool is_internal(const std::string& flag);
 
 /// A flag that was given elsewhere than on the command line.
 struct GivenFlag {
@@ -31,30 +37,36 @@ struct GivenFlag {
   std::string place;                // "job.toml, line 3, column 1": for errors
 };
 
-/// What was given, as text; the readers refuse what cannot be. All throw kUsage that names the flag
-/// and what is allowed.
+/// The values that were given, as text. The functions that convert them throw kUsage that names the
+/// flag and what is allowed.
 class FlagValues {
  public:
   bool given(const std::string& flag) const { return values_.contains(flag); }
-  /// The value, the last where it was given twice; empty when it was not given.
+  /// True when the flag was given on the command line, not in a file or in $TF_CONFIG.
+  bool on_command_line(const std::string& flag) const {
+    return given(flag) && !places_.contains(flag);
+  }
+  /// Every flag that was given, with its last value; a switch has an empty one.
+  std::vector<std::pair<std::string, std::string>> listed() const;
+  /// The last value that was given; empty when there is none.
   std::string text(const std::string& flag) const;
   std::vector<std::string> all(const std::string& flag) const;
 
   std::optional<std::int64_t> whole_number(const std::string& flag, std::int64_t least,
                                            std::int64_t most) const;
-  /// Above zero, at most 1e9.
+  /// A number above zero, at most 1e9.
   std::optional<double> positive_number(const std::string& flag) const;
-  /// From zero, at most 1e9.
+  /// A number from zero to 1e9.
   std::optional<double> number_from_zero(const std::string& flag) const;
-  /// "20": steps, "60s": seconds; above zero.
+  /// An interval above zero: "20" is a number of steps, "60s" of seconds.
   std::optional<Interval> interval(const std::string& flag) const;
   std::optional<std::string> choice(const std::string& flag,
                                     const std::vector<std::string>& allowed) const;
 
   void add(const std::string& flag, const std::string& value) { values_[flag].push_back(value); }
   void add(const GivenFlag& flag);
-  /// Calls `read`; what it refuses says where each flag that it names was given, if elsewhere than
-  /// on the command line.
+  /// Calls `read`. To an error of it, it adds the place of each flag that the error names and that
+  /// was not given on the command line.
   template <typename Read>
   auto with_places(Read&& read) const {
     try {
@@ -84,11 +96,11 @@ struct CommandLine {
 /// flag without its value and a stray argument.
 std::optional<FlagValues> parse(const CommandLine& line, std::vector<std::string> arguments);
 
-/// "--threads 0: must be a whole number from 1 to 1024".
+/// Throws kUsage such as "--threads 0: must be a whole number from 1 to 1024".
 [[noreturn]] void refuse_flag(const std::string& flag, const std::string& value,
                               const std::string& why);
 
-/// A file that is to be written can be: found now, not after hours of work. Throws kUsage.
+/// Checks that a file can be written, before hours of work depend on it. Throws kUsage.
 void check_new_file(const std::string& flag, const std::string& path);
 
 }  // namespace paceline

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "base/nearest.h"
 #include "paceline/error.h"
@@ -18,7 +19,7 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
-// A file of flags is short; what is not is another file.
+// A file of flags is short. A larger one is some other file.
 constexpr std::uintmax_t kLargestFile = 1 << 20;
 
 /// Reads the members of one file.
@@ -52,7 +53,7 @@ class FlagsOfFile {
     std::ranges::replace(name, '_', '-');
     std::vector<std::string> keys;
     for (const Flag& flag : line_.flags) {
-      if (flag.name == "--config" || flag.name == "--launched") continue;
+      if (flag.name == "--config" || is_internal(flag.name)) continue;
       if (flag.name == name) return flag;
       if (!flag.group.empty()) keys.push_back(flag.name.substr(2));
     }
@@ -86,7 +87,8 @@ class FlagsOfFile {
     std::vector<std::string> values;
     if (member.kind == Kind::kTable) {
       for (const ConfigValue& item : member.items) {
-        values.push_back(item.key + "=" + scalar(item, item.key));
+        const bool is_switch = item.kind == Kind::kSwitch;
+        values.push_back(item.key + "=" + (is_switch ? item.text : scalar(item, item.key)));
       }
     } else if (member.kind == Kind::kList) {
       for (const ConfigValue& item : member.items) values.push_back(scalar(item, member.key));
@@ -110,7 +112,8 @@ std::string text_of_file(const std::string& path) {
   const auto cannot = [&](const std::string& why) {
     refuse_flag("--config", path, "cannot be read: " + why);
   };
-  if (std::filesystem::is_directory(path)) cannot("it is a folder");
+  std::error_code unseen;
+  if (std::filesystem::is_directory(path, unseen)) cannot("it is a folder");
   std::ifstream file(path, std::ios::binary);
   if (!file) cannot(std::strerror(errno));
   std::string text(std::istreambuf_iterator<char>(file), {});

@@ -18,7 +18,8 @@ namespace paceline {
 std::vector<GivenFlag> flags_of(const ConfigValue& root, const CommandLine& line,
                                 const std::string& source);
 
-/// Of a file whose name ends in .json or .toml. Throws kUsage also when it cannot be read.
+/// Reads the flags of a file whose name ends in .json or .toml. Throws kUsage also when it cannot
+/// be read.
 std::vector<GivenFlag> read_config_file(const std::string& path, const CommandLine& line);
 
 }  // namespace paceline

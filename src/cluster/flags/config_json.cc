@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/failure_text.h"
 #include "cluster/flags/config_value.h"
 #include "paceline/error.h"
 
@@ -16,7 +17,8 @@ using Kind = ConfigValue::Kind;
 
 constexpr std::size_t kDeepest = 32;
 
-/// Where the reader is, told while the text is read: the library's own events have no positions.
+/// An iterator that reports its position while the text is read, because the library's events have
+/// no positions.
 struct Cursor {
   using iterator_category = std::forward_iterator_tag;
   using value_type = char;
@@ -39,6 +41,14 @@ struct Cursor {
   }
   bool operator==(const Cursor& other) const { return at == other.at; }
 };
+
+// The part of the library's message that follows the dash: "parse error at line 1, column 2: syntax
+// error while parsing value - invalid literal; …".
+std::string fault_of(const std::string& text) {
+  const std::size_t dash = text.find(" - "), colon = text.find(": ");
+  if (dash != text.npos) return text.substr(dash + 3);
+  return colon == text.npos ? text : text.substr(colon + 2);
+}
 
 /// Builds the tree, event by event.
 class JsonTree : public nlohmann::json_sax<nlohmann::json> {
@@ -79,16 +89,13 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::json::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …"
-    const std::string_view what = error.what();
-    const std::size_t colon = what.find(": ");
     const std::size_t last = std::min(position > 0 ? position - 1 : 0, text_.size());
-    refuse(text_.data() + last, colon == what.npos ? what : what.substr(colon + 2));
+    refuse(text_.data() + last, fault_of(failure_text(error)));
   }
 
  private:
-  // A token begins where the last one ended, behind what separates them. Of a number one character
-  // more was read than it has: a separator.
+  // A token begins where the last one ended, after their separators. After a number the reader is
+  // one character, a separator, ahead.
   const char* start_of_token() {
     const char* const begin = std::exchange(ended_, reached_);
     const std::string_view rest(begin, std::size_t(reached_ - begin));

@@ -16,15 +16,16 @@ struct ConfigValue {
   std::vector<ConfigValue> items;  // of a list, in order; members of a table
   int line = 1, column = 1;        // from 1 on; of a table's member: where its key begins
 
-  /// The table's member of that name; null when there is none, or this is no table.
+  /// The table's member of that name; null when there is none or when this is no table.
   const ConfigValue* find(std::string_view name) const;
 };
 
-/// "job.toml, line 3, column 5"
+/// A place for errors: "job.toml, line 3, column 5".
 std::string place_of(std::string_view source, int line, int column);
 
-/// `source` is the name of the text in errors. Both throw kUsage that begins with the place: what
-/// is no JSON or TOML, a key that is given twice, lists and tables more than 32 deep.
+/// `source` is the name of the text in errors. Both throw kUsage that begins with the place, when
+/// the text is no JSON or TOML, when a key is given twice, and when lists and tables are more than
+/// 32 deep.
 ConfigValue parse_json(std::string_view text, const std::string& source);
 ConfigValue parse_toml(std::string_view text, const std::string& source);
 

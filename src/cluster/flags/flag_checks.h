@@ -1,4 +1,4 @@
-// What readers of flags check of them. All throw kUsage that names the flags.
+// Checks of flags, for their readers. All throw kUsage that names the flags.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@ namespace paceline {
 
 [[noreturn]] void refuse_flags(const std::string& message);
 
-/// Both flags, or not the first.
+/// Refuses `flag` without `other`.
 void check_together(const FlagValues& values, const std::string& flag, const std::string& other,
                     const std::string& why);
-/// Not both.
+/// Refuses both flags together.
 void check_apart(const FlagValues& values, const std::string& flag, const std::string& other,
                  const std::string& why);
 
-/// What is wrong with the text of a flag is found by who reads it; the flag's name is added here.
+/// Calls `read`, which reads the value of a flag, and adds the flag's name to its errors.
 template <typename Read>
 auto read_flag(const std::string& flag, Read read) {
   try {

@@ -2,28 +2,21 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/nearest.h"
+#include "base/text_file.h"
 #include "cluster/flags/command_line.h"
+#include "cluster/flags/number_text.h"
 #include "paceline/error.h"
 
 namespace paceline {
 
 namespace {
-
-template <typename Number>
-std::optional<Number> number_of(const std::string& text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, number);
-  if (status != std::errc() || stop != end) return std::nullopt;
-  return number;
-}
 
 // "--task" is not named by "--task-index 3: …".
 bool names(std::string_view message, std::string_view flag) {
@@ -38,17 +31,25 @@ bool names(std::string_view message, std::string_view flag) {
 
 }  // namespace
 
+bool is_internal(const std::string& flag) { return flag == "--launched" || flag == "--one-task"; }
+
 void refuse_flag(const std::string& flag, const std::string& value, const std::string& why) {
   throw Error(ErrorCode::kUsage, fmt::format("{} {}: {}", flag, value, why));
 }
 
 void check_new_file(const std::string& flag, const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (is_written_through(path)) {
+    if (access(path.c_str(), W_OK) != 0) refuse_flag(flag, path, "cannot be written to");
+    return;
+  }
+  std::filesystem::path folder = std::filesystem::path(behind_links(path)).parent_path();
   if (folder.empty()) folder = ".";
-  if (!std::filesystem::is_directory(folder)) {
+  std::error_code unseen;  // a folder that may not be looked at counts as none
+  if (!std::filesystem::is_directory(folder, unseen)) {
     refuse_flag(flag, path, fmt::format("there is no folder {}", folder.string()));
   }
-  if (std::filesystem::is_directory(path)) refuse_flag(flag, path, "is a folder, not a file");
+  if (std::filesystem::is_directory(path, unseen))
+    refuse_flag(flag, path, "is a folder, not a file");
   if (access(folder.c_str(), W_OK) != 0) {
     refuse_flag(flag, path, fmt::format("folder {} cannot be written to", folder.string()));
   }
@@ -72,6 +73,13 @@ void FlagValues::throw_with_places(const Error& error) const {
 std::string FlagValues::text(const std::string& flag) const {
   const auto at = values_.find(flag);
   return at == values_.end() ? std::string() : at->second.back();
+}
+
+std::vector<std::pair<std::string, std::string>> FlagValues::listed() const {
+  std::vector<std::pair<std::string, std::string>> list;
+  list.reserve(values_.size());
+  for (const auto& [flag, values] : values_) list.emplace_back(flag, values.back());
+  return list;
 }
 
 std::vector<std::string> FlagValues::all(const std::string& flag) const {

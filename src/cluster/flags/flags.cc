@@ -29,12 +29,13 @@ std::string strategy_help() {
     meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
                                    usual ? "default " : "", where));
   }
-  return fmt::format("How workers share what they learn. {}", fmt::join(meanings, "; "));
+  return fmt::format("The way in which workers share their updates. {}", fmt::join(meanings, "; "));
 }
 
 using Names = std::vector<std::string_view>;
 
-// Ways to say one thing. A cluster is given by one of the first three; the task by one of two.
+// Flags that describe the same thing. One of the first three lists gives the cluster, one of the
+// last two gives the task.
 const Names kLocal = {"--ps", "--workers", "--on-failure"};
 const Names kSpec = {"--cluster"};
 const Names kHosts = {"--ps-hosts", "--worker-hosts", "--existing-servers"};
@@ -84,7 +85,7 @@ std::vector<Flag> cluster_flags() {
       {"--ps", "M", "Parameter servers to start on this machine", kHere},
       {"--workers", "N", "Workers to start on this machine; worker i gets device i", kHere},
       {"--on-failure", "stop|continue",
-       "When a task fails: end the others (stop), or let them go on", kHere},
+       "When a task fails, end the others (stop) or let them go on (continue)", kHere},
       {"--cluster", "SPEC", "The addresses of all tasks: 'ps=a:1,b:1;worker=c:1,d:1'",
        kProcessFlags},
       {"--task", "JOB:I",
@@ -105,16 +106,19 @@ std::vector<Flag> cluster_flags() {
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
       {"--strategy", fmt::format("{}", fmt::join(strategy_names(), "|")), strategy_help(), kBoth},
       {"--staleness", "S",
-       "With ssp: how many own steps a worker may be ahead of the slowest (default 0)", kBoth},
+       "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
+       "0)",
+       kBoth},
       {"--link", "auto|shm|tcp|inproc",
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for "
        "one process only (default auto)",
        kBoth},
-      {"--join-timeout", "SECONDS", "How long a task waits for the others (default 300)", kBoth},
+      {"--join-timeout", "SECONDS", "The time that a task waits for the others (default 300)",
+       kBoth},
       {"--reconnect-timeout", "SECONDS",
-       "How long a connection that was cut may take to come back; 0: it is lost at once (default "
-       "30)",
+       "The time within which a connection that was cut may be made anew; 0 loses it at once "
+       "(default 30)",
        kBoth},
       {"--torn-free", "",
        "Read each chunk (256 KiB) of a variable as of one moment; costs a copy on one host", kBoth},
@@ -133,13 +137,14 @@ std::vector<Flag> cluster_flags() {
       {"--precision", "float32|bfloat16",
        "The type of matrix products; variables stay float32 (default float32)", kDevice},
       {"--launched", "", "", ""},
+      {"--one-task", "", "", ""},
   };
 }
 
 std::vector<Flag> run_flags() {
   return {
       {"--steps", "N", "End at this global step, which counts the steps of all workers", kRun},
-      {"--seconds", "S", "End after this time, which begins when every worker is warm", kRun},
+      {"--seconds", "S", "End after so many seconds, counted from when every worker is warm", kRun},
       {"--config", "FILE",
        "Read more flags from a .json or .toml file; the command line overrides the file", kRun},
       {"--accumulate", "K",

@@ -1,5 +1,4 @@
-// The flags of every program that trains: which tasks there are, which one this is, and how long
-// the run goes on.
+// The flags of every program that trains: those of its cluster and those of its run.
 #pragma once
 
 #include <string>
@@ -9,16 +8,16 @@
 
 namespace paceline {
 
-/// Groups of them, for commands that leave some out.
+/// The headings of two groups of flags, for commands that leave the group out.
 extern const char* const kProcessFlags;
 extern const char* const kOutputFlags;
 
 std::vector<Flag> cluster_flags();
 std::vector<Flag> run_flags();
-/// Whether what was given says the same as, or the opposite of, `flag`: then a file's `flag` does
-/// not count.
+/// True when a flag that was given says the same as `flag`, or the opposite. A file's `flag` then
+/// does not count.
 bool displaced(const FlagValues& given, const std::string& flag);
-/// The end of --help: what to type, by example; `command` is the program with its model.
+/// The examples at the end of --help. `command` is the program with its model.
 std::string cluster_examples(const std::string& command);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The flags of a job, from all that can give them.
+// The flags of a job, from all sources that can give them.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-/// What the command line gives; what it does not give counts from the file of --config; then, of
-/// the cluster and the task, from `tf_config` (the text of $TF_CONFIG; null: none). A flag also
-/// keeps out those of a file that say the same in other words (`displaced`). Nothing when --help
-/// was asked for. Throws kUsage.
+/// Reads the command line, then the file of --config for flags that the command line does not give,
+/// then `tf_config` (the text of $TF_CONFIG; null: none) for the cluster and the task. A flag also
+/// displaces flags of a file that say the same in other words (`displaced`). Returns nothing when
+/// --help was asked for. Throws kUsage.
 std::optional<FlagValues> parse_job(const CommandLine& line,
                                     const std::vector<std::string>& arguments,
                                     const char* tf_config);

@@ -75,6 +75,19 @@ TEST_F(JobFlags, TfConfigGivesTheClusterAndTheTask) {
   EXPECT_EQ(cluster("", "", "").role, Cluster::Role::kAlone);
 }
 
+TEST_F(JobFlags, AClusterThatShrankToOneTaskMayKeepItsFlags) {
+  constexpr const char* kOne =
+      R"({"cluster":{"worker":["c:1"]},"task":{"type":"worker","index":0}})";
+  const Cluster read =
+      cluster("",
+              "--join-timeout 9 --torn-free --show-placement --wire bfloat16 --strategy ssp "
+              "--staleness 2",
+              kOne);
+  EXPECT_EQ(read.role, Cluster::Role::kAlone);
+  EXPECT_EQ(read.strategy, "local");
+  EXPECT_THROW(cluster("", "--join-timeout 9"), Error);
+}
+
 TEST_F(JobFlags, FlagsAndFilesWinOverTfConfig) {
   EXPECT_EQ(cluster("", "--ps 1 --workers 1", kTfConfig).role, Cluster::Role::kLauncher);
   EXPECT_EQ(cluster("ps = 1\nworkers = 1", "", kTfConfig).role, Cluster::Role::kLauncher);

@@ -63,7 +63,7 @@ ClusterSpec read_hosts(const FlagValues& values) {
 }
 
 ClusterSpec read_spec(const FlagValues& values) {
-  // What the launcher starts has the launcher's own flags too.
+  // A task that the launcher starts has the launcher's own flags too.
   if (!values.given("--launched")) {
     check_apart(values, "--cluster", "--ps-hosts", "both give the addresses");
     check_apart(values, "--cluster", "--worker-hosts", "both give the addresses");
@@ -176,7 +176,7 @@ void read_task(const FlagValues& values, Cluster& cluster) {
 }  // namespace
 
 void read_role(const FlagValues& values, Cluster& cluster) {
-  // What the launcher starts has the launcher's own flags too.
+  // A task that the launcher starts has the launcher's own flags too.
   if (!values.given("--launched")) read_launcher(values, cluster);
   if (cluster.role == Cluster::Role::kAlone) read_task(values, cluster);
 }

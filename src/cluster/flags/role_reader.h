@@ -1,4 +1,4 @@
-// Which task of which cluster a process is, from its flags.
+// The role of a process and its cluster, from its flags.
 #pragma once
 
 #include "cluster/flags/command_line.h"
@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// No cluster has more tasks of a job.
+/// The largest number of tasks of a job in a cluster.
 constexpr int kMostTasks = 1024;
 
 /// Sets the role and what belongs to it: the tasks to start here, or the spec, the task and where

@@ -1,4 +1,4 @@
-// How long and where to a job runs, from its flags.
+// The options of a run, from its flags.
 #pragma once
 
 #include "cluster/flags/command_line.h"
@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// Complete with defaults. Throws kUsage that names the flag and what is allowed.
+/// The options, complete with defaults. Throws kUsage that names the flag and what is allowed.
 RunOptions read_run_options(const FlagValues& values);
 
 }  // namespace paceline

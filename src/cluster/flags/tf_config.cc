@@ -44,7 +44,7 @@ Addresses addresses_of(const ConfigValue* cluster, std::string_view job) {
     if (item.kind != Kind::kText) {
       refuse_at(item, fmt::format("an address of '{}' must be a string \"host:port\"", job));
     }
-    // They are joined into one text.
+    // The addresses are joined into one text, so they must not contain its separators.
     if (item.text.find_first_of(",;=") != std::string::npos) {
       refuse_at(item, fmt::format("'{}' is not an address \"host:port\"", item.text));
     }
@@ -85,7 +85,7 @@ int read_index(const ConfigValue& task, std::string_view type) {
   return number;
 }
 
-// "worker:2" in our own numbering.
+// The task in the numbering of --task: "worker:2".
 std::string read_tf_task(const ConfigValue& task, const TfCluster& jobs) {
   if (task.kind != Kind::kTable) refuse_at(task, "'task' must be a table {type, index}");
   const ConfigValue* const type = task.find("type");
@@ -141,7 +141,10 @@ std::vector<GivenFlag> flags_of_tf_config(std::string_view text) {
     refuse_at(place, "there is no worker: add a chief, a master or a worker");
   }
   const std::string id = task != nullptr ? read_tf_task(*task, jobs) : "";
-  if (alone && !id.starts_with("evaluator")) return flags;
+  if (alone && !id.starts_with("evaluator")) {
+    if (task != nullptr) add("--one-task", "", place);
+    return flags;
+  }
   if (cluster != nullptr) add("--cluster", spec_of(jobs), *cluster);
   if (task != nullptr) add("--task", id, *task);
   return flags;

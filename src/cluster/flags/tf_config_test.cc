@@ -57,7 +57,8 @@ TEST(TfConfig, WithoutAChiefWorkersKeepTheirNumbers) {
 
 TEST(TfConfig, OneTaskIsAlone) {
   EXPECT_EQ(read("{}"), "");
-  EXPECT_EQ(read(R"({"cluster":{"worker":["c:1"]},"task":{"type":"worker","index":0}})"), "");
+  EXPECT_EQ(read(R"({"cluster":{"worker":["c:1"]},"task":{"type":"worker","index":0}})"),
+            "--one-task  ");
 }
 
 TEST(TfConfig, WithoutATaskTheClusterIsStillGiven) {

@@ -38,7 +38,7 @@ Pipe make_pipe(const TaskCommand& command) {
   return {ends[0], ends[1]};
 }
 
-// Between fork and exec: only calls that are safe there.
+// Runs between fork and exec, where only some calls are safe.
 [[noreturn]] void become(const char* program, char* const* arguments, int out, int err,
                          int parent) {
   setpgid(0, 0);

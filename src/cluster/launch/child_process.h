@@ -9,16 +9,16 @@
 
 namespace paceline {
 
-/// How a process ended.
+/// The end of a process.
 struct ExitStatus {
   int code = 0;    // its exit status; meaningless when a signal ended it
   int signal = 0;  // 0: it ended by itself
   bool good() const { return code == 0 && signal == 0; }
-  /// "exit status 1", "killed by signal 9 (Killed)".
+  /// The end in words: "exit status 1", "killed by signal 9 (Killed)".
   std::string str() const;
 };
 
-/// What to start.
+/// A command to start.
 struct TaskCommand {
   std::string name;                    // "worker:1"
   std::string program;                 // a path
@@ -44,11 +44,11 @@ class ChildProcess {
   const ExitStatus& status() const { return *status_; }
   void send_signal(int signal);
 
-  /// To be polled for reading; out and err are −1 once closed.
+  /// The descriptors to poll for reading. `out` and `err` are −1 once they are closed.
   int exit_fd() const { return exit_fd_; }
   int out_fd() const { return out_.fd; }
   int err_fd() const { return err_.fd; }
-  /// Passes on what it has written so far.
+  /// Passes on the output that it has written so far.
   void forward_output();
   /// After exit_fd became readable: takes the status and the last output.
   void reap();

@@ -10,13 +10,13 @@ namespace paceline {
 /// to nobody else, while a task that listens with SO_REUSEADDR still may. Threads: one at a time.
 class HeldPorts {
  public:
-  /// Throws kUnavailable when there are not so many.
+  /// Throws kUnavailable when there are not enough ports.
   explicit HeldPorts(int count);
   ~HeldPorts();
   HeldPorts(const HeldPorts&) = delete;
   HeldPorts& operator=(const HeldPorts&) = delete;
 
-  /// "127.0.0.1:40123", one for each.
+  /// The addresses, such as "127.0.0.1:40123".
   const std::vector<std::string>& addresses() const { return addresses_; }
 
  private:

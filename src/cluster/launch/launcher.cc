@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "base/cores.h"
 #include "base/grouped_digits.h"
-#include "base/temporary_folder.h"
+#include "base/memory_file.h"
+#include "base/print_text.h"
+#include "base/printed.h"
 #include "cluster/interrupt.h"
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
@@ -19,14 +22,18 @@ namespace paceline {
 
 namespace {
 
-// Where the tasks leave their reports until they are merged.
-class TaskFolder : public TemporaryFolder {
+// The files of the tasks' reports and timelines until they are merged. Nothing remains of them,
+// whatever ends the launcher.
+class TaskFiles {
  public:
-  std::string report_of(const std::string& task) const { return path(task + ".json"); }
-  std::string timeline_of(const std::string& task) const { return path(task + ".timeline.json"); }
+  std::string report_of(const std::string& task) const { return reports_[task].path(); }
+  std::string timeline_of(const std::string& task) const { return timelines_[task].path(); }
+
+ private:
+  mutable std::map<std::string, MemoryFile> reports_, timelines_;
 };
 
-// ps first: they are what the others wait for.
+// The ps tasks are first, because the others wait for them.
 std::vector<TaskId> all_tasks(const Cluster& cluster) {
   std::vector<TaskId> tasks;
   tasks.reserve(std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers));
@@ -47,22 +54,22 @@ std::string padded_prefix(const std::vector<TaskId>& tasks, const TaskId& task) 
   return fmt::format("{:<{}} | ", task.str(), width);
 }
 
-std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFolder& folder) {
+std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFiles& files) {
   std::vector<Report> reports;
   for (const TaskId& task : tasks) {
     try {
-      reports.push_back(read_report(folder.report_of(task.str())));
+      reports.push_back(read_report(files.report_of(task.str())));
     } catch (const Error&) {
-      // A task that was killed leaves none.
+      // A task that was killed leaves no report.
     }
   }
   return reports;
 }
 
-std::string cause_of(const TaskFailure& failure, const TaskFolder& folder) {
+std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
   std::string cause = failure.status.str();
   try {
-    const Report report = read_report(folder.report_of(failure.task));
+    const Report report = read_report(files.report_of(failure.task));
     if (!report.error.empty()) cause = report.error;
   } catch (const Error&) {
     // It died before it could say why.
@@ -70,47 +77,47 @@ std::string cause_of(const TaskFailure& failure, const TaskFolder& folder) {
   return fmt::format("{} failed first: {}", failure.task, cause);
 }
 
-// "3,000 global steps (1,500 + 1,500)", "9,000 global steps, 3,000 of them in this run (…)" of one
-// that was resumed; empty when nothing was trained. What a worker without a report did is known to
-// the ps that counts steps.
+// The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
+// in this run (…)" after a resume. It is empty when nothing was trained. The steps of a worker that
+// left no report are known to ps 0, which counts them.
 std::string steps_text(const Report& merged, int workers) {
-  std::int64_t sum = 0, counted = 0;
+  std::int64_t sum = 0, applied = 0;
   std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {
-    if (task.task == "ps:0") counted = task.steps;
+    if (task.task == "ps:0") applied = task.steps;
     if (!task.task.starts_with("worker:")) continue;
     sum += task.steps;
     parts.push_back(grouped_digits(task.steps));
   }
   if (!merged.first_loss) return "";
   const bool complete = int(parts.size()) == workers;
-  const std::int64_t made = complete ? sum : std::max(sum, counted);
+  const std::int64_t made = complete ? sum : std::max(sum, applied);
   const std::int64_t reached = std::max(made, merged.global_step.value_or(0));
-  std::string text = grouped_digits(reached) + " global steps";
+  std::string text = counted(reached, "global step");
   if (reached > made) text += fmt::format(", {} of them in this run", grouped_digits(made));
   if (complete && workers > 1) text += fmt::format(" ({})", fmt::join(parts, " + "));
   return text + "\n";
 }
 
 void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
-                           const TaskFolder& folder) {
+                           const TaskFiles& files) {
   std::vector<std::string> parts;
   parts.reserve(tasks.size());
-  for (const TaskId& task : tasks) parts.push_back(folder.timeline_of(task.str()));
+  for (const TaskId& task : tasks) parts.push_back(files.timeline_of(task.str()));
   merge_timelines(parts, path);
 }
 
-// In JSON an error is a line like the others.
+// With --log-format json an error is a line of the log like the others.
 void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error,
                const RunOptions& run) {
-  fmt::print("{}", steps);
+  print_text(stdout, steps);
   std::fflush(stdout);
   if (!error.empty() && run.log != nullptr && run.log_format == "json") {
     run.log->write(result.first_failure ? LogLevel::kError : LogLevel::kInfo, error);
   } else if (result.first_failure) {
-    fmt::print(stderr, "paceline: error: {}\n", error);
+    print_text(stderr, fmt::format("paceline: error: {}\n", error));
   } else if (result.interrupted) {
-    fmt::print(stderr, "paceline: {}\n", error);
+    print_text(stderr, fmt::format("paceline: {}\n", error));
   }
 }
 
@@ -173,37 +180,40 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
            const TaskGroupOptions& options) {
   const std::vector<TaskId> tasks = all_tasks(asked);
   const HeldPorts ports(int(tasks.size()));
-  const TaskFolder folder;
+  const TaskFiles files;
   Cluster cluster = asked;
   cluster.spec = local_spec(cluster, ports.addresses());
   const int cores = cores_of_machine();
-  if (!run.quiet) fmt::print("{}", announcement(cluster, cores));
+  TaskGroup group(options);  // from here on a signal is kept for the tasks
+  if (!run.quiet) print_text(stdout, announcement(cluster, cores));
   std::fflush(stdout);
 
-  TaskGroup group(options);
   for (const TaskId& task : tasks) {
     TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
                         run.log_format != "json"};
-    const auto more = task_arguments(cluster, task, cores, folder.report_of(task.str()));
+    const auto more = task_arguments(cluster, task, cores, files.report_of(task.str()));
     command.arguments.insert(command.arguments.end(), more.begin(), more.end());
     if (!run.timeline.empty()) {
       command.arguments.insert(command.arguments.end(),
-                               {"--timeline", folder.timeline_of(task.str())});
+                               {"--timeline", files.timeline_of(task.str())});
     }
     group.start(command, padded_prefix(tasks, task));
   }
   const TaskGroupResult result = group.run();
 
   std::string error;
-  if (result.first_failure) error = cause_of(*result.first_failure, folder);
+  if (result.first_failure) error = cause_of(*result.first_failure, files);
   if (!result.first_failure && result.interrupted) error = "interrupted";
-  // Who asked for nothing to be kept is told so only when it was their hand that ended the run.
+  // Without --out, a line about resuming is printed only when the user ended the run.
   const bool told = result.interrupted || (result.first_failure && !run.out.empty());
   if (told) error += how_to_go_on(run);
-  Report merged = merge(read_reports(tasks, folder));
+  Report merged = merge(read_reports(tasks, files));
+  merged.flags = run.flags;  // without those that it gave its tasks
   if (!error.empty()) merged.error = error;
   write_reports(asked, run, merged);
-  if (!run.timeline.empty()) write_timeline_of_all(run.timeline, tasks, folder);
+  if (!run.timeline.empty() && !is_left_as_it_is(run, merged.steps(), run.timeline)) {
+    write_timeline_of_all(run.timeline, tasks, files);
+  }
   print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error, run);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;

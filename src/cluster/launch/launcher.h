@@ -11,14 +11,15 @@
 
 namespace paceline {
 
-/// What is started again for each task: a program whose last arguments say which task it is.
+/// The program that is started for each task; its last arguments say which task it is.
 struct LaunchProgram {
   std::string path = "/proc/self/exe";
   std::vector<std::string> arguments;  // as the user gave them, without the program's name
 };
 
-/// Starts all, prints who has what, passes on what they print, merges their reports into
-/// RunOptions::report, says at the end which task failed first and why. Returns the exit status.
+/// Starts all tasks, prints what each of them gets, passes on their output, merges their reports
+/// into RunOptions::report, and prints at the end which task failed first and why. Returns the exit
+/// status.
 int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
            const TaskGroupOptions& options);
 
@@ -26,11 +27,11 @@ int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& p
 /// `spec` has every task's address; `cores` are those of the machine.
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
                                         const std::string& report);
-/// Which device a task gets: "sim:1"; empty for a ps.
+/// The device that a task gets, such as "sim:1"; empty for a ps.
 std::string device_of(const Cluster& cluster, const TaskId& task);
-/// Threads of a worker when the tasks share `cores`.
+/// The number of threads of a worker when the tasks share `cores`.
 int threads_of_worker(const Cluster& cluster, int cores);
-/// Lines that say who has what, and what is shared.
+/// The lines that show the cores and the device of each task.
 std::string announcement(const Cluster& cluster, int cores);
 
 }  // namespace paceline

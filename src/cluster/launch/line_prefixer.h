@@ -6,14 +6,14 @@
 
 namespace paceline {
 
-/// Turns what one task wrote, in chunks cut anywhere, into whole lines "worker:1 | …", each written
-/// at once. Borrows the descriptor.
+/// Turns the output of one task, which arrives in chunks cut anywhere, into whole lines
+/// "worker:1 | …", and writes each at once. The descriptor stays open.
 class LinePrefixer {
  public:
   LinePrefixer(std::string prefix, int fd) : prefix_(std::move(prefix)), fd_(fd) {}
 
   void add(std::string_view chunk);
-  /// A last line without an end gets one.
+  /// Ends a last line that has no end.
   void finish();
 
  private:

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "cluster/ending_signals.h"
-
 namespace paceline {
 
 namespace {
@@ -24,18 +22,11 @@ int milliseconds_until(const std::optional<TimePoint>& moment) {
 
 }  // namespace
 
-TaskGroup::TaskGroup(const TaskGroupOptions& options) : options_(options) {
-  const sigset_t set = ending_signals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
+TaskGroup::TaskGroup(const TaskGroupOptions& options) : options_(options) {}
 
 TaskGroup::~TaskGroup() {
   children_.clear();
-  if (result_.interrupted) drain_signals(signals_);
-  close(signals_);
-  const sigset_t set = ending_signals();
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  if (result_.interrupted) signals_.drain();
 }
 
 void TaskGroup::start(const TaskCommand& command, const std::string& prefix) {
@@ -66,7 +57,7 @@ bool TaskGroup::any_running(bool ps) const {
 }
 
 void TaskGroup::wait_for_events() {
-  std::vector<pollfd> watched = {{signals_, POLLIN, 0}};
+  std::vector<pollfd> watched = {{signals_.fd(), POLLIN, 0}};
   for (const auto& child : children_) {
     if (!child->running()) continue;
     for (const int fd : {child->exit_fd(), child->out_fd(), child->err_fd()}) {
@@ -78,7 +69,7 @@ void TaskGroup::wait_for_events() {
 
 void TaskGroup::take_signal() {
   signalfd_siginfo info;
-  while (read(signals_, &info, sizeof info) == sizeof info) {
+  while (read(signals_.fd(), &info, sizeof info) == sizeof info) {
     if (result_.interrupted) {
       if (now() - interrupted_at_ >= kSameRequest) kill_all();
     } else {
@@ -116,13 +107,13 @@ void TaskGroup::after_workers() {
   if (asked_) {
     ask_ps();
   } else {
-    // A ps may wait for a worker that failed and comes no more: nobody else can know.
+    // A ps may wait for a worker that failed and does not return, which only the launcher knows.
     next_ = now() + options_.outlives_the_other_job;
   }
 }
 
-// They end only when training is over and nobody is connected: a worker that is still there came
-// too late, and waits for them in vain.
+// They end only when training is over and nobody is connected. A worker that still runs then
+// started too late and waits for them in vain.
 void TaskGroup::after_ps() {
   const bool has_ps = std::ranges::any_of(children_, &ChildProcess::is_ps);
   if (ps_over_ || asked_ || !has_ps || any_running(true)) return;

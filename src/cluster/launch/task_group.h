@@ -8,17 +8,18 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/ending_signals.h"
 #include "cluster/launch/child_process.h"
 
 namespace paceline {
 
 struct TaskGroupOptions {
   bool stop_on_failure = true;  // else the others go on
-  /// How long a task may take to end after it was asked to, before it is killed.
+  /// The time that a task has to end after it was asked to, before it is killed.
   Duration stop_within = std::chrono::seconds(5);
   /// The same after Ctrl-C, when tasks write their reports.
   Duration interrupt_within = std::chrono::seconds(12);
-  /// How long a ps may go on when every worker has ended, and a worker when every ps has.
+  /// The time that a ps may go on after every worker has ended, and a worker after every ps has.
   Duration outlives_the_other_job = std::chrono::seconds(5);
   int out = 1, err = 2;  // descriptors for the tasks' lines
 };
@@ -34,8 +35,8 @@ struct TaskGroupResult {
   bool interrupted = false;
 };
 
-/// Takes SIGINT and SIGTERM for itself while it runs: the first is passed on to every task, the
-/// second kills them. Single-threaded.
+/// Takes the signals that ask to end (EndingSignals) for itself while it runs: the first is passed
+/// on to every task, the second kills them. Single-threaded.
 class TaskGroup {
  public:
   explicit TaskGroup(const TaskGroupOptions& options);
@@ -53,7 +54,7 @@ class TaskGroup {
   void take_signal();
   void take_exits();
   void judge(const ChildProcess& child);
-  /// When the last worker has ended: a ps is asked too, or soon will be.
+  /// Called when the last worker has ended: the ps tasks are asked to end now or soon.
   void after_workers();
   void after_ps();
   /// Asks all to end, workers first, and kills them when they have not in time.
@@ -64,7 +65,7 @@ class TaskGroup {
   bool any_running(bool ps) const;
 
   TaskGroupOptions options_;
-  int signals_;
+  EndingSignals signals_;
   std::vector<std::unique_ptr<ChildProcess>> children_;
   TaskGroupResult result_;
   TimePoint interrupted_at_;

@@ -11,11 +11,11 @@
 
 namespace paceline {
 
-/// Writes what a ps did since the last time (docs/summaries.md). One thread.
+/// Writes the numbers of a ps since the last call (docs/summaries.md), on one thread.
 class PsSummaries {
  public:
-  /// `folder`: DIR/summaries. `log`, borrowed, is told once when they cannot be written; may be
-  /// null.
+  /// `folder` is DIR/summaries. `log`, which may be null, gets one line when they cannot be
+  /// written.
   PsSummaries(const std::string& folder, const TaskId& task, const Log* log)
       : folder_(folder + "/" + task.str()), log_(log) {}
   void add(const ServerSummary& now);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/failure_text.h"
 #include "base/text_file.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
@@ -18,8 +19,14 @@ namespace paceline {
 
 namespace {
 
-// Ordered, so that the file reads as its documentation does.
+// The members are ordered, so that the file reads as its documentation does.
 using Json = nlohmann::ordered_json;
+
+constexpr std::pair<const char*, std::string Circumstances::*> kCircumstances[] = {
+    {"version", &Circumstances::version},
+    {"host", &Circumstances::host},
+    {"started", &Circumstances::started},
+    {"command", &Circumstances::command}};
 
 constexpr std::string_view kListPrefix = "fetch/";
 
@@ -76,7 +83,11 @@ Json to_object(const TaskReport& task) {
     object["step_ms"] = {{"p50", to_value(task.step_ms_p50)}, {"p99", to_value(task.step_ms_p99)}};
   }
   object["share"] = to_object(task.share);
-  if (!is_ps(task)) object["hidden_ms"] = to_value(task.hidden_ms);
+  if (!is_ps(task)) {
+    object["hidden_ms"] = to_value(task.hidden_ms);
+    object["network_bytes_per_step"] = {{"sent", to_value(task.step_sent)},
+                                        {"received", to_value(task.step_received)}};
+  }
   object["use"] = to_object(task.use, is_ps(task));
   return object;
 }
@@ -98,6 +109,10 @@ TaskReport to_task(const Json& object) {
   task.step_ms_p50 = to_number(object.at("step_ms").at("p50"));
   task.step_ms_p99 = to_number(object.at("step_ms").at("p99"));
   task.hidden_ms = to_number(object.at("hidden_ms"));
+  if (object.contains("network_bytes_per_step")) {
+    task.step_sent = to_number(object["network_bytes_per_step"].at("sent"));
+    task.step_received = to_number(object["network_bytes_per_step"].at("received"));
+  }
   return task;
 }
 
@@ -132,8 +147,8 @@ void read_section(Report& report, const std::string& name, const Json& values) {
 }
 
 void read_sections(Report& report, const Json& object) {
-  constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "tasks",
-                                       "total", "loss",     "error"};
+  constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "flags",
+                                       "tasks", "total",    "loss",      "error"};
   for (const auto& [name, values] : object.items()) {
     if (std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
     if (values.is_object()) read_section(report, name, values);
@@ -164,13 +179,23 @@ std::optional<double> Report::value(std::string_view section, std::string_view k
   return item != at->values.end() ? item->second : std::nullopt;
 }
 
+std::int64_t Report::steps() const {
+  std::int64_t sum = 0;
+  for (const TaskReport& task : tasks) sum += task.steps;
+  return sum;
+}
+
 std::string Report::to_json() const {
   Json object;
   object["model"] = model;
+  for (const auto& [name, text] : kCircumstances) {
+    if (!(circumstances.*text).empty()) object[name] = circumstances.*text;
+  }
   object["strategy"] = strategy;
   if (accumulate != 1) object["accumulate"] = accumulate;
   object["precision"] = precision;
   object["cores"] = cores ? Json(*cores) : Json(nullptr);
+  for (const auto& [flag, value] : flags) object["flags"][flag] = value;
   object["tasks"] = Json::array();
   for (const TaskReport& task : tasks) object["tasks"].push_back(to_object(task));
   object["total"] = {{"steps_per_s", to_value(total(tasks, &TaskReport::steps_per_s))},
@@ -189,11 +214,19 @@ Report Report::from_json(const std::string& text) {
     const Json object = Json::parse(text);
     Report report;
     report.model = object.at("model").get<std::string>();
+    for (const auto& [name, text] : kCircumstances) {
+      report.circumstances.*text = object.value(name, std::string());
+    }
     report.strategy = object.at("strategy").get<std::string>();
     report.accumulate = object.value("accumulate", report.accumulate);
     report.precision = object.value("precision", report.precision);
     // Reports of earlier versions have none.
     if (object.contains("cores") && !object["cores"].is_null()) report.cores = object["cores"];
+    if (object.contains("flags")) {
+      for (const auto& [flag, value] : object["flags"].items()) {
+        report.flags.emplace_back(flag, value.get<std::string>());
+      }
+    }
     for (const Json& task : object.at("tasks")) report.tasks.push_back(to_task(task));
     report.first_loss = to_number(object.at("loss").at("first"));
     report.last_loss = to_number(object.at("loss").at("last"));
@@ -205,7 +238,7 @@ Report Report::from_json(const std::string& text) {
     read_sections(report, object);
     return report;
   } catch (const Json::exception& error) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("not a report: {}", error.what()));
+    throw Error(ErrorCode::kDataLoss, fmt::format("not a report: {}", failure_text(error)));
   }
 }
 

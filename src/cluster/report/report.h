@@ -1,5 +1,5 @@
-// What a run did, as `--report FILE` writes it (docs/report.md): one task's own report, and those
-// of all merged.
+// Reports, as `--report FILE` writes them (docs/report.md): the report of one task, and the merged
+// report of all tasks.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "cluster/report/circumstances.h"
 #include "cluster/report/task_use.h"
 
 namespace paceline {
 
-/// One entry of "tasks". What was not measured is empty, and null in the file: a worker that made
-/// fewer than 11 steps has no timed ones.
+/// One entry of "tasks". A number that was not measured is empty, and null in the file: a worker
+/// that made fewer than 11 steps has no timed steps.
 struct TaskReport {
   std::string task;               // "worker:0"
   std::int64_t steps = 0;         // a worker's own, untimed ones included; a ps: applied
@@ -25,14 +26,15 @@ struct TaskReport {
   std::optional<double> step_ms_p50, step_ms_p99;
   /// Fractions of the time, in the order in which they are written; they sum to 1.
   std::vector<std::pair<std::string, double>> share;
-  std::optional<double> hidden_ms;  // per step: transfers behind computing
-  TaskUse use = {};                 // of its machine
+  std::optional<double> hidden_ms;                 // per step: transfers behind computing
+  std::optional<double> step_sent, step_received;  // per step of a worker: bytes over links
+  TaskUse use = {};                                // of its machine
 
   bool operator==(const TaskReport&) const = default;
 };
 
-/// What a model adds: "perplexity" {"train", "valid", "test"}. A section named "fetch/SHAPE" is the
-/// entry {"shape": SHAPE, …} of the list "fetch".
+/// Numbers that a model adds: "perplexity" {"train", "valid", "test"}. A section named
+/// "fetch/SHAPE" is the entry {"shape": SHAPE, …} of the list "fetch".
 struct ReportSection {
   std::string name;
   std::vector<std::pair<std::string, std::optional<double>>> values;
@@ -43,10 +45,12 @@ struct ReportSection {
 /// The whole file. A task's own report has one entry in `tasks`.
 struct Report {
   std::string model;
-  std::string strategy;               // Cluster::strategy
-  std::int64_t accumulate = 1;        // Cluster::accumulate
-  std::string precision = "float32";  // name of Cluster::precision
-  std::optional<int> cores;           // of worker 0's machine
+  Circumstances circumstances;                             // empty: not known, and not written
+  std::string strategy;                                    // Cluster::strategy
+  std::int64_t accumulate = 1;                             // Cluster::accumulate
+  std::string precision = "float32";                       // name of Cluster::precision
+  std::optional<int> cores;                                // of worker 0's machine
+  std::vector<std::pair<std::string, std::string>> flags;  // RunOptions::flags of worker 0
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0
   std::optional<std::int64_t> global_step;      // the last that a worker saw
@@ -55,11 +59,13 @@ struct Report {
 
   /// Adds or replaces one value of a section.
   void set(const std::string& section, const std::string& key, std::optional<double> value);
-  /// None: there is no such section or key, or it was not measured.
+  /// The value, or nothing when there is no such section or key or when it was not measured.
   std::optional<double> value(std::string_view section, std::string_view key) const;
+  /// The steps of all tasks; none, when the run had nothing to do.
+  std::int64_t steps() const;
   /// Numbers are written with every digit that they need to be read back as they were.
   std::string to_json() const;
-  /// Reads what to_json wrote. Throws kDataLoss.
+  /// Reads the text of a report. Throws kDataLoss.
   static Report from_json(const std::string& text);
 
   bool operator==(const Report&) const = default;
@@ -70,9 +76,9 @@ struct Report {
 /// equal: the geometric mean. The first error that is not empty counts.
 Report merge(std::span<const Report> reports);
 
-/// Written whole or not at all. Throws kUnavailable naming the file.
+/// Writes the report, whole or not at all. Throws kUnavailable, naming the file.
 void write_report(const std::string& path, const Report& report);
-/// Throws kNotFound or kDataLoss.
+/// Reads a report. Throws kNotFound or kDataLoss.
 Report read_report(const std::string& path);
 
 }  // namespace paceline

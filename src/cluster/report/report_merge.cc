@@ -60,6 +60,7 @@ Report merge(std::span<const Report> reports) {
     merged.accumulate = std::max(merged.accumulate, report->accumulate);
     merged.tasks.insert(merged.tasks.end(), report->tasks.begin(), report->tasks.end());
     if (!merged.cores) merged.cores = report->cores;
+    if (merged.flags.empty()) merged.flags = report->flags;
     if (!merged.first_loss) merged.first_loss = report->first_loss;
     if (!merged.last_loss) merged.last_loss = report->last_loss;
     // None is less than any.

@@ -25,6 +25,8 @@ TaskReport worker(int index, double rate) {
   task.step_ms_p99 = 1200 / rate;
   task.share = {{"input", 0.1}, {"compute", 0.7}, {"pull", 0.2}};
   task.hidden_ms = 1.5;
+  task.step_sent = 1e5 / 3;
+  task.step_received = 7;
   task.use.cores = 1.75;
   task.use.device_busy = 0.7;
   task.use.sent = 1e6;
@@ -49,12 +51,14 @@ Report report_of(const TaskReport& task) {
   report.strategy = "async";
   report.accumulate = 4;
   report.precision = "bfloat16";
+  report.flags = {{"--steps", "20"}, {"hidden", "64"}};
   report.tasks = {task};
   return report;
 }
 
 TEST(Report, ReadsBackEveryDigit) {
   Report report = report_of(worker(0, 1.0 / 3.0));
+  report.circumstances = {"0.1.0", "here", "2026-11-21T15:53:01Z", "paceline train ptb"};
   report.first_loss = 6.9077553749084473;
   report.last_loss = 0.1 + 0.2;
   report.set("perplexity", "train", 123.456789012345678);

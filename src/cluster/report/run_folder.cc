@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <filesystem>
 
+#include "base/print_text.h"
+#include "base/text_file.h"
 #include "checkpoint/checkpoints.h"
 #include "cluster/flags/command_line.h"
 #include "paceline/error.h"
@@ -35,19 +35,21 @@ void check_resume(const RunOptions& run, const Checkpoints::Newest& newest) {
                     "what is there and begins anew",
                     run.out, newest.torn.front().torn));
   }
-  if (!run.quiet) fmt::print("No checkpoint in {} yet: training begins.\n", run.out);
+  if (!run.quiet)
+    print_text(stdout, fmt::format("No checkpoint in {} yet: training begins.\n", run.out));
 }
 
-// What a shell takes as one word.
-std::string quoted(const std::string& word) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
+void check_checkpoints(const RunOptions& run) {
+  if (run.overwrite) return;
+  const Checkpoints::Newest newest =
+      Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes);
+  if (run.resume) return check_resume(run, newest);
+  if (!newest.whole && newest.torn.empty()) return;
+  const FoundCheckpoint& found = newest.whole ? *newest.whole : newest.torn.front();
+  refuse_flag("--out", run.out,
+              fmt::format("holds a checkpoint of step {}{}: --resume goes on from it, --overwrite "
+                          "deletes it and begins anew",
+                          found.step, newest.whole ? "" : ", which is not whole"));
 }
 
 }  // namespace
@@ -59,29 +61,23 @@ bool decides_for_job(const Cluster& cluster) {
   return cluster.role != Cluster::Role::kTask || cluster.is_chief();
 }
 
-void prepare_run_folder(const Cluster& cluster, const RunOptions& run) {
-  if (!decides_for_job(cluster)) return;
+std::unique_ptr<FolderLock> prepare_run_folder(const Cluster& cluster, const RunOptions& run) {
+  if (!decides_for_job(cluster)) return nullptr;
   if (!run.init_from.empty() && !fs::exists(run.init_from)) {
     refuse_flag("--init-from", run.init_from, "there is no such file or folder");
   }
   if (run.out.empty()) {
     if (!run.quiet) {
       const bool files = !run.report.empty() || !run.timeline.empty();
-      fmt::print("No --out: nothing is written{}.\n", files ? " but what other flags name" : "");
+      print_text(stdout, fmt::format("No --out: nothing is written{}.\n",
+                                     files ? " but what other flags name" : ""));
     }
-    return;
+    return nullptr;
   }
   make_folder(run.out);
-  const Checkpoints::Newest newest =
-      Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes);
-  if (run.overwrite) return;
-  if (run.resume) return check_resume(run, newest);
-  if (!newest.whole && newest.torn.empty()) return;
-  const FoundCheckpoint& found = newest.whole ? *newest.whole : newest.torn.front();
-  refuse_flag("--out", run.out,
-              fmt::format("holds a checkpoint of step {}{}: --resume goes on from it, --overwrite "
-                          "deletes it and begins anew",
-                          found.step, newest.whole ? "" : ", which is not whole"));
+  auto lock = std::make_unique<FolderLock>(run.out);
+  check_checkpoints(run);
+  return lock;
 }
 
 std::string how_to_go_on(const RunOptions& run) {
@@ -99,11 +95,21 @@ std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& 
 }
 
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report) {
-  for (const std::string& file : report_files(cluster, run)) write_report(file, report);
+  if (run.last_report != nullptr) *run.last_report = report;
+  Report complete = report;
+  complete.circumstances = circumstances();
+  for (const std::string& file : report_files(cluster, run)) {
+    const bool nothing_to_say = report.error.empty() && is_left_as_it_is(run, report.steps(), file);
+    if (!nothing_to_say) write_report(file, complete);
+  }
+}
+
+bool is_left_as_it_is(const RunOptions& run, std::int64_t steps, const std::string& file) {
+  return run.resume && steps == 0 && fs::is_regular_file(file) && !is_written_through(file);
 }
 
 std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
-  // What a launcher started gets its file from there.
+  // The launcher gives its tasks the names of their files.
   if (!run.timeline.empty() || run.out.empty() || cluster.launched) return run.timeline;
   const std::string folder = run.out + "/timeline";
   std::error_code ignored;  // the file cannot be written then, which is said
@@ -113,11 +119,12 @@ std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
 }
 
 std::string resume_command(const std::string& program, const std::vector<std::string>& arguments) {
-  std::string text = quoted(program);
+  std::vector<std::string> words = {program};
   for (const std::string& argument : arguments) {
-    if (argument != "--overwrite" && argument != "--resume") text += " " + quoted(argument);
+    if (argument != "--overwrite" && argument != "--resume") words.push_back(argument);
   }
-  return text + " --resume";
+  words.push_back("--resume");
+  return shell_words(words);
 }
 
 }  // namespace paceline

@@ -1,39 +1,48 @@
-// The folder --out: what is there when a run begins, and what is left in it.
+// The folder --out: its content when a run begins, and the files that the run writes to it.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "cluster/report/folder_lock.h"
 #include "cluster/report/report.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
 
 namespace paceline {
 
-/// OUT/checkpoints.
+/// The path OUT/checkpoints.
 std::string checkpoints_folder(const RunOptions& run);
 
-/// What happens before anything is started, in the process that decides for the job: alone, the
-/// launcher, or the chief of a cluster of processes. Makes the folder. Throws kUsage when it cannot
-/// be, or when it holds a checkpoint and neither --resume nor --overwrite says what to do with it;
-/// kDataLoss when it is to be resumed from and only torn ones are there.
-void prepare_run_folder(const Cluster& cluster, const RunOptions& run);
-/// Whether this process is the one that decides for the job.
+/// Prepares the folder before anything is started, in the process that decides for the job: the
+/// only one, the launcher, or the chief of a cluster of processes. It makes the folder, and returns
+/// its lock, to be held while the run lasts (null when there is nothing to lock). Throws kUsage
+/// when the folder cannot be made, when another run writes there, or when it holds a checkpoint and
+/// neither --resume nor --overwrite says what to do with it; kDataLoss when it is to be resumed
+/// from and only torn ones are there.
+std::unique_ptr<FolderLock> prepare_run_folder(const Cluster& cluster, const RunOptions& run);
+/// True when this process is the one that decides for the job.
 bool decides_for_job(const Cluster& cluster);
 
 /// "; to go on from step 1200: COMMAND", when there is a checkpoint; else why not, or nothing.
 std::string how_to_go_on(const RunOptions& run);
 
-/// Where the report of this process goes: RunOptions::report, and OUT/report.json.
+/// The files of this process's report: RunOptions::report, and OUT/report.json.
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run);
-/// Writes all of them. Throws kNotFound naming one.
+/// Writes all of these files, and keeps the report in RunOptions::last_report. What stands at a
+/// path is never removed, and a resumed run that had nothing to do leaves a file as it is. Throws
+/// kUnavailable, naming the one that cannot be written.
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report);
+/// True for a file of the run before: this one was resumed and made none of its steps.
+bool is_left_as_it_is(const RunOptions& run, std::int64_t steps, const std::string& file);
 
 /// RunOptions::timeline; where there is none a file in OUT/timeline/, which is made: timeline.json,
 /// or TASK.json of one task of a cluster of processes. Empty: no timeline is asked for.
 std::string timeline_file(const Cluster& cluster, const RunOptions& run);
 
-/// `arguments` as one would type them to go on with the run: with --resume, without --overwrite.
+/// The command that resumes the run: `arguments` with --resume and without --overwrite.
 std::string resume_command(const std::string& program, const std::vector<std::string>& arguments);
 
 }  // namespace paceline

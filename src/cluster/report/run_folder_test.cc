@@ -1,9 +1,14 @@
 #include "cluster/report/run_folder.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <climits>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
@@ -39,6 +44,45 @@ class RunFolder : public testing::Test {
 TEST_F(RunFolder, IsMade) {
   EXPECT_EQ(refusal(), "");
   EXPECT_TRUE(std::filesystem::is_directory(run_.out));
+}
+
+TEST_F(RunFolder, OfAnotherRunIsRefusedNamingItsPidAndHost) {
+  char host[HOST_NAME_MAX + 1] = {};
+  ASSERT_EQ(gethostname(host, HOST_NAME_MAX), 0);
+  {
+    const auto lock = prepare_run_folder(cluster_, run_);
+    const std::string who = fmt::format("pid {} on host {}", getpid(), host);
+    EXPECT_THAT(refusal(), HasSubstr("another run writes there (" + who + ")"));
+    run_.overwrite = true;
+    EXPECT_THAT(refusal(), HasSubstr(who));
+  }
+  EXPECT_EQ(refusal(), "");
+  EXPECT_TRUE(std::filesystem::is_empty(run_.out));
+}
+
+TEST_F(RunFolder, WhoseRunWasKilledIsLockedNoLonger) {
+  std::filesystem::create_directory(run_.out);
+  std::ofstream(run_.out + "/lock") << "pid 1 on host elsewhere\n";
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(RunFolder, KeepsTheReportOfTheRunBeforeWhenNothingWasDone) {
+  prepare_run_folder(cluster_, run_);
+  run_.report = folder_.path("report.json");
+  Report before, nothing;
+  before.model = "before";
+  before.tasks.emplace_back().steps = 7;
+  write_reports(cluster_, run_, before);
+  run_.resume = true;
+  nothing.tasks.emplace_back().steps = 0;
+  write_reports(cluster_, run_, nothing);
+  for (const std::string& file : {run_.report, run_.out + "/report.json"}) {
+    EXPECT_EQ(read_report(file).steps(), 7);
+    EXPECT_EQ(read_report(file).circumstances, circumstances());
+  }
+  nothing.error = "it failed";
+  write_reports(cluster_, run_, nothing);
+  EXPECT_EQ(read_report(run_.report).error, "it failed");
 }
 
 TEST_F(RunFolder, WithACheckpointIsRefusedNamingItsStep) {

@@ -1,4 +1,4 @@
-// What one task took of its machine, as reports say it.
+// The use of its machine by one task, as reports show it.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// "use" of a task's report (docs/report.md). What was not measured is empty.
+/// The member "use" of a task's report (docs/report.md). A number that was not measured is empty.
 struct TaskUse {
   std::optional<double> cores;                    // that computed, on average
   std::optional<double> device_busy;              // share of the time; a worker's

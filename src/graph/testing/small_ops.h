@@ -168,6 +168,10 @@ inline void add_elementwise(OpRegistry& ops) {
                  return Gradients{g(apply("mul", {dy[0], n.input(1)})),
                                   g(apply("mul", {dy[0], n.input(0)}))};
                }));
+  ops.add(make("maximum", infer_add,
+               each([](const Node&, float a, float b) { return std::max(a, b); })));
+  ops.add(make("minimum", infer_add,
+               each([](const Node&, float a, float b) { return std::min(a, b); })));
   ops.add(make("relu_grad", infer_first,
                each([](const Node&, float dy, float y) { return y > 0 ? dy : 0; })));
   ops.add(make("relu", infer_first, each([](const Node&, float x) { return x > 0 ? x : 0; }),

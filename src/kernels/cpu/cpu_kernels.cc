@@ -9,6 +9,9 @@ KernelTable cpu_kernels() {
   add_cpu_fused_kernels(table);
   add_cpu_layout_kernels(table);
   add_cpu_reduce_kernels(table);
+  add_cpu_cumulative_sum_kernels(table);
+  add_cpu_softmax_kernels(table);
+  add_cpu_layer_norm_kernels(table);
   add_cpu_matmul_kernels(table);
   add_cpu_loss_kernels(table);
   add_cpu_lstm_kernels(table);

@@ -14,6 +14,9 @@ void add_cpu_cast_kernels(KernelTable& table);
 void add_cpu_fused_kernels(KernelTable& table);
 void add_cpu_layout_kernels(KernelTable& table);
 void add_cpu_reduce_kernels(KernelTable& table);
+void add_cpu_cumulative_sum_kernels(KernelTable& table);
+void add_cpu_softmax_kernels(KernelTable& table);
+void add_cpu_layer_norm_kernels(KernelTable& table);
 
 void add_cpu_matmul_kernels(KernelTable& table);
 void add_cpu_loss_kernels(KernelTable& table);

@@ -100,12 +100,13 @@ class BiasActivationKernel : public Kernel {
 }  // namespace
 
 void add_cpu_elementwise_kernels(KernelTable& table) {
-  for (const char* op :
-       {"scale", "relu", "leaky_relu", "sigmoid", "tanh", "exp", "log", "sqrt", "square"}) {
+  for (const char* op : {"scale", "relu", "leaky_relu", "sigmoid", "tanh", "exp", "log", "sqrt",
+                         "square", "abs", "sign", "erf"}) {
     table.add(op, &make_float_kernel_of<UnaryKernel>);
   }
-  for (const char* op : {"add", "sub", "mul", "div", "bias", "relu_grad", "leaky_relu_grad",
-                         "sigmoid_grad", "tanh_grad"}) {
+  for (const char* op :
+       {"add", "sub", "mul", "div", "bias", "relu_grad", "leaky_relu_grad", "sigmoid_grad",
+        "tanh_grad", "maximum", "minimum", "pow", "greater", "greater_equal", "equal"}) {
     table.add(op, &make_float_kernel_of<BinaryKernel>);
   }
   table.add("bias_activation", &make_float_kernel_of<BiasActivationKernel>);

@@ -1,6 +1,11 @@
 // fused_elementwise in float32: y (…) from inputs (…) or (1). The program is interpreted over
 // blocks so short that the results of all steps stay in the first-level cache.
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "graph/fused_program.h"
 #include "kernels/cpu/cpu_kernels.h"
@@ -24,7 +29,7 @@ struct Step {
   std::optional<UnaryFunction> unary;
   std::optional<BinaryFunction> binary;
   float number = 0;
-  Source a, b;
+  Source a, b, c;  // of `where`, which is neither: condition, a, b
 };
 
 Source source_of(const FusedOperand& operand, const Node& node) {
@@ -33,20 +38,24 @@ Source source_of(const FusedOperand& operand, const Node& node) {
   return source;
 }
 
-std::vector<Step> prepare(const Node& node) {
+std::vector<Step> prepare(const Node& node, std::string_view program) {
   std::vector<Step> steps;
-  for (const FusedStep& step : parse_fused_program(node.attributes().get<std::string>("program"))) {
+  for (const FusedStep& step : parse_fused_program(program)) {
+    const auto source = [&](std::size_t i) {
+      return source_of(step.operands[std::min(i, step.operands.size() - 1)], node);
+    };
     steps.push_back({unary_function(step.op), binary_function(step.op), float(step.number),
-                     source_of(step.operands.front(), node),
-                     source_of(step.operands.back(), node)});
+                     source(0), source(1), source(2)});
   }
   return steps;
 }
 
 class FusedKernel : public Kernel {
  public:
-  FusedKernel(const Node& node, ThreadPool& pool)
-      : steps_(prepare(node)), elements_(node.outputs()[0].shape.elements()), pool_(pool) {}
+  FusedKernel(const Node& node, std::string_view program, ThreadPool& pool)
+      : steps_(prepare(node, program)),
+        elements_(node.outputs()[0].shape.elements()),
+        pool_(pool) {}
 
   /// Blocks of all steps but the last, for each tile that may run at once.
   std::size_t scratch_bytes() const override { return std::size_t(tiles()) * tile_bytes(); }
@@ -78,13 +87,14 @@ class FusedKernel : public Kernel {
     for (std::size_t j = 0; j < steps_.size(); ++j) {
       const bool last = j + 1 == steps_.size();
       float* y = last ? call.outputs[0].as<float>() + begin : results + j * kFusedBlock;
-      run_step(steps_[j], read(steps_[j].a), read(steps_[j].b), y, n);
+      run_step(steps_[j], read(steps_[j].a), read(steps_[j].b), read(steps_[j].c), y, n);
     }
   }
 
-  static void run_step(const Step& step, VectorOperand a, VectorOperand b, float* y,
-                       std::int64_t n) {
+  static void run_step(const Step& step, VectorOperand a, VectorOperand b, VectorOperand c,
+                       float* y, std::int64_t n) {
     if (step.binary) return vector_binary(*step.binary, step.number, a, b, y, n);
+    if (!step.unary) return vector_where(a, b, c, y, n);
     if (!a.repeats) return vector_unary(*step.unary, step.number, a.data, y, n);
     vector_unary(*step.unary, step.number, a.data, y, 1);
     std::fill(y + 1, y + n, *y);
@@ -95,10 +105,26 @@ class FusedKernel : public Kernel {
   ThreadPool& pool_;
 };
 
+std::unique_ptr<Kernel> make_fused_of(const Node& node, std::string_view program,
+                                      ThreadPool& pool) {
+  if (node.outputs()[0].dtype != DType::kFloat32) return nullptr;
+  return std::make_unique<FusedKernel>(node, program, pool);
+}
+
+std::unique_ptr<Kernel> make_fused(const Node& node, ThreadPool& pool) {
+  return make_fused_of(node, node.attributes().get<std::string>("program"), pool);
+}
+
+// Its operands are those of a program: of the output's shape, or one element.
+std::unique_ptr<Kernel> make_where(const Node& node, ThreadPool& pool) {
+  return make_fused_of(node, "where i0 i1 i2\n", pool);
+}
+
 }  // namespace
 
 void add_cpu_fused_kernels(KernelTable& table) {
-  table.add("fused_elementwise", &make_float_kernel_of<FusedKernel>);
+  table.add("fused_elementwise", &make_fused);
+  table.add("where", &make_where);
 }
 
 }  // namespace paceline

@@ -12,44 +12,12 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/float_functions-inl.h"
+#include "kernels/cpu/row_terms-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
-
-constexpr std::size_t kBlock = 1024;
-
-// term(d, i) gives the terms from i on as a vector of D.
-template <class Term>
-HWY_INLINE double sum_terms(std::size_t n, const Term& term) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const std::size_t lanes = hn::Lanes(d);
-  double total = 0;
-  for (std::size_t begin = 0; begin < n; begin += kBlock) {
-    const std::size_t end = std::min(n, begin + kBlock);
-    auto sum = hn::Zero(d), other = hn::Zero(d);
-    std::size_t i = begin;
-    for (; i + 2 * lanes <= end; i += 2 * lanes) {
-      sum = hn::Add(sum, term(d, i));
-      other = hn::Add(other, term(d, i + lanes));
-    }
-    total += double(hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, other))));
-    for (; i < end; ++i) total += double(hn::GetLane(term(one, i)));
-  }
-  return total;
-}
-
-template <class Values>
-HWY_INLINE void store_values(float* y, std::size_t n, const Values& values) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const std::size_t lanes = hn::Lanes(d);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) hn::StoreU(values(d, i), d, y + i);
-  for (; i < n; ++i) hn::StoreU(values(one, i), one, y + i);
-}
 
 struct ExpTerm {
   const float* x;
@@ -80,6 +48,14 @@ struct SquareTerm {
   HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
     const auto v = hn::LoadU(d, x + i);
     return hn::Mul(v, v);
+  }
+};
+
+struct ProductTerm {
+  const float *a, *b;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, std::size_t i) const {
+    return hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
   }
 };
 
@@ -155,6 +131,9 @@ void ScaleAndAdd(std::span<const ScaledRow> rows, float* sums, std::size_t n) {
 }
 
 double SumSquares(const float* x, std::size_t n) { return sum_terms(n, SquareTerm{x}); }
+double SumProducts(const float* a, const float* b, std::size_t n) {
+  return sum_terms(n, ProductTerm{a, b});
+}
 double SumSquaredDifferences(const float* a, const float* b, std::size_t n) {
   return sum_terms(n, SquaredDifferenceTerm{a, b});
 }
@@ -193,6 +172,7 @@ HWY_EXPORT(ScaledExp);
 HWY_EXPORT(ExpOfBlock);
 HWY_EXPORT(ScaleAndAdd);
 HWY_EXPORT(SumSquares);
+HWY_EXPORT(SumProducts);
 HWY_EXPORT(SumSquaredDifferences);
 HWY_EXPORT(ScaledDifference);
 
@@ -212,6 +192,9 @@ void scale_and_add(std::span<const ScaledRow> rows, float* sums, std::int64_t n)
 double sum_squares(const float* x, std::int64_t n) {
   const double sum = HWY_DYNAMIC_DISPATCH(SumSquares)(x, std::size_t(n));
   return sum_in_range(sum, n, [&](std::int64_t i) { return double(x[i]); });
+}
+double sum_products(const float* a, const float* b, std::int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(SumProducts)(a, b, std::size_t(n));
 }
 double sum_squared_differences(const float* a, const float* b, std::int64_t n) {
   const double sum = HWY_DYNAMIC_DISPATCH(SumSquaredDifferences)(a, b, std::size_t(n));

@@ -27,6 +27,8 @@ struct ScaledRow {
 /// y[i] = factor·y[i] and then sums[i] += y[i], row after row.
 void scale_and_add(std::span<const ScaledRow> rows, float* sums, std::int64_t n);
 double sum_squares(const float* x, std::int64_t n);
+/// Σ a[i]·b[i].
+double sum_products(const float* a, const float* b, std::int64_t n);
 double sum_squared_differences(const float* a, const float* b, std::int64_t n);
 /// y[i] = factor·(a[i] − b[i]). y may be a or b.
 void scaled_difference(const float* a, const float* b, float factor, float* y, std::int64_t n);

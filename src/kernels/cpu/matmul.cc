@@ -1,3 +1,6 @@
+#include <tuple>
+#include <vector>
+
 #include "base/buffer.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/gemm.h"
@@ -12,7 +15,7 @@ GemmShape shape_of(const Node& node) {
   const bool ta = node.attributes().get<bool>("transpose_a");
   const bool tb = node.attributes().get<bool>("transpose_b");
   const Shape& c = node.outputs()[0].shape;
-  return GemmShape::packed(c[0], c[1], node.input(0).shape()[ta ? 0 : 1], ta, tb);
+  return GemmShape::packed(c[-2], c[-1], node.input(0).shape()[ta ? -2 : -1], ta, tb);
 }
 
 /// A product into its output, or, panel by panel, into a sink.
@@ -46,6 +49,54 @@ class MatmulKernel : public Kernel {
 
  private:
   StreamingProduct product_;
+};
+
+/// Products of the matrices in the last two dimensions. Where there are as many as threads, each
+/// thread makes whole ones; else all threads make one after the other.
+class BatchMatmulKernel : public Kernel {
+ public:
+  BatchMatmulKernel(const Node& node, ThreadPool& pool)
+      : pool_(pool), alone_(1), shape_(shape_of(node)), products_(products_of(node)) {
+    if (products_ < pool.threads()) {
+      lanes_.emplace_back(shape_, pool);
+      return;
+    }
+    for (int i = 0; i < pool.threads(); ++i) lanes_.emplace_back(shape_, alone_);
+  }
+
+  std::size_t scratch_bytes() const override { return lanes_.size() * lane_bytes(); }
+  void run(const KernelCall& call) override {
+    const std::int64_t lanes = std::int64_t(lanes_.size());
+    auto run_lane = [&](std::int64_t lane) {
+      const std::int64_t end = products_ * (lane + 1) / lanes;
+      for (std::int64_t i = products_ * lane / lanes; i < end; ++i) {
+        run_product(call, i, std::size_t(lane));
+      }
+    };
+    if (lanes == 1) return run_lane(0);
+    pool_.run_tiles(lanes, TileFunction(run_lane));
+  }
+
+ private:
+  static std::int64_t products_of(const Node& node) {
+    const Shape& c = node.outputs()[0].shape;
+    std::int64_t products = 1;
+    for (int d = 0; d + 2 < c.rank(); ++d) products *= c[d];
+    return products;
+  }
+  std::size_t lane_bytes() const { return round_up(lanes_[0].scratch_bytes(), kBufferAlignment); }
+  void run_product(const KernelCall& call, std::int64_t i, std::size_t lane) {
+    const auto [m, n, k] = std::tuple(shape_.m, shape_.n, shape_.k);
+    lanes_[lane].run(call.inputs[0].as<float>() + i * m * k, call.inputs[1].as<float>() + i * k * n,
+                     call.outputs[0].as<float>() + i * m * n,
+                     call.scratch.subspan(lane * lane_bytes(), lane_bytes()));
+  }
+
+  ThreadPool& pool_;
+  ThreadPool alone_;
+  const GemmShape shape_;
+  const std::int64_t products_;
+  std::vector<Gemm> lanes_;
 };
 
 /// Of bfloat16 operands, which are widened to float32 where that is faster.
@@ -89,6 +140,7 @@ class Bfloat16MatmulKernel : public Kernel {
 
 void add_cpu_matmul_kernels(KernelTable& table) {
   table.add("matmul", make_float_kernel_of<MatmulKernel>);
+  table.add("batch_matmul", make_float_kernel_of<BatchMatmulKernel>);
   table.add("matmul_bfloat16", make_kernel_of<Bfloat16MatmulKernel>);
 }
 

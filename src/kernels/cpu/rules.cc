@@ -25,6 +25,7 @@ struct RuleNumbers {
   float a, b, c;
   bool nesterov;
   float average_decay;
+  float keep;  // AdamW: what stays of the value
 };
 struct RuleMemory {
   static constexpr std::size_t kMostSlots = 3;
@@ -92,6 +93,15 @@ struct AdamBody {
     m = hn::MulAdd(beta1, m, hn::Mul(rest1, g));
     v = hn::MulAdd(beta2, v, hn::Mul(rest2, hn::Mul(g, g)));
     w = hn::Sub(w, hn::Div(hn::Mul(rate, m), hn::Add(hn::Sqrt(v), epsilon)));
+  }
+};
+
+struct AdamwBody : AdamBody {
+  V keep;
+  explicit AdamwBody(const RuleNumbers& n) : AdamBody(n), keep(hn::Set(D(), n.keep)) {}
+  void operator()(V& w, V& m, V& v, V g) const {
+    w = hn::Mul(keep, w);
+    AdamBody::operator()(w, m, v, g);
   }
 };
 
@@ -313,6 +323,8 @@ void run_rule(RuleKind kind, const RuleNumbers& numbers, const RuleMemory& memor
       return pass<MomentumBody>(numbers, memory);
     case RuleKind::kAdam:
       return pass<AdamBody>(numbers, memory);
+    case RuleKind::kAdamW:
+      return pass<AdamwBody>(numbers, memory);
     case RuleKind::kAdagrad:
       return pass<AdagradBody>(numbers, memory);
     case RuleKind::kRmsprop:
@@ -342,7 +354,8 @@ HWY_EXPORT(run_rule);
 
 // Adam's correction of its moments is one factor on the rate, the same for all elements.
 float corrected_rate(const Rule& rule, const RuleStep& step) {
-  if (rule.kind() != RuleKind::kAdam) return step.learning_rate;
+  const bool corrects = rule.kind() == RuleKind::kAdam || rule.kind() == RuleKind::kAdamW;
+  if (!corrects) return step.learning_rate;
   const double t = double(step.count);
   const double beta1 = rule.numbers()[0], beta2 = rule.numbers()[1];
   return float(step.learning_rate * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
@@ -357,7 +370,8 @@ RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
           n[1],
           n[2],
           rule.kind() == RuleKind::kMomentum && n[1] != 0,
-          step.average_decay};
+          step.average_decay,
+          rule.kind() == RuleKind::kAdamW ? float(1 - double(step.learning_rate) * n[3]) : 1.0f};
 }
 
 RuleMemory memory_of(float* values, std::span<float* const> slots, const float* gradient,

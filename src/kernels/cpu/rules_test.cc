@@ -70,6 +70,7 @@ std::vector<NamedRule> all_rules() {
           {"momentum", Momentum{0.1f, 0.9f, false}},
           {"nesterov", Momentum{0.1f, 0.9f, true}},
           {"adam", Adam{0.01f}},
+          {"adamw", AdamW{.learning_rate = 0.01f, .weight_decay = 0.2f}},
           {"adagrad", Adagrad{0.1f}},
           {"rmsprop", Rmsprop{0.01f}},
           {"rmsprop_momentum", Rmsprop{0.01f, 0.9f, 0.5f}},

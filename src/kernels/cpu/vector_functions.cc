@@ -7,10 +7,11 @@ namespace paceline {
 namespace {
 
 // In the order of the enumerations.
-constexpr std::string_view kUnaryOps[] = {"scale", "relu", "leaky_relu", "sigmoid", "tanh",
-                                          "exp",   "log",  "sqrt",       "square"};
+constexpr std::string_view kUnaryOps[] = {"scale", "relu", "leaky_relu", "sigmoid", "tanh", "exp",
+                                          "log",   "sqrt", "square",     "abs",     "sign", "erf"};
 constexpr std::string_view kBinaryOps[] = {
-    "add", "sub", "mul", "div", "relu_grad", "leaky_relu_grad", "sigmoid_grad", "tanh_grad"};
+    "add",       "sub",     "mul",     "div", "relu_grad", "leaky_relu_grad", "sigmoid_grad",
+    "tanh_grad", "maximum", "minimum", "pow", "greater",   "greater_equal",   "equal"};
 
 template <typename F, std::size_t n>
 std::optional<F> position_in(const std::string_view (&ops)[n], std::string_view op) {

@@ -1,5 +1,6 @@
 #include "kernels/cpu/vector_math.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -69,6 +70,18 @@ struct Sqrt {
 struct Square {
   HWY_INLINE Vector operator()(Tag, Vector x) const { return hn::Mul(x, x); }
 };
+struct Abs {
+  HWY_INLINE Vector operator()(Tag, Vector x) const { return hn::Abs(x); }
+};
+struct Sign {
+  HWY_INLINE Vector operator()(Tag d, Vector x) const {
+    const Vector below = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, -1.0f), x);
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Set(d, 1.0f), below);
+  }
+};
+struct Erf {
+  HWY_INLINE Vector operator()(Tag d, Vector x) const { return erf_of(d, x); }
+};
 
 struct AddOf {
   HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Add(a, b); }
@@ -86,6 +99,36 @@ struct DivOf {
 struct MaxOf {
   HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const {
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
+  }
+};
+struct MinOf {
+  HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const {
+    return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
+  }
+};
+// Lane by lane with the standard function: e^(b ln a) in float would lose digits.
+struct PowOf {
+  HWY_INLINE Vector operator()(Tag d, Vector a, Vector b) const {
+    HWY_ALIGN float bases[hn::MaxLanes(d)], exponents[hn::MaxLanes(d)];
+    hn::Store(a, d, bases);
+    hn::Store(b, d, exponents);
+    for (std::size_t i = 0; i < hn::Lanes(d); ++i) bases[i] = std::pow(bases[i], exponents[i]);
+    return hn::Load(d, bases);
+  }
+};
+struct Greater {
+  HWY_INLINE Vector operator()(Tag d, Vector a, Vector b) const {
+    return hn::IfThenElseZero(hn::Gt(a, b), hn::Set(d, 1.0f));
+  }
+};
+struct GreaterEqual {
+  HWY_INLINE Vector operator()(Tag d, Vector a, Vector b) const {
+    return hn::IfThenElseZero(hn::Ge(a, b), hn::Set(d, 1.0f));
+  }
+};
+struct Equal {
+  HWY_INLINE Vector operator()(Tag d, Vector a, Vector b) const {
+    return hn::IfThenElseZero(hn::Eq(a, b), hn::Set(d, 1.0f));
   }
 };
 struct ReluGrad {
@@ -160,6 +203,12 @@ void Unary(UnaryFunction f, float parameter, const float* x, float* y, std::size
       return map(Sqrt{}, x, y, n);
     case UnaryFunction::kSquare:
       return map(Square{}, x, y, n);
+    case UnaryFunction::kAbs:
+      return map(Abs{}, x, y, n);
+    case UnaryFunction::kSign:
+      return map(Sign{}, x, y, n);
+    case UnaryFunction::kErf:
+      return map(Erf{}, x, y, n);
   }
 }
 
@@ -183,7 +232,50 @@ void Binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b,
       return map_operands(SigmoidGrad{}, a, b, z, n);
     case BinaryFunction::kTanhGrad:
       return map_operands(TanhGrad{}, a, b, z, n);
+    case BinaryFunction::kMaximum:
+      return map_operands(MaxOf{}, a, b, z, n);
+    case BinaryFunction::kMinimum:
+      return map_operands(MinOf{}, a, b, z, n);
+    case BinaryFunction::kPow:
+      return map_operands(PowOf{}, a, b, z, n);
+    case BinaryFunction::kGreater:
+      return map_operands(Greater{}, a, b, z, n);
+    case BinaryFunction::kGreaterEqual:
+      return map_operands(GreaterEqual{}, a, b, z, n);
+    case BinaryFunction::kEqual:
+      return map_operands(Equal{}, a, b, z, n);
   }
+}
+
+struct Operand {
+  const float* data;
+  bool repeats;
+  Vector first;
+  Operand(Tag d, VectorOperand x) : data(x.data), repeats(x.repeats), first(hn::Set(d, *x.data)) {}
+  HWY_INLINE Vector load(Tag d, std::size_t i) const {
+    return repeats ? first : hn::LoadU(d, data + i);
+  }
+  HWY_INLINE Vector load_rest(Tag d, std::size_t i, std::size_t n) const {
+    return repeats ? first : load_some(d, data + i, n - i);
+  }
+};
+
+HWY_INLINE Vector choose(Tag d, Vector condition, Vector a, Vector b) {
+  return hn::IfThenElse(hn::Eq(condition, hn::Zero(d)), b, a);
+}
+
+void Where(VectorOperand condition, VectorOperand a, VectorOperand b, float* z, std::size_t n) {
+  if (n == 0) return;
+  const Tag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const Operand c(d, condition), x(d, a), y(d, b);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(choose(d, c.load(d, i), x.load(d, i), y.load(d, i)), d, z + i);
+  }
+  if (i == n) return;
+  const Vector last = choose(d, c.load_rest(d, i, n), x.load_rest(d, i, n), y.load_rest(d, i, n));
+  store_some(d, last, z + i, n - i);
 }
 
 // Float lanes over a short block, double from block to block: as exact as a sum in double to the
@@ -258,6 +350,7 @@ namespace paceline {
 namespace {
 HWY_EXPORT(Unary);
 HWY_EXPORT(Binary);
+HWY_EXPORT(Where);
 HWY_EXPORT(Sum);
 HWY_EXPORT(Max);
 HWY_EXPORT(ArgMax);
@@ -271,6 +364,11 @@ void vector_unary(UnaryFunction f, float parameter, const float* x, float* y, st
 void vector_binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b, float* z,
                    std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(Binary)(f, parameter, a, b, z, std::size_t(n));
+}
+
+void vector_where(VectorOperand condition, VectorOperand a, VectorOperand b, float* z,
+                  std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(Where)(condition, a, b, z, std::size_t(n));
 }
 
 double vector_sum(const float* x, std::int64_t n) {

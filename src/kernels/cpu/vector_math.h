@@ -20,6 +20,9 @@ enum class UnaryFunction : std::uint8_t {
   kLog,
   kSqrt,
   kSquare,
+  kAbs,
+  kSign,
+  kErf,
 };
 enum class BinaryFunction : std::uint8_t {
   kAdd,
@@ -30,6 +33,12 @@ enum class BinaryFunction : std::uint8_t {
   kLeakyReluGrad,
   kSigmoidGrad,
   kTanhGrad,
+  kMaximum,
+  kMinimum,
+  kPow,
+  kGreater,
+  kGreaterEqual,
+  kEqual,
 };
 
 /// The function of the op of this name, if it is one.
@@ -49,6 +58,9 @@ void vector_unary(UnaryFunction f, float parameter, const float* x, float* y, st
 /// z[i] = f(a[i], b[i]). z may be a or b.
 void vector_binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b, float* z,
                    std::int64_t n);
+/// z[i] = a[i] where condition[i] is not zero, else b[i]. z may be one of the operands.
+void vector_where(VectorOperand condition, VectorOperand a, VectorOperand b, float* z,
+                  std::int64_t n);
 double vector_sum(const float* x, std::int64_t n);
 /// Of n > 0 elements; NaN where one of them is NaN.
 float vector_max(const float* x, std::int64_t n);

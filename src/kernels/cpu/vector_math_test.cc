@@ -44,7 +44,7 @@ TEST(VectorMathTest, ValuesAtTheEndsOfTheRange) {
 
 // A loss that became NaN must be seen.
 TEST(VectorMathTest, NanStaysNan) {
-  for (int f = 0; f <= int(UnaryFunction::kSquare); ++f) {
+  for (int f = 0; f <= int(UnaryFunction::kErf); ++f) {
     EXPECT_TRUE(std::isnan(apply(UnaryFunction(f), kNan))) << "function " << f;
   }
 }
@@ -53,7 +53,7 @@ TEST(VectorMathTest, AnElementDoesNotDependOnItsPlace) {
   constexpr int kCount = 67;
   float x[kCount], whole[kCount], part[kCount];
   for (int i = 0; i < kCount; ++i) x[i] = 0.1f + 0.37f * float(i);
-  for (int f = 0; f <= int(UnaryFunction::kSquare); ++f) {
+  for (int f = 0; f <= int(UnaryFunction::kErf); ++f) {
     vector_unary(UnaryFunction(f), 0.3f, x, whole, kCount);
     for (int i = 0; i < kCount; ++i) vector_unary(UnaryFunction(f), 0.3f, x + i, part + i, 1);
     for (int i = 0; i < kCount; ++i)
@@ -73,7 +73,8 @@ constexpr ExactFunction kExactFunctions[] = {
     {UnaryFunction::kExp, [](double x) { return std::exp(x); }},
     {UnaryFunction::kSigmoid, &exact_sigmoid},
     {UnaryFunction::kTanh, [](double x) { return std::tanh(x); }},
-    {UnaryFunction::kLog, [](double x) { return std::log(x); }}};
+    {UnaryFunction::kLog, [](double x) { return std::log(x); }},
+    {UnaryFunction::kErf, [](double x) { return std::erf(x); }}};
 
 /// Every `stride`-th of all 2^32 float32 values, from `first` on.
 std::vector<float> bit_patterns(std::uint64_t first, std::uint64_t stride) {
@@ -88,9 +89,10 @@ std::vector<float> bit_patterns(std::uint64_t first, std::uint64_t stride) {
 /// another; each with its neighbours on both sides and both signs.
 std::vector<float> special_values() {
   std::vector<float> values;
-  for (const float x : {0.0f, 0x1p-149f, 0x1p-126f, 0x1p-24f, 0.34657359f, 0.625f, 0.70710678f,
-                        1.0f, 9.0109f, 16.635532f, 87.33655f, 88.722839f, 89.0f, 103.27893f,
-                        103.97208f, 104.0f, 3.40282347e38f, kInfinity, kNan}) {
+  for (const float x :
+       {0.0f,        0x1p-149f,  0x1p-126f, 0x1p-24f,       0.34657359f, 0.625f,     0.70710678f,
+        0.92773438f, 1.0f,       9.0109f,   16.635532f,     87.33655f,   88.722839f, 89.0f,
+        103.27893f,  103.97208f, 104.0f,    3.40282347e38f, kInfinity,   kNan}) {
     const std::uint32_t word = std::bit_cast<std::uint32_t>(x);
     for (std::uint32_t next = word - std::min(word, 50u); next < word + 50; ++next) {
       values.push_back(std::bit_cast<float>(next));

@@ -3,6 +3,7 @@
 
 #include "kernels/naive/broadcast_index.h"
 #include "kernels/naive/naive_kernels.h"
+#include "kernels/ranking.h"
 
 namespace paceline {
 
@@ -58,6 +59,20 @@ void run_binary(const Node& node, const KernelCall& call) {
              b.as<T>()[broadcast_index(i, shape, b.shape)]);
   }
 }
+
+/// z = a where c is not zero, else b; each of the output's shape or one element.
+template <typename T>
+struct Where {
+  static void run(const Node&, const KernelCall& call) {
+    const auto at = [&](std::size_t input, std::int64_t i) {
+      const TensorView& view = call.inputs[input];
+      return view.as<T>()[view.shape.elements() == 1 ? 0 : i];
+    };
+    for (std::int64_t i = 0; i < call.outputs[0].shape.elements(); ++i) {
+      call.outputs[0].as<T>()[i] = at(0, i) != 0 ? at(1, i) : at(2, i);
+    }
+  }
+};
 
 using Run = PlainKernel::Function;
 
@@ -128,6 +143,17 @@ void add_naive_elementwise_kernels(KernelTable& table) {
   add_unary(table, "log", [](auto x) { return std::log(x); });
   add_unary(table, "sqrt", [](auto x) { return std::sqrt(x); });
   add_unary(table, "square", [](auto x) { return x * x; });
+  add_unary(table, "abs", [](auto x) { return std::abs(x); });
+  add_unary(table, "sign", [](auto x) { return sign_of(x); });
+  add_unary(table, "erf", [](auto x) { return std::erf(x); });
+
+  add_binary(table, "maximum", [](auto a, auto b) { return larger(a, b); });
+  add_binary(table, "minimum", [](auto a, auto b) { return smaller(a, b); });
+  add_binary(table, "pow", [](auto a, auto b) { return std::pow(a, b); });
+  add_binary(table, "greater", [](auto a, auto b) { return decltype(a)(a > b); });
+  add_binary(table, "greater_equal", [](auto a, auto b) { return decltype(a)(a >= b); });
+  add_binary(table, "equal", [](auto a, auto b) { return decltype(a)(a == b); });
+  table.add("where", &make_naive_kernel_of<Where>);
 
   table.add("leaky_relu_grad", &make_binary<LeakyRelu>);
   add_binary(table, "relu_grad", [](auto dy, auto y) { return y > 0 ? dy : decltype(dy)(0); });

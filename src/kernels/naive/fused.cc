@@ -1,16 +1,18 @@
 // fused_elementwise: y (…) from inputs (…) or (1): each step's result for one element at a time.
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
 #include "graph/fused_program.h"
 #include "kernels/naive/naive_kernels.h"
+#include "kernels/ranking.h"
 
 namespace paceline {
 
 namespace {
 
 template <typename T>
-T apply_step(const FusedStep& step, T a, T b) {
+T apply_step(const FusedStep& step, T a, T b, T c) {
   const std::string& op = step.op;
   const T number = T(step.number);
   if (op == "add") return a + b;
@@ -26,6 +28,16 @@ T apply_step(const FusedStep& step, T a, T b) {
   if (op == "log") return std::log(a);
   if (op == "sqrt") return std::sqrt(a);
   if (op == "square") return a * a;
+  if (op == "abs") return std::abs(a);
+  if (op == "sign") return sign_of(a);
+  if (op == "erf") return std::erf(a);
+  if (op == "maximum") return larger(a, b);
+  if (op == "minimum") return smaller(a, b);
+  if (op == "pow") return std::pow(a, b);
+  if (op == "greater") return T(a > b);
+  if (op == "greater_equal") return T(a >= b);
+  if (op == "equal") return T(a == b);
+  if (op == "where") return a != 0 ? b : c;
   if (op == "relu_grad") return b > 0 ? a : T(0);
   if (op == "leaky_relu_grad") return b < 0 ? number * a : a;
   if (op == "sigmoid_grad") return a * b * (1 - b);
@@ -45,8 +57,10 @@ class FusedKernel : public Kernel {
     for (std::int64_t i = 0; i < call.outputs[0].shape.elements(); ++i) {
       for (std::size_t j = 0; j < program_.size(); ++j) {
         const auto& operands = program_[j].operands;
-        results[j] = apply_step(program_[j], operand(call, results, operands.front(), i),
-                                operand(call, results, operands.back(), i));
+        const auto at = [&](std::size_t k) {
+          return operand(call, results, operands[std::min(k, operands.size() - 1)], i);
+        };
+        results[j] = apply_step(program_[j], at(0), at(1), at(2));
       }
       call.outputs[0].as<T>()[i] = results[program_.size() - 1];
     }

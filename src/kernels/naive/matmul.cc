@@ -7,22 +7,38 @@ namespace {
 double number(double x) { return x; }
 double number(BFloat16 x) { return double(static_cast<float>(x)); }
 
+struct Product {
+  std::int64_t m, n, k;
+  bool transpose_a, transpose_b;
+};
+
 /// C (m,n) of type Out = op(A) · op(B) of type In.
+template <typename In, typename Out>
+void multiply_matrices(const Product& p, const In* a, const In* b, Out* c) {
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < p.k; ++l) {
+        sum += number(a[p.transpose_a ? l * p.m + i : i * p.k + l]) *
+               number(b[p.transpose_b ? j * p.k + l : l * p.n + j]);
+      }
+      c[i * p.n + j] = Out(sum);
+    }
+  }
+}
+
+/// The matrices in the last two dimensions, for each of the others.
 template <typename In, typename Out>
 void multiply(const Node& node, const KernelCall& call) {
   const bool ta = node.attributes().get<bool>("transpose_a");
   const bool tb = node.attributes().get<bool>("transpose_b");
   const TensorView &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
-  const std::int64_t m = c.shape[0], n = c.shape[1], k = a.shape[ta ? 0 : 1];
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      double sum = 0;
-      for (std::int64_t l = 0; l < k; ++l) {
-        sum += number(a.as<In>()[ta ? l * m + i : i * k + l]) *
-               number(b.as<In>()[tb ? j * k + l : l * n + j]);
-      }
-      c.as<Out>()[i * n + j] = Out(sum);
-    }
+  const Product p{c.shape[-2], c.shape[-1], a.shape[ta ? -2 : -1], ta, tb};
+  std::int64_t products = 1;
+  for (int d = 0; d + 2 < c.shape.rank(); ++d) products *= c.shape[d];
+  for (std::int64_t i = 0; i < products; ++i) {
+    multiply_matrices(p, a.as<In>() + i * p.m * p.k, b.as<In>() + i * p.k * p.n,
+                      c.as<Out>() + i * p.m * p.n);
   }
 }
 
@@ -39,6 +55,7 @@ std::unique_ptr<Kernel> make_bfloat16_matmul(const Node& node, ThreadPool&) {
 
 void add_naive_matmul_kernels(KernelTable& table) {
   table.add("matmul", make_naive_kernel_of<NaiveMatmul>);
+  table.add("batch_matmul", make_naive_kernel_of<NaiveMatmul>);
   table.add("matmul_bfloat16", make_bfloat16_matmul);
 }
 

@@ -9,6 +9,9 @@ KernelTable naive_kernels() {
   add_naive_fused_kernels(table);
   add_naive_layout_kernels(table);
   add_naive_reduce_kernels(table);
+  add_naive_one_hot_kernels(table);
+  add_naive_cumulative_sum_kernels(table);
+  add_naive_row_kernels(table);
   add_naive_matmul_kernels(table);
   add_naive_loss_kernels(table);
   add_naive_lstm_kernels(table);

@@ -13,6 +13,9 @@ void add_naive_cast_kernels(KernelTable& table);
 void add_naive_fused_kernels(KernelTable& table);
 void add_naive_layout_kernels(KernelTable& table);  // transpose, concat, split, slice, pad, …
 void add_naive_reduce_kernels(KernelTable& table);
+void add_naive_one_hot_kernels(KernelTable& table);
+void add_naive_cumulative_sum_kernels(KernelTable& table);
+void add_naive_row_kernels(KernelTable& table);  // softmax, layer_norm
 
 void add_naive_matmul_kernels(KernelTable& table);
 void add_naive_loss_kernels(KernelTable& table);

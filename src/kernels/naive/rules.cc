@@ -30,6 +30,11 @@ void adam(Element& e, double lr, const Numbers& n, std::int64_t t) {
   e.w -= rate * e.s0 / (std::sqrt(e.s1) + epsilon);
 }
 
+void adamw(Element& e, double lr, const Numbers& n, std::int64_t t) {
+  e.w *= 1 - lr * n[3];
+  adam(e, lr, n, t);
+}
+
 void adagrad(Element& e, double lr, const Numbers& n) {
   e.s0 += e.g * e.g;
   e.w -= lr * e.g / (std::sqrt(e.s0) + n[1]);
@@ -76,6 +81,8 @@ void update(Element& e, const Rule& rule, const RuleStep& step) {
       return momentum(e, lr, n);
     case RuleKind::kAdam:
       return adam(e, lr, n, step.count);
+    case RuleKind::kAdamW:
+      return adamw(e, lr, n, step.count);
     case RuleKind::kAdagrad:
       return adagrad(e, lr, n);
     case RuleKind::kRmsprop:

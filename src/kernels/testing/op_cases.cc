@@ -75,6 +75,7 @@ OpCases all_op_cases() {
   add_elementwise_cases(cases);
   add_layout_cases(cases);
   add_reduce_cases(cases);
+  add_row_op_cases(cases);
   add_matmul_cases(cases);
   add_loss_cases(cases);
   add_lstm_cases(cases);

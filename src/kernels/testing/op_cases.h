@@ -40,6 +40,7 @@ using OpCases = std::vector<OpCase>;
 void add_elementwise_cases(OpCases& cases);
 void add_layout_cases(OpCases& cases);
 void add_reduce_cases(OpCases& cases);
+void add_row_op_cases(OpCases& cases);
 
 void add_matmul_cases(OpCases& cases);
 void add_loss_cases(OpCases& cases);

@@ -43,6 +43,9 @@ void add_unary_cases(OpCases& cases) {
       {"log", [](Value x) { return log(x); }, 0.1, 10},
       {"sqrt", [](Value x) { return sqrt(x); }, 0.1, 10},
       {"square", [](Value x) { return square(x); }},
+      {"abs", [](Value x) { return abs(x); }},
+      {"sign", [](Value x) { return sign(x); }},
+      {"erf", [](Value x) { return erf(x); }, -4, 4},
   };
   for (const UnaryCase& op : unary) {
     for (const NamedShape& shape : shapes()) {
@@ -88,7 +91,10 @@ void add_binary_cases(OpCases& cases) {
       {"row_tiles", {61, 1001}, {1001}, true},
   };
   const std::pair<const char*, Value (*)(Value, Value)> ops[] = {
-      {"add", add}, {"sub", sub}, {"mul", mul}, {"div", div}};
+      {"add", add},         {"sub", sub},
+      {"mul", mul},         {"div", div},
+      {"maximum", maximum}, {"minimum", minimum},
+      {"greater", greater}, {"greater_equal", greater_equal}};
   for (const auto& [op, f] : ops) {
     for (const BinaryShapes& pair : pairs) {
       auto build = [f = f](Graph&, Inputs in) -> Outputs { return {f(in[0], in[1])}; };
@@ -96,6 +102,72 @@ void add_binary_cases(OpCases& cases) {
           {op, pair.label, {floats(pair.a), floats(pair.b, 0.5, 2)}, build, 1e-6, !pair.large});
     }
   }
+}
+
+void add_pow_cases(OpCases& cases) {
+  const BinaryShapes pairs[] = {{"same", {3, 5}, {3, 5}},  {"scalar", {3, 5}, {}},
+                                {"row", {4, 3, 5}, {5}},   {"empty", {0, 3}, {3}},
+                                {"outer", {3, 1}, {1, 5}}, {"tiles", {61, 1001}, {61, 1001}, true}};
+  auto build = [](Graph&, Inputs in) -> Outputs { return {pow(in[0], in[1])}; };
+  for (const BinaryShapes& pair : pairs) {
+    cases.push_back({"pow",
+                     pair.label,
+                     {floats(pair.a, 0.2, 3), floats(pair.b, -3, 3)},
+                     build,
+                     1e-6,
+                     !pair.large});
+  }
+  // Of a base below zero, integer powers are defined, and none has a gradient by the exponent.
+  CaseInput exponents = floats({2, 3});
+  exponents.values = {-2, -1, 0, 1, 2, 3};
+  exponents.differentiable = false;
+  cases.push_back({"pow", "of_negative", {floats({2, 3}, -2, -0.5), exponents}, build});
+}
+
+CaseInput flags(const Shape& shape) {
+  CaseInput input = integers(shape, 0, 2);
+  input.type.dtype = DType::kFloat32;
+  for (std::int64_t i = 0; i < shape.elements(); ++i) input.values.push_back(double(i % 3 % 2));
+  return input;
+}
+
+void add_where_cases(OpCases& cases) {
+  struct {
+    const char* label;
+    Shape condition, a, b;
+  } const shapes[] = {{"same", {3, 5}, {3, 5}, {3, 5}},
+                      {"scalars", {}, {}, {}},
+                      {"scalar_a", {3, 5}, {}, {3, 5}},
+                      {"scalar_b", {3, 5}, {3, 5}, {1}},
+                      {"scalar_condition", {}, {7}, {7}},
+                      {"rows", {3, 5}, {5}, {3, 1}},
+                      {"condition_of_rows", {3, 1}, {3, 5}, {}},
+                      {"empty", {0, 3}, {0, 3}, {}},
+                      {"odd_tiles", {7, 9973}, {7, 9973}, {7, 9973}}};
+  for (const auto& shape : shapes) {
+    auto build = [](Graph&, Inputs in) -> Outputs { return {where(in[0], in[1], in[2])}; };
+    cases.push_back({"where",
+                     shape.label,
+                     {flags(shape.condition), floats(shape.a), floats(shape.b)},
+                     build,
+                     0,
+                     shape.condition.elements() < 100});
+  }
+}
+
+void add_equal_cases(OpCases& cases) {
+  for (const NamedShape& shape : shapes()) {
+    auto build = [](Graph&, Inputs in) -> Outputs { return {equal(in[0], in[1])}; };
+    CaseInput a = flags(shape.shape), b = floats(shape.shape);
+    b.values.assign(a.values.rbegin(), a.values.rend());
+    a.differentiable = true;
+    b.differentiable = false;
+    // No difference between a flag and its neighbourhood can be taken: only the values are
+    // compared.
+    cases.push_back({"equal", shape.label, {a, b}, build, 0, false});
+  }
+  auto build = [](Graph&, Inputs in) -> Outputs { return {equal(in[0], in[1])}; };
+  cases.push_back({"equal", "apart", {floats({3, 5}), floats({3, 5}, 2, 3)}, build, 0});
 }
 
 void add_bias_cases(OpCases& cases) {
@@ -123,7 +195,9 @@ void add_bias_cases(OpCases& cases) {
 constexpr const char* kProgram =
     "mul i0 i1\nadd t0 i2\nsigmoid t1\ntanh t1\nsub t2 t3\nsquare t4\nsqrt t5\nexp t6\nlog t7\n"
     "scale t8 0.5\nrelu t9\nleaky_relu t4 0.1\nadd t10 t11\nrelu_grad t12 i0\n"
-    "leaky_relu_grad t13 i1 0.1\nsigmoid_grad t14 t2\ntanh_grad t15 t3\ndiv t16 i2\nadd t17 t0\n";
+    "leaky_relu_grad t13 i1 0.1\nsigmoid_grad t14 t2\ntanh_grad t15 t3\ndiv t16 i2\nadd t17 t0\n"
+    "abs t18\nsign i0\nerf t19\nmaximum t21 i1\nminimum t22 i2\npow i2 i0\ngreater i0 i1\n"
+    "greater_equal i1 i2\nequal i0 i0\nwhere t25 t23 t24\nadd t28 t20\nadd t29 t26\nadd t30 t27\n";
 
 void add_fused_cases(OpCases& cases) {
   for (const NamedShape& shape : shapes()) {
@@ -172,6 +246,9 @@ void add_elementwise_cases(OpCases& cases) {
   add_unary_cases(cases);
   add_gradient_cases(cases);
   add_binary_cases(cases);
+  add_pow_cases(cases);
+  add_equal_cases(cases);
+  add_where_cases(cases);
   add_bias_cases(cases);
   add_fused_cases(cases);
   add_cast_cases(cases);

@@ -47,6 +47,19 @@ void add_reshape_cases(OpCases& cases) {
   });
 }
 
+// The derivative by what stands behind it would not be zero: only that by another input is checked.
+void add_stop_gradient_cases(OpCases& cases) {
+  for (const Shape& shape : {Shape{}, Shape{3, 5}, Shape{0, 4}}) {
+    CaseInput x = floats(shape);
+    x.differentiable = false;
+    add_case(cases, "stop_gradient",
+             shape.elements() == 0 ? "empty"
+             : shape.rank() == 0   ? "scalar"
+                                   : "matrix",
+             {x, floats({2})}, [](Inputs in) -> Outputs { return {stop_gradient(in[0])}; });
+  }
+}
+
 void add_transpose_cases(OpCases& cases) {
   struct Case {
     const char* label;
@@ -128,6 +141,7 @@ void add_slice_cases(OpCases& cases) {
 }  // namespace
 
 void add_layout_cases(OpCases& cases) {
+  add_stop_gradient_cases(cases);
   add_broadcast_cases(cases);
   add_reshape_cases(cases);
   add_transpose_cases(cases);

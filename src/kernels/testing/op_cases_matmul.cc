@@ -34,6 +34,26 @@ void add_case(OpCases& cases, std::int64_t m, std::int64_t k, std::int64_t n, bo
   cases.push_back(std::move(c));
 }
 
+// Of matrices (m,k) and (k,n), for each of the leading dimensions.
+void add_batch_case(OpCases& cases, const std::vector<std::int64_t>& leading, std::int64_t m,
+                    std::int64_t k, std::int64_t n, bool ta, bool tb) {
+  const auto shape = [&](std::int64_t rows, std::int64_t columns) {
+    std::vector<std::int64_t> dims = leading;
+    dims.insert(dims.end(), {rows, columns});
+    return Shape(dims);
+  };
+  OpCase c;
+  c.op = "batch_matmul";
+  c.label = fmt::format("{}_{}x{}x{}{}{}", fmt::join(leading, "x"), m, k, n, ta ? "_ta" : "",
+                        tb ? "_tb" : "");
+  c.inputs = {floats(ta ? shape(k, m) : shape(m, k)), floats(tb ? shape(n, k) : shape(k, n))};
+  c.build = [ta, tb](Graph&, std::span<const Value> in) {
+    return std::vector<Value>{matmul(in[0], in[1], ta, tb)};
+  };
+  c.check_gradient = m * n * k <= 100;
+  cases.push_back(std::move(c));
+}
+
 }  // namespace
 
 void add_matmul_cases(OpCases& cases) {
@@ -47,6 +67,12 @@ void add_matmul_cases(OpCases& cases) {
       add_case(cases, 3, 0, 2, ta, tb);
       add_case(cases, 2, 3, 0, ta, tb);
       add_case(cases, 33, 65, 17, ta, tb);
+      add_batch_case(cases, {1}, 1, 1, 1, ta, tb);
+      add_batch_case(cases, {2, 3}, 2, 5, 3, ta, tb);
+      add_batch_case(cases, {2}, 3, 0, 2, ta, tb);
+      add_batch_case(cases, {0}, 3, 2, 2, ta, tb);
+      add_batch_case(cases, {2}, 147, 61, 301, ta, tb);
+      add_batch_case(cases, {17}, 33, 65, 17, ta, tb);
       // Large enough to be cut into tiles, of unequal sizes.
       add_case(cases, 147, 61, 301, ta, tb);
       add_bfloat16_case(cases, 1, 1, 1, ta, tb);

@@ -12,8 +12,6 @@ InprocConnection::InprocConnection(std::shared_ptr<InprocPair> pair, int side, R
                                    Acceptor acceptor)
     : pair_(std::move(pair)), side_(side), receiver_(receiver), acceptor_(std::move(acceptor)) {}
 
-// Sending.
-
 void InprocConnection::send(const FrameHeader& header, std::span<const std::byte> payload,
                             void (*sent)(void* context), void* context) {
   PACELINE_CHECK(payload.size() <= kMaxPayloadBytes);
@@ -30,8 +28,6 @@ void InprocConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemor
 void InprocConnection::queue(const QueuedFrame& frame) {
   if (outbox().push(frame)) far().dispatcher->wake();
 }
-
-// Turns.
 
 void InprocConnection::ask_for_turn(int side) {
   InprocPair::End& end = pair_->ends[std::size_t(side)];
@@ -54,7 +50,7 @@ bool InprocConnection::help() {
   return true;
 }
 
-/// Asks once, also when it refuses.
+/// Asks the acceptor once, even if it refuses.
 void InprocConnection::accept() {
   const Acceptor acceptor = std::exchange(acceptor_, nullptr);
   guarded([&] { receiver_ = acceptor(shared_from_this()); });
@@ -71,25 +67,23 @@ void InprocConnection::guarded(Call call) {
 }
 
 void InprocConnection::deliver(const QueuedFrame& frame) {
-  std::optional<std::span<std::byte>> place;  // none: the receiver threw
+  std::optional<std::span<std::byte>> place;  // stays empty when the receiver throws
   if (!frame.shared) guarded([&] { place = take_payload(frame); });
   inbox().give_back(frame);
-  if (inbox().is_shut()) ask_for_turn(far_side());  // its end may wait for that
+  if (inbox().is_shut()) ask_for_turn(far_side());  // the far end may wait for it to be idle
   if (place) guarded([&] { receiver_->on_frame(frame.header, *place); });
   if (frame.shared) guarded([&] { receiver_->on_shared(frame.header.id, frame.shared); });
 }
 
-/// Where the receiver wants the payload, which is there then.
+/// Copies the payload to where the receiver wants it, and returns that place.
 std::span<std::byte> InprocConnection::take_payload(const QueuedFrame& frame) {
   const std::span<std::byte> place = checked_place(*receiver_, frame.header);
   near().meter.begin_copy(place.size());
   copy_bytes(place.data(), frame.payload.data(), place.size());
-  near().meter.count_received(frame.bytes());
+  near().meter.count_received(frame.bytes(kFrameHeaderBytes));
   near().meter.end_copy(place.size());
   return place;
 }
-
-// Ending.
 
 void InprocConnection::close(Deadline deadline) {
   {
@@ -97,28 +91,29 @@ void InprocConnection::close(Deadline deadline) {
     if (near().closing || near().reason) return;
     near().closing = true;
     outbox().shut();
-    if (outbox().is_idle()) set_verdicts(side_, error_of_closing_here(peer()));
+    if (outbox().is_idle()) set_reasons(side_, error_of_closing_here(peer()));
   }
   near().dispatcher->give_up_at(deadline, weak_from_this());
   ask_for_turn(side_);
   ask_for_turn(far_side());
 }
 
-/// True when nothing is left to do here but to report the end. What one end has queued before it
-/// closes is delivered first; then both have a reason.
+/// Returns true when nothing is left to do here but to report the end. What one end has queued
+/// before it closes is delivered first; then both have a reason.
 bool InprocConnection::agree_on_end() {
   if (!inbox().is_shut()) return false;
   std::unique_lock lock(pair_->mutex);
   const bool agreed = far().closing && !near().reason && inbox().is_idle();
-  if (agreed) set_verdicts(far_side(), error_of_closing_here(far().peer));
+  if (agreed) set_reasons(far_side(), error_of_closing_here(far().peer));
   const bool ended = near().reason && inbox().is_idle() && outbox().is_idle();
   lock.unlock();
   if (agreed) ask_for_turn(far_side());
   return ended;
 }
 
-/// The earliest reason of each end stays: `error` at this side, at the other that this is gone.
-void InprocConnection::set_verdicts(int side, const Error& error) {
+/// Gives `side` the error as its reason, and tells the other side that this one is gone. A reason
+/// that an end already has stays.
+void InprocConnection::set_reasons(int side, const Error& error) {
   InprocPair::End& here = pair_->ends[std::size_t(side)];
   InprocPair::End& there = pair_->ends[std::size_t(1 - side)];
   if (!here.reason) here.reason = error;
@@ -135,11 +130,11 @@ void InprocConnection::give_up() {
   fail(error_of_closing_late(peer()));
 }
 
-/// Ends both sides at once: on_closed here says `error`, there that this end is gone.
+/// Ends both sides at once. The receiver here is told `error`, the other that this end is gone.
 void InprocConnection::fail(const Error& error) {
   {
     std::lock_guard lock(pair_->mutex);
-    set_verdicts(side_, error);
+    set_reasons(side_, error);
   }
   for (InprocQueue& inbox : pair_->inboxes) inbox.drain();
   for (const int side : {side_, far_side()}) ask_for_turn(side);

@@ -22,7 +22,8 @@ bool InprocDispatcher::add(std::shared_ptr<InprocConnection> connection) {
   return connections_.add(std::move(connection));
 }
 
-/// The frame was written before; a thread announces its sleep, and looks once more.
+/// No wake is lost: the frame was written before, and a thread that is about to sleep counts itself
+/// among the sleepers and then looks once more.
 void InprocDispatcher::wake() {
   if (connections_.spinning() || sleepers_ == 0) return;
   std::lock_guard lock(mutex_);
@@ -54,14 +55,12 @@ std::vector<std::shared_ptr<InprocConnection>> InprocDispatcher::stop() {
   return connections_.shut();
 }
 
-// Its threads.
-
 void InprocDispatcher::run() {
   while (!stopped_)
     if (!give_up_one() && !own_turn()) sleep();
 }
 
-/// On one whose deadline has passed.
+/// Gives up one connection whose deadline has passed. Returns false when there is none.
 bool InprocDispatcher::give_up_one() {
   std::unique_lock lock(mutex_);
   if (deadlines_.empty() || deadlines_.begin()->first > std::chrono::steady_clock::now())
@@ -73,7 +72,7 @@ bool InprocDispatcher::give_up_one() {
   return true;
 }
 
-/// A thread that spins does everything except deadlines.
+/// While a caller spins, it does everything except deadlines.
 bool InprocDispatcher::own_turn() { return !connections_.spinning() && connections_.help(); }
 
 void InprocDispatcher::sleep() {

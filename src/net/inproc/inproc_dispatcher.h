@@ -22,10 +22,11 @@ class InprocDispatcher {
   explicit InprocDispatcher(int threads);
   ~InprocDispatcher();
 
-  /// Owns the connection until `forget`; false when it is stopped already.
+  /// Owns the connection until `forget`. Returns false when the dispatcher is stopped already.
   bool add(std::shared_ptr<InprocConnection> connection);
   void forget(const InprocConnection* connection) { connections_.forget(connection); }
-  /// Something has arrived for a connection: wakes a thread that sleeps, unless somebody spins.
+  /// Is called when something arrived for a connection. Wakes a thread that sleeps, unless a caller
+  /// spins.
   void wake();
   /// Calls the connection's give_up at the deadline, unless it is gone by then.
   void give_up_at(Deadline deadline, std::weak_ptr<InprocConnection> connection);

@@ -1,4 +1,4 @@
-// Where the addresses of inproc links live: the network of one process.
+// The addresses of inproc links: a hub is a network within one process.
 #pragma once
 
 #include <map>
@@ -23,7 +23,7 @@ class InprocHub {
   /// Returns the address: `name`, where a final ":0" is replaced by a free number. Throws
   /// kUnavailable when the name is in use.
   std::string add(const std::string& name, std::shared_ptr<InprocListener> listener);
-  /// Null: nobody listens there.
+  /// Returns null when nobody listens there.
   std::shared_ptr<InprocListener> find(const std::string& address) const;
   void remove(const std::string& address);
 

@@ -1,8 +1,9 @@
 #include "net/inproc/inproc_link.h"
 
+#include <utility>
+
 #include "net/inproc/inproc_connection.h"
 #include "net/inproc/inproc_dispatcher.h"
-#include "net/inproc/inproc_hub.h"
 
 namespace paceline {
 namespace {
@@ -17,9 +18,8 @@ std::shared_ptr<InprocConnection> make_end(const std::shared_ptr<InprocPair>& pa
 
 class InprocLink : public Link {
  public:
-  explicit InprocLink(const LinkOptions& options)
-      : hub_(options.hub ? options.hub : std::make_shared<InprocHub>()),
-        dispatcher_(std::make_shared<InprocDispatcher>(options.threads)) {}
+  InprocLink(const LinkOptions& options, std::shared_ptr<InprocHub> hub)
+      : hub_(std::move(hub)), dispatcher_(std::make_shared<InprocDispatcher>(options.threads)) {}
 
   ~InprocLink() override {
     for (const std::string& address : listening_) hub_->remove(address);
@@ -65,8 +65,8 @@ class InprocLink : public Link {
 
 }  // namespace
 
-std::unique_ptr<Link> make_inproc_link(const LinkOptions& options) {
-  return std::make_unique<InprocLink>(options);
+std::unique_ptr<Link> make_inproc_link(const LinkOptions& options, std::shared_ptr<InprocHub> hub) {
+  return std::make_unique<InprocLink>(options, std::move(hub));
 }
 
 }  // namespace paceline

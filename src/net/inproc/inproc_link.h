@@ -3,10 +3,12 @@
 
 #include <memory>
 
+#include "net/inproc/inproc_hub.h"
 #include "net/link.h"
 
 namespace paceline {
 
-std::unique_ptr<Link> make_inproc_link(const LinkOptions& options);
+/// Makes a link that reaches the other links of its hub, which must not be null.
+std::unique_ptr<Link> make_inproc_link(const LinkOptions& options, std::shared_ptr<InprocHub> hub);
 
 }  // namespace paceline

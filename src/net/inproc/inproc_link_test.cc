@@ -21,11 +21,10 @@ class EnteredReceiver : public TestReceiver {
 // The link's thread leaves a connection to who is in a turn of it, and he may help no more after
 // it.
 TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
-  LinkOptions options;
-  options.hub = std::make_shared<InprocHub>();
-  Listener listener(make_inproc_link(options), "task:0");
+  const auto hub = std::make_shared<InprocHub>();
+  Listener listener(make_inproc_link({}, hub), "task:0");
   EnteredReceiver receiver;
-  const auto link = make_inproc_link(options);
+  const auto link = make_inproc_link({}, hub);
   const auto near = link->connect(listener.address(), receiver, soon());
   const std::shared_ptr<Connection> far = listener.connection(0);
   ASSERT_NE(far, nullptr);
@@ -60,13 +59,12 @@ class SlowReceiver : public TestReceiver {
 
 // Its end waits until nobody reads what it has sent; it is not asked again then.
 TEST(InprocLink, AsksAnAcceptorOnceThatSendsAndRefuses) {
-  LinkOptions options;
-  options.hub = std::make_shared<InprocHub>();
+  const auto hub = std::make_shared<InprocHub>();
   SlowReceiver receiver;
   const auto payload = pattern(1000, 1);
   int times_asked = 0;
   const EventFd asked_again;
-  const auto listening = make_inproc_link(options);
+  const auto listening = make_inproc_link({}, hub);
   const std::string address =
       listening->listen("task:0", [&](const std::shared_ptr<Connection>& connection) -> Receiver* {
         if (++times_asked > 1) asked_again.raise();
@@ -74,7 +72,7 @@ TEST(InprocLink, AsksAnAcceptorOnceThatSendsAndRefuses) {
         receiver.asked.wait(soon());
         throw Error(ErrorCode::kFailedPrecondition, "no");
       });
-  const auto link = make_inproc_link(options);
+  const auto link = make_inproc_link({}, hub);
   const auto connection = link->connect(address, receiver, soon());
   EXPECT_FALSE(asked_again.wait(Deadline::after(std::chrono::milliseconds(50))));
   receiver.goes_on.raise();

@@ -5,8 +5,6 @@
 
 namespace paceline {
 
-// Sending.
-
 bool InprocQueue::push(const QueuedFrame& frame) {
   sender_.begin_copy(frame.payload.size());
   bool refused = false, lent = false;
@@ -19,9 +17,9 @@ bool InprocQueue::push(const QueuedFrame& frame) {
   return !refused;
 }
 
-/// True when the payload stays borrowed. Called with the lock of senders.
+/// Returns true when the payload stays borrowed. Called with the lock of senders.
 bool InprocQueue::enqueue(const QueuedFrame& frame) {
-  if (!frame.shared) sender_.count_sent(frame.bytes());
+  if (!frame.shared) sender_.count_sent(frame.bytes(kFrameHeaderBytes));
   pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (frame.shared || !ring_has_room()) {
     rest_.push(frame);
@@ -32,7 +30,7 @@ bool InprocQueue::enqueue(const QueuedFrame& frame) {
   return !is_short(frame.header);
 }
 
-/// For the frame that was counted last.
+/// Returns true when the ring has a slot for the frame that was counted last.
 bool InprocQueue::ring_has_room() {
   const std::uint64_t pushed = pushed_.load(std::memory_order_relaxed);
   if (pushed - seen_taken_ <= kSlots) return true;
@@ -58,11 +56,9 @@ void InprocQueue::shut() {
   shut_ = true;
 }
 
-// Receiving.
-
 std::optional<QueuedFrame> InprocQueue::take(ShortPayload& room) {
   std::lock_guard lock(taking_);
-  const bool has_rest = has_rest_;  // all that is older than that can be seen in the ring now
+  const bool has_rest = has_rest_;  // what is older than the rest can be seen in the ring now
   std::optional<QueuedFrame> frame;
   if (ring_has_come()) {
     frame = read(room);
@@ -73,7 +69,7 @@ std::optional<QueuedFrame> InprocQueue::take(ShortPayload& room) {
   return frame;
 }
 
-/// The next frame of the ring. With the lock of receivers.
+/// Reads the next frame of the ring. Called with the lock of receivers.
 QueuedFrame InprocQueue::read(ShortPayload& room) const {
   const Slot& slot = slots_[(taken_.load(std::memory_order_relaxed) + 1) % kSlots];
   const std::size_t bytes = slot.header.payload_bytes;

@@ -1,4 +1,4 @@
-// Frames on their way to one end of an inproc connection.
+// The queue of frames on their way to one end of an inproc connection.
 #pragma once
 
 #include <array>
@@ -14,26 +14,26 @@
 
 namespace paceline {
 
-/// First in, first out; thread-safe. A frame has one cache line of a ring, which a short payload
-/// shares: a receiver that sees that something arrived has all of it. What finds no room there
-/// waits behind the ring, and so does memory that is shared.
+/// Frames leave in the order in which they were pushed. Thread-safe. A frame has one cache line of
+/// a ring, which a short payload shares, so that a receiver that sees that something arrived has
+/// all of it. What finds no room there waits behind the ring, and so does memory that is shared.
 class InprocQueue {
  public:
   static constexpr std::size_t kShortBytes = 24;
   using ShortPayload = std::array<std::byte, kShortBytes>;
 
-  /// `sender` counts what is sent, and the time while it is.
+  /// `sender` counts what is sent, and the time that it takes.
   explicit InprocQueue(TrafficMeter& sender) : sender_(sender) {}
 
-  /// The payload is borrowed until give_back, a short one perhaps for this call only. False: shut,
-  /// and given back.
+  /// Borrows the payload until give_back, a short one perhaps for this call only. Returns false
+  /// when the queue is shut; the frame is then given back.
   bool push(const QueuedFrame& frame);
   bool has_come() const { return ring_has_come() || has_rest_; }
-  /// The oldest frame, if there is one; its payload may lie in `room`.
+  /// Takes the oldest frame, if there is one. Its payload may lie in `room`.
   std::optional<QueuedFrame> take(ShortPayload& room);
-  /// Once for each frame that was taken, when its payload is needed no more.
+  /// Is called once for each frame that was taken, when its payload is needed no more.
   void give_back(const QueuedFrame& frame);
-  /// Takes and gives back what is there.
+  /// Takes all that is there, and gives it back.
   void drain();
 
   /// Refuses what is pushed from now on.
@@ -41,7 +41,7 @@ class InprocQueue {
   bool is_shut() const { return shut_; }
   /// True when everything that was ever pushed is given back.
   bool is_idle() const { return done_ == pushed_; }
-  /// Only when it is shut.
+  /// Waits until is_idle(). The queue must be shut.
   void wait_until_idle() const;
 
  private:
@@ -52,7 +52,7 @@ class InprocQueue {
     void* context;
   };
   struct alignas(kCacheLine) Slot {
-    std::atomic<std::uint64_t> number{0};  // of the frame that lies here, from 1
+    std::atomic<std::uint64_t> number{0};  // the frame that lies here, counted from 1
     FrameHeader header;
     ShortPayload payload;  // or a Loan
   };
@@ -71,17 +71,17 @@ class InprocQueue {
   QueuedFrame take_rest();
   void end_loan(const QueuedFrame& frame);
 
-  // Each on cache lines of those who write it: senders, receivers, both but seldom.
+  // What senders write, what receivers write, and what both write seldom have separate cache lines.
   alignas(kCacheLine) std::mutex sending_;
-  std::atomic<std::uint64_t> pushed_{0};  // frames, ever
+  std::atomic<std::uint64_t> pushed_{0};  // all frames so far
   std::uint64_t seen_taken_ = 0;
   alignas(kCacheLine) std::mutex taking_;
   std::atomic<std::uint64_t> taken_{0};
-  std::atomic<std::uint64_t> done_{0};  // given back
+  std::atomic<std::uint64_t> done_{0};  // those that were given back
   alignas(kCacheLine) TrafficMeter& sender_;
   std::atomic<bool> shut_{false};
   std::atomic<bool> has_rest_{false};
-  Ring<QueuedFrame> rest_;  // with sending_
+  Ring<QueuedFrame> rest_;  // guarded by sending_
   std::array<Slot, kSlots> slots_;
 };
 

@@ -1,4 +1,4 @@
-// Parts of several shared memories, one after the other at one range of addresses.
+// Maps parts of several shared memories one after the other into one range of addresses.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,22 @@
 
 namespace paceline {
 
-/// What tasks of one host cut between pages and each of them keeps in its own memory, a reader sees
-/// as a whole. Not thread-safe; what it maps lives as long as it.
+/// Tasks of one host cut an array between pages, and each keeps a part in its own memory; a reader
+/// sees the whole here. What is mapped lives as long as this object. Not thread-safe.
 class ContiguousMapping {
  public:
-  /// A part begins at multiples of this, in the range and in its memory.
+  /// A part begins at a multiple of this, both in the range and in its memory.
   static constexpr std::size_t kPageBytes = 4096;
 
-  /// Nothing is mapped yet, and touching it faults. Throws kUnavailable when the system gives no
-  /// such range.
+  /// Takes a range in which nothing is mapped yet, so that touching it faults. Throws kUnavailable
+  /// when the system gives no such range.
   explicit ContiguousMapping(std::size_t bytes);
   ~ContiguousMapping();
   ContiguousMapping(const ContiguousMapping&) = delete;
   ContiguousMapping& operator=(const ContiguousMapping&) = delete;
 
-  /// [offset, offset + bytes) of the memory stands at `at`. Throws kUnavailable when the system
-  /// maps nothing there.
+  /// Maps [offset, offset + bytes) of the memory at `at` in the range. Throws kUnavailable when the
+  /// system maps nothing there.
   void map(std::size_t at, std::shared_ptr<const SharedMemory> memory, std::size_t offset,
            std::size_t bytes);
   const std::byte* data() const { return data_; }

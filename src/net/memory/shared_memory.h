@@ -9,25 +9,25 @@
 
 namespace paceline {
 
-/// A memfd, page aligned. It is sealed: nobody can make it smaller or larger, and only its maker
-/// can write. What its maker changes, readers see at once, in no order but that of the frames that
-/// say so. Thread-safe.
+/// A memfd that begins at a page. It is sealed: nobody can make it smaller or larger, and only its
+/// maker can write. Readers see at once what the maker changes, in no order but that of the frames
+/// that tell of it. Thread-safe.
 class SharedMemory {
  public:
-  /// Zero-filled. Throws kUnavailable when the system gives none.
+  /// Makes a memory of zeros. Throws kUnavailable when the system gives none.
   static std::shared_ptr<SharedMemory> create(std::size_t bytes);
-  /// Read-only, of another task. Throws kDataLoss unless it is sealed, so that touching it can
-  /// never fault, and of a size that is neither 0 nor beyond this machine's memory. Reading what
-  /// was never written takes memory all the same.
+  /// Maps the memory of another task, which can only be read here. Throws kDataLoss unless it is
+  /// sealed, so that touching it can never fault, and has a size that is neither 0 nor beyond this
+  /// machine's memory. Reading what was never written takes memory all the same.
   static std::shared_ptr<const SharedMemory> open(FileDescriptor fd);
   ~SharedMemory();
 
-  /// For its maker.
+  /// The bytes, which only the maker may write. Must not be called for the memory of another task.
   std::span<std::byte> bytes() { return {data_, size_}; }
-  /// Another task may change these bytes at any time: copy, then check.
+  /// The bytes, which another task may change at any time: copy them, then check the copy.
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::size_t size() const { return size_; }
-  /// To be passed to a peer.
+  /// The descriptor that is passed to a peer.
   int fd() const { return fd_.get(); }
 
  private:

@@ -18,9 +18,6 @@ void EventFd::clear() const {
   [[maybe_unused]] const auto done = ::eventfd_read(fd(), &count);
 }
 
-bool EventFd::wait(Deadline deadline) const {
-  pollfd raised{fd(), POLLIN, 0};
-  return poll_until({&raised, 1}, deadline) == 0;
-}
+bool EventFd::wait(Deadline deadline) const { return wait_to_read(fd(), deadline); }
 
 }  // namespace paceline

@@ -11,10 +11,11 @@ class EventFd {
   /// Throws kUnavailable when no descriptor is left.
   EventFd();
   int fd() const { return fd_.get(); }
-  /// It can be read until it is cleared.
+  /// Makes the descriptor readable until it is cleared.
   void raise() const;
   void clear() const;
-  /// Sleeps until it is raised; false at the deadline.
+  /// Sleeps until it is raised. Returns false at the deadline, or when the deadline's descriptor
+  /// can be read.
   bool wait(Deadline deadline) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "net/poll/poll_until.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace paceline {
@@ -16,5 +17,13 @@ int poll_until(std::span<pollfd> descriptors, Deadline deadline) {
     if (errno != EINTR) return errno;
   }
 }
+
+int poll_one_until(int fd, short events, Deadline deadline) {
+  std::array<pollfd, 2> waited{{{fd, events, 0}, {deadline.descriptor(), POLLIN, 0}}};
+  const int failed = poll_until(waited, deadline);
+  return failed == 0 && waited.front().revents == 0 ? ETIME : failed;
+}
+
+bool wait_to_read(int fd, Deadline deadline) { return poll_one_until(fd, POLLIN, deadline) == 0; }
 
 }  // namespace paceline

@@ -87,8 +87,6 @@ void Poller::run() {
   }
 }
 
-// Watches.
-
 std::uint64_t Poller::add(int fd) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t watch = ++last_watch_;
@@ -98,7 +96,7 @@ std::uint64_t Poller::add(int fd) {
 }
 
 void Poller::remove(std::uint64_t watch) {
-  Waits waits;  // let go of without the lock
+  Waits waits;  // is destroyed after the lock is let go
   const std::lock_guard lock(mutex_);
   waits = std::exchange(watches_[watch], {});
   watches_.erase(watch);
@@ -114,21 +112,21 @@ void Poller::wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,
 }
 
 void Poller::cancel_readable(std::uint64_t watch) {
-  std::shared_ptr<Watcher> reader;  // let go of without the lock
+  std::shared_ptr<Watcher> reader;  // is destroyed after the lock is let go
   const std::lock_guard lock(mutex_);
   Waits& waits = watches_.at(watch);
   std::swap(reader, waits.reader);
   arm(watch, waits);
 }
 
-/// With the lock. For one event.
+/// Waits for one event. Called with the lock.
 void Poller::arm(std::uint64_t watch, const Waits& waits) const {
   const std::uint32_t events = (waits.reader ? EPOLLIN : 0U) | (waits.writer ? EPOLLOUT : 0U);
   set(epoll_, EPOLL_CTL_MOD, waits.fd, watch, events | EPOLLONESHOT);
 }
 
-/// An error, or the end of a connection, is for both kinds. Where both end, the reader's thread
-/// leaves the writer to the next that asks, which need not wait for the reader.
+/// An error, or the end of a connection, ends the waits of both kinds. This thread then calls the
+/// reader only, and waits again for the writer, which so need not wait for the reader.
 void Poller::call_waiting(std::uint64_t watch, std::uint32_t events) {
   std::shared_ptr<Watcher> reader, writer;
   {
@@ -144,8 +142,6 @@ void Poller::call_waiting(std::uint64_t watch, std::uint32_t events) {
   if (writer) writer->on_writable();
 }
 
-// Calls at a time.
-
 void Poller::call_at(TimePoint time, std::function<void()> call) {
   const std::lock_guard lock(mutex_);
   const auto added = calls_.emplace(time, std::move(call));
@@ -158,7 +154,7 @@ void Poller::call_due() {
   }
 }
 
-/// Sets the timer for the one after it, which another thread can make meanwhile.
+/// Sets the timer for the call after the one that is due, which another thread can make meanwhile.
 std::function<void()> Poller::next_due() {
   const std::lock_guard lock(mutex_);
   std::function<void()> due;
@@ -168,7 +164,7 @@ std::function<void()> Poller::next_due() {
   return due;
 }
 
-/// With the lock.
+/// Called with the lock.
 void Poller::set_timer(TimePoint time) const {
   const Duration at = std::max(time.time_since_epoch(), Duration(1));  // 0 would unset it
   const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
@@ -176,8 +172,6 @@ void Poller::set_timer(TimePoint time) const {
                         .it_value = {seconds.count(), Duration(at - seconds).count()}};
   ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &then, nullptr);
 }
-
-// One of them.
 
 Watch::Watch(std::shared_ptr<Poller> poller, FileDescriptor fd)
     : poller_(std::move(poller)), fd_(std::move(fd)), number_(poller_->add(fd_.get())) {

@@ -1,17 +1,17 @@
 #include "net/shm/shm_acceptor.h"
 
+#include "net/accept/greeting.h"
 #include "net/connection_end.h"
 #include "net/shm/shm_connection.h"
 #include "net/shm/shm_handshake.h"
 #include "net/shm/unix_socket.h"
-#include "net/tcp/greeting.h"
 
 namespace paceline {
 namespace {
 
 constexpr std::size_t kMostShmStrangers = 256;
 
-/// A hello with the token and the caller's memory.
+/// Hears a caller's hello, which has the token and the caller's memory.
 class ShmGreeting final : public Greeting {
  public:
   ShmGreeting(ShmAcceptor& acceptor, const Preamble::Token& token, std::shared_ptr<Poller> poller,

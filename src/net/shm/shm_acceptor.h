@@ -3,10 +3,10 @@
 
 #include <memory>
 
+#include "net/accept/offer.h"
+#include "net/accept/socket_acceptor.h"
 #include "net/link.h"
 #include "net/shm/shm_connections.h"
-#include "net/tcp/offer.h"
-#include "net/tcp/socket_acceptor.h"
 
 namespace paceline {
 
@@ -15,7 +15,7 @@ class ShmAcceptor final : public SocketAcceptor {
   /// Listens where `offer` says. Throws kUnavailable.
   ShmAcceptor(std::shared_ptr<ShmConnections> connections, const Offer& offer, Acceptor acceptor);
 
-  /// A caller knows the token.
+  /// Is called for a caller that knows the token.
   void greeted(std::shared_ptr<const SharedMemory> memory, FileDescriptor socket);
 
  private:

@@ -15,7 +15,7 @@ void relax() { __builtin_ia32_pause(); }
 ShmConnection::ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,
                              std::shared_ptr<SharedMemory> own,
                              std::shared_ptr<const SharedMemory> peers, std::string peer)
-    : QueuedConnection(std::move(peer), connections->poller()),
+    : QueuedConnection(std::move(peer), connections->poller(), kFrameHeaderBytes),
       connections_(std::move(connections)),
       pair_(std::move(own), std::move(peers)),
       sleep_(pair_),
@@ -53,8 +53,6 @@ void ShmConnection::refuse() {
   finish();
 }
 
-// The own thread.
-
 void ShmConnection::run() {
   while (!finished_) {
     const std::uint32_t wakes = sleep_.wakes();
@@ -63,7 +61,7 @@ void ShmConnection::run() {
   ran_ = true;
 }
 
-/// While others spin they do it all, but for the end.
+/// While a caller spins, it does everything except ending the connection.
 bool ShmConnection::own_turn() {
   if (connections_->spinning() && !is_ending()) return false;
   bool done = false;
@@ -78,7 +76,7 @@ bool ShmConnection::must_not_sleep() const {
   return is_ending() || (!connections_->spinning() && has_come());
 }
 
-/// In the middle of a message the peer is about to write, or to read, more.
+/// Polls for a moment in the middle of a message, when the peer is about to write or read more.
 bool ShmConnection::spin_in_message() const {
   if (connections_->spinning() || !(waits_for_room() || reader_.in_message())) return false;
   const TimePoint until = std::chrono::steady_clock::now() + connections_->spin();
@@ -96,8 +94,6 @@ void ShmConnection::sleep(std::uint32_t wakes) {
   if (!must_not_sleep()) sleep_.sleep(wakes);
   sleep_.awake();
 }
-
-// Reading.
 
 void ShmConnection::on_readable() { take_in(); }
 
@@ -123,7 +119,7 @@ bool ShmConnection::help() {
 }
 
 bool ShmConnection::read_turn() {
-  if (finished_ || in_turn_) return false;  // in_turn_: a receiver has called help
+  if (finished_ || in_turn_) return false;  // it is in a turn when a receiver has called help
   in_turn_ = true;
   const Outcome outcome = guarded_turn();
   in_turn_ = false;
@@ -133,7 +129,7 @@ bool ShmConnection::read_turn() {
 
 ShmConnection::Outcome ShmConnection::guarded_turn() {
   if (failed_) return Outcome::kEnd;
-  const bool nothing_follows = gone_ || is_closed_by_peer();  // known before it is looked
+  const bool nothing_follows = gone_ || is_closed_by_peer();  // must be asked before the turn
   try {
     if (reader_.turn(*receiver_, socket_)) return Outcome::kSome;
     return nothing_follows ? Outcome::kEnd : Outcome::kNothing;
@@ -170,21 +166,20 @@ void ShmConnection::end(const Error& error) {
   thread_.join();
 }
 
-// Writing.
-
 void ShmConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
   PACELINE_CHECK(memory != nullptr);
   queue({.header = {.id = id}, .payload = {}, .shared = std::move(memory)});
 }
 
-/// It may sleep, and not for room: then it would not be woken by a peer that makes some.
+/// Wakes the own thread: it may sleep, but not for room, and a peer that makes room would then not
+/// wake it.
 void ShmConnection::leave_rest() {
   if (waits_for_room() && !connections_->spinning()) sleep_.wake_here();
 }
 
 std::size_t ShmConnection::write_at_once(const QueuedFrame& frame) {
   try {
-    return writer_.write_whole(frame) ? frame.bytes() : 0;
+    return writer_.write_whole(frame) ? frame.bytes(kFrameHeaderBytes) : 0;
   } catch (const Error&) {
     return 0;
   }
@@ -201,7 +196,7 @@ QueuedConnection::Written ShmConnection::write(const Ring<QueuedFrame>& frames, 
   return written;
 }
 
-/// The payload may be given back as soon as the connection is finished.
+/// Writes nothing once the connection is finished, since the payload may be given back then.
 QueuedConnection::Written ShmConnection::guarded_write(const QueuedFrame& frame, std::size_t done,
                                                        std::size_t most_bytes) {
   std::unique_lock lock(writing_mutex_);
@@ -215,8 +210,6 @@ QueuedConnection::Written ShmConnection::guarded_write(const QueuedFrame& frame,
     return {.room = Room::kFailed};
   }
 }
-
-// Ending.
 
 void ShmConnection::shut_writing() {
   pair_.mine().closed.store(1);

@@ -18,10 +18,10 @@
 
 namespace paceline {
 
-/// Whoever holds the reading mutex is the only one that calls the receiver: the connection's own
-/// thread, which sleeps until something comes, or one inside Link::help. What the ring does not
-/// take is left to the own thread. Cutting the connection wakes it; whoever sees that first makes
-/// the last call.
+/// Only a thread that holds the reading mutex calls the receiver. It is the connection's own
+/// thread, which sleeps until something arrives, or one inside Link::help. What the ring does not
+/// take is left to the own thread. Cutting the connection wakes that thread; the first thread that
+/// sees the cut makes the last call.
 class ShmConnection final : public QueuedConnection, public Watcher {
  public:
   ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,
@@ -34,7 +34,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
 
   /// From now on `receiver` gets the frames that arrive.
   void start(Receiver& receiver);
-  /// Nobody wants it: it ends without a receiver.
+  /// Ends the connection without a receiver.
   void refuse();
   /// True when `help` may find something to do.
   bool has_come() const {
@@ -42,11 +42,12 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   }
   /// Reads what has arrived, unless another thread is doing so, and writes what there is room for.
   bool help();
-  /// Somebody began to spin, or ended: says to the peer whether the own thread is to be woken.
+  /// Is called when a caller has begun or stopped to spin. Wakes the own thread, which then tells
+  /// the peer whether to wake it for what is written.
   void reconsider() { sleep_.wake_here(); }
-  /// Sends and hears heartbeats: LivenessTimer::kTicksOfDeath times per dead_after.
+  /// Sends and hears heartbeats. Is called LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
-  /// The link is being destroyed.
+  /// Ends the connection because its link is being destroyed.
   void end(const Error& error);
 
  private:
@@ -94,17 +95,18 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   std::thread thread_;
   std::atomic<bool> ran_{false};  // the thread is about to end
 
-  // Order of locks: reading, writing; the queue's; the others alone.
+  // The reading mutex is locked before the writing mutex, and that before the queue's. The other
+  // mutexes are only locked alone.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
-  std::atomic<bool> finished_{false};  // set with the writing mutex, too
+  std::atomic<bool> finished_{false};  // is set while the writing mutex is held, too
   Receiver* receiver_ = nullptr;
   ShmFrameReader reader_;
 
   std::atomic<bool> failed_{false};
-  std::atomic<bool> gone_{false};  // the peer
+  std::atomic<bool> gone_{false};  // the peer has closed its socket
 
-  std::mutex writing_mutex_;  // held while a queued payload is copied
+  std::mutex writing_mutex_;  // is held while a queued payload is copied
 
   ShmFrameWriter writer_;
 

@@ -12,8 +12,8 @@
 
 namespace paceline {
 
-/// In a ring, in place of a frame's magic: the header's id names the memory whose descriptor comes
-/// over the Unix socket.
+/// Stands in a ring in place of a frame's magic when memory is shared. The header's id names the
+/// memory, whose descriptor arrives over the Unix socket.
 constexpr std::uint32_t kSharedMagic = 0x4d4e4c50;  // "PLNM" in bytes
 
 /// Not thread-safe.
@@ -23,15 +23,16 @@ class ShmFrameReader {
       : ring_(pair), sleep_(sleep), meter_(meter) {}
   ~ShmFrameReader();
 
-  /// Reads what has arrived, but not for long, and tells the receiver. Throws what the receiver
-  /// throws, and kDataLoss for impossible bytes. False when nothing had arrived.
+  /// Reads what has arrived, but not for long, and tells the receiver. Returns false when nothing
+  /// had arrived. Throws what the receiver throws, and kDataLoss for impossible bytes.
   bool turn(Receiver& receiver, ShmSocket& socket);
   const ShmReader& ring() const { return ring_; }
   /// Any thread may ask.
   bool has_data() const { return ring_.has_data(); }
   /// Any thread may ask.
   bool in_message() const { return in_payload_; }
-  /// "in the middle of a message (10 of 100 bytes)"; empty between two frames.
+  /// Returns a text such as "in the middle of a message (10 of 100 bytes)"; it is empty between two
+  /// frames.
   std::string position() const;
 
  private:

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// The peer sees what was written so often, so that it reads while this side writes.
+// The peer sees each piece of this size, so that it reads while this side writes.
 constexpr std::size_t kWritePiece = 64 << 10;
 
 std::array<std::byte, kFrameHeaderBytes> record_of(const QueuedFrame& frame) {
@@ -27,7 +27,8 @@ void ShmFrameWriter::publish() {
 bool ShmFrameWriter::write_whole(const QueuedFrame& frame) {
   if (frame.shared) return false;
   if (write_short(frame)) return true;
-  if (ring_.room(frame.bytes()) < frame.bytes()) return false;
+  const std::size_t bytes = frame.bytes(kFrameHeaderBytes);
+  if (ring_.room(bytes) < bytes) return false;
   ring_.write(encode(frame.header));
   ring_.write(frame.payload);
   publish();
@@ -35,7 +36,7 @@ bool ShmFrameWriter::write_whole(const QueuedFrame& frame) {
 }
 
 bool ShmFrameWriter::write_short(const QueuedFrame& frame) {
-  const std::span<std::byte> place = ring_.short_place(frame.bytes());
+  const std::span<std::byte> place = ring_.short_place(frame.bytes(kFrameHeaderBytes));
   if (place.empty()) return false;
   encode(frame.header, place.first<kFrameHeaderBytes>());
   std::ranges::copy(frame.payload, place.begin() + kFrameHeaderBytes);
@@ -53,7 +54,8 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
     if (!pass(frame)) return 0;
   }
   const auto header = record_of(frame);
-  const std::size_t end = std::min(frame.bytes(), done + std::max(most_bytes, kFrameHeaderBytes));
+  const std::size_t end =
+      std::min(frame.bytes(kFrameHeaderBytes), done + std::max(most_bytes, kFrameHeaderBytes));
   while (done < end) {
     const auto rest = done < header.size() ? std::span(header).subspan(done)
                                            : frame.payload.subspan(done - header.size());
@@ -62,12 +64,12 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
     done += written;
     if (done > kFrameHeaderBytes || done == end) publish();
   }
-  if (done == kFrameHeaderBytes) publish();  // perhaps no room was left for more
+  if (done == kFrameHeaderBytes) publish();  // no room may be left for more
   return done == begin ? wait_for_room() : done - begin;
 }
 
-/// A sleeping writer is woken when half the ring is free (fewer wakes); one that still looks goes
-/// on with the first piece.
+/// A writer that sleeps is woken when half of the ring is free, which needs fewer wakes. One that
+/// still looks goes on when there is room for a piece.
 std::size_t ShmFrameWriter::wait_for_room() {
   goal_ = ring_.head() - kShmRingBytes + kWritePiece;
   return 0;
@@ -81,8 +83,8 @@ std::size_t ShmFrameWriter::write_piece(std::span<const std::byte> bytes) {
   return piece;
 }
 
-/// The descriptor goes first. The peer takes it when its place in the ring comes; only so many wait
-/// there at a time.
+/// The descriptor goes first. The peer takes it when it reads its place in the ring. Only
+/// kMostSharedWaiting of them wait for that at a time.
 bool ShmFrameWriter::pass(const QueuedFrame& frame) {
   while (!passed_.empty() && ring_.is_read(passed_.front())) passed_.pop();
   if (passed_.size() == kMostSharedWaiting) {

@@ -8,20 +8,20 @@
 
 namespace paceline {
 
-/// One thread at a time, but for may_go_on.
+/// One thread at a time uses it, except for may_go_on.
 class ShmFrameWriter {
  public:
   ShmFrameWriter(const ShmPair& pair, const ShmReader& reader, ShmSleep& sleep, ShmSocket& socket)
       : ring_(pair, reader), sleep_(sleep), socket_(socket) {}
 
-  /// The whole frame, or nothing: false when there is no room for it now. Throws as
-  /// ShmWriter::room.
+  /// Writes the whole frame, or nothing and returns false when there is no room for it now. Throws
+  /// what ShmWriter::room throws.
   bool write_whole(const QueuedFrame& frame);
-  /// Of `frame`, `done` bytes were written before. Bytes that were written now, at most
-  /// `most_bytes` or a header; 0 when the writer must wait. Throws kUnavailable when a descriptor
-  /// cannot be passed, and as ShmWriter::room.
+  /// Goes on with a frame of which `done` bytes were written before. Returns the bytes that were
+  /// written now, at most `most_bytes` or a header; 0 when the writer must wait. Throws
+  /// kUnavailable when a descriptor cannot be passed, and what ShmWriter::room throws.
   std::size_t write_some(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
-  /// After a 0: whether to try again. Any thread may ask.
+  /// Returns true when it is time to try again after a 0. Any thread may ask.
   bool may_go_on() const { return ring_.is_read(goal_.load(std::memory_order_relaxed)); }
 
  private:
@@ -34,8 +34,8 @@ class ShmFrameWriter {
   ShmWriter ring_;
   ShmSleep& sleep_;
   ShmSocket& socket_;
-  std::atomic<std::uint64_t> goal_{0};  // what the peer must have read before more is written
-  Ring<std::uint64_t> passed_;          // where in the ring it must be to have taken a descriptor
+  std::atomic<std::uint64_t> goal_{0};  // the peer must have read so far before more is written
+  Ring<std::uint64_t> passed_;  // by descriptor: the peer has taken it when it has read so far
 };
 
 }  // namespace paceline

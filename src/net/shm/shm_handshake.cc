@@ -1,7 +1,8 @@
 #include "net/shm/shm_handshake.h"
 
+#include "net/connection_end.h"
+#include "net/poll/poll_until.h"
 #include "net/shm/unix_socket.h"
-#include "net/tcp/tcp_socket.h"
 #include "paceline/error.h"
 
 namespace paceline {

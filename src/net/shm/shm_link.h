@@ -1,16 +1,50 @@
-// Links between tasks of one host through shared memory. Tasks find each other through the TCP
-// address of the listener: docs/wire.md.
+// Links between tasks of one host through shared memory. Tasks find each other through the address
+// of the listener, at which the rendezvous answers: see docs/wire.md.
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "net/accept/rendezvous.h"
+#include "net/heartbeat_thread.h"
 #include "net/link.h"
+#include "net/shm/shm_connections.h"
 
 namespace paceline {
 
-enum class OtherHosts { kRefused, kOverTcp };
+class ShmAcceptor;
 
-/// "shm" when other hosts are refused, else "auto". Another network namespace is another host.
-std::unique_ptr<Link> make_shm_link(const LinkOptions& options, OtherHosts others);
+/// Takes a task of another network namespace for one of another host.
+class ShmLink : public Link {
+ public:
+  ShmLink(const LinkOptions& options, std::shared_ptr<Rendezvous> rendezvous);
+  ~ShmLink() override;
+
+  std::string kind() const override { return "shm"; }
+  /// Refuses tasks of other hosts.
+  std::string listen(const std::string& address, Acceptor acceptor) override;
+  std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
+                                      Deadline deadline) override;
+  bool help() override;
+  void set_spinning(bool spinning) override;
+
+  /// As listen, but a caller that connects without shared memory is given to `others`.
+  std::string listen(const std::string& address, Acceptor acceptor, Acceptor others);
+  /// As connect, to the listener that made the offer; null when that one cannot be reached from
+  /// this host.
+  std::shared_ptr<Connection> connect(const Offer& offer, const std::string& address,
+                                      Receiver& receiver, Deadline deadline);
+  bool has_connections() const { return !connections_->none(); }
+
+ private:
+  const std::shared_ptr<Rendezvous> rendezvous_;
+  const std::shared_ptr<ShmConnections> connections_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<ShmAcceptor>> acceptors_;
+  std::optional<HeartbeatThread> heartbeats_;
+};
 
 }  // namespace paceline

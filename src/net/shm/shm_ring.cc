@@ -12,14 +12,14 @@
 namespace paceline {
 namespace {
 
-/// The piece of a ring from `position` to its end at most.
+/// Returns how many of the bytes fit between `position` and the end of the ring.
 std::size_t piece(std::uint64_t position, std::size_t bytes) {
   return std::min(bytes, kShmRingBytes - std::size_t(position % kShmRingBytes));
 }
 
-/// As a sequentially consistent store before the loads that follow, but all that was stored to its
-/// line leaves with it: an exchange would wait for the rest first, and let a peer, which looks
-/// again and again, take the line in between.
+/// Is a sequentially consistent store before the loads that follow, but one with which all that was
+/// stored to its cache line leaves at once. An exchange would wait for the earlier stores first,
+/// and a peer that looks again and again would take the line in between.
 void store_at_once(std::atomic<std::uint64_t>& word, std::uint64_t value) {
 #if defined(__SANITIZE_THREAD__)
   word.store(value);  // tsan knows no fences
@@ -39,7 +39,8 @@ ShmPair::ShmPair(std::shared_ptr<SharedMemory> mine, std::shared_ptr<const Share
                                           std::to_string(kShmMemoryBytes));
 }
 
-// Short frames look at no room: head may be further from what was seen than the ring is long.
+// Short frames ask for no room, so head may be further from the tail that was seen last than the
+// ring is long.
 std::size_t ShmWriter::room(std::size_t wanted) {
   const std::uint64_t used = head_ - seen_tail_;
   if (used > kShmRingBytes || kShmRingBytes - std::size_t(used) < wanted) {
@@ -60,8 +61,8 @@ void ShmWriter::write_at(std::uint64_t position, std::span<const std::byte> byte
   copy_bytes(ring, bytes.data() + first, bytes.size() - first);
 }
 
-/// A short frame that the peer may not have read is in the ring from now on: head will say no more
-/// that it is not.
+/// Moves a short frame that the peer may not have read into the ring, since head will no more say
+/// that it lies beside it.
 void ShmWriter::write(std::span<const std::byte> bytes) {
   const std::size_t moved = std::exchange(beside_head_, 0);
   write_at(head_ - moved, std::span(pair_.mine().short_frame).first(moved));
@@ -69,7 +70,8 @@ void ShmWriter::write(std::span<const std::byte> bytes) {
   head_ += bytes.size();
 }
 
-/// A peer that has answered has told it beside its head; tail is in another line.
+/// A peer that has answered with a short frame says it in `read`, in the same cache line as its
+/// head.
 bool ShmWriter::all_is_read() const {
   return pair_.theirs().read.load() == head_ || pair_.theirs().tail.load() == head_;
 }

@@ -21,26 +21,26 @@ constexpr std::size_t kShmRingBytes = 1 << 20;
 constexpr std::size_t kShmDataAt = 4096;
 constexpr std::size_t kShmMemoryBytes = kShmDataAt + kShmRingBytes;
 constexpr std::size_t kShmShortBytes = 48;
-/// In head: what the peer has not read lies in `short_frame`, not in the ring.
+/// This bit of head says that what the peer has not read lies in `short_frame`, not in the ring.
 constexpr std::uint64_t kShmBesideHead = std::uint64_t{1} << 63;
 
 /// The first page of a side's memory. What different threads write lies in cache lines of its own.
 /// A short frame lies in the line that announces it, so a reader needs no other line.
 struct ShmBlock {
   alignas(kCacheLine) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
-  std::atomic<std::uint64_t> read;        // bytes ever read of the peer's, as of short_frame
-  std::byte short_frame[kShmShortBytes];  // where head says so
+  std::atomic<std::uint64_t> read;        // tail, as it was when short_frame was written
+  std::byte short_frame[kShmShortBytes];  // is valid when head has kShmBesideHead
   alignas(kCacheLine) std::atomic<std::uint64_t> tail;    // bytes ever read of the peer's
-  alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;  // 4 × its number, + what it waits for
-  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;   // the peer's futex: waking it adds 1
-  alignas(kCacheLine) std::atomic<std::uint32_t> beats;   // heartbeats
-  std::atomic<std::uint32_t> closed;                      // 1: nothing follows what was written
+  alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;  // 4 × the sleep's number + its reasons
+  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;   // the peer sleeps on it; waking adds 1
+  alignas(kCacheLine) std::atomic<std::uint32_t> beats;   // counts heartbeats
+  std::atomic<std::uint32_t> closed;                      // 1 when nothing follows
 };
 static_assert(sizeof(ShmBlock) <= kShmDataAt && std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// The two memories of a connection as one side sees them.
 struct ShmPair {
-  /// Throws kDataLoss when the peer's memory has not the size of one.
+  /// Throws kDataLoss when the peer's memory has another size than kShmMemoryBytes.
   ShmPair(std::shared_ptr<SharedMemory> mine, std::shared_ptr<const SharedMemory> theirs);
 
   ShmBlock& mine() const { return *reinterpret_cast<ShmBlock*>(own->bytes().data()); }
@@ -52,24 +52,24 @@ struct ShmPair {
   const std::shared_ptr<const SharedMemory> peers;
 };
 
-/// Reads what the peer writes. One thread at a time, but for has_data and tail.
+/// Reads what the peer writes. One thread at a time uses it, except for has_data and tail.
 class ShmReader {
  public:
   explicit ShmReader(const ShmPair& pair) : pair_(pair) {}
-  /// A caller that looks is about to read, so the look begins to fetch what has arrived.
+  /// Also begins to fetch what has arrived, because a caller that looks is about to read.
   bool has_data() const {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed), head = their_head();
     if (head == tail) return false;
     begin_to_fetch(tail, head);
     return true;
   }
-  /// Bytes that can be read now. Throws kDataLoss when the peer claims more than fits.
+  /// Returns how many bytes can be read now. Throws kDataLoss when the peer claims more than fits.
   std::size_t available();
   /// True when the frame lies beside the peer's head, where it takes no room.
   bool is_beside_head() const { return short_begin_ < short_end_; }
-  /// At most available.
+  /// Reads at most available() bytes.
   void read(std::span<std::byte> bytes);
-  /// Bytes ever read.
+  /// Returns how many bytes were ever read.
   std::uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
   /// Gives the room of what was read back to the peer.
   void release() { pair_.mine().tail.store(tail_.load(std::memory_order_relaxed)); }
@@ -82,8 +82,8 @@ class ShmReader {
   std::uint64_t their_head() const { return pair_.theirs().head.load() & ~kShmBesideHead; }
 
   static constexpr std::size_t kFetchedEarly = 4096;
-  /// From the other core: while locks are taken and the header is checked. Always inline, since gcc
-  /// leaves out calls of a function that has no effect but this.
+  /// Begins to fetch from the other core's cache while locks are taken and the header is checked.
+  /// It is always inline, since gcc leaves out calls of a function that has no other effect.
   [[gnu::always_inline]] void begin_to_fetch(std::uint64_t tail, std::uint64_t head) const {
     const std::byte* const ring = pair_.peers->bytes().data() + kShmDataAt;
     const std::uint64_t end = std::min(head, tail + kFetchedEarly);
@@ -93,22 +93,23 @@ class ShmReader {
 
   const ShmPair& pair_;
   std::atomic<std::uint64_t> tail_{0};
-  std::array<std::byte, kShmShortBytes> short_;  // copied from the peer's
+  std::array<std::byte, kShmShortBytes> short_;  // a copy of the peer's short_frame
   std::uint64_t short_begin_ = 0, short_end_ = 0;
 };
 
-/// Writes to this side's ring, or beside its head. One thread at a time.
+/// Writes to this side's ring, or beside its head. One thread at a time uses it.
 class ShmWriter {
  public:
   ShmWriter(const ShmPair& pair, const ShmReader& reader) : pair_(pair), reader_(reader) {}
-  /// Bytes that can be written now, at least `wanted` if there are so many. Throws kDataLoss when
-  /// the peer claims to have read what was never written.
+  /// Returns how many bytes can be written now; if it is less than `wanted`, it is exact. Throws
+  /// kDataLoss when the peer claims to have read what was never written.
   std::size_t room(std::size_t wanted);
-  /// At most room; the peer sees it after publish.
+  /// Writes at most room() bytes, which the peer sees after publish.
   void write(std::span<const std::byte> bytes);
   void publish() { pair_.mine().head.store(head_); }
-  /// Where a frame of so many bytes goes beside head; empty when it is not short, or the peer may
-  /// not have read all that came before. It sees the frame after publish_short.
+  /// Returns the place beside head for a frame of so many bytes, which the peer sees after
+  /// publish_short. It is empty when the frame is not short, or the peer may not have read all that
+  /// was written before.
   std::span<std::byte> short_place(std::size_t bytes) const;
   void publish_short(std::size_t bytes);
   std::uint64_t head() const { return head_; }
@@ -125,7 +126,7 @@ class ShmWriter {
   const ShmReader& reader_;
   std::uint64_t head_ = 0;
   std::uint64_t seen_tail_ = 0;
-  std::size_t beside_head_ = 0;  // bytes before head that are not in the ring
+  std::size_t beside_head_ = 0;  // so many bytes before head are not in the ring
 };
 
 }  // namespace paceline

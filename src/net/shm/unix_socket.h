@@ -10,25 +10,26 @@
 
 namespace paceline {
 
-/// Non-blocking. Throws kUnavailable.
+/// Listens at a name with a socket that does not block. Throws kUnavailable.
 FileDescriptor listen_at_abstract(const std::string& name);
-/// None: nobody listens there, in this namespace. Throws kDeadlineExceeded, kUnavailable.
+/// Connects to a name. Returns nothing when nobody listens there in this namespace. Throws
+/// kDeadlineExceeded and kUnavailable.
 std::optional<FileDescriptor> dial_abstract(const std::string& name, Deadline deadline);
-/// "a task of this host (pid 12)".
+/// Returns a text such as "a task of this host (pid 12)".
 std::string text_of_unix_peer(int socket);
 
-/// Sends a whole message, and a descriptor unless it is negative. False when that did not work at
-/// once.
+/// Sends a whole message, and a descriptor unless it is negative. Returns false when that did not
+/// work at once.
 bool send_message(int socket, std::string_view text, int passed);
 
 struct UnixMessage {
   enum class Outcome { kMessage, kNothing, kClosed, kGarbage };
   Outcome outcome = Outcome::kNothing;
   std::string text;
-  FileDescriptor passed;  // none, or one
+  FileDescriptor passed;  // is empty when none was passed
 };
-/// Returns what has arrived, without waiting. Garbage: longer than `most_bytes`, or several
-/// descriptors.
+/// Returns what has arrived, without waiting. A message is garbage when it is longer than
+/// `most_bytes`, or brings several descriptors.
 UnixMessage receive_message(int socket, std::size_t most_bytes);
 
 }  // namespace paceline

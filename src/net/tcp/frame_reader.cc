@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "base/copy_bytes.h"
+#include "base/crc32c.h"
 #include "net/received_frame.h"
 
 namespace paceline {
@@ -19,6 +21,8 @@ constexpr std::size_t kFirstBytes = 8 << 10;
 // Where so much came at once, more is likely to have come meanwhile: looking is cheaper than
 // waiting anew.
 constexpr std::size_t kStreamBytes = 4 << 10;
+// So much of a payload is read at once: its checksum is taken while it lies in a cache.
+constexpr std::size_t kReadPieceBytes = 256 << 10;
 // A thread serves many connections: none keeps it longer than this takes.
 constexpr std::size_t kTurnBytes = 8 << 20;
 
@@ -47,15 +51,16 @@ FrameReader::Outcome FrameReader::turn(int fd, Receiver& receiver) {
 }
 
 std::size_t FrameReader::room() const {
-  const std::size_t held = end_ - begin_;
-  return in_payload_ ? place_.size() - placed_ + buffer_.size() - held : kFirstBytes - held;
+  const std::size_t held = end_ - begin_, missing = place_.size() - placed_;
+  if (!in_payload_ || missing == 0) return kFirstBytes - held;
+  return missing > kReadPieceBytes ? kReadPieceBytes : missing + buffer_.size() - held;
 }
 
 std::ptrdiff_t FrameReader::fill(int fd) {
   std::copy(buffer_.data() + begin_, buffer_.data() + end_, buffer_.data());
   end_ -= begin_;
   begin_ = 0;
-  const std::size_t direct = in_payload_ ? place_.size() - placed_ : 0;
+  const std::size_t direct = in_payload_ ? std::min(place_.size() - placed_, kReadPieceBytes) : 0;
   std::array<iovec, 2> parts;
   int count = 0;
   if (in_payload_) parts[count++] = {place_.data() + placed_, direct};
@@ -66,7 +71,7 @@ std::ptrdiff_t FrameReader::fill(int fd) {
 void FrameReader::take_in(std::size_t bytes) {
   if (in_payload_) {
     const std::size_t direct = std::min(bytes, place_.size() - placed_);
-    placed_ += direct;
+    count_placed(direct);
     bytes -= direct;
   }
   end_ += bytes;
@@ -75,19 +80,20 @@ void FrameReader::take_in(std::size_t bytes) {
 void FrameReader::hand_out(Receiver& receiver) {
   while (in_payload_ || begin_frame(receiver)) {
     fill_place_from_buffer();
-    if (placed_ < place_.size()) return;
+    if (placed_ < place_.size() || !take_trailer()) return;
     end_frame(receiver);
   }
 }
 
 bool FrameReader::begin_frame(Receiver& receiver) {
-  if (end_ - begin_ < kFrameHeaderBytes) return false;
-  header_ = decode(
-      std::span<const std::byte, kFrameHeaderBytes>(buffer_.data() + begin_, kFrameHeaderBytes),
-      kMaxPayloadBytes);
-  begin_ += kFrameHeaderBytes;
+  if (end_ - begin_ < kTcpHeaderBytes) return false;
+  TcpHeaderBytes bytes;
+  std::copy_n(buffer_.data() + begin_, kTcpHeaderBytes, bytes.data());
+  header_ = decode_tcp(bytes);
+  begin_ += kTcpHeaderBytes;
   place_ = checked_place(receiver, header_);
   placed_ = 0;
+  checksum_ = 0;
   in_payload_ = true;
   meter_.begin();
   return true;
@@ -97,13 +103,28 @@ void FrameReader::fill_place_from_buffer() {
   const std::size_t taken = std::min(end_ - begin_, place_.size() - placed_);
   copy_bytes(place_.data() + placed_, buffer_.data() + begin_, taken);
   begin_ += taken;
-  placed_ += taken;
+  count_placed(taken);
+}
+
+/// While they lie in a cache.
+void FrameReader::count_placed(std::size_t bytes) {
+  checksum_ = crc32c(place_.subspan(placed_, bytes), checksum_);
+  placed_ += bytes;
+}
+
+/// False when it has not arrived.
+bool FrameReader::take_trailer() {
+  if (end_ - begin_ < kTcpTrailerBytes) return false;
+  std::memcpy(&sent_checksum_, buffer_.data() + begin_, kTcpTrailerBytes);
+  begin_ += kTcpTrailerBytes;
+  return true;
 }
 
 void FrameReader::end_frame(Receiver& receiver) {
   in_payload_ = false;
-  meter_.count_received(kFrameHeaderBytes + place_.size());
+  meter_.count_received(kTcpFramingBytes + place_.size());
   meter_.end();
+  check_payload(header_, checksum_, sent_checksum_);
   receiver.on_frame(header_, place_);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "net/link.h"
+#include "net/tcp/tcp_header.h"
 #include "net/wrapped/traffic_meter.h"
 
 namespace paceline {
@@ -18,8 +19,9 @@ class FrameReader {
   explicit FrameReader(TrafficMeter& meter);
   ~FrameReader();
 
-  /// Reads what has arrived, but not for long, and tells the receiver. Throws what the receiver
-  /// throws, kDataLoss for bytes that are no frame, and SocketFailure.
+  /// Reads what has arrived, but not for long, and tells the receiver: of a frame's place when its
+  /// header is known to be as it was sent, of the frame when its payload is. Throws what the
+  /// receiver throws, kDataLoss for bytes that are no frame or were changed, and SocketFailure.
   Outcome turn(int fd, Receiver& receiver);
   /// "in the middle of a message (10 of 100 bytes)"; empty between two frames.
   std::string position() const;
@@ -36,6 +38,8 @@ class FrameReader {
   void hand_out(Receiver& receiver);
   bool begin_frame(Receiver& receiver);
   void fill_place_from_buffer();
+  void count_placed(std::size_t bytes);
+  bool take_trailer();
   void end_frame(Receiver& receiver);
   std::size_t room() const;
 
@@ -46,6 +50,8 @@ class FrameReader {
   FrameHeader header_;
   std::span<std::byte> place_;
   std::size_t placed_ = 0;
+  std::uint32_t checksum_ = 0;  // of what is placed
+  std::uint32_t sent_checksum_ = 0;
 };
 
 }  // namespace paceline

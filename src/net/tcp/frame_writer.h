@@ -5,33 +5,54 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "net/queued_frame.h"
+#include "net/tcp/tcp_header.h"
 
 namespace paceline {
 
+/// How far the checksum of a payload that leaves piece by piece has been taken.
+struct ChecksumSoFar {
+  std::size_t bytes = 0;
+  std::uint32_t checksum = 0;
+};
+
 /// A gathered piece of a queue. Headers are copied, so that the queue may grow meanwhile; payloads
-/// are not.
+/// are not. A frame of more than kAloneBytes is gathered with none before it, so the checksum of no
+/// long piece is taken twice.
 class FrameBatch {
  public:
   explicit FrameBatch(const QueuedFrame& frame);
   /// `done` bytes of the first frame were sent before. The batch has at most `most_bytes`.
   FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes);
-  /// As send: bytes sent, or -1 and errno.
+  FrameBatch(const FrameBatch&) = delete;
+  FrameBatch& operator=(const FrameBatch&) = delete;
+  /// Takes the checksums of what the batch has of payloads; before send. `first` is that of the
+  /// first frame, and goes on from batch to batch. Not to be done under a lock where much is sent.
+  void take_checksums(ChecksumSoFar& first);
+  /// As ::send: bytes sent, or -1 and errno.
   std::ptrdiff_t send(int fd);
   std::size_t bytes() const { return bytes_; }
 
   static constexpr std::size_t kMostFrames = 32;
+  static constexpr std::size_t kAloneBytes = 64 << 10;
 
  private:
-  using Header = std::array<std::byte, kFrameHeaderBytes>;
+  struct Payload {
+    const std::byte* data;
+    std::size_t end;  // what lies behind it is not in the batch
+  };
 
-  void add(Header& header, const QueuedFrame& frame, std::size_t skip);
-  void add(const void* data, std::size_t bytes, std::size_t& skip);
+  void add(const QueuedFrame& frame, std::size_t skip);
+  std::size_t add(const void* data, std::size_t bytes, std::size_t& skip);
   std::ptrdiff_t send_gathered(int fd) const;
 
-  std::array<Header, kMostFrames> headers_;
-  std::array<iovec, 2 * kMostFrames> parts_;
+  std::array<TcpHeaderBytes, kMostFrames> headers_;
+  std::array<Payload, kMostFrames> payloads_;
+  std::array<std::uint32_t, kMostFrames> trailers_;
+  std::size_t frames_ = 0;
+  std::array<iovec, 3 * kMostFrames> parts_;
   const std::size_t most_bytes_;
   std::size_t count_ = 0, bytes_ = 0;
 };

@@ -1,5 +1,5 @@
-// The control socket of a connection: a byte now and then says that the process runs. A stopped
-// process looks alive to TCP.
+// The control socket of a connection, over which a byte now and then says that the process runs: a
+// stopped process looks alive to TCP.
 #pragma once
 
 #include "net/liveness_timer.h"
@@ -13,12 +13,12 @@ class Heartbeat {
   enum class Pulse { kAlive, kSilent, kGarbage };
 
   explicit Heartbeat(FileDescriptor control) : control_(std::move(control)) {}
-  /// Sends, listens and judges (LivenessTimer::tick); `heard`: data arrived, which is as good as a
-  /// beat.
+  /// Sends, listens and judges (LivenessTimer::tick). `heard` tells that data arrived, which is as
+  /// good as a beat.
   Pulse tick(bool heard);
 
  private:
-  /// Nothing, beats or garbage.
+  /// Reads what has arrived: nothing, beats or garbage.
   enum class Sound { kNothing, kBeats, kGarbage };
   Sound listen();
 

@@ -13,8 +13,8 @@
 namespace paceline {
 namespace {
 
-/// getaddrinfo takes no deadline and cannot be stopped: a thread that nobody waits for asks it, and
-/// owns all that it touches.
+/// getaddrinfo takes no deadline and cannot be stopped, so a thread that nobody waits for asks it,
+/// and owns all that it touches.
 NameAnswer ask_until(const Address& address, Deadline deadline, const NameService& service) {
   std::promise<NameAnswer> promise;
   std::future<NameAnswer> answer = promise.get_future();

@@ -1,4 +1,4 @@
-// From names of hosts to socket addresses, within a deadline.
+// Finds the socket addresses of a host's name within a deadline.
 #pragma once
 
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-/// "10.0.0.7:2222", "[::1]:2222".
+/// Returns a text such as "10.0.0.7:2222" or "[::1]:2222".
 std::string text_of(const SocketAddress& address);
 
 /// The answer of a name service: a status of getaddrinfo, and addresses when that is 0.
@@ -28,12 +28,13 @@ struct NameAnswer {
   int status = 0;
   std::vector<SocketAddress> addresses;
 };
-/// May block for as long as it likes; `flags` as of addrinfo.
+/// Asks for the addresses of a host. It may block for as long as it likes. `flags` are those of
+/// addrinfo.
 using NameService = std::function<NameAnswer(const Address& address, int flags)>;
 NameAnswer ask_system(const Address& address, int flags);
 
-/// At least one. Throws kNotFound naming the host, kDeadlineExceeded. Numeric addresses need no
-/// waiting.
+/// Returns at least one address. Numeric addresses need no waiting. Throws kNotFound naming the
+/// host, and kDeadlineExceeded.
 std::vector<SocketAddress> look_up(const Address& address, Deadline deadline,
                                    const NameService& service = ask_system);
 

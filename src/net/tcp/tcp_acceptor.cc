@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "net/tcp/greeting.h"
+#include "net/accept/greeting.h"
 #include "net/tcp/tcp_connection.h"
 #include "net/tcp/tcp_socket.h"
 

@@ -6,21 +6,21 @@
 #include <memory>
 #include <optional>
 
+#include "net/accept/offer.h"
+#include "net/accept/preamble.h"
+#include "net/accept/socket_acceptor.h"
 #include "net/link.h"
-#include "net/tcp/offer.h"
-#include "net/tcp/preamble.h"
-#include "net/tcp/socket_acceptor.h"
 #include "net/tcp/tcp_connections.h"
 
 namespace paceline {
 
 class TcpAcceptor final : public SocketAcceptor {
  public:
-  /// `offer`: what callers are told who ask for shared memory.
+  /// `offer` is told to callers who ask for shared memory.
   TcpAcceptor(std::shared_ptr<TcpConnections> connections, FileDescriptor listening,
               Acceptor acceptor, std::optional<Offer> offer);
 
-  /// A socket has said what it is.
+  /// Is called when a socket has said what it is for.
   void greeted(const Preamble& preamble, FileDescriptor socket);
 
  private:

@@ -10,10 +10,16 @@
 #include "net/tcp/tcp_socket.h"
 
 namespace paceline {
+namespace {
+
+/// So much is written at once: its checksum is taken just before, and it then lies in a cache.
+constexpr std::size_t kPieceBytes = 256 << 10;
+
+}  // namespace
 
 TcpConnection::TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
                              FileDescriptor control, std::string peer)
-    : QueuedConnection(std::move(peer), connections->poller()),
+    : QueuedConnection(std::move(peer), connections->poller(), kTcpFramingBytes),
       connections_(std::move(connections)),
       reader_(meter()),
       data_(std::in_place, connections_->poller(), std::move(data)),
@@ -152,17 +158,21 @@ void TcpConnection::on_writable() {
 
 std::size_t TcpConnection::write_at_once(const QueuedFrame& frame) {
   FrameBatch batch(frame);
+  ChecksumSoFar checksum;
+  batch.take_checksums(checksum);
   return std::size_t(std::max<std::ptrdiff_t>(write(batch), 0));
 }
 
 QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, std::size_t done,
                                                std::size_t most_bytes,
                                                std::unique_lock<std::mutex>& lock) {
-  FrameBatch batch(frames, done, most_bytes);
+  FrameBatch batch(frames, done, std::min(most_bytes, kPieceBytes));
   lock.unlock();
+  batch.take_checksums(first_checksum_);
   const std::ptrdiff_t sent = write(batch);
   lock.lock();
   if (sent < 0) return {.room = Room::kFailed};
+  if (done + std::size_t(sent) >= frames.front().bytes(kTcpFramingBytes)) first_checksum_ = {};
   const bool all = sent == std::ptrdiff_t(batch.bytes());
   return {std::size_t(sent), all ? Room::kMore : Room::kNone};
 }

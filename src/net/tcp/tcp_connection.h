@@ -9,15 +9,16 @@
 #include "net/poll/poller.h"
 #include "net/queued_connection.h"
 #include "net/tcp/frame_reader.h"
+#include "net/tcp/frame_writer.h"
 #include "net/tcp/heartbeat.h"
 #include "net/tcp/tcp_connections.h"
 
 namespace paceline {
 
-/// Whoever holds the reading mutex is the only one that calls the receiver: a thread of the poller,
-/// or one inside Link::help or Link::wait. What the socket does not take at once is left to the
-/// poller or, while somebody spins, to help. Cutting the connection shuts the socket down, which
-/// the reader sees.
+/// Only a thread that holds the reading mutex calls the receiver: a thread of the poller, or one
+/// inside Link::help or Link::wait. What the socket does not take at once is left to the poller or,
+/// while a caller spins, to help. Cutting the connection shuts the socket down, which the reader
+/// sees.
 class TcpConnection final : public QueuedConnection, public Watcher {
  public:
   TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
@@ -25,24 +26,26 @@ class TcpConnection final : public QueuedConnection, public Watcher {
 
   /// From now on `receiver` gets the frames that arrive.
   void start(Receiver& receiver);
-  /// Nobody wants it: it ends without a receiver.
+  /// Ends the connection without a receiver.
   void refuse();
-  /// Only the system knows, and is asked in `help`.
+  /// Always true: only the system knows, and `help` asks it.
   bool has_come() const { return true; }
   /// Reads what has arrived, unless another thread is doing so, and sends what there is room for.
   bool help();
-  /// Somebody began to spin, or ended: the poller's threads need not listen, or have to.
+  /// Is called when a caller has begun or stopped to spin. Makes the poller's threads listen, or
+  /// not.
   void reconsider();
-  /// From now on the caller calls `help` whenever `fd` can be read, and the poller's threads need
-  /// not listen. False: another thread reads, or nothing more will arrive.
+  /// From now on the caller calls `help` whenever `fd` can be read, and the poller's threads do not
+  /// listen. Returns false when another thread reads, or nothing more will arrive.
   bool lend();
   void take_back();
-  int fd() const;  // -1: it has ended
+  /// The data socket; -1 when the connection has ended.
+  int fd() const;
   /// True in the middle of a message.
   bool in_message();
-  /// Sends and hears heartbeats: LivenessTimer::kTicksOfDeath times per dead_after.
+  /// Sends and hears heartbeats. Is called LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
-  /// The link is being destroyed, and no poller runs any more.
+  /// Ends the connection because its link is being destroyed. No poller may run any more.
   void end(const Error& error);
 
  private:
@@ -58,7 +61,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   std::size_t write_at_once(const QueuedFrame& frame) override;
   Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                 std::unique_lock<std::mutex>& lock) override;
-  std::ptrdiff_t write(class FrameBatch& batch);
+  std::ptrdiff_t write(FrameBatch& batch);
   void leave_rest() override;
   bool has_room();
   void shut_writing() override;
@@ -70,7 +73,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
 
   const std::shared_ptr<TcpConnections> connections_;
 
-  // Order of locks: reading, the queue's, writing, socket.
+  // The mutexes are locked in this order: reading, the queue's, writing, socket.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
   bool read_waits_ = false;  // the poller's threads listen
@@ -80,7 +83,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   FrameReader reader_;
   std::atomic<bool> heard_{false};  // since the last tick
 
-  std::mutex writing_mutex_;  // held while writing: the descriptor must not close meanwhile
+  ChecksumSoFar first_checksum_;  // of the first frame in the queue; of the thread that writes
+  std::mutex writing_mutex_;      // held while writing: the descriptor must not close meanwhile
 
   mutable std::mutex socket_mutex_;
   std::optional<Watch> data_;  // empty when finished

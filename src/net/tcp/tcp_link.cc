@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "net/tcp/preamble.h"
+#include "net/accept/preamble.h"
 #include "net/tcp/tcp_acceptor.h"
 #include "net/tcp/tcp_connection.h"
 #include "net/tcp/tcp_socket.h"
@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-/// A new socket takes so few bytes at once.
+/// Sends the preamble with one call: a new socket takes so few bytes at once.
 void introduce(int fd, const Preamble& preamble, const std::string& address) {
   const auto bytes = encode(preamble);
   if (::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) != ssize_t(bytes.size()))
@@ -24,6 +24,7 @@ void introduce(int fd, const Preamble& preamble, const std::string& address) {
 TcpLink::TcpLink(const LinkOptions& options)
     : connections_(
           std::make_shared<TcpConnections>(std::make_shared<Poller>(options.threads), options)),
+      waiter_reads_(options.threads == 1),
       heartbeats_(
           std::in_place, options.dead_after / LivenessTimer::kTicksOfDeath,
           [this] { connections_->tick(); }, options.ticks) {}
@@ -40,6 +41,10 @@ TcpLink::~TcpLink() {
 
 std::string TcpLink::listen(const std::string& address, Acceptor acceptor) {
   return listen(address, std::move(acceptor), std::nullopt);
+}
+
+std::string TcpLink::publish(const std::string& address, const Offer& offer, Acceptor others) {
+  return listen(address, std::move(others), offer);
 }
 
 std::string TcpLink::listen(const std::string& address, Acceptor acceptor,
@@ -84,7 +89,8 @@ std::optional<Offer> TcpLink::ask_for_offer(const std::string& address, Deadline
 bool TcpLink::help() { return connections_->help(); }
 
 bool TcpLink::wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) {
-  return waiter_.wait(*connections_, wake, deadline, come);
+  return waiter_reads_ ? waiter_.wait(*connections_, wake, deadline, come)
+                       : Link::wait(wake, deadline, come);
 }
 
 void TcpLink::set_spinning(bool spinning) {

@@ -1,5 +1,5 @@
-// Links between processes and hosts over TCP. Preamble, control connection and heartbeats:
-// docs/wire.md.
+// Links between processes and hosts over TCP. Preamble, control connection and heartbeats are
+// described in docs/wire.md.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "net/accept/rendezvous.h"
 #include "net/heartbeat_thread.h"
 #include "net/link.h"
-#include "net/tcp/offer.h"
 #include "net/tcp/tcp_connections.h"
 #include "net/tcp/tcp_waiter.h"
 
@@ -17,7 +17,7 @@ namespace paceline {
 
 class TcpAcceptor;
 
-class TcpLink : public Link {
+class TcpLink : public Link, public Rendezvous {
  public:
   explicit TcpLink(const LinkOptions& options);
   ~TcpLink() override;
@@ -30,15 +30,15 @@ class TcpLink : public Link {
   bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override;
   void set_spinning(bool spinning) override;
 
-  /// As listen; callers who ask for shared memory are told `offer`.
-  std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
-  /// The offer of the listener at `address`; none when it shares no memory. Throws what connect
-  /// throws.
-  std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline);
-  const std::shared_ptr<Poller>& poller() const { return connections_->poller(); }
+  std::string publish(const std::string& address, const Offer& offer, Acceptor others) override;
+  std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) override;
+  const std::shared_ptr<Poller>& poller() const override { return connections_->poller(); }
 
  private:
+  std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
+
   const std::shared_ptr<TcpConnections> connections_;
+  const bool waiter_reads_;
   TcpWaiter waiter_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<TcpAcceptor>> acceptors_;

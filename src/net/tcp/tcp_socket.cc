@@ -10,14 +10,16 @@
 #include <string_view>
 #include <system_error>
 
+#include "net/connection_end.h"
 #include "net/poll/poll_until.h"
 
 namespace paceline {
 namespace {
 
 constexpr int kUserTimeoutMs = 5000;
-/// Slows down for losses alone, which do not happen within a host; every Linux has it and lets all
-/// use it. BBR, the default of some, sends at a rate that it estimates: half of what the host can.
+/// This congestion control slows down for losses alone, which do not happen within a host. Every
+/// Linux has it and lets everybody use it. BBR, the default of some systems, sends at a rate that
+/// it estimates, which is half of what the host can do.
 constexpr std::string_view kUnpaced = "reno";
 constexpr Duration kLookUpToListen = std::chrono::seconds(5);
 
@@ -40,16 +42,9 @@ FileDescriptor new_socket(int family) {
   return fd;
 }
 
-/// 0 when one of `events` arrived, ETIME when the deadline passed, or an error number.
-int wait_for(int fd, short events, Deadline deadline) {
-  std::array<pollfd, 2> waited{{{fd, events, 0}, {deadline.descriptor(), POLLIN, 0}}};
-  const int failed = poll_until(waited, deadline);
-  return failed == 0 && waited.front().revents == 0 ? ETIME : failed;
-}
-
-/// The error number of connecting, 0 when connected, ETIME when the deadline passed.
+/// Returns 0 when the socket is connected, ETIME when the deadline passed, or an error number.
 int finish_connecting(int fd, Deadline deadline) {
-  if (const int waited = wait_for(fd, POLLOUT, deadline); waited != 0) return waited;
+  if (const int waited = poll_one_until(fd, POLLOUT, deadline); waited != 0) return waited;
   int error_number = 0;
   socklen_t bytes = sizeof error_number;
   ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error_number, &bytes);
@@ -136,17 +131,11 @@ ListeningSocket listen_at(const Address& address) {
   return {std::move(fd), text_of(bound)};
 }
 
-bool wait_to_read(int fd, Deadline deadline) { return wait_for(fd, POLLIN, deadline) == 0; }
-
 SocketAddress peer_of(int fd) {
   SocketAddress address;
   address.bytes = sizeof address.storage;
   ::getpeername(fd, address.get(), &address.bytes);
   return address;
-}
-
-Error error_of_silence(const std::string& address) {
-  return {ErrorCode::kDeadlineExceeded, "connecting to " + address + " took too long"};
 }
 
 Error error_of_socket(const std::string& peer, int error_number) {

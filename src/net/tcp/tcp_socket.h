@@ -1,4 +1,4 @@
-// Sockets, made and set as docs/architecture.md wants them. All are non-blocking.
+// Makes sockets, and sets them as docs/architecture.md says. None of them blocks.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace paceline {
 
-/// TCP_NODELAY, keep-alive, TCP_USER_TIMEOUT, non-blocking; within one host nothing is paced.
-/// Errors are left to the first use.
+/// Sets TCP_NODELAY, keep-alive and TCP_USER_TIMEOUT, makes the socket non-blocking, and takes a
+/// congestion control that does not pace within one host. Errors are left to the first use.
 void set_up_socket(int fd);
 
-/// One try at each of the host's addresses. Throws what Link::connect throws. `address` is for
+/// Tries each of the host's addresses once. Throws what Link::connect throws. `address` is for
 /// messages.
 FileDescriptor dial(const std::vector<SocketAddress>& targets, const std::string& address,
                     Deadline deadline);
@@ -25,14 +25,10 @@ struct ListeningSocket {
 };
 ListeningSocket listen_at(const Address& address);
 
-/// False when nothing arrived before the deadline.
-bool wait_to_read(int fd, Deadline deadline);
-
-/// The other end of a connected socket.
+/// Returns the address of the other end of a connected socket.
 SocketAddress peer_of(int fd);
 
-/// The meaning of a failed read or write; names `peer`.
-Error error_of_silence(const std::string& address);  // while connecting
+/// Makes an error of a failed read or write, which names `peer`.
 Error error_of_socket(const std::string& peer, int error_number);
 
 }  // namespace paceline

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "net/poll/poll_until.h"
+
 namespace paceline {
 namespace {
 

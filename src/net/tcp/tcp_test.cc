@@ -6,61 +6,23 @@
 #include <cstring>
 #include <future>
 
+#include "net/accept/preamble.h"
 #include "net/address.h"
 #include "net/poll/file_descriptor.h"
 #include "net/tcp/name_lookup.h"
-#include "net/tcp/preamble.h"
+#include "net/tcp/tcp_header.h"
 #include "net/testing/conformance.h"
+#include "net/testing/raw_socket.h"
 
 namespace paceline {
 namespace {
 
 using testing::HasSubstr;
 
-/// A socket of a stranger. Reads give up after kPatience.
-class RawSocket {
- public:
-  explicit RawSocket(const std::string& address)
-      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const Address parsed = parse_address(address);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(parsed.port);
-    ::inet_pton(AF_INET, parsed.host.c_str(), &to.sin_addr);
-    const timeval patience{60, 0};
-    ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    EXPECT_EQ(::connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
-  }
-  void write(std::span<const std::byte> bytes) {
-    EXPECT_EQ(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
-  }
-  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Whether the other side closes, having said nothing.
-  bool is_closed_by_peer() {
-    char byte;
-    const ssize_t got = ::recv(fd_.get(), &byte, 1, 0);
-    return got == 0 || (got < 0 && errno == ECONNRESET);
-  }
-  void close() { fd_ = FileDescriptor(); }
-
- private:
-  FileDescriptor fd_;
-};
-
-/// A peer that greets as it should, and then does as it likes.
-struct RawPeer {
-  explicit RawPeer(const std::string& address) : data(address), control(address) {
-    const Preamble::Token token = random_token();
-    data.write(encode(Preamble{SocketRole::kData, token}));
-    control.write(encode(Preamble{SocketRole::kControl, token}));
-  }
-  RawSocket data, control;
-};
-
 TEST(TcpPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
   Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
-  RawPeer peer(listener.address());
-  peer.data.write(encode(FrameHeader{.payload_bytes = 1000}));
+  RawTcpPeer peer(listener.address());
+  peer.data.write(encode_tcp({.payload_bytes = 1000}));
   peer.data.write(std::string(10, 'x'));
   ASSERT_NE(listener.receiver(0), nullptr);
   peer.data.close();
@@ -73,7 +35,7 @@ TEST(TcpPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
 
 TEST(TcpPeer, ThatSendsGarbageIsCutOff) {
   Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
-  RawPeer peer(listener.address());
+  RawTcpPeer peer(listener.address());
   peer.data.write("GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n");
   const Error error = listener.receiver(0)->wait_closed();
   EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
@@ -84,15 +46,15 @@ TEST(TcpPeer, ThatSendsGarbageIsCutOff) {
 
 TEST(TcpPeer, ThatSendsGarbageForHeartbeatsIsCutOff) {
   Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
-  RawPeer peer(listener.address());
+  RawTcpPeer peer(listener.address());
   peer.control.write("HHHx");
   EXPECT_EQ(listener.receiver(0)->wait_closed().code(), ErrorCode::kDataLoss);
 }
 
 TEST(TcpPeer, ThatLiesAboutALengthIsCutOff) {
   Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
-  RawPeer peer(listener.address());
-  peer.data.write(encode(FrameHeader{.payload_bytes = kMaxPayloadBytes + 1}));
+  RawTcpPeer peer(listener.address());
+  peer.data.write(encode_tcp({.payload_bytes = kMaxPayloadBytes + 1}));
   const Error error = listener.receiver(0)->wait_closed();
   EXPECT_EQ(error.code(), ErrorCode::kDataLoss);
   EXPECT_THAT(error.what(), HasSubstr(std::to_string(kMaxPayloadBytes + 1)));
@@ -100,7 +62,7 @@ TEST(TcpPeer, ThatLiesAboutALengthIsCutOff) {
 
 TEST(TcpPeer, ThatSendsNoHeartbeatIsDead) {
   Listener listener(make_mortal_link("tcp", std::chrono::milliseconds(100)), "127.0.0.1:0");
-  RawPeer peer(listener.address());
+  RawTcpPeer peer(listener.address());
   EXPECT_THAT(listener.receiver(0)->wait_closed().what(), HasSubstr("no heartbeat for 0.1 s"));
 }
 

@@ -37,8 +37,9 @@ bool TcpWaiter::wait(const TcpConnections& connections, const EventFd& wake, Dea
     if (deadline.passed()) return false;
     const TimePoint now = std::chrono::steady_clock::now();
     const bool sleeps = now >= awake_until || !in_message();
-    if (read_until(wake, sleeps ? deadline : Deadline::at(now)))
+    if (read_until(wake, deadline, sleeps ? deadline.time() : now))
       awake_until = std::chrono::steady_clock::now() + connections.spin();
+    if (given_up()) return come();
   }
   return true;
 }
@@ -48,17 +49,19 @@ bool TcpWaiter::in_message() const {
                              [](const auto& connection) { return connection->in_message(); });
 }
 
-/// Sleeps until something has arrived, which is read; false when it is woken or the deadline
-/// passes.
-bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline) {
-  polled_.assign(1, {wake.fd(), POLLIN, 0});
+/// Sleeps until something has arrived, which is read; false when it is woken, when the time has
+/// come, or when the deadline's descriptor can be read.
+bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline, TimePoint time) {
+  polled_.assign({{wake.fd(), POLLIN, 0}, {deadline.descriptor(), POLLIN, 0}});
   for (const auto& connection : borrowed_) polled_.push_back({connection->fd(), POLLIN, 0});
-  if (poll_until(polled_, deadline) != 0) return false;
+  if (poll_until(polled_, Deadline::at(time)) != 0) return false;
   if (polled_.front().revents != 0) wake.clear();
   bool read = false;
   for (std::size_t i = 0; i < borrowed_.size(); ++i)
-    if (polled_[i + 1].revents != 0) read = borrowed_[i]->help() || read;
+    if (polled_[i + kFirstConnection].revents != 0) read = borrowed_[i]->help() || read;
   return read;
 }
+
+bool TcpWaiter::given_up() const { return polled_[kDescriptor].revents != 0; }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What every link must do is tested once, over the list of links below (conformance_test.cc). A new
+// Every link passes one suite of tests (conformance_*_test.cc), over the list of links below. A new
 // link adds one line.
 #pragma once
 
@@ -12,30 +12,33 @@
 #include <vector>
 
 #include "base/buffer.h"
-#include "net/inproc/inproc_hub.h"
+#include "net/inproc/inproc_link.h"
 #include "net/link.h"
+#include "net/tcp/tcp_header.h"
 
 namespace paceline {
 
 struct LinkCase {
   std::string kind;
-  std::string any_address;  // to listen at; one that is free is chosen
-  std::string nobody;       // an address where nobody listens
-  bool shares = false;      // memory, between tasks of one host
+  std::string any_address;                        // a listener at it gets an address that is free
+  std::string nobody;                             // an address where nobody listens
+  bool shares = false;                            // it shares memory between tasks of one host
+  std::size_t framing_bytes = kFrameHeaderBytes;  // that travel with each frame
 };
 
 inline const std::vector<LinkCase>& links_to_test() {
   static const std::vector<LinkCase> cases = {
       {"inproc", "task:0", "task:9", true},
-      {"tcp", "127.0.0.1:0", "127.0.0.1:1"},
+      {"tcp", "127.0.0.1:0", "127.0.0.1:1", false, kTcpFramingBytes},
       {"shm", "127.0.0.1:0", "127.0.0.1:1", true},
+      {"auto", "127.0.0.1:0", "127.0.0.1:1", true},
   };
   return cases;
 }
 
 inline std::ostream& operator<<(std::ostream& out, const LinkCase& one) { return out << one.kind; }
 
-/// No test waits longer; none depends on how long it takes.
+/// No test waits longer, and none depends on how long something takes.
 constexpr Duration kPatience = std::chrono::seconds(60);
 
 inline Deadline soon() { return Deadline::after(kPatience); }
@@ -47,6 +50,17 @@ inline std::unique_ptr<Link> make_mortal_link(const std::string& kind,
   return make_link(kind, options);
 }
 
+/// Makes links that reach each other. Thread-safe.
+class TestNetwork {
+ public:
+  std::unique_ptr<Link> make(const std::string& kind, const LinkOptions& options = {}) const {
+    return kind == "inproc" ? make_inproc_link(options, hub_) : make_link(kind, options);
+  }
+
+ private:
+  const std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>();
+};
+
 /// Keeps what it hears. Thread-safe.
 class TestReceiver : public Receiver {
  public:
@@ -55,7 +69,7 @@ class TestReceiver : public Receiver {
     std::vector<std::byte> payload;
   };
 
-  /// Payloads are kept up to this size; of longer ones only the header.
+  /// Keeps payloads up to this size; for longer ones it keeps the header only.
   explicit TestReceiver(std::size_t most_kept = 1 << 16) : most_kept_(most_kept) {}
 
   std::span<std::byte> place_payload(const FrameHeader& header) override {
@@ -96,13 +110,14 @@ class TestReceiver : public Receiver {
     std::size_t frames_before;
     std::shared_ptr<const SharedMemory> memory;
   };
-  /// The first `count` memories that were shared; fewer when they did not come in time.
+  /// Returns the first `count` memories that were shared, or fewer when they did not arrive in
+  /// time.
   std::vector<Shared> wait_shared(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [&] { return shared_.size() >= count; });
     return shared_;
   }
-  /// The error; kInternal when none came in time.
+  /// Returns the error of on_closed, or kInternal when it was not called in time.
   Error wait_closed() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [&] { return closed_.has_value(); });
@@ -121,7 +136,7 @@ class TestReceiver : public Receiver {
     return times_closed_;
   }
 
-  /// on_frame does not return until hold(false).
+  /// After hold(true), on_frame does not return until hold(false).
   void hold(bool hold) {
     std::lock_guard lock(mutex_);
     hold_ = hold;
@@ -186,7 +201,7 @@ class Listener {
   Link& link() { return *link_; }
   void destroy_link() { link_.reset(); }
   void reply() { reply_ = true; }
-  /// The receiver and connection of the i-th peer; null when it did not come in time.
+  /// Return the receiver and the connection of the i-th peer, or null when it did not come in time.
   TestReceiver* receiver(std::size_t i) {
     std::unique_lock lock(mutex_);
     accepted_.wait_for(lock, kPatience, [&] { return receivers_.size() > i; });
@@ -219,8 +234,8 @@ class Listener {
   std::string address_;
 };
 
-/// A connection between two links, from the side that connected; `far` is the receiver of the
-/// other.
+/// A connection between two links, seen from the side that connected; `far` is the other side's
+/// receiver.
 struct ConnectedEnds {
   ConnectedEnds(std::unique_ptr<Listener> listens, std::unique_ptr<Link> connects)
       : listener(std::move(listens)),
@@ -237,17 +252,16 @@ struct ConnectedEnds {
   TestReceiver* far;
 };
 
-/// The links of a test, all of one kind; they reach each other.
+/// Makes the links of a test, which are all of one kind and reach each other.
 class Conformance : public testing::TestWithParam<LinkCase> {
  protected:
-  LinkOptions options(int threads = 1) const {
-    LinkOptions options;
-    options.hub = hub_;
-    options.threads = threads;
-    return options;
+  std::unique_ptr<Link> make(const LinkOptions& options) const {
+    return network_.make(GetParam().kind, options);
   }
   std::unique_ptr<Link> make(int threads = 1) const {
-    return make_link(GetParam().kind, options(threads));
+    LinkOptions options;
+    options.threads = threads;
+    return make(options);
   }
   std::unique_ptr<Listener> listen(int threads = 1) const {
     return std::make_unique<Listener>(make(threads), GetParam().any_address);
@@ -255,7 +269,7 @@ class Conformance : public testing::TestWithParam<LinkCase> {
   ConnectedEnds connect(int threads = 1) const { return {listen(), make(threads)}; }
 
  private:
-  const std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>();
+  const TestNetwork network_{};
 };
 
 inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// This test program again, as another process that connects here and waits.
+/// Runs this test program again, as another process that connects here and waits.
 class ChildPeer {
  public:
   ChildPeer(const std::string& kind, const std::string& address) {

@@ -1,4 +1,4 @@
-// A link that is slower by a given time per frame: for tests of where a step's time goes.
+// A link that takes a given time more for each frame, for tests of where a step's time goes.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// Each frame that arrives for a receiver of the link is held back on `clock`, which must outlive
-/// it, before on_frame.
+/// Holds back each frame that arrives, before on_frame, for the time `added` of the clock. The
+/// clock must outlive the link.
 std::unique_ptr<Link> slow_link(std::unique_ptr<Link> link, Clock& clock, Duration added);
 
 }  // namespace paceline

@@ -10,12 +10,11 @@ namespace {
 TEST(SlowLink, AddsItsTimeToEachFrame) {
   ManualClock clock;
   const TimePoint start = clock.now();
-  LinkOptions options;
-  options.hub = std::make_shared<InprocHub>();
+  const TestNetwork network;
   TestReceiver receiver;
-  Listener listener(slow_link(make_link("inproc", options), clock, std::chrono::milliseconds(10)),
+  Listener listener(slow_link(network.make("inproc"), clock, std::chrono::milliseconds(10)),
                     "task:0");
-  const auto link = make_link("inproc", options);
+  const auto link = network.make("inproc");
   const auto connection = link->connect(listener.address(), receiver, Deadline::after(kPatience));
   for (int i = 0; i < 3; ++i) connection->send({}, {});
   ASSERT_TRUE(listener.receiver(0)->wait_frames(3));

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-/// The names of the events of a peer's frames.
+/// Labels the events of one peer's frames.
 class FrameLabels {
  public:
   FrameLabels(Timeline& timeline, NameOfFrameType name_of_type, const std::string& verb,
@@ -27,7 +27,7 @@ class FrameLabels {
   }
 
  private:
-  std::vector<const TimelineLabel*> labels_;  // by type, the last for all others
+  std::vector<const TimelineLabel*> labels_;  // by type; the last one is for all others
 };
 
 class TracedConnection : public ForwardingConnection {
@@ -57,7 +57,7 @@ class TracedReceiver : public ForwardingReceiver {
     began_ = timeline_.recording() ? std::chrono::steady_clock::now() : TimePoint();
     return ForwardingReceiver::place_payload(header);
   }
-  // The frame itself may begin or end the recording: half a frame is not shown.
+  // The frame itself may begin or end the recording; then it is not shown.
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
     if (payload.empty() && timeline_.recording()) began_ = std::chrono::steady_clock::now();
     ForwardingReceiver::on_frame(header, payload);

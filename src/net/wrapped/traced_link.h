@@ -10,12 +10,14 @@
 
 namespace paceline {
 
-/// How frames of a type are called, for types below kMostFrameTypes; all others are "frame".
+/// Returns the name of a type of frame that is below kMostFrameTypes. All others are called
+/// "frame".
 using NameOfFrameType = std::string (*)(std::uint16_t type);
 constexpr std::uint16_t kMostFrameTypes = 64;
 
-/// A link that records an event for each frame: "send NAME", while it is handed to the link, and
-/// "receive NAME", from its header until it was dealt with. `timeline` must outlive the link.
+/// Makes a link that records an event for each frame: "send NAME" while it is handed to the link,
+/// and "receive NAME" from its header until the receiver has handled it. `timeline` must outlive
+/// the link.
 std::unique_ptr<Link> traced_link(std::unique_ptr<Link> link, Timeline& timeline,
                                   NameOfFrameType name_of_type);
 

@@ -24,11 +24,10 @@ std::vector<std::string> names_in(const Timeline& timeline) {
 
 TEST(TracedLink, ShowsFramesThatAreSentAndReceived) {
   Timeline here(0, 1), there(0, 1);
-  LinkOptions options;
-  options.hub = std::make_shared<InprocHub>();
+  const TestNetwork network;
   TestReceiver receiver;
-  Listener listener(traced_link(make_link("inproc", options), there, name_of), "task:0");
-  const auto link = traced_link(make_link("inproc", options), here, name_of);
+  Listener listener(traced_link(network.make("inproc"), there, name_of), "task:0");
+  const auto link = traced_link(network.make("inproc"), here, name_of);
   const auto connection = link->connect(listener.address(), receiver, Deadline::after(kPatience));
 
   connection->send({.type = 1}, {});  // nothing is recorded yet

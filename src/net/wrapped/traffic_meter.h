@@ -10,11 +10,11 @@
 
 namespace paceline {
 
-/// Thread-safe. Sending and receiving may overlap; the union of their times counts. Written with
-/// each frame: on cache lines of its own.
+/// Sending and receiving may overlap; the union of their times counts. It is written with each
+/// frame and so has cache lines of its own. Thread-safe.
 class alignas(kCacheLine) TrafficMeter {
  public:
-  /// Something began to be sent or received, and ended. Pairs may overlap.
+  /// Something begins to be sent or received, until `end`. Pairs may overlap.
   void begin() {
     std::lock_guard lock(mutex_);
     if (under_way_++ == 0) since_ = std::chrono::steady_clock::now();
@@ -26,15 +26,15 @@ class alignas(kCacheLine) TrafficMeter {
       traffic_.busy_ns.fetch_add(spent.count(), std::memory_order_relaxed);
     }
   }
-  /// The same around one copy of a payload, but for short ones: looking at the clock would take as
-  /// long.
+  /// The same around one copy of a payload. Short ones are left out: looking at the clock would
+  /// take as long as the copy.
   void begin_copy(std::size_t bytes) {
     if (bytes > kShortBytes) begin();
   }
   void end_copy(std::size_t bytes) {
     if (bytes > kShortBytes) end();
   }
-  /// One thread at a time each: no locked addition is needed.
+  /// One thread at a time calls each of these, so that no locked addition is needed.
   void count_sent(std::size_t bytes) { add(traffic_.bytes_sent, bytes); }
   void count_received(std::size_t bytes) { add(traffic_.bytes_received, bytes); }
   const Traffic& traffic() const { return traffic_; }

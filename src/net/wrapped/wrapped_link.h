@@ -1,4 +1,4 @@
-// A link with something between it and its users: what is forwarded, in one place.
+// A link with something between it and its users. All that is only forwarded is written here once.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// Says to another receiver what it is told; that one must outlive it.
+/// Forwards all calls to another receiver, which must outlive it.
 class ForwardingReceiver : public Receiver {
  public:
   explicit ForwardingReceiver(Receiver& receiver) : receiver_(receiver) {}
@@ -32,7 +32,8 @@ class ForwardingReceiver : public Receiver {
   Receiver& receiver_;
 };
 
-/// Does what another connection does; send_copy is a send, so that what stands between sees it.
+/// Forwards all calls to another connection. A send_copy becomes a send, so that a subclass sees
+/// it.
 class ForwardingConnection : public Connection {
  public:
   explicit ForwardingConnection(std::shared_ptr<Connection> connection)
@@ -55,19 +56,18 @@ class ForwardingConnection : public Connection {
   const std::shared_ptr<Connection> connection_;
 };
 
-/// Stands between a link and its users. `peer`: the address that was connected to, or what the
-/// accepted connection calls its peer.
+/// What stands between a link and its users. `peer` is the address that was connected to, or what
+/// the accepted connection calls its peer.
 struct LinkWrapping {
-  /// Instead of the receiver, which outlives it.
+  /// Makes the receiver that takes the place of `receiver`, which outlives it.
   std::function<std::unique_ptr<Receiver>(Receiver& receiver, const std::string& peer)> receiver;
-  /// Instead of the connection; none: the connection itself.
+  /// Makes the connection that takes the place of `connection`; if it is empty, none does.
   std::function<std::shared_ptr<Connection>(std::shared_ptr<Connection> connection,
                                             const std::string& peer)>
       connection = {};
 };
 
-/// Does what another link does, with what is wrapped around its receivers and connections. Owns all
-/// of them.
+/// Forwards all calls to another link, and wraps its receivers and connections. Owns all of them.
 class WrappedLink final : public Link {
  public:
   WrappedLink(std::unique_ptr<Link> link, LinkWrapping wrapping);

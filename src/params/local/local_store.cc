@@ -6,8 +6,10 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 
+#include "base/machine_memory.h"
 #include "checkpoint/checkpoint_save.h"
 #include "paceline/error.h"
 #include "params/shard/rule_label.h"
@@ -76,11 +78,21 @@ class LocalSteps : public StoreSteps {
   LocalHandle handle_;
 };
 
+std::size_t bytes_with_slots(std::span<const VariableSpec> variables) {
+  std::size_t bytes = 0;
+  for (const VariableSpec& variable : variables) {
+    bytes += std::size_t(variable.shape.elements()) * size_of(variable.dtype) *
+             (1 + slots_of(variable).size());
+  }
+  return bytes;
+}
+
 class LocalStore : public SavableStore {
  public:
   LocalStore(std::vector<VariableSpec> specs, ThreadPool* pool, StepAccount* account,
              Timeline* timeline)
       : specs_(std::move(specs)), pool_(pool), account_(account), timeline_(timeline) {
+    check_fits_machine("[local store] the variables need", double(bytes_with_slots(specs_)));
     std::set<std::string> names;
     for (const VariableSpec& spec : specs_) {
       if (!names.insert(spec.name).second) {

@@ -1,6 +1,6 @@
-// What lies between a contribution that arrives, its rule that is applied, and the answer: whether
-// it is applied at once, kept for a round or dropped, and who may begin which step. Plain state
-// machines: no thread, socket or clock inside.
+// An aggregation stands between the arrival of a contribution, the application of its rule, and the
+// answer. It decides whether a contribution is applied at once, kept for a round or dropped, and
+// who may begin which step. Plain state machines: no thread, socket or clock inside.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ enum class AggregationKind : std::uint8_t {
   kAsync,    // every contribution is applied when it arrives
   kBounded,  // the same, and no worker is more than `staleness` own steps ahead of the slowest
 };
-/// In the order of their codes on the wire.
+/// All kinds, in the order of their codes on the wire.
 inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync,
                                                  AggregationKind::kBounded};
 
@@ -31,14 +31,14 @@ struct AggregationSpec {
   std::string str() const;
 };
 
-/// What becomes of a contribution.
+/// An aggregation gives each contribution one of these.
 enum class Fate : std::uint8_t {
   kApply,  // now, chunk by chunk as it arrives
   kKeep,   // it waits in a buffer until its round is closed
   kDrop,   // it was applied before, or is too late
 };
 
-/// What an aggregation decided. The owner empties it.
+/// The decisions of an aggregation. The owner empties it.
 struct AggregationOutbox {
   /// The worker may begin its own steps up to this one.
   struct StepLimit {

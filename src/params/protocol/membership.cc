@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/printed.h"
+
 namespace paceline {
 
 Membership::Membership(const MembershipOptions& options, TimePoint now)
@@ -18,8 +20,8 @@ Membership::Member* Membership::find(int worker, std::uint64_t incarnation) {
 std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced) {
   replaced = false;
   if (worker < 0 || std::size_t(worker) >= members_.size()) {
-    return fmt::format("worker:{} is not in the cluster spec, which has {} workers", worker,
-                       members_.size());
+    return fmt::format("worker:{} is not in the cluster spec, which has {}", worker,
+                       counted(std::int64_t(members_.size()), "worker"));
   }
   Member& member = members_[std::size_t(worker)];
   if (member.presence != Presence::kAbsent && incarnation <= member.incarnation) {
@@ -88,7 +90,8 @@ std::int64_t Membership::end_step(int worker, std::uint64_t incarnation, bool co
   Member* member = find(worker, incarnation);
   if (member == nullptr || !counts) return global_step_;
   ++member->made;
-  ++member->applied;
+  // A step that an older process began may never have ended here: no later one is taken for it.
+  member->applied = member->begun + 1;
   return ++global_step_;
 }
 

@@ -1,4 +1,4 @@
-// Who takes part in a job, as one ps sees it: a plain state machine. Events and their times go in,
+// The members of a job as one ps sees them: a plain state machine. Events and their times go in,
 // answers come out; no thread, socket or clock inside.
 #pragma once
 

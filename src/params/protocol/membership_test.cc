@@ -157,5 +157,19 @@ TEST(Membership, ANewerIncarnationGoesOnAtTheTasksNextStep) {
   EXPECT_TRUE(members.begin_step(1, 1, 40));
 }
 
+// Its older process had ended step 1 on the ps that counts, and died before it did here.
+TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
+  Membership members = two_workers();
+  join(members, 0, 1);
+  make_steps(members, 0, 1, 0, 1);
+  members.lose(0, 1, at(1));
+  EXPECT_EQ(join(members, 0, 2, 2), "");
+  make_steps(members, 0, 2, 2, 3);
+  members.cut_off(0, 2, at(3));
+  EXPECT_EQ(members.come_back(0, 2, at(4)), "");
+  EXPECT_EQ(members.applied(0), 3);
+  EXPECT_FALSE(members.begin_step(0, 2, 2));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// What a state machine wants done: data without effects. Its driver does it: links and threads for
-// real, a heap of events in virtual time.
+// The actions that a state machine wants done: data without effects. Its driver does them, with
+// links and threads for real, or with a heap of events in virtual time.
 #pragma once
 
 #include <cstdint>
@@ -88,7 +88,7 @@ class Outbox {
   }
   void add(Action action) { actions_.push_back(std::move(action)); }
 
-  /// In their order. Carrying one out may add others at the end.
+  /// The actions in their order. Carrying one out may add others at the end.
   std::vector<Action>& actions() { return actions_; }
   bool empty() const { return actions_.empty(); }
   void clear() { actions_.clear(); }

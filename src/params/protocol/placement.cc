@@ -26,7 +26,7 @@ std::int64_t cuts(const VariableSpec& variable, std::size_t total, int num_ps) {
                                   std::min<std::int64_t>(wanted, num_ps));
 }
 
-// As many rows as fill whole pages.
+// Returns the least number of rows that fills whole pages.
 std::int64_t rows_of_pages(const VariableSpec& variable) {
   const std::size_t row = row_bytes(variable);
   return row == 0 ? 1 : std::int64_t(std::lcm(row, kSplitPageBytes) / row);

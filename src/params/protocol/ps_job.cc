@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "params/protocol/placement.h"
+#include "base/printed.h"
+#include "params/protocol/cluster_difference.h"
 #include "params/protocol/seconds_text.h"
-#include "params/wire/variables.h"
 
 namespace paceline {
 namespace {
@@ -52,16 +52,6 @@ PsJob::Peer& PsJob::peer_of(PeerId id) {
 int PsJob::worker(PeerId peer) const {
   const auto found = peers_.find(peer);
   return found == peers_.end() || found->second.refused ? -1 : found->second.worker;
-}
-
-void PsJob::check_agreed(PeerId peer, bool initialised) const {
-  const auto found = peers_.find(peer);
-  if (found == peers_.end() || !found->second.agreed) {
-    throw Error(ErrorCode::kFailedPrecondition, "[ps] the variables are not agreed on yet");
-  }
-  if (initialised && !initialised_) {
-    throw Error(ErrorCode::kFailedPrecondition, "[ps] the variables are not initialised yet");
-  }
 }
 
 void PsJob::accepted(PeerId peer, TimePoint now, Outbox& out) {
@@ -117,13 +107,15 @@ std::string PsJob::why_not(const Hello& hello) const {
     return fmt::format("a ps serves workers; the other is {}:{}", hello.job, hello.index);
   }
   if (hello.cluster_id != options_.cluster_id) {
+    const std::string other = cluster_difference(options_.cluster_id, hello.cluster_id);
+    if (!other.empty()) return "the cluster has other addresses: " + other;
     return fmt::format("cluster id '{}' here, '{}' there", options_.cluster_id, hello.cluster_id);
   }
   if (hello.ps != options_.ps) {
     return fmt::format("this is {}, the other takes it for ps:{}", name(), hello.ps);
   }
   if (hello.workers != 0 && hello.workers != options_.workers) {
-    return fmt::format("the cluster has {} workers here, {} there", options_.workers,
+    return fmt::format("the cluster has {} here, {} there", counted(options_.workers, "worker"),
                        hello.workers);
   }
   return {};
@@ -262,72 +254,6 @@ void PsJob::give_up(PeerId id, const std::string& why, Outbox& out) {
   if (found == peers_.end() || std::exchange(found->second.refused, true)) return;
   out.warn("gives up ", id, ": " + why);
   out.close(id, kCloseTimeout);
-}
-
-// The chief's list counts. Another worker's may come first, and is then compared when that comes.
-void PsJob::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) {
-  if (peer.agreed || peer.declared) {
-    throw Error(ErrorCode::kDataLoss, "[ps] the variables are declared twice");
-  }
-  peer.declared = declare;
-  if (peer.worker == 0 && !declared_) take_declaration(declare);
-  if (!declared_) return;
-  for (auto& [id, other] : peers_) {
-    if (other.declared) check_declaration(id, other, out);
-  }
-}
-
-void PsJob::take_declaration(const Declare& declare) {
-  std::unique_ptr<Aggregation> aggregation = make_aggregation(declare.aggregation);
-  changed_after_reads_ = take_variables_(declare);
-  aggregation_ = std::move(aggregation);
-  if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
-  declared_ = declare;
-}
-
-void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
-  const Declare theirs = *std::exchange(peer.declared, std::nullopt);
-  const std::string task = fmt::format("worker:{}", peer.worker);
-  const std::string difference =
-      first_difference(declared_->variables, "the chief", theirs.variables, task);
-  if (!difference.empty()) return refuse(id, "other variables: " + difference, out);
-  if (theirs.pieces != declared_->pieces) {
-    return refuse(id,
-                  fmt::format("the chief places {} pieces, {} places {} otherwise",
-                              declared_->pieces.size(), task, theirs.pieces.size()),
-                  out);
-  }
-  if (theirs.aggregation != declared_->aggregation) {
-    return refuse(id,
-                  fmt::format("the chief's --strategy is {}, that of {} is {}",
-                              declared_->aggregation.str(), task, theirs.aggregation.str()),
-                  out);
-  }
-  agree(id, peer, out);
-}
-
-void PsJob::agree(PeerId id, Peer& peer, Outbox& out) {
-  peer.agreed = true;
-  out.share_values(id);
-  out.send(id, MessageType::kDeclared,
-           Declared{.initialised = initialised_, .changed_after_reads = changed_after_reads_});
-  if (initialised_) tell_initialised(id, peer, out);
-  if (!counts_steps()) return;
-  peer.told = told_;
-  out.send(id, MessageType::kJobState, told_);
-}
-
-void PsJob::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, Outbox& out) {
-  check_agreed(id, false);
-  if (peer.worker != 0) {
-    throw Error(ErrorCode::kFailedPrecondition, "[ps] only the chief initialises");
-  }
-  initialised_ = true;
-  membership_.set_global_step(global_step);
-  out.send(id, MessageType::kWritten);
-  for (auto& [other, its] : peers_) {
-    if (its.takes_part()) tell_initialised(other, its, out);
-  }
 }
 
 // A task's state says where it was when the checkpoint was written; a worker that was restarted

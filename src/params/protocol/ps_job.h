@@ -63,7 +63,7 @@ class PsJob {
   /// Returns the global step.
   std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out);
 
-  /// What time alone changes. Returns when to call again at the latest.
+  /// Does what time alone brings about. Returns when to call again at the latest.
   TimePoint tick(TimePoint now, Outbox& out);
   Membership::End end(TimePoint now) const;
   /// This ps was told to stop: its workers are told. False when there are none.
@@ -83,7 +83,7 @@ class PsJob {
   bool given_up() const { return given_up_; }
   bool all_gone() const { return membership_.connected() == 0; }
   std::string members() const { return membership_.text(); }
-  /// Empty while it waits for a job to serve.
+  /// The cluster id of its job; empty while it waits for a job to serve.
   std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
   std::string name() const;
   int ps() const { return options_.ps; }
@@ -128,11 +128,13 @@ class PsJob {
   bool serves_another(const Hello& hello) const;
   void adopt(const Hello& hello, TimePoint now, Outbox& out);
   void turn_away(PeerId id, Peer& peer, std::string why, Outbox& out);
+  // Variables (ps_job_variables.cc).
   void on_declare(PeerId id, Peer& peer, const Declare& declare, Outbox& out);
   void take_declaration(const Declare& declare);
   void check_declaration(PeerId id, Peer& peer, Outbox& out);
   void agree(PeerId id, Peer& peer, Outbox& out);
   void on_write_end(PeerId id, Peer& peer, std::int64_t global_step, Outbox& out);
+  // Steps and the end.
   void tell_initialised(PeerId id, Peer& peer, Outbox& out);
   void on_done(Peer& peer, TimePoint now, Outbox& out);
   void on_goodbye(Peer& peer, TimePoint now, Outbox& out);

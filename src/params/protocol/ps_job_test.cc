@@ -61,7 +61,7 @@ struct Machine {
     accept(++strangers);
     received(strangers, MessageType::kHello, hello);
     EXPECT_EQ(job.worker(strangers), -1);
-    const std::string why = sent<std::string>(out);
+    std::string why = sent<std::string>(out);
     const std::string id = std::to_string(strangers);
     EXPECT_THAT(take_text(out), Contains(id + " refuse"));
     return why;
@@ -69,8 +69,8 @@ struct Machine {
   /// Worker i joins on connection 10 + i, the chief initialises.
   void start(int workers = 3) {
     for (int i = 0; i < workers; ++i) {
-      greet(PeerId(10 + i), hello_of(i));
-      received(PeerId(10 + i), MessageType::kDeclare, declare);
+      greet(10 + PeerId(i), hello_of(i));
+      received(10 + PeerId(i), MessageType::kDeclare, declare);
     }
     received(10, MessageType::kWriteEnd, std::int64_t{0});
     out.clear();
@@ -115,6 +115,11 @@ TEST(PsJob, RefusesAHelloThatIsMeantForAnother) {
   hello = Machine::hello_of(1);
   hello.cluster_id = "other";
   EXPECT_EQ(it.why_not(hello), "ps:0 refuses: cluster id 'job' here, 'other' there");
+  PsJobOptions options = Machine::options();
+  options.cluster_id = "ps=a:1;worker=b:1,b:2,b:3";
+  hello.cluster_id = "ps=a:1;worker=b:1,b:2,b:4";
+  EXPECT_EQ(Machine(options).why_not(hello),
+            "ps:0 refuses: the cluster has other addresses: worker:2 is b:3 here, b:4 there");
   hello = Machine::hello_of(1);
   hello.ps = 2;
   EXPECT_EQ(it.why_not(hello), "ps:0 refuses: this is ps:0, the other takes it for ps:2");

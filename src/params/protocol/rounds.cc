@@ -54,7 +54,7 @@ void RoundCoordinator::whole(int shard, int worker, std::uint64_t incarnation, s
   close_full(out);
 }
 
-// What was given to the round after may be all that this one needs.
+// Contributions that came early for the next round may be all that it needs.
 void RoundCoordinator::close_full(std::vector<RoundClosed>& out) {
   while (close_one(out)) {
   }

@@ -30,7 +30,7 @@ class RoundsAggregation : public Aggregation {
   std::int64_t open_ = 0;
 };
 
-/// What the coordinator tells every shard.
+/// The word of the coordinator to every shard.
 struct RoundClosed {
   std::int64_t round = 0;
   std::vector<int> contributors;  // ascending
@@ -60,12 +60,12 @@ class RoundCoordinator {
   struct Contributor {
     bool member = false;
     std::uint64_t incarnation = 0;
-    // By round, from the open one: the shards where its contribution is whole.
+    // The shards where its contribution is whole, by round from the open one on.
     std::map<std::int64_t, std::set<int>> has;
   };
   bool is_whole(const Contributor& worker, std::int64_t round) const;
   void close_full(std::vector<RoundClosed>& out);
-  /// False when more contributions are to come.
+  /// Returns false when more contributions are to come.
   bool close_one(std::vector<RoundClosed>& out);
 
   const int shards_, k_;

@@ -45,6 +45,7 @@ class SendLog {
 
   /// True while pop() has an item that is confirmed, and can be given back.
   bool has_confirmed() const { return first_ < confirmed_; }
+  const Item& front() const { return items_.front(); }
   Item pop() {
     ++first_;
     return items_.pop();

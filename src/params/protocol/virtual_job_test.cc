@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "params/protocol/testing/virtual_job.h"
 
 namespace paceline {
@@ -16,6 +19,10 @@ VirtualOptions with_everything(std::uint64_t seed) {
   options.cuts = 0.6;
   options.early_leaves = 0.1;
   options.latecomers = 0.2;
+  options.losses = 0.001;
+  options.repeats = 0.1;
+  options.clipped = seed % 3 == 0;
+  if (seed % 4 == 0) options.bytes_per_s = 100e6;
   if (seed % 2 == 1) options.aggregation = {AggregationKind::kBounded, std::int64_t(seed % 5)};
   return options;
 }
@@ -35,18 +42,22 @@ TEST(VirtualJob, ASeedReplaysExactly) {
   EXPECT_NE(first.hash, run_virtual_job(with_everything(7)).hash);
 }
 
-TEST(VirtualJob, SurvivesDeathsCutsLeaversAndLatecomers) {
-  std::int64_t come_backs = 0, restarts = 0, lost = 0;
+TEST(VirtualJob, SurvivesDeathsCutsLossesRepeatsLeaversAndLatecomers) {
+  VirtualResult all;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     const VirtualResult result = run_virtual_job(with_everything(seed));
     EXPECT_THAT(result.errors, IsEmpty());
-    come_backs += result.come_backs;
-    restarts += result.restarts;
-    lost += result.lost_messages;
+    all.come_backs += result.come_backs;
+    all.restarts += result.restarts;
+    all.lost_messages += result.lost_messages;
+    all.repeated_steps += result.repeated_steps;
+    all.waiting_replies += result.waiting_replies;
   }
-  EXPECT_GT(come_backs, 100);
-  EXPECT_GT(restarts, 50);
-  EXPECT_GT(lost, 100);
+  EXPECT_GT(all.come_backs, 500);
+  EXPECT_GT(all.restarts, 50);
+  EXPECT_GT(all.lost_messages, 500);
+  EXPECT_GT(all.repeated_steps, 500);
+  EXPECT_GT(all.waiting_replies, 500);
 }
 
 // scripts/slow_checks runs it.
@@ -60,10 +71,10 @@ TEST(VirtualJob, AThousandWorkersOnEightPs) {
   VirtualOptions options = with_everything(3);
   options.workers = 1000;
   options.ps = 8;
-  options.last_step = 5000;
+  options.last_step = 3000;
   const VirtualResult result = run_virtual_job(options);
   EXPECT_THAT(result.errors, IsEmpty());
-  EXPECT_GE(result.global_step, 5000);
+  EXPECT_GE(result.global_step, 3000);
 }
 
 class Staleness : public ::testing::TestWithParam<int> {};
@@ -105,14 +116,26 @@ TEST(VirtualJob, AWakeThatIsLostIsFound) {
   EXPECT_FALSE(run_virtual_job(options).errors.empty());
 }
 
-TEST(VirtualJob, APieceThatIsAppliedAgainIsFound) {
-  int found = 0;
+/// Faults that show only when something else befalls a worker.
+class VirtualJobFault
+    : public ::testing::TestWithParam<std::pair<VirtualOptions::Plant, const char*>> {};
+INSTANTIATE_TEST_SUITE_P(
+    Faults, VirtualJobFault,
+    ::testing::Values(std::pair(VirtualOptions::Plant::kSendAllAgain, "declared twice"),
+                      std::pair(VirtualOptions::Plant::kLossGoesOn, "refuses"),
+                      std::pair(VirtualOptions::Plant::kForgetLost, "has not ended"),
+                      std::pair(VirtualOptions::Plant::kRepeatsCount, "counts twice"),
+                      std::pair(VirtualOptions::Plant::kRepliesInOrder, "needed first"),
+                      std::pair(VirtualOptions::Plant::kNoWindow, "bytes of replies")));
+
+TEST_P(VirtualJobFault, IsFound) {
+  std::string found;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     VirtualOptions options = with_everything(seed);
-    options.plant = VirtualOptions::Plant::kSendAllAgain;
-    found += run_virtual_job(options).errors.empty() ? 0 : 1;
+    options.plant = GetParam().first;
+    for (const std::string& error : run_virtual_job(options).errors) found += error + "\n";
   }
-  EXPECT_GT(found, 0);
+  EXPECT_THAT(found, HasSubstr(GetParam().second));
 }
 
 }  // namespace

@@ -261,7 +261,10 @@ WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, const Ended& end
   if (!peer.welcomed()) {
     // A ps that ends before it has answered may be about to serve the next job.
     peer.closed = true;
-    if (error.code() != ErrorCode::kUnavailable) return Closed::kLost;
+    // A bit that was changed on its way is changed once; a peer of another kind says so again.
+    if (ended.broken) return Closed::kLost;
+    const bool garbled = error.code() != ErrorCode::kUnavailable;
+    if (garbled && std::exchange(peer.garbled, true)) return Closed::kLost;
   } else if (peer.refused || ended.broken || options_.reconnect_timeout <= Duration(0)) {
     peer.closed = true;
     return Closed::kLost;

@@ -34,9 +34,9 @@ class WorkerJob {
  public:
   WorkerJob(WorkerJobOptions options, TimePoint now);
 
-  /// What time alone changes: the next try to connect, a line that says what is waited for. Throws
-  /// kUnavailable when join_timeout has passed, or reconnect_timeout since a connection was cut.
-  /// Returns when to call again at the latest.
+  /// Does what time alone brings about: the next try to connect, or a line that says what is waited
+  /// for. Throws kUnavailable when join_timeout has passed, or reconnect_timeout since a connection
+  /// was cut. Returns when to call again at the latest.
   TimePoint tick(TimePoint now, Outbox& out);
 
   // Answers to Outbox::Connect.
@@ -107,6 +107,7 @@ class WorkerJob {
     bool agreed = false;  // on the variables
     bool was_initialised = false, initialised = false, closed = false, busy = false;
     bool refused = false;
+    bool garbled = false;  // what it said before its welcome made no sense
     int written = 0;
     std::uint64_t incarnation = 0;  // of the ps
     std::uint64_t epoch = 0;        // membership epoch last seen; 0: it has never been welcomed
@@ -129,7 +130,7 @@ class WorkerJob {
   TimePoint come_back(TimePoint now, Outbox& out);
   [[noreturn]] void stays_away(const Peer& peer) const;
   void on_initialised(int ps, Peer& peer, const Initialised& told);
-  /// What is waited for, in words; empty: nothing.
+  /// Says in words what is waited for; empty when nothing is.
   std::string awaited() const;
   [[noreturn]] void too_late() const;
   /// The first ps that is not yet welcomed, or else not yet agreed; null: none.

@@ -231,7 +231,8 @@ TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
   EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kTryAgain) << "it said hello";
   it.tick(2s);
   it.job.connected(0, DType::kFloat32, it.out);
-  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kLost) << "it is torn";
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kTryAgain) << "it is torn";
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kLost) << "and again";
   it.received(0, MessageType::kWelcome, Welcome{});
   EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kCutOff) << "it was welcome";
   const WorkerJob::Ended broken = {.where = "ps:0", .broken = true};

@@ -1,4 +1,4 @@
-// Where the time of a ps task's threads went.
+// Accounts for the time of the threads of a ps task.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,9 @@
 
 namespace paceline {
 
-/// Apply: rules. Queue: a frame had begun to come and was not dealt with yet, apply apart. Idle:
-/// the rest, from the first contribution to the last. Added to from any thread.
+/// The time from the first contribution to the last is divided into three shares. Apply is the time
+/// in rules; queue is the time in which a frame had begun to arrive and was not dealt with yet,
+/// without apply; idle is the rest. Safe from any thread.
 class ServerAccount {
  public:
   struct Shares {

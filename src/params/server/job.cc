@@ -10,7 +10,6 @@
 #include "params/protocol/placement.h"
 #include "params/server/peer.h"
 #include "params/shard/rule_label.h"
-#include "params/steady_now.h"
 
 namespace paceline {
 namespace {
@@ -27,7 +26,7 @@ ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
       apply_pool_(apply_threads(options)),
       machine_(
           machine_options(), [this](const Declare& declare) { return take_variables(declare); },
-          steady_now()),
+          now()),
       saving_(options.sees_files) {}
 
 ServerJob::~ServerJob() = default;
@@ -120,8 +119,8 @@ void ServerJob::carry_out(std::vector<HostAction>& later) {
   spins_ = machine_.spins();
 }
 
-// What keeps it from sending, too much that waits for the peer or memory that is out, ends the
-// peer's connection, and is no error of whoever caused the message.
+// A message that cannot be sent, since too much waits for the peer or memory is out, ends that
+// peer's connection. It is no error of the peer that caused the message.
 void ServerJob::carry_out(const Outbox::Send& send) {
   ServerPeer* const peer = find(send.to);
   if (peer == nullptr) return;
@@ -184,7 +183,7 @@ ServerPeer* ServerJob::find(PeerId id) const {
 Receiver* ServerJob::accept(std::shared_ptr<Connection> connection) {
   return drive([&](Outbox& out) -> Receiver* {
     const PeerId id = next_peer_++;
-    machine_.accepted(id, steady_now(), out);
+    machine_.accepted(id, now(), out);
     wake_();
     auto peer = std::make_unique<ServerPeer>(*this, id, std::move(connection));
     return &peers_.emplace(id, std::move(peer)).first->second->inlet();
@@ -193,7 +192,7 @@ Receiver* ServerJob::accept(std::shared_ptr<Connection> connection) {
 
 void ServerJob::control(ServerPeer& peer, const ControlMessage& message) {
   drive([&](Outbox& out) {
-    machine_.received(peer.id(), message, steady_now(), out);
+    machine_.received(peer.id(), message, now(), out);
     const int worker = machine_.worker(peer.id());
     if (message.type == MessageType::kHello && worker >= 0) peer.identify(worker);
   });
@@ -223,8 +222,8 @@ Fate ServerJob::begin_step(ServerPeer& peer, std::int64_t step) {
 void ServerJob::end_step(ServerPeer& peer, std::int64_t step, Fate fate) {
   const bool counts = fate == Fate::kApply;
   if (counts) ++applied_;
-  const std::int64_t global_step = drive(
-      [&](Outbox& out) { return machine_.end_step(peer.id(), step, fate, steady_now(), out); });
+  const std::int64_t global_step =
+      drive([&](Outbox& out) { return machine_.end_step(peer.id(), step, fate, now(), out); });
   const std::int64_t every = options_.progress_every.steps;
   if (counts && every > 0 && global_step % every == 0) wake_();
 }
@@ -238,7 +237,7 @@ bool ServerJob::closed(ServerPeer& peer, const Error& error) {
   const PsJob::Ended ended = {
       .why = error.what(), .handled = peer.stream().handled(), .broken = peer.stream().broken()};
   const bool may_come_back =
-      drive([&](Outbox& out) { return machine_.closed(peer.id(), ended, steady_now(), out); });
+      drive([&](Outbox& out) { return machine_.closed(peer.id(), ended, now(), out); });
   wake_();
   return may_come_back;
 }

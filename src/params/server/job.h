@@ -40,7 +40,7 @@ class ServerJob {
   Receiver* accept(std::shared_ptr<Connection> connection);
 
   // Calls of a connection.
-  /// A message of the job's control. Throws what makes it one that must not be sent.
+  /// Handles a message of the job's control. Throws when it is one that must not be sent.
   void control(ServerPeer& peer, const ControlMessage& message);
   /// Throws kFailedPrecondition unless the peer has agreed on the variables, or, when `initialised`
   /// is asked for, while they are not.
@@ -54,17 +54,17 @@ class ServerJob {
   /// meanwhile.
   void let_go(ServerPeer& peer);
 
-  /// One turn of the main thread: closes whoever was refused or says nothing, tells workers what
-  /// has changed. Returns when to call again at the latest.
+  /// One turn of the main thread: it closes the connections of peers that were refused or say
+  /// nothing, and tells workers what has changed. Returns when to call again at the latest.
   TimePoint turn(TimePoint now);
   Membership::End end(TimePoint now) const;
   std::string members() const;
-  /// This ps was told to stop: its workers are told. False when there are none.
+  /// Tells the workers that this ps was told to stop. Returns false when there are none.
   bool ask_to_leave();
   bool all_gone() const;
   std::int64_t applied() const { return applied_; }
   std::int64_t global_step() const;
-  /// Over links since the first contribution.
+  /// Bytes that went over links since the first contribution.
   struct Bytes {
     std::int64_t sent = 0, received = 0;
   };
@@ -75,6 +75,7 @@ class ServerJob {
   /// True when another job has taken its place (any_job).
   bool given_up() const;
   ServerAccount& account() { return account_; }
+  TimePoint now() const { return options_.clock->now(); }
   /// May be null.
   Timeline* timeline() const { return options_.timeline; }
   /// The label for applying a piece's rule, by position; null without a timeline.
@@ -83,7 +84,7 @@ class ServerJob {
   }
   void say(const std::string& line) const;
   void warn(const std::string& line) const;
-  /// Empty while it waits for a job to serve.
+  /// The cluster id of its job; empty while it waits for a job to serve.
   std::string id() const;
 
  private:

@@ -6,7 +6,6 @@
 
 #include "base/denormals.h"
 #include "params/server/job.h"
-#include "params/steady_now.h"
 
 namespace paceline {
 namespace {
@@ -67,7 +66,7 @@ std::size_t ServerPeer::most_payload(MessageType type) const {
 }
 
 std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
-  frame_began_ = steady_now();
+  frame_began_ = job_.now();
   const MessageType type{header.type};
   if (greeted_ && type == MessageType::kChunk) return incoming().place(header);
   if (header.payload_bytes > most_payload(type)) {
@@ -79,7 +78,7 @@ std::span<std::byte> ServerPeer::place_payload(const FrameHeader& header) {
 }
 
 void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payload) {
-  if (payload.empty()) frame_began_ = steady_now();
+  if (payload.empty()) frame_began_ = job_.now();
   const MessageType type{header.type};
   if (!greeted_ && type != MessageType::kHello) fail(name_of(type) + " before a hello");
   last_type_ = type;
@@ -91,11 +90,12 @@ void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> 
     ended_ = true;
     job_.refuse(*this, error.what());
   }
-  job_.account().add_handling(steady_now() - frame_began_);
+  job_.account().add_handling(job_.now() - frame_began_);
 }
 
 void ServerPeer::handle(MessageType type, const FrameHeader& header,
                         std::span<const std::byte> payload) {
+  check_flags(header);
   switch (type) {
     case MessageType::kWrite:
       return on_write(header, payload);
@@ -136,9 +136,7 @@ void ServerPeer::on_hello(const ControlMessage& message) {
   job_.control(*this, message);
   ended_ = !is_member();
   if (ended_ || again) return;
-  const DType wire = message.as<Hello>().wire;
-  wire_ = wire;
-  replies_.set_wire(wire);
+  replies_.set_wire(message.as<Hello>().wire);
   greeted_ = true;
   job_.say(fmt::format("{} joined from {}", task_, stream_->peer()));
 }
@@ -148,7 +146,7 @@ Shard& ServerPeer::shard(bool initialised) {
   Shard& shard = job_.shard_for(*this, initialised);
   if (!incoming_) {
     replies_.allow(shard);
-    incoming_.emplace(shard, wire_);
+    incoming_.emplace(shard, replies_.wire());
   }
   if (initialised) working_ = &shard;
   return shard;
@@ -228,11 +226,13 @@ void ServerPeer::on_row_ids(const FrameHeader& header, std::span<const std::byte
 }
 
 void ServerPeer::on_chunk(const FrameHeader& header) {
-  const IncomingPiece& piece = incoming().arrived(header);
-  if (!piece.applied) return;
+  IncomingStep& step = incoming();
   const std::size_t position = shard().position(header.id);
-  answer(position, header.offset, apply_range(position, 1, header.offset, piece.chunk));
-  if (piece.received == piece.expected) incoming_->applied(position);
+  const StepAssembly::Arrival arrival = step.arrived(position, header);
+  if (!arrival.apply) return;
+  answer(position, header.offset,
+         apply_range(position, 1, header.offset, step.piece(position).chunk));
+  if (arrival.whole) step.applied(position);
 }
 
 void ServerPeer::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
@@ -250,12 +250,14 @@ void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std:
   const std::size_t number = header.flags / kMemoryNumber;
   if (number >= shared_.size()) fail(fmt::format("memory {} was not shared", number));
   decode_rows(payload, MessageType::kContribution, messages_.rows);
-  IncomingPiece& piece =
-      incoming().arrived_in_shared_memory(shared_[number]->bytes(), header, messages_.rows);
-  if (!incoming_->clipped()) apply_whole(shard().position(header.id), piece, 1);
+  IncomingStep& step = incoming();
+  const std::size_t position = shard().position(header.id);
+  const StepAssembly::Arrival arrival =
+      step.arrived_in_shared_memory(position, shared_[number]->bytes(), header, messages_.rows);
+  if (arrival.apply) apply_whole(position, 1);
 }
 
-// The values were read in shared memory: only the worker knows when.
+// The worker has read the values in shared memory, and only it knows when.
 void ServerPeer::on_read_done(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   piece.was_read(ShardPiece::Reading::kInPlace);
@@ -290,10 +292,10 @@ void ServerPeer::on_read_marked(const FrameHeader& header, std::span<const std::
 template <typename F>
 void ServerPeer::timed_apply(std::size_t position, F&& apply) {
   const TimelineScope event(job_.timeline(), job_.label(position));
-  const TimePoint began = steady_now();
+  const TimePoint began = job_.now();
   const FlushDenormals flush;
   apply();
-  job_.account().add_apply(steady_now() - began);
+  job_.account().add_apply(job_.now() - began);
 }
 
 ReplyBlocks::Lent ServerPeer::apply_range(std::size_t position, float clip_scale,
@@ -317,7 +319,7 @@ void ServerPeer::answer(std::size_t position, std::size_t offset, ReplyBlocks::L
   replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(values)));
 }
 
-// Of a worker that never asks for it none is made.
+// The copy is made for the first worker step that asks for it.
 void ServerPeer::renew_copy(std::size_t position, std::uint64_t step) {
   ShardPiece& piece = shard().at(position);
   if (copy_ == nullptr) {
@@ -333,30 +335,30 @@ std::span<std::byte> ServerPeer::place_in_copy(std::size_t position) {
   return shard().place_of(position, copy_->bytes());
 }
 
-void ServerPeer::apply_dense(std::size_t position, const IncomingPiece& incoming,
-                             float clip_scale) {
-  if (incoming.wanted != WantedValues::kInFrames) {
+void ServerPeer::apply_dense(std::size_t position, float clip_scale) {
+  const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
+  const WantedValues wanted = incoming_->part(position).wanted;
+  if (wanted != WantedValues::kInFrames) {
     ShardPiece& piece = shard().at(position);
     std::span<std::byte> copy;
-    if (incoming.wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
+    if (wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
     if (!incoming_->counts()) return piece.copy(0, copy);
     return timed_apply(position, [&] {
-      piece.apply(incoming_->rule_step(position, clip_scale), 0, incoming.gradient, copy);
+      piece.apply(incoming_->rule_step(position, clip_scale), 0, gradient, copy);
     });
   }
-  for (std::size_t offset = 0; offset < incoming.gradient.size(); offset += kChunkBytes) {
-    const std::size_t bytes = std::min(kChunkBytes, incoming.gradient.size() - offset);
-    answer(position, offset,
-           apply_range(position, clip_scale, offset, incoming.gradient.subspan(offset, bytes)));
+  for (const Cut cut : byte_cuts(gradient.size())) {
+    answer(position, cut.begin,
+           apply_range(position, clip_scale, cut.begin, gradient.subspan(cut.begin, cut.size)));
   }
 }
 
-void ServerPeer::apply_whole(std::size_t position, IncomingPiece& incoming, float clip_scale) {
-  if (incoming.applied) return;
-  incoming.applied = true;
+void ServerPeer::apply_whole(std::size_t position, float clip_scale) {
+  if (!incoming_->take_whole(position)) return;
   ShardPiece& piece = shard().at(position);
+  const IncomingPiece& incoming = incoming_->piece(position);
   if (!piece.variable().sparse) {
-    apply_dense(position, incoming, clip_scale);
+    apply_dense(position, clip_scale);
   } else if (incoming_->counts() && !incoming.rows.empty()) {
     timed_apply(position, [&] {
       piece.apply_rows(incoming_->rule_step(position, clip_scale), incoming.rows,
@@ -364,7 +366,7 @@ void ServerPeer::apply_whole(std::size_t position, IncomingPiece& incoming, floa
     });
   }
   incoming_->applied(position);
-  if (incoming.shared) {
+  if (incoming_->part(position).shared) {
     replies_.tell(MessageType::kTaken, piece.where().id, std::uint64_t(incoming_->step()));
   }
 }
@@ -377,12 +379,15 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   decode_step_end(payload, messages_.step_end);
   for (const StepEnd::Entry& entry : end.entries) {
     const std::size_t position = shard().position(entry.piece);
-    if (entry.contributed) apply_whole(position, incoming_->whole(position), end.clip_scale);
+    if (entry.contributed) {
+      incoming_->check_whole(position);
+      apply_whole(position, end.clip_scale);
+    }
     replies_.send_rows(shard().at(position), entry.next_rows, header.step);
   }
   incoming_->end();
   job_.end_step(*this, incoming_->step(), incoming_->fate());
-  job_.account().contribution_at(steady_now());
+  job_.account().contribution_at(job_.now());
 }
 
 void ServerPeer::on_closed(const Error& error) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "net/link.h"
+#include "params/protocol/frame_cuts.h"
 #include "params/protocol/outbox.h"
 #include "params/resumable_connection.h"
 #include "params/server/incoming_step.h"
@@ -78,11 +79,11 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   void on_read_done(const FrameHeader& header);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
   void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
-  void apply_whole(std::size_t position, IncomingPiece& incoming, float clip_scale);
+  void apply_whole(std::size_t position, float clip_scale);
   void renew_copy(std::size_t position, std::uint64_t step);
   std::span<std::byte> place_in_copy(std::size_t position);
-  void apply_dense(std::size_t position, const IncomingPiece& incoming, float clip_scale);
-  /// Of the piece at `position`.
+  void apply_dense(std::size_t position, float clip_scale);
+  /// Accounts for the time of applying the rule of the piece at `position`.
   template <typename F>
   void timed_apply(std::size_t position, F&& apply);
   /// Applies one range of a contribution; the block holds the values that it made.
@@ -113,7 +114,6 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
   std::shared_ptr<SharedMemory> copy_;  // the values as the worker last saw them; null: unasked
   TimePoint frame_began_{};
-  DType wire_ = DType::kFloat32;
   bool greeted_ = false, ended_ = false;
   int worker_ = -1;   // −1: it has not been welcomed
   std::string task_;  // "worker:1", once it has been welcomed

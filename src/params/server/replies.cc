@@ -6,22 +6,16 @@
 #include <cstring>
 
 #include "base/copy_bytes.h"
+#include "params/protocol/frame_cuts.h"
 #include "params/wire/rounded_floats.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
-namespace {
-
-constexpr std::size_t kMostBeforeHandshake = std::size_t{1} << 20;
-constexpr std::size_t kMostBesideValues = std::size_t{64} << 20;
-
-}  // namespace
-
 Replies::Replies(std::shared_ptr<Connection> connection)
-    : blocks_(std::make_shared<ReplyBlocks>(kMostBeforeHandshake)),
+    : blocks_(std::make_shared<ReplyBlocks>()),
       queue_(std::make_shared<ReplyQueue>(std::move(connection))) {}
 
-void Replies::allow(const Shard& shard) { blocks_->allow(2 * shard.bytes() + kMostBesideValues); }
+void Replies::allow(const Shard& shard) { blocks_->allow_values(shard.bytes()); }
 
 bool Replies::rounds(const ShardPiece& piece) const {
   return wire_ != DType::kFloat32 && piece.variable().dtype == DType::kFloat32;
@@ -50,7 +44,7 @@ void Replies::send(MessageType type, std::span<const std::byte> payload, std::ui
   to->send({.type = std::uint16_t(type), .step = step}, bytes, &ReplyBlocks::sent, block.release());
 }
 
-// Frames go in their order: with the last one all are sent.
+// Frames keep their order, so that all are sent when the last one is.
 void Replies::send_task_state(std::shared_ptr<const std::vector<std::byte>> state,
                               std::uint64_t step) {
   using Kept = std::shared_ptr<const std::vector<std::byte>>;
@@ -81,7 +75,7 @@ bool Replies::share(std::uint32_t number, std::shared_ptr<const SharedMemory> me
   return true;
 }
 
-// From where it lies, if it is small and can go at once.
+// A small value that can go at once needs no block: it is sent from where it lies.
 bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
   if (rounds(piece)) return false;
   return piece.with_value([&](std::span<const std::byte> value) {
@@ -89,8 +83,8 @@ bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
   });
 }
 
-// Another worker's contribution may have changed it: what cannot be sent is that connection's own
-// trouble.
+// The change may be another worker's contribution, which must not fail because this worker cannot
+// be told of it.
 void Replies::on_changed(ShardPiece& piece, bool wanted) {
   const std::uint64_t version = piece.watchers().version();
   try {
@@ -121,10 +115,11 @@ void Replies::send_and_change(ShardPiece& piece, std::uint16_t flags, std::uint6
 void Replies::send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {
   FrameHeader header{.flags = flags, .id = piece.where().id, .step = step};
   header.type = std::uint16_t(MessageType::kValues);
-  const bool sent = send_value_at_once(piece, header);
-  for (; !sent && header.offset < piece.bytes(); header.offset += kChunkBytes) {
-    ReplyBlocks::Lent block = take(std::min(kChunkBytes, piece.bytes() - header.offset));
-    piece.copy(header.offset, block->span());
+  if (send_value_at_once(piece, header)) return;
+  for (const Cut cut : byte_cuts(piece.bytes())) {
+    ReplyBlocks::Lent block = take(cut.size);
+    piece.copy(cut.begin, block->span());
+    header.offset = cut.begin;
     send_block(MessageType::kValues, header, rounded(piece, std::move(block)));
   }
 }
@@ -136,19 +131,17 @@ void Replies::send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, s
                 fmt::format("[ps] rows of {} are asked for that are not in piece {}",
                             piece.variable().name, piece.where().id));
   }
-  const std::size_t row = piece.row_bytes() + sizeof(std::int32_t);
-  const std::size_t most = std::max<std::size_t>(1, kChunkBytes / row);
-  for (std::size_t done = 0; done < rows.size(); done += most) {
-    const std::span<const std::int32_t> some =
-        rows.subspan(done, std::min(most, rows.size() - done));
-    ReplyBlocks::Lent block = take(sizeof(std::uint32_t) + some.size() * row);
+  for (const Cut cut : row_cuts(rows.size(), piece.row_bytes())) {
+    const std::span<const std::int32_t> some = rows.subspan(cut.begin, cut.size);
+    const std::size_t values_at = row_numbers_bytes(some.size());
+    ReplyBlocks::Lent block = take(values_at + some.size() * piece.row_bytes());
     const std::uint32_t count = std::uint32_t(some.size());
     std::byte* at = block->span().data();
     std::memcpy(at, &count, sizeof(count));
     std::memcpy(at + sizeof(count), some.data(), some.size_bytes());
-    piece.copy_rows(some, block->span().subspan(sizeof(count) + some.size_bytes()));
+    piece.copy_rows(some, block->span().subspan(values_at));
     send_block(MessageType::kRowValues, {.id = piece.where().id, .step = step},
-               rounded(piece, std::move(block), sizeof(count) + some.size_bytes()));
+               rounded(piece, std::move(block), values_at));
   }
 }
 
@@ -158,11 +151,11 @@ void Replies::send_state(ShardPiece& piece) {
   std::size_t begin = 0;
   for (std::size_t array = 0; array < piece.arrays(); ++array) {
     const std::size_t bytes = piece.array_bytes(array);
-    for (std::size_t offset = 0; offset < bytes; offset += kChunkBytes) {
-      ReplyBlocks::Lent block = take(std::min(kChunkBytes, bytes - offset));
-      copy_bytes(block->span().data(), moment.data() + begin + offset, block->bytes);
+    for (const Cut cut : byte_cuts(bytes)) {
+      ReplyBlocks::Lent block = take(cut.size);
+      copy_bytes(block->span().data(), moment.data() + begin + cut.begin, cut.size);
       const FrameHeader header{
-          .flags = std::uint16_t(array), .id = piece.where().id, .offset = offset};
+          .flags = std::uint16_t(array), .id = piece.where().id, .offset = cut.begin};
       send_block(MessageType::kState, header, std::move(block));
     }
     begin += bytes;

@@ -1,4 +1,4 @@
-// What a ps sends to one worker.
+// Everything that a ps sends to one worker.
 #pragma once
 
 #include <memory>
@@ -13,40 +13,42 @@
 
 namespace paceline {
 
-/// Cuts values into frames of at most kChunkBytes, each as it is under the piece's lock: copied, or
-/// written at once. Safe from any thread; after drop() it sends nothing.
+/// Sends values in frames (protocol/frame_cuts.h). Each frame is copied, or written at once, under
+/// the piece's lock. Safe from any thread; after drop() it sends nothing.
 class Replies : public ValueWatcher {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);
 
   /// Before the handshake little may pile up, after it as much as all values need.
   void allow(const Shard& shard);
-  /// What float32 values travel as.
+  /// The type that float32 values travel as.
   void set_wire(DType wire) { wire_ = wire; }
-  /// Pieces, the first needed first.
+  DType wire() const { return wire_; }
+  /// The order in which the worker needs pieces, the first needed first.
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
   /// A message that waits behind no values.
   void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
-  /// What is a worker's own; kept until it is sent, and not counted among what piles up.
+  /// The state of a task. It is kept until it is sent, and not charged to the budget.
   void send_task_state(std::shared_ptr<const std::vector<std::byte>> state, std::uint64_t step);
   /// A header about a piece.
   void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
-  /// False: the peer is not on this host.
+  /// Returns false when the peer is not on this host.
   bool share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory);
   void on_changed(ShardPiece& piece, bool wanted) override;
   /// Sends all of a piece (kValues), which then changes if the ps changes it after each read.
   void send_values(ShardPiece& piece, std::uint64_t step);
   /// The same to a worker that keeps them: it is told, once, when they have changed.
   void send_watched_values(ShardPiece& piece);
-  /// All of a piece, for which the worker has asked ahead; of the change after that it is told.
+  /// Sends all of a piece, for which the worker has asked ahead. It is told of the next change.
   void send_values_ahead(ShardPiece& piece);
-  /// Rows, named as in the variable (kRowValues). Throws kDataLoss unless they are in the piece.
+  /// Sends rows, numbered as in the variable (kRowValues). Throws kDataLoss unless they are in the
+  /// piece.
   void send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step);
-  /// Value and slots of one moment (kState).
+  /// Sends value and slots as they are at one moment (kState).
   void send_state(ShardPiece& piece);
 
   ReplyBlocks::Lent take(std::size_t bytes) { return blocks_->take(bytes); }
-  /// A block of values of the piece, as they travel.
+  /// The block with the piece's values as they travel, from byte `values_at` on.
   ReplyBlocks::Lent rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
                             std::size_t values_at = 0) const;
   void send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block);

@@ -11,10 +11,8 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kLeastBytes = 4096;
-// Of a reply beside its payload: the block itself, and its place in queues.
-constexpr std::size_t kBytesBeside = 256;
 
-/// Blocks of one size at most double.
+// The largest block of one kind is at most twice as large as the smallest.
 std::size_t memory_for(std::size_t bytes) { return bytes == 0 ? 0 : std::max(bytes, kLeastBytes); }
 std::size_t kind_of(std::size_t memory) { return std::size_t(std::bit_width(memory)); }
 
@@ -26,7 +24,7 @@ ReplyBlocks::Lent ReplyBlocks::take(std::size_t bytes) {
   std::unique_ptr<Block> block = take_free(bytes);
   block->bytes = bytes;
   block->owner = shared_from_this();
-  Lent lent(block.release());  // counted as lent: given back, whatever happens
+  Lent lent(block.release());  // from here on it is given back, whatever happens
   if (lent->memory.size() < bytes) lent->memory = Buffer(memory_for(bytes));
   return lent;
 }
@@ -34,9 +32,10 @@ ReplyBlocks::Lent ReplyBlocks::take(std::size_t bytes) {
 std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t bytes) {
   const std::size_t memory = memory_for(bytes), kind = kind_of(memory);
   const std::lock_guard lock(mutex_);
-  if (lent_bytes_ + memory + kBytesBeside > most_bytes_) {
-    throw Error(ErrorCode::kUnavailable,
-                fmt::format("it reads too slowly: {} bytes of replies wait", lent_bytes_));
+  if (!budget_.charge(memory)) {
+    throw Error(
+        ErrorCode::kUnavailable,
+        fmt::format("it reads too slowly: {} bytes of replies wait", budget_.waiting_bytes()));
   }
   if (free_.size() <= kind) free_.resize(kind + 1);
   std::unique_ptr<Block> block;
@@ -47,22 +46,26 @@ std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t bytes) {
     free_[kind].pop_back();
     kept_bytes_ -= block->memory.size();
   }
-  block->charged = memory + kBytesBeside;
-  lent_bytes_ += block->charged;
+  block->charged = memory;
   return block;
 }
 
-/// Keeps no more than may be lent: sizes that are no longer asked for are let go of.
+// No more is kept than may be lent, so that sizes which nobody asks for any more go.
 void ReplyBlocks::give_back(Block* block) {
   std::unique_ptr<Block> back(block);
   const std::shared_ptr<ReplyBlocks> owner = std::move(block->owner);
   const std::size_t memory = block->memory.size(), kind = kind_of(memory);
   const std::lock_guard lock(owner->mutex_);
-  owner->lent_bytes_ -= block->charged;
-  if (owner->closed_ || owner->kept_bytes_ + memory > owner->most_bytes_) return;
+  owner->budget_.release(block->charged);
+  if (owner->closed_ || owner->kept_bytes_ + memory > owner->budget_.most_bytes()) return;
   owner->kept_bytes_ += memory;
   if (owner->free_.size() <= kind) owner->free_.resize(kind + 1);
   owner->free_[kind].push_back(std::move(back));
+}
+
+void ReplyBlocks::allow_values(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  budget_.allow_values(bytes);
 }
 
 void ReplyBlocks::close() {

@@ -1,7 +1,6 @@
 // Memory for replies: blocks that are lent to a connection until it has sent them.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "params/protocol/reply_budget.h"
 
 namespace paceline {
 
@@ -17,18 +17,17 @@ class ReplyQueue;
 /// Blocks are made as needed and used again. One object per connection; safe from any thread.
 class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
  public:
-  /// A peer that lets more than `most_bytes` of memory for replies pile up is thrown off
-  /// (kUnavailable).
-  explicit ReplyBlocks(std::size_t most_bytes) : most_bytes_(most_bytes) {}
-  void allow(std::size_t most_bytes) { most_bytes_ = most_bytes; }
+  explicit ReplyBlocks(ReplyBudget budget = ReplyBudget()) : budget_(budget) {}
+  /// The handshake is over, and the ps holds so many bytes of values and slots.
+  void allow_values(std::size_t bytes);
   ~ReplyBlocks();
   ReplyBlocks(const ReplyBlocks&) = delete;
   ReplyBlocks& operator=(const ReplyBlocks&) = delete;
 
   struct Block {
     Buffer memory;
-    std::size_t bytes = 0;               // of it that are used now, at most as many as were taken
-    std::size_t charged = 0;             // memory that it counts as while it is lent
+    std::size_t bytes = 0;               // in use, at most as many as were taken
+    std::size_t charged = 0;             // memory that the budget was charged for while it is lent
     std::shared_ptr<ReplyBlocks> owner;  // set while the block is lent
     std::shared_ptr<ReplyQueue> queue;   // set while a connection has it
     std::span<std::byte> span() const { return memory.span().first(bytes); }
@@ -38,10 +37,11 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   };
   using Lent = std::unique_ptr<Block, GiveBack>;
 
+  /// Throws kUnavailable when more is waiting for the peer than its budget allows.
   Lent take(std::size_t bytes);
   /// Keeps no memory from now on: nothing more will be sent.
   void close();
-  /// Of blocks that wait to be used again.
+  /// The memory of blocks that wait to be used again.
   std::size_t kept_bytes() const;
   /// For Connection::send; the context is a block that was lent.
   static void sent(void* block) { give_back(static_cast<Block*>(block)); }
@@ -50,11 +50,11 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   static void give_back(Block* block);
   std::unique_ptr<Block> take_free(std::size_t bytes);
 
-  std::atomic<std::size_t> most_bytes_;
   mutable std::mutex mutex_;
+  ReplyBudget budget_;
   std::vector<std::vector<std::unique_ptr<Block>>> free_;  // by the power of two of their size
   bool closed_ = false;
-  std::size_t lent_bytes_ = 0, kept_bytes_ = 0;
+  std::size_t kept_bytes_ = 0;
 };
 
 }  // namespace paceline

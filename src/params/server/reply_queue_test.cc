@@ -49,7 +49,7 @@ class ReplyQueueTest : public ::testing::Test {
 
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
   const std::shared_ptr<ReplyBlocks> blocks_ =
-      std::make_shared<ReplyBlocks>(std::size_t{100} << 20);
+      std::make_shared<ReplyBlocks>(ReplyBudget(std::size_t{100} << 20));
   const std::shared_ptr<ReplyQueue> queue_ = std::make_shared<ReplyQueue>(gate_);
 };
 

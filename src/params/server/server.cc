@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "base/cores.h"
+#include "base/failure_text.h"
 #include "net/address.h"
 #include "net/poll/event_fd.h"
 #include "net/poll/poll_until.h"
 #include "params/interval_timer.h"
 #include "params/server/job.h"
-#include "params/steady_now.h"
 #include "params/wire/traced_messages.h"
 
 namespace paceline {
@@ -40,15 +41,15 @@ class Server {
   explicit Server(const ServerOptions& options)
       : options_(options),
         threads_(thread_count(options)),
-        job_(options, [this] { wake_.raise(); }),
-        progress_due_(options.progress_every),
+        job_(options, [this] { wake(); }),
+        progress_due_(options.progress_every, now()),
         link_(make()) {}
 
   void run() {
     listen();
     while (true) {
-      const TimePoint next = std::min(job_.turn(steady_now()), tell_progress());
-      switch (job_.end(steady_now())) {
+      const TimePoint next = std::min(job_.turn(now()), tell_progress());
+      switch (job_.end(now())) {
         case Membership::End::kFinished:
           if (stops_) was_told_to_stop();
           return;
@@ -57,8 +58,9 @@ class Server {
         case Membership::End::kNotYet:
           break;
       }
-      if (wait(stops_ ? std::min(next, *stops_) : next) && !take_time()) was_told_to_stop();
-      if (stops_ && (job_.all_gone() || steady_now() >= *stops_)) was_told_to_stop();
+      wait(stops_ ? std::min(next, *stops_) : next);
+      if (told_to_stop() && !take_time()) was_told_to_stop();
+      if (stops_ && (job_.all_gone() || now() >= *stops_)) was_told_to_stop();
     }
   }
 
@@ -90,24 +92,26 @@ class Server {
   TimePoint tell_progress() {
     if (!options_.progress) return TimePoint::max();
     const std::int64_t step = job_.global_step();
-    if (job_.applied() > 0 && progress_due_.at(step)) {
-      progress_due_.begin(step);
+    const TimePoint time = now();
+    if (job_.applied() > 0 && progress_due_.at(step, time)) {
+      progress_due_.begin(step, time);
       options_.progress(summary());
     }
     if (options_.progress_every.seconds <= 0) return TimePoint::max();
-    return steady_now() + std::chrono::duration_cast<Duration>(
-                              std::chrono::duration<double>(options_.progress_every.seconds));
+    return time + std::chrono::duration_cast<Duration>(
+                      std::chrono::duration<double>(options_.progress_every.seconds));
   }
 
-  // Told to stop: whether workers are given time to leave.
+  /// Gives the workers time to leave, since this ps was told to stop. Returns false when none is
+  /// given.
   bool take_time() {
     if (options_.stop_within <= Duration(0) || !job_.ask_to_leave()) return false;
-    stops_ = steady_now() + options_.stop_within;
+    stops_ = now() + options_.stop_within;
     if (options_.stopping) options_.stopping();
     return true;
   }
 
-  // Of a server without a job it is --bind itself that is wrong.
+  // A server without a job listens at --bind, so that flag itself is wrong.
   std::string start_to_listen() {
     try {
       return link_->listen(address_of(options_), [this](std::shared_ptr<Connection> peer) {
@@ -151,24 +155,35 @@ class Server {
                     std::chrono::duration<double>(options_.join_timeout).count(), job_.members()));
   }
 
-  /// Until something happens or `next`. True when told to stop.
-  bool wait(TimePoint next) {
-    if (job_.spins() != spinning_) link_->set_spinning(spinning_ = !spinning_);
-    if (spinning_) {
-      next = std::min(next, steady_now() + kSpinTurn);
-      while (steady_now() < next) link_->help();
-      next = steady_now();
-    }
-    pollfd fds[] = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
-                    {.fd = stops_ ? -1 : options_.stop_fd, .events = POLLIN, .revents = 0}};
-    const bool ready = poll_until(fds, Deadline::at(next)) == 0;
-    if (ready && fds[0].revents != 0) wake_.clear();
-    return ready && fds[1].revents != 0;
+  void wake() {
+    woken_ = true;
+    wake_.raise();
   }
+
+  /// Returns when the job has something to do, when this ps is told to stop, and at `next`.
+  void wait(TimePoint next) {
+    if (job_.spins() != spinning_) link_->set_spinning(spinning_ = !spinning_);
+    if (spinning_) return spin(std::min(next, now() + kSpinTurn));
+    const Deadline deadline = Deadline::at(next, *options_.clock);
+    link_->wait(wake_, deadline.or_when_readable(stops_ ? -1 : options_.stop_fd),
+                [this] { return woken_.exchange(false); });
+  }
+
+  void spin(TimePoint until) {
+    while (now() < until) link_->help();
+  }
+
+  /// True once the user has asked for it and nothing was done about it yet.
+  bool told_to_stop() const {
+    return !stops_ && wait_to_read(options_.stop_fd, Deadline::after(Duration(0)));
+  }
+
+  TimePoint now() const { return options_.clock->now(); }
 
   const ServerOptions& options_;
   const int threads_;
   EventFd wake_;
+  std::atomic<bool> woken_{false};
   ServerJob job_;
   IntervalTimer progress_due_;
   bool spinning_ = false;
@@ -185,7 +200,7 @@ ServerSummary serve(const ServerOptions& options, ServerSummary* summary) {
   } catch (const std::exception& error) {
     if (summary != nullptr) {
       *summary = server.summary();
-      summary->error = error.what();
+      summary->error = failure_text(error);
     }
     throw;
   }

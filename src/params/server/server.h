@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/real_clock.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -18,7 +19,7 @@
 
 namespace paceline {
 
-/// What a ps did, for the report.
+/// The work of a ps, for the report.
 struct ServerSummary {
   std::string job;               // its cluster id; of any_job empty: none came
   std::int64_t applied = 0;      // worker steps applied
@@ -26,7 +27,7 @@ struct ServerSummary {
   double seconds = 0;            // from the first contribution to the last
   double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; sum 1
   std::string error;
-  /// From the first contribution on.
+  /// The machine's resources that it took, from the first contribution on.
   std::optional<MachineUse> use = {};
   std::int64_t bytes_sent = 0, bytes_received = 0;
 };
@@ -45,33 +46,36 @@ struct ServerOptions {
   Duration join_timeout = std::chrono::seconds(300);
   /// A worker whose connection was cut may come back within this; 0: it is lost at once.
   Duration reconnect_timeout = std::chrono::seconds(30);
-  /// That apply rules, and of the link (at most one per worker); 0: all cores.
+  /// Threads that apply rules, and threads of the link (at most one per worker); 0: all cores.
   int threads = 0;
   std::int64_t last_step = 0;  // 0: unknown; the chief may declare it
-  /// Lines for the user, from any thread: what goes well, and what does not.
+  /// Called with lines for the user, from any thread: `say` with good news, `warn` with bad.
   std::function<void(const std::string&)> say, warn;
   /// serve() ends with kCancelled when this can be read; an eventfd or pipe that a signal handler
   /// writes to. −1: none. Owned by the caller.
   int stop_fd = -1;
-  /// How long its workers, told to leave, may then take: the chief saves. Called when that begins.
+  /// Called when the workers are told to leave. Returns how long they may take, since the chief
+  /// saves.
   Duration stop_within{0};
   std::function<void()> stopping;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
   /// Gets an event for each frame and each application of a rule; null: none. Borrowed.
   Timeline* timeline = nullptr;
-  /// What it does to variables of the job, of float32, after each read. A job that does not declare
-  /// them is refused.
+  /// Changes of float32 variables of the job that it makes after each read. A job that does not
+  /// declare them is refused.
   AfterReads after_reads = {};
-  /// Told the placement (placement_text) when the chief has declared it; from any thread.
+  /// Called with the placement (placement_text) when the chief has declared it; from any thread.
   std::function<void(const std::string& text)> placed;
-  /// Told the address that peers can use, once it listens.
+  /// Called with the address that peers can use, once it listens.
   std::function<void(const std::string& address)> listening;
   /// Called by serve, at that interval of global steps or seconds, with what was done so far.
   std::function<void(const ServerSummary&)> progress;
   Interval progress_every;
-  /// False: as if no file of the chief's could be seen here (tests).
+  /// Tests set it to false: then it is as if no file of the chief's could be seen here.
   bool sees_files = true;
+  /// Deadlines of the job and what is measured go by this clock, which must outlive serve().
+  const Clock* clock = &kRealClock;
 };
 
 /// Serves until the global step is reached and nobody is connected, or every worker of the spec has

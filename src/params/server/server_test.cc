@@ -4,15 +4,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
+#include <memory>
 #include <thread>
 
 #include "base/deadline.h"
+#include "base/testing/error_of.h"
 #include "params/testing/raw_peer.h"
 
 namespace paceline {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -130,7 +134,29 @@ TEST_F(ServerTest, AStepThatComesTwiceIsAppliedOnce) {
   for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(after[0][i], before[0][i] + 1.0f);
 }
 
-class ServerEnd : public JobFixture {};
+class ServerEnd : public JobFixture {
+ protected:
+  /// Starts a ps whose time is clock_, and waits until it listens.
+  std::future<ServerSummary> start_with_clock(ServerOptions options) {
+    const auto listens = std::make_shared<std::promise<void>>();
+    options.clock = &clock_;
+    options.listening = [listens](const std::string&) { listens->set_value(); };
+    std::future<ServerSummary> server = start_ps(options);
+    EXPECT_EQ(listens->get_future().wait_for(60s), std::future_status::ready);
+    return server;
+  }
+  /// Connects as nobody whom ps:0 knows. Returns when the ps has closed that connection, or ended.
+  void disturb() {
+    const std::unique_ptr<Link> link = link_factory()({});
+    try {
+      RawPeer peer(*link, spec_.ps.front());
+      peer.send(MessageType::kHello, encode(Hello{}));
+      EXPECT_TRUE(peer.wait_closed());
+    } catch (const Error&) {
+      // Nobody listens any more.
+    }
+  }
+};
 
 TEST_F(ServerEnd, AWorkerThatLosesItsPsSaysWhichAndWhen) {
   make_spec(1, 1);
@@ -155,15 +181,39 @@ TEST_F(ServerEnd, AWorkerThatLosesItsPsSaysWhichAndWhen) {
 TEST_F(ServerEnd, IsAbandonedWhenNobodyComes) {
   make_spec(1, 1);
   ServerOptions options = server_options(0);
-  options.join_timeout = 50ms;
-  try {
-    serve(options);
-    FAIL() << "ended well";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
-    EXPECT_THAT(error.what(), HasSubstr("ps:0 had no worker"));
-    EXPECT_THAT(error.what(), HasSubstr("worker:0 never came"));
-  }
+  options.join_timeout = 300s;
+  std::future<ServerSummary> server = start_with_clock(options);
+  clock_.advance(299s);
+  for (int i = 0; i < 2; ++i) disturb();  // it has looked at its clock since the first one
+  EXPECT_EQ(server.wait_for(0s), std::future_status::timeout);
+  clock_.advance(1s);
+  disturb();
+  ASSERT_EQ(server.wait_for(60s), std::future_status::ready);
+  EXPECT_THAT(error_of(ErrorCode::kUnavailable, [&] { server.get(); }),
+              AllOf(HasSubstr("ps:0 had no worker for 300 s (--join-timeout)"),
+                    HasSubstr("worker:0 never came")));
+}
+
+TEST_F(ServerEnd, TellsItsProgressWhenItsIntervalHasPassed) {
+  make_spec(1, 1);
+  ServerOptions options = server_options(0);
+  options.progress_every.seconds = 30;
+  options.progress = [this](const ServerSummary& summary) {
+    say("applied " + std::to_string(summary.applied));
+  };
+  servers_.push_back(start_with_clock(options));
+  const auto store = std::move(join_all(some_variables()).front());
+  store->write(initial_states(some_variables()), 0);
+  StepDriver driver(*store, false);
+  driver.step();
+  driver.wait_applied();
+  for (int i = 0; i < 2; ++i) disturb();
+  EXPECT_THAT(said(), Not(HasSubstr("applied")));
+  clock_.advance(30s);
+  disturb();
+  EXPECT_TRUE(wait_said("applied 1"));
+  store->set_done();
+  store->goodbye();
 }
 
 TEST_F(ServerEnd, EndsAtTheLastStepWhenAllHaveLeftWithoutAGoodbye) {

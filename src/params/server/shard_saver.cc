@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/failure_text.h"
 #include "checkpoint/checkpoint_save.h"
 #include "paceline/error.h"
 #include "params/shard/saved_variables.h"
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How long contributions to a piece may overlap before it is kept region by region.
+// A piece whose contributions overlap for longer than this is kept region by region.
 constexpr Duration kWaitForNoneUnderWay = std::chrono::milliseconds(500);
 
 bool holds(const FindFile& file) {
@@ -57,7 +58,7 @@ bool ShardSaver::find(const FindFile& file, Shard& shard) {
       for (std::size_t i = 0; i < shard.size() && !cancelled_; ++i) {
         shard.at(i).snapshot().make_room();
       }
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {
       // The mark tries again, and ends its sender's connection.
     }
     busy_ = false;
@@ -72,7 +73,7 @@ void ShardSaver::mark(Shard& shard, const SavedShard& what) {
   refused_ = busy_;
   if (refused_) return;
   what_ = what;
-  // For a chief that has asked for no file before.
+  // A chief may ask for a shard before it has asked for any file.
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).snapshot().make_room();
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).mark();
 }
@@ -106,7 +107,7 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
     const Deadline deadline = Deadline::after(kWaitForNoneUnderWay);
     for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).wait_marked(deadline);
     if (path.empty()) return saved;
-    // How many shards there are is only in the file's name, which is the chief's to give.
+    // Only the file's name, which the chief gives, says how many shards there are.
     const WrittenFile file = write_shard(
         path, shard.variables(), shard.all_pieces(), shard.ps(), shard.ps() + 1,
         [&](const Piece& piece, std::size_t array, std::size_t offset, std::size_t bytes) {
@@ -116,7 +117,7 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
     saved.bytes = file.bytes;
     saved.checksum = file.checksum;
   } catch (const std::exception& error) {
-    saved.error = error.what();
+    saved.error = failure_text(error);
   }
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).snapshot().drop();
   return saved;

@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-/// Calls may come from any thread; those of one save come one after the other.
+/// Calls may come from any thread; the calls of one save come one after the other.
 class ShardSaver {
  public:
   explicit ShardSaver(bool sees_files) : sees_files_(sees_files) {}
@@ -23,10 +23,10 @@ class ShardSaver {
   ShardSaver(const ShardSaver&) = delete;
   ShardSaver& operator=(const ShardSaver&) = delete;
 
-  /// Whether this host sees the file with that content. Shards are then written into its folder, or
-  /// folders in that, and nowhere else. Begins to make memory for the moments.
+  /// Returns true when this host sees the file with that content. Shards are then written into its
+  /// folder, or folders in that, and nowhere else. Begins to make memory for the moments.
   bool find(const FindFile& file, Shard& shard);
-  /// `what` is what is to be answered if all goes well.
+  /// `what` is the answer if all goes well.
   void mark(Shard& shard, const SavedShard& what);
   /// Writes the marked shard as `path`, then calls `done` in that thread. Empty path: it is read
   /// with read_marked, and `done` is called at once.

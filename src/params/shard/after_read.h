@@ -1,4 +1,4 @@
-// What a ps does to a variable of its own accord.
+// A change that a ps makes to a variable of its own accord.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace paceline {
 /// is called for one part of the values after the other, on any thread, and must not block.
 using AfterRead = std::function<void(std::int64_t time, std::span<float> values)>;
 
-/// By the variable's name.
+/// The changes by the name of their variable.
 using AfterReads = std::map<std::string, AfterRead>;
 
 }  // namespace paceline

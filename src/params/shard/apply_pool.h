@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// Whoever comes first has all of them; others go on alone until they are free. Idle ones sleep.
-/// Safe from any thread.
+/// The first caller has all of them; other callers go on alone until they are free. Idle threads
+/// sleep. Safe from any thread.
 class ApplyPool {
  public:
   /// The calling thread included.

@@ -12,10 +12,10 @@
 
 namespace paceline {
 
-/// What has one counter.
+/// So many bytes have one counter.
 constexpr std::size_t kVersionedBytes = std::size_t{1} << 18;
 
-/// At least one.
+/// The number of counters for so many bytes, at least one.
 constexpr std::size_t version_count(std::size_t bytes) {
   return std::max<std::size_t>(1, (bytes + kVersionedBytes - 1) / kVersionedBytes);
 }
@@ -32,8 +32,8 @@ class ChunkWriting {
   std::atomic_ref<std::uint64_t> version_;
 };
 
-/// Copies a chunk of one moment, in memory that may be read-only. False: it is being written, `to`
-/// holds nothing of worth.
+/// Copies a chunk as it is at one moment, from memory that may be read-only. Returns false when it
+/// is being written; `to` then holds nothing of worth.
 bool copy_chunk(const std::uint64_t& version, std::span<const std::byte> from, std::byte* to);
 
 }  // namespace paceline

@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// As what a shard locks at a time.
+// As large as the region that a shard locks at a time.
 constexpr std::size_t kMomentRegion = std::size_t{256} << 10;
 
 }  // namespace

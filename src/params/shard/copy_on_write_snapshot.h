@@ -21,19 +21,19 @@ class CopyOnWriteSnapshot {
  public:
   /// The arrays must outlive it.
   explicit CopyOnWriteSnapshot(std::vector<std::span<const std::byte>> arrays);
-  /// Makes the memory; else the first mark does. Not while it is marked.
+  /// Makes the memory, which else the first mark makes. Must not be called while it is marked.
   void make_room();
-  /// From now on what the arrays hold is kept. No update may be under way; `count` is what the rule
-  /// has counted.
+  /// Keeps what the arrays hold from now on. No update may be under way; `count` is the number that
+  /// the rule has counted.
   void mark(std::int64_t count);
   void drop() { marked_ = false; }
   const std::int64_t& count() const { return count_; }
 
-  /// To be called before bytes [begin, end) of the arrays are changed. Any thread.
+  /// Must be called before bytes [begin, end) of the arrays are changed. Any thread.
   void before_change(std::size_t begin, std::size_t end) {
     if (marked_.load(std::memory_order_acquire)) keep(begin, end);
   }
-  /// Bytes of an array as they were. One thread, while it is marked.
+  /// Returns bytes of an array as they were at the mark. One thread, while it is marked.
   std::span<const std::byte> read(std::size_t array, std::size_t offset, std::size_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// For what is not read soon.
+// Copies of bytes that nobody reads soon.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Where the values of one ps lie in the memory that it shares with the workers of its host.
+// The layout of the memory that a ps shares with the workers of its host.
 #pragma once
 
 #include <cstddef>

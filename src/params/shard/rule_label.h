@@ -1,4 +1,4 @@
-// How the application of a variable's rule is called on a timeline.
+// The name that the application of a variable's rule has on a timeline.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// Of all variables: each piece in the file of the ps that has it.
+/// The layout of all variables in files: each piece is in the file of the ps that has it.
 std::vector<SavedVariable> saved_variables(std::span<const VariableSpec> variables,
                                            std::span<const Piece> pieces, int shards);
 

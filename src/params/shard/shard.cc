@@ -1,11 +1,11 @@
 #include "params/shard/shard.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/machine_memory.h"
 #include "net/frame.h"
 #include "paceline/error.h"
 #include "params/shard/chunk_versions.h"
@@ -14,10 +14,6 @@
 
 namespace paceline {
 namespace {
-
-std::size_t machine_bytes() {
-  return std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
-}
 
 // Refused before anything is allocated: what is declared comes over a link.
 void check_can_hold(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
@@ -39,11 +35,7 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
     const double rows = double(piece.rows) * double(row_bytes(variable));
     bytes += rows * double(1 + slots_of(variable).size());
   }
-  if (bytes > double(machine_bytes())) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[ps] the variables need {:.0f} MB, this machine has {:.0f} MB",
-                            bytes / 1e6, double(machine_bytes()) / 1e6));
-  }
+  check_fits_machine("[ps] the variables need", bytes);
 }
 
 // Tasks that were started with other flags than this one may declare other variables.

@@ -27,7 +27,7 @@ class Shard {
   int ps() const { return ps_; }
   std::span<const VariableSpec> variables() const { return variables_; }
   std::span<const Piece> all_pieces() const { return pieces_; }
-  /// Here, by position.
+  /// The number of pieces that are here; positions count them.
   std::size_t size() const { return local_.size(); }
   ShardPiece& at(std::size_t position) { return *local_[position]; }
   /// The position of a piece by its id. Throws kDataLoss when it is not here.

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kChangedElements = std::size_t{1} << 13;
 
-// What is locked at a time: a rule takes longer for it than waking a thread.
+// A region is locked at a time: a rule takes longer for it than waking a thread takes.
 constexpr std::size_t kRegionBytes = kVersionedBytes;
 // Elements of as many rows.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);

@@ -50,8 +50,8 @@ class ShardPiece {
   /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
   void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
 
-  /// What `function` says of the whole value, which nobody writes meanwhile; false, uncalled, where
-  /// more than that is locked bit by bit.
+  /// Calls function(value) with the whole value, which nobody writes meanwhile, and returns what it
+  /// returns. Where the value is locked region by region it returns false and calls nothing.
   template <typename F>
   bool with_value(F&& function) {
     if (regions_.size() != 1) return false;
@@ -61,7 +61,7 @@ class ShardPiece {
   void copy(std::size_t offset, std::span<std::byte> values);
   /// The rows, named as in the variable, one after the other.
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
-  /// How a worker gets at the value: where it lies, or in frames.
+  /// A worker reads the value in shared memory, or gets it in frames.
   enum class Reading { kInPlace, kFrames };
   /// From now on `change` is called after each read; it must outlive the piece, whose variable is
   /// of float32. Before any worker reads.
@@ -74,22 +74,22 @@ class ShardPiece {
   /// They are told of changes by whoever makes them.
   ValueWatchers& watchers() { return watchers_; }
 
-  /// As VariableMemory numbers them: 0 the value, 1 + s slot s.
+  /// Arrays are numbered as in VariableMemory: 0 is the value, 1 + s is slot s.
   std::size_t arrays() const { return memory_.arrays(); }
   std::size_t array_bytes(std::size_t array) const { return memory_.array_bytes(array); }
-  /// As VariableMemory::write.
+  /// Writes as VariableMemory::write does.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
   /// All arrays of one moment, one after the other.
   void copy_all(std::span<std::byte> bytes);
   std::size_t all_bytes() const { return memory_.all_bytes(); }
 
-  /// What is there now is kept while contributions go on; if some are under way, what is there when
-  /// none is.
+  /// Keeps what is there now while contributions go on. If some are under way, it keeps what is
+  /// there when none is.
   void mark();
   /// Waits until it is kept. At the deadline it is then kept region by region (256 KiB; rows: all
   /// of them), each between two updates.
   void wait_marked(Deadline deadline);
-  /// Of the arrays as they were. One thread, after wait_marked.
+  /// Returns bytes of the arrays as they were. One thread, after wait_marked.
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes) {
     return memory_.read_marked(array, offset, bytes);
   }

@@ -1,44 +1,35 @@
 #include "params/shard/value_watchers.h"
 
-#include <algorithm>
+#include <vector>
 
 namespace paceline {
 
-// Who changes the values counts, and then looks who watches; here it is the other way round, so
-// that one of both sees the other.
-std::uint64_t ValueWatchers::set(ValueWatcher& watcher, bool wants_values) {
-  watched_ = true;
-  std::erase_if(watches_, [&](const Watch& watch) { return watch.watcher == &watcher; });
-  watches_.push_back({&watcher, wants_values, version_});
-  return watches_.back().after;
-}
-
+// A thread that changes the values counts the change, and then looks for watchers. Here a watcher
+// is noted before the version is read, so that one of both sees the other.
 std::uint64_t ValueWatchers::watch(ValueWatcher& watcher) {
   const std::lock_guard lock(mutex_);
-  return set(watcher, false);
+  watched_ = true;
+  const std::uint64_t version = version_;
+  watches_.watch(&watcher, version);
+  return version;
 }
 
 bool ValueWatchers::watch_after(std::uint64_t version, ValueWatcher& watcher) {
   const std::lock_guard lock(mutex_);
-  if (set(watcher, true) <= version) return true;
-  watches_.pop_back();
-  return false;
+  watched_ = true;
+  return watches_.watch_after(&watcher, version, version_);
 }
 
-// Who began to watch after the change was counted has seen it: there it waits for the next one.
 void ValueWatchers::tell(ShardPiece& piece) {
   ++version_;
   if (!watched_) return;
-  std::vector<Watch> told;
+  std::vector<ValueWatches<ValueWatcher*>::Watch> told;
   {
     const std::lock_guard lock(mutex_);
-    const auto waits = [now = version_.load()](const Watch& watch) { return watch.after >= now; };
-    const auto first_told = std::partition(watches_.begin(), watches_.end(), waits);
-    told.assign(first_told, watches_.end());
-    watches_.erase(first_told, watches_.end());
+    told = watches_.changed(version_);
     watched_ = !watches_.empty();
   }
-  for (const Watch& watch : told) watch.watcher->on_changed(piece, watch.wants_values);
+  for (const auto& watch : told) watch.watcher->on_changed(piece, watch.wants_values);
 }
 
 }  // namespace paceline

@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-/// What one contribution is applied with.
+/// The numbers that one contribution is applied with.
 struct UpdateScalars {
   float learning_rate = 0;
   float clip_scale = 1;
@@ -42,7 +42,7 @@ class VariableMemory {
   /// Slots that are kept, in the order of slots_of(spec()).
   std::span<const SlotSpec> slot_specs() const { return slot_specs_; }
   std::size_t row_bytes() const { return row_bytes_; }
-  /// False until there is memory.
+  /// True once there is memory.
   bool written() const { return snapshot_ != nullptr; }
   std::span<std::byte> value() const { return value_; }
   TensorView view() const { return {value_.data(), spec_.dtype, shape_}; }

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "net/accept/preamble.h"
 #include "net/address.h"
-#include "net/frame.h"
 #include "net/tcp/name_lookup.h"
-#include "net/tcp/preamble.h"
+#include "net/tcp/tcp_header.h"
 #include "net/tcp/tcp_socket.h"
 
 namespace paceline {
@@ -124,10 +124,10 @@ void CuttingProxy::pass(Pair& pair, Flow& flow) {
 // Whole frames only. False: the connection is cut.
 bool CuttingProxy::pass_frames(Flow& flow) {
   std::size_t begin = 0;
-  while (flow.waiting.size() - begin >= kFrameHeaderBytes) {
-    const std::span<const std::byte, kFrameHeaderBytes> header(flow.waiting.data() + begin,
-                                                               kFrameHeaderBytes);
-    const std::size_t bytes = kFrameHeaderBytes + decode(header, kMaxPayloadBytes).payload_bytes;
+  while (flow.waiting.size() - begin >= kTcpHeaderBytes) {
+    TcpHeaderBytes header;
+    std::copy_n(flow.waiting.data() + begin, header.size(), header.data());
+    const std::size_t bytes = kTcpFramingBytes + decode_tcp(header).payload_bytes;
     if (flow.waiting.size() - begin < bytes) break;
     if (is_cut()) return false;
     if (!write_all(flow.to, flow.waiting.data() + begin, bytes)) return false;

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "net/inproc/inproc_link.h"
+
 namespace paceline {
 
 using namespace std::chrono_literals;
@@ -93,10 +95,7 @@ std::vector<std::unique_ptr<PsStore>> JobFixture::join_all(
 JobFixture::JobFixture() : hub_(std::make_shared<InprocHub>()), stop_fd_(eventfd(0, EFD_CLOEXEC)) {}
 
 std::function<std::unique_ptr<Link>(const LinkOptions&)> JobFixture::link_factory() {
-  return [hub = hub_](LinkOptions options) {
-    options.hub = hub;
-    return make_link("inproc", options);
-  };
+  return [hub = hub_](const LinkOptions& options) { return make_inproc_link(options, hub); };
 }
 
 JobFixture::~JobFixture() {

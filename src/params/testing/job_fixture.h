@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "net/inproc/inproc_hub.h"
 #include "params/server/server.h"
 #include "params/worker/ps_store.h"
@@ -41,6 +42,7 @@ class JobFixture : public ::testing::Test {
   ClusterSpec spec_;
   std::vector<std::future<ServerSummary>> servers_;
   AfterReads after_reads_;  // of each ps that is started from now on
+  ManualClock clock_;       // the time of tasks whose options name it
 
  private:
   const std::shared_ptr<InprocHub> hub_;

@@ -6,7 +6,9 @@
 #include <bit>
 
 #include "base/buffer.h"
+#include "paceline/error.h"
 #include "params/wire/message_fields.h"
+#include "params/wire/task_state.h"
 #include "params/wire/variables.h"
 
 namespace paceline {
@@ -18,6 +20,26 @@ void decode_ids(std::span<const std::byte> payload, MessageType type, std::vecto
   WireReader reader(payload, name);
   reader.get_all(payload.size() / sizeof(T), ids);
   reader.end();
+}
+
+std::uint16_t known_flags(MessageType type) {
+  switch (type) {
+    case MessageType::kWrite:
+    case MessageType::kState:
+    case MessageType::kReadMarked:
+    case MessageType::kMarked:
+      return 0xffff;
+    case MessageType::kPull:
+      return kTellChanges | kIntoCopy;
+    case MessageType::kValues:
+      return kOfVersion | kAskedAhead;
+    case MessageType::kContribution:
+      return kSendValues | kRenewCopy | kMemoryNumber * (kMostSharedMemories - 1);
+    case MessageType::kTaskState:
+      return kStateGoesOn;
+    default:
+      return 0;
+  }
 }
 
 }  // namespace
@@ -40,6 +62,14 @@ bool is_numbered(MessageType type) {
   return type != MessageType::kHello && type != MessageType::kWelcome &&
          type != MessageType::kRefuse && type != MessageType::kBusy &&
          type != MessageType::kHandled;
+}
+
+void check_flags(const FrameHeader& header) {
+  const MessageType type{header.type};
+  const unsigned unknown = header.flags & ~unsigned{known_flags(type)};
+  if (unknown == 0) return;
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("[wire] message {} has unknown flags: {:#x}", name_of(type), unknown));
 }
 
 // What each message is made of, in order.

@@ -93,6 +93,9 @@ bool is_numbered(MessageType type);
 
 /// "step_begin"; "unknown (77)".
 std::string name_of(MessageType type);
+/// Throws kDataLoss naming the message when the header has a flag that those of its type do not
+/// have. A flag that is the number of an array is for the reader of that message to check.
+void check_flags(const FrameHeader& header);
 
 /// Identity of a worker.
 struct Hello {

@@ -7,7 +7,9 @@
 #include <functional>
 
 #include "base/philox.h"
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
+#include "params/wire/task_state.h"
 #include "params/wire/variables.h"
 
 namespace paceline {
@@ -128,9 +130,9 @@ TEST(Message, ACountThatLiesIsRefused) {
 
 TEST(Message, AnotherVersionIsReadAsFarAsItsNumber) {
   std::vector<std::byte> bytes = encode(Hello{});
-  bytes[0] = std::byte{99};
+  bytes[0] = std::byte{kProtocolVersion + 1};
   bytes.resize(6);
-  EXPECT_EQ(decode_hello(bytes).version, 99u);
+  EXPECT_EQ(decode_hello(bytes).version, kProtocolVersion + 1);
 }
 
 TEST(Message, AnUnknownWireIsRefused) {
@@ -231,6 +233,25 @@ TEST(Message, RandomBytesNeverDoMoreThanThrow) {
 TEST(Message, TypesHaveNames) {
   EXPECT_EQ(name_of(MessageType::kStepBegin), "step_begin");
   EXPECT_EQ(name_of(MessageType{99}), "unknown (99)");
+}
+
+TEST(Message, UnknownFlagsAreRefused) {
+  const auto refuses = [](MessageType type, int flags) {
+    const FrameHeader header{.type = std::uint16_t(type), .flags = std::uint16_t(flags)};
+    return error_of(ErrorCode::kDataLoss, [&] { check_flags(header); });
+  };
+  EXPECT_EQ(refuses(MessageType::kPull, kTellChanges | kIntoCopy | 4),
+            "[wire] message pull has unknown flags: 0x4");
+  EXPECT_EQ(refuses(MessageType::kStepEnd, 0x8001),
+            "[wire] message step_end has unknown flags: 0x8001");
+  EXPECT_EQ(refuses(MessageType::kContribution, 0x100),
+            "[wire] message contribution has unknown flags: 0x100");
+  EXPECT_EQ(refuses(MessageType::kPull, kTellChanges | kIntoCopy), "");
+  EXPECT_EQ(refuses(MessageType::kValues, kOfVersion | kAskedAhead), "");
+  EXPECT_EQ(refuses(MessageType::kContribution, 63 * kMemoryNumber + kSendValues), "");
+  EXPECT_EQ(refuses(MessageType::kTaskState, kStateGoesOn), "");
+  EXPECT_EQ(refuses(MessageType::kMarked, 0xffff), "");
+  for (std::uint16_t type = 0; type < 50; ++type) EXPECT_EQ(refuses(MessageType{type}, 0), "");
 }
 
 TEST(VariableWire, TheFingerprintSeesEveryPartOfAVariable) {

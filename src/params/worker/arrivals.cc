@@ -16,19 +16,20 @@ namespace {
 // A look is a system call, which a step of some microseconds feels.
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
+int num_ps(const PsStoreOptions& options) { return int(options.spec.ps.size()); }
+
 }  // namespace
 
-Arrivals::Arrivals(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout)
+Arrivals::Arrivals(std::vector<VariableSpec> variables, const PsStoreOptions& options)
     : variables_(std::move(variables)),
-      pieces_(place_variables(variables_, num_ps)),
-      num_ps_(num_ps),
-      reply_timeout_(reply_timeout),
-      shards_(variables_, pieces_, num_ps),
-      copies_(variables_, pieces_, num_ps),
+      pieces_(place_variables(variables_, num_ps(options))),
+      options_(options),
+      shards_(variables_, pieces_, num_ps(options)),
+      copies_(variables_, pieces_, num_ps(options)),
       spaces_(variables_.size()),
       arrivals_(pieces_.size()),
       changes_after_reads_(variables_.size()),
-      save_inbox_(num_ps) {
+      save_inbox_(num_ps(options)) {
   for (const VariableSpec& variable : variables_) {
     row_bytes_.push_back(paceline::row_bytes(variable));
     values_.emplace_back(variable);
@@ -47,13 +48,14 @@ std::span<const Piece> Arrivals::pieces_of(VariableId variable) const {
   return std::span(pieces_).subspan(first, first_piece_[std::size_t(variable) + 1] - first);
 }
 
-bool Arrivals::copy_mapped_chunks(VariableId variable, int tries) {
+bool Arrivals::copy_mapped_chunks(VariableId variable) {
   allocate(variable);
   return std::ranges::all_of(pieces_of(variable),
-                             [&](const Piece& piece) { return copy_piece(piece, tries); });
+                             [this](const Piece& piece) { return copy_piece(piece); });
 }
 
-bool Arrivals::copy_piece(const Piece& piece, int tries) {
+bool Arrivals::copy_piece(const Piece& piece) {
+  const int tries = options_.torn_free_tries;
   const std::span<std::byte> to = value_of(piece);
   const std::byte* const from =
       mapped(piece.variable) + std::size_t(piece.first_row) * row_bytes(piece.variable);
@@ -168,7 +170,7 @@ void Arrivals::take_next(VariableId variable) {
 
 void Arrivals::look(bool at_once) {
   if (!spinning_) return;
-  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint now = options_.clock->now();
   if (!at_once && now - looked_ < kLookEvery) return;
   looked_ = now;
   link_->help();
@@ -186,7 +188,7 @@ void Arrivals::fail(const Error& error) {
 }
 
 void Arrivals::fail_late(const std::string& what, const std::string& whom) {
-  const std::chrono::duration<double> timeout = reply_timeout_;
+  const std::chrono::duration<double> timeout = options_.reply_timeout;
   const Error late(ErrorCode::kDeadlineExceeded,
                    fmt::format("{} within {:.0f} s {}", what, timeout.count(), whom));
   fail(late);
@@ -201,7 +203,7 @@ void Arrivals::check() const {
 }
 
 PendingRead& Arrivals::start_read(std::span<const VariableId> variables) {
-  auto read = std::make_unique<PendingRead>(variables_, pieces_, variables, num_ps_);
+  auto read = std::make_unique<PendingRead>(variables_, pieces_, variables, num_ps(options_));
   reading_ = read.get();
   read_ = std::move(read);
   return *read_;

@@ -18,6 +18,7 @@
 #include "params/worker/contribution_buffer.h"
 #include "params/worker/mapped_shards.h"
 #include "params/worker/pending_read.h"
+#include "params/worker/ps_store.h"
 #include "params/worker/pulled_value.h"
 #include "params/worker/save_inbox.h"
 #include "params/worker/wakeup.h"
@@ -28,7 +29,8 @@ namespace paceline {
 /// and waits; threads of the link fill, and it too while it waits.
 class Arrivals {
  public:
-  Arrivals(std::vector<VariableSpec> variables, int num_ps, Duration reply_timeout);
+  /// The options must outlive it.
+  Arrivals(std::vector<VariableSpec> variables, const PsStoreOptions& options);
 
   std::span<const VariableSpec> variables() const { return variables_; }
   std::span<const Piece> pieces() const { return pieces_; }
@@ -42,34 +44,21 @@ class Arrivals {
   void allocate(VariableId variable) { values_[std::size_t(variable)].allocate(); }
   /// The piece's rows in that copy. Throws kDataLoss when there is none.
   std::span<std::byte> value_of(const Piece& piece) const;
-  /// Told before it joins: no memory is shared with any ps.
-  void share_no_memory() { shares_memory_ = false; }
-  bool shares_memory() const { return shares_memory_; }
-  /// Told before it joins: values are copied from shared memory chunk by chunk, each of one moment;
-  /// rows come in frames.
-  void copy_in_chunks() { copies_in_chunks_ = true; }
-  bool copies_in_chunks() const { return copies_in_chunks_; }
-  /// Told before it joins: what float32 numbers travel as where no memory is shared.
-  void set_wire(DType wire) { wire_ = wire; }
-  DType wire() const { return wire_; }
-  /// Copies what is mapped to value(), each chunk as of one moment. False: a chunk was being
-  /// written each of `tries` times; the copy holds nothing of worth.
-  bool copy_mapped_chunks(VariableId variable, int tries);
-  /// The values of a ps of this host; see MappedShards.
-  void map(int ps, std::shared_ptr<const SharedMemory> values) {
-    shards_.map(ps, std::move(values));
-  }
-  /// The whole variable in such memory, to be read there; null: it is not.
+  const PsStoreOptions& options() const { return options_; }
+  /// The values in the memory of ps tasks of this host.
+  MappedShards& shards() { return shards_; }
+  /// The copies of values that ps tasks of this host write for this worker alone. A variable is
+  /// there once all ps tasks that keep some of it have shared theirs.
+  MappedShards& copies() { return copies_; }
+  /// Copies what is mapped to value(), each chunk as of one moment. Returns false when a chunk was
+  /// being written each of PsStoreOptions::torn_free_tries times; the copy is then of no use.
+  bool copy_mapped_chunks(VariableId variable);
+  /// The whole variable in memory of ps tasks of this host, to be read there; null when it is not
+  /// there. With PsStoreOptions::torn_free rows come in frames.
   const std::byte* mapped(VariableId variable) const {
-    const bool framed = copies_in_chunks_ && variables_[std::size_t(variable)].sparse;
+    const bool framed = options_.torn_free && variables_[std::size_t(variable)].sparse;
     return framed ? nullptr : shards_.variable(variable);
   }
-  /// The copies that a ps of this host writes for this worker alone; see MappedShards.
-  void map_copies(int ps, std::shared_ptr<const SharedMemory> copies) {
-    copies_.map(ps, std::move(copies));
-  }
-  /// Null: not all ps tasks that keep some of it have shared theirs.
-  const std::byte* copy(VariableId variable) const { return copies_.variable(variable); }
   ContributionBuffer& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
   /// More bytes of the piece were asked for, or have come.
@@ -128,8 +117,7 @@ class Arrivals {
   /// Reads what has come between waits, where no thread of the link does: at once, or once a
   /// millisecond.
   void look(bool at_once);
-  Deadline reply_deadline() const { return Deadline::after(reply_timeout_); }
-  Duration reply_timeout() const { return reply_timeout_; }
+  Deadline reply_deadline() const { return Deadline::after(options_.reply_timeout); }
   void notify() { wakeup_.notify(); }
   Wakeup& wakeup() { return wakeup_; }
   /// Returns when the predicate holds; false at the deadline. Throws the store's error.
@@ -187,13 +175,13 @@ class Arrivals {
     std::atomic<std::int64_t> expected{0}, arrived{0};
     std::atomic<std::uint64_t> newest_version{0}, held_version{0}, next_version{0};
   };
-  bool copy_piece(const Piece& piece, int tries);
+  bool copy_piece(const Piece& piece);
   // Spins for a little before the caller sleeps: a reply is often on its way.
   template <typename Predicate>
   bool poll_for(Predicate&& come, Deadline deadline) {
     if (come()) return true;
-    const TimePoint end = spinning_ ? deadline.time() : std::chrono::steady_clock::now() + spin_;
-    while (std::chrono::steady_clock::now() < end) {
+    const Deadline end = spinning_ ? deadline : Deadline::after(spin_);
+    while (!end.passed()) {
       link_->help();
       if (come()) return true;
     }
@@ -202,8 +190,7 @@ class Arrivals {
 
   const std::vector<VariableSpec> variables_;
   const std::vector<Piece> pieces_;
-  const int num_ps_;
-  const Duration reply_timeout_;
+  const PsStoreOptions& options_;
   std::vector<std::size_t> first_piece_, row_bytes_;  // by variable
   std::deque<PulledValue> values_;
   MappedShards shards_, copies_;
@@ -211,8 +198,6 @@ class Arrivals {
   std::deque<Arrival> arrivals_;                       // by piece
   std::deque<std::atomic<bool>> changes_after_reads_;  // by variable
   Wakeup wakeup_;
-  bool shares_memory_ = true, copies_in_chunks_ = false;
-  DType wire_ = DType::kFloat32;
   SaveInbox save_inbox_;
   Link* link_ = nullptr;
   Duration spin_{};

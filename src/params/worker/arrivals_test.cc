@@ -16,8 +16,16 @@ class ArrivalsTest : public testing::Test {
  protected:
   ArrivalsTest() { core_.set_link(link_.get(), LinkOptions{}.spin); }
 
+  static PsStoreOptions of_one_ps() {
+    PsStoreOptions options;
+    options.spec.ps = {"ps:1"};
+    options.reply_timeout = kReplyTimeout;
+    return options;
+  }
+
   const std::unique_ptr<Link> link_ = make_link("tcp", {});
-  Arrivals core_{{}, 1, kReplyTimeout};
+  const PsStoreOptions options_ = of_one_ps();
+  Arrivals core_{{}, options_};
 };
 
 // Ten times as long as one reply may take.

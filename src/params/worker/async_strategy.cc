@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/print_text.h"
+
 namespace paceline {
 namespace {
 
@@ -29,6 +31,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.error_feedback = cluster.error_feedback;
   ps.last_step = options.last_step;
   ps.timeline = options.timeline;
+  ps.clock = options.clock;
   ps.account = options.account;
   ps.say = options.say;
   ps.say_after = options.say_after;
@@ -49,7 +52,7 @@ Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& optio
         "values travel (--link tcp sends them)");
   }
   if (cluster.show_placement) {
-    fmt::print("{}", joined->placement_text());
+    print_text(stdout, joined->placement_text());
     std::fflush(stdout);
   }
   return {joined, joined};

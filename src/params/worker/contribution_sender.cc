@@ -46,7 +46,7 @@ std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes
   std::shared_ptr<SharedMemory> memory;
   const bool few = state_.shared_memories < kMostSharedMemories &&
                    state_.shared_bytes + bytes <= most_shared_bytes(core_.variables());
-  if (!core_.shares_memory() || !few) return memory;
+  if (!core_.options().share_memory || !few) return memory;
   for (const auto& ps : state_.connections) {
     if (!ps->can_share()) continue;
     if (memory == nullptr) memory = SharedMemory::create(bytes);
@@ -62,7 +62,7 @@ void ContributionSender::keep_errors(VariableId variable) const {
   const bool rounds = std::ranges::any_of(core_.pieces_of(variable), [&](const Piece& piece) {
     return state_.connection(piece).rounds(spec.dtype);
   });
-  if (state_.error_feedback && rounds && space.errors.empty()) {
+  if (core_.options().error_feedback && rounds && space.errors.empty()) {
     space.errors.assign(std::size_t(spec.shape.elements()), 0.0f);
   }
 }
@@ -107,79 +107,74 @@ void ContributionSender::send(VariableId variable, const Contribution& contribut
   for (const Piece& piece : core_.pieces_of(variable)) send_dense(piece, space);
 }
 
+ContributionRoute ContributionSender::route(const Piece& piece,
+                                            const ContributionBuffer& space) const {
+  const PsConnection& ps = state_.connection(piece);
+  return {.sparse = core_.variables()[std::size_t(piece.variable)].sparse,
+          .in_shared_memory = space.shared && ps.can_share(),
+          .memory = space.shared ? space.shared->memory : 0,
+          .rounded = ps.rounds(space.values.dtype),
+          .values_mapped = core_.mapped(piece.variable) != nullptr,
+          .renew_copy = renew_copy_};
+}
+
 void ContributionSender::send_dense(const Piece& piece, ContributionBuffer& space) {
   const std::size_t begin = std::size_t(piece.first_row) * core_.row_bytes(piece.variable);
-  const std::size_t bytes = core_.bytes_of(piece);
-  if (core_.mapped(piece.variable) == nullptr) {
-    core_.allocate(piece.variable);
-    core_.expect(piece, bytes);
-  }
-  if (space.shared && state_.connection(piece).can_share()) {
-    return send_place(piece, {}, space, begin);
-  }
-  const bool rounds = state_.connection(piece).rounds(space.values.dtype);
-  send_frames(piece, space, bytes, [&](std::size_t offset, std::size_t size) {
-    const std::span<std::byte> floats(start_of(space) + begin + offset, size);
-    if (!rounds) return std::span<const std::byte>(floats);
-    return round_in_place(floats, space.errors_at((begin + offset) / sizeof(float)));
+  ContributionRoute how = route(piece, space);
+  how.bytes = core_.bytes_of(piece);
+  if (!how.values_mapped) core_.allocate(piece.variable);
+  send_frames(piece, how, space, begin, {}, [&](const Cut part) {
+    const std::span<std::byte> floats(start_of(space) + begin + part.begin, part.size);
+    if (!how.rounded) return std::span<const std::byte>(floats);
+    return round_in_place(floats, space.errors_at((begin + part.begin) / sizeof(float)));
   });
 }
 
-// Taken is what the ps answers: then the space is free, and what is mapped has its new value.
-void ContributionSender::send_place(const Piece& piece, std::span<const std::int32_t> ids,
-                                    ContributionBuffer& space, std::size_t begin) {
-  const bool mapped = core_.mapped(piece.variable) != nullptr;
-  const std::uint32_t wanted = renew_copy_ ? kRenewCopy : mapped ? 0 : kSendValues;
-  const FrameHeader header{.flags = std::uint16_t(space.shared->memory * kMemoryNumber + wanted),
-                           .id = piece.id,
-                           .offset = space.shared->offset + begin,
-                           .step = step_};
-  if (mapped) core_.expect(piece, 1);
-  ++space.in_flight;
-  state_.connection(piece).send(MessageType::kContribution, header, std::as_bytes(ids), nullptr,
-                                nullptr);
-}
-
-// Offsets are those of float32 numbers; payload_at gives what travels of them.
-template <typename Round>
-void ContributionSender::send_frames(const Piece& piece, ContributionBuffer& space,
-                                     std::size_t bytes, Round&& payload_at) {
-  for (std::size_t offset = 0; offset < bytes; offset += kChunkBytes) {
-    ++space.in_flight;
-    state_.connection(piece).send(MessageType::kChunk,
-                                  {.id = piece.id, .offset = offset, .step = step_},
-                                  payload_at(offset, std::min(kChunkBytes, bytes - offset)),
-                                  &ContributionBuffer::sent, &space);
-  }
-}
-
-// Also when none of the rows is in the piece: the rule counts contributions to every piece alike.
 void ContributionSender::send_rows(const Piece& piece, ContributionBuffer& space) {
   const std::span<const std::int32_t> ids = rows_in(piece, space.ids);
   const std::size_t row = core_.row_bytes(piece.variable);
-  const std::size_t before = std::size_t(ids.data() - space.ids.data()) * row;
-  PsConnection& ps = state_.connection(piece);
-  if (space.shared && ps.can_share()) return send_place(piece, ids, space, before);
-  ++space.in_flight;
-  ps.send(MessageType::kRowIds, {.id = piece.id, .step = step_}, std::as_bytes(ids),
-          &ContributionBuffer::sent, &space);
-  if (ps.rounds(space.values.dtype)) return send_rounded_rows(piece, ids, space, before);
-  send_frames(piece, space, ids.size() * row, [&](std::size_t offset, std::size_t size) {
-    return std::span<const std::byte>(start_of(space) + before + offset, size);
+  const std::size_t begin = std::size_t(ids.data() - space.ids.data()) * row;
+  ContributionRoute how = route(piece, space);
+  how.rows = ids.size();
+  how.bytes = ids.size() * row;
+  if (how.rounded && !how.in_shared_memory) round_rows(ids, space, begin, row);
+  send_frames(piece, how, space, begin, ids, [&](const Cut part) {
+    const std::byte* const start = start_of(space) + begin;
+    return std::span(start + travelling_bytes(part.begin, how.rounded),
+                     travelling_bytes(part.size, how.rounded));
   });
 }
 
-// Each row has its errors elsewhere; rounded they lie one after the other again.
-void ContributionSender::send_rounded_rows(const Piece& piece, std::span<const std::int32_t> ids,
-                                           ContributionBuffer& space, std::size_t before) {
-  const std::size_t row = core_.row_bytes(piece.variable), elements = row / sizeof(float);
-  std::byte* const start = start_of(space) + before;
+// Rows keep their errors by row of the variable. When they are rounded they follow one another.
+void ContributionSender::round_rows(std::span<const std::int32_t> ids, ContributionBuffer& space,
+                                    std::size_t begin, std::size_t row) const {
+  const std::size_t elements = row / sizeof(float);
+  std::byte* const start = start_of(space) + begin;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     round_to({reinterpret_cast<float*>(start + i * row), elements},
              space.errors_at(std::size_t(ids[i]) * elements), start + i * row / 2);
   }
-  send_frames(piece, space, ids.size() * row, [&](std::size_t offset, std::size_t size) {
-    return std::span<const std::byte>(start + offset / 2, size / 2);
+}
+
+// Offsets count float32 numbers; payload_of gives the bytes that travel for them. A contribution in
+// shared memory is taken when the ps answers: then its space is free, and mapped values are new.
+template <typename Payload>
+void ContributionSender::send_frames(const Piece& piece, const ContributionRoute& route,
+                                     ContributionBuffer& space, std::size_t begin,
+                                     std::span<const std::int32_t> ids, Payload&& payload_of) {
+  PsConnection& ps = state_.connection(piece);
+  core_.expect(piece, awaited_after(route));
+  for_contribution_frames(route, [&](const ContributionFrame& frame) {
+    FrameHeader header{
+        .flags = frame.flags, .id = piece.id, .offset = frame.part.begin, .step = step_};
+    ++space.in_flight;
+    if (frame.type == MessageType::kContribution) {
+      header.offset = space.shared->offset + begin;
+      return ps.send(frame.type, header, std::as_bytes(ids), nullptr, nullptr);
+    }
+    const bool chunk = frame.type == MessageType::kChunk;
+    ps.send(frame.type, header, chunk ? payload_of(frame.part) : std::as_bytes(ids),
+            &ContributionBuffer::sent, &space);
   });
 }
 

@@ -1,4 +1,5 @@
-// How a worker's contributions get to the shards: where they lie, or in frames.
+// Sends a worker's contributions to the shards as protocol/frame_cuts.h cuts them: in frames, or as
+// the place in shared memory where a ps reads them.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,12 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
+#include "params/protocol/frame_cuts.h"
 #include "params/worker/worker_context.h"
 
 namespace paceline {
 
-/// Of one plan. One step thread.
+/// Sends the contributions of one plan. One step thread.
 class ContributionSender {
  public:
   explicit ContributionSender(WorkerContext& state) : state_(state), core_(state.core) {}
@@ -19,8 +21,8 @@ class ContributionSender {
   /// Space for what these uses can contribute: in memory that the ps tasks of this host read, if
   /// there are any. Waits until what lies in a space that is too small was taken.
   void make_spaces(std::span<const PlanBinding::Use> uses);
-  /// What lies in the variable's space, which is not to be touched until it was taken. A ps that
-  /// shares memory can renew this worker's copy of the values meanwhile. Never blocks. Throws
+  /// Sends what is in the variable's space, which is not to be touched until it was taken. A ps
+  /// that shares memory can renew this worker's copy of the values meanwhile. Never blocks. Throws
   /// kInvalidArgument unless rows are in ascending order.
   void send(VariableId variable, const Contribution& contribution, std::uint64_t step,
             bool renew_copy);
@@ -31,13 +33,12 @@ class ContributionSender {
   void keep_errors(VariableId variable) const;
   void send_dense(const Piece& piece, ContributionBuffer& space);
   void send_rows(const Piece& piece, ContributionBuffer& space);
-  void send_place(const Piece& piece, std::span<const std::int32_t> ids, ContributionBuffer& space,
-                  std::size_t begin);
-  void send_rounded_rows(const Piece& piece, std::span<const std::int32_t> ids,
-                         ContributionBuffer& space, std::size_t before);
-  template <typename Round>
-  void send_frames(const Piece& piece, ContributionBuffer& space, std::size_t bytes,
-                   Round&& payload_at);
+  ContributionRoute route(const Piece& piece, const ContributionBuffer& space) const;
+  void round_rows(std::span<const std::int32_t> ids, ContributionBuffer& space, std::size_t begin,
+                  std::size_t row) const;
+  template <typename Payload>
+  void send_frames(const Piece& piece, const ContributionRoute& route, ContributionBuffer& space,
+                   std::size_t begin, std::span<const std::int32_t> ids, Payload&& payload_of);
 
   WorkerContext& state_;
   Arrivals& core_;

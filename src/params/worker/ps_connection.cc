@@ -160,14 +160,14 @@ void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemor
   if (id != (declared_ ? kMemoryOfCopy : kMemoryOfValues)) {
     refuse(fmt::format("memory {} is shared, unasked", id));
   }
-  if (!core_.shares_memory()) return;
-  if (declared_) return core_.map_copies(ps_, std::move(memory));
-  core_.map(ps_, std::move(memory));
+  if (!core_.options().share_memory) return;
+  (declared_ ? core_.copies() : core_.shards()).map(ps_, std::move(memory));
 }
 
 // Most frames are a step's.
 void PsConnection::handle(MessageType type, const FrameHeader& header,
                           std::span<const std::byte> payload) {
+  check_flags(header);
   switch (type) {
     case MessageType::kValues:
       return on_values(header);

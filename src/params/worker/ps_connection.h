@@ -53,7 +53,7 @@ class PsConnection : public Receiver {
   /// What float32 numbers travel as. Where memory is shared they are not rounded: hardly any
   /// travel.
   DType wire() const {
-    return can_share() && core_.shares_memory() ? DType::kFloat32 : core_.wire();
+    return can_share() && core_.options().share_memory ? DType::kFloat32 : core_.options().wire;
   }
   bool rounds(DType dtype) const { return dtype == DType::kFloat32 && wire() != dtype; }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {

@@ -9,17 +9,6 @@
 #include "params/wire/fields.h"
 
 namespace paceline {
-namespace {
-
-std::span<const std::int32_t> ids_of(std::span<const RowSet> sets, VariableId variable) {
-  for (const RowSet& set : sets) {
-    if (set.variable == variable) return set.ids;
-  }
-  return {};
-}
-
-}  // namespace
-
 PsSteps::PsSteps(WorkerContext& state, const PlanBinding& plan, bool clipped)
     : state_(state),
       core_(state.core),
@@ -40,7 +29,7 @@ void PsSteps::check(const PlanBinding::Use& use) {
   PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < reads_.size());
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   reads_[std::size_t(use.variable)] = read_of(use);
-  if (variable.sparse) next_rows_.push_back({use.variable, {}});
+  if (variable.sparse) next_rows_.add(use.variable);
   if (use.updated && !variable.trained) {
     throw Error(ErrorCode::kInvalidArgument,
                 "[store] a plan updates the frozen variable " + variable.name);
@@ -48,16 +37,15 @@ void PsSteps::check(const PlanBinding::Use& use) {
 }
 
 PsSteps::MappedRead PsSteps::read_of(const PlanBinding::Use& use) const {
-  if (core_.copies_in_chunks()) return MappedRead::kCopiedInChunks;
+  if (core_.options().torn_free) return MappedRead::kCopiedInChunks;
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   const bool changes = variable.trained || core_.changes_after_reads(use.variable);
-  return use.reread && changes && state_.others_contribute ? MappedRead::kInCopy
-                                                           : MappedRead::kInPlace;
+  const bool others_contribute = core_.options().spec.workers.size() > 1;
+  return use.reread && changes && others_contribute ? MappedRead::kInCopy : MappedRead::kInPlace;
 }
 
 bool PsSteps::wants_next_rows() const {
-  return std::ranges::any_of(
-      next_rows_, [this](const NextRows& rows) { return core_.mapped(rows.variable) == nullptr; });
+  return next_rows_.any([this](VariableId rows) { return core_.mapped(rows) == nullptr; });
 }
 
 void PsSteps::check_use(VariableId variable, const char* call) const {
@@ -129,25 +117,21 @@ bool PsSteps::reads_in_place(VariableId variable) const {
   return kind_ != StepKind::kEvaluate && core_.mapped(variable) != nullptr;
 }
 
-// A train step's contribution brings the new value, so that training asks for what it held by
-// training only where it does not contribute but others may.
-bool PsSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
-  if (reads_in_place(use.variable)) return false;
+ValueUse PsSteps::use_of(const PlanBinding::Use& use) const {
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
-  const Freshness held = state_.held[std::size_t(use.variable)];
-  if (kind == StepKind::kEvaluate) return held != Freshness::kWhole;
-  if (variable.sparse) return false;
-  if (kind == StepKind::kFetch) return ahead_.must_pull(use.variable);
-  return held != Freshness::kByTraining || (variable.trained && !use.updated);
+  return {.in_place = reads_in_place(use.variable),
+          .in_copy = reads(use.variable, MappedRead::kInCopy),
+          .sparse = variable.sparse,
+          .trained = variable.trained,
+          .updated = use.updated};
 }
 
-// A contribution that renews the copy is as good as asking for it, until another plan's does not.
-// One of rows never does.
-bool PsSteps::must_renew_copy(const PlanBinding::Use& use, StepKind kind) const {
-  if (!reads(use.variable, MappedRead::kInCopy)) return false;
-  const Freshness held = state_.held[std::size_t(use.variable)];
-  const bool sparse = core_.variables()[std::size_t(use.variable)].sparse;
-  return kind == StepKind::kFetch || held != Freshness::kByTraining || !use.updated || sparse;
+bool PsSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
+  const ValueUse how = use_of(use);
+  if (kind == StepKind::kFetch && !how.in_place && !how.sparse) {
+    return ahead_.must_pull(use.variable);
+  }
+  return paceline::must_pull(kind, state_.held[std::size_t(use.variable)], how);
 }
 
 template <typename Asks>
@@ -166,7 +150,6 @@ void PsSteps::send_pulls(std::uint16_t flags, Asks&& asks) {
 }
 
 void PsSteps::pull_stale(StepKind kind) {
-  constexpr Freshness kAfter[] = {Freshness::kByTraining, Freshness::kWhole, Freshness::kByFetch};
   const std::uint16_t flags = kind == StepKind::kFetch ? kTellChanges : 0;
   send_pulls(flags, [&](const PlanBinding::Use& use, const Piece& piece) {
     if (!must_pull(use, kind)) return false;
@@ -177,20 +160,20 @@ void PsSteps::pull_stale(StepKind kind) {
     return true;
   });
   send_pulls(kIntoCopy, [&](const PlanBinding::Use& use, const Piece& piece) {
-    if (!must_renew_copy(use, kind)) return false;
+    const Freshness held = state_.held[std::size_t(use.variable)];
+    if (!must_renew_copy(kind, held, use_of(use))) return false;
     core_.expect(piece, 1);
     return true;
   });
   for (const PlanBinding::Use& use : uses_) {
-    state_.held[std::size_t(use.variable)] =
-        reads(use.variable, MappedRead::kInPlace) ? Freshness::kNothing : kAfter[std::size_t(kind)];
+    state_.held[std::size_t(use.variable)] = freshness_after(kind, use_of(use));
   }
 }
 
 void PsSteps::pull_rows(std::span<const RowSet> rows) {
   for (const RowSet& set : rows) {
     check_use(set.variable, "rows");
-    if (reads_in_place(set.variable) || on_their_way(set)) continue;
+    if (reads_in_place(set.variable) || next_rows_.on_their_way(set, state_.uses)) continue;
     core_.allocate(set.variable);
     for (const Piece& piece : core_.pieces_of(set.variable)) {
       const std::span<const std::int32_t> ids = rows_in(piece, set.ids);
@@ -218,7 +201,7 @@ void PsSteps::wait_for_values(VariableId variable) {
 
 // The ps copies each chunk under its lock, for which it waits like any writer.
 void PsSteps::copy_chunks(VariableId variable) {
-  if (core_.copy_mapped_chunks(variable, state_.copy_tries)) return;
+  if (core_.copy_mapped_chunks(variable)) return;
   for (const Piece& piece : core_.pieces_of(variable)) {
     ControlBuffers::Buffer& buffer = connection(piece).control().take();
     WireWriter(buffer.bytes).put(piece.id);
@@ -230,7 +213,7 @@ void PsSteps::copy_chunks(VariableId variable) {
 
 // It has come, if the ps tasks say the truth.
 const std::byte* PsSteps::copy_by_ps(VariableId variable) {
-  const std::byte* const copy = core_.copy(variable);
+  const std::byte* const copy = core_.copies().variable(variable);
   if (copy == nullptr) {
     core_.fail(Error(ErrorCode::kDataLoss,
                      fmt::format("[store] the copy of {} is in memory that was not shared",
@@ -285,7 +268,7 @@ StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_row
     state_.driver.end_step();
     for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
     handle_.wait_for(core_.steps_sent);
-    note_next_rows(next_rows);
+    next_rows_.ended(++state_.uses, next_rows);
   } else if (kind_ == StepKind::kFetch) {
     send_read_done();
   }
@@ -301,21 +284,6 @@ void PsSteps::send_read_done() {
       connection(piece).send(MessageType::kReadDone, {.id = piece.id}, {}, nullptr, nullptr);
     }
   }
-}
-
-void PsSteps::note_next_rows(std::span<const RowSet> rows) {
-  next_rows_use_ = ++state_.uses;
-  for (NextRows& next : next_rows_) {
-    const std::span<const std::int32_t> ids = ids_of(rows, next.variable);
-    next.ids.assign(ids.begin(), ids.end());
-  }
-}
-
-// Whatever has used the store since may have changed them, or put other values in their place.
-bool PsSteps::on_their_way(const RowSet& rows) const {
-  const auto next = std::ranges::find(next_rows_, rows.variable, &NextRows::variable);
-  return state_.uses == next_rows_use_ && next != next_rows_.end() &&
-         std::ranges::equal(next->ids, rows.ids);
 }
 
 void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows) {

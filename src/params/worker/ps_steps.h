@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
+#include "params/protocol/value_requests.h"
 #include "params/worker/contribution_sender.h"
 #include "params/worker/fetch_ahead.h"
 #include "params/worker/worker_context.h"
@@ -47,8 +48,8 @@ class PsSteps : public StoreSteps {
   MappedRead read_of(const PlanBinding::Use& use) const;
   /// Whether the step reads the variable in memory of its ps.
   bool reads_in_place(VariableId variable) const;
+  ValueUse use_of(const PlanBinding::Use& use) const;
   bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
-  bool must_renew_copy(const PlanBinding::Use& use, StepKind kind) const;
   void pull_stale(StepKind kind);
   template <typename Asks>
   void send_pulls(std::uint16_t flags, Asks&& asks);
@@ -59,8 +60,6 @@ class PsSteps : public StoreSteps {
   void wait_for_values(VariableId variable);
   const std::byte* copy_by_ps(VariableId variable);
   void copy_chunks(VariableId variable);
-  void note_next_rows(std::span<const RowSet> rows);
-  bool on_their_way(const RowSet& rows) const;
   void send_order();
   template <typename F>
   void for_pieces_on(const PsConnection& ps, F&& function) const;
@@ -84,13 +83,7 @@ class PsSteps : public StoreSteps {
   // Kept from step to step for their memory.
   StepBegin begin_;
   std::vector<StepEnd> ends_;  // by ps
-  /// What the last end_step asked for, of every sparse variable; and when that was.
-  struct NextRows {
-    VariableId variable;
-    std::vector<std::int32_t> ids;
-  };
-  std::vector<NextRows> next_rows_;
-  std::int64_t next_rows_use_ = -1;
+  RowsAhead next_rows_;
   StepKind kind_ = StepKind::kTrain;
   std::uint64_t step_ = 0;  // on the wire: counts this store's train steps
   Handle handle_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/copy_bytes.h"
+#include "params/protocol/frame_cuts.h"
 #include "params/variable_arrays.h"
 #include "params/wire/fields.h"
 #include "params/wire/traced_messages.h"
@@ -24,7 +25,7 @@ class PsStoreImpl : public PsStore {
  public:
   PsStoreImpl(const PsStoreOptions& options, std::vector<VariableSpec> variables)
       : options_(options),
-        core_(std::move(variables), int(options.spec.ps.size()), options.reply_timeout),
+        core_(std::move(variables), options_),
         driver_(options_, core_),
         steps_{.core = core_,
                .connections = connections_,
@@ -32,12 +33,6 @@ class PsStoreImpl : public PsStore {
                .held = std::vector<Freshness>(core_.variables().size(), Freshness::kNothing)},
         link_(make()) {
     core_.set_link(link_.get(), link_options_.spin);
-    if (!options.share_memory) core_.share_no_memory();
-    if (options.torn_free) core_.copy_in_chunks();
-    steps_.copy_tries = options.torn_free_tries;
-    steps_.others_contribute = options.spec.workers.size() > 1;
-    core_.set_wire(options.wire);
-    steps_.error_feedback = options.error_feedback;
     join_all();
   }
 
@@ -150,12 +145,11 @@ void PsStoreImpl::check_state(const VariableState& state) const {
 
 void PsStoreImpl::write_array(const Piece& piece, std::size_t array,
                               std::span<const std::byte> bytes) {
-  for (std::size_t offset = 0; offset < bytes.size(); offset += kChunkBytes) {
+  for (const Cut cut : byte_cuts(bytes.size())) {
     ++written_.in_flight;
     connections_[std::size_t(piece.ps)]->send(
-        MessageType::kWrite, {.flags = std::uint16_t(array), .id = piece.id, .offset = offset},
-        bytes.subspan(offset, std::min(kChunkBytes, bytes.size() - offset)),
-        &ContributionBuffer::sent, &written_);
+        MessageType::kWrite, {.flags = std::uint16_t(array), .id = piece.id, .offset = cut.begin},
+        bytes.subspan(cut.begin, cut.size), &ContributionBuffer::sent, &written_);
   }
 }
 

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/clock.h"
+#include "base/real_clock.h"
 #include "exec/parameter_store.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
@@ -64,6 +65,9 @@ struct PsStoreOptions {
   Timeline* timeline = nullptr;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
+  /// What this worker does at certain times, and until when, goes by this clock. Must outlive the
+  /// store. A wait for a reply sleeps in real time.
+  const Clock* clock = &kRealClock;
 };
 
 /// Connects to every ps, in any order of start, within join_timeout, and agrees on the variables:

@@ -80,14 +80,15 @@ class FromThePs : public ::testing::Test {
     ps_.on_frame(header, place);
   }
 
-  Arrivals core_{{kVector}, 1, std::chrono::seconds(1)};
   static PsStoreOptions of_one_ps() {
     PsStoreOptions options;
     options.spec.ps = {"ps:1"};
+    options.reply_timeout = std::chrono::seconds(1);
     return options;
   }
 
   const PsStoreOptions options_ = of_one_ps();
+  Arrivals core_{{kVector}, options_};
   WorkerDriver driver_{options_, core_};
   PsConnection ps_{core_, driver_, 0, "ps:1"};
   SilentPeer peer_;

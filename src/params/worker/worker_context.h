@@ -5,15 +5,12 @@
 #include <memory>
 #include <vector>
 
+#include "params/protocol/value_requests.h"
 #include "params/worker/arrivals.h"
 #include "params/worker/ps_connection.h"
 #include "params/worker/worker_driver.h"
 
 namespace paceline {
-
-/// How each variable's value in this worker, or its copy by the ps, came: what else must be asked
-/// for.
-enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
 /// One step thread.
 struct WorkerContext {
@@ -25,9 +22,6 @@ struct WorkerContext {
   std::uint32_t shared_memories = 0;
   std::size_t shared_bytes = 0;
   const void* ordered_by = nullptr;  // whose order of need the ps tasks know
-  int copy_tries = 0;                // of a chunk that is being written
-  bool others_contribute = false;    // there are workers beside this one
-  bool error_feedback = false;
 
   PsConnection& connection(const Piece& piece) const { return *connections[std::size_t(piece.ps)]; }
   /// The last contribution to it: its space is free then. Throws kDeadlineExceeded.

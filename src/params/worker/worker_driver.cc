@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "params/steady_now.h"
 #include "params/wire/variables.h"
 #include "params/worker/ps_connection.h"
 
@@ -41,7 +40,7 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
 }  // namespace
 
 WorkerDriver::WorkerDriver(const PsStoreOptions& options, Arrivals& core)
-    : options_(options), core_(core), machine_(machine_options(options, core), steady_now()) {}
+    : options_(options), core_(core), machine_(machine_options(options, core), now()) {}
 
 WorkerDriver::~WorkerDriver() { stop(); }
 
@@ -96,7 +95,7 @@ void WorkerDriver::publish() {
 
 void WorkerDriver::received(int ps, const ControlMessage& message) {
   try {
-    change([&] { machine_.received(ps, message, steady_now(), out_); });
+    change([&] { machine_.received(ps, message, now(), out_); });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kFailedPrecondition) throw;
     core_.fail(error);  // the ps has refused this worker
@@ -105,7 +104,7 @@ void WorkerDriver::received(int ps, const ControlMessage& message) {
 
 WorkerJob::Closed WorkerDriver::closed(int ps, const Error& error, const WorkerJob::Ended& ended) {
   return change([&] {
-    const WorkerJob::Closed closed = machine_.closed(ps, error, ended, steady_now(), out_);
+    const WorkerJob::Closed closed = machine_.closed(ps, error, ended, now(), out_);
     if (closed == WorkerJob::Closed::kCutOff) {
       ++core_.cuts;
       if (!keeper_.joinable() && !stopping_) keeper_ = std::thread([this] { keep_connected(); });
@@ -121,11 +120,11 @@ void WorkerDriver::keep_connected() {
   constexpr Duration kLongest = std::chrono::hours(1);
   try {
     while (true) {
-      const TimePoint next = change([&] { return machine_.tick(steady_now(), out_); });
+      const TimePoint next = change([&] { return machine_.tick(now(), out_); });
       carry_out();
       std::unique_lock lock(mutex_);
-      changed_.wait_until(lock, std::min(next, steady_now() + kLongest),
-                          [&] { return stopping_ || cut_ || !out_.empty(); });
+      changed_.wait_for(lock, std::min(next - now(), kLongest),
+                        [&] { return stopping_ || cut_ || !out_.empty(); });
       cut_ = false;
       if (stopping_) return;
     }
@@ -165,18 +164,18 @@ void WorkerDriver::connect(int ps) {
     change([&] { machine_.connected(ps, connection.wire(), out_); });
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;
-    change([&] { machine_.connect_failed(ps, error.what(), steady_now()); });
+    change([&] { machine_.connect_failed(ps, error.what(), now()); });
   }
 }
 
 template <typename Ready>
 void WorkerDriver::wait(Ready&& ready) {
   while (true) {
-    const TimePoint next = change([&] { return machine_.tick(steady_now(), out_); });
+    const TimePoint next = change([&] { return machine_.tick(now(), out_); });
     carry_out();
     if (ready()) return;
-    const TimePoint turn = std::min(next, steady_now() + kInterruptCheck);
-    core_.wait(Deadline::at(turn), [&] { return ready() || has_actions_; });
+    const TimePoint turn = std::min(next, now() + kInterruptCheck);
+    core_.wait(Deadline::at(turn, *options_.clock), [&] { return ready() || has_actions_; });
     if (options_.check_interrupt) options_.check_interrupt();
   }
 }
@@ -187,7 +186,7 @@ void WorkerDriver::join() {
 
 void WorkerDriver::wait_initialised() {
   if (initialised_) return;
-  change([this] { machine_.wait_initialised(steady_now()); });
+  change([this] { machine_.wait_initialised(now()); });
   wait([this] { return initialised_.load(); });
 }
 
@@ -240,11 +239,11 @@ void WorkerDriver::say_goodbye() {
 void WorkerDriver::wait_for_turn() {
   std::optional<AccountScope> scope;
   if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
-  TimePoint say_at = steady_now() + kSaySlow;
+  TimePoint say_at = now() + kSaySlow;
   while (!core_.wait(Deadline::after(kInterruptCheck), [this] { return may_begin_.load(); })) {
     if (options_.check_interrupt) options_.check_interrupt();
-    if (steady_now() < say_at) continue;
-    say_at = steady_now() + kSaySlow;
+    if (now() < say_at) continue;
+    say_at = now() + kSaySlow;
     if (!options_.say) continue;
     options_.say(fmt::format("waits for slower workers: it is {} own steps ahead (--staleness)",
                              options_.aggregation.staleness + 1));

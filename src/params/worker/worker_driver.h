@@ -75,6 +75,7 @@ class WorkerDriver {
   template <typename Ready>
   void wait(Ready&& ready);
   void wait_for_turn();
+  TimePoint now() const { return options_.clock->now(); }
 
   const PsStoreOptions& options_;
   Arrivals& core_;

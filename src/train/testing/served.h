@@ -1,4 +1,4 @@
-// For tests: a parameter server, and the cluster of its only worker.
+// For tests: a parameter server, and the clusters of its workers.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -15,30 +15,40 @@ namespace paceline {
 /// A ps in a thread, which ends with the object.
 class Served {
  public:
-  Served() : stop_(eventfd(0, EFD_CLOEXEC)) {
+  explicit Served(int workers = 1) : stop_(eventfd(0, EFD_CLOEXEC)) {
+    for (int i = 1; i <= workers; ++i) spec_.workers.push_back("127.0.0.1:" + std::to_string(i));
     std::promise<std::string> address;
     ServerOptions options;
-    options.spec = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
+    options.spec = spec_;
+    options.spec.ps = {"127.0.0.1:0"};
     options.cluster_id = "served";
     options.task = {TaskId::Job::kPs, 0};
     options.stop_fd = stop_;
     options.listening = [&](const std::string& at) { address.set_value(at); };
     serving_ = std::async(std::launch::async, [options] { return serve(options); });
-    cluster_.role = Cluster::Role::kTask;
-    cluster_.spec = {.ps = {address.get_future().get()}, .workers = {"127.0.0.1:1"}};
-    cluster_.cluster_id = "served";
-    cluster_.threads = 1;
+    spec_.ps = {address.get_future().get()};
   }
   ~Served() {
     eventfd_write(stop_, 1);
     serving_.wait();
     close(stop_);
   }
-  const Cluster& cluster() const { return cluster_; }
+  Served(const Served&) = delete;
+  Served& operator=(const Served&) = delete;
+
+  Cluster cluster(int worker = 0) const {
+    Cluster cluster;
+    cluster.role = Cluster::Role::kTask;
+    cluster.spec = spec_;
+    cluster.cluster_id = "served";
+    cluster.task = {TaskId::Job::kWorker, worker};
+    cluster.threads = 1;
+    return cluster;
+  }
 
  private:
   int stop_;
-  Cluster cluster_;
+  ClusterSpec spec_;
   std::future<ServerSummary> serving_;
 };
 

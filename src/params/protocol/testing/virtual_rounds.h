@@ -31,7 +31,7 @@ struct VirtualRoundsResult {
     std::uint64_t incarnation = 0;
     bool operator==(const Summed&) const = default;
   };
-  /// What was not as it must be, one line each with the seed; empty: nothing.
+  /// Each line, with the seed, is something that was not as it must be.
   std::vector<std::string> errors;
   std::vector<std::vector<Summed>> rounds;  // of the first shard
   std::int64_t late = 0;                    // contributions that a shard dropped

@@ -1,0 +1,92 @@
+// Evaluations that run beside training, on a thread of their own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "paceline/hooks.h"
+#include "paceline/session.h"
+
+namespace paceline {
+
+class Device;
+
+/// Evaluates graphs of a session while that trains. An evaluator has a device, plans and memory of
+/// its own, and reads the variables as take_values() has copied them: all of one moment between two
+/// steps of this session, in memory of the size of the model. With parameter servers each variable
+/// is as it was when it was read, and other workers may have changed some of them in between.
+/// A session may have several evaluators, each used by a thread of its own. The session must
+/// outlive them.
+class Evaluator {
+ public:
+  /// Called by the session's thread. The evaluator computes on a device of the session's kind
+  /// (--device) with so many threads, which compete with those of training for the cores. Throws
+  /// kInvalidArgument when `threads` is below 1.
+  explicit Evaluator(Session& session, int threads = 1);
+  /// Computes on a device that the caller has made.
+  Evaluator(Session& session, std::unique_ptr<Device> device);
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  /// Called by the session's thread between two steps, or in a hook: copies the newest variables,
+  /// or the moving averages of those that have one. Its time is no step's. Throws
+  /// kFailedPrecondition while an evaluation is under way, and the error of a store that is lost.
+  void take_values(EvaluateWith with = EvaluateWith::kVariables);
+  /// The global step at which the values were taken; 0 before.
+  std::int64_t global_step() const;
+
+  /// One step of a graph without updates; returns copies of the fetched values, in their order. The
+  /// graph's variables are those of the session. Its local variables are the evaluator's own and
+  /// begin at zero; they change as in a step, also those of a graph that is trained. Counts steps
+  /// (Feed::step) from 0. One thread at a time, any thread. Throws kFailedPrecondition before
+  /// take_values(), kNotFound for a variable that the session does not have, kCancelled after
+  /// cancel().
+  std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
+                               const std::function<void(Feed&)>& feed);
+  /// The same without copies: the views are valid until the next step of the same values.
+  std::span<const TensorView> evaluate_in_place(const Graph& graph, std::span<const Value> fetches,
+                                                const std::function<void(Feed&)>& feed);
+  /// One value of a graph.
+  Tensor evaluate(Value value, const std::function<void(Feed&)>& feed);
+  /// Local variables of a graph back to zero.
+  void reset_locals(const Graph& graph);
+  /// From any thread: evaluations that begin from now on throw kCancelled.
+  void cancel();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Evaluates at an interval, beside training: takes the values between two steps, then calls
+/// `evaluate` with them on a thread of its own while the session goes on. Once that has returned,
+/// `done` is called on the session's thread after the step under way, or at the end of the run,
+/// which waits for it. An evaluation that is due while the last one still runs begins after it.
+/// What `evaluate` throws ends the run as an error of the session.
+class EvaluateBeside : public Hook {
+ public:
+  /// On a thread of its own. It must not use the session. What it writes to memory of the program
+  /// `done` may read.
+  using Function = std::function<void(Evaluator&)>;
+  /// On the session's thread: `at` is the result of the step whose values were evaluated. False
+  /// ends training.
+  using Done = std::function<bool(Session& session, const StepResult& at)>;
+  /// The interval is counted from where each run begins; `threads` and `with` as in Evaluator.
+  EvaluateBeside(Interval every, Function evaluate, Done done, int threads = 1,
+                 EvaluateWith with = EvaluateWith::kVariables);
+  ~EvaluateBeside() override;
+  EvaluateBeside(EvaluateBeside&&) noexcept;  ///< Into Session::add.
+  void begin(Session& session) override;
+  bool after_step(Session& session, const StepResult& result) override;
+  void end(Session& session) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace paceline

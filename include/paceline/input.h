@@ -1,0 +1,96 @@
+// Input that is ready when a step wants it: feeds on another thread, arrays in memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "paceline/session.h"
+
+namespace paceline {
+
+/// Calls `feed` on a thread of its own, up to `batches` batches ahead of the step that uses them,
+/// and copies each into the inputs when its turn comes: session.run(prefetch(feed)). The thread
+/// begins with the first call and ends with the last copy of the result, which waits for the call
+/// of `feed` under way.
+///
+/// `feed` sees a Feed as it does without: step(), normal() and position() are those of the batch
+/// that it fills. A checkpoint has the position of the batches that were used. When `feed` stops,
+/// it is called again only once the run has ended there and another one asks for a batch. What it
+/// throws is thrown by the step that would have used the batch. Inputs alone can be filled: view()
+/// of a local variable throws kInvalidArgument.
+///
+/// Throws kInvalidArgument when `batches` is below 1. A step throws kFailedPrecondition when its
+/// batch was read for another step and has used step() or normal(): other feeds then made steps in
+/// between.
+std::function<void(Feed&)> prefetch(std::function<void(Feed&)> feed, int batches = 2);
+
+/// What becomes of the examples that are left when an epoch's are divided into batches.
+enum class LastBatch : std::uint8_t {
+  kDrop,  // they are left out of this epoch
+  kPad,   // they are one more batch, filled up with zeros
+};
+
+/// How ArrayBatches goes through its examples.
+struct ArrayBatchesOptions {
+  bool shuffle = true;                // another order in every epoch, by (seed, epoch) alone
+  std::uint64_t seed = 1;             // of the orders; the same for all workers of a job
+  LastBatch last = LastBatch::kDrop;  // what becomes of an incomplete batch
+  /// A float32 input (batch) that gets 1 for each example and 0 for what fills up the last batch,
+  /// so that a loss can leave that out. Default: none.
+  Value weights = {};
+  int part = 0;               // worker_index(): each worker sees its own examples of each epoch
+  int parts = 1;              // workers()
+  std::string name = "data";  // of its numbers in Feed::position: "data.epoch", "data.batch"
+};
+
+/// A feed function over arrays in memory: dimension 0 of each array counts examples, that of its
+/// input the examples of a batch. An epoch ends with Feed::stop, so that a run is an epoch:
+///
+///     ArrayBatches data({{x, images}, {y, labels}});
+///     const auto feed = prefetch(data);
+///     while (data.epoch(session.position()) < 10 && session.run(feed)) {}
+///
+/// It keeps its place in Feed::position: training that is resumed goes on with the batch that
+/// follows the last one used, in the same order. Copies share the arrays.
+class ArrayBatches {
+ public:
+  /// Arrays by input. Throws kInvalidArgument when there are none, when types or the dimensions
+  /// after the first differ, when the arrays have unlike numbers of examples or the inputs unlike
+  /// batches, when weights are not float32 (batch), when there is no part `part` of `parts`, or
+  /// when the part does not give one batch.
+  explicit ArrayBatches(std::vector<std::pair<Value, Tensor>> arrays,
+                        const ArrayBatchesOptions& options = {});
+  /// Fills the inputs with the next batch, or stops at the end of an epoch.
+  void operator()(Feed& feed);
+  /// Fills the inputs with batch `batch` of epoch `epoch`, both from 0, whatever the position is:
+  /// for evaluations, which have none. Returns how many examples it has. Throws kInvalidArgument
+  /// when there is no such batch.
+  std::int64_t fill(Feed& feed, std::int64_t batch, std::int64_t epoch = 0);
+  /// Batches of an epoch.
+  std::int64_t size() const { return batches_; }
+  /// Examples of this part in an epoch.
+  std::int64_t examples() const { return examples_; }
+  /// The epoch, from 0, that the next batch belongs to.
+  std::int64_t epoch(const TaskPosition& position) const;
+
+ private:
+  void check(const std::pair<Value, Tensor>& array) const;
+  void check_options() const;
+  std::int64_t all_examples() const;
+  std::int64_t number(const TaskPosition& position, const char* key) const;
+  void begin_epoch(std::int64_t epoch);
+  void copy_batch(Feed& feed, std::int64_t first, std::int64_t count) const;
+
+  std::vector<std::pair<Value, Tensor>> arrays_;
+  ArrayBatchesOptions options_;
+  std::int64_t batch_ = 0, examples_ = 0, batches_ = 0;
+  std::vector<std::int64_t> order_;    // of all examples in the epoch under way
+  std::optional<std::int64_t> epoch_;  // that order_ is of
+};
+
+}  // namespace paceline

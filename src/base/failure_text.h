@@ -1,0 +1,14 @@
+// What a user is told of an exception, whoever threw it.
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace paceline {
+
+/// The message of an Error as it stands. Exceptions of the libraries are put in words: a
+/// filesystem_error as "PATH: Permission denied", a bad_alloc as "not enough memory for what was
+/// asked", one of the JSON library without its number.
+std::string failure_text(const std::exception& exception);
+
+}  // namespace paceline

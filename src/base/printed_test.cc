@@ -1,0 +1,21 @@
+#include "base/printed.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+TEST(Printed, NoNanHasASign) {
+  EXPECT_EQ(fmt::format("{:.4f}", printed(-std::numeric_limits<double>::quiet_NaN())), "nan");
+  EXPECT_EQ(fmt::format("{:.1f}", printed(-2.5)), "-2.5");
+}
+
+TEST(Printed, OneThingIsSingular) {
+  EXPECT_EQ(counted(1, "global step"), "1 global step");
+  EXPECT_EQ(counted(0, "global step"), "0 global steps");
+  EXPECT_EQ(counted(3000, "global step"), "3,000 global steps");
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,21 @@
+// Numbers in the texts of flags.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace paceline {
+
+/// The whole text as a number of the type; nothing when it is none, or out of the type's range.
+template <typename Number>
+std::optional<Number> number_of(const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, number);
+  if (status != std::errc() || stop != end) return std::nullopt;
+  return number;
+}
+
+}  // namespace paceline

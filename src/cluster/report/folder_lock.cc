@@ -1,0 +1,61 @@
+#include "cluster/report/folder_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "cluster/flags/command_line.h"
+#include "cluster/report/circumstances.h"
+
+namespace paceline {
+namespace {
+
+// The run before removes the file with its lock: what was opened may be nobody's any more.
+bool is_still_at(const std::string& path, int file) {
+  struct stat held = {}, there = {};
+  return fstat(file, &held) == 0 && stat(path.c_str(), &there) == 0 &&
+         held.st_dev == there.st_dev && held.st_ino == there.st_ino;
+}
+
+std::string holder_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line.empty() ? "its pid is not known yet" : line;
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::string& folder) : path_(folder + "/lock") {
+  do {
+    if (file_ >= 0) close(file_);
+    file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file_ < 0) return;
+    if (flock(file_, LOCK_EX | LOCK_NB) == 0) continue;
+    const bool held = errno == EWOULDBLOCK;
+    close(file_);
+    file_ = -1;
+    if (!held) return;
+    refuse_flag("--out", folder,
+                fmt::format("another run writes there ({}): wait until it has ended, or name "
+                            "another folder",
+                            holder_of(path_)));
+  } while (!is_still_at(path_, file_));
+  const std::string holder = fmt::format("pid {} on host {}\n", getpid(), host_name());
+  if (ftruncate(file_, 0) == 0) {
+    [[maybe_unused]] const ssize_t written = write(file_, holder.data(), holder.size());
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (file_ < 0) return;
+  unlink(path_.c_str());
+  close(file_);
+}
+
+}  // namespace paceline

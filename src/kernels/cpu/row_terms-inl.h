@@ -1,0 +1,60 @@
+// Passes over rows of float32 whose terms are given as functors, compiled once for each instruction
+// set by the files that include this after <hwy/foreach_target.h>.
+#if defined(PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_
+#undef PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_
+#else
+#define PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+
+HWY_BEFORE_NAMESPACE();
+namespace paceline {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::size_t kTermBlock = 1024;
+
+// term(d, i) gives the terms from i on as a vector of D.
+template <class Term>
+HWY_INLINE double sum_terms(std::size_t n, const Term& term) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  double total = 0;
+  for (std::size_t begin = 0; begin < n; begin += kTermBlock) {
+    const std::size_t end = std::min(n, begin + kTermBlock);
+    auto sum = hn::Zero(d), other = hn::Zero(d);
+    std::size_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      sum = hn::Add(sum, term(d, i));
+      other = hn::Add(other, term(d, i + lanes));
+    }
+    total += double(hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, other))));
+    for (; i < end; ++i) total += double(hn::GetLane(term(one, i)));
+  }
+  return total;
+}
+
+template <class Values>
+HWY_INLINE void store_values(float* y, std::size_t n, const Values& values) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(values(d, i), d, y + i);
+  for (; i < n; ++i) hn::StoreU(values(one, i), one, y + i);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace paceline
+HWY_AFTER_NAMESPACE();
+
+#endif

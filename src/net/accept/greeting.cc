@@ -1,0 +1,39 @@
+#include "net/accept/greeting.h"
+
+#include "net/accept/socket_acceptor.h"
+#include "paceline/error.h"
+
+namespace paceline {
+
+Greeting::Greeting(std::weak_ptr<SocketAcceptor> acceptor, std::shared_ptr<Poller> poller,
+                   FileDescriptor socket)
+    : acceptor_(std::move(acceptor)),
+      socket_(std::make_unique<Watch>(std::move(poller), std::move(socket))) {}
+
+void Greeting::start() {
+  std::lock_guard lock(mutex_);
+  if (socket_) socket_->wait_readable(shared_from_this());
+}
+
+void Greeting::stop() {
+  std::lock_guard lock(mutex_);
+  socket_.reset();
+}
+
+void Greeting::on_readable() {
+  const std::shared_ptr<SocketAcceptor> acceptor = acceptor_.lock();
+  std::unique_lock lock(mutex_);
+  if (!socket_ || !acceptor) return;
+  try {
+    if (!hear(socket_->fd())) return socket_->wait_readable(shared_from_this());
+    FileDescriptor socket = socket_->release();
+    socket_.reset();
+    lock.unlock();
+    if (acceptor->leaves(shared_from_this())) hand_on(std::move(socket));
+  } catch (const Error&) {
+    if (lock.owns_lock()) lock.unlock();
+    acceptor->drop(shared_from_this());  // nobody need know of a caller that is no task
+  }
+}
+
+}  // namespace paceline

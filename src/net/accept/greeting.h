@@ -1,0 +1,37 @@
+// Hears what an accepted socket says first, and reads not one byte more.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "net/poll/poller.h"
+
+namespace paceline {
+
+class SocketAcceptor;
+
+class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
+ public:
+  Greeting(std::weak_ptr<SocketAcceptor> acceptor, std::shared_ptr<Poller> poller,
+           FileDescriptor socket);
+
+  void start();
+  /// Closes the socket, unless it was handed on already.
+  void stop();
+
+ protected:
+  // The acceptor lives while these run. Both throw Error when the socket is of no use.
+  /// Reads, and returns true when all of the greeting has arrived. Called with the mutex.
+  virtual bool hear(int fd) = 0;
+  virtual void hand_on(FileDescriptor socket) = 0;
+
+ private:
+  void on_readable() override;
+  void on_writable() override {}
+
+  const std::weak_ptr<SocketAcceptor> acceptor_;
+  std::mutex mutex_;
+  std::unique_ptr<Watch> socket_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,63 @@
+// Accepts sockets, and reads what they are for. While the process has no descriptor left, it waits.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "base/deadline.h"
+#include "net/poll/poller.h"
+
+namespace paceline {
+
+class Greeting;
+
+class SocketAcceptor : public Watcher, public std::enable_shared_from_this<SocketAcceptor> {
+ public:
+  struct Patience {
+    Duration with_one;         // a socket that has not said by then what it is for is dropped
+    std::size_t most_at_once;  // so many sockets may be no connection yet; others are dropped
+  };
+  SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience);
+
+  void start();
+  /// Accepts no more, and drops every socket that is no connection yet.
+  void stop();
+
+  // A greeting calls these.
+  /// The greeting has heard all. Returns false when nothing is accepted any more.
+  bool leaves(const std::shared_ptr<Greeting>& greeting);
+  /// The greeting's socket has closed, talked nonsense, or stayed silent too long.
+  void drop(const std::shared_ptr<Greeting>& greeting);
+
+ protected:
+  /// Reads what a new socket is for, without blocking. Called with the mutex.
+  virtual std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) = 0;
+  /// Returns how many sockets were heard and are no connection yet. Called with the mutex.
+  virtual std::size_t waiting() const { return 0; }
+  virtual void drop_waiting() {}
+
+  bool stopped() const { return !listening_; }
+  const std::shared_ptr<Poller>& poller() const { return poller_; }
+  /// Makes the call when a socket has had time enough.
+  void call_late(std::function<void()> call);
+
+  std::mutex mutex_;
+
+ private:
+  void on_readable() override;
+  void on_writable() override {}
+  void accept_all();
+  void welcome(FileDescriptor socket);
+  void start_after_pause();
+
+  const std::shared_ptr<Poller> poller_;
+  const Patience patience_;
+  std::optional<Watch> listening_;
+  std::set<std::shared_ptr<Greeting>> greetings_;
+};
+
+}  // namespace paceline

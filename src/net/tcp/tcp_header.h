@@ -1,0 +1,29 @@
+// A frame as it travels over TCP: the header of every link and its checksum, the payload, and the
+// payload's checksum. Both are CRC-32C (base/crc32c.h). Format: docs/wire.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "net/frame.h"
+
+namespace paceline {
+
+constexpr std::uint32_t kTcpFrameMagic = 0x324e4c50;  // "PLN2" in bytes
+constexpr std::size_t kTcpHeaderBytes = kFrameHeaderBytes + sizeof(std::uint32_t);
+/// The checksum behind the payload.
+constexpr std::size_t kTcpTrailerBytes = sizeof(std::uint32_t);
+/// What travels of a frame beside its payload.
+constexpr std::size_t kTcpFramingBytes = kTcpHeaderBytes + kTcpTrailerBytes;
+using TcpHeaderBytes = std::array<std::byte, kTcpHeaderBytes>;
+
+TcpHeaderBytes encode_tcp(const FrameHeader& header);
+/// Throws kDataLoss when the header is not as it was sent, is none, or has a payload of more than
+/// kMaxPayloadBytes.
+FrameHeader decode_tcp(const TcpHeaderBytes& bytes);
+/// Throws kDataLoss unless the payload has the checksum that it had when it was sent.
+void check_payload(const FrameHeader& header, std::uint32_t checksum, std::uint32_t sent);
+
+}  // namespace paceline

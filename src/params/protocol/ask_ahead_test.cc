@@ -1,0 +1,224 @@
+#include "params/protocol/ask_ahead.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "params/protocol/testing/virtual_time.h"
+#include "params/protocol/value_watches.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::Ge;
+using ::testing::Gt;
+using ::testing::Le;
+using ::testing::Lt;
+
+TEST(AskAhead, PullsWhatNoFetchStepHasBrought) {
+  EXPECT_TRUE(AskAhead::must_pull({.by_fetch = false}));
+  EXPECT_FALSE(AskAhead::must_pull({.by_fetch = true}));
+}
+
+TEST(AskAhead, PullsAChangedValueUnlessTheNewestHasComeByItself) {
+  EXPECT_TRUE(AskAhead::must_pull({.by_fetch = true, .changed = true}));
+  EXPECT_FALSE(AskAhead::must_pull(
+      {.by_fetch = true, .changed = true, .next_came = true, .next_is_newest = true}));
+  EXPECT_TRUE(AskAhead::must_pull({.by_fetch = true, .changed = true, .next_came = true}));
+}
+
+TEST(AskAhead, OfAValueThatChangesAfterEachReadTheNextOneIsOnItsWay) {
+  EXPECT_FALSE(AskAhead::must_pull(
+      {.by_fetch = true, .changes_after_reads = true, .changed = true, .next_asked = true}));
+  EXPECT_TRUE(AskAhead::must_pull({.by_fetch = true, .changes_after_reads = true}));
+}
+
+TEST(AskAhead, AsksOnceItHasSeenAChangeAndOnceAStep) {
+  AskAhead ahead(1);
+  ahead.pulled(0, {});
+  EXPECT_FALSE(ahead.needed(0, false, true, 1).ask_next) << "the first pull is of no change";
+  ahead.pulled(0, {.by_fetch = true, .changed = true});
+  EXPECT_TRUE(ahead.needed(0, false, true, 2).ask_next);
+  EXPECT_FALSE(ahead.needed(0, true, true, 2).take_next) << "the step has decided";
+  const AskAhead::Decision third = ahead.needed(0, true, true, 3);
+  EXPECT_TRUE(third.take_next && third.ask_next);
+  EXPECT_FALSE(ahead.needed(0, false, true, 4).ask_next) << "it has not changed";
+}
+
+TEST(AskAhead, DoesNotAskForWhatTakesSeveralFrames) {
+  AskAhead ahead(1);
+  ahead.pulled(0, {.by_fetch = true});
+  EXPECT_FALSE(ahead.needed(0, false, false, 1).ask_next);
+}
+
+TEST(AskAhead, RestsForSixteenPullsAfterAValueThatCameTooEarly) {
+  AskAhead ahead(1);
+  ahead.pulled(0, {.by_fetch = true, .next_came = true});
+  EXPECT_TRUE(ahead.may_have_come(0, false)) << "it is known to change";
+  for (int step = 1; step <= 16; ++step) {
+    EXPECT_FALSE(ahead.needed(0, false, true, step).ask_next) << step;
+    ahead.pulled(0, {.by_fetch = true});
+  }
+  EXPECT_TRUE(ahead.needed(0, false, true, 17).ask_next);
+}
+
+TEST(AskAhead, WaitsOnlyForAValueThatIsSureToCome) {
+  AskAhead ahead(1);
+  EXPECT_TRUE(ahead.waits(0, true, true, 1));
+  EXPECT_FALSE(ahead.waits(0, true, false, 1));
+  EXPECT_FALSE(ahead.waits(0, false, true, 1));
+  ahead.needed(0, true, true, 1);
+  EXPECT_FALSE(ahead.waits(0, true, true, 1)) << "the next one is the next step's";
+}
+
+TEST(ValueWatches, AWatcherIsToldOfOneChange) {
+  ValueWatches<int> watches;
+  watches.watch(1, 0);
+  watches.watch(2, 0);
+  EXPECT_EQ(watches.changed(1).size(), 2u);
+  EXPECT_TRUE(watches.changed(2).empty());
+}
+
+TEST(ValueWatches, WhoWantsTheNextValuesIsSentThemAtOnceIfTheyAreThere) {
+  ValueWatches<int> watches;
+  EXPECT_FALSE(watches.watch_after(1, 3, 4));
+  EXPECT_TRUE(watches.empty());
+  EXPECT_TRUE(watches.watch_after(1, 4, 4));
+  const auto told = watches.changed(5);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_TRUE(told.front().wants_values);
+}
+
+TEST(ValueWatches, AWatcherThatHasSeenTheChangeWaitsForTheNext) {
+  ValueWatches<int> watches;
+  watches.watch(1, 6);
+  EXPECT_TRUE(watches.changed(6).empty());
+  EXPECT_EQ(watches.changed(7).size(), 1u);
+}
+
+/// One worker fetches one value, which changes at its own pace on the ps, in virtual time: the ps
+/// with ValueWatches, the worker with AskAhead, and 1 ms of link between them. A step is some
+/// kernels after the value is there.
+class Fetching {
+ public:
+  Fetching(Duration kernels, Duration changes, bool asks_ahead)
+      : kernels_(kernels), changes_(changes), asks_ahead_(asks_ahead) {
+    time_.after(changes_ / 2, [this] { change(); });
+    begin();
+  }
+
+  struct Result {
+    double ms_per_step = 0;
+    std::int64_t pulls = 0, ahead = 0;
+  };
+  Result run() {
+    while (step_ < kSteps && time_.run_one()) {
+    }
+    result_.ms_per_step = time_.seconds() * 1e3 / kSteps;
+    return result_;
+  }
+
+ private:
+  static constexpr int kSteps = 200;
+  static constexpr Duration kDelay = 1ms;
+
+  // The ps.
+  void change() {
+    ++version_;
+    for (const auto& watch : watches_.changed(version_)) {
+      if (watch.wants_values) {
+        send_ahead();
+      } else {
+        time_.after(kDelay, [this, version = version_] { newest_ = std::max(newest_, version); });
+      }
+    }
+    time_.after(changes_, [this] { change(); });
+  }
+  void send_ahead() {
+    ++result_.ahead;
+    watches_.watch(0, version_);
+    time_.after(kDelay, [this, version = version_] {
+      newest_ = std::max(newest_, version);
+      next_ = version;
+      if (!std::exchange(next_asked_, false)) next_ = 0;  // not wanted any more
+    });
+  }
+  void on_pull() {
+    watches_.watch(0, version_);
+    time_.after(kDelay, [this, version = version_] {
+      newest_ = std::max(newest_, version);
+      held_ = version;
+      need();
+    });
+  }
+
+  // The worker.
+  KnownValue known() const {
+    return {.by_fetch = fetched_,
+            .changed = newest_ > held_,
+            .next_asked = next_asked_,
+            .next_came = next_ > 0,
+            .next_is_newest = next_ > 0 && next_ >= newest_};
+  }
+  void begin() {
+    ++step_;
+    if (!AskAhead::must_pull(known())) return need();
+    ++result_.pulls;
+    ahead_.pulled(0, known());
+    fetched_ = true;
+    next_asked_ = false;
+    next_ = 0;
+    time_.after(kDelay, [this] { on_pull(); });
+  }
+  void need() {
+    const AskAhead::Decision decision = ahead_.needed(0, next_ > held_, asks_ahead_, step_);
+    if (decision.take_next) held_ = std::exchange(next_, 0);
+    if (decision.ask_next) {
+      next_asked_ = true;
+      time_.after(kDelay, [this, held = held_] {
+        if (!watches_.watch_after(0, held, version_)) send_ahead();
+      });
+    }
+    time_.after(kernels_, [this] { begin(); });
+  }
+
+  const Duration kernels_, changes_;
+  const bool asks_ahead_;
+  VirtualTime time_;
+  ValueWatches<int> watches_;
+  AskAhead ahead_{1};
+  std::uint64_t version_ = 1;                       // on the ps
+  std::uint64_t held_ = 0, newest_ = 0, next_ = 0;  // in the worker
+  bool fetched_ = false, next_asked_ = false;
+  std::int64_t step_ = 0;
+  Result result_;
+};
+
+// Without it every step whose value has changed waits for a round trip of 2 ms.
+TEST(AskAheadInVirtualTime, HidesTheRoundTripOfAValueThatChangesOnceAStep) {
+  const auto ahead = Fetching(5ms, 5ms, true).run();
+  const auto pulled = Fetching(5ms, 5ms, false).run();
+  EXPECT_THAT(ahead.ms_per_step, Lt(5.2));
+  EXPECT_THAT(pulled.ms_per_step, Gt(6.5));
+}
+
+TEST(AskAheadInVirtualTime, AsksForNothingWhileNothingChanges) {
+  const auto result = Fetching(5ms, 10s, true).run();
+  EXPECT_EQ(result.pulls, 1);
+  EXPECT_EQ(result.ahead, 0);
+}
+
+// A value that comes ahead is sent for nothing when a newer one is known of: for each such there
+// are at least sixteen pulls.
+TEST(AskAheadInVirtualTime, PullsAValueThatChangesFasterThanItIsFetched) {
+  const auto result = Fetching(10ms, 1ms, true).run();
+  EXPECT_THAT(result.pulls, Ge(180));
+  EXPECT_THAT(result.ahead, AllOf(Gt(0), Le(result.pulls / 16 + 1)));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,111 @@
+// Cuts values and contributions into frames. Arithmetic alone: no memory, thread or link inside.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include "params/wire/message.h"
+
+namespace paceline {
+
+/// The part [begin, begin + size) of a whole, which goes in one frame.
+struct Cut {
+  std::size_t begin = 0, size = 0;
+  bool operator==(const Cut&) const = default;
+};
+
+/// The parts of [0, total), each of at most `most`, in order. For use in a range-based for.
+class Cuts {
+ public:
+  Cuts(std::size_t total, std::size_t most) : total_(total), most_(most) {}
+
+  class Iterator {
+   public:
+    Iterator(std::size_t total, std::size_t most) : total_(total), most_(most) {}
+    Cut operator*() const { return {begin_, std::min(most_, total_ - begin_)}; }
+    Iterator& operator++() {
+      begin_ += most_;
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t) const { return begin_ >= total_; }
+
+   private:
+    std::size_t begin_ = 0, total_, most_;
+  };
+  Iterator begin() const { return {total_, most_}; }
+  std::default_sentinel_t end() const { return {}; }
+  /// The number of parts.
+  std::size_t size() const { return (total_ + most_ - 1) / most_; }
+
+ private:
+  std::size_t total_, most_;
+};
+
+/// Frames of a dense value or contribution of so many bytes.
+inline Cuts byte_cuts(std::size_t bytes) { return {bytes, kChunkBytes}; }
+/// Frames of rows that travel with their numbers (kRowValues): one frame holds at least one row.
+inline Cuts row_cuts(std::size_t rows, std::size_t row_bytes) {
+  return {rows, std::max<std::size_t>(1, kChunkBytes / (row_bytes + sizeof(std::int32_t)))};
+}
+
+/// The bytes that float32 numbers take on the wire, where they may be rounded to bfloat16.
+inline std::size_t travelling_bytes(std::size_t bytes, bool rounded) {
+  return rounded ? bytes / 2 : bytes;
+}
+/// The part of a kRowValues payload that comes before the rows: their count and their numbers.
+inline std::size_t row_numbers_bytes(std::size_t rows) {
+  return sizeof(std::uint32_t) + rows * sizeof(std::int32_t);
+}
+
+/// The way of the contribution to one piece to its ps.
+struct ContributionRoute {
+  std::size_t bytes = 0;  // of float32, in this piece
+  std::size_t rows = 0;   // of a sparse one
+  bool sparse = false;
+  bool in_shared_memory = false;  // the ps reads it where it is
+  std::uint32_t memory = 0;       // then: the number of the memory
+  bool rounded = false;           // its float32 numbers travel as bfloat16
+  bool values_mapped = false;     // the worker reads the values in memory of the ps
+  bool renew_copy = false;        // the ps copies the new values for this worker
+};
+
+struct ContributionFrame {
+  MessageType type{};
+  std::uint16_t flags = 0;
+  Cut part;                       // kChunk: bytes of float32
+  std::size_t payload_bytes = 0;  // as they travel
+};
+
+/// The flags of kContribution.
+inline std::uint16_t flags_of(const ContributionRoute& route) {
+  const std::uint32_t wanted = route.renew_copy      ? kRenewCopy
+                               : route.values_mapped ? 0
+                                                     : std::uint32_t{kSendValues};
+  return std::uint16_t(route.memory * kMemoryNumber + wanted);
+}
+
+/// Calls send(const ContributionFrame&) for every frame of the contribution, in their order.
+/// A sparse one sends its row numbers also when there are none: the rule counts contributions.
+template <typename F>
+void for_contribution_frames(const ContributionRoute& route, F&& send) {
+  const std::size_t numbers = route.rows * sizeof(std::int32_t);
+  if (route.in_shared_memory) {
+    return send(ContributionFrame{MessageType::kContribution, flags_of(route), {}, numbers});
+  }
+  if (route.sparse) send(ContributionFrame{MessageType::kRowIds, 0, {}, numbers});
+  for (const Cut part : byte_cuts(route.bytes)) {
+    send(ContributionFrame{MessageType::kChunk, 0, part,
+                           travelling_bytes(part.size, route.rounded)});
+  }
+}
+
+/// The answer that the worker waits for before it reads the value again: bytes of new values, or 1
+/// for the word that the values in shared memory are new. It is 0 where the answer brings none.
+inline std::size_t awaited_after(const ContributionRoute& route) {
+  if (route.values_mapped) return route.in_shared_memory ? 1 : 0;
+  return route.sparse ? 0 : route.bytes;
+}
+
+}  // namespace paceline

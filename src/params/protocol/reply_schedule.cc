@@ -1,0 +1,25 @@
+#include "params/protocol/reply_schedule.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::uint32_t kUnranked = 0xfffffffe, kLast = 0xffffffff;
+
+}  // namespace
+
+void NeedOrder::set(std::span<const std::uint32_t> pieces) {
+  std::ranges::fill(ranks_, kUnranked);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i] >= ranks_.size()) ranks_.resize(pieces[i] + 1, kUnranked);
+    ranks_[pieces[i]] = std::uint32_t(i);
+  }
+}
+
+// A state is read at one moment. Values that were sent before it would be older when they arrive
+// after it, so it goes last.
+std::uint32_t NeedOrder::rank(const FrameHeader& header) const {
+  if (MessageType{header.type} == MessageType::kState) return kLast;
+  return header.id < ranks_.size() ? ranks_[header.id] : kUnranked;
+}
+
+}  // namespace paceline

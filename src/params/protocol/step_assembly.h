@@ -1,0 +1,100 @@
+// Follows the contributions of a worker's step as their frames arrive at a ps: a plain state
+// machine. Headers and sizes go in, and it says which bytes are applied now. No memory of
+// contributions or values, no thread, link or clock inside.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "params/protocol/aggregation.h"
+#include "params/protocol/frame_cuts.h"
+#include "params/protocol/placement.h"
+#include "params/wire/message.h"
+
+namespace paceline {
+
+/// The form in which the worker gets the values that its contribution makes.
+enum class WantedValues : std::uint8_t { kNone, kInFrames, kInItsCopy };
+
+/// The piece that contributions must fit.
+struct AssemblyTarget {
+  Piece where;
+  std::string variable;  // its name
+  bool sparse = false, trained = true;
+  std::size_t row_bytes = 0;
+  std::size_t bytes() const { return std::size_t(where.rows) * row_bytes; }
+  bool has_row(std::int64_t row) const {
+    return row >= where.first_row && row < where.first_row + where.rows;
+  }
+};
+
+/// Those of the pieces that are on one ps, in the order of the list.
+std::vector<AssemblyTarget> assembly_targets(std::span<const VariableSpec> variables,
+                                             std::span<const Piece> pieces, int ps);
+
+/// The contributions of one connection. Pieces are named by their position among the targets.
+/// Checks every frame against the step that it belongs to and the piece that it is for, and throws
+/// kDataLoss on one that cannot be. Once it is warm, a step allocates nothing.
+class StepAssembly {
+ public:
+  explicit StepAssembly(std::vector<AssemblyTarget> targets);
+
+  /// The progress of the contribution to one piece. Frames arrive in order, so it has a prefix.
+  struct Part {
+    bool started = false;
+    bool shared = false;   // it is in memory of the worker, which waits to be told
+    bool applied = false;  // what has arrived is applied: chunk by chunk, or as a whole
+    WantedValues wanted = WantedValues::kInFrames;
+    std::size_t received = 0, expected = 0;  // bytes of float32
+  };
+
+  /// The step's first frame.
+  void begin(std::int64_t step, bool clipped, Fate fate);
+  bool open() const { return open_; }
+  std::int64_t step() const { return step_; }
+  Fate fate() const { return fate_; }
+  bool clipped() const { return clipped_; }
+  /// False when this step was applied before and must not be again.
+  bool counts() const { return fate_ == Fate::kApply; }
+  /// True where the chunks of a piece are applied as they arrive: they need memory for one of them.
+  bool applies_chunks(std::size_t position) const;
+  const Part& part(std::size_t position) const { return parts_[position]; }
+
+  /// Throws unless the step is under way.
+  void check_step(std::int64_t step, MessageType type) const;
+  /// kRowIds: the rows that the chunks which follow are. They must be unique and ascending, so that
+  /// the rule meets each row once.
+  void rows(std::size_t position, std::span<const std::int32_t> rows);
+  /// kChunk: its header, before the payload.
+  void expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes);
+  /// The decision about bytes that have arrived.
+  struct Arrival {
+    bool apply = false;  // they are applied now, unless the step does not count, and answered
+    bool whole = false;  // with them all of the contribution has arrived
+  };
+  /// kChunk: its payload, after expect_chunk() of the same header.
+  Arrival chunk(std::size_t position, std::size_t bytes);
+  /// kContribution: all of it is in a memory of `memory_bytes`, from `offset` on. It is applied now
+  /// unless the step is clipped.
+  Arrival shared(std::size_t position, std::size_t memory_bytes, std::size_t offset,
+                 std::uint16_t flags, std::span<const std::int32_t> rows);
+  /// kStepEnd names the piece: all of its contribution must be here.
+  void check_whole(std::size_t position);
+  /// True once for a contribution that is applied as a whole: now.
+  bool take_whole(std::size_t position);
+  /// The step's last frame.
+  void end();
+
+ private:
+  void start(std::size_t position, std::size_t rows);
+
+  const std::vector<AssemblyTarget> targets_;
+  std::vector<Part> parts_;  // by position
+  std::int64_t step_ = -1;
+  bool open_ = false, clipped_ = false;
+  Fate fate_ = Fate::kDrop;
+};
+
+}  // namespace paceline

@@ -1,0 +1,75 @@
+// The notes of a virtual job, and the checks of what must hold of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "net/frame.h"
+#include "params/protocol/outbox.h"
+#include "params/protocol/step_assembly.h"
+#include "params/protocol/testing/virtual_job.h"
+#include "params/protocol/testing/virtual_time.h"
+
+namespace paceline {
+
+/// One step of one worker's process on one ps.
+struct VirtualStep {
+  int worker = 0;
+  std::uint64_t incarnation = 0;
+  std::int64_t step = 0;
+  int ps = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy sees a 0 in what the compiler writes.
+  auto operator<=>(const VirtualStep&) const = default;
+};
+
+class VirtualChecks {
+ public:
+  VirtualChecks(const VirtualTime& time, const VirtualOptions& options)
+      : time_(time), options_(options) {}
+
+  void fail(const std::string& why);
+  VirtualResult& result() { return result_; }
+
+  // Contributions.
+  void applied(const VirtualStep& step, std::uint32_t piece, Cut part);
+  void ended(const VirtualStep& step);
+  /// Own steps that have ended on the ps that counts.
+  std::int64_t ended_on_first(int worker) const;
+  /// At the end of the run: each byte was applied once, and all of them of a step that has ended.
+  void check_contributions(int ps, std::span<const AssemblyTarget> targets);
+
+  // Replies of one connection.
+  void set_order(PeerId id, std::span<const std::uint32_t> pieces);
+  void pushed(PeerId id, std::uint32_t piece, std::size_t bytes);
+  /// The connection has it.
+  void given(PeerId id, std::uint32_t piece, std::size_t bytes);
+  void sent(PeerId id, std::size_t bytes);
+
+  // Workers.
+  void waited(int worker, Duration time);
+  void began_ahead(std::int64_t steps);
+
+ private:
+  struct Replies {
+    std::map<std::uint32_t, std::size_t> ranks;         // by piece
+    std::map<std::size_t, std::int64_t> waiting;        // by rank: how many
+    std::size_t in_connection = 0, connection_has = 0;  // bytes, replies
+  };
+  static std::size_t rank(const Replies& replies, std::uint32_t piece);
+
+  const VirtualTime& time_;
+  const VirtualOptions& options_;
+  VirtualResult result_;
+  /// By piece: the parts that were applied, by their begin; several of one begin are a fault.
+  std::map<VirtualStep, std::map<std::uint32_t, std::multimap<std::size_t, std::size_t>>> applied_;
+  std::set<VirtualStep> ended_;
+  std::map<int, std::int64_t> ended_on_first_;  // by worker
+  std::map<PeerId, Replies> replies_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,90 @@
+// A worker task of a virtual job: processes that start, train, die and are started again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "params/protocol/send_log.h"
+#include "params/protocol/testing/virtual_stream.h"
+#include "params/protocol/testing/virtual_world.h"
+#include "params/protocol/worker_job.h"
+
+namespace paceline {
+
+class VirtualWorker {
+ public:
+  /// Plans what is to befall it.
+  VirtualWorker(VirtualWorld& world, int index);
+
+  bool joined() const { return machine_ != nullptr && machine_->joined(); }
+  /// True while others may have to wait for it.
+  bool trains() const { return machine_ != nullptr && !done_ && !left_; }
+  /// One line for the message of a job that does not end; empty: it is gone.
+  std::string standing() const;
+
+  // What the network brings.
+  void received(PeerId id, const ControlMessage& message);
+  void received_values(PeerId id, std::size_t bytes);
+  /// The ps has handled so many numbered messages.
+  void confirmed(PeerId id, std::uint64_t handled);
+  void closed(PeerId id);
+
+ private:
+  /// What this process has with one ps.
+  struct Link {
+    VirtualStream stream;
+    HandledCount handled = {};     // numbered messages of the ps
+    std::uint64_t resumed_at = 0;  // those of this process that the ps had handled then
+    PeerId wire = 0;               // the connection; 0: none
+    bool ready = false;            // the ps takes steps
+    std::int64_t missing = 0;      // bytes of values that are to come
+    TimePoint free_at{};           // when the last frame that is planned has been sent
+  };
+  void start();
+  void die();
+  void cut_one();
+  void gone();
+  void act();
+  void carry_out(Outbox& out);
+  void connect(int ps);
+  Link new_link();
+  Link* link_of(PeerId id);
+  void note_handled(Link& link);
+  void send_control(int ps, ControlMessage message);
+
+  void train();
+  void initialise();
+  void begin_step();
+  void send_own_step();
+  bool has_values() const;
+  void end_step();
+  void finish();
+  void say_goodbye();
+  void note_wait();
+  std::int64_t ahead() const;
+
+  void go_on(Link& link, PeerId id, std::uint64_t handled);
+  void pull(int ps);
+  void send_step(int ps, std::int64_t step);
+  void plan_frame(Link& link, int ps, const FrameHeader& header);
+
+  VirtualWorld& world_;
+  const int index_;
+  Duration compute_{};
+  bool leaves_early_ = false;
+
+  std::unique_ptr<WorkerJob> machine_;  // null: there is no process
+  std::uint64_t incarnation_ = 0;
+  std::vector<Link> links_;  // by ps
+  std::set<int> wrote_;      // ps tasks that this process has initialised
+  bool training_ = false, done_ = false, left_ = false;
+  std::int64_t step_ = -1;  // under way; −1: none
+  bool sent_ = false;       // all of its frames are planned
+  TimePoint since_{};       // when it began to wait
+  TimePoint tick_at_ = TimePoint::max();
+};
+
+}  // namespace paceline

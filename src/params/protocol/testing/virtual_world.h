@@ -1,0 +1,39 @@
+// The state that the tasks of a virtual job share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "params/protocol/testing/virtual_checks.h"
+#include "params/protocol/testing/virtual_job.h"
+#include "params/protocol/testing/virtual_network.h"
+#include "params/protocol/testing/virtual_time.h"
+
+namespace paceline {
+
+class VirtualPs;
+class VirtualWorker;
+
+struct VirtualWorld {
+  explicit VirtualWorld(const VirtualOptions& options);
+  ~VirtualWorld();
+  VirtualWorld(const VirtualWorld&) = delete;
+  VirtualWorld& operator=(const VirtualWorld&) = delete;
+
+  bool planted(VirtualOptions::Plant plant) const { return options.plant == plant; }
+  /// Pieces on one ps, in the order in which workers need them: the last variable first.
+  std::vector<AssemblyTarget> needed_from(int ps) const;
+
+  const VirtualOptions options;
+  VirtualTime time;
+  VirtualChecks checks;
+  VirtualNetwork network;
+  Declare declare;
+  std::vector<std::unique_ptr<VirtualPs>> ps;
+  std::vector<std::unique_ptr<VirtualWorker>> workers;
+};
+
+/// A frame with this in its header is a control message of about so many bytes.
+constexpr std::size_t kVirtualControlBytes = 100;
+
+}  // namespace paceline

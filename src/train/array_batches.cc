@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/philox.h"
+#include "paceline/error.h"
+#include "paceline/input.h"
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void refuse_arrays(const std::string& message) {
+  throw Error(ErrorCode::kInvalidArgument, "[array batches] " + message);
+}
+
+std::int64_t rows_of(const Shape& shape) { return shape.rank() > 0 ? shape[0] : 0; }
+
+// Below `limit`, each about equally likely; `limit` is at least 1.
+std::int64_t below(std::int64_t limit, std::uint64_t key, std::int64_t at) {
+  const PhiloxBlock words = philox(key, std::uint64_t(at), 0);
+  const std::uint64_t wide = (std::uint64_t{words[0]} << 32) | words[1];
+  return std::int64_t(wide % std::uint64_t(limit));
+}
+
+// The order that Fisher and Yates' method gives, as Durstenfeld made it (CACM 7, 1964).
+void shuffle(std::vector<std::int64_t>& order, std::uint64_t key) {
+  for (std::int64_t i = std::int64_t(order.size()) - 1; i > 0; --i) {
+    std::swap(order[std::size_t(i)], order[std::size_t(below(i + 1, key, i))]);
+  }
+}
+
+}  // namespace
+
+ArrayBatches::ArrayBatches(std::vector<std::pair<Value, Tensor>> arrays,
+                           const ArrayBatchesOptions& options)
+    : arrays_(std::move(arrays)), options_(options) {
+  if (arrays_.empty()) refuse_arrays("there is no array");
+  batch_ = rows_of(arrays_[0].first.shape());
+  for (const auto& array : arrays_) check(array);
+  check_options();
+  const std::int64_t all = all_examples();
+  // Parts differ by no example, so that all workers make the same number of steps.
+  examples_ = all / options_.parts;
+  batches_ = examples_ / batch_;
+  if (options_.last == LastBatch::kPad && examples_ % batch_ != 0) ++batches_;
+  if (batches_ < 1) {
+    refuse_arrays(
+        fmt::format("{} examples in {} parts give no batch of {}", all, options_.parts, batch_));
+  }
+  order_.resize(std::size_t(all));
+}
+
+std::int64_t ArrayBatches::all_examples() const { return rows_of(arrays_[0].second.shape()); }
+
+void ArrayBatches::check(const std::pair<Value, Tensor>& array) const {
+  const auto& [input, tensor] = array;
+  const ValueType given{tensor.dtype(), tensor.shape()};
+  const auto wanted = input.shape().dims(), have = tensor.shape().dims();
+  if (rows_of(input.shape()) < 1 || have.size() != wanted.size() ||
+      input.dtype() != tensor.dtype() ||
+      !std::equal(have.begin() + 1, have.end(), wanted.begin() + 1)) {
+    refuse_arrays(
+        fmt::format("input '{}' is {}, its array is {}: they may differ in dimension 0 alone",
+                    input.name(), input.type().str(), given.str()));
+  }
+  if (wanted[0] != batch_ || have[0] != all_examples()) {
+    refuse_arrays(fmt::format("input '{}' takes {} of {} examples, input '{}' {} of {}",
+                              arrays_[0].first.name(), batch_, all_examples(), input.name(),
+                              wanted[0], have[0]));
+  }
+}
+
+void ArrayBatches::check_options() const {
+  if (options_.parts < 1 || options_.part < 0 || options_.part >= options_.parts) {
+    refuse_arrays(fmt::format("there is no part {} of {}", options_.part, options_.parts));
+  }
+  if (!options_.weights) return;
+  const ValueType wanted{DType::kFloat32, Shape{batch_}};
+  if (options_.weights.type() != wanted) {
+    refuse_arrays(fmt::format("the weights' input '{}' is {}, not {}", options_.weights.name(),
+                              options_.weights.type().str(), wanted.str()));
+  }
+}
+
+std::int64_t ArrayBatches::number(const TaskPosition& position, const char* key) const {
+  const auto found = position.numbers.find(options_.name + key);
+  return found != position.numbers.end() ? found->second : 0;
+}
+
+std::int64_t ArrayBatches::epoch(const TaskPosition& position) const {
+  return number(position, ".epoch");
+}
+
+void ArrayBatches::begin_epoch(std::int64_t epoch) {
+  if (epoch_ == epoch) return;
+  std::iota(order_.begin(), order_.end(), 0);
+  if (options_.shuffle) shuffle(order_, random_key(options_.seed, fmt::format("epoch {}", epoch)));
+  epoch_ = epoch;
+}
+
+void ArrayBatches::operator()(Feed& feed) {
+  TaskPosition& position = feed.position();
+  const std::int64_t epoch = this->epoch(position), batch = number(position, ".batch");
+  const bool over = batch >= batches_;
+  position.numbers[options_.name + ".epoch"] = epoch + (over ? 1 : 0);
+  position.numbers[options_.name + ".batch"] = over ? 0 : batch + 1;
+  if (over) return feed.stop();
+  fill(feed, batch, epoch);
+}
+
+std::int64_t ArrayBatches::fill(Feed& feed, std::int64_t batch, std::int64_t epoch) {
+  if (batch < 0 || batch >= batches_) {
+    refuse_arrays(fmt::format("there is no batch {}: an epoch has {}", batch, batches_));
+  }
+  begin_epoch(epoch);
+  const std::int64_t first = batch * batch_, count = std::min(batch_, examples_ - first);
+  copy_batch(feed, first, count);
+  return count;
+}
+
+void ArrayBatches::copy_batch(Feed& feed, std::int64_t first, std::int64_t count) const {
+  const std::int64_t begin = options_.part * examples_ + first;
+  for (const auto& [input, tensor] : arrays_) {
+    const TensorView to = feed.view(input);
+    auto* row = to.as<std::byte>();
+    const std::size_t bytes = to.bytes() / std::size_t(batch_);
+    const auto* const from = static_cast<const std::byte*>(tensor.raw());
+    for (std::int64_t i = 0; i < count; ++i, row += bytes) {
+      std::memcpy(row, from + std::size_t(order_[std::size_t(begin + i)]) * bytes, bytes);
+    }
+    std::memset(row, 0, std::size_t(batch_ - count) * bytes);
+  }
+  if (!options_.weights) return;
+  const std::span<float> weights = feed.data<float>(options_.weights);
+  for (std::int64_t i = 0; i < batch_; ++i) weights[std::size_t(i)] = i < count ? 1.0f : 0.0f;
+}
+
+}  // namespace paceline

@@ -1,0 +1,54 @@
+// A feed that fills a batch in memory of its own, for a step to come.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "paceline/session.h"
+#include "train/input_normals.h"
+
+namespace paceline {
+
+/// One batch. Its memory is used again for the next batch that it holds.
+class BatchFeed : public Feed {
+ public:
+  /// Forgets what it holds; what is filled from now on is for the task's own step `step`.
+  void begin(std::int64_t step, const TaskPosition& position,
+             std::shared_ptr<const InputNormals> normals);
+  /// Fills the inputs of `feed` as this one's were filled, and changes its position as this one's
+  /// was changed. Throws kFailedPrecondition when the batch depends on the step that it was filled
+  /// for, and `feed` is for another.
+  void give(Feed& feed) const;
+
+  TensorView view(Value input) override;
+  Feed& normal(Value input) override;
+  Feed& set(Value input, const Tensor& tensor) override;
+  Feed& keep(Value input) override;
+  Feed& set_once(Value input, const Tensor& tensor) override;
+  TaskPosition& position() override { return position_; }
+  void stop() override { stopped_ = true; }
+  std::int64_t step() const override;
+  std::shared_ptr<const InputNormals> normals() const override { return normals_; }
+  bool stopped() const { return stopped_; }
+
+ private:
+  struct Input {
+    Value input;
+    Tensor memory;
+    bool fed = false, kept = false;
+    Tensor once;  // in place of what was filled
+  };
+  Input& entry(Value input);
+  void check_step(const Feed& feed) const;
+  void give_position(Feed& feed) const;
+
+  std::vector<Input> inputs_;
+  std::int64_t step_ = 0;
+  mutable bool used_step_ = false;
+  TaskPosition before_, position_;
+  std::shared_ptr<const InputNormals> normals_;
+  bool stopped_ = false;
+};
+
+}  // namespace paceline

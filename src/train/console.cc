@@ -1,0 +1,21 @@
+#include "train/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/print_text.h"
+
+namespace paceline {
+
+Console::Console(bool quiet) : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+void Console::write(const std::string& line, const char* end) const {
+  if (quiet_) return;
+  // Erases what a progress line left there.
+  constexpr const char* kClearLine = "\r\x1b[K";
+  print_text(stdout, fmt::format("{}{}{}", terminal_ ? kClearLine : "", line, end));
+}
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+#include "train/device_context.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/copy_bytes.h"
+#include "train/step_feed.h"
+
+namespace paceline {
+
+Tensor copy_of(const TensorView& view) {
+  Tensor tensor(view.dtype, view.shape);
+  copy_bytes(tensor.raw(), view.data, view.bytes());
+  return tensor;
+}
+
+std::vector<Tensor> copies_of(std::span<const TensorView> views) {
+  std::vector<Tensor> copies;
+  std::ranges::transform(views, std::back_inserter(copies), copy_of);
+  return copies;
+}
+
+DeviceContext::DeviceContext(const Parts& parts)
+    : parts_(parts),
+      snapshot_(parts.store),
+      plans_({parts.store, parts.device, snapshot_, parts.step_account, parts.evaluation_account,
+              parts.rewrite, parts.fused_update, parts.timeline}) {}
+
+// Without a feed nothing but what inputs keep is there to be read.
+void DeviceContext::fill(Executor& executor, StepKind kind,
+                         const std::function<void(Feed&)>& feed) {
+  TaskPosition unused;
+  StepFeed step_feed(executor, parts_.normals, steps_, unused);
+  if (feed) {
+    const AccountScope input(
+        kind == StepKind::kFetch ? parts_.step_account : parts_.evaluation_account,
+        Activity::kInput);
+    feed(step_feed);
+  }
+  step_feed.check_fed();
+}
+
+std::span<const TensorView> DeviceContext::read(StepKind kind, const Graph& graph,
+                                                std::span<const Value> fetches, bool keep_locals,
+                                                const std::function<void(Feed&)>& feed) {
+  ReadPlan& plan = plans_.read_plan(kind, graph, fetches, keep_locals);
+  fill(plan.executor(), kind, feed);
+  StepRequest request;
+  request.kind = kind;
+  request.examples = parts_.examples;
+  request.identity = {parts_.seed, parts_.task, steps_++};
+  return plan.run(request);
+}
+
+}  // namespace paceline

@@ -1,0 +1,59 @@
+// A device of a session with all that runs on it: plans, their memory, and a snapshot of the
+// variables. Several contexts of one session run at once, each on a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "paceline/session.h"
+#include "train/input_normals.h"
+#include "train/plan_set.h"
+
+namespace paceline {
+
+/// A copy of the values that the view shows now.
+Tensor copy_of(const TensorView& view);
+/// A copy of each.
+std::vector<Tensor> copies_of(std::span<const TensorView> views);
+
+/// One thread at a time. Evaluations read the context's own snapshot and touch neither the store
+/// nor another context; everything else calls the store and belongs to the session's thread.
+class DeviceContext {
+ public:
+  struct Parts {
+    ParameterStore& store;
+    Device& device;
+    StepAccount& step_account;        // of train and fetch steps
+    StepAccount& evaluation_account;  // of evaluations
+    RewriteOptions rewrite = {};
+    bool fused_update = true;      // RunOptions'
+    Timeline* timeline = nullptr;  // gets the train steps' calls of the store
+    std::shared_ptr<const InputNormals> normals = {};
+    std::uint64_t seed = 0;
+    std::int64_t task = 0;
+    std::int64_t examples = 0;  // of one step
+  };
+  /// Store, device, accounts and timeline must outlive the context.
+  explicit DeviceContext(const Parts& parts);
+
+  VariableSnapshot& snapshot() { return snapshot_; }
+  PlanSet& plans() { return plans_; }
+  /// One step that updates nothing: kEvaluate on the snapshot, kFetch on the store. The views are
+  /// valid until the next step of the same values. `keep_locals`: local variables do not change.
+  std::span<const TensorView> read(StepKind kind, const Graph& graph,
+                                   std::span<const Value> fetches, bool keep_locals,
+                                   const std::function<void(Feed&)>& feed);
+
+ private:
+  void fill(Executor& executor, StepKind kind, const std::function<void(Feed&)>& feed);
+
+  const Parts parts_;
+  VariableSnapshot snapshot_;
+  PlanSet plans_;
+  std::int64_t steps_ = 0;  // that updated nothing
+};
+
+}  // namespace paceline

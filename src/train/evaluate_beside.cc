@@ -1,0 +1,76 @@
+#include <future>
+#include <optional>
+#include <utility>
+
+#include "base/real_clock.h"
+#include "paceline/evaluator.h"
+#include "params/interval_timer.h"
+
+namespace paceline {
+
+struct EvaluateBeside::State {
+  State(Interval every, Function to_call, Done when_done, int on_threads, EvaluateWith what)
+      : due(every, kRealClock.now()),
+        evaluate(std::move(to_call)),
+        done(std::move(when_done)),
+        threads(on_threads),
+        with(what) {}
+  // The thread uses the evaluator until it is done.
+  ~State() {
+    if (!under_way.valid()) return;
+    evaluator->cancel();
+    under_way.wait();
+  }
+
+  bool finished() const {
+    return under_way.valid() &&
+           under_way.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
+  // Waits for the evaluation under way, throws what it threw, and asks what follows from it.
+  bool finish(Session& session) {
+    under_way.get();
+    return done(session, at);
+  }
+  void start(Session& session, const StepResult& result) {
+    if (!evaluator) evaluator.emplace(session, threads);
+    evaluator->take_values(with);
+    at = result;
+    due.begin(result.global_step, kRealClock.now());
+    under_way = std::async(std::launch::async, [this] { evaluate(*evaluator); });
+  }
+
+  IntervalTimer due;
+  const Function evaluate;
+  const Done done;
+  const int threads;
+  const EvaluateWith with;
+  std::optional<Evaluator> evaluator;
+  StepResult at;
+  std::future<void> under_way;  // valid: one that `done` was not told of
+};
+
+EvaluateBeside::EvaluateBeside(Interval every, Function evaluate, Done done, int threads,
+                               EvaluateWith with)
+    : state_(std::make_unique<State>(every, std::move(evaluate), std::move(done), threads, with)) {}
+EvaluateBeside::~EvaluateBeside() = default;
+EvaluateBeside::EvaluateBeside(EvaluateBeside&&) noexcept = default;
+
+void EvaluateBeside::begin(Session& session) {
+  state_->due.begin(session.last_step().global_step, kRealClock.now());
+}
+
+bool EvaluateBeside::after_step(Session& session, const StepResult& result) {
+  bool go_on = true;
+  if (state_->finished()) go_on = state_->finish(session);
+  if (go_on && !state_->under_way.valid() && state_->due.at(result.global_step, kRealClock.now())) {
+    state_->start(session, result);
+  }
+  return go_on;
+}
+
+// The run has ended whatever `done` says.
+void EvaluateBeside::end(Session& session) {
+  if (state_->under_way.valid()) state_->finish(session);
+}
+
+}  // namespace paceline

@@ -1,0 +1,110 @@
+#include "paceline/evaluator.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <utility>
+
+#include "paceline/error.h"
+#include "train/session_impl.h"
+#include "train/worker_device.h"
+
+namespace paceline {
+namespace {
+
+DeviceOptions device_with(const Cluster& cluster, int threads) {
+  if (threads < 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[evaluator] {} threads: at least one is needed", threads));
+  }
+  DeviceOptions options = worker_device(cluster);
+  options.threads = threads;
+  return options;
+}
+
+}  // namespace
+
+struct Evaluator::Impl {
+  Impl(Session::Impl& for_session, std::unique_ptr<Device> on)
+      : session(for_session),
+        device(std::move(on)),
+        context({.store = session.job->store(),
+                 .device = *device,
+                 .step_account = account,
+                 .evaluation_account = account,
+                 .rewrite = session.rewrite,
+                 .normals = session.normals,
+                 .seed = session.run_options.seed,
+                 .task = session.cluster.task.index,
+                 .examples = session.options.examples_per_step}) {}
+
+  /// Marks the evaluator as used as long as it lives.
+  class Use {
+   public:
+    Use(std::atomic<bool>& used, const char* what) : used_(used) {
+      if (!used.exchange(true)) return;
+      throw Error(ErrorCode::kFailedPrecondition,
+                  fmt::format("[evaluator] {} while an evaluation is under way", what));
+    }
+    ~Use() { used_ = false; }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    std::atomic<bool>& used_;
+  };
+
+  Session::Impl& session;
+  std::unique_ptr<Device> device;
+  StepAccount account{session.clock};
+  DeviceContext context;
+  std::atomic<bool> used = false, cancelled = false;
+};
+
+Evaluator::Evaluator(Session& session, int threads)
+    : Evaluator(session,
+                make_device(device_with(session.impl_->cluster, threads), session.impl_->clock)) {}
+
+Evaluator::Evaluator(Session& session, std::unique_ptr<Device> device)
+    : impl_(std::make_unique<Impl>(*session.impl_, std::move(device))) {}
+
+Evaluator::~Evaluator() = default;
+
+void Evaluator::take_values(EvaluateWith with) {
+  const Impl::Use use(impl_->used, "take_values");
+  Session::Impl& session = impl_->session;
+  session.guarded([&] { session.excluded([&] { impl_->context.snapshot().refresh(with); }); });
+}
+
+std::int64_t Evaluator::global_step() const { return impl_->context.snapshot().global_step(); }
+
+std::span<const TensorView> Evaluator::evaluate_in_place(const Graph& graph,
+                                                         std::span<const Value> fetches,
+                                                         const std::function<void(Feed&)>& feed) {
+  const Impl::Use use(impl_->used, "evaluate");
+  if (impl_->cancelled) throw Error(ErrorCode::kCancelled, "[evaluator] was cancelled");
+  if (impl_->context.snapshot().empty()) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                "[evaluator] has no values yet: call take_values first");
+  }
+  return impl_->context.read(StepKind::kEvaluate, graph, fetches, false, feed);
+}
+
+std::vector<Tensor> Evaluator::evaluate(const Graph& graph, std::span<const Value> fetches,
+                                        const std::function<void(Feed&)>& feed) {
+  return copies_of(evaluate_in_place(graph, fetches, feed));
+}
+
+Tensor Evaluator::evaluate(Value value, const std::function<void(Feed&)>& feed) {
+  if (!value) throw Error(ErrorCode::kInvalidArgument, "[evaluator] what to evaluate is no value");
+  return evaluate(value.graph(), {&value, 1}, feed)[0];
+}
+
+void Evaluator::reset_locals(const Graph& graph) {
+  const Impl::Use use(impl_->used, "reset_locals");
+  impl_->context.plans().locals(graph).reset();
+}
+
+void Evaluator::cancel() { impl_->cancelled = true; }
+
+}  // namespace paceline

@@ -1,0 +1,41 @@
+#include "train/feed.h"
+
+#include <fmt/format.h>
+
+#include "base/copy_bytes.h"
+#include "paceline/error.h"
+#include "train/input_normals.h"
+
+namespace paceline {
+
+void Feed::check_type(Value input, DType asked) {
+  if (input.dtype() == asked) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[feed] input '{}' is {}, and was asked for as {}", input.name(),
+                          input.type().str(), name_of(asked)));
+}
+
+void check_fits(Value input, const ValueType& wanted, const Tensor& tensor) {
+  const ValueType given{tensor.dtype(), tensor.shape()};
+  if (tensor.defined() && given == wanted) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[feed] input '{}' is {}, the tensor is {}", input.name(), wanted.str(),
+                          tensor.defined() ? given.str() : "empty"));
+}
+
+void copy_to_input(Value input, const TensorView& memory, const Tensor& tensor) {
+  check_fits(input, {memory.dtype, memory.shape}, tensor);
+  copy_bytes(memory.data, tensor.raw(), tensor.bytes());
+}
+
+void fill_normal(Value input, const TensorView& memory, const InputNormals& normals,
+                 std::int64_t step) {
+  if (memory.dtype != DType::kFloat32) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[feed] normal values are float32, input '{}' is {}", input.name(),
+                            name_of(memory.dtype)));
+  }
+  normals.fill({memory.as<float>(), std::size_t(memory.shape.elements())}, input, step);
+}
+
+}  // namespace paceline

@@ -1,0 +1,157 @@
+// What a session computes without a training: evaluations, fetches, values of variables.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/nearest.h"
+#include "paceline/error.h"
+#include "train/session_impl.h"
+
+namespace paceline {
+namespace {
+
+[[noreturn]] void throw_unknown(std::span<const Graph* const> graphs, std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const Graph* graph : graphs) {
+    for (const auto& [named, value] : graph->names()) known.emplace_back(named);
+    for (const auto& node : graph->nodes()) known.emplace_back(node->name());
+  }
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("[session] no graph of the session has a value '{}'{}", name,
+                          did_you_mean(name, known)));
+}
+
+Value find_in(std::span<const Graph* const> graphs, std::string_view name) {
+  for (const Graph* graph : graphs) {
+    try {
+      return graph->find(name);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kNotFound) throw;
+    }
+  }
+  throw_unknown(graphs, name);
+}
+
+void check_known(std::span<const Graph* const> graphs, Value value) {
+  if (!value) throw Error(ErrorCode::kInvalidArgument, "[session] what to evaluate is no value");
+  if (std::ranges::find(graphs, &value.graph()) != graphs.end()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[session] '{}' is of a graph that the session does not have: share it",
+                          value.name()));
+}
+
+}  // namespace
+
+Session& Session::share(const Graph& graph) {
+  impl_->guarded([&] {
+    std::vector<const Graph*> with_it = impl_->graphs;
+    with_it.push_back(&graph);
+    const auto known = impl_->job->store().variables();
+    for (const VariableSpec& spec : variable_specs(with_it, nullptr)) {
+      if (std::ranges::find(known, spec.name, &VariableSpec::name) != known.end()) continue;
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          "[session] variable '" + spec.name + "' is in no graph that the session was made with");
+    }
+    impl_->graphs = std::move(with_it);
+    impl_->saving->restore_locals(impl_->graphs.size() - 1);
+  });
+  return *this;
+}
+
+std::span<const TensorView> Session::evaluate_in_place(const Graph& graph,
+                                                       std::span<const Value> fetches,
+                                                       const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] {
+    return impl_->excluded([&] {
+      if (impl_->context->snapshot().empty() || impl_->snapshot_step != impl_->own_steps()) {
+        impl_->refresh_snapshot(EvaluateWith::kVariables);
+      }
+      return impl_->read_values(StepKind::kEvaluate, graph, fetches, feed);
+    });
+  });
+}
+
+std::vector<Tensor> Session::evaluate(const Graph& graph, std::span<const Value> fetches,
+                                      const std::function<void(Feed&)>& feed) {
+  return copies_of(evaluate_in_place(graph, fetches, feed));
+}
+
+Tensor Session::evaluate(std::string_view name, const std::function<void(Feed&)>& feed) {
+  return evaluate(impl_->guarded([&] { return find_in(impl_->graphs, name); }), feed);
+}
+
+Tensor Session::evaluate(Value value, const std::function<void(Feed&)>& feed) {
+  impl_->guarded([&] { check_known(impl_->graphs, value); });
+  return evaluate(value.graph(), {&value, 1}, feed)[0];
+}
+
+void Session::begin_evaluation(EvaluateWith with) {
+  impl_->guarded([&] { impl_->excluded([&] { impl_->refresh_snapshot(with); }); });
+}
+
+std::span<const TensorView> Session::fetch(const Graph& graph, std::span<const Value> fetches,
+                                           const std::function<void(Feed&)>& feed) {
+  return impl_->guarded([&] {
+    impl_->limit->start_when_warm();
+    impl_->start_use();
+    const SavableStore& store = impl_->job->store();
+    const TimePoint begun = impl_->clock.now();
+    const Duration transferred = store.account().transfer;
+    const auto values = impl_->read_values(StepKind::kFetch, graph, fetches, feed);
+    impl_->meter->add_step(impl_->clock.now() - begun, store.account().transfer - transferred);
+    return values;
+  });
+}
+
+void Session::reset_locals(const Graph& graph) { impl_->context->plans().locals(graph).reset(); }
+
+void Session::see_variables(const std::function<void(const std::string&, const Tensor&)>& see) {
+  impl_->guarded([&] {
+    impl_->excluded([&] {
+      const std::span<const VariableSpec> variables = impl_->job->store().variables();
+      std::vector<VariableId> all(variables.size());
+      std::iota(all.begin(), all.end(), 0);
+      // Not the snapshot: an evaluation may be under way on it.
+      for (const VariableState& state : impl_->job->store().read(all)) {
+        see(variables[std::size_t(state.variable)].name, state.value);
+      }
+    });
+  });
+}
+
+std::vector<std::string> Session::variable_names() const {
+  std::vector<std::string> names;
+  for (const VariableSpec& spec : impl_->job->store().variables()) names.push_back(spec.name);
+  return names;
+}
+
+Tensor Session::variable(std::string_view name) {
+  return impl_->guarded([&] {
+    const auto specs = impl_->job->store().variables();
+    const auto found = std::ranges::find(specs, name, &VariableSpec::name);
+    if (found == specs.end()) {
+      throw Error(ErrorCode::kNotFound, fmt::format("[session] no variable '{}'", name));
+    }
+    const VariableId id = VariableId(found - specs.begin());
+    return impl_->job->store().read({&id, 1}).front().value;
+  });
+}
+
+void Session::Impl::refresh_snapshot(EvaluateWith with) {
+  context->snapshot().refresh(with);
+  snapshot_step = own_steps();
+}
+
+std::span<const TensorView> Session::Impl::read_values(StepKind kind, const Graph& graph,
+                                                       std::span<const Value> fetches,
+                                                       const std::function<void(Feed&)>& feed) {
+  check_interrupt();
+  const std::span all(graphs.data(), trained_graphs);
+  const bool is_trained = std::ranges::find(all, &graph) != all.end();
+  return context->read(kind, graph, fetches, is_trained, feed);
+}
+
+}  // namespace paceline

@@ -1,0 +1,65 @@
+// What a session saves, when, and what it goes on from.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "paceline/session.h"
+#include "params/interval_timer.h"
+#include "train/device_context.h"
+#include "train/job.h"
+#include "train/saver.h"
+#include "train/train_loop.h"
+
+namespace paceline {
+
+/// Used by the session's thread, between two steps.
+class SessionSaving {
+ public:
+  struct Parts {
+    Job& job;
+    DeviceContext& context;
+    const TrainLoop* loop;                    // null: the session trains nothing and saves nothing
+    const std::vector<const Graph*>& graphs;  // those that are trained come first
+    std::size_t trained_graphs;               // so many of them
+    const Clock& clock;
+    const Cluster& cluster;
+    const RunOptions& run;
+    std::map<std::string, std::string> notes = {};     // in the index of a checkpoint
+    std::function<void(const std::string&)> say = {};  // lines for the user, from any thread
+  };
+  /// Goes on from what the job has restored: the local variables of graphs that are trained. Throws
+  /// kFailedPrecondition when one of them is not the checkpoint's, and what Saver's constructor
+  /// throws.
+  explicit SessionSaving(Parts parts);
+
+  /// Adds to the position that a checkpoint has of this task.
+  void on_save(std::function<void(TaskPosition&)> tell) { tell_position_ = std::move(tell); }
+  /// Local variables of a graph become what they were when they were saved; of a graph that is not
+  /// trained, those that are still the model's.
+  void restore_locals(std::size_t graph);
+  /// As Session::begin_save and Session::save.
+  bool begin();
+  void save();
+  /// After each step: begins a checkpoint when it is time, and tells others what they ask for.
+  void tend();
+  /// When training has ended: the chief saves once everybody has made the last step.
+  void save_at_end();
+
+ private:
+  TaskState own_state();
+  void tell_state();
+
+  const Parts parts_;
+  IntervalTimer due_;
+  std::unique_ptr<Saver> saver_;  // null: this task begins no checkpoint
+  std::function<void(TaskPosition&)> tell_position_;
+  bool left_out_ = false;  // local variables are too large to be saved, and it was said
+};
+
+}  // namespace paceline
