@@ -98,7 +98,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
     return fmt::format("10.231.78.{}:{}", cut_off(task) ? 2 : 1, ++port_);
   }
   std::unique_ptr<Process> start(const std::string& name, Words words, const std::string& task) {
-    words.insert(words.end(), {"--cluster", spec_, "--task", task});
+    words.insert(words.end(), {"--cluster", spec_, "--task", task, "--reconnect-timeout", "2"});
     if (GetParam().phase->saves) {
       words.insert(words.end(), {"--out", folder_.path("out"), "--save-every", "5"});
       if (name == holder()) words = held_.of(words);

@@ -23,8 +23,8 @@ constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 std::vector<Flag> shared_flags() {
   std::vector<Flag> shared;
   for (const auto& flags : {cluster_flags(), run_flags()}) {
-    for (const char* name : {"--link", "--join-timeout", "--threads", "--config", "--log-level",
-                             "--log-format", "--quiet"}) {
+    for (const char* name : {"--link", "--join-timeout", "--reconnect-timeout", "--threads",
+                             "--config", "--log-level", "--log-format", "--quiet"}) {
       const auto flag = std::ranges::find(flags, name, &Flag::name);
       if (flag == flags.end()) continue;
       shared.push_back(*flag);
@@ -71,6 +71,8 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
   options.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   options.join_timeout = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(values.positive_number("--join-timeout").value_or(300)));
+  options.reconnect_timeout = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(values.number_from_zero("--reconnect-timeout").value_or(30)));
   options.say = [&log](const std::string& line) { log.info(line); };
   options.warn = [&log](const std::string& line) { log.warning(line); };
   return options;

@@ -72,6 +72,8 @@ struct Cluster {
   /// Variables, slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;
   double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
+  /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.
+  double reconnect_timeout_s = 30;
   bool stop_on_failure = true;  // --on-failure stop|continue
   bool show_placement = false;  // whether this task prints which ps keeps which variables
   bool launched = false;        // whether a launcher started this task and sums up the run

@@ -31,6 +31,8 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   options.link = cluster.link;
   options.join_timeout =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));
+  options.reconnect_timeout = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(cluster.reconnect_timeout_s));
   options.threads = cluster.threads;
   options.last_step = run.steps.value_or(0);
   options.timeline = timeline;

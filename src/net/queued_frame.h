@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "base/ring.h"
 #include "net/frame.h"
 #include "net/memory/shared_memory.h"
-#include "net/ring.h"
 
 namespace paceline {
 

@@ -161,6 +161,8 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   check_for_cluster(values, cluster, "--join-timeout", "one process waits for nobody");
+  cluster.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);
+  check_for_cluster(values, cluster, "--reconnect-timeout", "one process has no connections");
   cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";
   if (!values.given("--launched")) {
     check_together(values, "--on-failure", "--ps",

@@ -108,6 +108,15 @@ std::optional<double> FlagValues::positive_number(const std::string& flag) const
   return number;
 }
 
+std::optional<double> FlagValues::number_from_zero(const std::string& flag) const {
+  if (!given(flag)) return std::nullopt;
+  const std::optional<double> number = number_of<double>(text(flag));
+  if (!number || !(*number >= 0 && *number <= 1e9)) {
+    refuse_flag(flag, text(flag), "must be a number from 0 to 1e9");
+  }
+  return number;
+}
+
 std::optional<Interval> FlagValues::interval(const std::string& flag) const {
   if (!given(flag)) return std::nullopt;
   const std::string value = text(flag);

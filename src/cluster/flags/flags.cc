@@ -116,6 +116,10 @@ std::vector<Flag> cluster_flags() {
        kBoth},
       {"--join-timeout", "SECONDS", "The time that a task waits for the others (default 300)",
        kBoth},
+      {"--reconnect-timeout", "SECONDS",
+       "The time within which a connection that was cut may be made anew; 0 loses it at once "
+       "(default 30)",
+       kBoth},
       {"--torn-free", "",
        "Read each chunk (256 KiB) of a variable as of one moment; costs a copy on one host", kBoth},
       {"--wire", "float32|bfloat16",

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string_view>
 
+#include "base/ring.h"
 #include "net/memory/shared_memory.h"
 #include "net/poll/poller.h"
-#include "net/ring.h"
 
 namespace paceline {
 

@@ -33,8 +33,7 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
   member = {.presence = Presence::kConnected,
             .incarnation = incarnation,
             .begun = member.applied - 1,
-            .applied = member.applied,
-            .progress = {.ended = member.applied}};
+            .applied = member.applied};
   alone_since_ = now;
   ++epoch_;
   return {};
@@ -42,47 +41,29 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
 
 std::string Membership::come_back(int worker, std::uint64_t incarnation, TimePoint now) {
   Member* member = find(worker, incarnation);
-  if (member == nullptr || member->presence == Presence::kAbsent) {
+  if (member == nullptr || member->presence != Presence::kCutOff) {
     return fmt::format("worker:{} comes back as incarnation {}, which is not known", worker,
                        incarnation);
   }
-  if (member->presence == Presence::kLeft) {
-    return fmt::format("worker:{} comes back after it has said goodbye", worker);
-  }
   member->presence = Presence::kConnected;
-  member->resumes = member->begun >= member->applied;
   alone_since_ = now;
   ++epoch_;
   return {};
 }
 
-const StepProgress& Membership::progress(int worker) const {
-  return members_[std::size_t(worker)].progress;
-}
-
-void Membership::keep_progress(int worker, std::uint64_t incarnation,
-                               std::vector<StepProgress::Entry> applied) {
-  Member* member = find(worker, incarnation);
-  if (member == nullptr) return;
-  const bool open = member->begun >= member->applied;
-  // Parts of the same step that an earlier connection applied stay applied.
-  std::vector<StepProgress::Entry> before;
-  if (open && member->progress.begun == member->begun) before = std::move(member->progress.applied);
-  member->progress = {.ended = member->applied, .begun = open ? member->begun : -1, .applied = {}};
-  if (!open) return;
-  for (const StepProgress::Entry& entry : applied) {
-    std::erase_if(before, [&](const auto& older) { return older.piece == entry.piece; });
-  }
-  before.insert(before.end(), applied.begin(), applied.end());
-  member->progress.applied = std::move(before);
-}
-
 void Membership::leave(int worker, std::uint64_t incarnation, Presence presence, TimePoint now) {
   Member* member = find(worker, incarnation);
-  if (member == nullptr || member->presence != Presence::kConnected) return;
+  const bool here = member != nullptr && member->presence == Presence::kConnected;
+  const bool cut_off = member != nullptr && member->presence == Presence::kCutOff;
+  if (!here && !cut_off) return;
   member->presence = presence;
+  if (!here) return;  // it was missed before
   alone_since_ = now;
   ++epoch_;
+}
+
+void Membership::cut_off(int worker, std::uint64_t incarnation, TimePoint now) {
+  leave(worker, incarnation, Presence::kCutOff, now);
 }
 
 void Membership::lose(int worker, std::uint64_t incarnation, TimePoint now) {
@@ -100,9 +81,7 @@ void Membership::set_done(int worker, std::uint64_t incarnation) {
 bool Membership::begin_step(int worker, std::uint64_t incarnation, std::int64_t step) {
   Member* member = find(worker, incarnation);
   if (member == nullptr) return false;
-  const bool again = member->resumes && step == member->begun;
-  if (step <= member->begun && !again) return false;
-  member->resumes = false;
+  if (step <= member->begun) return false;
   member->begun = step;
   return true;
 }
@@ -123,11 +102,13 @@ void Membership::set_applied(int worker, std::int64_t steps) {
   member.begun = steps - 1;
 }
 
-int Membership::connected() const {
-  return int(std::count_if(members_.begin(), members_.end(), [](const Member& member) {
-    return member.presence == Presence::kConnected;
-  }));
+int Membership::count(Presence presence) const {
+  return int(std::ranges::count(members_, presence, &Member::presence));
 }
+
+int Membership::connected() const { return count(Presence::kConnected); }
+
+bool Membership::deserted() const { return connected() == 0 && count(Presence::kCutOff) == 0; }
 
 JobState Membership::job_state(TimePoint now) const {
   const bool waits_for_absent = now < start_ + options_.join_timeout;
@@ -147,7 +128,7 @@ Membership::End Membership::end(TimePoint now) const {
     return member.presence == Presence::kLeft;
   });
   if (all_left && !members_.empty()) return End::kFinished;
-  if (connected() > 0) return End::kNotYet;
+  if (!deserted()) return End::kNotYet;
   if (now < end_when_alone()) return End::kNotYet;
   return reached() ? End::kFinished : End::kAbandoned;
 }
@@ -163,12 +144,12 @@ TimePoint Membership::end_when_alone() const {
 TimePoint Membership::next_change(TimePoint now) const {
   const TimePoint absent = start_ + options_.join_timeout;
   const TimePoint alone = end_when_alone();
-  if (connected() == 0) return absent > now ? std::min(absent, alone) : alone;
+  if (deserted()) return absent > now ? std::min(absent, alone) : alone;
   return absent > now ? absent : TimePoint::max();
 }
 
 std::string Membership::text() const {
-  constexpr std::string_view kWords[] = {"never came", "connected", "died", "left"};
+  constexpr std::string_view kWords[] = {"never came", "connected", "cut off", "died", "left"};
   std::string text;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     if (i > 0) text += ", ";

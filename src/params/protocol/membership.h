@@ -26,21 +26,18 @@ class Membership {
   /// A worker says hello. Returns why it may not join; empty: it has. A newer incarnation replaces
   /// the older (`replaced` tells), and goes on at the task's next step: `applied`.
   std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
-  /// The connection of a worker that was lost comes back, as the same incarnation. Returns why it
-  /// may not; empty: it has, and goes on where progress() says.
+  /// The connection of a worker that is cut off comes back, as the same incarnation. Returns why it
+  /// may not; empty: it has.
   std::string come_back(int worker, std::uint64_t incarnation, TimePoint now);
-  /// The part of the worker's steps that is applied here.
-  const StepProgress& progress(int worker) const;
-  /// The worker's connection has ended, and so much of the step that it had begun is applied.
-  void keep_progress(int worker, std::uint64_t incarnation,
-                     std::vector<StepProgress::Entry> applied);
+  /// Its connection was cut: nobody waits for it, but it may come back, and the job does not end
+  /// before it has, or is lost.
+  void cut_off(int worker, std::uint64_t incarnation, TimePoint now);
   void lose(int worker, std::uint64_t incarnation, TimePoint now);
   void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
   void set_done(int worker, std::uint64_t incarnation);
 
   /// The first frame of a step. False when this step of this incarnation was begun before: its
-  /// contributions must not be applied again. True once for a step that a lost connection left
-  /// unended: what progress() says of it must not be applied again.
+  /// contributions must not be applied again.
   bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step);
   /// Its last frame: counts a global step, unless the step was begun before. Returns the count.
   std::int64_t end_step(int worker, std::uint64_t incarnation, bool counts);
@@ -53,6 +50,8 @@ class Membership {
   std::int64_t global_step() const { return global_step_; }
   std::uint64_t epoch() const { return epoch_; }
   int connected() const;
+  /// No worker is connected, and none is cut off that may come back.
+  bool deserted() const;
   int workers() const { return int(members_.size()); }
   bool is_connected(int worker) const {
     return members_[std::size_t(worker)].presence == Presence::kConnected;
@@ -64,7 +63,7 @@ class Membership {
   JobState job_state(TimePoint now) const;
 
   enum class End : std::uint8_t { kNotYet, kFinished, kAbandoned };
-  /// Finished: the last step is reached and nobody is connected, or all have said goodbye. A worker
+  /// Finished: the last step is reached and it is deserted, or all have said goodbye. A worker
   /// that is still on its way is given late_start: nothing else would tell it that all is over.
   /// Abandoned: nobody was connected for join_timeout.
   End end(TimePoint now) const;
@@ -74,20 +73,19 @@ class Membership {
   std::string text() const;
 
  private:
-  enum class Presence : std::uint8_t { kAbsent, kConnected, kDead, kLeft };
+  enum class Presence : std::uint8_t { kAbsent, kConnected, kCutOff, kDead, kLeft };
   struct Member {
     Presence presence = Presence::kAbsent;
     std::uint64_t incarnation = 0;
     bool done = false;
-    bool resumes = false;      // its connection came back, and it may begin step `begun` again
     std::int64_t begun = -1;   // the last own step begun
     std::int64_t applied = 0;  // own steps of the task, of all incarnations
     std::int64_t made = 0;     // of this incarnation
-    StepProgress progress;     // when its connection ended
   };
   bool reached() const { return last_step_ > 0 && global_step_ >= last_step_; }
   /// When the job ends if nobody comes any more.
   TimePoint end_when_alone() const;
+  int count(Presence presence) const;
   Member* find(int worker, std::uint64_t incarnation);
   void leave(int worker, std::uint64_t incarnation, Presence presence, TimePoint now);
 

@@ -165,10 +165,9 @@ TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   members.lose(0, 1, at(1));
   EXPECT_EQ(join(members, 0, 2, 2), "");
   make_steps(members, 0, 2, 2, 3);
-  members.keep_progress(0, 2, {});
-  members.lose(0, 2, at(3));
+  members.cut_off(0, 2, at(3));
   EXPECT_EQ(members.come_back(0, 2, at(4)), "");
-  EXPECT_EQ(members.progress(0).ended, 3);
+  EXPECT_EQ(members.applied(0), 3);
   EXPECT_FALSE(members.begin_step(0, 2, 2));
 }
 

@@ -58,7 +58,22 @@ class Outbox {
     std::string path;
     std::uint64_t save = 0;
   };
-  using Action = std::variant<Send, ShareValues, Close, Connect, Line, Find, Mark, Save>;
+  /// The connection of `from` is one of `to` from now on, which was cut off. It sends nothing but
+  /// answers to a hello until GoOn.
+  struct Attach {
+    PeerId from = 0, to = 0;
+  };
+  /// Numbered messages flow; the peer has handled so many.
+  struct GoOn {
+    PeerId peer = 0;
+    std::uint64_t handled = 0;
+  };
+  /// The peer whose connection was cut will not come back: what was kept for it goes.
+  struct Forget {
+    PeerId peer = 0;
+  };
+  using Action =
+      std::variant<Send, ShareValues, Close, Connect, Line, Find, Mark, Save, Attach, GoOn, Forget>;
   static constexpr PeerId kNobody = ~PeerId{0};
 
   void send(PeerId to, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {

@@ -7,6 +7,7 @@
 
 #include "base/printed.h"
 #include "params/protocol/cluster_difference.h"
+#include "params/protocol/seconds_text.h"
 
 namespace paceline {
 namespace {
@@ -124,7 +125,7 @@ std::string PsJob::why_not(const Hello& hello) const {
 // they come with other variables.
 bool PsJob::serves_another(const Hello& hello) const {
   if (!options_.any_job || waits_for_job_) return false;
-  const bool other_variables = hello.fingerprint != fingerprint_ && membership_.connected() == 0;
+  const bool other_variables = hello.fingerprint != fingerprint_ && membership_.deserted();
   return given_up_ || hello.cluster_id != options_.cluster_id || other_variables;
 }
 
@@ -150,7 +151,7 @@ void PsJob::turn_away(PeerId id, Peer& peer, std::string why, Outbox& out) {
 void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out) {
   if (!peer.unidentified()) throw Error(ErrorCode::kDataLoss, "[ps] a second hello");
   if (hello.version == kProtocolVersion && serves_another(hello)) {
-    if (membership_.connected() == 0) given_up_ = true;
+    if (membership_.deserted()) given_up_ = true;
     return turn_away(id, peer, fmt::format("which serves job {}", options_.cluster_id), out);
   }
   const bool adopts = waits_for_job_ && hello.version == kProtocolVersion &&
@@ -158,23 +159,59 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
                       hello.ps >= 0;
   if (adopts) adopt(hello, now, out);
   if (std::string why = why_not(hello); !why.empty()) return refuse(id, why, out);
-  const bool comes_back = hello.epoch != 0;
-  for (const auto& [other, its] : peers_) {
-    // The ps knows what the older connection has applied only when that has ended.
-    if (!comes_back || its.worker != hello.index || its.incarnation != hello.incarnation) continue;
-    if (!its.refused) out.close(other, Duration());
-    peers_.at(other).refused = true;
-    return turn_away(id, peer, "where its older connection has not ended yet", out);
-  }
+  if (comes_back(id, hello, now, out)) return;
   if (std::string why = join(hello, now, out); !why.empty()) return refuse(id, why, out);
   peer.worker = hello.index;
   peer.incarnation = hello.incarnation;
   peer.spin = hello.spin;
   if (hello.spin) ++spinning_;
+  welcome(id, peer, hello, out);
+}
+
+// What was said on older connections counts; what was not handled there is said again.
+void PsJob::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out) {
   out.send(id, MessageType::kWelcome,
            Welcome{.incarnation = options_.incarnation,
                    .epoch = membership_.epoch(),
-                   .progress = membership_.progress(hello.index)});
+                   .handled = peer.handled});
+  out.add(Outbox::GoOn{id, hello.handled});
+}
+
+// By its incarnation: a worker whose first welcome was lost does not know that it has joined.
+bool PsJob::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out) {
+  for (auto& [other, its] : peers_) {
+    if (its.worker != hello.index || its.incarnation != hello.incarnation || its.left ||
+        its.refused || its.replaced) {
+      continue;
+    }
+    if (its.is_cut_off()) {
+      take_back(other, id, hello, now, out);
+      return true;
+    }
+    // What of its older connection is handled is known only when that has ended.
+    out.close(other, Duration());
+    turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
+    return true;
+  }
+  return false;
+}
+
+void PsJob::take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, Outbox& out) {
+  Peer& peer = peers_.at(id);
+  membership_.come_back(peer.worker, peer.incarnation, now);
+  peers_.erase(by);
+  const std::chrono::duration<double> away = now - *peer.cut_at;
+  peer.cut_at.reset();
+  if (peer.spin) ++spinning_;
+  out.add(Outbox::Attach{by, id});
+  out.say(fmt::format("worker:{} is back after {:.1f} s", peer.worker, away.count()));
+  welcome(id, peer, hello, out);
+  if (std::exchange(peer.trained, false)) {
+    begin_to_train(id, peer);
+    tell_limits(out);
+  }
+  tell_job_state(now, out);
+  tell_job_state(id, peer, out);
 }
 
 // A newer incarnation closes the connection of the older.
@@ -182,13 +219,24 @@ std::string PsJob::join(const Hello& hello, TimePoint now, Outbox& out) {
   if (hello.epoch != 0) return membership_.come_back(hello.index, hello.incarnation, now);
   bool replaced = false;
   std::string why = membership_.join(hello.index, hello.incarnation, now, replaced);
-  if (!why.empty() || !replaced) return why;
+  if (!why.empty()) return why;
+  std::vector<PeerId> cut_off;
   for (auto& [id, peer] : peers_) {
     if (peer.worker != hello.index || std::exchange(peer.replaced, true)) continue;
     trains_no_more(peer, out);
-    out.close(id, kCloseTimeout);
+    if (peer.is_cut_off()) {
+      cut_off.push_back(id);
+    } else {
+      out.close(id, kCloseTimeout);
+    }
   }
+  for (const PeerId id : cut_off) forget(id, out);
   return {};
+}
+
+void PsJob::forget(PeerId id, Outbox& out) {
+  peers_.erase(id);
+  out.add(Outbox::Forget{id});
 }
 
 void PsJob::refuse(PeerId id, const std::string& why, Outbox& out) {
@@ -212,9 +260,10 @@ void PsJob::give_up(PeerId id, const std::string& why, Outbox& out) {
 // later begins anew.
 void PsJob::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
   const std::int64_t own_step = membership_.applied(peer.worker);
-  if (!std::exchange(peer.trains, true)) {
-    trainers_[std::size_t(peer.worker)] = id;
-    aggregation_->joined(peer.worker, own_step, decided_);
+  if (peer.is_cut_off()) {
+    peer.trained = true;  // once it is back
+  } else if (!peer.trains) {
+    begin_to_train(id, peer);
     tell_limits(out);
   }
   if (knows_state(peer.worker)) {
@@ -222,6 +271,12 @@ void PsJob::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
   }
   out.send(id, MessageType::kInitialised,
            Initialised{.global_step = membership_.global_step(), .own_step = own_step});
+}
+
+void PsJob::begin_to_train(PeerId id, Peer& peer) {
+  peer.trains = true;
+  trainers_[std::size_t(peer.worker)] = id;
+  aggregation_->joined(peer.worker, membership_.applied(peer.worker), decided_);
 }
 
 Fate PsJob::begin_step(PeerId id, std::int64_t step) {
@@ -262,29 +317,73 @@ void PsJob::on_goodbye(Peer& peer, TimePoint now, Outbox& out) {
   tell_job_state(now, out);
 }
 
-void PsJob::closed(PeerId id, const std::string& why, std::vector<StepProgress::Entry> applied,
-                   TimePoint now, Outbox& out) {
+bool PsJob::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
   const auto found = peers_.find(id);
-  if (found == peers_.end()) return;
-  Peer peer = std::move(found->second);
-  const bool expected = peer.left || peer.refused;
-  if (!expected) out.warn("lost ", id, ": " + why);
-  peers_.erase(found);
+  if (found == peers_.end()) return false;
+  Peer& peer = found->second;
+  const bool expected = peer.left || peer.refused || peer.replaced;
+  const bool may_come_back = !expected && !ended.broken && !peer.unidentified() &&
+                             options_.reconnect_timeout > Duration(0);
   if (peer.spin) --spinning_;
-  if (peer.unidentified()) return;
-  membership_.keep_progress(peer.worker, peer.incarnation, std::move(applied));
-  membership_.lose(peer.worker, peer.incarnation, now);
-  trains_no_more(peer, out);
+  if (!peer.left && !peer.refused)
+    out.warn("lost ", id, ": " + ended.why + patience_text(may_come_back));
+  if (!peer.unidentified()) {
+    if (may_come_back) {
+      membership_.cut_off(peer.worker, peer.incarnation, now);
+    } else {
+      membership_.lose(peer.worker, peer.incarnation, now);
+    }
+    peer.trained = peer.trains;
+    trains_no_more(peer, out);
+  }
+  if (may_come_back) {
+    peer.cut_at = now;
+    peer.handled = ended.handled;
+  } else {
+    peers_.erase(found);
+  }
   tell_job_state(now, out);
+  return may_come_back;
+}
+
+std::string PsJob::patience_text(bool may_come_back) const {
+  if (!may_come_back) return "";
+  return fmt::format("; it may come back within {} (--reconnect-timeout)",
+                     seconds_text(options_.reconnect_timeout));
+}
+
+TimePoint PsJob::give_up_lost(TimePoint now, Outbox& out) {
+  TimePoint next = TimePoint::max();
+  std::vector<PeerId> lost;
+  for (const auto& [id, peer] : peers_) {
+    if (!peer.is_cut_off()) continue;
+    const TimePoint until = *peer.cut_at + options_.reconnect_timeout;
+    if (now < until) {
+      next = std::min(next, until);
+      continue;
+    }
+    lost.push_back(id);
+    membership_.lose(peer.worker, peer.incarnation, now);
+    out.warn("gives up ", id,
+             fmt::format(": it did not come back within {} (--reconnect-timeout)",
+                         seconds_text(options_.reconnect_timeout)));
+  }
+  for (const PeerId id : lost) forget(id, out);
+  return next;
 }
 
 void PsJob::tell_job_state(TimePoint now, Outbox& out) {
   const JobState state = membership_.job_state(now);
   if (!counts_steps() || state == told_) return;
   told_ = state;
-  for (const auto& [id, peer] : peers_) {
-    if (peer.takes_part()) out.send(id, MessageType::kJobState, state);
-  }
+  for (auto& [id, peer] : peers_) tell_job_state(id, peer, out);
+}
+
+// Who is cut off is told what holds when it is back, and not all that held meanwhile.
+void PsJob::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
+  if (!peer.takes_part() || peer.is_cut_off() || peer.told == told_) return;
+  peer.told = told_;
+  out.send(id, MessageType::kJobState, told_);
 }
 
 // Only the ps that counts steps tells them, so that all workers go by one count.
@@ -299,7 +398,8 @@ void PsJob::tell_limits(Outbox& out) {
 
 TimePoint PsJob::tick(TimePoint now, Outbox& out) {
   tell_job_state(now, out);
-  TimePoint next = waits_for_job_ ? TimePoint::max() : membership_.next_change(now);
+  TimePoint next = give_up_lost(now, out);
+  if (!waits_for_job_) next = std::min(next, membership_.next_change(now));
   for (auto& [id, peer] : peers_) {
     if (!peer.unidentified() || peer.refused) continue;
     const TimePoint timeout = peer.accepted + kHandshakeTimeout;
@@ -324,7 +424,7 @@ bool PsJob::ask_to_leave(Outbox& out) {
   for (const auto& [id, peer] : peers_) {
     if (!peer.takes_part()) continue;
     out.send(id, MessageType::kStop);
-    somebody = true;
+    somebody = somebody || !peer.is_cut_off();
   }
   return somebody;
 }

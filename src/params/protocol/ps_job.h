@@ -25,6 +25,8 @@ struct PsJobOptions {
   bool any_job = false;
   std::uint64_t incarnation = 0;  // of this process
   Duration join_timeout{};
+  /// How long a worker whose connection was cut may take to come back; 0: it may not.
+  Duration reconnect_timeout{};
   std::int64_t last_step = 0;   // 0: unknown; the chief may declare it
   std::int64_t warm_steps = 0;  // own steps after which a worker counts as warm
 };
@@ -45,10 +47,14 @@ class PsJob {
   void refuse(PeerId peer, const std::string& why, Outbox& out);
   /// Nothing can be sent to the peer any more; its connection is closed.
   void give_up(PeerId peer, const std::string& why, Outbox& out);
-  /// The connection has ended. `why` is for the user; `applied` is what is applied of the step that
-  /// the peer had begun and not ended.
-  void closed(PeerId peer, const std::string& why, std::vector<StepProgress::Entry> applied,
-              TimePoint now, Outbox& out);
+  /// How a peer's connection has ended.
+  struct Ended {
+    std::string why;            // for the user
+    std::uint64_t handled = 0;  // numbered messages of the peer, on all its connections
+    bool broken = false;        // by a message that must not be sent: it may not come back
+  };
+  /// The connection has ended. True: the peer may come back, on another one.
+  bool closed(PeerId peer, const Ended& ended, TimePoint now, Outbox& out);
 
   // A step, from its first frame to its last. Both throw kFailedPrecondition until the peer may
   // train.
@@ -68,7 +74,6 @@ class PsJob {
   void check_agreed(PeerId peer, bool initialised) const;
   /// The peer's worker index; −1: it has not said hello, or was refused.
   int worker(PeerId peer) const;
-  const StepProgress& progress(int worker) const { return membership_.progress(worker); }
   bool counts_steps() const { return options_.ps == 0; }
   std::int64_t global_step() const { return membership_.global_step(); }
   bool initialised() const { return initialised_; }
@@ -93,10 +98,15 @@ class PsJob {
     bool trains = false;  // it was told that they are initialised
     bool refused = false, left = false;
     bool replaced = false;            // a newer incarnation has taken its place
+    bool trained = false;             // is cut off, and trains when it is back
+    std::optional<TimePoint> cut_at;  // its connection has ended, and it may come back
+    std::uint64_t handled = 0;        // its numbered messages, until then
     std::optional<Declare> declared;  // waits for the chief's
     std::uint64_t state_asked = 0;    // for which save; 0: none
+    JobState told;                    // last
     bool unidentified() const { return worker < 0; }
     bool takes_part() const { return agreed && !left && !replaced; }
+    bool is_cut_off() const { return cut_at.has_value(); }
   };
   struct KnownState {
     std::int64_t step = 0;
@@ -107,6 +117,14 @@ class PsJob {
   void on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out);
   std::string why_not(const Hello& hello) const;
   std::string join(const Hello& hello, TimePoint now, Outbox& out);
+  bool comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out);
+  void take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, Outbox& out);
+  void welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out);
+  void begin_to_train(PeerId id, Peer& peer);
+  void forget(PeerId id, Outbox& out);
+  std::string patience_text(bool may_come_back) const;
+  /// Returns when the next of those who are cut off is given up.
+  TimePoint give_up_lost(TimePoint now, Outbox& out);
   bool serves_another(const Hello& hello) const;
   void adopt(const Hello& hello, TimePoint now, Outbox& out);
   void turn_away(PeerId id, Peer& peer, std::string why, Outbox& out);
@@ -122,6 +140,7 @@ class PsJob {
   void on_goodbye(Peer& peer, TimePoint now, Outbox& out);
   void trains_no_more(Peer& peer, Outbox& out);
   void tell_job_state(TimePoint now, Outbox& out);
+  void tell_job_state(PeerId id, Peer& peer, Outbox& out);
   void tell_limits(Outbox& out);
   // Checkpoints (ps_job_saving.cc).
   void on_find_file(PeerId id, const FindFile& file, Outbox& out);

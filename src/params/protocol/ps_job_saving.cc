@@ -37,7 +37,8 @@ void PsJob::on_mark(PeerId id, std::uint64_t save, Outbox& out) {
 // would not answer.
 void PsJob::ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out) {
   for (auto& [id, peer] : peers_) {
-    if (peer.worker <= 0 || !peer.takes_part() || knows_state(peer.worker)) continue;
+    if (peer.worker <= 0 || !peer.takes_part() || peer.is_cut_off()) continue;
+    if (knows_state(peer.worker)) continue;
     out.send(id, MessageType::kAskState, {}, save);
     peer.state_asked = save;
     what.workers[std::size_t(peer.worker)].asked = true;

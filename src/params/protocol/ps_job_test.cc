@@ -31,6 +31,7 @@ struct Machine {
     options.cluster_id = "job";
     options.incarnation = 9;
     options.join_timeout = 60s;
+    options.reconnect_timeout = 30s;
     options.warm_steps = 1;
     return options;
   }
@@ -148,12 +149,12 @@ TEST(PsJob, OfAnyJobItServesOneAndIsBusyForAnother) {
   Hello hello = Machine::hello_of(0);
   hello.workers = 2;
   EXPECT_EQ(it.job.id(), "");
-  EXPECT_THAT(it.greet(1, hello),
-              ElementsAre("say job job begins: 2 workers, and this is ps:0", "1 welcome"));
+  EXPECT_THAT(it.greet(1, hello), ElementsAre("say job job begins: 2 workers, and this is ps:0",
+                                              "1 welcome", "1 goes on at 0"));
   hello.cluster_id = "other";
   EXPECT_THAT(it.greet(2, hello), ElementsAre("2 busy", "close 2"));
   EXPECT_FALSE(it.job.given_up());
-  it.job.closed(1, "gone", {}, it.now, it.out);
+  it.job.closed(1, {.why = "gone", .broken = true}, it.now, it.out);
   EXPECT_THAT(it.greet(3, hello), ElementsAre("3 busy", "close 3"));
   EXPECT_TRUE(it.job.given_up()) << "nobody is there any more";
   EXPECT_EQ(it.job.end(it.now), Membership::End::kAbandoned);
@@ -165,8 +166,73 @@ TEST(PsJob, AnOlderConnectionThatHasNotEndedIsClosedAndTheWorkerComesAgain) {
   Hello hello = Machine::hello_of(0);
   hello.epoch = 2;
   EXPECT_THAT(it.greet(20, hello), ElementsAre("close 10", "20 busy", "close 20"));
-  it.job.closed(10, "cut", {{3, 8}}, it.now, it.out);
-  EXPECT_THAT(it.greet(21, hello), ElementsAre("21 welcome"));
+  EXPECT_TRUE(it.job.closed(10, {.why = "cut"}, it.now, it.out));
+  EXPECT_THAT(it.greet(21, hello), Contains("10 welcome"));
+}
+
+TEST(PsJob, AWorkerWhoseConnectionWasCutGoesOnWhereItWas) {
+  Machine it;
+  it.start(2);
+  EXPECT_EQ(it.job.begin_step(11, 0), Fate::kApply);
+  EXPECT_TRUE(it.job.closed(11, {.why = "it was cut", .handled = 17}, it.now, it.out));
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("warn lost 11: it was cut; it may come back within 30 s "
+                          "(--reconnect-timeout)"));
+  it.now += 12s;
+  Hello hello = Machine::hello_of(1);
+  hello.epoch = 3;
+  hello.handled = 5;
+  it.out.clear();
+  it.accept(20);
+  it.received(20, MessageType::kHello, hello);
+  EXPECT_EQ(sent<Welcome>(it.out).handled, 17u);
+  EXPECT_THAT(take_text(it.out), ElementsAre("20 is 11", "say worker:1 is back after 12.0 s",
+                                             "11 welcome", "11 goes on at 5"));
+  it.job.end_step(11, 0, Fate::kApply, it.now, it.out);
+  EXPECT_EQ(it.job.global_step(), 1);
+  EXPECT_EQ(it.job.worker(20), -1) << "that connection is the older one's now";
+}
+
+// Its first welcome was lost with the connection: it does not know that it has joined.
+TEST(PsJob, AWorkerThatWasNotToldOfItsWelcomeComesBackToo) {
+  Machine it;
+  it.greet(11, Machine::hello_of(1));
+  it.job.closed(11, {.why = "cut"}, it.now, it.out);
+  EXPECT_THAT(it.greet(20, Machine::hello_of(1)), Contains("11 goes on at 0"));
+}
+
+TEST(PsJob, AWorkerThatDoesNotComeBackInTimeIsLost) {
+  Machine it;
+  it.start(2);
+  it.job.closed(11, {.why = "cut"}, it.now, it.out);
+  it.out.clear();
+  EXPECT_EQ(it.job.tick(it.now, it.out), it.now + 30s);
+  EXPECT_THAT(take_text(it.out), IsEmpty());
+  it.now += 30s;
+  it.job.tick(it.now, it.out);
+  EXPECT_THAT(take_text(it.out), ElementsAre("warn gives up 11: it did not come back within 30 s "
+                                             "(--reconnect-timeout)",
+                                             "forget 11"));
+  Hello hello = Machine::hello_of(1);
+  hello.epoch = 3;
+  it.accept(20);
+  it.received(20, MessageType::kHello, hello);
+  EXPECT_THAT(sent<std::string>(it.out), HasSubstr("which is not known"));
+}
+
+TEST(PsJob, ANewerIncarnationReplacesOneThatIsCutOff) {
+  Machine it;
+  it.start(2);
+  it.job.closed(11, {.why = "cut"}, it.now, it.out);
+  EXPECT_THAT(it.greet(21, Machine::hello_of(1, 2)),
+              ElementsAre("forget 11", "21 welcome", "21 goes on at 0"));
+}
+
+TEST(PsJob, WhoSaysWhatMustNotBeSaidMayNotComeBack) {
+  Machine it;
+  it.start(2);
+  EXPECT_FALSE(it.job.closed(11, {.why = "garbage", .broken = true}, it.now, it.out));
+  EXPECT_THAT(take_text(it.out), ElementsAre("warn lost 11: garbage"));
 }
 
 TEST(PsJob, WaitsForTheChiefsVariablesAndComparesTheOthers) {
@@ -239,7 +305,8 @@ TEST(PsJob, AReplacedIncarnationIsToldNothingAnyMore) {
   it.greet(11, Machine::hello_of(1, 1));
   it.received(10, MessageType::kDeclare, it.declare);
   it.received(11, MessageType::kDeclare, it.declare);
-  EXPECT_THAT(it.greet(21, Machine::hello_of(1, 2)), ElementsAre("close 11", "21 welcome"));
+  EXPECT_THAT(it.greet(21, Machine::hello_of(1, 2)),
+              ElementsAre("close 11", "21 welcome", "21 goes on at 0"));
   it.received(21, MessageType::kDeclare, it.declare);
   it.out.clear();
   it.received(10, MessageType::kWriteEnd, std::int64_t{0});
@@ -247,7 +314,7 @@ TEST(PsJob, AReplacedIncarnationIsToldNothingAnyMore) {
   EXPECT_EQ(it.job.begin_step(11, 0), Fate::kDrop);
   it.job.ask_to_leave(it.out);
   EXPECT_THAT(take_text(it.out), ElementsAre("10 stop", "21 stop"));
-  it.job.closed(11, "gone", {}, it.now, it.out);
+  it.job.closed(11, {.why = "gone"}, it.now, it.out);
   EXPECT_EQ(it.job.begin_step(21, 0), Fate::kApply) << "the end of the older changes nothing";
   EXPECT_THAT(it.greet(31, Machine::hello_of(1, 1)), Contains("31 refuse"));
 }
@@ -293,9 +360,11 @@ TEST(PsJob, AllAreToldTheStateOfTheJobWhenItChanges) {
   it.received(10, MessageType::kDone);
   it.received(11, MessageType::kGoodbye);
   EXPECT_THAT(take_text(it.out), IsEmpty());
-  it.job.closed(12, "cut", {}, it.now, it.out);
+  it.job.closed(12, {.why = "cut"}, it.now, it.out);
   EXPECT_EQ(sent<JobState>(it.out), (JobState{.all_warm = true, .all_done = true}));
-  EXPECT_THAT(take_text(it.out), ElementsAre("warn lost 12: cut", "10 job_state"));
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("warn lost 12: cut; it may come back within 30 s (--reconnect-timeout)",
+                          "10 job_state"));
 }
 
 TEST(PsJob, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {

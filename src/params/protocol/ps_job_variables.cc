@@ -70,7 +70,9 @@ void PsJob::agree(PeerId id, Peer& peer, Outbox& out) {
   out.send(id, MessageType::kDeclared,
            Declared{.initialised = initialised_, .changed_after_reads = changed_after_reads_});
   if (initialised_) tell_initialised(id, peer, out);
-  if (counts_steps()) out.send(id, MessageType::kJobState, told_);
+  if (!counts_steps()) return;
+  peer.told = told_;
+  out.send(id, MessageType::kJobState, told_);
 }
 
 void PsJob::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, Outbox& out) {

@@ -40,8 +40,7 @@ std::vector<AssemblyTarget> assembly_targets(std::span<const VariableSpec> varia
 StepAssembly::StepAssembly(std::vector<AssemblyTarget> targets)
     : targets_(std::move(targets)), parts_(targets_.size()) {}
 
-void StepAssembly::begin(std::int64_t step, bool clipped, Fate fate,
-                         std::span<const StepProgress::Entry> applied) {
+void StepAssembly::begin(std::int64_t step, bool clipped, Fate fate) {
   if (open_) {
     reject_contribution(fmt::format("step {} begins before step {} has ended", step, step_));
   }
@@ -49,12 +48,6 @@ void StepAssembly::begin(std::int64_t step, bool clipped, Fate fate,
   clipped_ = clipped;
   fate_ = fate;
   open_ = true;
-  for (Part& part : parts_) part.applied_before = 0;
-  for (const StepProgress::Entry& entry : applied) {
-    for (std::size_t position = 0; position < parts_.size(); ++position) {
-      if (targets_[position].where.id == entry.piece) parts_[position].applied_before = entry.bytes;
-    }
-  }
 }
 
 void StepAssembly::check_step(std::int64_t step, MessageType type) const {
@@ -98,8 +91,6 @@ void StepAssembly::expect_chunk(std::size_t position, std::size_t offset, std::s
     if (target.sparse) reject_contribution("a contribution of rows without their ids");
     start(position, 0);
     part.applied = applies_chunks(position);
-    // A worker with a new connection may leave out the parts that were applied before.
-    if (part.applied && offset == part.applied_before) part.received = offset;
   }
   if (bytes == 0 || part.shared || offset != part.received ||
       bytes > part.expected - part.received || bytes % sizeof(float) != 0) {
@@ -112,17 +103,10 @@ void StepAssembly::expect_chunk(std::size_t position, std::size_t offset, std::s
   }
 }
 
-StepAssembly::Arrival StepAssembly::chunk(std::size_t position, std::size_t offset,
-                                          std::size_t bytes) {
+StepAssembly::Arrival StepAssembly::chunk(std::size_t position, std::size_t bytes) {
   Part& part = parts_[position];
-  const bool again = offset < part.applied_before;
-  if (again && offset + bytes > part.applied_before) {
-    reject_contribution(fmt::format("chunk of {} bytes at {} of piece {}, of which {} are applied",
-                                    bytes, offset, targets_[position].where.id,
-                                    part.applied_before));
-  }
   part.received += bytes;
-  return {.apply = part.applied, .again = again, .whole = part.received == part.expected};
+  return {.apply = part.applied, .whole = part.received == part.expected};
 }
 
 StepAssembly::Arrival StepAssembly::shared(std::size_t position, std::size_t memory_bytes,
@@ -145,15 +129,14 @@ StepAssembly::Arrival StepAssembly::shared(std::size_t position, std::size_t mem
   part.received = part.expected;
   part.shared = true;
   if (!target.sparse) part.wanted = wanted_by(flags);
-  return {.apply = !clipped_, .again = false, .whole = true};
+  return {.apply = !clipped_, .whole = true};
 }
 
 void StepAssembly::check_whole(std::size_t position) {
   const AssemblyTarget& target = targets_[position];
   Part& part = parts_[position];
-  if (!part.started && part.applied_before == target.bytes()) {
-    start(position, 0);  // it is empty, or all of it was applied before the connection came back
-    part.received = part.expected;
+  if (!part.started && target.bytes() == 0) {
+    start(position, 0);  // no frame brings what is empty
     part.applied = applies_chunks(position);
   }
   if (part.started && part.received == part.expected) return;
@@ -168,16 +151,6 @@ bool StepAssembly::take_whole(std::size_t position) {
 void StepAssembly::end() {
   for (Part& part : parts_) part.started = false;
   open_ = false;
-}
-
-std::vector<StepProgress::Entry> StepAssembly::progress() const {
-  std::vector<StepProgress::Entry> progress;
-  for (std::size_t position = 0; open_ && position < parts_.size(); ++position) {
-    const Part& part = parts_[position];
-    if (!part.started || !part.applied) continue;
-    progress.push_back({targets_[position].where.id, std::max(part.received, part.applied_before)});
-  }
-  return progress;
 }
 
 }  // namespace paceline

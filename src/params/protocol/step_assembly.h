@@ -48,13 +48,10 @@ class StepAssembly {
     bool applied = false;  // what has arrived is applied: chunk by chunk, or as a whole
     WantedValues wanted = WantedValues::kInFrames;
     std::size_t received = 0, expected = 0;  // bytes of float32
-    std::size_t applied_before = 0;          // by a connection that was lost: of these no more
   };
 
-  /// Begins the step with its first frame. `applied` names the parts of the same step that an
-  /// earlier connection applied.
-  void begin(std::int64_t step, bool clipped, Fate fate,
-             std::span<const StepProgress::Entry> applied = {});
+  /// Begins the step with its first frame.
+  void begin(std::int64_t step, bool clipped, Fate fate);
   bool open() const { return open_; }
   std::int64_t step() const { return step_; }
   Fate fate() const { return fate_; }
@@ -75,11 +72,10 @@ class StepAssembly {
   /// The decision about bytes that have arrived.
   struct Arrival {
     bool apply = false;  // they are applied now, unless the step does not count, and answered
-    bool again = false;  // but an earlier connection has applied them: they are only answered
     bool whole = false;  // with them all of the contribution has arrived
   };
   /// Takes the payload of a kChunk, after expect_chunk() of the same header.
-  Arrival chunk(std::size_t position, std::size_t offset, std::size_t bytes);
+  Arrival chunk(std::size_t position, std::size_t bytes);
   /// Takes a kContribution, all of which is in a memory of `memory_bytes`, from `offset` on. It is
   /// applied now unless the step is clipped.
   Arrival shared(std::size_t position, std::size_t memory_bytes, std::size_t offset,
@@ -90,9 +86,6 @@ class StepAssembly {
   bool take_whole(std::size_t position);
   /// Ends the step with its last frame.
   void end();
-
-  /// The parts that are applied of a step that has begun and not ended.
-  std::vector<StepProgress::Entry> progress() const;
 
  private:
   void start(std::size_t position, std::size_t rows);

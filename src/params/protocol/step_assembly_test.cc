@@ -13,9 +13,7 @@ namespace paceline {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr std::size_t kDense = 0, kSparse = 1, kFrozen = 2, kEmpty = 3;
 
@@ -41,7 +39,7 @@ StepAssembly assembly() {
 StepAssembly::Arrival arrive(StepAssembly& step, std::size_t position, std::size_t offset,
                              std::size_t bytes) {
   step.expect_chunk(position, offset, bytes);
-  return step.chunk(position, offset, bytes);
+  return step.chunk(position, bytes);
 }
 
 template <typename F>
@@ -66,7 +64,6 @@ TEST(StepAssembly, KeepsClippedAndSparseContributionsUntilTheEnd) {
   StepAssembly step = assembly();
   step.begin(0, true, Fate::kApply);
   EXPECT_FALSE(arrive(step, kDense, 0, kChunkBytes).apply);
-  EXPECT_THAT(step.progress(), IsEmpty());
   arrive(step, kDense, kChunkBytes, 3 * kChunkBytes / 2);
   step.check_whole(kDense);
   EXPECT_TRUE(step.take_whole(kDense));
@@ -124,52 +121,6 @@ TEST(StepAssembly, RejectsFramesThatCannotBe) {
               HasSubstr("ascending"));
   EXPECT_THAT(rejection([&] { step.shared(kEmpty, 2, 4, 0, {}); }), HasSubstr("memory of 2"));
   EXPECT_THAT(rejection([&] { step.check_whole(kDense); }), HasSubstr("ends with 0 of"));
-}
-
-// The next connection of a worker goes on where the last one ended, or sends all again.
-
-TEST(StepAssembly, SaysHowFarChunksAreApplied) {
-  StepAssembly step = assembly();
-  step.begin(3, false, Fate::kApply);
-  arrive(step, kDense, 0, kChunkBytes);
-  EXPECT_THAT(step.progress(), ElementsAre(StepProgress::Entry{4, kChunkBytes}));
-  step.end();
-  EXPECT_THAT(step.progress(), IsEmpty());
-}
-
-TEST(StepAssembly, GoesOnWhereAnEarlierConnectionEnded) {
-  StepAssembly step = assembly();
-  step.begin(3, false, Fate::kApply, std::vector<StepProgress::Entry>{{4, kChunkBytes}});
-  const auto next = arrive(step, kDense, kChunkBytes, kChunkBytes);
-  EXPECT_TRUE(next.apply && !next.again);
-  EXPECT_THAT(step.progress(), ElementsAre(StepProgress::Entry{4, 2 * kChunkBytes}));
-}
-
-TEST(StepAssembly, WhatAnEarlierConnectionAppliedIsOnlyAnswered) {
-  StepAssembly step = assembly();
-  step.begin(3, false, Fate::kApply, std::vector<StepProgress::Entry>{{4, 2 * kChunkBytes}});
-  EXPECT_TRUE(arrive(step, kDense, 0, kChunkBytes).again);
-  EXPECT_THAT(step.progress(), ElementsAre(StepProgress::Entry{4, 2 * kChunkBytes}))
-      << "and does not become less";
-  EXPECT_TRUE(arrive(step, kDense, kChunkBytes, kChunkBytes).again);
-  EXPECT_FALSE(arrive(step, kDense, 2 * kChunkBytes, kChunkBytes / 2).again);
-  step.check_whole(kDense);
-}
-
-TEST(StepAssembly, APieceThatWasAppliedAsAWholeNeedsNoFrame) {
-  StepAssembly step = assembly();
-  step.begin(3, false, Fate::kApply, std::vector<StepProgress::Entry>{{4, 5 * kChunkBytes / 2}});
-  step.check_whole(kDense);
-  EXPECT_FALSE(step.take_whole(kDense));
-  step.end();
-  step.begin(4, false, Fate::kApply);
-  EXPECT_THAT(rejection([&] { step.check_whole(kDense); }), HasSubstr("step 4 ends"));
-}
-
-TEST(StepAssembly, RejectsAChunkThatIsAppliedByHalf) {
-  StepAssembly step = assembly();
-  step.begin(3, false, Fate::kApply, std::vector<StepProgress::Entry>{{4, 8}});
-  EXPECT_THAT(rejection([&] { arrive(step, kDense, 0, 16); }), HasSubstr("of which 8 are applied"));
 }
 
 // A contribution of 100 MB on links of 1 GB/s, answered in frames: when does the last value arrive?

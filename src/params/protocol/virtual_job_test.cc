@@ -121,7 +121,7 @@ class VirtualJobFault
     : public ::testing::TestWithParam<std::pair<VirtualOptions::Plant, const char*>> {};
 INSTANTIATE_TEST_SUITE_P(
     Faults, VirtualJobFault,
-    ::testing::Values(std::pair(VirtualOptions::Plant::kSendAllAgain, "was applied at"),
+    ::testing::Values(std::pair(VirtualOptions::Plant::kSendAllAgain, "declared twice"),
                       std::pair(VirtualOptions::Plant::kLossGoesOn, "refuses"),
                       std::pair(VirtualOptions::Plant::kForgetLost, "has not ended"),
                       std::pair(VirtualOptions::Plant::kRepeatsCount, "counts twice"),

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "params/protocol/seconds_text.h"
+
 namespace paceline {
 namespace {
 
@@ -27,7 +29,7 @@ WorkerJob::WorkerJob(WorkerJobOptions options, TimePoint now)
 }
 
 bool WorkerJob::joined() const {
-  return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.phase == Phase::kAgreed; });
+  return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.agreed; });
 }
 
 bool WorkerJob::initialised() const {
@@ -38,12 +40,15 @@ bool WorkerJob::all_closed() const {
   return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.closed; });
 }
 
+int WorkerJob::cut_off() const {
+  return int(
+      std::ranges::count_if(peers_, [](const Peer& peer) { return peer.cut_at.has_value(); }));
+}
+
 const WorkerJob::Peer* WorkerJob::behind() const {
-  const auto unwelcome = [](const Peer& peer) { return peer.phase < Phase::kWelcomed; };
-  auto found = std::ranges::find_if(peers_, unwelcome);
+  auto found = std::ranges::find_if(peers_, [](const Peer& peer) { return !peer.welcomed(); });
   if (found == peers_.end()) {
-    found =
-        std::ranges::find_if(peers_, [](const Peer& peer) { return peer.phase < Phase::kAgreed; });
+    found = std::ranges::find_if(peers_, [](const Peer& peer) { return !peer.agreed; });
   }
   return found == peers_.end() ? nullptr : &*found;
 }
@@ -51,7 +56,7 @@ const WorkerJob::Peer* WorkerJob::behind() const {
 std::string WorkerJob::awaited() const {
   if (const Peer* const peer = behind()) {
     const std::string& name = options_.ps[std::size_t(peer - peers_.data())];
-    if (peer->phase == Phase::kWelcomed) return "the chief to declare the variables to " + name;
+    if (peer->welcomed()) return "the chief to declare the variables to " + name;
     return name;
   }
   return waits_initialised_ && !initialised() ? "the chief to initialise the variables" : "";
@@ -59,33 +64,61 @@ std::string WorkerJob::awaited() const {
 
 // The ps tasks are reached one after the other, so that a message names the first that is missing.
 TimePoint WorkerJob::tick(TimePoint now, Outbox& out) {
+  const TimePoint back = come_back(now, out);
   const std::string what = awaited();
-  if (what.empty()) return TimePoint::max();
+  if (what.empty()) return back;
   if (what != said_for_) {
     said_for_ = what;
     next_say_ = now + options_.say_after;
   }
   if (now >= deadline_) too_late();
   Peer* const peer = const_cast<Peer*>(behind());
-  if (peer != nullptr && peer->phase == Phase::kApart && now >= peer->try_at) {
+  const bool apart = peer != nullptr && peer->phase == Phase::kApart && !peer->cut_at;
+  if (apart && now >= peer->try_at) {
     peer->phase = Phase::kConnecting;
     peer->closed = peer->busy = false;
     out.connect(PeerId(peer - peers_.data()));
   }
   if (now >= next_say_) {
     next_say_ = now + kSayEvery;
-    const bool apart = peer != nullptr && !peer->why.empty() && peer->phase < Phase::kGreeted;
-    out.say(fmt::format("waiting for {}{}", what, apart ? ": " + peer->why : ""));
+    const bool failed = peer != nullptr && !peer->why.empty() && peer->phase < Phase::kGreeted;
+    out.say(fmt::format("waiting for {}{}", what, failed ? ": " + peer->why : ""));
   }
-  const bool rests = peer != nullptr && peer->phase == Phase::kApart;
-  return std::min({deadline_, next_say_, rests ? peer->try_at : TimePoint::max()});
+  const bool rests = apart && peer->phase == Phase::kApart;
+  return std::min({back, deadline_, next_say_, rests ? peer->try_at : TimePoint::max()});
+}
+
+TimePoint WorkerJob::come_back(TimePoint now, Outbox& out) {
+  TimePoint next = TimePoint::max();
+  for (std::size_t ps = 0; ps < peers_.size(); ++ps) {
+    Peer& peer = peers_[ps];
+    if (!peer.cut_at || peer.closed) continue;
+    const TimePoint until = *peer.cut_at + options_.reconnect_timeout;
+    if (now >= until) stays_away(peer);
+    next = std::min(next, until);
+    if (peer.phase != Phase::kApart) continue;
+    if (now < peer.try_at) {
+      next = std::min(next, peer.try_at);
+      continue;
+    }
+    peer.phase = Phase::kConnecting;
+    peer.busy = false;
+    out.connect(PeerId(ps));
+  }
+  return next;
+}
+
+void WorkerJob::stays_away(const Peer& peer) const {
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("lost {}; it did not come back within {} (--reconnect-timeout){}",
+                          peer.cut_why, seconds_text(options_.reconnect_timeout),
+                          peer.why.empty() ? "" : ": " + peer.why));
 }
 
 void WorkerJob::too_late() const {
   const auto fail = [&](const std::string& what, const std::string& why) {
-    const std::chrono::duration<double> timeout = options_.join_timeout;
-    throw Error(ErrorCode::kUnavailable,
-                fmt::format("{} within {:.0f} s (--join-timeout){}", what, timeout.count(), why));
+    throw Error(ErrorCode::kUnavailable, fmt::format("{} within {} (--join-timeout){}", what,
+                                                     seconds_text(options_.join_timeout), why));
   };
   const Peer* const peer = behind();
   if (peer == nullptr) {
@@ -94,7 +127,7 @@ void WorkerJob::too_late() const {
   }
   const std::string& name = options_.ps[std::size_t(peer - peers_.data())];
   if (peer->phase == Phase::kGreeted) fail(name + " said nothing", "");
-  if (peer->phase == Phase::kWelcomed) fail(name + " was told no variables by the chief", "");
+  if (peer->welcomed()) fail(name + " was told no variables by the chief", "");
   // One that was there and went away says more than one that is not there any more.
   const std::string before =
       peer->why_before.empty() ? "" : fmt::format(" (before: {})", peer->why_before);
@@ -109,7 +142,8 @@ Hello WorkerJob::hello(int ps, DType wire) const {
           .index = options_.worker,
           .cluster_id = options_.cluster_id,
           .incarnation = options_.incarnation,
-          .epoch = peer.comes_back ? peer.epoch : 0,
+          .epoch = peer.epoch,
+          .handled = peer.handled,
           .fingerprint = options_.fingerprint,
           .spin = options_.spin,
           .ps = ps,
@@ -125,8 +159,11 @@ void WorkerJob::connected(int ps, DType wire, Outbox& out) {
   out.send(PeerId(ps), MessageType::kHello, hello(ps, wire));
 }
 
+// A ps that is gone when this worker has said goodbye has ended.
 void WorkerJob::connect_failed(int ps, const std::string& why, TimePoint now) {
-  try_again(peers_[std::size_t(ps)], why, now);
+  Peer& peer = peers_[std::size_t(ps)];
+  peer.closed = leaving_;
+  try_again(peer, why, now);
 }
 
 void WorkerJob::set_why(Peer& peer, const std::string& why) {
@@ -140,18 +177,14 @@ void WorkerJob::try_again(Peer& peer, const std::string& why, TimePoint now) {
   peer.back_off = std::min(peer.back_off * 3 / 2, kLongestBackOff);
 }
 
-void WorkerJob::received(int ps, const ControlMessage& message, Outbox& out) {
+void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
   switch (message.type) {
     case MessageType::kWelcome:
-      peer.phase = Phase::kWelcomed;
-      peer.epoch = message.as<Welcome>().epoch;
-      peer.progress = message.as<Welcome>().progress;
-      if (ps == 0 && peer.comes_back) steps_done_ = std::max(steps_done_, peer.progress.ended);
-      return out.send(PeerId(ps), MessageType::kDeclare, options_.declare);
+      return on_welcome(ps, peer, message.as<Welcome>(), now, out);
     case MessageType::kDeclared:
-      if (!peer.comes_back) peer.was_initialised = message.as<Declared>().initialised;
-      peer.phase = Phase::kAgreed;
+      peer.was_initialised = message.as<Declared>().initialised;
+      peer.agreed = true;
       return;
     case MessageType::kWritten:
       ++peer.written;
@@ -178,8 +211,7 @@ void WorkerJob::received(int ps, const ControlMessage& message, Outbox& out) {
       stop_asked_ = true;
       return;
     case MessageType::kRefuse:
-      throw Error(ErrorCode::kFailedPrecondition,
-                  fmt::format("{}: {}", options_.ps[std::size_t(ps)], message.as<std::string>()));
+      return on_refuse(ps, peer, message.as<std::string>());
     case MessageType::kBusy:
       peer.busy = true;
       return set_why(peer, message.as<std::string>());
@@ -198,15 +230,64 @@ void WorkerJob::on_initialised(int ps, Peer& peer, const Initialised& told) {
   peer.initialised = true;
 }
 
-WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, TimePoint now) {
+void WorkerJob::on_welcome(int ps, Peer& peer, const Welcome& welcome, TimePoint now, Outbox& out) {
+  const bool first = !peer.welcomed();
+  peer.phase = Phase::kWelcomed;
+  peer.epoch = std::max<std::uint64_t>(welcome.epoch, 1);
+  peer.incarnation = welcome.incarnation;
+  peer.back_off = kFirstBackOff;
+  if (first) return out.send(PeerId(ps), MessageType::kDeclare, options_.declare);
+  if (!peer.cut_at) return;
+  const std::chrono::duration<double> away = now - *std::exchange(peer.cut_at, std::nullopt);
+  out.say(fmt::format("{} is back after {:.1f} s", options_.ps[std::size_t(ps)], away.count()));
+}
+
+// A worker that has left need not come back to be told so.
+void WorkerJob::on_refuse(int ps, Peer& peer, const std::string& why) const {
+  if (leaving_) return void(peer.closed = true);
+  peer.refused = true;
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("{}: {}", options_.ps[std::size_t(ps)], why));
+}
+
+WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, const Ended& ended, TimePoint now,
+                                    Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
   const bool unanswered = peer.phase < Phase::kWelcomed;
-  peer.closed = true;
-  if (leaving_) return Closed::kExpected;
-  // A ps that ends before it has answered may be about to serve the next job.
-  if (!unanswered || error.code() != ErrorCode::kUnavailable) return Closed::kLost;
+  if (leaving_ && (ended.all_confirmed || ended.broken || !peer.welcomed())) {
+    peer.closed = true;
+    return Closed::kExpected;
+  }
+  if (!peer.welcomed()) {
+    // A ps that ends before it has answered may be about to serve the next job.
+    peer.closed = true;
+    // A bit that was changed on its way is changed once; a peer of another kind says so again.
+    if (ended.broken) return Closed::kLost;
+    const bool garbled = error.code() != ErrorCode::kUnavailable;
+    if (garbled && std::exchange(peer.garbled, true)) return Closed::kLost;
+  } else if (peer.refused || ended.broken || options_.reconnect_timeout <= Duration(0)) {
+    peer.closed = true;
+    return Closed::kLost;
+  }
+  if (!unanswered) {
+    note_cut(peer, error, ended, now, out);
+    return Closed::kCutOff;
+  }
   try_again(peer, peer.busy ? peer.why : error.what(), now);
   return Closed::kTryAgain;
+}
+
+void WorkerJob::note_cut(Peer& peer, const Error& error, const Ended& ended, TimePoint now,
+                         Outbox& out) {
+  peer.phase = Phase::kApart;
+  peer.handled = ended.handled;
+  peer.cut_at = peer.try_at = now;
+  peer.cut_why = fmt::format("{}: {}", ended.where, error.what());
+  peer.why.clear();
+  peer.why_before.clear();
+  if (leaving_) return;
+  out.say(fmt::format("lost {}; it may come back within {} (--reconnect-timeout)", peer.cut_why,
+                      seconds_text(options_.reconnect_timeout)));
 }
 
 void WorkerJob::wait_initialised(TimePoint now) {
@@ -221,15 +302,6 @@ void WorkerJob::set_done(Outbox& out) {
 void WorkerJob::leave(Outbox& out) {
   leaving_ = true;
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) out.send(ps, MessageType::kGoodbye);
-}
-
-void WorkerJob::come_back(int ps, TimePoint now) {
-  Peer& peer = peers_[std::size_t(ps)];
-  peer.comes_back = true;
-  peer.phase = Phase::kApart;
-  peer.try_at = now;
-  peer.back_off = kFirstBackOff;
-  deadline_ = now + options_.join_timeout;
 }
 
 }  // namespace paceline

@@ -24,6 +24,8 @@ struct WorkerJobOptions {
   std::uint64_t fingerprint = 0;  // of the variables
   Declare declare;
   Duration join_timeout{};
+  /// How long a connection that was cut may take to come back; 0: it is lost at once.
+  Duration reconnect_timeout{};
   Duration say_after{};  // how long a wait is silent
 };
 
@@ -33,8 +35,8 @@ class WorkerJob {
   WorkerJob(WorkerJobOptions options, TimePoint now);
 
   /// Does what time alone brings about: the next try to connect, or a line that says what is waited
-  /// for. Throws kUnavailable when join_timeout has passed. Returns when to call again at the
-  /// latest.
+  /// for. Throws kUnavailable when join_timeout has passed, or reconnect_timeout since a connection
+  /// was cut. Returns when to call again at the latest.
   TimePoint tick(TimePoint now, Outbox& out);
 
   // Answers to Outbox::Connect.
@@ -43,13 +45,23 @@ class WorkerJob {
   void connect_failed(int ps, const std::string& why, TimePoint now);
 
   /// Throws kDataLoss for a message that a ps must not send, kFailedPrecondition for a refusal.
-  void received(int ps, const ControlMessage& message, Outbox& out);
+  void received(int ps, const ControlMessage& message, TimePoint now, Outbox& out);
   enum class Closed : std::uint8_t {
     kExpected,  // this worker has left
     kTryAgain,  // the ps serves another job, or went away before it answered
+    kCutOff,    // tick() makes it anew, as the same incarnation
     kLost,
   };
-  Closed closed(int ps, const Error& error, TimePoint now);
+  /// How the connection to a ps has ended.
+  struct Ended {
+    std::string where;           // "ps:0 at host:2222 in step 41, last message values"
+    std::uint64_t handled = 0;   // numbered messages of the ps, on all its connections
+    bool all_confirmed = false;  // the ps has handled all that was sent to it
+    bool broken = false;         // by a message that must not be sent: it may not come back
+  };
+  Closed closed(int ps, const Error& error, const Ended& ended, TimePoint now, Outbox& out);
+  /// The number of ps tasks whose connection was cut and is not made yet.
+  int cut_off() const;
 
   /// True once every ps has agreed on the variables.
   bool joined() const;
@@ -75,10 +87,6 @@ class WorkerJob {
   void set_done(Outbox& out);
   /// Leaves in good order: from now on the end of a connection is no error.
   void leave(Outbox& out);
-  /// The connection to a ps that was lost is to be made again, as the same incarnation.
-  void come_back(int ps, TimePoint now);
-  /// How far the ps had come with this worker's steps when its connection came back.
-  const StepProgress& progress(int ps) const { return peers_[std::size_t(ps)].progress; }
 
   const JobState& job_state() const { return state_; }
   bool stop_asked() const { return stop_asked_; }
@@ -90,16 +98,23 @@ class WorkerJob {
   /// How often the ps has confirmed that all values were written.
   int written(int ps) const { return peers_[std::size_t(ps)].written; }
   bool all_closed() const;
+  bool has_closed(int ps) const { return peers_[std::size_t(ps)].closed; }
 
  private:
-  enum class Phase : std::uint8_t { kApart, kConnecting, kGreeted, kWelcomed, kAgreed };
+  enum class Phase : std::uint8_t { kApart, kConnecting, kGreeted, kWelcomed };
   struct Peer {
     Phase phase = Phase::kApart;
+    bool agreed = false;  // on the variables
     bool was_initialised = false, initialised = false, closed = false, busy = false;
-    bool comes_back = false;
+    bool refused = false;
+    bool garbled = false;  // what it said before its welcome made no sense
     int written = 0;
-    std::uint64_t epoch = 0;  // membership epoch last seen
-    StepProgress progress;
+    std::uint64_t incarnation = 0;  // of the ps
+    std::uint64_t epoch = 0;        // membership epoch last seen; 0: it has never been welcomed
+    std::uint64_t handled = 0;      // numbered messages, when its last connection ended
+    std::optional<TimePoint> cut_at;
+    std::string cut_why;
+    bool welcomed() const { return epoch != 0; }
     TimePoint try_at{};
     Duration back_off{};
     /// Why the last try failed, and why the one before did if for another reason.
@@ -108,6 +123,12 @@ class WorkerJob {
   static void set_why(Peer& peer, const std::string& why);
   void try_again(Peer& peer, const std::string& why, TimePoint now);
   Hello hello(int ps, DType wire) const;
+  void on_welcome(int ps, Peer& peer, const Welcome& welcome, TimePoint now, Outbox& out);
+  void on_refuse(int ps, Peer& peer, const std::string& why) const;
+  void note_cut(Peer& peer, const Error& error, const Ended& ended, TimePoint now, Outbox& out);
+  /// Tries to reach the ps tasks that were cut off. Returns when to call again.
+  TimePoint come_back(TimePoint now, Outbox& out);
+  [[noreturn]] void stays_away(const Peer& peer) const;
   void on_initialised(int ps, Peer& peer, const Initialised& told);
   /// Says in words what is waited for; empty when nothing is.
   std::string awaited() const;

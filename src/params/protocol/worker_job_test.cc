@@ -24,14 +24,18 @@ struct Machine {
     options.incarnation = 7;
     options.declare.aggregation = aggregation;
     options.join_timeout = 60s;
+    options.reconnect_timeout = 30s;
     options.say_after = 2s;
     return options;
   }
   static TimePoint at(Duration time) { return TimePoint(time); }
 
-  TimePoint tick(Duration time) { return job.tick(at(time), out); }
+  TimePoint tick(Duration time) {
+    now = at(time);
+    return job.tick(now, out);
+  }
   void received(int ps, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {
-    job.received(ps, {type, std::move(body), step}, out);
+    job.received(ps, {type, std::move(body), step}, now, out);
   }
   /// Connects to each ps in turn; both have agreed then.
   void join() {
@@ -54,10 +58,12 @@ struct Machine {
     }
     return "";
   }
-  WorkerJob::Closed closed(int ps, Duration time, ErrorCode code = ErrorCode::kUnavailable) {
-    return job.closed(ps, Error(code, "it went away"), at(time));
+  WorkerJob::Closed closed(int ps, Duration time, ErrorCode code = ErrorCode::kUnavailable,
+                           const WorkerJob::Ended& ended = {.where = "ps:0 in step 3"}) {
+    return job.closed(ps, Error(code, "it went away"), ended, at(time), out);
   }
 
+  TimePoint now{};
   WorkerJob job;
   Outbox out;
 };
@@ -167,11 +173,12 @@ TEST(WorkerJob, APsThatSaysNothingIsNamed) {
 
 TEST(WorkerJob, AChiefThatDeclaresNothingIsNamed) {
   Machine it;
-  it.join();
-  it.job.come_back(1, it.at(10s));
-  it.tick(10s);
-  it.job.connected(1, DType::kFloat32, it.out);
-  it.received(1, MessageType::kWelcome, Welcome{});
+  for (int ps = 0; ps < 2; ++ps) {
+    it.tick(0s);
+    it.job.connected(ps, DType::kFloat32, it.out);
+    it.received(ps, MessageType::kWelcome, Welcome{});
+  }
+  it.received(0, MessageType::kDeclared, Declared{.initialised = false, .changed_after_reads = {}});
   it.out.clear();
   it.tick(10s);
   it.tick(12s);
@@ -224,11 +231,13 @@ TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
   EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kTryAgain) << "it said hello";
   it.tick(2s);
   it.job.connected(0, DType::kFloat32, it.out);
-  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kLost) << "it is torn";
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kTryAgain) << "it is torn";
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kLost) << "and again";
   it.received(0, MessageType::kWelcome, Welcome{});
-  EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kLost) << "it was welcome";
-  it.received(0, MessageType::kDeclared, Declared{.initialised = false, .changed_after_reads = {}});
-  EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kLost) << "it agreed";
+  EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kCutOff) << "it was welcome";
+  const WorkerJob::Ended broken = {.where = "ps:0", .broken = true};
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss, broken), WorkerJob::Closed::kLost)
+      << "it said what it must not";
   EXPECT_FALSE(it.job.all_closed());
   it.out.clear();
   it.job.leave(it.out);
@@ -237,30 +246,66 @@ TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
   EXPECT_TRUE(it.job.all_closed());
 }
 
-TEST(WorkerJob, ComesBackAsItselfAndLearnsHowFarThePsHasCome) {
+TEST(WorkerJob, ComesBackAsItselfAndGoesOnWhereItWas) {
   Machine it;
   it.join();
-  it.received(0, MessageType::kInitialised, Initialised{});
-  it.received(1, MessageType::kInitialised, Initialised{});
-  for (int step = 0; step < 3; ++step) EXPECT_EQ(it.job.begin_step(), step);
-  it.received(0, MessageType::kStepDone, std::int64_t{8}, 0);
-  EXPECT_EQ(it.job.steps_done(), 1);
-  it.closed(0, 100s);
-  it.job.come_back(0, it.at(100s));
-  EXPECT_FALSE(it.job.joined());
-  it.tick(100s);
+  const WorkerJob::Ended ended = {.where = "ps:0 in step 3", .handled = 8};
+  EXPECT_EQ(it.closed(0, 100s, ErrorCode::kUnavailable, ended), WorkerJob::Closed::kCutOff);
+  EXPECT_EQ(it.job.cut_off(), 1);
+  EXPECT_TRUE(it.job.joined()) << "nothing need be agreed on again";
+  EXPECT_EQ(it.tick(100s), it.at(130s));
   it.job.connected(0, DType::kFloat32, it.out);
   EXPECT_EQ(sent<Hello>(it.out).epoch, 4u);
-  EXPECT_THAT(take_text(it.out), ElementsAre("connect 0", "0 hello"));
-  const StepProgress progress{.ended = 2, .begun = 2, .applied = {{5, 16}}};
-  it.received(0, MessageType::kWelcome, Welcome{.epoch = 9, .progress = progress});
-  EXPECT_EQ(it.job.progress(0), progress);
-  EXPECT_EQ(it.job.steps_done(), 2);
-  it.received(0, MessageType::kDeclared, Declared{.initialised = true, .changed_after_reads = {}});
-  it.received(0, MessageType::kInitialised, Initialised{.global_step = 11, .own_step = 2});
-  EXPECT_FALSE(it.job.was_initialised()) << "as it was when this process came";
-  EXPECT_EQ(it.job.next_step(), 3) << "its own count goes on";
-  EXPECT_EQ(it.job.global_step(), 11);
+  EXPECT_EQ(sent<Hello>(it.out).handled, 8u);
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("say lost ps:0 in step 3: it went away; it may come back within 30 s "
+                          "(--reconnect-timeout)",
+                          "connect 0", "0 hello"));
+  it.now = it.at(102s);
+  it.received(0, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 9});
+  EXPECT_THAT(take_text(it.out), ElementsAre("say ps:0 at a:1 is back after 2.0 s"));
+  EXPECT_EQ(it.job.cut_off(), 0);
+  EXPECT_EQ(it.tick(500s), TimePoint::max());
+}
+
+TEST(WorkerJob, APsThatStaysAwayIsLostWithWhatBecameOfTheLastTry) {
+  Machine it;
+  it.join();
+  it.closed(0, 100s);
+  it.tick(100s);
+  it.job.connect_failed(0, "nobody listens", it.at(100s));
+  EXPECT_EQ(it.tick(100s), it.at(100s) + 20ms);
+  EXPECT_EQ(it.timed_out(129s), "");
+  EXPECT_EQ(it.timed_out(130s),
+            "lost ps:0 in step 3: it went away; it did not come back within 30 s "
+            "(--reconnect-timeout): nobody listens");
+}
+
+TEST(WorkerJob, AConnectionThatIsCutWhileItComesBackIsTriedAgain) {
+  Machine it;
+  it.join();
+  it.closed(0, 100s);
+  it.tick(100s);
+  it.job.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(it.closed(0, 100s, ErrorCode::kDataLoss), WorkerJob::Closed::kTryAgain);
+  it.out.clear();
+  it.tick(101s);
+  EXPECT_THAT(take_text(it.out), ElementsAre("connect 0"));
+}
+
+TEST(WorkerJob, WhoLeavesComesBackUntilItsGoodbyeIsConfirmedOrThePsHasEnded) {
+  Machine it;
+  it.join();
+  it.job.leave(it.out);
+  const WorkerJob::Ended confirmed = {.where = "ps:1", .all_confirmed = true};
+  EXPECT_EQ(it.closed(1, 9s, ErrorCode::kCancelled, confirmed), WorkerJob::Closed::kExpected);
+  EXPECT_EQ(it.closed(0, 9s), WorkerJob::Closed::kCutOff);
+  it.out.clear();
+  it.tick(9s);
+  EXPECT_THAT(take_text(it.out), ElementsAre("connect 0"));
+  EXPECT_FALSE(it.job.all_closed());
+  it.job.connect_failed(0, "nobody listens", it.at(9s));
+  EXPECT_TRUE(it.job.all_closed());
 }
 
 TEST(WorkerJob, UnderBoundedStalenessAStepBeginsWithinTheLimit) {

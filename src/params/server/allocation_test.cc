@@ -17,6 +17,7 @@ class Sink : public Connection {
             void* context) override {
     ++frames;
     last_type = MessageType{header.type};
+    if (is_numbered(last_type)) ++numbered;
     if (sent != nullptr) sent(context);
   }
   void send_copy(const FrameHeader& header, std::span<const std::byte> payload) override {
@@ -27,7 +28,7 @@ class Sink : public Connection {
   std::string peer() const override { return "worker:1"; }
   const Traffic& traffic() const override { return traffic_; }
 
-  int frames = 0;
+  int frames = 0, numbered = 0;
   MessageType last_type{};
 
  private:
@@ -92,6 +93,7 @@ class ServerAllocations : public ::testing::TestWithParam<bool> {
          {.id = 1, .step = step});
     end_.entries[1].next_rows.assign(ids.begin(), ids.end());
     send_written(MessageType::kStepEnd, header, end_);
+    send(MessageType::kHandled, {}, {.step = std::uint64_t(sink_->numbered)});
   }
 
   const std::shared_ptr<Sink> sink_ = std::make_shared<Sink>();
@@ -113,8 +115,8 @@ TEST_P(ServerAllocations, AStepMakesNone) {
   while (next < 60) step(next++);
   EXPECT_EQ(allocation_counts().ours - before.ours, 0);
   EXPECT_EQ(job_.applied(), 60);
-  EXPECT_EQ(sink_->frames - frames, 50 * 5) << "values, rows, values, rows, step_done";
-  EXPECT_EQ(sink_->last_type, MessageType::kStepDone);
+  EXPECT_EQ(sink_->frames - frames, 50 * 6) << "values, rows, values, rows, step_done, handled";
+  EXPECT_EQ(sink_->last_type, MessageType::kHandled);
 }
 
 INSTANTIATE_TEST_SUITE_P(Clipped, ServerAllocations, ::testing::Bool());

@@ -97,7 +97,7 @@ StepAssembly::Arrival IncomingStep::arrived(std::size_t position, const FrameHea
   const std::span<std::byte> chunk = chunk_of(position, header);
   if (rounded_) widen_in_place(chunk);
   pieces_[position].chunk = chunk;
-  return assembly_.chunk(position, header.offset, chunk.size());
+  return assembly_.chunk(position, chunk.size());
 }
 
 StepAssembly::Arrival IncomingStep::arrived_in_shared_memory(std::size_t position,

@@ -65,8 +65,6 @@ class IncomingStep {
   /// All of it has been applied.
   void applied(std::size_t position);
   void end();
-  /// The parts that are applied of a step that has begun and not ended.
-  std::vector<StepProgress::Entry> progress() const { return assembly_.progress(); }
 
  private:
   std::size_t find(const FrameHeader& header);

@@ -39,6 +39,7 @@ PsJobOptions ServerJob::machine_options() const {
           .any_job = options_.any_job,
           .incarnation = std::uint64_t(since_epoch.count()),
           .join_timeout = options_.join_timeout,
+          .reconnect_timeout = options_.reconnect_timeout,
           .last_step = options_.last_step,
           .warm_steps = kUntimedSteps};
 }
@@ -99,6 +100,13 @@ void ServerJob::carry_out(std::vector<HostAction>& later) {
       if (ServerPeer* peer = find(share->to)) {
         peer->replies().share(kMemoryOfValues, shard_->values());
       }
+    } else if (const auto* attach = std::get_if<Outbox::Attach>(&action)) {
+      find(attach->to)->take_connection_of(*find(attach->from));
+    } else if (const auto* forget = std::get_if<Outbox::Forget>(&action)) {
+      forgotten_.push_back(forget->peer);
+      wake_();
+    } else if (const auto* go_on = std::get_if<Outbox::GoOn>(&action)) {
+      later.emplace_back(*go_on);
     } else if (auto* found = std::get_if<Outbox::Find>(&action)) {
       later.emplace_back(std::move(*found));
     } else if (auto* mark = std::get_if<Outbox::Mark>(&action)) {
@@ -146,6 +154,20 @@ void ServerJob::carry_out_unlocked(const HostAction& action) {
                   [this, asker = save->asker, number = save->save](const SavedShard& saved) {
                     answer(asker, MessageType::kSaved, saved, number);
                   });
+  } else if (const auto* on = std::get_if<Outbox::GoOn>(&action)) {
+    go_on(*on);
+  }
+}
+
+// A member stays in peers_.
+void ServerJob::go_on(const Outbox::GoOn& action) {
+  std::unique_lock lock(mutex_);
+  ServerPeer* const peer = find(action.peer);
+  lock.unlock();
+  try {
+    if (peer != nullptr) peer->stream().go_on(action.handled);
+  } catch (const Error& error) {
+    drive([&](Outbox& out) { machine_.refuse(action.peer, error.what(), out); });
   }
 }
 
@@ -163,8 +185,8 @@ Receiver* ServerJob::accept(std::shared_ptr<Connection> connection) {
     const PeerId id = next_peer_++;
     machine_.accepted(id, now(), out);
     wake_();
-    return peers_.emplace(id, std::make_unique<ServerPeer>(*this, id, std::move(connection)))
-        .first->second.get();
+    auto peer = std::make_unique<ServerPeer>(*this, id, std::move(connection));
+    return &peers_.emplace(id, std::move(peer)).first->second->inlet();
   });
 }
 
@@ -211,16 +233,13 @@ std::int64_t ServerJob::global_step() const {
   return machine_.global_step();
 }
 
-void ServerJob::closed(ServerPeer& peer, const Error& error,
-                       std::vector<StepProgress::Entry> applied) {
-  drive([&](Outbox& out) {
-    const Traffic& traffic = peer.traffic();
-    bytes_gone_.sent += traffic.bytes_sent;
-    bytes_gone_.received += traffic.bytes_received;
-    peer.has_closed = true;
-    machine_.closed(peer.id(), error.what(), std::move(applied), now(), out);
-  });
+bool ServerJob::closed(ServerPeer& peer, const Error& error) {
+  const PsJob::Ended ended = {
+      .why = error.what(), .handled = peer.stream().handled(), .broken = peer.stream().broken()};
+  const bool may_come_back =
+      drive([&](Outbox& out) { return machine_.closed(peer.id(), ended, now(), out); });
   wake_();
+  return may_come_back;
 }
 
 void ServerJob::let_go(ServerPeer& peer) {
@@ -232,9 +251,9 @@ void ServerJob::let_go(ServerPeer& peer) {
 ServerJob::Bytes ServerJob::bytes_locked() const {
   Bytes bytes = bytes_gone_;
   for (const auto& [id, peer] : peers_) {
-    if (peer->has_closed) continue;
-    bytes.sent += peer->traffic().bytes_sent;
-    bytes.received += peer->traffic().bytes_received;
+    const Traffic& traffic = peer->stream().traffic();
+    bytes.sent += traffic.bytes_sent;
+    bytes.received += traffic.bytes_received;
   }
   return bytes;
 }
@@ -247,14 +266,17 @@ ServerJob::Bytes ServerJob::bytes() const {
 
 TimePoint ServerJob::turn(TimePoint time) {
   std::vector<std::pair<ServerPeer*, Duration>> closing;
+  std::vector<ServerPeer*> forgotten;
   const TimePoint next = drive([&](Outbox& out) { return machine_.tick(time, out); });
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, patience] : std::exchange(closing_, {})) {
       if (ServerPeer* peer = find(id)) closing.emplace_back(peer, patience);
     }
+    for (const PeerId id : std::exchange(forgotten_, {})) forgotten.push_back(find(id));
     forget_unidentified(closing);
   }
+  for (ServerPeer* const peer : forgotten) peer->finish();
   // Outside the lock: closing ends in on_closed, which takes it. Only this thread forgets peers.
   for (const auto& [peer, patience] : closing) peer->replies().close(Deadline::after(patience));
   return next;
@@ -265,7 +287,10 @@ void ServerJob::forget_unidentified(std::span<const std::pair<ServerPeer*, Durat
   std::erase_if(peers_, [&](const auto& entry) {
     const ServerPeer& peer = *entry.second;
     const auto named = std::ranges::find(closing, &peer, &std::pair<ServerPeer*, Duration>::first);
-    return peer.gone && !peer.is_member() && named == closing.end();
+    if (!peer.gone || peer.is_member() || named != closing.end()) return false;
+    bytes_gone_.sent += peer.stream().traffic().bytes_sent;
+    bytes_gone_.received += peer.stream().traffic().bytes_received;
+    return true;
   });
 }
 

@@ -48,9 +48,10 @@ class ServerJob {
   void refuse(ServerPeer& peer, const std::string& why);
   Fate begin_step(ServerPeer& peer, std::int64_t step);
   void end_step(ServerPeer& peer, std::int64_t step, Fate fate);
-  /// The connection has ended; `applied` is what is applied of the step that it had begun.
-  void closed(ServerPeer& peer, const Error& error, std::vector<StepProgress::Entry> applied);
-  /// The last call of a connection that has closed: it may be destroyed meanwhile.
+  /// The peer's connection has ended. True: it may come back on another.
+  bool closed(ServerPeer& peer, const Error& error);
+  /// The last call of a connection that has closed: the peer that it was made with may be destroyed
+  /// meanwhile.
   void let_go(ServerPeer& peer);
 
   /// One turn of the main thread: it closes the connections of peers that were refused or say
@@ -87,7 +88,7 @@ class ServerJob {
   std::string id() const;
 
  private:
-  using HostAction = std::variant<Outbox::Find, Outbox::Mark, Outbox::Save>;
+  using HostAction = std::variant<Outbox::Find, Outbox::Mark, Outbox::Save, Outbox::GoOn>;
 
   PsJobOptions machine_options() const;
   std::vector<std::int32_t> take_variables(const Declare& declare);
@@ -98,6 +99,7 @@ class ServerJob {
   void carry_out(const Outbox::Send& send);
   void carry_out(const Outbox::Line& line) const;
   void carry_out_unlocked(const HostAction& action);
+  void go_on(const Outbox::GoOn& action);
   /// Sends to a peer that may have gone meanwhile.
   void answer(PeerId to, MessageType type, ControlMessage::Body body, std::uint64_t step = 0);
   ServerPeer* find(PeerId id) const;
@@ -120,7 +122,8 @@ class ServerJob {
   PeerId next_peer_ = 1;
   std::map<PeerId, std::unique_ptr<ServerPeer>> peers_;
   std::vector<std::pair<PeerId, Duration>> closing_;
-  Bytes bytes_gone_;                   // of connections that have ended
+  std::vector<PeerId> forgotten_;      // who will not come back, until the next turn
+  Bytes bytes_gone_;                   // of peers that were never members
   std::optional<Bytes> bytes_before_;  // when use_ began
   ShardSaver saving_;                  // last: its thread calls what is above
 };

@@ -17,9 +17,35 @@ namespace {
 ServerPeer::ServerPeer(ServerJob& job, PeerId id, std::shared_ptr<Connection> connection)
     : job_(job),
       id_(id),
-      address_(connection->peer()),
-      connection_traffic_(connection->traffic()),
-      replies_(std::move(connection)) {}
+      stream_(std::make_shared<ResumableConnection>(*this, this)),
+      inlet_(*this),
+      replies_(stream_) {
+  stream_->open(std::move(connection));
+}
+
+ServerPeer::~ServerPeer() {
+  replies_.drop();
+  stream_->abandon();
+}
+
+void ServerPeer::OwnInlet::on_closed(const Error& error) {
+  Inlet::on_closed(error);
+  peer_.job_.let_go(peer_);
+}
+
+void ServerPeer::take_connection_of(ServerPeer& other) {
+  other.inlet_.redirect(*stream_);
+  stream_->open(other.stream_->release());
+}
+
+// Values are read again where they lie.
+bool ServerPeer::makes(const FrameHeader& header) const {
+  return MessageType{header.type} == MessageType::kValues;
+}
+
+void ServerPeer::make(const FrameHeader& header, std::size_t bytes, Connection& to) {
+  replies_.send_again(shard().at(shard().position(header.id)), header, bytes, to);
+}
 
 void ServerPeer::identify(int worker) {
   worker_ = worker;
@@ -30,7 +56,8 @@ std::string ServerPeer::text() const {
   const std::string task = task_.empty() ? "somebody" : task_;
   const std::string step =
       last_step_ < 0 ? "before its first step" : fmt::format("in step {}", last_step_);
-  return fmt::format("{} at {} {}, last message {}", task, address_, step, name_of(last_type_));
+  return fmt::format("{} at {} {}, last message {}", task, stream_->peer(), step,
+                     name_of(last_type_));
 }
 
 std::size_t ServerPeer::most_payload(MessageType type) const {
@@ -111,7 +138,7 @@ void ServerPeer::on_hello(const ControlMessage& message) {
   if (ended_ || again) return;
   replies_.set_wire(message.as<Hello>().wire);
   greeted_ = true;
-  job_.say(fmt::format("{} joined from {}", task_, address_));
+  job_.say(fmt::format("{} joined from {}", task_, stream_->peer()));
 }
 
 Shard& ServerPeer::shard(bool initialised) {
@@ -364,14 +391,17 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
 }
 
 void ServerPeer::on_closed(const Error& error) {
-  job_.closed(*this, error, incoming_ ? incoming_->progress() : std::vector<StepProgress::Entry>());
+  if (!job_.closed(*this, error)) finish();
+}
+
+void ServerPeer::finish() {
   replies_.drop();
+  stream_->abandon();
   incoming_.reset();
   shared_.clear();
   copy_.reset();
   messages_ = {};
   state_frames_ = StateFrames();
-  job_.let_go(*this);
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// One connection of a ps: a worker, from its hello to its end.
+// What a ps knows of one peer: a worker, from its hello to its end, over all its connections.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,7 @@
 #include "net/link.h"
 #include "params/protocol/frame_cuts.h"
 #include "params/protocol/outbox.h"
+#include "params/resumable_connection.h"
 #include "params/server/incoming_step.h"
 #include "params/server/replies.h"
 #include "params/wire/message.h"
@@ -20,18 +21,29 @@ namespace paceline {
 
 class ServerJob;
 
-class ServerPeer : public Receiver {
+class ServerPeer : public Receiver, public ResumableConnection::Source {
  public:
   ServerPeer(ServerJob& job, PeerId id, std::shared_ptr<Connection> connection);
+  ~ServerPeer() override;
+
+  /// What the link tells of the connection goes there.
+  Receiver& inlet() { return inlet_; }
+  ResumableConnection& stream() { return *stream_; }
+  const ResumableConnection& stream() const { return *stream_; }
+  /// The worker behind another peer is this one, which was cut off. Called inside a call of that
+  /// one's connection, with the job's lock.
+  void take_connection_of(ServerPeer& other);
+  /// It will not come back: what was kept for it goes.
+  void finish();
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
   void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
   void on_closed(const Error& error) override;
+  bool makes(const FrameHeader& header) const override;
+  void make(const FrameHeader& header, std::size_t bytes, Connection& to) override;
 
   Replies& replies() { return replies_; }
-  /// Valid until the connection has ended.
-  const Traffic& traffic() const { return connection_traffic_; }
   /// "worker:1 at 10.0.0.2:50312 in step 41, last message chunk".
   std::string text() const;
 
@@ -41,10 +53,18 @@ class ServerPeer : public Receiver {
   bool is_member() const { return worker_ >= 0; }
 
   // Kept under the job's lock.
-  bool has_closed = false;
-  bool gone = false;  // it makes no more calls
+  bool gone = false;  // the connection that it was made with has ended
 
  private:
+  /// Of the connection that this was made with.
+  class OwnInlet : public Inlet {
+   public:
+    explicit OwnInlet(ServerPeer& peer) : Inlet(*peer.stream_), peer_(peer) {}
+    void on_closed(const Error& error) override;
+
+   private:
+    ServerPeer& peer_;
+  };
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
   void on_hello(const ControlMessage& hello);
   void on_write(const FrameHeader& header, std::span<const std::byte> payload);
@@ -76,8 +96,8 @@ class ServerPeer : public Receiver {
 
   ServerJob& job_;
   const PeerId id_;
-  const std::string address_;
-  const Traffic& connection_traffic_;
+  const std::shared_ptr<ResumableConnection> stream_;
+  OwnInlet inlet_;
   Replies replies_;
   /// Small messages, as they came and decoded; every step uses this memory again.
   struct Messages {

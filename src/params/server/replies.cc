@@ -162,6 +162,15 @@ void Replies::send_state(ShardPiece& piece) {
   }
 }
 
+void Replies::send_again(ShardPiece& piece, const FrameHeader& header, std::size_t bytes,
+                         Connection& to) {
+  ReplyBlocks::Lent block = take(rounds(piece) ? 2 * bytes : bytes);
+  piece.copy(header.offset, block->span());
+  block = rounded(piece, std::move(block));
+  const std::span<const std::byte> payload = block->span();
+  to.send(header, payload, &ReplyBlocks::sent, block.release());
+}
+
 void Replies::close(Deadline deadline) {
   if (const std::shared_ptr<Connection> open = queue_->connection()) open->close(deadline);
 }

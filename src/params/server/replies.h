@@ -54,7 +54,9 @@ class Replies : public ValueWatcher {
   void send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block);
 
   void close(Deadline deadline);
-  /// The connection has ended.
+  /// Values that were sent on a connection that was cut, as they are now.
+  void send_again(ShardPiece& piece, const FrameHeader& header, std::size_t bytes, Connection& to);
+  /// Nothing is sent any more.
   void drop();
 
  private:

@@ -44,6 +44,8 @@ struct ServerOptions {
   std::string bind;  // empty: its address in the spec
   std::string link = "auto";
   Duration join_timeout = std::chrono::seconds(300);
+  /// A worker whose connection was cut may come back within this; 0: it is lost at once.
+  Duration reconnect_timeout = std::chrono::seconds(30);
   /// Threads that apply rules, and threads of the link (at most one per worker); 0: all cores.
   int threads = 0;
   std::int64_t last_step = 0;  // 0: unknown; the chief may declare it

@@ -84,7 +84,12 @@ enum class MessageType : std::uint16_t {
   kTaskState = 37,   // worker → ps 0 → chief; when training resumes: chief → ps 0 → worker
   kStop = 38,        // ps → workers: it was told to stop; leave, the chief after saving
   kBusy = 39,        // ps → worker: I serve another job, come again; the ps then closes
+  kHandled = 43,     // both ways: so many numbered messages of yours have I handled (step)
 };
+
+/// Most messages are numbered, in each direction of a worker and a ps, and handled once, however
+/// many connections it takes. These are not: they make a connection, or speak about one.
+bool is_numbered(MessageType type);
 
 /// "step_begin"; "unknown (77)".
 std::string name_of(MessageType type);
@@ -100,6 +105,7 @@ struct Hello {
   std::string cluster_id;
   std::uint64_t incarnation = 0;  // of one task, a newer process has a larger one
   std::uint64_t epoch = 0;        // membership epoch last seen; 0: none
+  std::uint64_t handled = 0;      // numbered messages of this ps, on all its connections
   std::uint64_t fingerprint = 0;  // of the variables
   bool spin = false;              // asks the ps to poll while it is connected
   std::int32_t ps = 0;            // which one it takes the other for
@@ -109,24 +115,10 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-/// How far a ps has come with the steps of a worker whose connection comes back: what is to be sent
-/// again.
-struct StepProgress {
-  struct Entry {
-    std::uint32_t piece = 0;
-    std::uint64_t bytes = 0;  // of its contribution, applied
-    bool operator==(const Entry&) const = default;
-  };
-  std::int64_t ended = 0;           // own steps that have ended there
-  std::int64_t begun = -1;          // the own step that has begun and not ended; −1: none
-  std::vector<Entry> applied = {};  // of that step
-  bool operator==(const StepProgress&) const = default;
-};
-
 struct Welcome {
   std::uint64_t incarnation = 0;  // of the ps
   std::uint64_t epoch = 0;
-  StepProgress progress = {};  // of the worker
+  std::uint64_t handled = 0;  // numbered messages of the worker, on all its connections
   bool operator==(const Welcome&) const = default;
 };
 

@@ -128,13 +128,28 @@ class Arrivals {
     check();
     return true;
   }
+  /// Calls wait(deadline) until it returns true; false when it has returned false after as long as
+  /// a reply may take, in which no connection was cut off.
+  template <typename Wait>
+  bool wait_patiently(Wait&& wait) {
+    while (true) {
+      const std::int64_t before = cuts;
+      if (wait(reply_deadline())) return true;
+      if (cut_off == 0 && cuts == before) return false;
+    }
+  }
+  /// For a reply. Returns false when it takes too long. Throws the store's error.
+  template <typename Predicate>
+  bool wait_for_reply(Predicate&& come) {
+    return wait_patiently([&](Deadline deadline) { return wait(deadline, come); });
+  }
   /// Returns true when nothing is `left()`; false when for as long as a reply may take it has not
   /// become less. For what is so much that it comes bit by bit. Throws the store's error.
   template <typename Left>
   bool wait_for_all(Left&& left) {
     while (true) {
       const auto before = left();
-      if (wait(reply_deadline(), [&] { return left() <= 0; })) return true;
+      if (wait_for_reply([&] { return left() <= 0; })) return true;
       if (left() >= before) return false;
     }
   }
@@ -149,6 +164,8 @@ class Arrivals {
   std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
   std::atomic<bool> all_warm{false}, all_done{false};
   std::atomic<bool> stop_asked{false};
+  std::atomic<int> cut_off{0};        // ps tasks whose connection was cut and is not made yet
+  std::atomic<std::int64_t> cuts{0};  // so often was one cut
   /// The number of the save for which this worker's state is asked for; 0: it is not.
   std::atomic<std::uint64_t> state_asked{0};
   SaveInbox& save_inbox() { return save_inbox_; }

@@ -24,6 +24,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.cluster_id = cluster.cluster_id;
   ps.link = cluster.link;
   ps.join_timeout = from_seconds(cluster.join_timeout_s);
+  ps.reconnect_timeout = from_seconds(cluster.reconnect_timeout_s);
   ps.spin = cluster.spin;
   ps.torn_free = cluster.torn_free;
   ps.wire = cluster.wire;

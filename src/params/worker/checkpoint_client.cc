@@ -44,7 +44,7 @@ class TokenFile {
 // Not through the connection's own buffers, which belong to the thread that makes steps.
 void CheckpointClient::send(PsConnection& ps, MessageType type, std::span<const std::byte> payload,
                             FrameHeader header) {
-  ControlBuffers::Buffer& buffer = requests_[std::size_t(ps.ps())].take();
+  ControlBuffers::Buffer& buffer = ps.saving_control().take();
   buffer.bytes.assign(payload.begin(), payload.end());
   header.step = save_;
   ps.send_control(type, header, buffer);
@@ -73,7 +73,7 @@ void CheckpointClient::check_files_are_found(const std::string& path, const std:
     return std::ranges::all_of(core_.save_inbox().found(),
                                [](const auto& found) { return found.has_value(); });
   };
-  if (core_.save_inbox().wait(core_.reply_deadline(), answered)) return;
+  if (core_.wait_patiently(saving_wait(answered))) return;
   throw Error(ErrorCode::kDeadlineExceeded, "a ps does not say whether it sees --out");
 }
 
@@ -138,7 +138,7 @@ std::span<const std::byte> CheckpointClient::fetch(const Piece& piece, std::size
     core_.check();
     return core_.save_inbox().missing() == 0;
   };
-  if (!core_.save_inbox().wait(core_.reply_deadline(), come)) {
+  if (!core_.wait_patiently(saving_wait(come))) {
     throw Error(ErrorCode::kDeadlineExceeded,
                 connections_[std::size_t(piece.ps)]->name() + " does not send what is to be saved");
   }

@@ -16,7 +16,7 @@ namespace paceline {
 class CheckpointClient : public StoreSaving {
  public:
   CheckpointClient(Arrivals& core, std::vector<std::unique_ptr<PsConnection>>& connections)
-      : core_(core), connections_(connections), requests_(connections.size()) {}
+      : core_(core), connections_(connections) {}
 
   std::vector<std::string> prepare_saving(const std::string& folder) override;
   void mark() override;
@@ -31,12 +31,15 @@ class CheckpointClient : public StoreSaving {
   WrittenFile write_here(const std::string& path, std::size_t ps);
   std::span<const std::byte> fetch(const Piece& piece, std::size_t array, std::size_t offset,
                                    std::size_t bytes);
+  template <typename Predicate>
+  auto saving_wait(Predicate& come) {
+    return [&](Deadline deadline) { return core_.save_inbox().wait(deadline, come); };
+  }
   void add_other_workers(SavedShards& shards, const SavedShard& counts);
 
   Arrivals& core_;
   std::vector<std::unique_ptr<PsConnection>>& connections_;
-  std::vector<ControlBuffers> requests_;  // of the thread that saves, by ps
-  std::vector<bool> sees_;                // the folder, by ps
+  std::vector<bool> sees_;  // the folder, by ps
   std::vector<std::byte> fetched_;
   std::uint64_t save_ = 0;
 };

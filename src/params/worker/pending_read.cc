@@ -66,18 +66,21 @@ std::span<std::byte> PendingRead::place(const FrameHeader& header) {
   if (header.id >= arrays_.size() || header.flags >= arrays_[header.id].size()) {
     throw Error(ErrorCode::kDataLoss, "[store] a state that nobody asked for");
   }
-  auto& [memory, placed] = arrays_[header.id][header.flags];
-  if (header.offset != placed || header.payload_bytes > memory.size() - placed) {
-    throw Error(ErrorCode::kDataLoss,
-                fmt::format("[store] state of {} bytes at {} of piece {}, of which {} of {} came",
-                            header.payload_bytes, header.offset, header.id, placed, memory.size()));
+  const auto& [memory, arrived] = arrays_[header.id][header.flags];
+  if (header.offset != arrived || header.payload_bytes > memory.size() - arrived) {
+    throw Error(
+        ErrorCode::kDataLoss,
+        fmt::format("[store] state of {} bytes at {} of piece {}, of which {} of {} came",
+                    header.payload_bytes, header.offset, header.id, arrived, memory.size()));
   }
-  return memory.subspan(std::exchange(placed, placed + header.payload_bytes), header.payload_bytes);
+  return memory.subspan(arrived, header.payload_bytes);
 }
 
-bool PendingRead::arrived(int ps, std::size_t bytes) {
-  owed_[std::size_t(ps)] -= std::int64_t(bytes);
-  return (missing_ -= std::int64_t(bytes)) <= 0;
+bool PendingRead::arrived(int ps, const FrameHeader& header) {
+  const std::int64_t bytes = header.payload_bytes;
+  arrays_[header.id][header.flags].arrived += std::size_t(bytes);
+  owed_[std::size_t(ps)] -= bytes;
+  return (missing_ -= bytes) <= 0;
 }
 
 int PendingRead::first_missing() const {

@@ -22,9 +22,9 @@ class PendingRead {
   /// Where the bytes of a kState frame go. Throws kDataLoss unless they were asked for and follow
   /// on those that came before, so that whatever a ps sends, what is whole stays as it is.
   std::span<std::byte> place(const FrameHeader& header);
-  /// Bytes of a piece on that ps, which were placed, have come. True: they were the last, and
-  /// this may be gone.
-  bool arrived(int ps, std::size_t bytes);
+  /// The bytes of a frame of that ps, for which there is a place, have come. True: they were the
+  /// last, and this may be gone.
+  bool arrived(int ps, const FrameHeader& header);
   /// Bytes that have not come.
   std::int64_t missing() const { return missing_; }
   /// The first ps that owes some; any, when none does.
@@ -40,7 +40,7 @@ class PendingRead {
   std::vector<std::int64_t> other_scalars_;
   struct Array {
     std::span<std::byte> memory;  // of `states_`, or in other_scalars_
-    std::size_t placed = 0;       // bytes
+    std::size_t arrived = 0;      // bytes
   };
   std::vector<std::vector<Array>> arrays_;      // by piece: value, then slots; empty: not asked for
   std::deque<std::atomic<std::int64_t>> owed_;  // bytes, by ps

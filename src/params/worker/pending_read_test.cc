@@ -30,7 +30,7 @@ class PendingReadTest : public testing::Test {
   void bring(FrameHeader header, std::byte value) {
     const std::span<std::byte> place = read_.place(header);
     std::ranges::fill(place, value);
-    read_.arrived(pieces_[header.id].ps, place.size());
+    read_.arrived(pieces_[header.id].ps, header);
   }
   std::string refusal(const FrameHeader& header) {
     return error_of(ErrorCode::kDataLoss, [&] { read_.place(header); });
@@ -64,6 +64,15 @@ TEST_F(PendingReadTest, IsWholeWhenEachPsHasSentAll) {
   ASSERT_EQ(states.size(), 1u);
   EXPECT_EQ(static_cast<const std::byte*>(states[0].value.raw())[31], std::byte{1});
   EXPECT_EQ(states[0].slots[2].data<std::int64_t>()[0], 0x0707070707070707);  // the first piece's
+}
+
+// A connection that was cut in the middle of a frame brings it again.
+TEST_F(PendingReadTest, AFrameThatHadBegunToComeMayComeAgain) {
+  const FrameHeader header = state_of(0, 0, 0, 12);
+  read_.place(header);
+  bring(header, std::byte{1});
+  bring(state_of(0, 0, 12, 4), std::byte{1});
+  EXPECT_EQ(read_.missing(), 2 * (3 * 16 + 8) - 16);
 }
 
 TEST_F(PendingReadTest, RefusesWhatWasNotAskedFor) {

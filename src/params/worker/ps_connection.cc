@@ -20,11 +20,15 @@ namespace {
 }  // namespace
 
 PsConnection::PsConnection(Arrivals& core, WorkerDriver& driver, int ps, std::string address)
-    : core_(core), driver_(driver), ps_(ps), address_(std::move(address)) {}
+    : core_(core),
+      driver_(driver),
+      ps_(ps),
+      address_(std::move(address)),
+      stream_(*this),
+      inlet_(stream_) {}
 
 void PsConnection::connect(Link& link, Deadline deadline) {
-  declared_ = false;
-  connection_ = link.connect(address_, *this, deadline);
+  stream_.open(link.connect(address_, inlet_, deadline));
 }
 
 std::string PsConnection::name() const { return fmt::format("ps:{} at {}", ps_, address_); }
@@ -41,7 +45,7 @@ void PsConnection::send(MessageType type, FrameHeader header, std::span<const st
                         void (*sent)(void*), void* context) {
   header.type = std::uint16_t(type);
   header.payload_bytes = std::uint32_t(payload.size());
-  connection_->send(header, payload, sent, context);
+  stream_.send(header, payload, sent, context);
 }
 
 void PsConnection::send_control(MessageType type, FrameHeader header,
@@ -55,6 +59,20 @@ void PsConnection::send_small(MessageType type, std::span<const std::byte> paylo
   send_control(type, {}, buffer);
 }
 
+void PsConnection::send_job_control(const ControlMessage& message) {
+  if (message.type == MessageType::kGoodbye) {
+    const auto confirmed = [](void* connection) {
+      PsConnection& self = *static_cast<PsConnection*>(connection);
+      self.goodbye_confirmed_ = true;
+      self.core_.notify();
+    };
+    return send(message.type, {}, {}, confirmed, this);
+  }
+  ControlBuffers::Buffer& buffer = job_control_.take();
+  buffer.bytes = encode(message);
+  send_control(message.type, {}, buffer);
+}
+
 // Frames go in their order: with the last one the buffer is free again.
 void PsConnection::send_task_state(const TaskState& state, std::uint64_t save) {
   ControlBuffers::Buffer& buffer = control_.take();
@@ -66,7 +84,7 @@ void PsConnection::send_task_state(const TaskState& state, std::uint64_t save) {
   });
 }
 
-void PsConnection::close(Deadline deadline) { connection_->close(deadline); }
+void PsConnection::close(Deadline deadline) { stream_.close(deadline); }
 
 const Piece& PsConnection::piece(std::uint32_t id) const {
   if (id >= core_.pieces().size() || core_.pieces()[id].ps != ps_) {
@@ -162,7 +180,7 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
     case MessageType::kChanged:
       return core_.note_version(piece(header.id), header.step);
     case MessageType::kState:
-      return on_state(payload.size());
+      return on_state(header);
     case MessageType::kMarked:
       return core_.save_inbox().arrived(payload.size());
     case MessageType::kTaskState:
@@ -190,6 +208,7 @@ void PsConnection::handle_control(MessageType type, const FrameHeader& header,
     declared_ = true;
   }
   driver_.received(ps_, message);
+  if (type == MessageType::kWelcome) stream_.go_on(message.as<Welcome>().handled);
 }
 
 // Before it is initialised a worker learns where it was; later the chief learns where others are.
@@ -251,12 +270,16 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
   core_.arrive(target, std::size_t(count) * row);
 }
 
-void PsConnection::on_state(std::size_t bytes) {
-  if (core_.reading().arrived(ps_, bytes)) core_.notify();
+void PsConnection::on_state(const FrameHeader& header) {
+  if (core_.reading().arrived(ps_, header)) core_.notify();
 }
 
 void PsConnection::on_closed(const Error& error) {
-  if (driver_.closed(ps_, error) != WorkerJob::Closed::kLost) return core_.notify();
+  const WorkerJob::Ended ended = {.where = text(),
+                                  .handled = stream_.handled(),
+                                  .all_confirmed = stream_.all_confirmed(),
+                                  .broken = stream_.broken()};
+  if (driver_.closed(ps_, error, ended) != WorkerJob::Closed::kLost) return core_.notify();
   core_.fail(Error(ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())));
 }
 

@@ -1,4 +1,4 @@
-// One ps as a worker sees it.
+// One ps as a worker sees it, over all connections to it.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 
 #include "net/link.h"
 #include "params/protocol/worker_job.h"
+#include "params/resumable_connection.h"
 #include "params/wire/control_message.h"
 #include "params/wire/message.h"
 #include "params/worker/arrivals.h"
@@ -32,6 +33,10 @@ class PsConnection : public Receiver {
   /// With the last step and the last message.
   std::string text() const;
 
+  /// Of the job's control; one thread at a time, whichever.
+  void send_job_control(const ControlMessage& message);
+  /// The ps has handled the goodbye: this worker may close.
+  bool goodbye_confirmed() const { return goodbye_confirmed_; }
   /// A small message whose payload lies in a buffer of control().take().
   void send_control(MessageType type, FrameHeader header, ControlBuffers::Buffer& payload);
   void send_small(MessageType type, std::span<const std::byte> payload);
@@ -41,8 +46,10 @@ class PsConnection : public Receiver {
   void send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
             void (*sent)(void*), void* context);
   ControlBuffers& control() { return control_; }
+  /// Those of the thread that saves.
+  ControlBuffers& saving_control() { return saving_control_; }
   /// Whether contributions in memory shared with it are taken from there.
-  bool can_share() const { return connection_->can_share(); }
+  bool can_share() const { return stream_.can_share(); }
   /// What float32 numbers travel as. Where memory is shared they are not rounded: hardly any
   /// travel.
   DType wire() const {
@@ -50,10 +57,12 @@ class PsConnection : public Receiver {
   }
   bool rounds(DType dtype) const { return dtype == DType::kFloat32 && wire() != dtype; }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
-    connection_->share(id, std::move(memory));
+    stream_.share(id, std::move(memory));
   }
-  const Traffic& traffic() const { return connection_->traffic(); }
+  const Traffic& traffic() const { return stream_.traffic(); }
   void close(Deadline deadline);
+  /// The link has gone: what waits to be sent, or confirmed, is given back.
+  void abandon() { stream_.abandon(); }
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
@@ -74,20 +83,22 @@ class PsConnection : public Receiver {
     return rounds(core_.variables()[std::size_t(piece.variable)].dtype);
   }
   void on_row_values(const FrameHeader& header, std::span<const std::byte> payload);
-  void on_state(std::size_t bytes);
+  void on_state(const FrameHeader& header);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
 
   Arrivals& core_;
   WorkerDriver& driver_;
   const int ps_;
   const std::string address_;
-  std::shared_ptr<Connection> connection_;
-  ControlBuffers control_;
+  ControlBuffers control_, job_control_, saving_control_;
   StateFrames state_frames_;
   std::vector<std::byte> received_;
   std::span<std::byte> next_;  // where the values that are coming, asked for ahead, go; or nowhere
   bool declared_ = false;      // the ps has agreed on the variables
   std::atomic<MessageType> last_type_{};
+  std::atomic<bool> goodbye_confirmed_{false};
+  ResumableConnection stream_;  // after what it borrows
+  Inlet inlet_;
 };
 
 }  // namespace paceline

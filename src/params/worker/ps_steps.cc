@@ -192,7 +192,7 @@ void PsSteps::wait_for_values(VariableId variable) {
     return core_.missing(variable) == nullptr &&
            !(kind_ == StepKind::kFetch && ahead_.waits(variable));
   };
-  if (core_.wait(core_.reply_deadline(), come)) return;
+  if (core_.wait_for_reply(come)) return;
   const Piece* const missing = core_.missing(variable);
   const Piece& piece = missing == nullptr ? core_.pieces_of(variable).front() : *missing;
   core_.fail_late("no values of " + core_.variables()[std::size_t(variable)].name + " came",
@@ -309,7 +309,7 @@ void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const 
 
 std::int64_t PsSteps::Handle::global_step() {
   Arrivals& core = state_.core;
-  if (!core.wait(core.reply_deadline(), [&] { return core.steps_done >= steps_; })) {
+  if (!core.wait_for_reply([&] { return core.steps_done >= steps_; })) {
     throw Error(ErrorCode::kDeadlineExceeded,
                 "no global step from " + state_.connections.front()->text());
   }

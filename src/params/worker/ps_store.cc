@@ -102,7 +102,16 @@ class PsStoreImpl : public PsStore {
   std::unique_ptr<CheckpointClient> saving_;
   std::vector<VariableState> writing_;  // borrowed by frames until they are sent
   ContributionBuffer written_;          // counts those frames
-  std::unique_ptr<Link> link_;          // last: its threads call what is above
+  std::unique_ptr<Link> link_;
+  /// Also when joining fails: threads call what is above, and what was sent borrows from it.
+  struct Shutdown {
+    PsStoreImpl& store;
+    ~Shutdown() {
+      store.driver_.stop();
+      store.link_.reset();
+      for (const auto& ps : store.connections_) ps->abandon();
+    }
+  } shutdown_{*this};  // last
 };
 
 void PsStoreImpl::join_all() {
@@ -249,11 +258,16 @@ StoreAccount PsStoreImpl::account() const {
 void PsStoreImpl::goodbye() {
   const Deadline deadline = Deadline::after(kGoodbyeTimeout);
   driver_.say_goodbye();
-  for (const auto& ps : connections_) ps->close(deadline);
+  const auto confirmed = [this](const auto& ps) {
+    return ps->goodbye_confirmed() || driver_.has_closed(ps->ps());
+  };
   try {
+    core_.wait(deadline, [&] { return std::ranges::all_of(connections_, confirmed); });
+    for (const auto& ps : connections_) ps->close(deadline);
     core_.wait(deadline, [&] { return driver_.all_closed(); });
   } catch (const Error&) {
     // A ps that was lost before needs no goodbye.
+    for (const auto& ps : connections_) ps->close(deadline);
   }
 }
 

@@ -26,6 +26,8 @@ struct PsStoreOptions {
   std::string cluster_id;
   std::string link = "auto";
   Duration join_timeout = std::chrono::seconds(300);
+  /// A connection that was cut is made anew within this; 0: it is lost at once.
+  Duration reconnect_timeout = std::chrono::seconds(30);
   /// No reply within this ends the worker.
   Duration reply_timeout = std::chrono::seconds(60);
   bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)

@@ -27,7 +27,7 @@ struct WorkerContext {
   /// The last contribution to it: its space is free then. Throws kDeadlineExceeded.
   void wait_until_taken(VariableId variable) const {
     const ContributionBuffer& space = core.space(variable);
-    if (core.wait(core.reply_deadline(), [&] { return space.in_flight == 0; })) return;
+    if (core.wait_for_reply([&] { return space.in_flight == 0; })) return;
     core.fail_late(
         "the contribution to " + core.variables()[std::size_t(variable)].name + " was not taken",
         "by " + connection(core.pieces_of(variable).front()).text());

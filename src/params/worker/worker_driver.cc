@@ -32,6 +32,7 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
                      .variables = {core.variables().begin(), core.variables().end()},
                      .pieces = {core.pieces().begin(), core.pieces().end()}};
   machine.join_timeout = options.join_timeout;
+  machine.reconnect_timeout = options.reconnect_timeout;
   machine.say_after = options.say_after;
   return machine;
 }
@@ -41,7 +42,18 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
 WorkerDriver::WorkerDriver(const PsStoreOptions& options, Arrivals& core)
     : options_(options), core_(core), machine_(machine_options(options, core), now()) {}
 
-WorkerDriver::~WorkerDriver() = default;
+WorkerDriver::~WorkerDriver() { stop(); }
+
+void WorkerDriver::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  if (!keeper_.joinable()) return;
+  core_.fail({ErrorCode::kCancelled, "[store] it is closed"});  // also ends a try to connect
+  changed_.notify_all();
+  keeper_.join();
+}
 
 void WorkerDriver::use(Link& link, const std::vector<std::unique_ptr<PsConnection>>& connections) {
   link_ = &link;
@@ -76,37 +88,70 @@ void WorkerDriver::publish() {
   initialised_ = machine_.initialised();
   all_closed_ = machine_.all_closed();
   may_begin_ = machine_.may_begin_step();
+  core_.cut_off = machine_.cut_off();
   has_actions_ = !out_.empty();
+  if (has_actions_) changed_.notify_all();
 }
 
 void WorkerDriver::received(int ps, const ControlMessage& message) {
   try {
-    change([&] { machine_.received(ps, message, out_); });
+    change([&] { machine_.received(ps, message, now(), out_); });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kFailedPrecondition) throw;
     core_.fail(error);  // the ps has refused this worker
   }
 }
 
-WorkerJob::Closed WorkerDriver::closed(int ps, const Error& error) {
-  return change([&] { return machine_.closed(ps, error, now()); });
+WorkerJob::Closed WorkerDriver::closed(int ps, const Error& error, const WorkerJob::Ended& ended) {
+  return change([&] {
+    const WorkerJob::Closed closed = machine_.closed(ps, error, ended, now(), out_);
+    if (closed == WorkerJob::Closed::kCutOff) {
+      ++core_.cuts;
+      if (!keeper_.joinable() && !stopping_) keeper_ = std::thread([this] { keep_connected(); });
+    }
+    cut_ = true;
+    changed_.notify_all();
+    return closed;
+  });
+}
+
+// Steps may compute for long, and wait for nothing: no thread of theirs can do it.
+void WorkerDriver::keep_connected() {
+  constexpr Duration kLongest = std::chrono::hours(1);
+  try {
+    while (true) {
+      const TimePoint next = change([&] { return machine_.tick(now(), out_); });
+      carry_out();
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, std::min(next - now(), kLongest),
+                        [&] { return stopping_ || cut_ || !out_.empty(); });
+      cut_ = false;
+      if (stopping_) return;
+    }
+  } catch (const Error& error) {
+    core_.fail(error);
+  }
 }
 
 void WorkerDriver::carry_out() {
   std::vector<Outbox::Action> actions;
   {
-    const std::lock_guard lock(mutex_);
-    actions.swap(out_.actions());
-    has_actions_ = false;
+    const std::lock_guard sending(sending_mutex_);
+    {
+      const std::lock_guard lock(mutex_);
+      actions.swap(out_.actions());
+      has_actions_ = false;
+    }
+    for (const Outbox::Action& action : actions) carry_out(action);
   }
-  for (const Outbox::Action& action : actions) carry_out(action);
+  for (const Outbox::Action& action : actions) {
+    if (const auto* const to = std::get_if<Outbox::Connect>(&action)) connect(int(to->peer));
+  }
 }
 
 void WorkerDriver::carry_out(const Outbox::Action& action) {
   if (const auto* const send = std::get_if<Outbox::Send>(&action)) {
-    (*connections_)[std::size_t(send->to)]->send_small(send->message.type, encode(send->message));
-  } else if (const auto* const connect_to = std::get_if<Outbox::Connect>(&action)) {
-    connect(int(connect_to->peer));
+    (*connections_)[std::size_t(send->to)]->send_job_control(send->message);
   } else if (const auto* const line = std::get_if<Outbox::Line>(&action)) {
     if (options_.say) options_.say(line->before + line->after);
   }
@@ -177,6 +222,11 @@ std::uint64_t WorkerDriver::take_state_asked() {
 void WorkerDriver::set_done() {
   change([this] { machine_.set_done(out_); });
   carry_out();
+}
+
+bool WorkerDriver::has_closed(int ps) const {
+  const std::lock_guard lock(mutex_);
+  return machine_.has_closed(ps);
 }
 
 void WorkerDriver::say_goodbye() {

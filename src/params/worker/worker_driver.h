@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "net/link.h"
@@ -29,9 +31,11 @@ class WorkerDriver {
 
   // Calls of a connection.
   void received(int ps, const ControlMessage& message);
-  WorkerJob::Closed closed(int ps, const Error& error);
+  WorkerJob::Closed closed(int ps, const Error& error, const WorkerJob::Ended& ended);
 
   // Calls of the store.
+  /// Before the link goes: no connection is made any more.
+  void stop();
   /// Connects to every ps, says hello, and agrees on the variables. Throws kUnavailable naming the
   /// ps that did not come within join_timeout, kFailedPrecondition when one refuses.
   void join();
@@ -44,6 +48,7 @@ class WorkerDriver {
   /// Says goodbye to every ps; then the connections are closed, and all_closed() becomes true.
   void say_goodbye();
   bool all_closed() const { return all_closed_; }
+  bool has_closed(int ps) const;
   std::int64_t next_step() const;
   const std::optional<TaskState>& restored() const;
   std::uint64_t take_state_asked();
@@ -64,6 +69,8 @@ class WorkerDriver {
   void carry_out();
   void carry_out(const Outbox::Action& action);
   void connect(int ps);
+  /// A thread of its own, from the first cut on: makes connections anew.
+  void keep_connected();
   /// Lets the machine act until `ready` says true.
   template <typename Ready>
   void wait(Ready&& ready);
@@ -74,7 +81,11 @@ class WorkerDriver {
   Arrivals& core_;
   Link* link_ = nullptr;
   const std::vector<std::unique_ptr<PsConnection>>* connections_ = nullptr;
+  std::mutex sending_mutex_;  // what the machine sends, in its order; before mutex_
   mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false, cut_ = false;
+  std::thread keeper_;
   WorkerJob machine_;
   Outbox out_;
   std::atomic<bool> joined_{false}, initialised_{false}, all_closed_{false}, has_actions_{false};

@@ -28,6 +28,15 @@ inline std::string text_of(const Outbox::Action& action) {
     const std::string about = it->about == Outbox::kNobody ? "" : std::to_string(it->about);
     return (it->warning ? "warn " : "say ") + it->before + about + it->after;
   }
+  if (const auto* it = std::get_if<Outbox::Attach>(&action)) {
+    return std::to_string(it->from) + " is " + std::to_string(it->to);
+  }
+  if (const auto* it = std::get_if<Outbox::GoOn>(&action)) {
+    return std::to_string(it->peer) + " goes on at " + std::to_string(it->handled);
+  }
+  if (const auto* it = std::get_if<Outbox::Forget>(&action)) {
+    return "forget " + std::to_string(it->peer);
+  }
   if (std::holds_alternative<Outbox::Find>(action)) return "find";
   if (std::holds_alternative<Outbox::Mark>(action)) return "mark";
   return "save";

@@ -31,8 +31,8 @@ struct VirtualOptions {
   double cuts = 0;          // one of its connections is cut, and made anew
   double early_leaves = 0;  // it says goodbye before the last step
   double latecomers = 0;    // it starts in the middle of the run
-  /// The share of messages that are lost, once a worker trains. What follows a lost message on its
-  /// connection is lost as well, and the connection is cut.
+  /// The share of messages that are lost. What follows a lost message on its connection is lost as
+  /// well, and the connection is cut.
   double losses = 0;
   /// The share of steps that a worker sends a second time to a ps.
   double repeats = 0;
@@ -41,7 +41,7 @@ struct VirtualOptions {
     kNone,
     kEndTwice,        // the end of a step is counted twice
     kLostWake,        // a worker is not told that it may begin its next step
-    kSendAllAgain,    // what was applied before a connection came back is applied again
+    kSendAllAgain,    // a worker sends again what was handled before its connection came back
     kLossGoesOn,      // a message is lost, and its connection goes on
     kForgetLost,      // a worker does not send again what was lost with a connection
     kRepeatsCount,    // a step that is sent a second time is applied again

@@ -14,11 +14,13 @@ void VirtualNetwork::set_ends(std::function<void(PeerId)> ps, std::function<void
 
 PeerId VirtualNetwork::connect(int worker, int ps, std::uint64_t incarnation) {
   const VirtualLink link(time_, options_.bytes_per_s);
-  wires_.emplace(++made_, VirtualWire{.worker = worker,
-                                      .ps = ps,
-                                      .incarnation = incarnation,
-                                      .to_ps = link,
-                                      .to_worker = link});
+  ++made_;
+  wires_.emplace(made_, VirtualWire{.worker = worker,
+                                    .ps = ps,
+                                    .incarnation = incarnation,
+                                    .peer = made_,
+                                    .to_ps = link,
+                                    .to_worker = link});
   return made_;
 }
 
@@ -28,7 +30,7 @@ Duration VirtualNetwork::delay() {
 
 // True for a message that is lost. A stream does not go on without it.
 bool VirtualNetwork::loses(PeerId id, TimePoint& until) {
-  if (!wire(id).may_lose || options_.losses == 0 || !time_.happens(options_.losses)) return false;
+  if (options_.losses == 0 || !time_.happens(options_.losses)) return false;
   ++lost_;
   if (options_.plant == VirtualOptions::Plant::kLossGoesOn) return true;
   cut(id, 1s);
@@ -54,11 +56,6 @@ void VirtualNetwork::to_worker(PeerId id, std::size_t bytes, std::function<void(
                                std::function<void()> arrived) {
   VirtualWire& it = wire(id);
   if (loses(id, it.to_worker_until)) arrived = [] {};
-  if (sent) {
-    sent = [this, id, sent = std::move(sent)] {
-      if (wire(id).ps_open) sent();
-    };
-  }
   it.to_worker.send(bytes, delay(), std::move(sent),
                     unless_lost(id, &VirtualWire::to_worker_until, std::move(arrived)));
 }

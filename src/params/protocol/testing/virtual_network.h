@@ -15,12 +15,12 @@ namespace paceline {
 struct VirtualWire {
   int worker = 0, ps = 0;
   std::uint64_t incarnation = 0;
+  PeerId peer = 0;  // the name of the worker's process in the machine of the ps
   VirtualLink to_ps, to_worker;
   bool worker_open = true, ps_open = true;  // what each end knows
   bool cut = false;
   // Once it is cut, a message that would arrive later than this is lost.
   TimePoint to_ps_until = TimePoint::max(), to_worker_until = TimePoint::max();
-  bool may_lose = false;  // the worker trains, so the connection can come back
 };
 
 /// Delays messages at random, keeps their order on each connection, and cuts connections.
@@ -31,14 +31,14 @@ class VirtualNetwork {
   /// Sets the functions that hear of the end of a connection.
   void set_ends(std::function<void(PeerId)> ps, std::function<void(PeerId)> worker);
 
+  /// Returns the connection, whose `peer` has its number at first.
   PeerId connect(int worker, int ps, std::uint64_t incarnation);
   VirtualWire& wire(PeerId id) { return wires_.at(id); }
   const std::map<PeerId, VirtualWire>& wires() const { return wires_; }
 
   Duration delay();
   void to_ps(PeerId id, std::size_t bytes, std::function<void()> arrived);
-  /// Sends to the worker. `sent` may be empty. It is not called any more once the ps knows of the
-  /// connection's end.
+  /// Sends to the worker. `sent` may be empty. It is called even if the connection is cut.
   void to_worker(PeerId id, std::size_t bytes, std::function<void()> sent,
                  std::function<void()> arrived);
   /// Cuts the connection. Each end learns of it within `noticed`. Some of the messages that are on

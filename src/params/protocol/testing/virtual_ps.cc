@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "paceline/error.h"
@@ -22,6 +21,7 @@ PsJobOptions machine_options(const VirtualOptions& options, int index) {
   machine.cluster_id = "virtual";
   machine.incarnation = 1;
   machine.join_timeout = 300s;
+  machine.reconnect_timeout = 30s;
   machine.warm_steps = 2;
   return machine;
 }
@@ -48,48 +48,101 @@ void VirtualPs::tick() {
   if (!has_ended_) world_.time.at(std::min(next, now + 1s), [this] { tick(); });
 }
 
+VirtualPs::Peer* VirtualPs::find(PeerId id) {
+  const auto found = peers_.find(id);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
 void VirtualPs::carry_out(Outbox& out) {
   for (Outbox::Action& action : out.actions()) {
-    if (auto* send = std::get_if<Outbox::Send>(&action)) {
-      const bool wake = send->message.type == MessageType::kStepLimit;
-      if (wake && world_.planted(VirtualOptions::Plant::kLostWake) && ++wakes_ % 3 == 0) continue;
-      world_.network.to_worker(send->to, kVirtualControlBytes, {},
-                               [this, id = send->to, message = std::move(send->message)] {
-                                 const int worker = world_.network.wire(id).worker;
-                                 world_.workers[std::size_t(worker)]->received(id, message);
-                               });
+    if (auto* message = std::get_if<Outbox::Send>(&action)) {
+      send(message->to, std::move(message->message));
+    } else if (const auto* same = std::get_if<Outbox::Attach>(&action)) {
+      attach(same->from, same->to);
+    } else if (const auto* on = std::get_if<Outbox::GoOn>(&action)) {
+      peer(on->peer).stream.go_on(peer(on->peer).wire, on->handled);
+    } else if (const auto* gone = std::get_if<Outbox::Forget>(&action)) {
+      peers_.erase(gone->peer);
     } else if (const auto* close = std::get_if<Outbox::Close>(&action)) {
-      world_.network.cut_after_last_to_worker(close->peer);
+      world_.network.cut_after_last_to_worker(peer(close->peer).wire);
     }
   }
+}
+
+void VirtualPs::send(PeerId id, ControlMessage message) {
+  const bool wake = message.type == MessageType::kStepLimit;
+  if (wake && world_.planted(VirtualOptions::Plant::kLostWake) && ++wakes_ % 3 == 0) return;
+  const bool counts = is_numbered(message.type);
+  auto arrived = [this, message = std::move(message)](PeerId wire) {
+    const int worker = world_.network.wire(wire).worker;
+    world_.workers[std::size_t(worker)]->received(wire, message);
+  };
+  Peer& to = peer(id);
+  if (counts) return to.stream.push({kVirtualControlBytes, nullptr, std::move(arrived)});
+  world_.network.to_worker(to.wire, kVirtualControlBytes, {},
+                           [arrived = std::move(arrived), wire = to.wire] { arrived(wire); });
+}
+
+void VirtualPs::attach(PeerId from, PeerId to) {
+  const PeerId wire = peer(from).wire;
+  peers_.erase(from);
+  peer(to).wire = wire;
+  world_.network.wire(wire).peer = to;
 }
 
 template <typename Act>
 void VirtualPs::event(PeerId id, Act&& act) {
   const VirtualWire& wire = world_.network.wire(id);
   if (!wire.ps_open) return;
+  const PeerId peer = wire.peer;
   Outbox out;
   try {
-    act(out);
+    act(peer, out);
   } catch (const Error& error) {
     world_.checks.fail(
         fmt::format("ps:{} refuses worker:{}: {}", index_, wire.worker, error.what()));
-    machine_.refuse(id, error.what(), out);
+    machine_.refuse(peer, error.what(), out);
   }
   carry_out(out);
 }
 
-void VirtualPs::accepted(PeerId id) {
-  peers_.emplace(id, Peer{StepAssembly(targets_), {}});
-  event(id, [&](Outbox& out) { machine_.accepted(id, world_.time.now(), out); });
+template <typename Act>
+void VirtualPs::numbered(PeerId wire, Act&& act) {
+  event(wire, [&](PeerId id, Outbox& out) {
+    act(id, out);
+    if (!peer(id).handled.handled(false)) return;
+    world_.network.to_worker(wire, kVirtualControlBytes, {},
+                             [this, wire, count = peer(id).handled.count()] {
+                               const int worker = world_.network.wire(wire).worker;
+                               world_.workers[std::size_t(worker)]->confirmed(wire, count);
+                             });
+  });
 }
 
-void VirtualPs::received(PeerId id, const ControlMessage& message) {
-  event(id, [&](Outbox& out) { machine_.received(id, message, world_.time.now(), out); });
+void VirtualPs::accepted(PeerId wire) {
+  const auto carry = [this](PeerId on, const VirtualStream::Message& message) {
+    world_.network.to_worker(on, message.bytes, message.sent,
+                             [arrived = message.arrived, on] { arrived(on); });
+  };
+  Peer peer{.assembly = StepAssembly(targets_), .stream = VirtualStream(carry)};
+  peer.wire = wire;
+  peers_.emplace(wire, std::move(peer));
+  event(wire, [&](PeerId id, Outbox& out) { machine_.accepted(id, world_.time.now(), out); });
 }
 
-void VirtualPs::pulled(PeerId id, const std::vector<std::uint32_t>& order) {
-  event(id, [&](Outbox&) {
+void VirtualPs::received(PeerId wire, const ControlMessage& message) {
+  const auto act = [&](PeerId id, Outbox& out) {
+    machine_.received(id, message, world_.time.now(), out);
+  };
+  is_numbered(message.type) ? numbered(wire, act) : event(wire, act);
+}
+
+void VirtualPs::confirmed(PeerId wire, std::uint64_t handled) {
+  event(wire, [&](PeerId id, Outbox&) { peer(id).stream.confirm(handled); });
+}
+
+void VirtualPs::pulled(PeerId wire, const std::vector<std::uint32_t>& order) {
+  numbered(wire, [&](PeerId id, Outbox&) {
     machine_.check_agreed(id, true);
     world_.checks.set_order(id, order);
     if (!world_.planted(VirtualOptions::Plant::kRepliesInOrder)) peer(id).replies.set_order(order);
@@ -99,8 +152,8 @@ void VirtualPs::pulled(PeerId id, const std::vector<std::uint32_t>& order) {
   });
 }
 
-void VirtualPs::step_frame(PeerId id, const FrameHeader& header) {
-  event(id, [&](Outbox& out) {
+void VirtualPs::step_frame(PeerId wire, const FrameHeader& header) {
+  numbered(wire, [&](PeerId id, Outbox& out) {
     const MessageType type{header.type};
     if (type == MessageType::kStepBegin) return begin_step(id, header);
     if (type == MessageType::kChunk) return chunk(id, header);
@@ -108,8 +161,8 @@ void VirtualPs::step_frame(PeerId id, const FrameHeader& header) {
   });
 }
 
-VirtualStep VirtualPs::step_of(PeerId id, const FrameHeader& header) const {
-  const VirtualWire& wire = world_.network.wire(id);
+VirtualStep VirtualPs::step_of(PeerId id, const FrameHeader& header) {
+  const VirtualWire& wire = world_.network.wire(peer(id).wire);
   return {wire.worker, wire.incarnation, std::int64_t(header.step), index_};
 }
 
@@ -123,11 +176,7 @@ void VirtualPs::begin_step(PeerId id, const FrameHeader& header) {
   const std::int64_t step = std::int64_t(header.step);
   Fate fate = machine_.begin_step(id, step);
   if (world_.planted(VirtualOptions::Plant::kRepeatsCount)) fate = Fate::kApply;
-  const StepProgress& before = machine_.progress(world_.network.wire(id).worker);
-  std::vector<StepProgress::Entry> applied;
-  if (before.begun == step && !world_.planted(VirtualOptions::Plant::kSendAllAgain))
-    applied = before.applied;
-  peer(id).assembly.begin(step, world_.options.clipped, fate, applied);
+  peer(id).assembly.begin(step, world_.options.clipped, fate);
 }
 
 void VirtualPs::chunk(PeerId id, const FrameHeader& header) {
@@ -135,12 +184,10 @@ void VirtualPs::chunk(PeerId id, const FrameHeader& header) {
   assembly.check_step(std::int64_t(header.step), MessageType::kChunk);
   const std::size_t at = position(header.id), bytes = header.payload_bytes;
   assembly.expect_chunk(at, header.offset, bytes);
-  const StepAssembly::Arrival arrival = assembly.chunk(at, header.offset, bytes);
+  const StepAssembly::Arrival arrival = assembly.chunk(at, bytes);
   if (!arrival.apply) return;
   const Cut part{header.offset, bytes};
-  if (assembly.counts() && !arrival.again) {
-    world_.checks.applied(step_of(id, header), header.id, part);
-  }
+  if (assembly.counts()) world_.checks.applied(step_of(id, header), header.id, part);
   answer(id, header.id, part);
 }
 
@@ -158,8 +205,9 @@ void VirtualPs::end_step(PeerId id, const FrameHeader& header, Outbox& out) {
   assembly.end();
   const Fate fate = assembly.fate();
   const TimePoint now = world_.time.now();
-  machine_.end_step(id, assembly.step(), fate, now, out);
-  if (fate == Fate::kApply) {
+  const std::int64_t before = machine_.global_step();
+  // The step does not count if a newer process of the worker has come meanwhile.
+  if (machine_.end_step(id, assembly.step(), fate, now, out) > before) {
     ++counted_;
     world_.checks.ended(step_of(id, header));
   }
@@ -177,33 +225,34 @@ void VirtualPs::answer(PeerId id, std::uint32_t piece, Cut part) {
 }
 
 void VirtualPs::send_some(PeerId id) {
+  const bool no_window = world_.planted(VirtualOptions::Plant::kNoWindow);
   while (auto reply = peer(id).replies.next()) {
     const std::size_t bytes = reply->bytes;
-    const std::uint32_t piece = reply->header.id;
-    world_.checks.given(id, piece, bytes);
-    if (world_.planted(VirtualOptions::Plant::kNoWindow)) peer(id).replies.sent(bytes);
-    world_.network.to_worker(
-        id, bytes,
-        [this, id, bytes] {
-          world_.checks.sent(id, bytes);
-          if (world_.planted(VirtualOptions::Plant::kNoWindow)) return;
-          peer(id).replies.sent(bytes);
-          send_some(id);
-        },
-        [this, id, bytes] {
-          const int worker = world_.network.wire(id).worker;
-          world_.workers[std::size_t(worker)]->received_values(id, bytes);
-        });
+    world_.checks.given(id, reply->header.id, bytes);
+    if (no_window) peer(id).replies.sent(bytes);
+    const auto sent = [this, id, bytes, no_window] {
+      world_.checks.sent(id, bytes);
+      Peer* const to = find(id);
+      if (no_window || to == nullptr) return;
+      to->replies.sent(bytes);
+      send_some(id);
+    };
+    peer(id).stream.push({bytes, sent, [this, bytes](PeerId wire) {
+                            const int worker = world_.network.wire(wire).worker;
+                            world_.workers[std::size_t(worker)]->received_values(wire, bytes);
+                          }});
   }
 }
 
-void VirtualPs::closed(PeerId id) {
-  event(id, [&](Outbox& out) {
-    machine_.closed(id, "the connection was cut", peer(id).assembly.progress(), world_.time.now(),
-                    out);
+void VirtualPs::closed(PeerId wire) {
+  event(wire, [&](PeerId id, Outbox& out) {
+    Peer& it = peer(id);
+    it.stream.cut();
+    it.wire = 0;
+    const PsJob::Ended ended = {.why = "the connection was cut", .handled = it.handled.count()};
+    if (!machine_.closed(id, ended, world_.time.now(), out)) peers_.erase(id);
   });
-  world_.network.wire(id).ps_open = false;
-  peers_.erase(id);
+  world_.network.wire(wire).ps_open = false;
 }
 
 }  // namespace paceline

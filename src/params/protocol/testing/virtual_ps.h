@@ -7,7 +7,9 @@
 
 #include "params/protocol/ps_job.h"
 #include "params/protocol/reply_schedule.h"
+#include "params/protocol/send_log.h"
 #include "params/protocol/step_assembly.h"
+#include "params/protocol/testing/virtual_stream.h"
 #include "params/protocol/testing/virtual_world.h"
 
 namespace paceline {
@@ -21,26 +23,40 @@ class VirtualPs {
   /// Returns the number of steps that ended here and counted.
   std::int64_t counted() const { return counted_; }
 
-  // The events of the network.
-  void accepted(PeerId id);
-  void received(PeerId id, const ControlMessage& message);
+  // The events of the network, on one of its connections.
+  void accepted(PeerId wire);
+  void received(PeerId wire, const ControlMessage& message);
   /// The worker needs pieces in this order, and is sent all of them.
-  void pulled(PeerId id, const std::vector<std::uint32_t>& order);
+  void pulled(PeerId wire, const std::vector<std::uint32_t>& order);
   /// A frame of a step: kStepBegin, kChunk or kStepEnd.
-  void step_frame(PeerId id, const FrameHeader& header);
-  void closed(PeerId id);
+  void step_frame(PeerId wire, const FrameHeader& header);
+  /// The worker has handled so many numbered messages.
+  void confirmed(PeerId wire, std::uint64_t handled);
+  void closed(PeerId wire);
 
  private:
+  /// A worker's process, over all its connections.
   struct Peer {
     StepAssembly assembly;
-    ReplySchedule<int> replies;  // the payload is only a size
+    VirtualStream stream;
+    ReplySchedule<int> replies = {};  // the payload is only a size
+    HandledCount handled = {};        // its numbered messages
+    PeerId wire = 0;                  // 0: it is cut off
   };
+  /// Calls act(the peer behind the connection, an outbox) unless the connection has ended here.
   template <typename Act>
-  void event(PeerId id, Act&& act);
+  void event(PeerId wire, Act&& act);
+  /// The same for a numbered message.
+  template <typename Act>
+  void numbered(PeerId wire, Act&& act);
   void tick();
   void carry_out(Outbox& out);
+  void send(PeerId id, ControlMessage message);
+  void attach(PeerId from, PeerId to);
   Peer& peer(PeerId id) { return peers_.at(id); }
-  VirtualStep step_of(PeerId id, const FrameHeader& header) const;
+  /// Null: it has gone for good.
+  Peer* find(PeerId id);
+  VirtualStep step_of(PeerId id, const FrameHeader& header);
   std::size_t position(std::uint32_t piece) const;
 
   void begin_step(PeerId id, const FrameHeader& header);

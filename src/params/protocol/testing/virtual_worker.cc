@@ -25,14 +25,14 @@ WorkerJobOptions machine_options(const VirtualWorld& world, int index, std::uint
   options.incarnation = incarnation;
   options.declare = world.declare;
   options.join_timeout = 300s;
+  options.reconnect_timeout = 30s;
   options.say_after = 1s;
   return options;
 }
 
 }  // namespace
 
-VirtualWorker::VirtualWorker(VirtualWorld& world, int index)
-    : world_(world), index_(index), links_(std::size_t(world.options.ps)) {
+VirtualWorker::VirtualWorker(VirtualWorld& world, int index) : world_(world), index_(index) {
   const VirtualOptions& options = world.options;
   VirtualTime& time = world.time;
   const double place = double(index) / double(std::max(1, options.workers - 1));
@@ -51,11 +51,18 @@ VirtualWorker::VirtualWorker(VirtualWorld& world, int index)
 void VirtualWorker::start() {
   machine_ = std::make_unique<WorkerJob>(machine_options(world_, index_, ++incarnation_),
                                          world_.time.now());
-  links_.assign(links_.size(), {});
+  links_.assign(std::size_t(world_.options.ps), new_link());
   wrote_.clear();
   training_ = done_ = left_ = sent_ = false;
-  step_ = first_step_ = last_sent_ = -1;
+  step_ = -1;
   act();
+}
+
+VirtualWorker::Link VirtualWorker::new_link() {
+  return {.stream = VirtualStream([this](PeerId wire, const VirtualStream::Message& message) {
+            world_.network.to_ps(wire, message.bytes,
+                                 [arrived = message.arrived, wire] { arrived(wire); });
+          })};
 }
 
 void VirtualWorker::die() {
@@ -75,10 +82,10 @@ void VirtualWorker::gone() {
   }
 }
 
-// A connection that has not agreed yet may not come back.
 void VirtualWorker::cut_one() {
+  if (!machine_ || left_) return;
   const PeerId id = links_[world_.time.random() % links_.size()].wire;
-  if (id == 0 || !machine_ || !machine_->initialised() || left_) return;
+  if (id == 0) return;
   world_.network.cut(id, 1s);
 }
 
@@ -121,8 +128,7 @@ void VirtualWorker::connect(int ps) {
       return act();
     }
     const PeerId id = world_.network.connect(index_, ps, incarnation_);
-    world_.network.wire(id).may_lose = machine_->initialised();
-    links_[std::size_t(ps)] = {.wire = id, .free_at = world_.time.now()};
+    links_[std::size_t(ps)].wire = id;
     to.accepted(id);
     Outbox out;
     machine_->connected(ps, DType::kFloat32, out);
@@ -132,11 +138,15 @@ void VirtualWorker::connect(int ps) {
 }
 
 void VirtualWorker::send_control(int ps, ControlMessage message) {
-  const PeerId id = links_[std::size_t(ps)].wire;
-  if (id == 0) return;
-  world_.network.to_ps(id, kVirtualControlBytes, [this, ps, id, message = std::move(message)] {
-    world_.ps[std::size_t(ps)]->received(id, message);
-  });
+  Link& link = links_[std::size_t(ps)];
+  const bool counts = is_numbered(message.type);
+  auto arrived = [this, ps, message = std::move(message)](PeerId wire) {
+    world_.ps[std::size_t(ps)]->received(wire, message);
+  };
+  if (counts) return link.stream.push({kVirtualControlBytes, nullptr, std::move(arrived)});
+  if (link.wire == 0) return;
+  world_.network.to_ps(link.wire, kVirtualControlBytes,
+                       [arrived = std::move(arrived), wire = link.wire] { arrived(wire); });
 }
 
 // The events of the network.
@@ -149,38 +159,67 @@ VirtualWorker::Link* VirtualWorker::link_of(PeerId id) {
 }
 
 void VirtualWorker::received(PeerId id, const ControlMessage& message) {
-  if (link_of(id) == nullptr) return;
+  Link* const link = link_of(id);
+  if (link == nullptr) return;
   const int ps = world_.network.wire(id).ps;
   world_.time.mix(std::uint64_t(message.type));
   try {
     Outbox out;
-    machine_->received(ps, message, out);
+    machine_->received(ps, message, world_.time.now(), out);
+    if (message.type == MessageType::kWelcome) go_on(*link, id, message.as<Welcome>().handled);
     carry_out(out);
   } catch (const Error& error) {
     world_.checks.fail(fmt::format("worker:{}: {}", index_, error.what()));
   }
-  if (message.type == MessageType::kInitialised) go_on(ps);
+  if (is_numbered(message.type)) note_handled(*link);
+  if (message.type == MessageType::kInitialised && !std::exchange(link->ready, true)) pull(ps);
   act();
 }
 
 void VirtualWorker::received_values(PeerId id, std::size_t bytes) {
   Link* const link = link_of(id);
   if (link == nullptr) return;
+  note_handled(*link);
   link->missing -= std::int64_t(bytes);
   if (link->missing < 0) world_.checks.fail(fmt::format("worker:{} has not asked", index_));
   if (link->missing == 0) act();
+}
+
+void VirtualWorker::note_handled(Link& link) {
+  if (!link.handled.handled(false)) return;
+  const PeerId wire = link.wire;
+  world_.network.to_ps(wire, kVirtualControlBytes, [this, wire, count = link.handled.count()] {
+    world_.ps[std::size_t(world_.network.wire(wire).ps)]->confirmed(wire, count);
+  });
+}
+
+// A worker with the fault planted believes none of it, so that it can send all again.
+void VirtualWorker::confirmed(PeerId id, std::uint64_t handled) {
+  Link* const link = link_of(id);
+  if (link == nullptr || world_.planted(VirtualOptions::Plant::kSendAllAgain)) return;
+  link->stream.confirm(handled);
 }
 
 void VirtualWorker::closed(PeerId id) {
   Link* const link = link_of(id);
   world_.network.wire(id).worker_open = false;
   if (link == nullptr) return;
-  *link = {};
+  link->stream.cut();
+  link->wire = 0;
   const int ps = world_.network.wire(id).ps;
   const Error error(ErrorCode::kUnavailable, "the connection was cut");
-  if (machine_->closed(ps, error, world_.time.now()) == WorkerJob::Closed::kLost) {
-    ++world_.checks.result().come_backs;
-    machine_->come_back(ps, world_.time.now());
+  const WorkerJob::Ended ended = {
+      .where = "a ps", .handled = link->handled.count(), .all_confirmed = left_};
+  Outbox out;
+  switch (machine_->closed(ps, error, ended, world_.time.now(), out)) {
+    case WorkerJob::Closed::kExpected:
+    case WorkerJob::Closed::kTryAgain:
+      break;
+    case WorkerJob::Closed::kCutOff:
+      ++world_.checks.result().come_backs;
+      break;
+    case WorkerJob::Closed::kLost:
+      world_.checks.fail(fmt::format("worker:{} has lost ps:{}", index_, ps));
   }
   act();
 }

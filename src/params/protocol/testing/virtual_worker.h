@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "params/protocol/send_log.h"
+#include "params/protocol/testing/virtual_stream.h"
 #include "params/protocol/testing/virtual_world.h"
 #include "params/protocol/worker_job.h"
 
@@ -26,15 +28,20 @@ class VirtualWorker {
   // The events of the network.
   void received(PeerId id, const ControlMessage& message);
   void received_values(PeerId id, std::size_t bytes);
+  /// The ps has handled so many numbered messages.
+  void confirmed(PeerId id, std::uint64_t handled);
   void closed(PeerId id);
 
  private:
-  /// The connection to one ps.
+  /// What this process has with one ps.
   struct Link {
-    PeerId wire = 0;           // 0: none
-    bool ready = false;        // the ps takes steps on it
-    std::int64_t missing = 0;  // bytes of values that are to come
-    TimePoint free_at{};       // when the last frame that is planned has been sent
+    VirtualStream stream;
+    HandledCount handled = {};     // numbered messages of the ps
+    std::uint64_t resumed_at = 0;  // those of this process that the ps had handled then
+    PeerId wire = 0;               // the connection; 0: none
+    bool ready = false;            // the ps takes steps
+    std::int64_t missing = 0;      // bytes of values that are to come
+    TimePoint free_at{};           // when the last frame that is planned has been sent
   };
   void start();
   void die();
@@ -43,7 +50,9 @@ class VirtualWorker {
   void act();
   void carry_out(Outbox& out);
   void connect(int ps);
+  Link new_link();
   Link* link_of(PeerId id);
+  void note_handled(Link& link);
   void send_control(int ps, ControlMessage message);
 
   void train();
@@ -57,9 +66,9 @@ class VirtualWorker {
   void note_wait();
   std::int64_t ahead() const;
 
-  void go_on(int ps);
+  void go_on(Link& link, PeerId id, std::uint64_t handled);
   void pull(int ps);
-  void send_step(int ps, std::int64_t step, const std::vector<StepProgress::Entry>& applied);
+  void send_step(int ps, std::int64_t step);
   void plan_frame(Link& link, int ps, const FrameHeader& header);
 
   VirtualWorld& world_;
@@ -74,8 +83,7 @@ class VirtualWorker {
   bool training_ = false, done_ = false, left_ = false;
   std::int64_t step_ = -1;  // under way; −1: none
   bool sent_ = false;       // all of its frames are planned
-  std::int64_t first_step_ = -1, last_sent_ = -1;
-  TimePoint since_{};  // when it began to wait
+  TimePoint since_{};       // when it began to wait
   TimePoint tick_at_ = TimePoint::max();
 };
 

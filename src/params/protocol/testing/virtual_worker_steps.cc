@@ -9,20 +9,8 @@ namespace paceline {
 
 using namespace std::chrono_literals;
 
-namespace {
-
-constexpr double kRepeatsPieces = 0.3;  // of what a ps has applied already
-
-}  // namespace
-
 void VirtualWorker::train() {
   if (!machine_->initialised()) return initialise();
-  if (first_step_ < 0) {
-    first_step_ = machine_->next_step();
-    for (const Link& link : links_) {
-      if (link.wire != 0) world_.network.wire(link.wire).may_lose = true;
-    }
-  }
   if (done_) {
     if (machine_->job_state().all_done) say_goodbye();
     return;
@@ -46,7 +34,7 @@ void VirtualWorker::initialise() {
     return world_.time.after(10ms, [this] { act(); });
   }
   for (int ps = 0; ps < world_.options.ps; ++ps) {
-    if (links_[std::size_t(ps)].wire == 0 || !wrote_.insert(ps).second) continue;
+    if (!wrote_.insert(ps).second) continue;
     if (world_.ps[std::size_t(ps)]->machine().initialised()) continue;
     send_control(ps, {MessageType::kWriteEnd, std::int64_t{0}, 0});
   }
@@ -79,17 +67,14 @@ std::int64_t VirtualWorker::ahead() const {
   return step_ - least;
 }
 
-// A ps that it is not connected to gets the step when the connection has come back.
 void VirtualWorker::send_own_step() {
   sent_ = true;
-  last_sent_ = step_;
   since_ = world_.time.now();
   for (int ps = 0; ps < world_.options.ps; ++ps) {
-    if (!links_[std::size_t(ps)].ready) continue;
-    send_step(ps, step_, {});
+    send_step(ps, step_);
     if (!world_.time.happens(world_.options.repeats)) continue;
     ++world_.checks.result().repeated_steps;
-    send_step(ps, step_, {});
+    send_step(ps, step_);
   }
 }
 
@@ -127,21 +112,11 @@ void VirtualWorker::say_goodbye() {
 
 // Steps on their way.
 
-// The ps takes steps on this connection, for the first time or again. What an earlier connection
-// lost is sent again: the steps that have not ended on the ps, but for what it has applied of them;
-// and that the training is over.
-void VirtualWorker::go_on(int ps) {
-  Link& link = links_[std::size_t(ps)];
-  if (std::exchange(link.ready, true)) return;
-  pull(ps);
-  const StepProgress progress = machine_->progress(ps);
-  const bool forgets = world_.planted(VirtualOptions::Plant::kForgetLost);
-  for (std::int64_t step = std::max(progress.ended, first_step_);
-       !forgets && step >= 0 && step <= last_sent_; ++step) {
-    send_step(ps, step,
-              progress.begun == step ? progress.applied : std::vector<StepProgress::Entry>());
-  }
-  if (done_) send_control(ps, {MessageType::kDone, {}, 0});
+// What the ps has not handled is sent again.
+void VirtualWorker::go_on(Link& link, PeerId id, std::uint64_t handled) {
+  if (world_.planted(VirtualOptions::Plant::kSendAllAgain)) handled = link.resumed_at;
+  link.resumed_at = handled;
+  link.stream.go_on(id, handled, world_.planted(VirtualOptions::Plant::kForgetLost));
 }
 
 void VirtualWorker::pull(int ps) {
@@ -151,26 +126,20 @@ void VirtualWorker::pull(int ps) {
     order.push_back(target.where.id);
     link.missing += std::int64_t(target.bytes());
   }
-  const PeerId id = link.wire;
-  world_.network.to_ps(id, kVirtualControlBytes,
-                       [this, ps, id, order] { world_.ps[std::size_t(ps)]->pulled(id, order); });
+  link.stream.push({kVirtualControlBytes, nullptr, [this, ps, order](PeerId wire) {
+                      world_.ps[std::size_t(ps)]->pulled(wire, order);
+                    }});
 }
 
-// Sends all of the step but the parts that the ps has applied. It is answered chunk by chunk.
-void VirtualWorker::send_step(int ps, std::int64_t step,
-                              const std::vector<StepProgress::Entry>& applied) {
+// The step is answered chunk by chunk.
+void VirtualWorker::send_step(int ps, std::int64_t step) {
   Link& link = links_[std::size_t(ps)];
   FrameHeader header{.type = std::uint16_t(MessageType::kStepBegin), .step = std::uint64_t(step)};
   plan_frame(link, ps, header);
   header.type = std::uint16_t(MessageType::kChunk);
   for (const AssemblyTarget& target : world_.needed_from(ps)) {
-    const auto before = std::ranges::find(applied, target.where.id, &StepProgress::Entry::piece);
-    std::size_t has = before == applied.end() ? 0 : std::size_t(before->bytes);
-    // A worker that repeats what was applied does no harm.
-    if (world_.time.happens(kRepeatsPieces)) has = 0;
     header.id = target.where.id;
     for (const Cut cut : byte_cuts(target.bytes())) {
-      if (cut.begin < has) continue;
       header.offset = cut.begin;
       header.payload_bytes = std::uint32_t(cut.size);
       link.missing += std::int64_t(cut.size);
@@ -182,14 +151,16 @@ void VirtualWorker::send_step(int ps, std::int64_t step,
   plan_frame(link, ps, header);
 }
 
-// Frames of one connection follow one another, whatever they belong to.
+// Frames to one ps follow one another, whatever they belong to.
 void VirtualWorker::plan_frame(Link& link, int ps, const FrameHeader& header) {
   link.free_at = std::max(link.free_at, world_.time.now());
-  world_.time.at(link.free_at, [this, ps, id = link.wire, header] {
-    if (link_of(id) == nullptr) return;
-    world_.network.to_ps(id, kFrameHeaderBytes + header.payload_bytes, [this, ps, id, header] {
-      world_.ps[std::size_t(ps)]->step_frame(id, header);
-    });
+  world_.time.at(link.free_at, [this, ps, incarnation = incarnation_, header] {
+    if (!machine_ || incarnation_ != incarnation) return;
+    const auto arrived = [this, ps, header](PeerId wire) {
+      world_.ps[std::size_t(ps)]->step_frame(wire, header);
+    };
+    links_[std::size_t(ps)].stream.push(
+        {kFrameHeaderBytes + header.payload_bytes, nullptr, arrived});
   });
 }
 

@@ -14,6 +14,7 @@ class Ring {
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
   const T& operator[](std::size_t i) const { return slots_[(first_ + i) % slots_.size()]; }
+  T& operator[](std::size_t i) { return slots_[(first_ + i) % slots_.size()]; }
 
   const T& front() const { return slots_[first_]; }
   T& front() { return slots_[first_]; }

@@ -1,0 +1,17 @@
+// How long something may take, in words.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/clock.h"
+
+namespace paceline {
+
+/// "30 s", "0.5 s".
+inline std::string seconds_text(Duration time) {
+  return fmt::format("{:.6g} s", std::chrono::duration<double>(time).count());
+}
+
+}  // namespace paceline

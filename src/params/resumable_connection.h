@@ -1,0 +1,126 @@
+// What a worker and a ps say to each other, over as many connections as it takes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "net/link.h"
+#include "net/queued_frame.h"
+#include "params/protocol/send_log.h"
+
+namespace paceline {
+
+/// Numbered messages (is_numbered) are handled once by the other side, in order, whatever happens
+/// to the connections that carry them: each is kept until the other side has confirmed it, and sent
+/// again on the next connection. `sent` of send() is called when it is confirmed. The other
+/// messages go over the present connection, or nowhere. Safe from any thread.
+class ResumableConnection final : public Connection {
+ public:
+  /// Makes messages again instead of keeping them: those whose payload anyone can make at any time.
+  class Source {
+   public:
+    virtual ~Source() = default;
+    virtual bool makes(const FrameHeader& header) const = 0;
+    /// Sends the message, whose payload had so many bytes, on `to`.
+    virtual void make(const FrameHeader& header, std::size_t bytes, Connection& to) = 0;
+  };
+  /// `receiver` gets what arrives, and on_closed at the end of each connection. Both outlive this.
+  explicit ResumableConnection(Receiver& receiver, Source* source = nullptr)
+      : receiver_(receiver), source_(source) {}
+  ~ResumableConnection() override { abandon(); }
+
+  // The present connection.
+  /// It has been made, and the handshake can begin.
+  void open(std::shared_ptr<Connection> connection);
+  /// Gives it away: this has none, and its owner is told no end.
+  std::shared_ptr<Connection> release();
+  /// The handshake is over: numbered messages flow, from the first that the other side has not
+  /// handled. Throws kDataLoss when that cannot be.
+  void go_on(std::uint64_t handled_there);
+  /// Numbered messages that the receiver has handled.
+  std::uint64_t handled() const { return handled_; }
+  /// True when the other side has handled all that was sent.
+  bool all_confirmed() const;
+  /// The receiver threw: what the other side says makes no sense.
+  bool broken() const { return broken_; }
+  /// Nothing is sent any more, and all that was kept is given back.
+  void abandon();
+
+  // Calls of the present connection, through an Inlet.
+  std::span<std::byte> place_payload(const FrameHeader& header);
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
+  void on_closed(const Error& error);
+
+  void send(const FrameHeader& header, std::span<const std::byte> payload, void (*sent)(void*),
+            void* context) override;
+  void send_copy(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void close(Deadline deadline) override;
+  bool can_share() const override;
+  void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
+  bool idle() const override;
+  std::string peer() const override;
+  const Traffic& traffic() const override;
+
+ private:
+  struct Item {
+    QueuedFrame frame;
+    bool made_again = false;  // the payload is given to a connection once, and then forgotten
+    bool given = false;       // to some connection
+  };
+  void queue(Item item);
+  void send_waiting(std::unique_lock<std::mutex>& lock);
+  void hand_over(Connection& connection, const Item& item);
+  void give_back_confirmed(std::unique_lock<std::mutex>& lock);
+  void confirm_handled(bool at_once);
+  template <typename Call>
+  auto guarded(Call&& call);
+  std::shared_ptr<Connection> present() const;
+
+  Receiver& receiver_;
+  Source* const source_;
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<Connection> connection_;  // null: it was cut
+  bool flows_ = false;                      // numbered messages may be sent on it
+  bool sending_ = false;                    // some thread is in send_waiting
+  bool abandoned_ = false;
+  bool can_share_ = false;  // as on the first connection that was used: both sides go by it
+  std::string peer_;
+  SendLog<Item> log_;
+  mutable Traffic traffic_;  // of all connections, when it was last asked for
+  std::int64_t sent_before_ = 0, received_before_ = 0, busy_before_ = 0;  // of those that ended
+
+  HandledCount count_;  // of the receiving thread
+  std::atomic<std::uint64_t> handled_{0};
+  std::atomic<bool> broken_{false};
+};
+
+/// What a connection of a link tells of it goes to a ResumableConnection.
+class Inlet : public Receiver {
+ public:
+  explicit Inlet(ResumableConnection& to) : to_(&to) {}
+  /// From now on to another one; called inside a call of the connection.
+  void redirect(ResumableConnection& to) { to_ = &to; }
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override {
+    return to_->place_payload(header);
+  }
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
+    to_->on_frame(header, payload);
+  }
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override {
+    to_->on_shared(id, std::move(memory));
+  }
+  void on_closed(const Error& error) override { to_->on_closed(error); }
+
+ private:
+  ResumableConnection* to_;
+};
+
+}  // namespace paceline
