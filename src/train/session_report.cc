@@ -41,6 +41,8 @@ std::vector<std::pair<std::string, double>> Session::seconds_spent() {
   return impl_->meter->seconds_spent();
 }
 
+Staleness Session::staleness() const { return impl_->job->store().staleness(); }
+
 void Session::report(const std::string& section, const std::string& key,
                      std::optional<double> value) {
   impl_->report.set(section, key, value);
@@ -63,6 +65,10 @@ void Session::Impl::start_use() {
 TaskReport Session::Impl::task_report() const {
   TaskReport task = meter->report(cluster.task.str());
   if (!account_before_) return task;
+  if (const Staleness stale = job->store().staleness(); stale.contributions > 0) {
+    task.staleness_mean = stale.mean();
+    task.staleness_p95 = double(stale.p95);
+  }
   const StoreAccount now = job->store().account();
   task.use = task_use(use_.measure(), now.bytes_sent - account_before_->bytes_sent,
                       now.bytes_received - account_before_->bytes_received);

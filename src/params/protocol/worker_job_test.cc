@@ -237,13 +237,25 @@ TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
   EXPECT_TRUE(it.job.all_closed());
 }
 
+TEST(WorkerJob, CountsTheStalenessOfItsSteps) {
+  Machine it;
+  it.join();
+  EXPECT_EQ(it.job.staleness().contributions, 0);
+  it.received(0, MessageType::kStepDone, StepDone{.global_step = 8, .staleness = 7}, 0);
+  it.received(0, MessageType::kStepDone, StepDone{.global_step = 8, .staleness = -1}, 1);
+  it.received(0, MessageType::kStepDone, StepDone{.global_step = 10, .staleness = 1}, 2);
+  EXPECT_EQ(it.job.global_step(), 10);
+  EXPECT_EQ(it.job.staleness().contributions, 2) << "one was applied before";
+  EXPECT_EQ(it.job.staleness().updates, 8);
+}
+
 TEST(WorkerJob, ComesBackAsItselfAndLearnsHowFarThePsHasCome) {
   Machine it;
   it.join();
   it.received(0, MessageType::kInitialised, Initialised{});
   it.received(1, MessageType::kInitialised, Initialised{});
   for (int step = 0; step < 3; ++step) EXPECT_EQ(it.job.begin_step(), step);
-  it.received(0, MessageType::kStepDone, std::int64_t{8}, 0);
+  it.received(0, MessageType::kStepDone, StepDone{.global_step = 8, .staleness = 2}, 0);
   EXPECT_EQ(it.job.steps_done(), 1);
   it.closed(0, 100s);
   it.job.come_back(0, it.at(100s));
