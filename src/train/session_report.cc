@@ -9,6 +9,7 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "cluster/report/run_folder.h"
+#include "cluster/report/staleness_in_words.h"
 #include "cluster/report/time_in_words.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
@@ -86,13 +87,16 @@ TaskReport Session::Impl::task_report() const {
   return task;
 }
 
-void Session::Impl::write_report() {
+void Session::Impl::add_results() {
   if (meter != nullptr) report.tasks = {task_report()};
-  if (loop != nullptr && loop->steps_made() > 0) {
-    report.global_step = loop->last().global_step;
-    report.first_loss = loop->first_loss();
-    report.last_loss = loop->last_loss();
-  }
+  if (loop == nullptr || loop->steps_made() == 0) return;
+  report.global_step = loop->last().global_step;
+  report.first_loss = loop->first_loss();
+  report.last_loss = loop->last_loss();
+}
+
+void Session::Impl::write_report() {
+  add_results();
   try {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
@@ -125,6 +129,8 @@ void Session::Impl::end_well() {
     return failed_end(error.what());
   }
   print_summary();
+  add_results();
+  if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
 }
 
 void Session::Impl::print_summary() const {
