@@ -9,6 +9,7 @@ namespace paceline::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TaskReport worker(int index, double steps_per_s, double compute, double pull) {
   TaskReport task;
@@ -103,6 +104,17 @@ TEST_F(Compare, ShowsHowTheLossOfEachRunFell) {
   }
   EXPECT_THAT(compare().output, HasSubstr("other  perplexity\n"));
   EXPECT_THAT(compare().output, HasSubstr("0%  8000 -> 710\n"));
+}
+
+TEST_F(Compare, SaysOfARunThatEndedWorseThatItsWorkersWereStale) {
+  cluster_.first_loss = 184.0;
+  cluster_.last_loss = 140.0;
+  for (int i : {0, 1}) cluster_.tasks[i].staleness_mean = 2.5;
+  EXPECT_THAT(compare().output,
+              HasSubstr("ended at a loss of 140, alone at 120. Its workers computed with values "
+                        "that were 2.5 updates of others old on average (staleness)."));
+  for (int i : {0, 1}) cluster_.tasks[i].staleness_mean = 0.9;
+  EXPECT_THAT(compare().output, Not(HasSubstr("staleness")));
 }
 
 TEST_F(Compare, TakesAnyRunsOfOneModel) {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <set>
 
+#include "cluster/report/report.h"
 #include "summary/event_folder.h"
 #include "tests/process.h"
 
@@ -106,6 +107,17 @@ TEST_F(SummariesOfARun, OfAPsSayWhatItsThreadsDid) {
     if (tag.starts_with("share/")) shares += points.back().value;
   }
   EXPECT_NEAR(shares, 1, 1e-3);
+}
+
+TEST_F(SummariesOfARun, SayThatASingleWorkerIsNeverStale) {
+  train({"--steps", "30", "--ps", "1", "--workers", "1", "--summary-every", "10"});
+  const std::vector<SummaryPoint> points = read_summaries(out_)[1].numbers.at("staleness");
+  ASSERT_EQ(points.size(), 3U);
+  for (const SummaryPoint& point : points) EXPECT_EQ(point.value, 0);
+  EXPECT_EQ(read_report(out_ + "/report.json").tasks[0].staleness_mean, 0);
+  const Finished drawn = run_paceline({"plot", out_, "--out", "/dev/stdout"});
+  EXPECT_EQ(drawn.status, 0);
+  EXPECT_THAT(drawn.output, HasSubstr("staleness, updates"));
 }
 
 TEST_F(SummariesOfARun, AreNoReasonToStop) {

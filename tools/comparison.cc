@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/grouped_digits.h"
+#include "cluster/report/staleness_in_words.h"
 #include "paceline/error.h"
 #include "trace/step_account.h"
 
@@ -189,12 +190,16 @@ std::string worse_ends(const std::vector<ComparedRun>& compared, const std::vect
     if (!report.last_loss || !report.first_loss) continue;
     const double last = *report.last_loss;
     if (!(last <= *report.first_loss)) {
-      text += fmt::format("{} learned nothing: its loss went from {:.4g} to {:.4g}.\n",
-                          runs[i].name, *report.first_loss, last);
+      text += fmt::format("{} learned nothing: its loss went from {:.4g} to {:.4g}.", runs[i].name,
+                          *report.first_loss, last);
     } else if (of_first && last > kWorse * *of_first) {
-      text += fmt::format("{} ended at a loss of {:.4g}, {} at {:.4g}.\n", runs[i].name, last,
+      text += fmt::format("{} ended at a loss of {:.4g}, {} at {:.4g}.", runs[i].name, last,
                           runs[0].name, *of_first);
+    } else {
+      continue;
     }
+    const std::string why = high_staleness(report);
+    text += why.empty() ? "\n" : " " + why + "\n";
   }
   return text;
 }

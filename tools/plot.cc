@@ -22,20 +22,22 @@ namespace paceline {
 namespace {
 
 CommandLine plot_flags() {
-  return {"paceline plot",
-          "Draws the loss, perplexity, speed and the model's own numbers of runs over the global "
-          "step, from their event files; for one run also where the time of each task went. Needs "
-          "gnuplot (Debian: gnuplot-nox).",
-          R"(RUN is the --out folder of a run, its summaries/, or any folder with event files.
+  return {
+      "paceline plot",
+      "Draws the loss, perplexity, staleness, speed and the model's own numbers of runs over the "
+      "global step, from their event files; for one run also where the time of each task went. "
+      "Needs "
+      "gnuplot (Debian: gnuplot-nox).",
+      R"(RUN is the --out folder of a run, its summaries/, or any folder with event files.
 
 Examples:
   paceline plot out --out run.svg
   paceline plot alone cluster --out both.png)",
-          {{"RUN", "RUN…", "The folder of a run; several runs are drawn together", "Plot", true},
-           {"--out", "FILE", "The picture to write: FILE.svg or FILE.png", "Plot"},
-           {"--title", "TEXT", "The title of the picture (default: the names of the runs)", "Plot"},
-           {"--smooth", "N", "Draw the mean of the last N points as a line, beside the points",
-            "Plot"}}};
+      {{"RUN", "RUN…", "The folder of a run; several runs are drawn together", "Plot", true},
+       {"--out", "FILE", "The picture to write: FILE.svg or FILE.png", "Plot"},
+       {"--title", "TEXT", "The title of the picture (default: the names of the runs)", "Plot"},
+       {"--smooth", "N", "Draw the mean of the last N points as a line, beside the points",
+        "Plot"}}};
 }
 
 std::string terminal_for(const std::string& out) {

@@ -33,8 +33,9 @@ constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
 
 // True when the tag is none of those of docs/summaries.md.
 bool is_own(std::string_view tag) {
-  constexpr std::string_view kKnown[] = {"loss",  "perplexity", "learning_rate", "global_norm",
-                                         "speed", "share",      "use",           "variables"};
+  constexpr std::string_view kKnown[] = {"loss",        "perplexity", "learning_rate",
+                                         "global_norm", "staleness",  "speed",
+                                         "share",       "use",        "variables"};
   const std::string_view family = tag.substr(0, tag.find('/'));
   return std::ranges::find(kKnown, family) == std::end(kKnown);
 }
@@ -74,6 +75,7 @@ class Script {
   void add_panels() {
     add_lines("loss", {"loss"}, "");
     add_lines("perplexity", {"perplexity", "perplexity/valid"}, "set logscale y\n");
+    add_lines("staleness, updates", {"staleness"}, "set yrange [0:*]\n");
     for (const std::string& tag : own_tags()) add_lines(tag, {tag}, "");
     add_lines(speed_label(), speed_tags(), "set yrange [0:*]\n");
     for (const TaskSummaries* task : shown_shares_) add_shares(*task);

@@ -21,9 +21,9 @@ struct Plot {
   std::size_t smooth = 1;  // lines show the mean of so many points, beside the points
 };
 
-/// Panels below one another, over the global step: loss, perplexity where there is one, the model's
-/// own numbers, speed, and where the time of each task went when there is one run. `terminal`:
-/// "svg", "pngcairo".
+/// Panels below one another, over the global step: loss, perplexity and staleness where there are
+/// some, the model's own numbers, speed, and where the time of each task went when there is one
+/// run. `terminal`: "svg", "pngcairo".
 std::string plot_script(const Plot& plot, const std::string& terminal, const std::string& output);
 
 }  // namespace paceline

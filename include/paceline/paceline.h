@@ -14,6 +14,7 @@
 #include "paceline/run_options.h"
 #include "paceline/session.h"
 #include "paceline/settings.h"
+#include "paceline/staleness.h"
 #include "paceline/summaries.h"
 #include "paceline/text.h"
 #include "paceline/version.h"

@@ -14,6 +14,7 @@
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
 #include "paceline/run_options.h"
+#include "paceline/staleness.h"
 #include "paceline/task_position.h"
 #include "paceline/tensor.h"
 
@@ -198,6 +199,8 @@ class Session {
   /// The seconds of all train steps so far by activity ("share" of docs/report.md), without
   /// evaluations.
   std::vector<std::pair<std::string, double>> seconds_spent();
+  /// How stale this worker's contributions were so far. Nothing is counted in one process.
+  Staleness staleness() const;
   /// Reads all variables from the store and calls `see` with the name and the value of each. It
   /// counts as an evaluation.
   void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);

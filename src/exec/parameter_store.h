@@ -15,6 +15,7 @@
 #include "paceline/error.h"
 #include "paceline/kernel.h"
 #include "paceline/rule.h"
+#include "paceline/staleness.h"
 #include "paceline/tensor.h"
 #include "trace/step_account.h"
 
@@ -181,6 +182,8 @@ class ParameterStore {
   virtual std::vector<VariableState> read(std::span<const VariableId> variables) = 0;
   virtual std::int64_t global_step() const = 0;
   virtual StoreAccount account() const { return {}; }
+  /// Zero contributions where nobody else updates the variables, and nothing is counted.
+  virtual Staleness staleness() const { return {}; }
 };
 
 }  // namespace paceline

@@ -122,6 +122,7 @@ class Session::Impl {
   bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   void end_well();
   TaskReport task_report() const;
+  void add_results();
   void write_report();
   void failed_end(const std::string& message) const;
   void write_timeline();

@@ -9,6 +9,7 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "cluster/report/run_folder.h"
+#include "cluster/report/staleness_in_words.h"
 #include "cluster/report/time_in_words.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
@@ -41,6 +42,8 @@ std::vector<std::pair<std::string, double>> Session::seconds_spent() {
   return impl_->meter->seconds_spent();
 }
 
+Staleness Session::staleness() const { return impl_->job->store().staleness(); }
+
 void Session::report(const std::string& section, const std::string& key,
                      std::optional<double> value) {
   impl_->report.set(section, key, value);
@@ -63,6 +66,10 @@ void Session::Impl::start_use() {
 TaskReport Session::Impl::task_report() const {
   TaskReport task = meter->report(cluster.task.str());
   if (!account_before_) return task;
+  if (const Staleness stale = job->store().staleness(); stale.contributions > 0) {
+    task.staleness_mean = stale.mean();
+    task.staleness_p95 = double(stale.p95);
+  }
   const StoreAccount now = job->store().account();
   task.use = task_use(use_.measure(), now.bytes_sent - account_before_->bytes_sent,
                       now.bytes_received - account_before_->bytes_received);
@@ -80,13 +87,16 @@ TaskReport Session::Impl::task_report() const {
   return task;
 }
 
-void Session::Impl::write_report() {
+void Session::Impl::add_results() {
   if (meter != nullptr) report.tasks = {task_report()};
-  if (loop != nullptr && loop->steps_made() > 0) {
-    report.global_step = loop->last().global_step;
-    report.first_loss = loop->first_loss();
-    report.last_loss = loop->last_loss();
-  }
+  if (loop == nullptr || loop->steps_made() == 0) return;
+  report.global_step = loop->last().global_step;
+  report.first_loss = loop->first_loss();
+  report.last_loss = loop->last_loss();
+}
+
+void Session::Impl::write_report() {
+  add_results();
   try {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
@@ -119,6 +129,8 @@ void Session::Impl::end_well() {
     return failed_end(error.what());
   }
   print_summary();
+  add_results();
+  if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
 }
 
 void Session::Impl::print_summary() const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/quantile.h"
+
 namespace paceline {
 namespace {
 
@@ -20,15 +22,8 @@ void StepTimes::add(Duration step) {
 
 std::optional<double> StepTimes::quantile_ms(double share) const {
   if (count_ == 0) return std::nullopt;
-  const auto rank = std::int64_t(std::ceil(share * double(count_)));
-  std::int64_t seen = 0;
-  int bucket = 0;
-  while (bucket < kBuckets - 1 &&
-         (seen += counts_[std::size_t(bucket)]) < std::max<std::int64_t>(rank, 1)) {
-    ++bucket;
-  }
   // The result is the middle of the bucket.
-  return kFirstMs * std::pow(kGrowth, bucket + 0.5);
+  return kFirstMs * std::pow(kGrowth, double(bucket_of_quantile(counts_, count_, share)) + 0.5);
 }
 
 }  // namespace paceline

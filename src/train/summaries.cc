@@ -40,6 +40,7 @@ struct Summaries::State {
   // The state when summaries were last written.
   std::int64_t own_step = 0;
   Spent spent = {};
+  Staleness stale = {};
   std::vector<StepResult> made = {};  // the last step of each training
   std::int64_t histograms_at = -1;    // the own step when they were last written
 
@@ -51,6 +52,7 @@ struct Summaries::State {
   void add_results(std::vector<SummaryValue>& values) const;
   void write_histograms(Session& session, const StepResult& result);
   void add(SummaryEvent event);
+  void add_staleness(const Session& session, std::vector<SummaryValue>& values);
   void add_speed(Session& session, const StepResult& result, std::vector<SummaryValue>& values);
   /// Calls `part`; a disk that is full is no reason to end the training.
   template <typename F>
@@ -76,6 +78,7 @@ void Summaries::State::open(Session& session) {
   if (session.is_chief()) add({.step = last.global_step, .graph = graph_def(session.graph())});
   own_step = last.step;
   spent = session.seconds_spent();
+  stale = session.staleness();
   plan_next(last.global_step);
 }
 
@@ -116,6 +119,7 @@ void Summaries::State::write(Session& session, const StepResult& result) {
   std::vector<SummaryValue> values;
   add_results(values);
   add_speed(session, result, values);
+  add_staleness(session, values);
   if (session.options().summarise) {
     for (const auto& [tag, value] : session.options().summarise()) {
       values.push_back({tag, float(value)});
@@ -144,6 +148,15 @@ void Summaries::State::add_speed(Session& session, const StepResult& result,
   }
   own_step = result.step;
   spent = now;
+}
+
+// Of the contributions since the last summary.
+void Summaries::State::add_staleness(const Session& session, std::vector<SummaryValue>& values) {
+  const Staleness now = session.staleness();
+  const Staleness since = {.contributions = now.contributions - stale.contributions,
+                           .updates = now.updates - stale.updates};
+  if (since.contributions > 0) values.push_back({"staleness", float(since.mean())});
+  stale = now;
 }
 
 void Summaries::State::write_histograms(Session& session, const StepResult& result) {

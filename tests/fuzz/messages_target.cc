@@ -30,6 +30,9 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
     case MessageType::kStepBegin:
       decode_step_begin(payload, begin);
       break;
+    case MessageType::kStepDone:
+      decode_step_done(payload);
+      break;
     case MessageType::kStepEnd:
       decode_step_end(payload, end);
       break;

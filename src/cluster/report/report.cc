@@ -87,6 +87,8 @@ Json to_object(const TaskReport& task) {
     object["hidden_ms"] = to_value(task.hidden_ms);
     object["network_bytes_per_step"] = {{"sent", to_value(task.step_sent)},
                                         {"received", to_value(task.step_received)}};
+    object["staleness"] = {{"mean", to_value(task.staleness_mean)},
+                           {"p95", to_value(task.staleness_p95)}};
   }
   object["use"] = to_object(task.use, is_ps(task));
   return object;
@@ -112,6 +114,10 @@ TaskReport to_task(const Json& object) {
   if (object.contains("network_bytes_per_step")) {
     task.step_sent = to_number(object["network_bytes_per_step"].at("sent"));
     task.step_received = to_number(object["network_bytes_per_step"].at("received"));
+  }
+  if (object.contains("staleness")) {
+    task.staleness_mean = to_number(object["staleness"].at("mean"));
+    task.staleness_p95 = to_number(object["staleness"].at("p95"));
   }
   return task;
 }

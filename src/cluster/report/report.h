@@ -28,7 +28,9 @@ struct TaskReport {
   std::vector<std::pair<std::string, double>> share;
   std::optional<double> hidden_ms;                 // per step: transfers behind computing
   std::optional<double> step_sent, step_received;  // per step of a worker: bytes over links
-  TaskUse use = {};                                // of its machine
+  /// Of a worker's contributions: updates of others between the read of the values and their own.
+  std::optional<double> staleness_mean, staleness_p95;
+  TaskUse use = {};  // of its machine
 
   bool operator==(const TaskReport&) const = default;
 };

@@ -27,6 +27,8 @@ TaskReport worker(int index, double rate) {
   task.hidden_ms = 1.5;
   task.step_sent = 1e5 / 3;
   task.step_received = 7;
+  task.staleness_mean = 1.0 / 3;
+  task.staleness_p95 = 2;
   task.use.cores = 1.75;
   task.use.device_busy = 0.7;
   task.use.sent = 1e6;
@@ -113,6 +115,13 @@ TEST(Report, ReadsThoseThatSayNothingOfUse) {
   auto json = nlohmann::json::parse(report_of(worker(0, 4)).to_json());
   json["tasks"][0].erase("use");
   EXPECT_EQ(Report::from_json(json.dump()).tasks[0].use, TaskUse());
+}
+
+TEST(Report, ReadsThoseThatSayNothingOfStaleness) {
+  auto json = nlohmann::json::parse(report_of(worker(0, 4)).to_json());
+  EXPECT_EQ(json["tasks"][0]["staleness"]["p95"], 2);
+  json["tasks"][0].erase("staleness");
+  EXPECT_EQ(Report::from_json(json.dump()).tasks[0].staleness_mean, std::nullopt);
 }
 
 TEST(Report, UseIsPerSecondOfItsTime) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/printed.h"
 
@@ -78,21 +79,27 @@ void Membership::set_done(int worker, std::uint64_t incarnation) {
   if (Member* member = find(worker, incarnation)) member->done = true;
 }
 
-bool Membership::begin_step(int worker, std::uint64_t incarnation, std::int64_t step) {
+bool Membership::begin_step(int worker, std::uint64_t incarnation, std::int64_t step,
+                            bool reads_now) {
   Member* member = find(worker, incarnation);
   if (member == nullptr) return false;
   if (step <= member->begun) return false;
   member->begun = step;
+  const bool first = member->read_at < 0;
+  if (first || reads_now) member->read_at = global_step_;
   return true;
 }
 
-std::int64_t Membership::end_step(int worker, std::uint64_t incarnation, bool counts) {
+StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts) {
   Member* member = find(worker, incarnation);
-  if (member == nullptr || !counts) return global_step_;
+  if (member == nullptr) return {.global_step = global_step_};
+  // The answers to the step bring what is there now.
+  const std::int64_t read_at = std::exchange(member->read_at, global_step_ + (counts ? 1 : 0));
+  if (!counts) return {.global_step = global_step_};
   ++member->made;
   // A step that an older process began may never have ended here: no later one is taken for it.
   member->applied = member->begun + 1;
-  return ++global_step_;
+  return {.global_step = ++global_step_, .staleness = member->read_at - 1 - read_at};
 }
 
 void Membership::set_applied(int worker, std::int64_t steps) {

@@ -37,10 +37,11 @@ class Membership {
   void set_done(int worker, std::uint64_t incarnation);
 
   /// The first frame of a step. False when this step of this incarnation was begun before: its
-  /// contributions must not be applied again.
-  bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step);
+  /// contributions must not be applied again. A step that does not read its values now reads those
+  /// that the end of this worker's last step left.
+  bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step, bool reads_now = false);
   /// Its last frame: counts a global step, unless the step was begun before. Returns the count.
-  std::int64_t end_step(int worker, std::uint64_t incarnation, bool counts);
+  StepDone end_step(int worker, std::uint64_t incarnation, bool counts);
 
   void set_global_step(std::int64_t step) { global_step_ = step; }
   /// Training resumes: so many own steps of the worker are applied. No error for one that is not in
@@ -78,9 +79,10 @@ class Membership {
     Presence presence = Presence::kAbsent;
     std::uint64_t incarnation = 0;
     bool done = false;
-    std::int64_t begun = -1;   // the last own step begun
-    std::int64_t applied = 0;  // own steps of the task, of all incarnations
-    std::int64_t made = 0;     // of this incarnation
+    std::int64_t begun = -1;    // the last own step begun
+    std::int64_t applied = 0;   // own steps of the task, of all incarnations
+    std::int64_t made = 0;      // of this incarnation
+    std::int64_t read_at = -1;  // the global step whose values its next contribution is made from
   };
   bool reached() const { return last_step_ > 0 && global_step_ >= last_step_; }
   /// When the job ends if nobody comes any more.

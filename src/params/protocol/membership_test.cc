@@ -50,10 +50,44 @@ TEST(Membership, EachStepOfAnIncarnationCountsOnce) {
   Membership members = two_workers();
   join(members, 0, 1);
   EXPECT_TRUE(members.begin_step(0, 1, 0));
-  EXPECT_EQ(members.end_step(0, 1, true), 1);
+  EXPECT_EQ(members.end_step(0, 1, true), (StepDone{.global_step = 1, .staleness = 0}));
   EXPECT_FALSE(members.begin_step(0, 1, 0));
-  EXPECT_EQ(members.end_step(0, 1, false), 1);
+  EXPECT_EQ(members.end_step(0, 1, false), (StepDone{.global_step = 1, .staleness = -1}));
   EXPECT_TRUE(members.begin_step(0, 1, 1));
+}
+
+std::int64_t staleness_of_step(Membership& members, std::int64_t step, bool reads_now = false) {
+  EXPECT_TRUE(members.begin_step(0, 1, step, reads_now));
+  return members.end_step(0, 1, true).staleness;
+}
+
+TEST(Membership, AStepIsAsStaleAsOthersMadeStepsSinceItsValuesWereRead) {
+  Membership members = two_workers();
+  members.set_global_step(100);
+  join(members, 0, 1);
+  join(members, 1, 1);
+  make_steps(members, 1, 1, 0, 4);
+  EXPECT_EQ(staleness_of_step(members, 0), 0) << "the first step reads what is there";
+  EXPECT_EQ(staleness_of_step(members, 1), 0);
+  EXPECT_TRUE(members.begin_step(0, 1, 2));
+  make_steps(members, 1, 1, 4, 7);
+  EXPECT_EQ(members.end_step(0, 1, true), (StepDone{.global_step = 110, .staleness = 3}));
+  make_steps(members, 1, 1, 7, 9);
+  EXPECT_EQ(staleness_of_step(members, 3), 2) << "it has the values that the last answers brought";
+  make_steps(members, 1, 1, 9, 14);
+  EXPECT_EQ(staleness_of_step(members, 4, true), 0) << "it reads values anew";
+}
+
+TEST(Membership, AStepThatALostConnectionLeftUnendedIsAsStaleAsItWas) {
+  Membership members = two_workers();
+  join(members, 0, 1);
+  join(members, 1, 1);
+  EXPECT_TRUE(members.begin_step(0, 1, 0, true));
+  members.keep_progress(0, 1, {});
+  members.lose(0, 1, at(1));
+  make_steps(members, 1, 1, 0, 6);
+  EXPECT_EQ(members.come_back(0, 1, at(2)), "");
+  EXPECT_EQ(staleness_of_step(members, 0, true), 6);
 }
 
 TEST(Membership, WarmWhenEveryWorkerHasMadeItsFirstSteps) {
@@ -150,7 +184,7 @@ TEST(Membership, ANewerIncarnationGoesOnAtTheTasksNextStep) {
   EXPECT_EQ(members.applied(0), 7);
   EXPECT_FALSE(members.begin_step(0, 2, 6)) << "the older one has ended it";
   EXPECT_TRUE(members.begin_step(0, 2, 7));
-  EXPECT_EQ(members.end_step(0, 2, true), 8);
+  EXPECT_EQ(members.end_step(0, 2, true).global_step, 8);
   members.set_applied(1, 40);
   join(members, 1, 1);
   EXPECT_EQ(members.applied(1), 40);

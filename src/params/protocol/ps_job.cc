@@ -279,22 +279,21 @@ void PsJob::begin_to_train(PeerId id, Peer& peer) {
   aggregation_->joined(peer.worker, membership_.applied(peer.worker), decided_);
 }
 
-Fate PsJob::begin_step(PeerId id, std::int64_t step) {
+Fate PsJob::begin_step(PeerId id, std::int64_t step, bool reads_now) {
   const Peer& peer = peer_of(id);
   check_agreed(id, true);
-  if (!membership_.begin_step(peer.worker, peer.incarnation, step)) return Fate::kDrop;
+  if (!membership_.begin_step(peer.worker, peer.incarnation, step, reads_now)) return Fate::kDrop;
   return aggregation_->arrived(peer.worker, step);
 }
 
 std::int64_t PsJob::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint now, Outbox& out) {
   const Peer& peer = peer_of(id);
-  const std::int64_t global_step =
-      membership_.end_step(peer.worker, peer.incarnation, fate == Fate::kApply);
+  const StepDone done = membership_.end_step(peer.worker, peer.incarnation, fate == Fate::kApply);
   if (fate == Fate::kApply && peer.trains) aggregation_->ended(peer.worker, step, decided_);
   tell_job_state(now, out);
-  if (counts_steps()) out.send(id, MessageType::kStepDone, global_step, std::uint64_t(step));
+  if (counts_steps()) out.send(id, MessageType::kStepDone, done, std::uint64_t(step));
   tell_limits(out);
-  return global_step;
+  return done.global_step;
 }
 
 void PsJob::trains_no_more(Peer& peer, Outbox& out) {

@@ -58,7 +58,7 @@ class PsJob {
 
   // A step, from its first frame to its last. Both throw kFailedPrecondition until the peer may
   // train.
-  Fate begin_step(PeerId peer, std::int64_t step);
+  Fate begin_step(PeerId peer, std::int64_t step, bool reads_now = false);
   /// Counts a global step if the fate was kApply, and answers kStepDone on the ps that counts.
   /// Returns the global step.
   std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out);

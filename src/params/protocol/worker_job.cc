@@ -192,7 +192,8 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
     case MessageType::kInitialised:
       return on_initialised(ps, peer, message.as<Initialised>());
     case MessageType::kStepDone:
-      global_step_ = message.as<std::int64_t>();
+      global_step_ = message.as<StepDone>().global_step;
+      staleness_.add(message.as<StepDone>().staleness);
       steps_done_ = std::max(steps_done_, std::int64_t(message.step) + 1);
       return;
     case MessageType::kStepLimit:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "params/protocol/outbox.h"
+#include "params/protocol/staleness_histogram.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -82,6 +83,8 @@ class WorkerJob {
   /// Steps whose kStepDone has arrived, as the number of the next one.
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t global_step() const { return global_step_; }
+  /// Of the steps that are done.
+  Staleness staleness() const { return staleness_.summary(); }
 
   /// The training of this worker is over; it may go on untimed until all are done.
   void set_done(Outbox& out);
@@ -144,6 +147,7 @@ class WorkerJob {
   JobState state_;
   std::int64_t global_step_ = 0, next_step_ = 0, steps_done_ = 0;
   std::int64_t step_limit_;
+  StalenessHistogram staleness_;
   std::uint64_t state_asked_ = 0;
   std::optional<TaskState> restored_;
 };

@@ -246,6 +246,18 @@ TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
   EXPECT_TRUE(it.job.all_closed());
 }
 
+TEST(WorkerJob, CountsTheStalenessOfItsSteps) {
+  Machine it;
+  it.join();
+  EXPECT_EQ(it.job.staleness().contributions, 0);
+  it.received(0, MessageType::kStepDone, StepDone{.global_step = 8, .staleness = 7}, 0);
+  it.received(0, MessageType::kStepDone, StepDone{.global_step = 8, .staleness = -1}, 1);
+  it.received(0, MessageType::kStepDone, StepDone{.global_step = 10, .staleness = 1}, 2);
+  EXPECT_EQ(it.job.global_step(), 10);
+  EXPECT_EQ(it.job.staleness().contributions, 2) << "one was applied before";
+  EXPECT_EQ(it.job.staleness().updates, 8);
+}
+
 TEST(WorkerJob, ComesBackAsItselfAndGoesOnWhereItWas) {
   Machine it;
   it.join();

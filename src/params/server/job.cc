@@ -128,6 +128,8 @@ void ServerJob::carry_out(const Outbox::Send& send) {
   try {
     if (const auto* number = std::get_if<std::int64_t>(&message.body)) {
       peer->replies().send(message.type, encode_number(*number), message.step);
+    } else if (const auto* done = std::get_if<StepDone>(&message.body)) {
+      peer->replies().send(message.type, encode(*done), message.step);
     } else if (const auto* state = std::get_if<StateBytes>(&message.body)) {
       peer->replies().send_task_state(*state, message.step);
     } else {
@@ -209,13 +211,13 @@ void ServerJob::refuse(ServerPeer& peer, const std::string& why) {
   drive([&](Outbox& out) { machine_.refuse(peer.id(), why, out); });
 }
 
-Fate ServerJob::begin_step(ServerPeer& peer, std::int64_t step) {
+Fate ServerJob::begin_step(ServerPeer& peer, std::int64_t step, bool reads_now) {
   return drive([&](Outbox&) {
     if (!bytes_before_) {
       bytes_before_ = bytes_locked();
       use_.start();
     }
-    return machine_.begin_step(peer.id(), step);
+    return machine_.begin_step(peer.id(), step, reads_now);
   });
 }
 

@@ -46,7 +46,7 @@ class ServerJob {
   /// is asked for, while they are not.
   Shard& shard_for(ServerPeer& peer, bool initialised);
   void refuse(ServerPeer& peer, const std::string& why);
-  Fate begin_step(ServerPeer& peer, std::int64_t step);
+  Fate begin_step(ServerPeer& peer, std::int64_t step, bool reads_now);
   void end_step(ServerPeer& peer, std::int64_t step, Fate fate);
   /// The peer's connection has ended. True: it may come back on another.
   bool closed(ServerPeer& peer, const Error& error);

@@ -216,7 +216,8 @@ void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::b
   job_.account().contribution_at(frame_began_);
   if (job_.timeline() != nullptr) job_.timeline()->begin_step(steps_++);
   const std::int64_t step = std::int64_t(header.step);
-  incoming().begin(step, messages_.step_begin, job_.begin_step(*this, step));
+  const bool reads_now = (header.flags & kReadsNow) != 0;
+  incoming().begin(step, messages_.step_begin, job_.begin_step(*this, step, reads_now));
   last_step_ = step;
 }
 

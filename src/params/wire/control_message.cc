@@ -17,6 +17,8 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
       return decode_welcome(payload);
     case MessageType::kDeclare:
       return decode_declare(payload);
+    case MessageType::kStepDone:
+      return decode_step_done(payload);
     case MessageType::kJobState:
       return decode_job_state(payload);
     case MessageType::kInitialised:
@@ -26,7 +28,6 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
     case MessageType::kSaved:
       return decode_saved_shard(payload);
     case MessageType::kWriteEnd:
-    case MessageType::kStepDone:
     case MessageType::kStepLimit:
       return decode_number(payload, type);
     case MessageType::kRefuse:
@@ -86,6 +87,9 @@ std::vector<std::byte> encode(const ControlMessage& message) {
           return {bytes.begin(), bytes.end()};
         } else if constexpr (std::is_same_v<Body, std::string>) {
           return encode_text(body);
+        } else if constexpr (std::is_same_v<Body, StepDone>) {
+          const auto bytes = encode(body);
+          return {bytes.begin(), bytes.end()};
         } else {
           return encode(body);
         }

@@ -22,8 +22,8 @@ using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
 struct ControlMessage {
   /// What the type says the payload is; monostate: no payload.
   using Body =
-      std::variant<std::monostate, Hello, Welcome, Declare, Declared, JobState, Initialised,
-                   FindFile, SavedShard, std::int64_t, std::string, bool, StateBytes>;
+      std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
+                   Initialised, FindFile, SavedShard, std::int64_t, std::string, bool, StateBytes>;
   MessageType type{};
   Body body = {};
   std::uint64_t step = 0;  // the frame's step: a save's number, or a worker's own step

@@ -31,6 +31,8 @@ std::uint16_t known_flags(MessageType type) {
       return 0xffff;
     case MessageType::kPull:
       return kTellChanges | kIntoCopy;
+    case MessageType::kStepBegin:
+      return kReadsNow;
     case MessageType::kValues:
       return kOfVersion | kAskedAhead;
     case MessageType::kContribution:
@@ -106,6 +108,8 @@ void fields(auto& wire, Of<StepEnd::Entry> auto& entry) {
 
 void fields(auto& wire, Of<StepEnd> auto& end) { wire(end.clip_scale, end.entries); }
 
+void fields(auto& wire, Of<StepDone> auto& done) { wire(done.global_step, done.staleness); }
+
 std::vector<std::byte> encode(const Hello& hello) { return encode_fields(hello); }
 std::vector<std::byte> encode(const Welcome& welcome) { return encode_fields(welcome); }
 std::vector<std::byte> encode(const Declared& declared) { return encode_fields(declared); }
@@ -127,6 +131,10 @@ Declared decode_declared(std::span<const std::byte> payload) {
 
 Welcome decode_welcome(std::span<const std::byte> payload) {
   return decode_fields<Welcome>(payload, "welcome");
+}
+
+StepDone decode_step_done(std::span<const std::byte> payload) {
+  return decode_fields<StepDone>(payload, "step_done");
 }
 
 JobState decode_job_state(std::span<const std::byte> payload) {
@@ -179,6 +187,10 @@ Declare decode_declare(std::span<const std::byte> payload) {
 
 std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number) {
   return std::bit_cast<std::array<std::byte, sizeof(number)>>(number);
+}
+
+std::array<std::byte, sizeof(StepDone)> encode(const StepDone& done) {
+  return std::bit_cast<std::array<std::byte, sizeof(done)>>(done);
 }
 
 std::int64_t decode_number(std::span<const std::byte> payload, MessageType type) {

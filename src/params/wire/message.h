@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 9;
+constexpr std::uint32_t kProtocolVersion = 10;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -25,6 +25,9 @@ constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
 constexpr std::uint16_t kTellChanges = 1;
 /// Flag of kPull: the pieces are to be written into the worker's copy (kCopied), not sent.
 constexpr std::uint16_t kIntoCopy = 2;
+/// Flag of kStepBegin: all values that others can change are read from now on. The step reads none
+/// that the answers to this worker's last step have brought.
+constexpr std::uint16_t kReadsNow = 1;
 /// Flags of kValues: the step is the piece's version, how often it has changed; kPullNext asked for
 /// them.
 constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
@@ -56,7 +59,7 @@ enum class MessageType : std::uint16_t {
   kChunk = 15,       // worker → ps: bytes of a contribution
   kRowIds = 16,      // worker → ps: which rows the chunks that follow are
   kStepEnd = 17,     // worker → ps: the clip scale; what to send next
-  kStepDone = 18,    // ps 0 → worker: the global step it made
+  kStepDone = 18,    // ps 0 → worker: the global step it made, and its staleness
   kStepLimit = 42,   // ps 0 → worker: the last own step that it may begin (bounded staleness)
   kJobState = 19,    // ps 0 → all workers, when it changes
   kRead = 20,        // worker → ps: send pieces with their slots
@@ -156,6 +159,14 @@ struct StepEnd {
   bool operator==(const StepEnd&) const = default;
 };
 
+struct StepDone {
+  std::int64_t global_step = 0;
+  /// How many updates of other workers were made between the read of the step's values and its own
+  /// update; −1: it made none, because it was applied before.
+  std::int64_t staleness = -1;
+  bool operator==(const StepDone&) const = default;
+};
+
 struct JobState {
   bool all_warm = false, all_done = false;
   bool operator==(const JobState&) const = default;
@@ -166,6 +177,8 @@ std::vector<std::byte> encode(const Welcome& welcome);
 std::vector<std::byte> encode(const Declare& declare);
 std::vector<std::byte> encode(const Declared& declared);
 std::vector<std::byte> encode(const JobState& state);
+/// Into memory of its own size: it is sent in every step.
+std::array<std::byte, sizeof(StepDone)> encode(const StepDone& done);
 std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number);
 std::vector<std::byte> encode_text(std::string_view text);
 
@@ -175,6 +188,7 @@ Welcome decode_welcome(std::span<const std::byte> payload);
 Declare decode_declare(std::span<const std::byte> payload);
 /// The variables are not checked.
 Declared decode_declared(std::span<const std::byte> payload);
+StepDone decode_step_done(std::span<const std::byte> payload);
 JobState decode_job_state(std::span<const std::byte> payload);
 std::int64_t decode_number(std::span<const std::byte> payload, MessageType type);
 std::string decode_text(std::span<const std::byte> payload, MessageType type);

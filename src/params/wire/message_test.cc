@@ -60,7 +60,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .workers = 2,
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "09000000"
+            "0a000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"
@@ -96,6 +96,11 @@ TEST(Message, MessagesOfAStepHaveTheBytesOfTheirFormat) {
             "08000000"
             "00"
             "00000000");
+  const StepDone done{.global_step = 1000, .staleness = 3};
+  EXPECT_EQ(hex(encode(done)),
+            "e803000000000000"
+            "0300000000000000");
+  EXPECT_EQ(decode_step_done(encode(done)), done);
   EXPECT_EQ(hex(encode(JobState{.all_warm = true, .all_done = false})),
             "01"
             "00");
@@ -202,10 +207,11 @@ TEST(Message, RandomBytesNeverDoMoreThanThrow) {
       [](auto bytes) { decode_hello(bytes); },
       [](auto bytes) { decode_welcome(bytes); },
       [](auto bytes) { decode_declare(bytes); },
+      [](auto bytes) { decode_step_done(bytes); },
       [](auto bytes) { decode_job_state(bytes); },
       [&](auto bytes) { decode_step_begin(bytes, step_begin); },
       [&](auto bytes) { decode_step_end(bytes, step_end); },
-      [](auto bytes) { decode_number(bytes, MessageType::kStepDone); },
+      [](auto bytes) { decode_number(bytes, MessageType::kStepLimit); },
       [](auto bytes) { decode_text(bytes, MessageType::kRefuse); },
       [&](auto bytes) { decode_pieces(bytes, MessageType::kPull, pieces); },
       [&](auto bytes) { decode_rows(bytes, MessageType::kRowIds, rows); }};

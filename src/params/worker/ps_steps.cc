@@ -66,8 +66,9 @@ void PsSteps::begin_step(StepKind kind, std::span<const RowSet> rows, const Step
     bool waited = false;
     step_ = state_.driver.begin_step(waited);
     if (waited) forget_values();
-    send_step_begin(scalars);
+    send_step_begin(scalars, reads_now(rows) && !fetched_);
   }
+  fetched_ = kind == StepKind::kFetch || (fetched_ && kind == StepKind::kEvaluate);
   pull_stale(kind);
   if (kind != StepKind::kEvaluate) pull_rows(rows);
   ++state_.uses;
@@ -100,15 +101,33 @@ void PsSteps::forget_values() {
   ++state_.uses;
 }
 
-void PsSteps::send_step_begin(const StepScalars& scalars) {
+// A contribution may also be made from what fetch steps have read before.
+bool PsSteps::reads_now(std::span<const RowSet> rows) const {
+  return std::ranges::none_of(uses_,
+                              [&](const PlanBinding::Use& use) { return was_brought(use, rows); });
+}
+
+// By the answers to the last train step.
+bool PsSteps::was_brought(const PlanBinding::Use& use, std::span<const RowSet> rows) const {
+  const ValueUse how = use_of(use);
+  const Freshness held = state_.held[std::size_t(use.variable)];
+  if (!how.trained) return false;
+  if (how.in_place) return how.in_copy && !must_renew_copy(StepKind::kTrain, held, how);
+  if (!how.sparse) return !paceline::must_pull(StepKind::kTrain, held, how);
+  const auto asked = std::ranges::find(rows, use.variable, &RowSet::variable);
+  return asked == rows.end() || next_rows_.on_their_way(*asked, state_.uses);
+}
+
+void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
   PACELINE_CHECK(scalars.learning_rates.size() == core_.variables().size());
   std::fill(contributed_.begin(), contributed_.end(), false);
   begin_.examples = scalars.examples;
   begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
+  const std::uint16_t flags = reads_now ? kReadsNow : 0;
   for (const auto& ps : state_.connections) {
     ControlBuffers::Buffer& buffer = ps->control().take();
     encode(begin_, buffer.bytes);
-    ps->send_control(MessageType::kStepBegin, {.step = step_}, buffer);
+    ps->send_control(MessageType::kStepBegin, {.flags = flags, .step = step_}, buffer);
   }
 }
 

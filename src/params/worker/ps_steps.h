@@ -64,7 +64,9 @@ class PsSteps : public StoreSteps {
   template <typename F>
   void for_pieces_on(const PsConnection& ps, F&& function) const;
   void forget_values();
-  void send_step_begin(const StepScalars& scalars);
+  bool reads_now(std::span<const RowSet> rows) const;
+  bool was_brought(const PlanBinding::Use& use, std::span<const RowSet> rows) const;
+  void send_step_begin(const StepScalars& scalars, bool reads_now);
   void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
   void send_read_done();
   void check_use(VariableId variable, const char* call) const;
@@ -85,6 +87,7 @@ class PsSteps : public StoreSteps {
   std::vector<StepEnd> ends_;  // by ps
   RowsAhead next_rows_;
   StepKind kind_ = StepKind::kTrain;
+  bool fetched_ = false;    // since the last train step
   std::uint64_t step_ = 0;  // on the wire: counts this store's train steps
   Handle handle_;
 };

@@ -45,6 +45,7 @@ class PsStoreImpl : public PsStore {
   std::vector<VariableState> read(std::span<const VariableId> variables) override;
   std::int64_t global_step() const override { return core_.global_step; }
   StoreAccount account() const override;
+  Staleness staleness() const override { return driver_.staleness(); }
 
   void wait_initialised() override { driver_.wait_initialised(); }
   bool rounds() const override {

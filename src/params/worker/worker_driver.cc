@@ -205,6 +205,11 @@ std::int64_t WorkerDriver::next_step() const {
   return machine_.next_step();
 }
 
+Staleness WorkerDriver::staleness() const {
+  const std::lock_guard lock(mutex_);
+  return machine_.staleness();
+}
+
 // It does not change once the variables are initialised.
 const std::optional<TaskState>& WorkerDriver::restored() const {
   const std::lock_guard lock(mutex_);

@@ -52,6 +52,7 @@ class WorkerDriver {
   std::int64_t next_step() const;
   const std::optional<TaskState>& restored() const;
   std::uint64_t take_state_asked();
+  Staleness staleness() const;
 
   // Steps.
   /// The number of the step that begins. Waits, as kWait of the account, while it would be too far

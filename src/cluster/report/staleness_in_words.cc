@@ -1,0 +1,41 @@
+#include "cluster/report/staleness_in_words.h"
+
+#include <fmt/format.h>
+
+namespace paceline {
+namespace {
+
+constexpr double kHigh = 1;
+
+// Each worker counts as often as it has made steps.
+double mean_staleness(const Report& run) {
+  double steps = 0, updates = 0;
+  for (const TaskReport& task : run.tasks) {
+    if (!task.staleness_mean) continue;
+    steps += double(task.steps);
+    updates += double(task.steps) * *task.staleness_mean;
+  }
+  return steps > 0 ? updates / steps : 0;
+}
+
+}  // namespace
+
+std::string high_staleness(const Report& run) {
+  const double mean = mean_staleness(run);
+  if (mean < kHigh) return "";
+  const char* const bound =
+      run.strategy == "ssp" ? "a lower --staleness" : "--strategy ssp, which lets none run ahead";
+  return fmt::format(
+      "Its workers computed with values that were {:.1f} updates of others old on average "
+      "(staleness). A lower learning rate helps, or fewer workers, or {}.",
+      mean, bound);
+}
+
+std::string stale_end(const Report& run) {
+  if (!run.first_loss || !run.last_loss || *run.last_loss <= *run.first_loss) return "";
+  const std::string why = high_staleness(run);
+  if (why.empty()) return "";
+  return fmt::format("The loss ended above where it began, at {:.6g}. {}", *run.last_loss, why);
+}
+
+}  // namespace paceline

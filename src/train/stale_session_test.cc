@@ -1,0 +1,75 @@
+// What a session says of the staleness of its contributions.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "base/temporary_folder.h"
+#include "cluster/report/report.h"
+#include "train/testing/served.h"
+#include "train/testing/session_fixture.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class StaleSession : public SessionTest {
+ protected:
+  /// Over TCP, so that a step reads what the answers to the last one have brought.
+  static Cluster worker(const Served& served, int index) {
+    Cluster cluster = served.cluster(index);
+    cluster.link = "tcp";
+    return cluster;
+  }
+  /// The loss rises by itself with each step where `rising` is set.
+  std::function<void(Feed&)> feeding_with(bool rising) const {
+    return [this, rising](Feed& feed) {
+      std::ranges::fill(feed.data<float>(x_), 1.0f);
+      std::ranges::fill(feed.data<float>(y_), rising ? 10 + float(feed.step()) : 10.0f);
+    };
+  }
+  /// The chief makes 5 steps, the other worker `between` before each. Returns what was printed.
+  std::string train(bool rising, int between) {
+    const Served served(2);
+    RunOptions run = run_;
+    run.quiet = false;
+    run.report = folder_.path("report.json");
+    ::testing::internal::CaptureStdout();
+    {
+      Session chief(slow_training(), worker(served, 0), run);
+      Session other(slow_training(), worker(served, 1), run_);
+      for (int step = 0; step < 5; ++step) {
+        chief.step([&](Feed& feed) {
+          for (int i = 0; i < between; ++i) other.step(feeding_with(rising));
+          feeding_with(rising)(feed);
+        });
+      }
+      EXPECT_EQ(chief.staleness().contributions, 5);
+      EXPECT_EQ(chief.staleness().updates, 4 * between);
+    }
+    return ::testing::internal::GetCapturedStdout();
+  }
+  Training slow_training() { return minimize(loss_, Sgd{.learning_rate = 1e-3f}); }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(StaleSession, ARunThatEndedAboveItsBeginningSaysSoInItsLastLine) {
+  EXPECT_THAT(train(true, 2),
+              HasSubstr("Its workers computed with values that were 1.6 updates of others old on "
+                        "average (staleness). A lower learning rate helps"));
+  const Report report = read_report(folder_.path("report.json"));
+  EXPECT_EQ(report.tasks[0].staleness_mean, 8.0 / 5);
+  EXPECT_EQ(report.tasks[0].staleness_p95, 2);
+}
+
+TEST_F(StaleSession, ARunThatLearnedOrWasHardlyStaleDoesNot) {
+  EXPECT_THAT(train(false, 2), Not(HasSubstr("staleness")));
+  EXPECT_THAT(train(true, 1), Not(HasSubstr("staleness")));
+}
+
+}  // namespace
+}  // namespace paceline
