@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -66,7 +69,7 @@ class Value {
 };
 
 /// The parameters of an op other than its inputs, by name. get<T>() throws kInvalidArgument when
-/// the attribute is absent or of another type.
+/// the attribute is absent or of another type. Copies share the attributes until one is changed.
 class Attributes {
  public:
   /// The types that an attribute can have.
@@ -74,12 +77,13 @@ class Attributes {
                             DType, Tensor>;
   Attributes() = default;
   /// The given attributes by name.
-  Attributes(std::initializer_list<std::pair<const std::string, Item>> items) : items_(items) {}
+  Attributes(std::initializer_list<std::pair<const std::string, Item>> items)
+      : items_(std::make_shared<Items>(items)) {}
 
   /// Adds or replaces the attribute of this name.
-  void set(const std::string& name, Item item) { items_[name] = std::move(item); }
+  void set(const std::string& name, Item item);
   /// True when there is an attribute of this name.
-  bool has(const std::string& name) const { return items_.contains(name); }
+  bool has(const std::string& name) const { return items().contains(name); }
   /// The attribute of this name.
   template <typename T>
   const T& get(const std::string& name) const {
@@ -88,12 +92,13 @@ class Attributes {
     return *item;
   }
   /// All attributes by name.
-  const std::map<std::string, Item>& items() const { return items_; }
+  const std::map<std::string, Item>& items() const;
 
  private:
+  using Items = std::map<std::string, Item>;
   const Item& find(const std::string& name) const;
   [[noreturn]] static void wrong_type(const std::string& name);
-  std::map<std::string, Item> items_;
+  std::shared_ptr<Items> items_;  // null: there are none
 };
 
 /// An op applied to values. Graph::add makes it, and its graph owns it.
@@ -102,7 +107,7 @@ class Node {
   /// The op that it applies.
   const Op& op() const { return *op_; }
   /// Its name with its scopes, unique in the graph: "layer1/matmul".
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return *name_; }
   /// Its position in the graph. The ids of its inputs are smaller.
   int id() const { return id_; }
   /// The graph that owns it.
@@ -120,13 +125,14 @@ class Node {
 
  private:
   friend class Graph;
-  Node() = default;
+  friend class GraphCopy;
+  explicit Node(std::pmr::memory_resource* memory) : inputs_(memory), outputs_(memory) {}
   const Op* op_ = nullptr;
-  std::string name_;
+  std::shared_ptr<const std::string> name_;  // copies of a graph share their names
   int id_ = 0;
   Graph* graph_ = nullptr;
-  std::vector<Value> inputs_;
-  std::vector<ValueType> outputs_;
+  std::pmr::vector<Value> inputs_;
+  std::pmr::vector<ValueType> outputs_;
   Attributes attributes_;
 };
 
@@ -245,19 +251,25 @@ class Graph {
   std::string dot() const;
 
  private:
+  friend class GraphCopy;
   std::string scoped(std::string_view name) const { return scope_ + std::string(name); }
-  std::string unique_name(std::string_view name);
+  std::string numbered_name(const std::string& taken);
   Value declare(std::string_view op, const std::string& name, const Shape& shape, DType dtype,
                 Attributes attributes);
   Node& append(const Op& op, std::span<const Value> inputs, Attributes attributes,
                std::string name);
+  Node& append_typed(const Op& op, std::span<const Value> inputs,
+                     std::span<const ValueType> outputs, Attributes attributes,
+                     std::shared_ptr<const std::string> name);
 
   const OpRegistry* ops_;
+  std::pmr::monotonic_buffer_resource memory_;  // of what is freed with the graph and not before
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Assignment> assignments_;
   std::set<int> assigned_;  // ids of the locals in assignments_
   std::map<std::string, Value, std::less<>> names_;
-  std::map<std::string, Node*, std::less<>> nodes_by_name_;
+  /// Its keys are the names that lie in the nodes.
+  std::pmr::unordered_map<std::string_view, Node*> nodes_by_name_{&memory_};
   std::map<std::string, int, std::less<>> name_counts_;
   std::string scope_;
 };

@@ -43,9 +43,11 @@ struct ArrayBatchesOptions {
   /// A float32 input (batch) that gets 1 for each example and 0 for what fills up the last batch,
   /// so that a loss can leave that out. Default: none.
   Value weights = {};
-  int part = 0;               // worker_index(): each worker sees its own examples of each epoch
-  int parts = 1;              // workers()
-  std::string name = "data";  // of its numbers in Feed::position: "data.epoch", "data.batch"
+  int part = 0;   // worker_index(): each worker sees its own examples of each epoch
+  int parts = 1;  // workers()
+  /// The name of its numbers in Feed::position: "data.epoch", "data.batch" (how many were made of
+  /// it) and "data.rows" (how many examples a batch has).
+  std::string name = "data";
 };
 
 /// A feed function over arrays in memory: dimension 0 of each array counts examples, that of its
@@ -56,7 +58,8 @@ struct ArrayBatchesOptions {
 ///     while (data.epoch(session.position()) < 10 && session.run(feed)) {}
 ///
 /// It keeps its place in Feed::position: training that is resumed goes on with the batch that
-/// follows the last one used, in the same order. Copies share the arrays.
+/// follows the last one used, in the same order; with batches of another size it goes on after as
+/// many examples, rounded down to whole batches. Copies share the arrays.
 class ArrayBatches {
  public:
   /// Arrays by input. Throws kInvalidArgument when there are none, when types or the dimensions
@@ -83,6 +86,7 @@ class ArrayBatches {
   void check_options() const;
   std::int64_t all_examples() const;
   std::int64_t number(const TaskPosition& position, const char* key) const;
+  std::int64_t next_batch(const TaskPosition& position) const;
   void begin_epoch(std::int64_t epoch);
   void copy_batch(Feed& feed, std::int64_t first, std::int64_t count) const;
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/buffer.h"
+#include "exec/occupied_memory.h"
 
 namespace paceline {
 namespace {
@@ -12,8 +13,13 @@ std::size_t footprint(const ArenaBuffer& buffer) {
   return round_up(std::max<std::size_t>(buffer.bytes, 1), kBufferAlignment);
 }
 
-bool meet(const ArenaBuffer& a, const ArenaBuffer& b) {
-  return a.first <= b.last && b.first <= a.last;
+OccupiedMemory::Positions positions_of(std::span<const ArenaBuffer> buffers) {
+  OccupiedMemory::Positions all;
+  for (const ArenaBuffer& buffer : buffers) {
+    all.first = std::min(all.first, buffer.first);
+    all.last = std::max(all.last, buffer.last);
+  }
+  return all;
 }
 
 }  // namespace
@@ -25,21 +31,17 @@ ArenaLayout lay_out_arena(std::span<const ArenaBuffer> buffers) {
     return footprint(buffers[a]) > footprint(buffers[b]);
   });
 
-  ArenaLayout layout{std::vector<std::size_t>(buffers.size()), 0};
-  std::vector<std::size_t> placed;  // in the order of their offsets
+  ArenaLayout layout{std::vector<std::size_t>(buffers.size())};
+  OccupiedMemory taken(positions_of(buffers));
   for (const std::size_t i : by_size) {
-    std::size_t offset = 0;
-    for (const std::size_t other : placed) {
-      if (!meet(buffers[i], buffers[other])) continue;
-      if (layout.offsets[other] >= offset + footprint(buffers[i])) break;
-      offset = std::max(offset, layout.offsets[other] + footprint(buffers[other]));
-    }
+    const OccupiedMemory::Positions alive = {buffers[i].first, buffers[i].last};
+    const std::size_t offset = taken.lowest_free(alive, footprint(buffers[i]));
+    const std::size_t end = offset + footprint(buffers[i]);
+    taken.take(alive, {offset, end});
     layout.offsets[i] = offset;
-    layout.bytes = std::max(layout.bytes, offset + footprint(buffers[i]));
-    placed.insert(std::ranges::upper_bound(placed, offset, {},
-                                           [&](std::size_t p) { return layout.offsets[p]; }),
-                  i);
+    layout.bytes = std::max(layout.bytes, end);
   }
+  layout.looks = taken.looks();
   return layout;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct ArenaBuffer {
 struct ArenaLayout {
   std::vector<std::size_t> offsets;  // by buffer; multiples of kBufferAlignment
   std::size_t bytes = 0;
+  std::int64_t looks = 0;  // how often taken memory was looked for: a measure of the work
 };
 
 /// Places the largest buffer first, and each at the lowest offset where it meets no buffer that is

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <vector>
 
 #include "base/buffer.h"
 #include "base/philox.h"
@@ -53,6 +57,59 @@ TEST(Arena, NoTwoLiveBuffersOverlap) {
       }
     }
   }
+}
+
+/// The lowest offset at which buffer `i` meets none of those that were placed before it.
+std::size_t lowest_offset(std::span<const ArenaBuffer> buffers, const ArenaLayout& layout,
+                          std::span<const std::size_t> placed, std::size_t i) {
+  const auto meets = [&](std::size_t offset, std::size_t p) {
+    const bool alive = buffers[i].first <= buffers[p].last && buffers[p].first <= buffers[i].last;
+    return alive && offset < layout.offsets[p] + round_up(buffers[p].bytes, kBufferAlignment) &&
+           layout.offsets[p] < offset + round_up(buffers[i].bytes, kBufferAlignment);
+  };
+  std::size_t offset = 0;
+  while (std::ranges::any_of(placed, [&](std::size_t p) { return meets(offset, p); })) {
+    offset += kBufferAlignment;
+  }
+  return offset;
+}
+
+TEST(Arena, EachBufferIsAsLowAsLargerOnesLet) {
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    std::vector<ArenaBuffer> buffers;
+    for (std::uint64_t i = 0; i < 80; ++i) {
+      const PhiloxBlock random = philox(seed, i, 0);
+      const int first = int(random[1] % 40) - 1;
+      buffers.push_back({1 + random[0] % 2000, first, first + int(random[2] % 20)});
+    }
+    const ArenaLayout layout = lay_out_arena(buffers);
+    std::vector<std::size_t> order(buffers.size()), placed;
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) {
+      return round_up(buffers[i].bytes, kBufferAlignment);
+    });
+    for (const std::size_t i : order) {
+      EXPECT_EQ(layout.offsets[i], lowest_offset(buffers, layout, placed, i)) << "seed " << seed;
+      placed.push_back(i);
+    }
+  }
+}
+
+/// What a chain of layers needs: values that live from their layer to its gradient, and gradients
+/// that the next one reads.
+std::int64_t looks_of_chain(int layers) {
+  std::vector<ArenaBuffer> buffers;
+  for (int i = 0; i < layers; ++i) {
+    buffers.push_back({64, i, 2 * layers - i});
+    buffers.push_back({64, 2 * layers - i, 2 * layers - i + 1});
+  }
+  return lay_out_arena(buffers).looks;
+}
+
+TEST(Arena, TwiceTheBuffersAreLittleMoreThanTwiceTheWork) {
+  const std::int64_t some = looks_of_chain(512), four_times = looks_of_chain(2048);
+  EXPECT_GT(some, 1024);
+  EXPECT_LT(four_times, 6 * some);
 }
 
 }  // namespace

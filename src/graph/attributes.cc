@@ -6,11 +6,21 @@
 
 namespace paceline {
 
+void Attributes::set(const std::string& name, Item item) {
+  if (items_.use_count() != 1) items_ = std::make_shared<Items>(items());
+  (*items_)[name] = std::move(item);
+}
+
+const std::map<std::string, Attributes::Item>& Attributes::items() const {
+  static const Items none;
+  return items_ == nullptr ? none : *items_;
+}
+
 const Attributes::Item& Attributes::find(const std::string& name) const {
-  const auto item = items_.find(name);
-  if (item != items_.end()) return item->second;
+  const auto item = items().find(name);
+  if (item != items().end()) return item->second;
   std::vector<std::string_view> names;
-  for (const auto& [known, value] : items_) names.emplace_back(known);
+  for (const auto& [known, value] : items()) names.emplace_back(known);
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[attributes] '{}' is missing{}", name, did_you_mean(name, names)));
 }

@@ -1,5 +1,8 @@
 #include "graph/copy.h"
 
+#include <set>
+
+#include "base/check.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -26,29 +29,38 @@ std::vector<bool> RewriteSource::live() const {
   return live;
 }
 
-Readers::Readers(const RewriteSource& source) {
+Readers::Readers(const RewriteSource& source) : readers_(source.graph) {
   const std::vector<bool> live = source.live();
-  const auto key = [](Value value) { return std::pair(value.node().id(), value.output()); };
   for (const auto& node : source.graph.nodes()) {
     if (!live[std::size_t(node->id())]) continue;
-    for (const Value& input : node->inputs()) readers_[key(input)].insert(node.get());
+    for (const Value& input : node->inputs()) add(input, node.get());
   }
-  for (const Value& value : source.wanted()) readers_[key(value)].insert(nullptr);
+  for (const Value& value : source.wanted()) add(value, nullptr);
+}
+
+// Readers are added one after the other, so that one which reads a value twice is the last.
+void Readers::add(Value value, const Node* reader) {
+  std::vector<const Node*>& readers = readers_[value];
+  if (readers.empty() || readers.back() != reader) readers.push_back(reader);
 }
 
 const Node* Readers::only_reader(Value value) const {
-  const auto found = readers_.find({value.node().id(), value.output()});
-  if (found == readers_.end() || found->second.size() != 1) return nullptr;
-  return *found->second.begin();
+  const std::vector<const Node*>& readers = readers_[value];
+  return readers.size() == 1 ? readers[0] : nullptr;
 }
 
 std::set<const Node*> Readers::of(Value value) const {
-  const auto found = readers_.find({value.node().id(), value.output()});
-  return found == readers_.end() ? std::set<const Node*>() : found->second;
+  return {readers_[value].begin(), readers_[value].end()};
 }
 
 GraphCopy::GraphCopy(const RewriteSource& source)
-    : graph_(std::make_unique<Graph>(source.graph.ops())) {}
+    : graph_(std::make_unique<Graph>(source.graph.ops())), values_(source.graph) {}
+
+Value GraphCopy::copy_of(Value old) const {
+  const Value copy = values_[old];
+  PACELINE_CHECK(copy);
+  return copy;
+}
 
 std::vector<Value> GraphCopy::copies_of(std::span<const Value> old) const {
   std::vector<Value> copies;
@@ -58,7 +70,8 @@ std::vector<Value> GraphCopy::copies_of(std::span<const Value> old) const {
 
 void GraphCopy::copy(const Node& node) {
   const std::vector<Value> inputs = copies_of(node.inputs());
-  const Node& copied = graph_->add(node.op().name, inputs, node.attributes(), node.name());
+  const Node& copied =
+      graph_->append_typed(node.op(), inputs, node.outputs(), node.attributes(), node.name_);
   for (int k = 0; k < int(node.outputs().size()); ++k) replace(node.output(k), copied.output(k));
 }
 

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <vector>
 
+#include "graph/by_value.h"
 #include "graph/rewrite.h"
 
 namespace paceline {
@@ -33,7 +34,9 @@ class Readers {
   std::set<const Node*> of(Value value) const;
 
  private:
-  std::map<std::pair<int, int>, std::set<const Node*>> readers_;  // null: wanted from outside
+  void add(Value value, const Node* reader);
+
+  ByValue<std::vector<const Node*>> readers_;  // each once; null: wanted from outside
 };
 
 /// A graph being copied. Nodes keep their names: random ops draw by them.
@@ -43,12 +46,12 @@ class GraphCopy {
 
   Graph& graph() { return *graph_; }
   /// The copy of a value whose node was visited.
-  Value copy_of(Value old) const { return values_.at({old.node().id(), old.output()}); }
+  Value copy_of(Value old) const;
   std::vector<Value> copies_of(std::span<const Value> old) const;
-  /// The node as it is.
+  /// The node as it is, over copies of its inputs.
   void copy(const Node& node);
-  /// Readers of `old` are to read `value`.
-  void replace(Value old, Value value) { values_[{old.node().id(), old.output()}] = value; }
+  /// Readers of `old` are to read `value`, which has its type.
+  void replace(Value old, Value value) { values_[old] = value; }
 
   /// Visits live nodes in order; `visit` copies, replaces or leaves out each.
   using Visit = std::function<void(GraphCopy&, const Node&)>;
@@ -59,7 +62,7 @@ class GraphCopy {
   void copy_names(const RewriteSource& source);
 
   std::unique_ptr<Graph> graph_;
-  std::map<std::pair<int, int>, Value> values_;
+  ByValue<Value> values_;
 };
 
 }  // namespace paceline

@@ -1,5 +1,6 @@
 // A loss's kernel and its gradient's each read all logits and take all exponentials. As one node
 // they do it once, a row at a time, and the gradient takes the logits' memory.
+#include <algorithm>
 #include <map>
 
 #include "graph/passes.h"
@@ -15,6 +16,8 @@ struct FusedLoss {
   const Node* bias = nullptr;      // that makes the logits; may be null
   const Node* bias_sum = nullptr;  // the gradient of its biases; may be null
 };
+
+bool is_loss_gradient(const Node& node) { return node.op().name == "softmax_cross_entropy_grad"; }
 
 bool is_sum_of_rows(const Node& node) {
   using Axes = std::vector<std::int64_t>;
@@ -58,8 +61,7 @@ FusedLosses find_losses(const RewriteSource& source) {
   const std::vector<bool> live = source.live();
   FusedLosses losses;
   for (const auto& node : source.graph.nodes()) {
-    const bool is_grad = node->op().name == "softmax_cross_entropy_grad";
-    if (!live[std::size_t(node->id())] || !is_grad) continue;
+    if (!live[std::size_t(node->id())] || !is_loss_gradient(*node)) continue;
     const Node& loss = node->input(2).node();
     if (can_fuse(loss, *node, readers)) add(losses, {&loss, node.get()}, readers);
   }
@@ -81,6 +83,11 @@ void add_fused(GraphCopy& copy, const FusedLoss& fused) {
 }
 
 }  // namespace
+
+bool has_loss_gradient(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(),
+                             [](const auto& node) { return is_loss_gradient(*node); });
+}
 
 RewrittenGraph with_fused_loss(const RewriteSource& source) {
   if (!source.graph.ops().contains("softmax_cross_entropy_with_grad")) {

@@ -48,15 +48,26 @@ Graph::~Graph() = default;
 Node& Graph::append(const Op& op, std::span<const Value> inputs, Attributes attributes,
                     std::string name) {
   const std::vector<ValueType> types = checked_types(*this, op.name, inputs);
-  std::unique_ptr<Node> node(new Node());
-  node->outputs_ = op.infer(OpInputs{op.name, types, attributes});
+  const std::vector<ValueType> outputs = op.infer(OpInputs{op.name, types, attributes});
+  return append_typed(op, inputs, outputs, std::move(attributes),
+                      std::make_shared<const std::string>(std::move(name)));
+}
+
+Node& Graph::append_typed(const Op& op, std::span<const Value> inputs,
+                          std::span<const ValueType> outputs, Attributes attributes,
+                          std::shared_ptr<const std::string> name) {
+  std::unique_ptr<Node> node(new Node(&memory_));
   node->op_ = &op;
   node->name_ = std::move(name);
   node->id_ = int(nodes_.size());
   node->graph_ = this;
   node->inputs_.assign(inputs.begin(), inputs.end());
+  node->outputs_.assign(outputs.begin(), outputs.end());
   node->attributes_ = std::move(attributes);
-  nodes_by_name_[node->name_] = node.get();
+  if (!nodes_by_name_.try_emplace(*node->name_, node.get()).second) {
+    node->name_ = std::make_shared<const std::string>(numbered_name(*node->name_));
+    nodes_by_name_.emplace(*node->name_, node.get());
+  }
   nodes_.push_back(std::move(node));
   return *nodes_.back();
 }
@@ -64,7 +75,7 @@ Node& Graph::append(const Op& op, std::span<const Value> inputs, Attributes attr
 Node& Graph::add(std::string_view op, std::span<const Value> inputs, Attributes attributes,
                  std::string_view name) {
   const Op& found = ops_->find(op);
-  return append(found, inputs, std::move(attributes), unique_name(name.empty() ? op : name));
+  return append(found, inputs, std::move(attributes), scoped(name.empty() ? op : name));
 }
 
 Value Graph::apply(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes,

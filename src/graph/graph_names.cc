@@ -28,14 +28,12 @@ OutputName split_output(std::string_view name) {
 
 }  // namespace
 
-std::string Graph::unique_name(std::string_view name) {
-  std::string full = scoped(name);
-  if (!nodes_by_name_.contains(full)) return full;
+std::string Graph::numbered_name(const std::string& taken) {
   // The count is kept so that a thousand nodes of one op do not each search from 1.
-  int& count = name_counts_[full];
+  int& count = name_counts_[taken];
   std::string numbered;
   do {
-    numbered = fmt::format("{}_{}", full, ++count);
+    numbered = fmt::format("{}_{}", taken, ++count);
   } while (nodes_by_name_.contains(numbered));
   return numbered;
 }
@@ -67,7 +65,7 @@ Value Graph::find(std::string_view name) const {
   }
   std::vector<std::string_view> known;
   for (const auto& [other, value] : names_) known.emplace_back(other);
-  for (const auto& [other, value] : nodes_by_name_) known.emplace_back(other);
+  for (const auto& node : nodes_) known.emplace_back(node->name());
   throw Error(ErrorCode::kNotFound,
               fmt::format("[graph] there is no value '{}'{}", name, did_you_mean(name, known)));
 }

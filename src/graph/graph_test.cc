@@ -198,5 +198,19 @@ TEST_F(GraphTest, PrintsItselfForGraphviz) {
   EXPECT_THAT(dot, testing::EndsWith("}\n"));
 }
 
+TEST(Attributes, ACopyThatIsChangedLeavesTheOtherAsItIs) {
+  const Attributes before = {{"rows", std::int64_t{3}}};
+  Attributes after = before;
+  after.set("rows", std::int64_t{4});
+  after.set("keep", true);
+  EXPECT_EQ(before.get<std::int64_t>("rows"), 3);
+  EXPECT_FALSE(before.has("keep"));
+  EXPECT_EQ(after.get<std::int64_t>("rows"), 4);
+  Attributes none;
+  EXPECT_TRUE(none.items().empty());
+  none.set("keep", true);
+  EXPECT_FALSE(Attributes().has("keep"));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <bit>
+#include <unordered_map>
 
 #include "graph/passes.h"
 #include "graph/sources.h"
@@ -43,7 +44,7 @@ std::string key_of(const Node& node, std::span<const Value> inputs) {
 }  // namespace
 
 RewrittenGraph with_merged_nodes(const RewriteSource& source) {
-  std::map<std::string, const Node*> first;
+  std::unordered_map<std::string, const Node*> first;
   return GraphCopy::run(source, [&first](GraphCopy& copy, const Node& node) {
     if (is_fed(node) || node.op().stateful) return copy.copy(node);
     const std::vector<Value> inputs = copy.copies_of(node.inputs());

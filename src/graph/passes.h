@@ -20,6 +20,8 @@ RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened)
 /// softmax_cross_entropy_with_grad, where nothing else reads the logits and the gradient of the
 /// losses is a constant. To rounding: its kernel goes through a row by blocks.
 RewrittenGraph with_fused_loss(const RewriteSource& source);
+/// Whether the graph has anything that with_fused_loss looks for.
+bool has_loss_gradient(const Graph& graph);
 /// bias, then an activation that alone reads it, become bias_activation.
 RewrittenGraph with_fused_bias(const RewriteSource& source);
 /// Trees of element-wise ops become fused_elementwise; see fused_program.h.

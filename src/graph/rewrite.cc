@@ -11,22 +11,23 @@ RewrittenGraph without_dead_nodes(const RewriteSource& source) {
 
 RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool keep_assignments,
                        const RewriteOptions& options, ConstantEvaluator* evaluator) {
-  RewrittenGraph now = without_dead_nodes({graph, roots, keep_assignments});
-  const auto apply = [&now, keep_assignments](auto pass) {
-    now = pass(RewriteSource{*now.graph, now.roots, keep_assignments});
+  RewrittenGraph now{nullptr, {roots.begin(), roots.end()}};
+  const auto apply = [&](auto pass) {
+    const Graph& before = now.graph == nullptr ? graph : *now.graph;
+    now = pass(RewriteSource{before, now.roots, keep_assignments});
   };
   if (options.fold_constants && evaluator != nullptr) {
     apply([&](const RewriteSource& source) { return with_folded_constants(source, *evaluator); });
-    apply(without_dead_nodes);
   }
-  if (options.merge_common) apply(with_merged_nodes);
+  // Constants that were folded leave dead nodes behind, which no pass copies.
+  apply(options.merge_common ? with_merged_nodes : without_dead_nodes);
   if (options.bfloat16_products) {
     apply([&](const RewriteSource& source) {
       return with_bfloat16_products(source, options.widened_products);
     });
   }
   if (options.fuse) {
-    apply(with_fused_loss);
+    if (has_loss_gradient(*now.graph)) apply(with_fused_loss);
     apply(with_fused_bias);
     apply(with_fused_elementwise);
   }

@@ -94,6 +94,15 @@ std::int64_t ArrayBatches::epoch(const TaskPosition& position) const {
   return number(position, ".epoch");
 }
 
+// The position counts batches. With batches of another size the epoch goes on after as many
+// examples, rounded down, so that none is left out.
+std::int64_t ArrayBatches::next_batch(const TaskPosition& position) const {
+  const std::int64_t batch = number(position, ".batch"), rows = number(position, ".rows");
+  if (rows < 1 || rows == batch_) return batch;
+  if (batch > examples_ / rows) return batches_;
+  return batch * rows / batch_;
+}
+
 void ArrayBatches::begin_epoch(std::int64_t epoch) {
   if (epoch_ == epoch) return;
   std::iota(order_.begin(), order_.end(), 0);
@@ -103,10 +112,11 @@ void ArrayBatches::begin_epoch(std::int64_t epoch) {
 
 void ArrayBatches::operator()(Feed& feed) {
   TaskPosition& position = feed.position();
-  const std::int64_t epoch = this->epoch(position), batch = number(position, ".batch");
+  const std::int64_t epoch = this->epoch(position), batch = next_batch(position);
   const bool over = batch >= batches_;
   position.numbers[options_.name + ".epoch"] = epoch + (over ? 1 : 0);
   position.numbers[options_.name + ".batch"] = over ? 0 : batch + 1;
+  position.numbers[options_.name + ".rows"] = batch_;
   if (over) return feed.stop();
   fill(feed, batch, epoch);
 }

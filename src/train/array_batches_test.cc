@@ -136,6 +136,31 @@ TEST_F(ArrayBatchesTest, GoOnWhereACheckpointWasWritten) {
   EXPECT_EQ(ids, expected);
 }
 
+TEST_F(ArrayBatchesTest, GoOnAfterAsManyExamplesWithBatchesOfAnotherSize) {
+  const TemporaryFolder folder;
+  run_.out = folder.path();
+  run_.summary_every = {};
+  {
+    const auto session = make();
+    auto data = batches({.shuffle = false});
+    ASSERT_TRUE(session->step(std::ref(data)));
+    ASSERT_TRUE(session->step(std::ref(data)));
+  }
+  run_.resume = true;
+  Graph graph;
+  const Value ids = graph.input("ids", {3}, DType::kInt32);
+  const Value w = graph.variable("w", {2, 1}, Initializer::constant(1));
+  Session session(minimize(reduce_sum(square(w)), Sgd{1e-6f}), cluster_, run_, {.watch = {ids}});
+  ArrayBatches data({{ids, all_ids_}}, {.shuffle = false, .last = LastBatch::kPad});
+  ASSERT_TRUE(session.step(std::ref(data)));
+  // Of the eight examples that were used, two are in the batch that reaches beyond them.
+  EXPECT_THAT(session.value(ids).data<std::int32_t>(), ElementsAre(6, 7, 8));
+  ASSERT_TRUE(session.step(std::ref(data)));
+  EXPECT_THAT(session.value(ids).data<std::int32_t>(), ElementsAre(9, 0, 0));
+  EXPECT_FALSE(session.step(std::ref(data)));
+  EXPECT_EQ(data.epoch(session.position()), 1);
+}
+
 TEST_F(ArrayBatchesTest, GiveAnyBatchToAnEvaluation) {
   const auto session = make();
   auto data = batches({.shuffle = false, .last = LastBatch::kPad});

@@ -1,0 +1,36 @@
+// A table with an entry for each value of a graph.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// Entries that begin as T(), for the values that the graph has when the table is made.
+template <typename T>
+class ByValue {
+ public:
+  explicit ByValue(const Graph& graph) {
+    std::size_t values = 0;
+    for (const auto& node : graph.nodes()) {
+      first_.push_back(values);
+      values += node->outputs().size();
+    }
+    entries_.resize(values);
+  }
+
+  T& operator[](Value value) { return entries_[index_of(value)]; }
+  const T& operator[](Value value) const { return entries_[index_of(value)]; }
+
+ private:
+  std::size_t index_of(Value value) const {
+    return first_[std::size_t(value.node().id())] + std::size_t(value.output());
+  }
+
+  std::vector<std::size_t> first_;  // by node id, the entry of its output 0
+  std::vector<T> entries_;
+};
+
+}  // namespace paceline
