@@ -66,11 +66,14 @@ add_fuzzer(messages base graph FILES params/protocol/aggregation.cc params/proto
                                      params/wire/fields.cc params/wire/message.cc
                                      params/wire/variables.cc)
 add_fuzzer(server base checkpoint net FILES
-           graph/rule.cc kernels/cpu/rules.cc kernels/cpu/vector_cast.cc
+           graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_program.cc
+           kernels/cpu/rule_program_pass.cc kernels/cpu/rules.cc kernels/cpu/vector_cast.cc
+           kernels/cpu/vector_functions.cc kernels/cpu/vector_math.cc
            params/protocol/aggregation.cc params/protocol/cluster_difference.cc
            params/protocol/membership.cc params/protocol/placement.cc params/protocol/ps_job.cc
            params/protocol/ps_job_saving.cc params/protocol/ps_job_variables.cc
            params/protocol/reply_schedule.cc params/protocol/step_assembly.cc
+           params/resumable_connection.cc
            params/server/account.cc params/server/incoming_step.cc params/server/job.cc
            params/server/peer.cc params/server/replies.cc params/server/reply_blocks.cc
            params/server/reply_queue.cc params/server/shard_saver.cc

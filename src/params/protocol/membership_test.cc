@@ -78,18 +78,6 @@ TEST(Membership, AStepIsAsStaleAsOthersMadeStepsSinceItsValuesWereRead) {
   EXPECT_EQ(staleness_of_step(members, 4, true), 0) << "it reads values anew";
 }
 
-TEST(Membership, AStepThatALostConnectionLeftUnendedIsAsStaleAsItWas) {
-  Membership members = two_workers();
-  join(members, 0, 1);
-  join(members, 1, 1);
-  EXPECT_TRUE(members.begin_step(0, 1, 0, true));
-  members.keep_progress(0, 1, {});
-  members.lose(0, 1, at(1));
-  make_steps(members, 1, 1, 0, 6);
-  EXPECT_EQ(members.come_back(0, 1, at(2)), "");
-  EXPECT_EQ(staleness_of_step(members, 0, true), 6);
-}
-
 TEST(Membership, WarmWhenEveryWorkerHasMadeItsFirstSteps) {
   Membership members = two_workers();
   join(members, 0, 1);
