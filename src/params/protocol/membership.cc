@@ -123,6 +123,11 @@ JobState Membership::job_state(TimePoint now) const {
   return state;
 }
 
+bool Membership::reached() const {
+  if (last_step_ > 0) return global_step_ >= last_step_;
+  return std::ranges::any_of(members_, &Member::done);
+}
+
 Membership::End Membership::end(TimePoint now) const {
   const bool all_left = std::all_of(members_.begin(), members_.end(), [](const Member& member) {
     return member.presence == Presence::kLeft;

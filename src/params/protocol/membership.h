@@ -82,7 +82,9 @@ class Membership {
     std::int64_t applied = 0;  // own steps of the task, of all incarnations
     std::int64_t made = 0;     // of this incarnation
   };
-  bool reached() const { return last_step_ > 0 && global_step_ >= last_step_; }
+  /// A job without a last step ends by time or by epochs: as soon as one worker is done, those that
+  /// are lost are not waited for.
+  bool reached() const;
   /// When the job ends if nobody comes any more.
   TimePoint end_when_alone() const;
   int count(Presence presence) const;
