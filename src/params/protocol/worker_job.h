@@ -51,6 +51,7 @@ class WorkerJob {
     kTryAgain,  // the ps serves another job, or went away before it answered
     kCutOff,    // tick() makes it anew, as the same incarnation
     kLost,
+    kStranger,  // twice its answer to a hello made no sense: it does not speak Paceline
   };
   /// How the connection to a ps has ended.
   struct Ended {
