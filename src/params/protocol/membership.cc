@@ -39,6 +39,11 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
   return {};
 }
 
+bool Membership::is_displaced(int worker, std::uint64_t incarnation) const {
+  if (worker < 0 || std::size_t(worker) >= members_.size()) return false;
+  return incarnation < members_[std::size_t(worker)].incarnation;
+}
+
 std::string Membership::come_back(int worker, std::uint64_t incarnation, TimePoint now) {
   Member* member = find(worker, incarnation);
   if (member == nullptr || member->presence != Presence::kCutOff) {

@@ -53,6 +53,8 @@ class Membership {
   /// No worker is connected, and none is cut off that may come back.
   bool deserted() const;
   int workers() const { return int(members_.size()); }
+  /// True when a newer process of the worker has joined.
+  bool is_displaced(int worker, std::uint64_t incarnation) const;
   bool is_connected(int worker) const {
     return members_[std::size_t(worker)].presence == Presence::kConnected;
   }

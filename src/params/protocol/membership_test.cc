@@ -195,5 +195,14 @@ TEST(Membership, AWorkerThatLeavesBeforeTheTrainingIsOverEndsNoJob) {
   EXPECT_EQ(members.end(at(400)), Membership::End::kAbandoned);
 }
 
+TEST(Membership, KnowsWhoIsDisplaced) {
+  Membership members = two_workers();
+  join(members, 0, 5);
+  EXPECT_FALSE(members.is_displaced(0, 5));
+  EXPECT_TRUE(members.is_displaced(0, 4));
+  EXPECT_FALSE(members.is_displaced(1, 4)) << "it never came";
+  EXPECT_FALSE(members.is_displaced(2, 4)) << "there is none";
+}
+
 }  // namespace
 }  // namespace paceline

@@ -151,6 +151,7 @@ Hello WorkerJob::hello(int ps, DType wire) const {
           .ps = ps,
           .workers = options_.workers,
           .wire = wire,
+          .process = options_.process,
           .credentials = {}};
 }
 

@@ -21,6 +21,7 @@ struct WorkerJobOptions {
   std::string cluster_id;
   std::uint64_t incarnation = 0;  // of this process
   bool spin = false;              // asks each ps to poll
+  std::string process;            // for messages: "pid 4711 on host b"
   std::uint64_t fingerprint = 0;  // of the variables
   Declare declare;
   Duration join_timeout{};

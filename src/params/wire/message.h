@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 9;
+constexpr std::uint32_t kProtocolVersion = 10;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -111,6 +111,7 @@ struct Hello {
   std::int32_t ps = 0;            // which one it takes the other for
   std::int32_t workers = 0;       // in its cluster spec; 0: unknown
   DType wire = DType::kFloat32;   // or kBFloat16: what float32 numbers travel as
+  std::string process;            // for messages: "pid 4711 on host b"
   std::string credentials;        // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;
 };
