@@ -212,7 +212,8 @@ ServerSeed resuming() {
   return {"resuming", script, 1, {Type::kTaskState, Type::kInitialised}};
 }
 
-// A newer process of a task takes the place of one that is in a step, and makes it once more.
+// A newer process of a task takes the place of one that is in a step, and makes it once more. Then
+// it comes back before its connection has ended.
 ServerSeed replaced() {
   ServerScript script = two_workers();
   step(script, 1, 0, false);
@@ -223,7 +224,11 @@ ServerSeed replaced() {
   step(script, 2, 0, false);
   step(script, 2, 1, false);
   script.frame(3, Type::kHello, hello(1, 2));
-  return {"replaced", script, 2, {Type::kWelcome, Type::kRefuse, Type::kStepDone}, "refused"};
+  return {"replaced",
+          script,
+          2,
+          {Type::kWelcome, Type::kRefuse, Type::kStepDone, Type::kBusy},
+          "took its place"};
 }
 
 ServerSeed refused() {

@@ -40,6 +40,11 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
   return {};
 }
 
+bool Membership::is_displaced(int worker, std::uint64_t incarnation) const {
+  if (worker < 0 || std::size_t(worker) >= members_.size()) return false;
+  return incarnation < members_[std::size_t(worker)].incarnation;
+}
+
 std::string Membership::come_back(int worker, std::uint64_t incarnation, TimePoint now) {
   Member* member = find(worker, incarnation);
   if (member == nullptr || member->presence != Presence::kCutOff) {
@@ -128,6 +133,11 @@ JobState Membership::job_state(TimePoint now) const {
     state.all_done = state.all_done && !awaited && !trains;
   }
   return state;
+}
+
+bool Membership::reached() const {
+  if (last_step_ > 0) return global_step_ >= last_step_;
+  return std::ranges::any_of(members_, &Member::done);
 }
 
 Membership::End Membership::end(TimePoint now) const {

@@ -54,6 +54,8 @@ class Membership {
   /// No worker is connected, and none is cut off that may come back.
   bool deserted() const;
   int workers() const { return int(members_.size()); }
+  /// True when a newer process of the worker has joined.
+  bool is_displaced(int worker, std::uint64_t incarnation) const;
   bool is_connected(int worker) const {
     return members_[std::size_t(worker)].presence == Presence::kConnected;
   }
@@ -84,7 +86,9 @@ class Membership {
     std::int64_t made = 0;      // of this incarnation
     std::int64_t read_at = -1;  // the global step whose values its next contribution is made from
   };
-  bool reached() const { return last_step_ > 0 && global_step_ >= last_step_; }
+  /// A job without a last step ends by time or by epochs: as soon as one worker is done, those that
+  /// are lost are not waited for.
+  bool reached() const;
   /// When the job ends if nobody comes any more.
   TimePoint end_when_alone() const;
   int count(Presence presence) const;

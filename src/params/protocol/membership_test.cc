@@ -193,5 +193,38 @@ TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   EXPECT_FALSE(members.begin_step(0, 2, 2));
 }
 
+// As when it ends by its last step.
+TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
+  Membership members = two_workers();
+  join(members, 0, 1);
+  join(members, 1, 1);
+  make_steps(members, 0, 1, 0, 7);
+  members.lose(1, 1, at(5));
+  EXPECT_EQ(members.end(at(6)), Membership::End::kNotYet);
+  members.set_done(0, 1);
+  EXPECT_EQ(members.end(at(7)), Membership::End::kNotYet) << "it may still save";
+  members.say_goodbye(0, 1, at(8));
+  EXPECT_EQ(members.end(at(8)), Membership::End::kFinished);
+}
+
+TEST(Membership, AWorkerThatLeavesBeforeTheTrainingIsOverEndsNoJob) {
+  Membership members = two_workers();
+  join(members, 0, 1);
+  join(members, 1, 1);
+  members.lose(1, 1, at(5));
+  members.say_goodbye(0, 1, at(8));
+  EXPECT_EQ(members.end(at(9)), Membership::End::kNotYet);
+  EXPECT_EQ(members.end(at(400)), Membership::End::kAbandoned);
+}
+
+TEST(Membership, KnowsWhoIsDisplaced) {
+  Membership members = two_workers();
+  join(members, 0, 5);
+  EXPECT_FALSE(members.is_displaced(0, 5));
+  EXPECT_TRUE(members.is_displaced(0, 4));
+  EXPECT_FALSE(members.is_displaced(1, 4)) << "it never came";
+  EXPECT_FALSE(members.is_displaced(2, 4)) << "there is none";
+}
+
 }  // namespace
 }  // namespace paceline

@@ -216,22 +216,34 @@ void PsJob::take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, O
 
 // A newer incarnation closes the connection of the older.
 std::string PsJob::join(const Hello& hello, TimePoint now, Outbox& out) {
+  if (membership_.is_displaced(hello.index, hello.incarnation)) return displaced_text(hello.index);
   if (hello.epoch != 0) return membership_.come_back(hello.index, hello.incarnation, now);
   bool replaced = false;
   std::string why = membership_.join(hello.index, hello.incarnation, now, replaced);
   if (!why.empty()) return why;
+  processes_[hello.index] = hello.process;
+  displace(hello, out);
+  return {};
+}
+
+void PsJob::displace(const Hello& hello, Outbox& out) {
   std::vector<PeerId> cut_off;
   for (auto& [id, peer] : peers_) {
     if (peer.worker != hello.index || std::exchange(peer.replaced, true)) continue;
     trains_no_more(peer, out);
+    out.warn("ends ", id, fmt::format(": a newer process ({}) took its place", hello.process));
     if (peer.is_cut_off()) {
       cut_off.push_back(id);
     } else {
+      out.send(id, MessageType::kRefuse, displaced_text(hello.index));
       out.close(id, kCloseTimeout);
     }
   }
   for (const PeerId id : cut_off) forget(id, out);
-  return {};
+}
+
+std::string PsJob::displaced_text(int worker) const {
+  return fmt::format("a newer worker:{} ({}) took this one's place", worker, processes_.at(worker));
 }
 
 void PsJob::forget(PeerId id, Outbox& out) {
@@ -324,8 +336,7 @@ bool PsJob::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
   const bool may_come_back = !expected && !ended.broken && !peer.unidentified() &&
                              options_.reconnect_timeout > Duration(0);
   if (peer.spin) --spinning_;
-  if (!peer.left && !peer.refused)
-    out.warn("lost ", id, ": " + ended.why + patience_text(may_come_back));
+  if (!expected) out.warn("lost ", id, ": " + ended.why + patience_text(may_come_back));
   if (!peer.unidentified()) {
     if (may_come_back) {
       membership_.cut_off(peer.worker, peer.incarnation, now);

@@ -117,6 +117,8 @@ class PsJob {
   void on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out);
   std::string why_not(const Hello& hello) const;
   std::string join(const Hello& hello, TimePoint now, Outbox& out);
+  void displace(const Hello& hello, Outbox& out);
+  std::string displaced_text(int worker) const;
   bool comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out);
   void take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, Outbox& out);
   void welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out);
@@ -155,10 +157,11 @@ class PsJob {
   PsJobOptions options_;  // of any_job: complete once a job is adopted
   const TakeVariables take_variables_;
   Membership membership_;
-  bool waits_for_job_;             // any_job, and nobody came yet
-  bool given_up_ = false;          // another job takes its place
-  std::uint64_t fingerprint_ = 0;  // of the adopted job's variables
-  std::map<PeerId, Peer> peers_;   // whose connection has not ended
+  bool waits_for_job_;                    // any_job, and nobody came yet
+  bool given_up_ = false;                 // another job takes its place
+  std::uint64_t fingerprint_ = 0;         // of the adopted job's variables
+  std::map<int, std::string> processes_;  // by worker, the last that joined
+  std::map<PeerId, Peer> peers_;          // whose connection has not ended
   std::optional<Declare> declared_;
   std::vector<std::int32_t> changed_after_reads_;
   std::unique_ptr<Aggregation> aggregation_;

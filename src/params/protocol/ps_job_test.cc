@@ -13,6 +13,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using namespace std::chrono_literals;
 
 /// ps:0 of a job with three workers. Its time is what tests set `now` to.
@@ -224,8 +225,31 @@ TEST(PsJob, ANewerIncarnationReplacesOneThatIsCutOff) {
   Machine it;
   it.start(2);
   it.job.closed(11, {.why = "cut"}, it.now, it.out);
-  EXPECT_THAT(it.greet(21, Machine::hello_of(1, 2)),
-              ElementsAre("forget 11", "21 welcome", "21 goes on at 0"));
+  Hello hello = Machine::hello_of(1, 2);
+  hello.process = "pid 4711 on host b";
+  EXPECT_THAT(it.greet(21, hello),
+              ElementsAre("warn ends 11: a newer process (pid 4711 on host b) took its place",
+                          "forget 11", "21 welcome", "21 goes on at 0"));
+  Hello older = Machine::hello_of(1);
+  older.epoch = 3;
+  it.accept(22);
+  it.received(22, MessageType::kHello, older);
+  EXPECT_THAT(sent<std::string>(it.out),
+              HasSubstr("a newer worker:1 (pid 4711 on host b) took this one's place"));
+}
+
+TEST(PsJob, ADisplacedWorkerIsToldWhoTookItsPlace) {
+  Machine it;
+  it.start(2);
+  Hello hello = Machine::hello_of(1, 2);
+  hello.process = "pid 4711 on host b";
+  it.accept(21);
+  it.received(21, MessageType::kHello, hello);
+  EXPECT_EQ(sent<std::string>(it.out),
+            "a newer worker:1 (pid 4711 on host b) took this one's place");
+  EXPECT_THAT(take_text(it.out), IsSupersetOf({"11 refuse", "close 11", "21 welcome"}));
+  EXPECT_FALSE(it.job.closed(11, {.why = "closed"}, it.now, it.out));
+  EXPECT_THAT(take_text(it.out), IsEmpty()) << "its end is no loss";
 }
 
 TEST(PsJob, WhoSaysWhatMustNotBeSaidMayNotComeBack) {
@@ -306,7 +330,8 @@ TEST(PsJob, AReplacedIncarnationIsToldNothingAnyMore) {
   it.received(10, MessageType::kDeclare, it.declare);
   it.received(11, MessageType::kDeclare, it.declare);
   EXPECT_THAT(it.greet(21, Machine::hello_of(1, 2)),
-              ElementsAre("close 11", "21 welcome", "21 goes on at 0"));
+              ElementsAre("warn ends 11: a newer process () took its place", "11 refuse",
+                          "close 11", "21 welcome", "21 goes on at 0"));
   it.received(21, MessageType::kDeclare, it.declare);
   it.out.clear();
   it.received(10, MessageType::kWriteEnd, std::int64_t{0});

@@ -126,7 +126,9 @@ void WorkerJob::too_late() const {
                 "the chief has not initialised the variables within --join-timeout");
   }
   const std::string& name = options_.ps[std::size_t(peer - peers_.data())];
-  if (peer->phase == Phase::kGreeted) fail(name + " said nothing", "");
+  if (peer->phase == Phase::kGreeted) {
+    fail(name + " accepts connections but said nothing", ": it may not speak Paceline");
+  }
   if (peer->welcomed()) fail(name + " was told no variables by the chief", "");
   // One that was there and went away says more than one that is not there any more.
   const std::string before =
@@ -149,6 +151,7 @@ Hello WorkerJob::hello(int ps, DType wire) const {
           .ps = ps,
           .workers = options_.workers,
           .wire = wire,
+          .process = options_.process,
           .credentials = {}};
 }
 
@@ -265,7 +268,7 @@ WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, const Ended& end
     // A bit that was changed on its way is changed once; a peer of another kind says so again.
     if (ended.broken) return Closed::kLost;
     const bool garbled = error.code() != ErrorCode::kUnavailable;
-    if (garbled && std::exchange(peer.garbled, true)) return Closed::kLost;
+    if (garbled && std::exchange(peer.garbled, true)) return Closed::kStranger;
   } else if (peer.refused || ended.broken || options_.reconnect_timeout <= Duration(0)) {
     peer.closed = true;
     return Closed::kLost;

@@ -22,6 +22,7 @@ struct WorkerJobOptions {
   std::string cluster_id;
   std::uint64_t incarnation = 0;  // of this process
   bool spin = false;              // asks each ps to poll
+  std::string process;            // for messages: "pid 4711 on host b"
   std::uint64_t fingerprint = 0;  // of the variables
   Declare declare;
   Duration join_timeout{};
@@ -52,6 +53,7 @@ class WorkerJob {
     kTryAgain,  // the ps serves another job, or went away before it answered
     kCutOff,    // tick() makes it anew, as the same incarnation
     kLost,
+    kStranger,  // twice its answer to a hello made no sense: it does not speak Paceline
   };
   /// How the connection to a ps has ended.
   struct Ended {

@@ -168,7 +168,10 @@ TEST(WorkerJob, APsThatSaysNothingIsNamed) {
   Machine it;
   it.tick(0s);
   it.job.connected(0, DType::kFloat32, it.out);
-  EXPECT_EQ(it.timed_out(60s), "ps:0 at a:1 said nothing within 60 s (--join-timeout)");
+  EXPECT_EQ(
+      it.timed_out(60s),
+      "ps:0 at a:1 accepts connections but said nothing within 60 s (--join-timeout): it may not "
+      "speak Paceline");
 }
 
 TEST(WorkerJob, AChiefThatDeclaresNothingIsNamed) {
@@ -232,7 +235,7 @@ TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
   it.tick(2s);
   it.job.connected(0, DType::kFloat32, it.out);
   EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kTryAgain) << "it is torn";
-  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kLost) << "and again";
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kStranger) << "and again";
   it.received(0, MessageType::kWelcome, Welcome{});
   EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kCutOff) << "it was welcome";
   const WorkerJob::Ended broken = {.where = "ps:0", .broken = true};

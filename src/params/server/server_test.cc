@@ -45,7 +45,7 @@ TEST_F(ServerTest, RefusesAnotherVersionClusterJobOrTaskNamingBothSides) {
   hello.workers = 9;
   EXPECT_THAT(refusal_of(hello), HasSubstr("workers here, 9 there"));
   EXPECT_THAT(refusal_of(good_hello(2)), HasSubstr("worker:2 is not in the cluster spec"));
-  EXPECT_THAT(refusal_of(good_hello(0)), HasSubstr("worker:0 has joined"));
+  EXPECT_THAT(refusal_of(good_hello(0)), HasSubstr("a newer worker:0 (pid "));
   expect_still_serving();
 }
 
@@ -112,6 +112,7 @@ TEST_F(ServerTest, ANewerIncarnationReplacesTheOlder) {
   auto newer = stranger();
   newer->send(MessageType::kHello, encode(hello));
   EXPECT_TRUE(newer->wait_for(MessageType::kWelcome));
+  EXPECT_TRUE(older->wait_for(MessageType::kRefuse));
   EXPECT_TRUE(older->wait_closed());
   expect_still_serving();
 }

@@ -80,7 +80,7 @@ void fields(auto& wire, Of<Hello> auto& hello) {
   wire(hello.version, hello.job, hello.index, hello.cluster_id, hello.incarnation, hello.epoch,
        hello.handled, hello.fingerprint, hello.spin, hello.ps, hello.workers);
   wire.choice("wire", hello.wire, std::array{DType::kFloat32, DType::kBFloat16});
-  wire(hello.credentials);
+  wire(hello.process, hello.credentials);
 }
 
 void fields(auto& wire, Of<Welcome> auto& welcome) {

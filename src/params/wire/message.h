@@ -114,6 +114,7 @@ struct Hello {
   std::int32_t ps = 0;            // which one it takes the other for
   std::int32_t workers = 0;       // in its cluster spec; 0: unknown
   DType wire = DType::kFloat32;   // or kBFloat16: what float32 numbers travel as
+  std::string process;            // for messages: "pid 4711 on host b"
   std::string credentials;        // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;
 };

@@ -32,6 +32,7 @@ TEST(Message, HelloComesBack) {
                     .fingerprint = 0xdeadbeef,
                     .spin = true,
                     .wire = DType::kBFloat16,
+                    .process = "pid 4711 on host b",
                     .credentials = "none yet"};
   EXPECT_EQ(decode_hello(encode(hello)), hello);
 }
@@ -58,6 +59,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .incarnation = 0x1122334455667788,
                     .fingerprint = 0xa1b2c3d4e5f60718,
                     .workers = 2,
+                    .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
             "0a000000"
@@ -72,6 +74,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
             "00000000"
             "02000000"
             "00"
+            "0a007069642037206f6e2062"
             "0000");
 }
 

@@ -279,8 +279,18 @@ void PsConnection::on_closed(const Error& error) {
                                   .handled = stream_.handled(),
                                   .all_confirmed = stream_.all_confirmed(),
                                   .broken = stream_.broken()};
-  if (driver_.closed(ps_, error, ended) != WorkerJob::Closed::kLost) return core_.notify();
-  core_.fail(Error(ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())));
+  switch (driver_.closed(ps_, error, ended)) {
+    case WorkerJob::Closed::kStranger:
+      return core_.fail(
+          {ErrorCode::kUnavailable,
+           fmt::format("ps:{} at {} accepts connections but does not speak Paceline: {}", ps_,
+                       address_, error.what())});
+    case WorkerJob::Closed::kLost:
+      return core_.fail(
+          {ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())});
+    default:
+      return core_.notify();
+  }
 }
 
 }  // namespace paceline

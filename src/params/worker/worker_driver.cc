@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/this_process.h"
 #include "params/wire/variables.h"
 #include "params/worker/ps_connection.h"
 
@@ -25,6 +26,7 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
   }
   machine.cluster_id = options.cluster_id;
   machine.incarnation = std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
+  machine.process = this_process();
   machine.spin = options.spin;
   machine.fingerprint = fingerprint_of(core.variables());
   machine.declare = {.last_step = options.last_step,

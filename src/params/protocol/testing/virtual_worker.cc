@@ -219,6 +219,7 @@ void VirtualWorker::closed(PeerId id) {
       ++world_.checks.result().come_backs;
       break;
     case WorkerJob::Closed::kLost:
+    case WorkerJob::Closed::kStranger:
       world_.checks.fail(fmt::format("worker:{} has lost ps:{}", index_, ps));
   }
   act();
