@@ -58,6 +58,12 @@ void InprocQueue::shut() {
 
 std::optional<QueuedFrame> InprocQueue::take(ShortPayload& room) {
   std::lock_guard lock(taking_);
+  if (drained_) return std::nullopt;
+  return take_oldest(room);
+}
+
+/// Called with the lock of receivers.
+std::optional<QueuedFrame> InprocQueue::take_oldest(ShortPayload& room) {
   const bool has_rest = has_rest_;  // frames older than the rest can be seen in the ring now
   std::optional<QueuedFrame> frame;
   if (ring_has_come()) {
@@ -100,8 +106,15 @@ void InprocQueue::end_loan(const QueuedFrame& frame) {
 }
 
 void InprocQueue::drain() {
-  ShortPayload room;
-  while (const std::optional<QueuedFrame> frame = take(room)) give_back(*frame);
+  while (true) {
+    ShortPayload room;
+    std::unique_lock lock(taking_);
+    drained_ = true;
+    const std::optional<QueuedFrame> frame = take_oldest(room);
+    lock.unlock();
+    if (!frame) return;
+    give_back(*frame);
+  }
 }
 
 void InprocQueue::wait_until_idle() const {

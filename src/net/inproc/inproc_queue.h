@@ -29,11 +29,12 @@ class InprocQueue {
   /// when the queue is shut; the frame is then given back.
   bool push(const QueuedFrame& frame);
   bool has_come() const { return ring_has_come() || has_rest_; }
-  /// Takes the oldest frame, if there is one. Its payload may lie in `room`.
+  /// Takes the oldest frame, if there is one and drain() was not called. Its payload may lie in
+  /// `room`.
   std::optional<QueuedFrame> take(ShortPayload& room);
   /// Is called once for each frame that was taken, when its payload is needed no more.
   void give_back(const QueuedFrame& frame);
-  /// Takes all that is there, and gives it back.
+  /// Takes all that is there, and gives it back. A receiver gets no frame behind those.
   void drain();
 
   /// Refuses what is pushed from now on.
@@ -68,6 +69,7 @@ class InprocQueue {
   }
   void write(const QueuedFrame& frame);
   QueuedFrame read(ShortPayload& room) const;
+  std::optional<QueuedFrame> take_oldest(ShortPayload& room);
   QueuedFrame take_rest();
   void end_loan(const QueuedFrame& frame);
 
@@ -79,6 +81,7 @@ class InprocQueue {
   alignas(kCacheLine) std::mutex taking_;
   std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::uint64_t> done_{0};  // those that were given back
+  bool drained_ = false;                // guarded by taking_
   alignas(kCacheLine) TrafficMeter& sender_;
   std::atomic<bool> shut_{false};
   std::atomic<bool> has_rest_{false};

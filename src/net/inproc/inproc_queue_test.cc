@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+#include <functional>
 #include <thread>
+#include <vector>
 
 #include "base/deadline.h"
 
@@ -156,6 +160,26 @@ TEST_F(InprocQueueTest, CarriesAStreamFromThreadToThread) {
   }
   EXPECT_EQ(next, payloads.size());
   sender.join();
+}
+
+// The first frame that a connection drops is its last: a receiver at work must not see a gap.
+TEST_F(InprocQueueTest, NothingIsTakenOnceItIsDrained) {
+  const std::vector<std::byte> payload(kLong);
+  const FrameHeader header{.payload_bytes = std::uint32_t(payload.size())};
+  struct Taker {
+    std::function<std::uint64_t()> take;
+    std::uint64_t taken;
+  } taker{[this] { return take(); }, 0};
+  const auto take_next = [](void* context) {
+    auto& other = *static_cast<Taker*>(context);
+    other.taken = other.take();
+  };
+  queue_.push({header, payload, take_next, &taker});
+  push(2);
+  queue_.shut();
+  queue_.drain();
+  EXPECT_EQ(taker.taken, 0u);
+  EXPECT_TRUE(queue_.is_idle());
 }
 
 }  // namespace

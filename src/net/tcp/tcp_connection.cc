@@ -159,31 +159,32 @@ void TcpConnection::on_writable() {
 std::size_t TcpConnection::write_at_once(const QueuedFrame& frame) {
   FrameBatch batch(frame);
   ChecksumSoFar checksum;
-  batch.take_checksums(checksum);
-  return std::size_t(std::max<std::ptrdiff_t>(write(batch), 0));
+  return std::size_t(std::max<std::ptrdiff_t>(write(batch, checksum), 0));
 }
 
 QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, std::size_t done,
                                                std::size_t most_bytes,
                                                std::unique_lock<std::mutex>& lock) {
   FrameBatch batch(frames, done, std::min(most_bytes, kPieceBytes));
+  const std::size_t first_bytes = frames.front().bytes(kTcpFramingBytes);
   lock.unlock();
-  batch.take_checksums(first_checksum_);
-  const std::ptrdiff_t sent = write(batch);
-  lock.lock();
+  const std::ptrdiff_t sent = write(batch, first_checksum_);
+  lock.lock();  // the connection may have ended, and the frames are gone then
   if (sent < 0) return {.room = Room::kFailed};
-  if (done + std::size_t(sent) >= frames.front().bytes(kTcpFramingBytes)) first_checksum_ = {};
+  if (done + std::size_t(sent) >= first_bytes) first_checksum_ = {};
   const bool all = sent == std::ptrdiff_t(batch.bytes());
   return {std::size_t(sent), all ? Room::kMore : Room::kNone};
 }
 
-/// Bytes that there was room for; -1: the connection has failed.
-std::ptrdiff_t TcpConnection::write(FrameBatch& batch) {
+/// Bytes that there was room for; -1: the connection has failed. Payloads are read with the mutex
+/// only: when the socket has gone they are given back.
+std::ptrdiff_t TcpConnection::write(FrameBatch& batch, ChecksumSoFar& checksum) {
   std::ptrdiff_t sent = -1;
   int why = EPIPE;
   {
     const std::lock_guard lock(writing_mutex_);
     if (data_) {
+      batch.take_checksums(checksum);
       sent = batch.send(data_->fd());
       why = errno;
     }

@@ -61,7 +61,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   std::size_t write_at_once(const QueuedFrame& frame) override;
   Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                 std::unique_lock<std::mutex>& lock) override;
-  std::ptrdiff_t write(FrameBatch& batch);
+  std::ptrdiff_t write(FrameBatch& batch, ChecksumSoFar& checksum);
   void leave_rest() override;
   bool has_room();
   void shut_writing() override;
