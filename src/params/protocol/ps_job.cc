@@ -168,7 +168,7 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
   welcome(id, peer, hello, out);
 }
 
-// What was said on older connections counts; what was not handled there is said again.
+// Messages of older connections count; those that were not handled there are sent again.
 void PsJob::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out) {
   out.send(id, MessageType::kWelcome,
            Welcome{.incarnation = options_.incarnation,
@@ -188,7 +188,7 @@ bool PsJob::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out
       take_back(other, id, hello, now, out);
       return true;
     }
-    // What of its older connection is handled is known only when that has ended.
+    // Which messages of its older connection are handled is known only when that has ended.
     out.close(other, Duration());
     turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
     return true;
@@ -389,7 +389,7 @@ void PsJob::tell_job_state(TimePoint now, Outbox& out) {
   for (auto& [id, peer] : peers_) tell_job_state(id, peer, out);
 }
 
-// Who is cut off is told what holds when it is back, and not all that held meanwhile.
+// A worker that is cut off is told the state that holds when it is back, and none of those between.
 void PsJob::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
   if (!peer.takes_part() || peer.is_cut_off() || peer.told == told_) return;
   peer.told = told_;

@@ -50,14 +50,14 @@ struct Machine {
                 std::uint64_t step = 0) {
     job.received(peer, {type, std::move(body), step}, now, out);
   }
-  /// What it answers to a hello on a new connection.
+  /// Returns the ps's answer to a hello on a new connection.
   std::vector<std::string> greet(PeerId peer, const Hello& hello) {
     out.clear();
     accept(peer);
     received(peer, MessageType::kHello, hello);
     return take_text(out);
   }
-  /// What a refused hello is told.
+  /// Returns the reason that a refused hello is told.
   std::string why_not(const Hello& hello) {
     accept(++strangers);
     received(strangers, MessageType::kHello, hello);

@@ -85,7 +85,7 @@ class WorkerJob {
   /// Steps whose kStepDone has arrived, as the number of the next one.
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t global_step() const { return global_step_; }
-  /// Of the steps that are done.
+  /// The staleness of the steps that are done.
   Staleness staleness() const { return staleness_.summary(); }
 
   /// The training of this worker is over; it may go on untimed until all are done.

@@ -74,7 +74,7 @@ void check_flags(const FrameHeader& header) {
               fmt::format("[wire] message {} has unknown flags: {:#x}", name_of(type), unknown));
 }
 
-// What each message is made of, in order.
+// The fields of each message, in order.
 
 void fields(auto& wire, Of<Hello> auto& hello) {
   wire(hello.version, hello.job, hello.index, hello.cluster_id, hello.incarnation, hello.epoch,

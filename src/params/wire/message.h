@@ -1,4 +1,4 @@
-// What tasks say to each other, and how it is laid out in a frame's payload. Format: docs/wire.md.
+// The messages of tasks, and their layout in a frame's payload. The format is in docs/wire.md.
 #pragma once
 
 #include <array>
@@ -34,9 +34,9 @@ constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
 /// Flags of kContribution: its new values are to be sent, or written into the worker's copy. The
 /// memory's number is counted in the third of these.
 constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
-/// What a ps shares.
+/// The numbers of the memories that a ps shares.
 constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
-/// So many memories may a worker share.
+/// The number of memories that a worker may share.
 constexpr std::uint32_t kMostSharedMemories = 64;
 /// And so many bytes in all: what a ps reads of a memory that was never written takes memory, too.
 std::size_t most_shared_bytes(std::span<const VariableSpec> variables);
@@ -147,7 +147,8 @@ struct StepBegin {
   bool operator==(const StepBegin&) const = default;
 };
 
-/// What a step ends with: for each piece, in the order in which the next step first needs it.
+/// The message that ends a step: one entry for each piece, in the order in which the next step
+/// first needs it.
 struct StepEnd {
   struct Entry {
     std::uint32_t piece = 0;
