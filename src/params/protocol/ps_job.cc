@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/plain_text.h"
 #include "base/printed.h"
 #include "params/protocol/cluster_difference.h"
 #include "params/protocol/seconds_text.h"
@@ -94,6 +95,8 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
       return on_done(peer, now, out);
     case MessageType::kGoodbye:
       return on_goodbye(peer, now, out);
+    case MessageType::kEndTraining:
+      return on_end_training(id, peer, now, out);
     default:
       throw Error(ErrorCode::kDataLoss, "[ps] unexpected message " + name_of(message.type));
   }
@@ -221,7 +224,7 @@ std::string PsJob::join(const Hello& hello, TimePoint now, Outbox& out) {
   bool replaced = false;
   std::string why = membership_.join(hello.index, hello.incarnation, now, replaced);
   if (!why.empty()) return why;
-  processes_[hello.index] = hello.process;
+  processes_[hello.index] = plain_text(hello.process);
   displace(hello, out);
   return {};
 }
@@ -231,7 +234,8 @@ void PsJob::displace(const Hello& hello, Outbox& out) {
   for (auto& [id, peer] : peers_) {
     if (peer.worker != hello.index || std::exchange(peer.replaced, true)) continue;
     trains_no_more(peer, out);
-    out.warn("ends ", id, fmt::format(": a newer process ({}) took its place", hello.process));
+    out.warn("ends ", id,
+             fmt::format(": a newer process ({}) took its place", processes_.at(hello.index)));
     if (peer.is_cut_off()) {
       cut_off.push_back(id);
     } else {
@@ -325,6 +329,16 @@ void PsJob::on_goodbye(Peer& peer, TimePoint now, Outbox& out) {
   peer.left = true;
   membership_.say_goodbye(peer.worker, peer.incarnation, now);
   trains_no_more(peer, out);
+  tell_job_state(now, out);
+}
+
+void PsJob::on_end_training(PeerId id, const Peer& peer, TimePoint now, Outbox& out) {
+  check_agreed(id, true);
+  if (!membership_.job_state(now).ended && counts_steps()) {
+    out.say(fmt::format("worker:{} ends the training of all workers at global step {}", peer.worker,
+                        membership_.global_step()));
+  }
+  membership_.end_training();
   tell_job_state(now, out);
 }
 

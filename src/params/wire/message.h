@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 10;
+constexpr std::uint32_t kProtocolVersion = 11;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -42,30 +42,31 @@ constexpr std::uint32_t kMostSharedMemories = 64;
 std::size_t most_shared_bytes(std::span<const VariableSpec> variables);
 
 enum class MessageType : std::uint16_t {
-  kHello = 1,        // worker → ps: who I am
-  kWelcome = 2,      // ps → worker
-  kRefuse = 3,       // ps → worker: why not; the ps then closes
-  kDeclare = 4,      // worker → ps: the variables; the chief's count, the others' are compared
-  kDeclared = 5,     // ps → worker: agreed; what the ps changes of its own accord
-  kWrite = 6,        // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
-  kWriteEnd = 7,     // chief → ps: all is written; the variables are initialised
-  kWritten = 8,      // ps → chief
-  kInitialised = 9,  // ps → all workers
-  kPull = 10,        // worker → ps: send these pieces
-  kPullRows = 11,    // worker → ps: send these rows of a piece
-  kValues = 12,      // ps → worker: bytes of a piece
-  kRowValues = 13,   // ps → worker: rows of a piece
-  kStepBegin = 14,   // worker → ps: what holds for all contributions of the step
-  kChunk = 15,       // worker → ps: bytes of a contribution
-  kRowIds = 16,      // worker → ps: which rows the chunks that follow are
-  kStepEnd = 17,     // worker → ps: the clip scale; what to send next
-  kStepDone = 18,    // ps 0 → worker: the global step it made, and its staleness
-  kStepLimit = 42,   // ps 0 → worker: the last own step that it may begin (bounded staleness)
-  kJobState = 19,    // ps 0 → all workers, when it changes
-  kRead = 20,        // worker → ps: send pieces with their slots
-  kState = 21,       // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
-  kDone = 22,        // worker → ps: my training is over
-  kGoodbye = 23,     // worker → ps: I leave in good order
+  kHello = 1,         // worker → ps: who I am
+  kWelcome = 2,       // ps → worker
+  kRefuse = 3,        // ps → worker: why not; the ps then closes
+  kDeclare = 4,       // worker → ps: the variables; the chief's count, the others' are compared
+  kDeclared = 5,      // ps → worker: agreed; what the ps changes of its own accord
+  kWrite = 6,         // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kWriteEnd = 7,      // chief → ps: all is written; the variables are initialised
+  kWritten = 8,       // ps → chief
+  kInitialised = 9,   // ps → all workers
+  kPull = 10,         // worker → ps: send these pieces
+  kPullRows = 11,     // worker → ps: send these rows of a piece
+  kValues = 12,       // ps → worker: bytes of a piece
+  kRowValues = 13,    // ps → worker: rows of a piece
+  kStepBegin = 14,    // worker → ps: what holds for all contributions of the step
+  kChunk = 15,        // worker → ps: bytes of a contribution
+  kRowIds = 16,       // worker → ps: which rows the chunks that follow are
+  kStepEnd = 17,      // worker → ps: the clip scale; what to send next
+  kStepDone = 18,     // ps 0 → worker: the global step it made, and its staleness
+  kStepLimit = 42,    // ps 0 → worker: the last own step that it may begin (bounded staleness)
+  kJobState = 19,     // ps 0 → all workers, when it changes
+  kRead = 20,         // worker → ps: send pieces with their slots
+  kState = 21,        // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kDone = 22,         // worker → ps: my training is over
+  kGoodbye = 23,      // worker → ps: I leave in good order
+  kEndTraining = 44,  // worker → ps: no worker is to begin another step
   // Between tasks that share memory.
   kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which
   kTaken = 25,         // ps → worker: it was applied
@@ -171,6 +172,7 @@ struct StepDone {
 
 struct JobState {
   bool all_warm = false, all_done = false;
+  bool ended = false;  // a worker has ended the training of all
   bool operator==(const JobState&) const = default;
 };
 
