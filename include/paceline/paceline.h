@@ -13,7 +13,6 @@
 #include "paceline/program.h"
 #include "paceline/run_options.h"
 #include "paceline/session.h"
-#include "paceline/settings.h"
 #include "paceline/staleness.h"
 #include "paceline/summaries.h"
 #include "paceline/text.h"
