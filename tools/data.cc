@@ -2,8 +2,8 @@
 
 #include "base/nearest.h"
 #include "cluster/flags/command_line.h"
+#include "paceline/data.h"
 #include "paceline/error.h"
-#include "paceline/text.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

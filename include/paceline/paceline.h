@@ -2,6 +2,7 @@
 #pragma once
 
 #include "paceline/cluster.h"
+#include "paceline/data.h"
 #include "paceline/error.h"
 #include "paceline/evaluator.h"
 #include "paceline/graph.h"
@@ -16,5 +17,4 @@
 #include "paceline/settings.h"
 #include "paceline/staleness.h"
 #include "paceline/summaries.h"
-#include "paceline/text.h"
 #include "paceline/version.h"

@@ -11,8 +11,8 @@
 
 #include "base/philox.h"
 #include "base/text_file.h"
+#include "paceline/data.h"
 #include "paceline/error.h"
-#include "paceline/text.h"
 
 namespace paceline {
 namespace {

@@ -1,4 +1,4 @@
-// Text for language models: vocabulary, streams of word ids, and generated corpora.
+// Data to train on: text for language models, as batches of word ids.
 #pragma once
 
 #include <cstddef>
