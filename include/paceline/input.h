@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "paceline/data.h"
 #include "paceline/session.h"
 
 namespace paceline {
@@ -28,12 +29,6 @@ namespace paceline {
 /// batch was read for another step and has used step() or normal(): other feeds then made steps in
 /// between.
 std::function<void(Feed&)> prefetch(std::function<void(Feed&)> feed, int batches = 2);
-
-/// The fate of the examples that are left when an epoch is divided into batches.
-enum class LastBatch : std::uint8_t {
-  kDrop,  // they are left out of this epoch
-  kPad,   // they are one more batch, filled up with zeros
-};
 
 /// How ArrayBatches goes through its examples.
 struct ArrayBatchesOptions {
