@@ -193,6 +193,8 @@ class Pipeline {
   std::int64_t examples() const;
   /// Batches of one epoch when it does not repeat.
   std::int64_t batches() const;
+  /// The shape of a batch's values: (batch, …). Throws kInvalidArgument while it is not known.
+  Shape shape() const;
   /// The source.
   const RecordSource& source() const;
   /// What the stages are, for a PipelineReader.

@@ -4,27 +4,17 @@
 #include <utility>
 
 namespace paceline {
-namespace {
-
-Shape batch_shape(std::int64_t batch, const Shape& example) {
-  std::vector<std::int64_t> dims = {batch};
-  dims.insert(dims.end(), example.dims().begin(), example.dims().end());
-  return Shape(dims);
-}
-
-}  // namespace
-
 void BatchInWork::fail(std::int64_t slot, std::exception_ptr why) {
   if (error && error_slot < slot) return;
   error = std::move(why);
   error_slot = slot;
 }
 
-BatchRing::BatchRing(const PipelinePlan& plan) : batch_(plan.batch) {
-  const Shape slots{plan.batch};
-  for (int i = 0; i <= plan.prefetch; ++i) {
+BatchRing::BatchRing(const Pipeline& pipeline) : batch_(pipeline.plan()->batch) {
+  const Shape shape = pipeline.shape(), slots{batch_};
+  for (int i = 0; i <= pipeline.plan()->prefetch; ++i) {
     all_.push_back(std::make_unique<BatchInWork>());
-    all_.back()->batch = {.values = Tensor(DType::kFloat32, batch_shape(plan.batch, plan.shape)),
+    all_.back()->batch = {.values = Tensor(DType::kFloat32, shape),
                           .labels = Tensor(DType::kInt32, slots),
                           .weights = Tensor(DType::kFloat32, slots)};
     free_.push_back(all_.back().get());

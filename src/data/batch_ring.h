@@ -27,7 +27,8 @@ struct BatchInWork {
 /// No locks inside. Slots are claimed in order, across batches.
 class BatchRing {
  public:
-  explicit BatchRing(const PipelinePlan& plan);
+  /// Throws kInvalidArgument for a pipeline without batches, or whose values have no shape.
+  explicit BatchRing(const Pipeline& pipeline);
 
   /// Slots that can still be claimed.
   std::int64_t free_slots() const;

@@ -150,6 +150,15 @@ std::int64_t Pipeline::batches() const {
   return (examples() + more) / plan_->batch;
 }
 
+Shape Pipeline::shape() const {
+  if (plan_->batch == 0) refuse_stage("it makes no batches: call batch()");
+  if (!plan_->into)
+    refuse_stage("the values of its batches have no shape: call distort() or into()");
+  std::vector<std::int64_t> dims = {plan_->batch};
+  dims.insert(dims.end(), plan_->shape.dims().begin(), plan_->shape.dims().end());
+  return Shape(dims);
+}
+
 const RecordSource& Pipeline::source() const { return *plan_->source; }
 
 }  // namespace paceline

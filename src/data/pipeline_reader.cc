@@ -27,18 +27,6 @@ constexpr std::int64_t kBatchesOfMeasurement = 8;
 
 double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-std::shared_ptr<const PipelinePlan> checked(const Pipeline& pipeline) {
-  const PipelinePlan& plan = *pipeline.plan();
-  if (plan.batch == 0) {
-    throw Error(ErrorCode::kInvalidArgument, "[pipeline] it makes no batches: call batch()");
-  }
-  if (!plan.into) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "[pipeline] the values of its batches have no shape: call distort() or into()");
-  }
-  return pipeline.plan();
-}
-
 std::vector<std::string> stage_names(const PipelinePlan& plan) {
   std::vector<std::string> names = {"read"};
   for (const PipelinePlan::Stage& stage : plan.stages) names.push_back(stage.name);
@@ -106,13 +94,13 @@ class PipelineReader::Impl {
 };
 
 PipelineReader::Impl::Impl(const Pipeline& pipeline, const TaskPosition& position, std::string name)
-    : plan_(checked(pipeline)),
+    : plan_(pipeline.plan()),
       name_(std::move(name)),
       values_(plan_->shape.elements()),
       size_(pipeline.examples()),
       place_(data_place(position, name_, size_)),
       tickets_(RecordOrder(plan_->order), plan_->epochs, place_),
-      ring_(*plan_),
+      ring_(pipeline),
       tuner_(plan_->threads > 0 ? plan_->threads : cores_of_machine()),
       times_(plan_->stages.size() + 2) {
   start_threads();

