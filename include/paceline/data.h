@@ -89,6 +89,37 @@ std::shared_ptr<const RecordSource> images_in_memory(std::vector<std::uint8_t> p
                                                      std::vector<std::int32_t> labels,
                                                      const RecordFormat& format = {});
 
+/// A folder of images by class: FOLDER/CLASS/NAME.jpg, .jpeg or .png. Labels count the classes by
+/// name; with `classes`, those of another folder, labels are theirs. Names that begin with a dot
+/// are left out. Records are encoded files (Pipeline::decode). Throws kNotFound when there is no
+/// such folder, and kInvalidArgument, naming it, for fewer than two classes, a class without images
+/// or one that is not in `classes`.
+std::shared_ptr<const RecordSource> image_folder(const std::string& folder,
+                                                 const std::vector<std::string>& classes = {});
+
+/// How JPEG and PNG files become pixels of three channels, and of one size, by bilinear
+/// interpolation. Only the part of a JPEG file that is used is decoded, at the smallest of its
+/// scales (1/8, 1/4, 1/2, 1) that is not below the result.
+struct ImageDecoding {
+  std::int64_t height = 0;  // of the result; 0, like width: as the file has it
+  std::int64_t width = 0;   // of the result
+  /// A part of random place, area and aspect ratio (Szegedy et al., arXiv 1409.4842, and so the
+  /// usual one for ImageNet): area `least_area` to 1 of the image, ratio 3/4 to 4/3. False: the
+  /// largest part in the centre with the result's aspect ratio.
+  bool random = false;
+  double least_area = 0.08;  // of a random part
+  std::uint64_t seed = 1;    // random numbers are a function of (seed, epoch, place in the epoch)
+};
+
+/// Replaces the encoded file that the example holds by its pixels, interleaved. Throws kDataLoss,
+/// naming the fault, when it is no JPEG or PNG file, is corrupt, or too large (2²⁸ pixels).
+void decode_image(const ImageDecoding& decoding, Example& example);
+
+/// Pixels (rows of three channels, interleaved) as a PNG file. Throws kUnavailable, naming the
+/// file, when it cannot be written.
+void write_png(const std::string& path, std::span<const std::uint8_t> pixels, std::int64_t height,
+               std::int64_t width);
+
 /// A change of images and their conversion to float32, in this order: zeros around the image, a
 /// part of it, mirrored from left to right, brighter or darker, more or less contrast about each
 /// channel's mean, standardised: (x − µ) / max(σ, 1/√N) over all N values of the image
@@ -170,6 +201,8 @@ class Pipeline {
   /// fit is made anew in each epoch. Copies of the pipeline share it. The stages before it must not
   /// be random.
   Pipeline& cache(std::int64_t bytes);
+  /// The stage "decode": JPEG and PNG files become pixels.
+  Pipeline& decode(const ImageDecoding& decoding);
   /// The last stage before batches: it writes the example's values straight into the memory of the
   /// batch, where they have this shape.
   Pipeline& into(const Shape& shape, std::string name,

@@ -90,6 +90,18 @@ Pipeline& Pipeline::cache(std::int64_t bytes) {
   return *this;
 }
 
+Pipeline& Pipeline::decode(const ImageDecoding& decoding) {
+  const PipelinePlan& plan = *plan_;
+  return map("decode", [decoding, source = plan.source](Example& example) {
+    try {
+      decode_image(decoding, example);
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("{} cannot be decoded: {}", source->name(example.index),
+                                            error.what()));
+    }
+  });
+}
+
 Pipeline& Pipeline::into(const Shape& shape, std::string name,
                          std::function<void(Example&, std::span<float>)> function) {
   PipelinePlan& plan = change();
