@@ -298,6 +298,13 @@ class PipelineReader {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Writes `count` training images to data_batch_1.bin … data_batch_5.bin and a fifth as many, at
+/// least 10, to test_batch.bin, in CIFAR-10's format. The ten classes are five shapes (disc,
+/// square, triangle, ring, cross), each with stripes or with checks; place, size, direction,
+/// colours and noise are random. The same bytes for the same seed. Throws kInvalidArgument when
+/// `count` is below 10, and kFailedPrecondition when one of the files is there already.
+void generate_images(const std::string& folder, std::int64_t count, std::uint64_t seed);
+
 /// The words of a text, with ids in the order of (−count, word). A newline counts as "<eos>".
 class Vocabulary {
  public:
