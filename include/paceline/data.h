@@ -120,6 +120,13 @@ void decode_image(const ImageDecoding& decoding, Example& example);
 void write_png(const std::string& path, std::span<const std::uint8_t> pixels, std::int64_t height,
                std::int64_t width);
 
+struct InputBatch;
+/// Writes the images of a batch, of three channels, side by side to a PNG file, each stretched from
+/// its least to its greatest value: what a model sees. Throws kInvalidArgument for values of
+/// another shape, and kUnavailable, naming the file, when it cannot be written.
+void write_batch_png(const std::string& path, const InputBatch& batch,
+                     PixelLayout layout = PixelLayout::kPlanar);
+
 /// A change of images and their conversion to float32, in this order: zeros around the image, a
 /// part of it, mirrored from left to right, brighter or darker, more or less contrast about each
 /// channel's mean, standardised: (x − µ) / max(σ, 1/√N) over all N values of the image
