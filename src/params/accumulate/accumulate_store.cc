@@ -143,6 +143,7 @@ class AccumulateStore : public SavableStore {
   }
   std::int64_t global_step() const override { return below_->global_step(); }
   StoreAccount account() const override { return below_->account(); }
+  std::vector<StoreLink> links() const override { return below_->links(); }
   Staleness staleness() const override { return below_->staleness(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {
