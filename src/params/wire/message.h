@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 10;
+constexpr std::uint32_t kProtocolVersion = 11;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -88,6 +88,9 @@ enum class MessageType : std::uint16_t {
   kStop = 38,        // ps → workers: it was told to stop; leave, the chief after saving
   kBusy = 39,        // ps → worker: I serve another job, come again; the ps then closes
   kHandled = 43,     // both ways: so many numbered messages of yours have I handled (step)
+  // When a ps was lost with its values.
+  kRestarted = 44,   // ps → worker: I am not the process that you know; the ps then closes
+  kBeginAgain = 45,  // chief → ps: forget all that was; all values come from a checkpoint
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however
@@ -112,6 +115,7 @@ struct Hello {
   std::uint64_t fingerprint = 0;  // of the variables
   bool spin = false;              // asks the ps to poll while it is connected
   std::int32_t ps = 0;            // which one it takes the other for
+  std::uint64_t ps_incarnation = 0;  // of the ps that has welcomed it; 0: none has
   std::int32_t workers = 0;       // in its cluster spec; 0: unknown
   DType wire = DType::kFloat32;   // or kBFloat16: what float32 numbers travel as
   std::string process;            // for messages: "pid 4711 on host b"

@@ -62,7 +62,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "0a000000"
+            "0b000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"
@@ -72,6 +72,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
             "1807f6e5d4c3b2a1"
             "00"
             "00000000"
+            "0000000000000000"
             "02000000"
             "00"
             "0a007069642037206f6e2062"

@@ -295,7 +295,7 @@ void PsConnection::on_closed(const Error& error) {
                        address_, error.what())});
     case WorkerJob::Closed::kLost:
       return core_.fail(
-          {ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())});
+          {ErrorCode::kAborted, fmt::format("lost {}: {}", text(), error.what())});
     default:
       return core_.notify();
   }
