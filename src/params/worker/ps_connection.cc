@@ -294,8 +294,7 @@ void PsConnection::on_closed(const Error& error) {
            fmt::format("ps:{} at {} accepts connections but does not speak Paceline: {}", ps_,
                        address_, error.what())});
     case WorkerJob::Closed::kLost:
-      return core_.fail(
-          {ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())});
+      return core_.fail({ErrorCode::kAborted, fmt::format("lost {}: {}", text(), error.what())});
     default:
       return core_.notify();
   }
