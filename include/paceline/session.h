@@ -145,10 +145,9 @@ class Session {
   bool run(const std::function<void(Feed&)>& feed);
   /// Makes one step as `run` does, with hooks, checkpoints, limits and interrupts. The two may be
   /// mixed. Returns nothing when no step was made, because the feed stopped or training has ended
-  /// (ended()). To
-  /// hooks, the steps up to that point, to the next `run` or to the end of the session are one run.
-  /// `feed` is called for this step alone. What the program does between two steps counts as part
-  /// of them, as what hooks do; evaluations count as no step's.
+  /// (ended()). To hooks, the steps up to that point, to the next `run` or to the end of the
+  /// session are one run. `feed` is called for this step alone. What the program does between two
+  /// steps counts as part of them, as what hooks do; evaluations count as no step's.
   std::optional<StepResult> step(const std::function<void(Feed&)>& feed);
   /// Makes one step of one of several trainings, from 0 in the order in which they were given;
   /// `feed` fills the inputs of its graph. With several, `run` and the step without a number throw

@@ -145,7 +145,10 @@ std::vector<Flag> cluster_flags() {
 
 std::vector<Flag> run_flags() {
   return {
-      {"--steps", "N", "End at this global step, which counts the steps of all workers", kRun},
+      {"--steps", "N",
+       "End at this global step, which counts the steps of all workers (each of several may make "
+       "one more)",
+       kRun},
       {"--seconds", "S", "End after so many seconds, counted from when every worker is warm", kRun},
       {"--config", "FILE",
        "Read more flags from a .json or .toml file; the command line overrides the file", kRun},
