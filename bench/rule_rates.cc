@@ -10,6 +10,7 @@
 #include "bench/memory_rates.h"
 #include "bench/timing.h"
 #include "kernels/rule_kernel.h"
+#include "kernels/testing/custom_rules.h"
 
 namespace paceline::bench {
 namespace {
@@ -54,9 +55,12 @@ std::vector<double> scaled(std::vector<double> values, double factor) {
   return values;
 }
 
+std::string on_threads(std::string_view what, int threads) {
+  return fmt::format("{}, {} thread{}", what, threads, threads == 1 ? "" : "s");
+}
+
 void measure_rule(Recorder& recorder, const Rule& rule, RuleMemoryArrays& arrays, int threads) {
-  const std::string name =
-      fmt::format("{}, {} thread{}", rule.name(), threads, threads == 1 ? "" : "s");
+  const std::string name = on_threads(rule.name(), threads);
   recorder.progress(name);
   ThreadPool pool(threads);
   MemoryPasses memory(threads);
@@ -66,6 +70,19 @@ void measure_rule(Recorder& recorder, const Rule& rule, RuleMemoryArrays& arrays
   recorder.add(figure_beside(name, "ns", scaled(times.first, kNano / double(kElements)),
                              "memory bound",
                              scaled(times.second, kNano * bytes / memory.update_bytes())));
+}
+
+// Adam as a CustomRule beside the library's own, by turns.
+void measure_written_adam(Recorder& recorder, RuleMemoryArrays& arrays, int threads) {
+  const std::string name = on_threads("adam written out", threads);
+  recorder.progress(name);
+  ThreadPool pool(threads);
+  const Rule written = written_adam(), built_in = Adam{};
+  const PairedTimes times = time_in_turn(
+      recorder.repeats(), 0.05, [&] { arrays.apply(written, pool); },
+      [&] { arrays.apply(built_in, pool); });
+  recorder.add(figure_beside(name, "ns", scaled(times.first, kNano / double(kElements)), "built in",
+                             scaled(times.second, kNano / double(kElements))));
 }
 
 }  // namespace
@@ -80,6 +97,7 @@ void measure_rules(Recorder& recorder) {
                                      Ftrl{}, Ema{}, Add{}, Assign{}}) {
       measure_rule(recorder, rule, arrays, threads);
     }
+    measure_written_adam(recorder, arrays, threads);
   }
 }
 

@@ -14,8 +14,8 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
+#include "paceline/program.h"
 #include "paceline/run_options.h"
-#include "paceline/settings.h"
 
 namespace paceline::models {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "paceline/settings.h"
+#include "paceline/program.h"
 
 namespace paceline::models {
 

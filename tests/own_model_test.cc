@@ -9,6 +9,7 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/examples.h"
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -17,22 +18,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr std::chrono::seconds kBuildTime(200), kRunTime(60);
-
-bool sanitized() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return true;
-#else
-  return false;
-#endif
-}
-
-std::string output_of(const std::vector<std::string>& words, std::chrono::seconds within) {
-  Process process(words);
-  EXPECT_EQ(process.wait_exit(within), 0) << process.output();
-  return process.output();
-}
 
 // Returns the file that a comment names: points.h of "// points.h: examples", CMakeLists.txt of
 // "# CMakeLists.txt". Empty when it names none.
@@ -97,20 +82,6 @@ TEST(TrainYourOwn, ThePagesProgramIsBuiltAndLearns) {
     EXPECT_THAT(text, HasSubstr(there));
   }
   EXPECT_THAT(text, Not(HasSubstr("--cluster-id")));
-}
-
-/// Builds examples/NAME against an installed prefix. Returns the path of the program.
-std::string built_example(const std::string& name, const TemporaryFolder& folder) {
-  const std::string prefix = folder.path("prefix"), build = folder.path("build");
-  output_of({"cmake", "--install", PACELINE_BUILD, "--prefix", prefix}, kBuildTime);
-  output_of({"cmake", "-G", "Ninja", "-S", std::string(PACELINE_SOURCE) + "/examples/" + name, "-B",
-             build, "-DCMAKE_PREFIX_PATH=" + prefix},
-            kBuildTime);
-  output_of({"cmake", "--build", build}, kBuildTime);
-  // The build names no build type, as in the README.
-  std::ifstream commands(build + "/build.ninja");
-  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(commands), {}), HasSubstr("-O3 -DNDEBUG"));
-  return build + "/" + name;
 }
 
 TEST(OwnModel, WarnsAProgramThatHasNoBuildType) {

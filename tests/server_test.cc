@@ -15,7 +15,10 @@ using Words = std::vector<std::string>;
 
 class Server : public ::testing::Test {
  protected:
-  Server() : process_(paceline_words({"server", "--bind", address_, "--jobs", "3"})) {}
+  // A worker that died is waited for for a second, not for 30.
+  Server()
+      : process_(paceline_words(
+            {"server", "--bind", address_, "--jobs", "3", "--reconnect-timeout", "1"})) {}
 
   Words job(const Words& model, const Words& more) const {
     Words words = {"train"};

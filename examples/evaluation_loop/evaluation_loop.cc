@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
     int worse = 0;
     while (worse < kPatience) {
       const auto made = session.step([&](Feed& feed) { draw(random, feed, train); });
-      if (!made) return;  // --steps or --seconds are reached
-      if (made->step % kEvaluateEvery != 0) continue;
+      if (!made) return;  // --steps or --seconds are reached, or the chief has ended training
+      if (!session.is_chief() || made->step % kEvaluateEvery != 0) continue;
       std::mt19937_64 same(0);  // every evaluation sees the same points
       const auto feed_validation = [&](Feed& feed) { draw(same, feed, validation); };
       const float loss = session.evaluate(validation.loss, feed_validation).item<float>();
@@ -58,5 +58,6 @@ int main(int argc, char** argv) {
     }
     session.print("stops: the validation loss fell in none of " + std::to_string(kPatience) +
                   " evaluations");
+    session.stop_all();
   });
 }

@@ -66,7 +66,8 @@ class Evaluator {
 /// `evaluate` with them on a thread of its own while the session goes on. Once that has returned,
 /// `done` is called on the session's thread after the step under way, or at the end of the run,
 /// which waits for it. An evaluation that is due while the last one still runs begins after it.
-/// An exception of `evaluate` ends the run as an error of the session.
+/// An exception of `evaluate` ends the run as an error of the session. The chief alone evaluates,
+/// unless `on` says otherwise.
 class EvaluateBeside : public Hook {
  public:
   /// On a thread of its own. It must not use the session. What it writes to memory of the program
@@ -77,7 +78,7 @@ class EvaluateBeside : public Hook {
   using Done = std::function<bool(Session& session, const StepResult& at)>;
   /// The interval is counted from where each run begins; `threads` and `with` as in Evaluator.
   EvaluateBeside(Interval every, Function evaluate, Done done, int threads = 1,
-                 EvaluateWith with = EvaluateWith::kVariables);
+                 EvaluateWith with = EvaluateWith::kVariables, EvaluateOn on = EvaluateOn::kChief);
   ~EvaluateBeside() override;
   EvaluateBeside(EvaluateBeside&&) noexcept;  ///< Into Session::add.
   void begin(Session& session) override;

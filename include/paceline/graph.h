@@ -122,6 +122,8 @@ class Node {
   Value output(int i) const { return Value(const_cast<Node*>(this), i); }
   /// The parameters of the op.
   const Attributes& attributes() const { return attributes_; }
+  /// Frees nothing: a node lies in memory of its graph, which is freed with the graph.
+  static void operator delete(void* /*node*/) noexcept {}
 
  private:
   friend class Graph;
@@ -253,24 +255,30 @@ class Graph {
  private:
   friend class GraphCopy;
   std::string scoped(std::string_view name) const { return scope_ + std::string(name); }
-  std::string numbered_name(const std::string& taken);
+  /// Enters the names of nodes that were copied from another graph.
+  void index_names() const;
+  std::string numbered_name(const std::string& taken) const;
   Value declare(std::string_view op, const std::string& name, const Shape& shape, DType dtype,
                 Attributes attributes);
   Node& append(const Op& op, std::span<const Value> inputs, Attributes attributes,
                std::string name);
+  /// Adds a node whose name is not looked at before one is looked up or the next is appended.
   Node& append_typed(const Op& op, std::span<const Value> inputs,
                      std::span<const ValueType> outputs, Attributes attributes,
                      std::shared_ptr<const std::string> name);
 
   const OpRegistry* ops_;
-  std::pmr::monotonic_buffer_resource memory_;  // of what is freed with the graph and not before
+  /// Memory of the nodes, their inputs and outputs, and the index of names.
+  mutable std::pmr::monotonic_buffer_resource memory_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Assignment> assignments_;
   std::set<int> assigned_;  // ids of the locals in assignments_
   std::map<std::string, Value, std::less<>> names_;
-  /// Its keys are the names that lie in the nodes.
-  std::pmr::unordered_map<std::string_view, Node*> nodes_by_name_{&memory_};
-  std::map<std::string, int, std::less<>> name_counts_;
+  /// Its keys are the names that lie in the nodes. It has those of the first `indexed_` nodes: few
+  /// copies of a graph are ever asked for a name.
+  mutable std::pmr::unordered_map<std::string_view, Node*> nodes_by_name_{&memory_};
+  mutable std::size_t indexed_ = 0;
+  mutable std::map<std::string, int, std::less<>> name_counts_;
   std::string scope_;
 };
 

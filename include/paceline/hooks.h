@@ -84,13 +84,20 @@ class NanGuard : public Hook {
   bool after_step(Session& session, const StepResult& result) override;
 };
 
+/// The workers of a job that evaluate.
+enum class EvaluateOn : std::uint8_t {
+  kChief,        // worker 0 alone; what it decides ends training for all (Session::stop_all)
+  kEveryWorker,  // each of them; what a worker decides ends its own training
+};
+
 /// Calls a function at an interval, between two steps, for example to evaluate a validation graph.
 /// The time that Session::evaluate takes is not part of any step. If the function returns false,
-/// training ends.
+/// training ends. The chief alone calls it, unless `on` says otherwise.
 class EvaluateEvery : public Hook {
  public:
   using Function = std::function<bool(Session&, const StepResult&)>;  ///< False ends training.
-  EvaluateEvery(Interval every, Function evaluate);  ///< The interval begins anew with each run.
+  /// The interval begins anew with each run.
+  EvaluateEvery(Interval every, Function evaluate, EvaluateOn on = EvaluateOn::kChief);
   ~EvaluateEvery() override;
   EvaluateEvery(EvaluateEvery&&) noexcept;  ///< Session::add moves it.
   void begin(Session& session) override;
@@ -99,6 +106,7 @@ class EvaluateEvery : public Hook {
  private:
   std::unique_ptr<class IntervalTimer> due_;
   Function evaluate_;
+  EvaluateOn on_;
 };
 
 /// Prints step, loss, speed and time left: on a terminal one line that is replaced, elsewhere a

@@ -1,16 +1,93 @@
-// The main function of a program that trains.
+// The main function of a program that trains, and the program's settings: its hyper-parameters, and
+// flags of its own.
 #pragma once
 
+#include <cstdint>
 #include <functional>
-
+#include <limits>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
-#include "paceline/settings.h"
 
 namespace paceline {
+
+/// The value of a setting: a whole number, a number, on or off, or a text.
+using SettingValue = std::variant<std::int64_t, double, bool, std::string>;
+
+/// One thing that `--set name=value` changes. The type of the default is the type of the setting.
+struct Setting {
+  std::string name;          // "learning_rate": small letters, digits and _
+  SettingValue value;        // the default
+  std::string help = {};     // one line for --help
+  double least = -kNoLimit;  // the smallest number that is allowed
+  double most = kNoLimit;    // the largest number that is allowed
+  /// The texts that are allowed. An empty list allows every text.
+  std::vector<std::string> choices = {};
+  /// The setting is also a flag: --learning-rate X. If it is on or off, its flag takes no value and
+  /// turns it on.
+  bool flag = false;
+  /// The flag's value as --help shows it. Shells complete "FILE" and "DIR" as such. If it is
+  /// empty, it follows from the type.
+  std::string placeholder = {};
+  /// The default as --help shows it, where it depends on another setting. If it is empty, --help
+  /// shows `value`.
+  std::string default_text = {};
+
+  /// The value of `most` (and, negated, of `least`) that allows every number.
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+};
+
+/// --batch B: the number of examples in a step of one worker, at least 1.
+Setting batch_setting(std::int64_t value);
+/// --epochs N: the number of passes over the data, at least 1. The program ends its training after
+/// them. The flag excludes --steps and --seconds.
+Setting epochs_setting(std::int64_t value);
+/// --data PATH: where the data is.
+Setting data_setting(std::string value);
+
+/// The settings of a program by name, with the values that the user gave.
+class Settings {
+ public:
+  /// There are none.
+  Settings() = default;
+  /// Every setting has its default. Throws kInvalidArgument when a name is wrong or used twice, or
+  /// when a default is not allowed.
+  explicit Settings(std::vector<Setting> declared);
+
+  /// Changes a value, as --set name=value does or, with `by_flag`, as the setting's own flag.
+  /// Throws kUsage that names what was typed and what is allowed.
+  void set(const std::string& name, const std::string& text, bool by_flag = false);
+
+  /// The value of a setting that is a whole number. This function and the next three throw
+  /// kInvalidArgument when no setting has the name or when it is of another type.
+  std::int64_t whole(const std::string& name) const;
+  /// The value of a setting that is a number, whole or not.
+  double number(const std::string& name) const;
+  /// True when a setting that is on or off is on.
+  bool on(const std::string& name) const;
+  /// The value of a setting that is a text.
+  const std::string& text(const std::string& name) const;
+  /// True when the user gave the value, false when it is the default or no setting has the name.
+  bool given(const std::string& name) const;
+  /// All settings as they were declared.
+  const std::vector<Setting>& declared() const { return declared_; }
+  /// Names and values in the order of their declaration, as --set takes them.
+  std::vector<std::pair<std::string, std::string>> listed() const;
+
+ private:
+  struct Value {
+    SettingValue value;
+    bool given = false;
+  };
+  const Value& find(const std::string& name) const;
+
+  std::vector<Setting> declared_;
+  std::vector<Value> values_;
+};
 
 /// The main function of a program that trains. It reads the flags of the cluster and of the run
 /// from `argv` (--help lists them), from a --config file and from $TF_CONFIG. Then it launches the

@@ -153,8 +153,8 @@ class Rule {
   Rule(const Ema& rule);       // of kind kEma
   Rule(const Add& rule);       // of kind kAdd
   Rule(const Assign& rule);    // of kind kAssign
-  /// Of kind kCustom. Throws kInvalidArgument, naming the rule, when a number depends on more than
-  /// one element, or when it is too large.
+  /// A rule of kind kCustom. Throws kInvalidArgument, naming the rule, when a number depends on
+  /// more than one element, or when it is too large.
   Rule(const CustomRule& rule);
   /// A rule from its parts, as they arrive over a link. Throws also on an unknown kind. `program`
   /// is that of kind kCustom as text, and empty for others.

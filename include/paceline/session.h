@@ -241,6 +241,11 @@ class Session {
   /// A copy of the newest value of a variable. Throws kNotFound.
   Tensor variable(std::string_view name);
 
+  /// Ends training for all workers of the job, as a limit of steps does: this one begins no further
+  /// step, and another one none once it has heard of it, so that each may make one or two more. A
+  /// run of theirs then returns false. For a hook of the chief whose evaluation says that enough is
+  /// learnt, for example. In one process it ends the training of this session.
+  void stop_all();
   /// Says that this worker trains no more, and waits until all workers have said so or are gone.
   void finish_training();
   /// Adds to the report, e.g. report("perplexity", "train", 40.1); nullopt is null. A section

@@ -6,9 +6,12 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <mutex>
+
+#include "base/plain_text.h"
 
 namespace paceline {
 
@@ -60,11 +63,10 @@ class LineFormatter : public spdlog::formatter {
   std::string text_line(std::string_view time, const spdlog::details::log_msg& message) const {
     std::string line = std::string(time) + " " + name_of(message.level) + " ";
     if (!task_.empty()) line += task_ + ": ";
-    line.append(message.payload.data(), message.payload.size());
-    for (char& c : line) {
-      if (c == '\n' || c == '\r') c = ' ';
-    }
-    return line + "\n";
+    std::string text(message.payload.data(), message.payload.size());
+    std::ranges::replace_if(
+        text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    return line + plain_text(text) + "\n";
   }
   std::string json_line(std::string_view time, const spdlog::details::log_msg& message) const {
     nlohmann::ordered_json line = {{"time", time}, {"level", name_of(message.level)}};

@@ -64,6 +64,15 @@ TEST(Log, TextHasTimeLevelAndTask) {
               MatchesRegex(std::string(kTime) + " warning ps:0: lost \\{\\} worker:1 second line"));
 }
 
+TEST(Log, TextGivesATerminalNoCommands) {
+  Written written;
+  const Log log({.level = LogLevel::kInfo, .json = false, .task = "", .fd = written.fd()});
+  log.info("refused \x1b]0;title\x07 from b");
+  const auto lines = written.lines();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_THAT(lines[0], MatchesRegex(std::string(kTime) + " info refused \\?\\]0;title\\? from b"));
+}
+
 TEST(Log, JsonLinesAreObjects) {
   Written written;
   const Log log({.level = LogLevel::kDebug, .json = true, .task = "ps:0", .fd = written.fd()});

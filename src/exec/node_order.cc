@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory_resource>
 #include <queue>
 #include <tuple>
 
@@ -67,7 +68,7 @@ std::vector<bool> needed_by(const Graph& graph, std::span<const Value> values) {
   return needed;
 }
 
-using Users = std::vector<std::vector<std::size_t>>;
+using Users = std::pmr::vector<std::pmr::vector<std::size_t>>;
 
 std::size_t maker_of(Value value) {
   while (is_view(value.node())) value = value.node().input(0);
@@ -113,7 +114,8 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
   };
 
   std::vector<int> missing(count);
-  Users users(count);
+  std::pmr::monotonic_buffer_resource memory;
+  Users users(count, &memory);
   for (std::size_t id = 0; id < count; ++id) {
     const auto inputs = graph.nodes()[id]->inputs();
     missing[id] = int(inputs.size());

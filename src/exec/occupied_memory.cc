@@ -34,8 +34,11 @@ const ByteRanges::Range* ByteRanges::first_above(std::size_t offset) const {
   return found == ranges_.end() ? nullptr : &*found;
 }
 
-OccupiedMemory::OccupiedMemory(Positions all)
-    : all_(all), nodes_(2 * std::bit_ceil(std::size_t(all.last - all.first) + 1)) {}
+OccupiedMemory::OccupiedMemory(Positions all) : all_(all) {
+  const std::size_t nodes = 2 * std::bit_ceil(std::size_t(all.last - all.first) + 1);
+  nodes_.reserve(nodes);
+  for (std::size_t i = 0; i < nodes; ++i) nodes_.emplace_back(&memory_);
+}
 
 OccupiedMemory::Place OccupiedMemory::left(const Place& place) {
   return {2 * place.node, {place.of.first, std::midpoint(place.of.first, place.of.last)}};

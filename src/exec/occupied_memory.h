@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <vector>
 
 namespace paceline {
@@ -13,12 +14,14 @@ class ByteRanges {
   struct Range {
     std::size_t begin = 0, end = 0;
   };
+  explicit ByteRanges(std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : ranges_(memory) {}
   void add(Range range);
   /// The first range that ends above `offset`; null when there is none.
   const Range* first_above(std::size_t offset) const;
 
  private:
-  std::vector<Range> ranges_;
+  std::pmr::vector<Range> ranges_;
 };
 
 /// A tree over the positions of a schedule. Buffers that lie close together are few ranges in each
@@ -39,6 +42,7 @@ class OccupiedMemory {
 
  private:
   struct Node {
+    explicit Node(std::pmr::memory_resource* memory) : somewhere(memory), everywhere(memory) {}
     ByteRanges somewhere;   // taken in some of the node's positions
     ByteRanges everywhere;  // taken in all of them, each range by one buffer
   };
@@ -53,7 +57,8 @@ class OccupiedMemory {
   void collect(const Place& place, Positions alive, std::vector<const ByteRanges*>& taken) const;
 
   Positions all_;
-  std::vector<Node> nodes_;  // the children of node i are 2i and 2i + 1
+  std::pmr::monotonic_buffer_resource memory_;  // of the ranges of all nodes
+  std::vector<Node> nodes_;                     // the children of node i are 2i and 2i + 1
   std::int64_t looks_ = 0;
 };
 

@@ -235,6 +235,7 @@ class PlanMaker {
       return sum + node->op().cost(*node).flops;
     };
     device_.begin_plan(std::accumulate(order_.nodes.begin(), order_.nodes.end(), 0.0, add_flops));
+    plan_->kernels.reserve(order_.nodes.size());
     for (const Node* node : order_.nodes) {
       plan_->kernels.push_back({device_.make_kernel(*node), node, 0, 0});
     }

@@ -21,6 +21,7 @@ namespace {
 
 struct Work {
   std::int64_t allocations = 0, inferred = 0;
+  std::int64_t inferred_by_plan = 0;  // of `inferred`
 };
 
 /// The library's ops, which count how often the types of a node are inferred.
@@ -63,7 +64,9 @@ Work work_of(int layers) {
                             .training = &training,
                             .run_assignments = true,
                             .rewrite = {}};
+  const std::int64_t inferred = work.inferred;
   const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
+  work.inferred_by_plan = work.inferred - inferred;
   EXPECT_EQ(plan->binding.uses.size(), std::size_t(2 * layers));
   work.allocations = allocation_counts().ours - before;
   return work;
@@ -77,6 +80,11 @@ TEST(PlanGrowth, TwiceTheLayersAreTwiceTheWork) {
   const double growth = double(four_times.allocations - twice.allocations) /
                         double(twice.allocations - some.allocations);
   EXPECT_LT(growth, 2.1);
+}
+
+// Copies of a graph, and nodes that stand for several, have the types of what they replace.
+TEST(PlanGrowth, PlanningALayerInfersNoTypes) {
+  EXPECT_EQ(work_of(50).inferred_by_plan, work_of(100).inferred_by_plan);
 }
 
 // A chain that lies in one piece of memory, and the memory of each value was another's before.

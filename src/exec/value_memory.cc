@@ -11,7 +11,7 @@
 
 namespace paceline {
 ValueMemory::ValueMemory(const Graph& graph, const NodeOrder& order, const VariableIds& variables)
-    : order_(order), slots_of_nodes_(graph.nodes().size()), positions_(graph.nodes().size(), -1) {
+    : order_(order), slots_of_values_(graph), positions_(graph.nodes().size(), -1) {
   for (std::size_t i = 0; i < order.nodes.size(); ++i) {
     positions_[std::size_t(order.nodes[i]->id())] = int(i);
   }
@@ -19,9 +19,7 @@ ValueMemory::ValueMemory(const Graph& graph, const NodeOrder& order, const Varia
   count_reads();
 }
 
-SlotIndex ValueMemory::slot(const Value& value) const {
-  return slots_of_nodes_[std::size_t(value.node().id())][std::size_t(value.output())];
-}
+SlotIndex ValueMemory::slot(const Value& value) const { return slots_of_values_[value]; }
 
 SlotIndex ValueMemory::add(const ValueType& type, Storage storage, int written) {
   storage.bytes = type.bytes();
@@ -53,12 +51,11 @@ void ValueMemory::add_source(const Node& node, const VariableIds& variables) {
   } else {
     storage.kind = Storage::Kind::kInput;
   }
-  slots_of_nodes_[std::size_t(node.id())] = {add(node.outputs()[0], std::move(storage), -1)};
+  slots_of_values_[node.output(0)] = add(node.outputs()[0], std::move(storage), -1);
 }
 
 void ValueMemory::add_values(const Graph& graph, const VariableIds& variables) {
   for (const auto& node : graph.nodes()) {
-    std::vector<SlotIndex>& slots = slots_of_nodes_[std::size_t(node->id())];
     if (is_source(*node)) {
       add_source(*node, variables);
     } else if (is_view(*node)) {
@@ -66,11 +63,12 @@ void ValueMemory::add_values(const Graph& graph, const VariableIds& variables) {
       for (int i = 0; i < int(node->outputs().size()); ++i) {
         slots_.push_back(
             {node->outputs()[std::size_t(i)], in.storage, in.offset + view_offset(*node, i)});
-        slots.push_back(SlotIndex(slots_.size()) - 1);
+        slots_of_values_[node->output(i)] = SlotIndex(slots_.size()) - 1;
       }
     } else {
       for (int i = 0; i < int(node->outputs().size()); ++i) {
-        slots.push_back(add_output(node->output(i), positions_[std::size_t(node->id())]));
+        const Value output = node->output(i);
+        slots_of_values_[output] = add_output(output, positions_[std::size_t(node->id())]);
       }
     }
   }

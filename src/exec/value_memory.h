@@ -8,6 +8,7 @@
 #include "exec/arena.h"
 #include "exec/node_order.h"
 #include "exec/plan.h"
+#include "graph/by_value.h"
 
 namespace paceline {
 
@@ -62,8 +63,8 @@ class ValueMemory {
   std::vector<ArenaBuffer> shared_buffers(std::vector<std::size_t>& index) const;
 
   const NodeOrder& order_;
-  std::vector<std::vector<SlotIndex>> slots_of_nodes_;  // by node id and output
-  std::vector<int> positions_;                          // by node id
+  ByValue<SlotIndex> slots_of_values_;
+  std::vector<int> positions_;  // by node id
   std::map<const Node*, SlotIndex> slots_of_joins_;
   std::vector<Slot> slots_;
   std::vector<Storage> storages_;

@@ -2,18 +2,23 @@
 #pragma once
 
 #include <cstddef>
+#include <memory_resource>
 #include <vector>
 
 #include "paceline/graph.h"
 
 namespace paceline {
 
-/// Entries that begin as T(), for the values that the graph has when the table is made.
+/// Entries that begin as T(), for the values that the graph has when the table is made. The memory
+/// of the entries, and of those that take an allocator, comes from `memory`.
 template <typename T>
 class ByValue {
  public:
-  explicit ByValue(const Graph& graph) {
+  explicit ByValue(const Graph& graph,
+                   std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : entries_(memory) {
     std::size_t values = 0;
+    first_.reserve(graph.nodes().size());
     for (const auto& node : graph.nodes()) {
       first_.push_back(values);
       values += node->outputs().size();
@@ -30,7 +35,7 @@ class ByValue {
   }
 
   std::vector<std::size_t> first_;  // by node id, the entry of its output 0
-  std::vector<T> entries_;
+  std::pmr::vector<T> entries_;
 };
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 #include "graph/copy.h"
 
 #include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "paceline/op.h"
@@ -29,7 +30,7 @@ std::vector<bool> RewriteSource::live() const {
   return live;
 }
 
-Readers::Readers(const RewriteSource& source) : readers_(source.graph) {
+Readers::Readers(const RewriteSource& source) : readers_(source.graph, &memory_) {
   const std::vector<bool> live = source.live();
   for (const auto& node : source.graph.nodes()) {
     if (!live[std::size_t(node->id())]) continue;
@@ -40,12 +41,12 @@ Readers::Readers(const RewriteSource& source) : readers_(source.graph) {
 
 // Readers are added one after the other, so that one which reads a value twice is the last.
 void Readers::add(Value value, const Node* reader) {
-  std::vector<const Node*>& readers = readers_[value];
+  std::pmr::vector<const Node*>& readers = readers_[value];
   if (readers.empty() || readers.back() != reader) readers.push_back(reader);
 }
 
 const Node* Readers::only_reader(Value value) const {
-  const std::vector<const Node*>& readers = readers_[value];
+  const std::pmr::vector<const Node*>& readers = readers_[value];
   return readers.size() == 1 ? readers[0] : nullptr;
 }
 
@@ -73,6 +74,13 @@ void GraphCopy::copy(const Node& node) {
   const Node& copied =
       graph_->append_typed(node.op(), inputs, node.outputs(), node.attributes(), node.name_);
   for (int k = 0; k < int(node.outputs().size()); ++k) replace(node.output(k), copied.output(k));
+}
+
+void GraphCopy::copy_as(const Node& old, std::string_view op, std::span<const Value> inputs,
+                        Attributes attributes) {
+  const Node& node = graph_->append_typed(graph_->ops().find(op), inputs, old.outputs(),
+                                          std::move(attributes), old.name_);
+  for (int k = 0; k < int(old.outputs().size()); ++k) replace(old.output(k), node.output(k));
 }
 
 RewrittenGraph GraphCopy::run(const RewriteSource& source, const Visit& visit) {

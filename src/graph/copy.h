@@ -3,8 +3,10 @@
 
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <set>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "graph/by_value.h"
@@ -36,7 +38,8 @@ class Readers {
  private:
   void add(Value value, const Node* reader);
 
-  ByValue<std::vector<const Node*>> readers_;  // each once; null: wanted from outside
+  std::pmr::monotonic_buffer_resource memory_;
+  ByValue<std::pmr::vector<const Node*>> readers_;  // each once; null: wanted from outside
 };
 
 /// A graph being copied. Nodes keep their names: random ops draw by them.
@@ -50,6 +53,10 @@ class GraphCopy {
   std::vector<Value> copies_of(std::span<const Value> old) const;
   /// The node as it is, over copies of its inputs.
   void copy(const Node& node);
+  /// A node of the op `op`, over `inputs`, that has the name of `old` and outputs of its types, and
+  /// is read in its place.
+  void copy_as(const Node& old, std::string_view op, std::span<const Value> inputs,
+               Attributes attributes);
   /// Readers of `old` are to read `value`, which has its type.
   void replace(Value old, Value value) { values_[old] = value; }
 

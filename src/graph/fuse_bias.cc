@@ -23,10 +23,8 @@ const Node* activation_of(const Node& bias, const Readers& readers) {
 void add_fused(GraphCopy& copy, const Node& bias, const Node& activation) {
   const Attributes& own = activation.attributes();
   const double slope = own.has("slope") ? own.get<double>("slope") : 0.0;
-  const Node& fused =
-      copy.graph().add("bias_activation", copy.copies_of(bias.inputs()),
-                       {{"activation", activation.op().name}, {"slope", slope}}, activation.name());
-  copy.replace(activation.output(0), fused.output(0));
+  copy.copy_as(activation, "bias_activation", copy.copies_of(bias.inputs()),
+               {{"activation", activation.op().name}, {"slope", slope}});
 }
 
 }  // namespace

@@ -101,9 +101,8 @@ class ProgramWriter {
 
 void add_fused(GraphCopy& copy, const Node& head, const Tree& tree) {
   const ProgramWriter writer(tree);
-  const Node& fused = copy.graph().add("fused_elementwise", copy.copies_of(writer.inputs()),
-                                       {{"program", writer.program()}}, head.name());
-  copy.replace(head.output(0), fused.output(0));
+  copy.copy_as(head, "fused_elementwise", copy.copies_of(writer.inputs()),
+               {{"program", writer.program()}});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <new>
 
 #include "graph/initializer_of.h"
 #include "graph/sources.h"
@@ -49,14 +50,17 @@ Node& Graph::append(const Op& op, std::span<const Value> inputs, Attributes attr
                     std::string name) {
   const std::vector<ValueType> types = checked_types(*this, op.name, inputs);
   const std::vector<ValueType> outputs = op.infer(OpInputs{op.name, types, attributes});
-  return append_typed(op, inputs, outputs, std::move(attributes),
-                      std::make_shared<const std::string>(std::move(name)));
+  Node& node = append_typed(op, inputs, outputs, std::move(attributes),
+                            std::make_shared<const std::string>(std::move(name)));
+  index_names();
+  return node;
 }
 
 Node& Graph::append_typed(const Op& op, std::span<const Value> inputs,
                           std::span<const ValueType> outputs, Attributes attributes,
                           std::shared_ptr<const std::string> name) {
-  std::unique_ptr<Node> node(new Node(&memory_));
+  void* place = memory_.allocate(sizeof(Node), alignof(Node));
+  std::unique_ptr<Node> node(new (place) Node(&memory_));
   node->op_ = &op;
   node->name_ = std::move(name);
   node->id_ = int(nodes_.size());
@@ -64,10 +68,6 @@ Node& Graph::append_typed(const Op& op, std::span<const Value> inputs,
   node->inputs_.assign(inputs.begin(), inputs.end());
   node->outputs_.assign(outputs.begin(), outputs.end());
   node->attributes_ = std::move(attributes);
-  if (!nodes_by_name_.try_emplace(*node->name_, node.get()).second) {
-    node->name_ = std::make_shared<const std::string>(numbered_name(*node->name_));
-    nodes_by_name_.emplace(*node->name_, node.get());
-  }
   nodes_.push_back(std::move(node));
   return *nodes_.back();
 }
@@ -87,6 +87,7 @@ Value Graph::declare(std::string_view op, const std::string& name, const Shape& 
                      Attributes attributes) {
   const std::string full = scoped(name);
   if (name.empty()) invalid(fmt::format("[{}] the name is empty", op));
+  index_names();
   if (nodes_by_name_.contains(full) || names_.contains(full)) {
     invalid(fmt::format("[{}] the name '{}' is taken", op, full));
   }
@@ -101,6 +102,7 @@ Value Graph::input(const std::string& name, const Shape& shape, DType dtype) {
 
 Value Graph::variable(const std::string& name, const Shape& shape, Initializer initializer,
                       DType dtype) {
+  index_names();
   const auto known = nodes_by_name_.find(scoped(name));
   if (known == nodes_by_name_.end() || !is_variable(*known->second)) {
     check_initializer(scoped(name), initializer);

@@ -28,7 +28,16 @@ OutputName split_output(std::string_view name) {
 
 }  // namespace
 
-std::string Graph::numbered_name(const std::string& taken) {
+void Graph::index_names() const {
+  for (; indexed_ < nodes_.size(); ++indexed_) {
+    Node& node = *nodes_[indexed_];
+    if (nodes_by_name_.try_emplace(*node.name_, &node).second) continue;
+    node.name_ = std::make_shared<const std::string>(numbered_name(*node.name_));
+    nodes_by_name_.emplace(*node.name_, &node);
+  }
+}
+
+std::string Graph::numbered_name(const std::string& taken) const {
   // The count is kept so that a thousand nodes of one op do not each search from 1.
   int& count = name_counts_[taken];
   std::string numbered;
@@ -44,6 +53,7 @@ Value Graph::named(const std::string& name, Value value) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[graph] '{}' is to name what is no value of this graph", full));
   }
+  index_names();
   const auto node = nodes_by_name_.find(full);
   const bool hides_a_source = node != nodes_by_name_.end() && node->second->inputs().empty() &&
                               node->second->output(0) != value;
@@ -57,6 +67,7 @@ Value Graph::named(const std::string& name, Value value) {
 
 Value Graph::find(std::string_view name) const {
   if (const auto named = names_.find(name); named != names_.end()) return named->second;
+  index_names();
   const auto [node_name, output] = split_output(name);
   const auto node = nodes_by_name_.find(node_name);
   if (node != nodes_by_name_.end() && output >= 0 &&

@@ -29,11 +29,18 @@ struct ItemText {
   }
 };
 
+void add_bytes(std::string& key, const auto& item) {
+  key.append(reinterpret_cast<const char*>(&item), sizeof(item));
+}
+
 // Equal for nodes that compute the same.
 std::string key_of(const Node& node, std::span<const Value> inputs) {
-  std::string key = node.op().name + "(";
+  std::string key;
+  add_bytes(key, &node.op());
+  add_bytes(key, inputs.size());
   for (const Value& input : inputs) {
-    key += fmt::format("{}:{},", input.node().id(), input.output());
+    add_bytes(key, input.node().id());
+    add_bytes(key, input.output());
   }
   for (const auto& [name, item] : node.attributes().items()) {
     key += fmt::format(";{}={}#{}", name, item.index(), std::visit(ItemText{}, item));
@@ -45,6 +52,7 @@ std::string key_of(const Node& node, std::span<const Value> inputs) {
 
 RewrittenGraph with_merged_nodes(const RewriteSource& source) {
   std::unordered_map<std::string, const Node*> first;
+  first.reserve(source.graph.nodes().size());
   return GraphCopy::run(source, [&first](GraphCopy& copy, const Node& node) {
     if (is_fed(node) || node.op().stateful) return copy.copy(node);
     const std::vector<Value> inputs = copy.copies_of(node.inputs());

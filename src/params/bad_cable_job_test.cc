@@ -72,7 +72,7 @@ class BadCableJob : public ::testing::TestWithParam<Way> {};
 
 constexpr std::size_t kStride = 13;  // of the bytes that are changed, one a run
 
-// What is changed before the ps has welcomed the worker is sent again without a word.
+// Bytes that are changed before the ps has welcomed the worker are sent again without a message.
 const std::size_t kWelcomeBytes = kTcpFramingBytes + encode(Welcome{}).size();
 
 TEST_P(BadCableJob, GoesOnAsIfNothingHadBeenChanged) {

@@ -35,7 +35,6 @@ class CutJob : public JobFixture {
       ServerOptions options = server_options(i);
       options.link_factory = nullptr;
       options.link = "tcp";
-      options.reconnect_timeout = reconnect_timeout_;
       options.listening = [&](const std::string& at) { address.set_value(at); };
       servers_.push_back(start_ps(options));
       proxies_.push_back(std::make_unique<CuttingProxy>(address.get_future().get()));
@@ -46,7 +45,6 @@ class CutJob : public JobFixture {
     PsStoreOptions options = store_options(worker);
     options.link_factory = nullptr;
     options.link = "tcp";
-    options.reconnect_timeout = reconnect_timeout_;
     return options;
   }
   std::uint64_t cuts() const {
@@ -55,7 +53,6 @@ class CutJob : public JobFixture {
     return all;
   }
 
-  Duration reconnect_timeout_ = 30s;
   std::vector<std::unique_ptr<CuttingProxy>> proxies_;
 };
 

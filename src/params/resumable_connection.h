@@ -1,4 +1,4 @@
-// What a worker and a ps say to each other, over as many connections as it takes.
+// ResumableConnection: the messages of a worker and a ps, over as many connections as they take.
 #pragma once
 
 #include <atomic>
@@ -107,7 +107,7 @@ class ResumableConnection final : public Connection {
   std::atomic<bool> broken_{false};
 };
 
-/// What a connection of a link tells of it goes to a ResumableConnection.
+/// The receiver of a link's connection, which hands everything to a ResumableConnection.
 class Inlet : public Receiver {
  public:
   explicit Inlet(ResumableConnection& to) : to_(&to) {}

@@ -9,12 +9,14 @@
 namespace paceline {
 
 struct EvaluateBeside::State {
-  State(Interval every, Function to_call, Done when_done, int on_threads, EvaluateWith what)
+  State(Interval every, Function to_call, Done when_done, int on_threads, EvaluateWith what,
+        EvaluateOn workers)
       : due(every, kRealClock.now()),
         evaluate(std::move(to_call)),
         done(std::move(when_done)),
         threads(on_threads),
-        with(what) {}
+        with(what),
+        on(workers) {}
   // The thread uses the evaluator until it is done.
   ~State() {
     if (!under_way.valid()) return;
@@ -29,7 +31,9 @@ struct EvaluateBeside::State {
   // Waits for the evaluation under way, throws what it threw, and asks what follows from it.
   bool finish(Session& session) {
     under_way.get();
-    return done(session, at);
+    const bool go_on = done(session, at);
+    if (!go_on && on == EvaluateOn::kChief) session.stop_all();
+    return go_on;
   }
   void start(Session& session, const StepResult& result) {
     if (!evaluator) evaluator.emplace(session, threads);
@@ -44,14 +48,16 @@ struct EvaluateBeside::State {
   const Done done;
   const int threads;
   const EvaluateWith with;
+  const EvaluateOn on;
   std::optional<Evaluator> evaluator;
   StepResult at;
   std::future<void> under_way;  // valid: one that `done` was not told of
 };
 
 EvaluateBeside::EvaluateBeside(Interval every, Function evaluate, Done done, int threads,
-                               EvaluateWith with)
-    : state_(std::make_unique<State>(every, std::move(evaluate), std::move(done), threads, with)) {}
+                               EvaluateWith with, EvaluateOn on)
+    : state_(std::make_unique<State>(every, std::move(evaluate), std::move(done), threads, with,
+                                     on)) {}
 EvaluateBeside::~EvaluateBeside() = default;
 EvaluateBeside::EvaluateBeside(EvaluateBeside&&) noexcept = default;
 
@@ -60,6 +66,7 @@ void EvaluateBeside::begin(Session& session) {
 }
 
 bool EvaluateBeside::after_step(Session& session, const StepResult& result) {
+  if (state_->on == EvaluateOn::kChief && !session.is_chief()) return true;
   bool go_on = true;
   if (state_->finished()) go_on = state_->finish(session);
   if (go_on && !state_->under_way.valid() && state_->due.at(result.global_step, kRealClock.now())) {

@@ -111,9 +111,10 @@ bool StepCounter::after_step(Session& session, const StepResult& result) {
   return true;
 }
 
-EvaluateEvery::EvaluateEvery(Interval every, Function evaluate)
+EvaluateEvery::EvaluateEvery(Interval every, Function evaluate, EvaluateOn on)
     : due_(std::make_unique<IntervalTimer>(every, SteadyClock::now())),
-      evaluate_(std::move(evaluate)) {}
+      evaluate_(std::move(evaluate)),
+      on_(on) {}
 EvaluateEvery::~EvaluateEvery() = default;
 EvaluateEvery::EvaluateEvery(EvaluateEvery&&) noexcept = default;
 
@@ -123,9 +124,12 @@ void EvaluateEvery::begin(Session& session) {
 
 bool EvaluateEvery::after_step(Session& session, const StepResult& result) {
   const auto now = SteadyClock::now();
-  if (!due_->at(result.global_step, now)) return true;
+  const bool here = on_ == EvaluateOn::kEveryWorker || session.is_chief();
+  if (!here || !due_->at(result.global_step, now)) return true;
   due_->begin(result.global_step, now);
-  return evaluate_(session, result);
+  const bool go_on = evaluate_(session, result);
+  if (!go_on && on_ == EvaluateOn::kChief) session.stop_all();
+  return go_on;
 }
 
 }  // namespace paceline

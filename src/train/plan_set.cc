@@ -3,9 +3,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/machine_memory.h"
 #include "exec/traced_steps.h"
+#include "paceline/op.h"
 
 namespace paceline {
+namespace {
+
+// A plan of values that fit no memory would itself take long to make: the executor, which knows all
+// that a step needs, comes too late then.
+std::unique_ptr<Plan> plan_that_fits(const PlanRequest& request, const PlanSet::Parts& parts) {
+  double inputs = 0;
+  for (const auto& node : request.graph->nodes()) {
+    if (node->op().name == "input") inputs += double(node->outputs()[0].bytes());
+  }
+  check_fits_machine("the inputs of a step of this batch need", inputs);
+  return make_plan(request, parts.store.variables(), parts.device);
+}
+
+}  // namespace
 
 ReadPlan::ReadPlan(std::unique_ptr<Plan> plan, std::unique_ptr<StoreSteps> steps,
                    LocalMemory& locals, Device& device, StepAccount& account)
@@ -28,7 +44,7 @@ PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
   request.rewrite = parts_.rewrite;
   request.stream_updates = parts_.fused_update && parts_.store.takes_streams();
   TrainPlan train;
-  train.plan = make_plan(request, parts_.store.variables(), parts_.device);
+  train.plan = plan_that_fits(request, parts_);
   std::unique_ptr<StoreSteps> steps = parts_.store.bind(train.plan->binding, train.plan->clip_norm);
   if (parts_.timeline != nullptr) {
     steps = make_traced_steps(std::move(steps), parts_.store.variables(), *parts_.timeline);
@@ -56,7 +72,7 @@ ReadPlan& PlanSet::read_plan(StepKind kind, const Graph& graph, std::span<const 
 
 std::unique_ptr<ReadPlan> PlanSet::make_read_plan(StepKind kind, const PlanRequest& request) {
   const bool fetch = kind == StepKind::kFetch;
-  std::unique_ptr<Plan> plan = make_plan(request, parts_.store.variables(), parts_.device);
+  std::unique_ptr<Plan> plan = plan_that_fits(request, parts_);
   std::unique_ptr<StoreSteps> steps =
       fetch ? parts_.store.bind(plan->binding, 0) : make_snapshot_steps(parts_.snapshot);
   return std::make_unique<ReadPlan>(std::move(plan), std::move(steps), locals(*request.graph),

@@ -80,6 +80,10 @@ void Session::finish_training() {
   });
 }
 
+void Session::stop_all() {
+  impl_->guarded([&] { impl_->job->control().end_training(); });
+}
+
 void Session::Impl::check_one_training() const {
   if (trained.size() == 1) return;
   throw Error(ErrorCode::kFailedPrecondition,

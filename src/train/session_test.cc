@@ -30,6 +30,21 @@ TEST_F(SessionTest, TrainsToTheStepAskedFor) {
   EXPECT_LT(session.last_step().loss, 1e-3);
 }
 
+// Not even a plan is made of it, which would take longer than any test.
+TEST_F(SessionTest, InputsThatFitNoMemoryAreRefusedAtOnce) {
+  Graph graph;
+  const Value x = graph.input("x", {100'000'000'000, 64});
+  const Value loss = reduce_mean(square(dense(x, 64, "layer")));
+  try {
+    const Session session(minimize(loss, Sgd{}), cluster_, run_);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.what(), HasSubstr("the inputs of a step of this batch need 25,600,0"));
+    EXPECT_THAT(error.what(), HasSubstr(" MB, this machine has "));
+  }
+}
+
 TEST_F(SessionTest, RunsInPartsThatTheFeedEnds) {
   Session session(training(), cluster_, run_);
   for (int epoch = 1; epoch <= 3; ++epoch) {

@@ -4,6 +4,7 @@ namespace paceline {
 
 bool TrainLimit::go_on(std::int64_t global_step) {
   if (steps_ && global_step >= *steps_) return false;
+  if (control_.training_ended()) return false;
   start_when_warm();
   if (seconds_ && meter_.running() && time_is_over()) {
     meter_.stop();

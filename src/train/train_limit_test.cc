@@ -47,6 +47,15 @@ TEST_F(TrainLimitTest, MakesExactlyTheStepsAskedFor) {
   EXPECT_DOUBLE_EQ(*meter.report("worker:0").seconds, 1.5);  // without the first ten
 }
 
+TEST_F(TrainLimitTest, MakesNoStepOnceSomeWorkerHasEndedTheTraining) {
+  run.steps = 25;
+  run.seconds = 2;
+  TrainLimit limit(run, meter, alone);
+  EXPECT_EQ(steps(limit, 3), 3);
+  alone.end_training();
+  EXPECT_EQ(steps(limit, 1000), 0);
+}
+
 TEST_F(TrainLimitTest, IsAbsolute) {
   run.steps = 25;
   global_step_ = 25;

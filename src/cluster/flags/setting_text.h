@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "paceline/settings.h"
+#include "paceline/program.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "paceline/settings.h"
+#include "paceline/program.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

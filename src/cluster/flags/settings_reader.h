@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cluster/flags/command_line.h"
-#include "paceline/settings.h"
+#include "paceline/program.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "paceline/settings.h"
+#include "paceline/program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -293,6 +293,8 @@ Report Report::from_json(const std::string& text) {
     report.error = object.value("error", "");
     read_sections(report, object);
     return report;
+  } catch (const Json::parse_error& error) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("not a report: no JSON at byte {}", error.byte));
   } catch (const Json::exception& error) {
     throw Error(ErrorCode::kDataLoss, fmt::format("not a report: {}", failure_text(error)));
   }

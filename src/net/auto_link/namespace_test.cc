@@ -87,6 +87,24 @@ TEST_F(Namespaces, ShareNoMemoryAndTheBytesGoOverTheirLink) {
   });
 }
 
+// Both ends find out by silence, and neither says that the other's process has stopped.
+TEST_F(Namespaces, ACutCableIsNotCalledAStoppedProcess) {
+  std::unique_ptr<Listener> listener;
+  in(a_, [&] { listener = std::make_unique<Listener>(make_link("tcp", {}), kHere); });
+  in(b_, [&] {
+    TestReceiver receiver;
+    const auto link = make_link("tcp", {});
+    const auto connection =
+        link->connect(listener->address(), receiver, Deadline::after(kPatience));
+    connection->send({}, {});
+    ASSERT_TRUE(listener->receiver(0)->wait_frames(1));
+    ASSERT_TRUE(run("ip -n " + a_ + " link set cable down"));
+    const std::string words = " answers no more: its host is down or the network is cut";
+    EXPECT_THAT(receiver.wait_closed().what(), HasSubstr(connection->peer() + words));
+    EXPECT_THAT(listener->receiver(0)->wait_closed().what(), HasSubstr(words));
+  });
+}
+
 TEST_F(Namespaces, AreNamedByALinkThatMustShare) {
   std::unique_ptr<Listener> listener;
   in(a_, [&] { listener = std::make_unique<Listener>(make_link("shm", {}), kHere); });

@@ -1,5 +1,9 @@
 #include "net/tcp/heartbeat.h"
 
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -20,6 +24,16 @@ Heartbeat::Pulse Heartbeat::tick(bool heard) {
   if (sound == Sound::kGarbage) return Pulse::kGarbage;
   const bool dead = silence_.tick(heard || sound == Sound::kBeats);
   return dead ? Pulse::kSilent : Pulse::kAlive;
+}
+
+// The system of a stopped process goes on acknowledging its beats.
+bool Heartbeat::is_acknowledged(Duration lately) const {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  if (::getsockopt(control_.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return true;
+  int waiting = 0;  // bytes; without a carrier they may not even have been sent
+  if (::ioctl(control_.get(), SIOCOUTQ, &waiting) != 0) return true;
+  return waiting == 0 || std::chrono::milliseconds(info.tcpi_last_ack_recv) < lately;
 }
 
 Heartbeat::Sound Heartbeat::listen() {

@@ -2,6 +2,7 @@
 // stopped process looks alive to TCP.
 #pragma once
 
+#include "base/clock.h"
 #include "net/liveness_timer.h"
 #include "net/poll/file_descriptor.h"
 
@@ -16,6 +17,10 @@ class Heartbeat {
   /// Sends, listens and judges (LivenessTimer::tick). `heard` tells that data arrived, which is as
   /// good as a beat.
   Pulse tick(bool heard);
+  /// True when the other host has lately acknowledged what was sent: it can be reached, whatever
+  /// the process does. False when bytes wait for an acknowledgement, and none has come within
+  /// `lately`.
+  bool is_acknowledged(Duration lately) const;
 
  private:
   /// Reads what has arrived: nothing, beats or garbage.

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "net/tcp/frame_writer.h"
@@ -229,13 +230,17 @@ void TcpConnection::cut() {
 
 void TcpConnection::tick() {
   const bool heard = heard_.exchange(false, std::memory_order_relaxed);
+  const Duration dead_after = connections_->dead_after();
   Heartbeat::Pulse pulse;
+  bool reachable = true;
   {
     std::lock_guard lock(socket_mutex_);
     pulse = heartbeat_.tick(heard);
+    if (pulse == Heartbeat::Pulse::kSilent) reachable = heartbeat_.is_acknowledged(dead_after / 2);
   }
   if (pulse == Heartbeat::Pulse::kSilent)
-    fail({ErrorCode::kUnavailable, text_of_silence(peer(), connections_->dead_after())});
+    fail(reachable ? Error(ErrorCode::kUnavailable, text_of_silence(peer(), dead_after))
+                   : error_of_socket(peer(), ETIMEDOUT));
   if (pulse == Heartbeat::Pulse::kGarbage)
     fail({ErrorCode::kDataLoss, peer() + " sent garbage instead of heartbeats"});
   // While somebody is said to spin no thread waits for the end. Receivers take their time, so this

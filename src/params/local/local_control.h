@@ -11,6 +11,8 @@ class LocalControl : public JobControl {
   void set_done() override {}
   bool wait_all_done(Deadline) override { return true; }
   bool all_done() const override { return true; }
+  void end_training() override { training_ended_ = true; }
+  bool training_ended() const override { return training_ended_; }
   void goodbye() override {}
   bool was_initialised() const override { return false; }
   void wait_initialised() override {}
@@ -27,6 +29,7 @@ class LocalControl : public JobControl {
 
  private:
   std::optional<TaskState> restored_;
+  bool training_ended_ = false;
 };
 
 }  // namespace paceline

@@ -124,7 +124,7 @@ bool Membership::deserted() const { return connected() == 0 && count(Presence::k
 
 JobState Membership::job_state(TimePoint now) const {
   const bool waits_for_absent = now < start_ + options_.join_timeout;
-  JobState state{.all_warm = true, .all_done = true};
+  JobState state{.all_warm = true, .all_done = true, .ended = ended_};
   for (const Member& member : members_) {
     const bool awaited = member.presence == Presence::kAbsent && waits_for_absent;
     const bool trains = member.presence == Presence::kConnected && !member.done;
@@ -136,6 +136,7 @@ JobState Membership::job_state(TimePoint now) const {
 }
 
 bool Membership::reached() const {
+  if (ended_) return true;
   if (last_step_ > 0) return global_step_ >= last_step_;
   return std::ranges::any_of(members_, &Member::done);
 }

@@ -35,6 +35,8 @@ class Membership {
   void lose(int worker, std::uint64_t incarnation, TimePoint now);
   void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
   void set_done(int worker, std::uint64_t incarnation);
+  /// A worker has ended the training of all: the job counts as one that has reached its last step.
+  void end_training() { ended_ = true; }
 
   /// The first frame of a step. False when this step of this incarnation was begun before: its
   /// contributions must not be applied again. A step that does not read its values now reads those
@@ -100,6 +102,7 @@ class Membership {
   TimePoint start_, alone_since_;
   std::uint64_t epoch_ = 1;
   std::int64_t global_step_ = 0, last_step_ = 0;
+  bool ended_ = false;
 };
 
 }  // namespace paceline

@@ -207,6 +207,20 @@ TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   EXPECT_EQ(members.end(at(8)), Membership::End::kFinished);
 }
 
+// As when it ends by its last step.
+TEST(Membership, AJobWhoseTrainingAWorkerHasEndedWaitsForNoLostWorker) {
+  Membership members = two_workers();
+  members.set_last_step(1000);
+  join(members, 0, 1);
+  join(members, 1, 1);
+  members.lose(1, 1, at(5));
+  EXPECT_FALSE(members.job_state(at(6)).ended);
+  members.end_training();
+  EXPECT_TRUE(members.job_state(at(6)).ended);
+  members.say_goodbye(0, 1, at(8));
+  EXPECT_EQ(members.end(at(8)), Membership::End::kFinished);
+}
+
 TEST(Membership, AWorkerThatLeavesBeforeTheTrainingIsOverEndsNoJob) {
   Membership members = two_workers();
   join(members, 0, 1);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/plain_text.h"
 #include "base/printed.h"
 #include "params/protocol/cluster_difference.h"
 #include "params/protocol/seconds_text.h"
@@ -94,6 +95,8 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
       return on_done(peer, now, out);
     case MessageType::kGoodbye:
       return on_goodbye(peer, now, out);
+    case MessageType::kEndTraining:
+      return on_end_training(id, peer, now, out);
     default:
       throw Error(ErrorCode::kDataLoss, "[ps] unexpected message " + name_of(message.type));
   }
@@ -168,7 +171,7 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
   welcome(id, peer, hello, out);
 }
 
-// What was said on older connections counts; what was not handled there is said again.
+// Messages of older connections count; those that were not handled there are sent again.
 void PsJob::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out) {
   out.send(id, MessageType::kWelcome,
            Welcome{.incarnation = options_.incarnation,
@@ -188,7 +191,7 @@ bool PsJob::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out
       take_back(other, id, hello, now, out);
       return true;
     }
-    // What of its older connection is handled is known only when that has ended.
+    // Which messages of its older connection are handled is known only when that has ended.
     out.close(other, Duration());
     turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
     return true;
@@ -221,7 +224,7 @@ std::string PsJob::join(const Hello& hello, TimePoint now, Outbox& out) {
   bool replaced = false;
   std::string why = membership_.join(hello.index, hello.incarnation, now, replaced);
   if (!why.empty()) return why;
-  processes_[hello.index] = hello.process;
+  processes_[hello.index] = plain_text(hello.process);
   displace(hello, out);
   return {};
 }
@@ -231,7 +234,8 @@ void PsJob::displace(const Hello& hello, Outbox& out) {
   for (auto& [id, peer] : peers_) {
     if (peer.worker != hello.index || std::exchange(peer.replaced, true)) continue;
     trains_no_more(peer, out);
-    out.warn("ends ", id, fmt::format(": a newer process ({}) took its place", hello.process));
+    out.warn("ends ", id,
+             fmt::format(": a newer process ({}) took its place", processes_.at(hello.index)));
     if (peer.is_cut_off()) {
       cut_off.push_back(id);
     } else {
@@ -328,6 +332,16 @@ void PsJob::on_goodbye(Peer& peer, TimePoint now, Outbox& out) {
   tell_job_state(now, out);
 }
 
+void PsJob::on_end_training(PeerId id, const Peer& peer, TimePoint now, Outbox& out) {
+  check_agreed(id, true);
+  if (!membership_.job_state(now).ended && counts_steps()) {
+    out.say(fmt::format("worker:{} ends the training of all workers at global step {}", peer.worker,
+                        membership_.global_step()));
+  }
+  membership_.end_training();
+  tell_job_state(now, out);
+}
+
 bool PsJob::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return false;
@@ -389,7 +403,7 @@ void PsJob::tell_job_state(TimePoint now, Outbox& out) {
   for (auto& [id, peer] : peers_) tell_job_state(id, peer, out);
 }
 
-// Who is cut off is told what holds when it is back, and not all that held meanwhile.
+// A worker that is cut off is told the state that holds when it is back, and none of those between.
 void PsJob::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
   if (!peer.takes_part() || peer.is_cut_off() || peer.told == told_) return;
   peer.told = told_;

@@ -140,6 +140,7 @@ class PsJob {
   void tell_initialised(PeerId id, Peer& peer, Outbox& out);
   void on_done(Peer& peer, TimePoint now, Outbox& out);
   void on_goodbye(Peer& peer, TimePoint now, Outbox& out);
+  void on_end_training(PeerId id, const Peer& peer, TimePoint now, Outbox& out);
   void trains_no_more(Peer& peer, Outbox& out);
   void tell_job_state(TimePoint now, Outbox& out);
   void tell_job_state(PeerId id, Peer& peer, Outbox& out);

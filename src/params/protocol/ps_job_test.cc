@@ -50,14 +50,14 @@ struct Machine {
                 std::uint64_t step = 0) {
     job.received(peer, {type, std::move(body), step}, now, out);
   }
-  /// What it answers to a hello on a new connection.
+  /// Returns the ps's answer to a hello on a new connection.
   std::vector<std::string> greet(PeerId peer, const Hello& hello) {
     out.clear();
     accept(peer);
     received(peer, MessageType::kHello, hello);
     return take_text(out);
   }
-  /// What a refused hello is told.
+  /// Returns the reason that a refused hello is told.
   std::string why_not(const Hello& hello) {
     accept(++strangers);
     received(strangers, MessageType::kHello, hello);
@@ -238,6 +238,16 @@ TEST(PsJob, ANewerIncarnationReplacesOneThatIsCutOff) {
               HasSubstr("a newer worker:1 (pid 4711 on host b) took this one's place"));
 }
 
+TEST(PsJob, TheNameOfAProcessGivesATerminalNoCommands) {
+  Machine it;
+  it.start(2);
+  Hello hello = Machine::hello_of(1, 2);
+  hello.process = "pid 7\x1b[2J\non b";
+  it.accept(21);
+  it.received(21, MessageType::kHello, hello);
+  EXPECT_EQ(sent<std::string>(it.out), "a newer worker:1 (pid 7?[2J?on b) took this one's place");
+}
+
 TEST(PsJob, ADisplacedWorkerIsToldWhoTookItsPlace) {
   Machine it;
   it.start(2);
@@ -390,6 +400,18 @@ TEST(PsJob, AllAreToldTheStateOfTheJobWhenItChanges) {
   EXPECT_THAT(take_text(it.out),
               ElementsAre("warn lost 12: cut; it may come back within 30 s (--reconnect-timeout)",
                           "10 job_state"));
+}
+
+TEST(PsJob, AWorkerEndsTheTrainingOfAll) {
+  Machine it;
+  it.start();
+  it.received(11, MessageType::kEndTraining);
+  EXPECT_TRUE(sent<JobState>(it.out).ended);
+  EXPECT_THAT(take_text(it.out),
+              ElementsAre("say worker:1 ends the training of all workers at global step 0",
+                          "10 job_state", "11 job_state", "12 job_state"));
+  it.received(10, MessageType::kEndTraining);
+  EXPECT_THAT(take_text(it.out), IsEmpty()) << "all know it";
 }
 
 TEST(PsJob, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {

@@ -1,5 +1,6 @@
-// What one side has sent and the other may not have handled yet, so that a connection that was cut
-// goes on where it was. A plain state machine: no thread, socket or clock inside.
+// SendLog keeps the messages that one side has sent and the other may not have handled yet, so that
+// a connection that was cut goes on where it was. It is a plain state machine: no thread, socket or
+// clock inside.
 #pragma once
 
 #include <fmt/format.h>

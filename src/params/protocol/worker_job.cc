@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/plain_text.h"
 #include "params/protocol/seconds_text.h"
 
 namespace paceline {
@@ -203,7 +204,7 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
       step_limit_ = message.as<std::int64_t>();
       return;
     case MessageType::kJobState:
-      state_ = message.as<JobState>();
+      on_job_state(message.as<JobState>());
       return;
     case MessageType::kTaskState:
       restored_ = decode_task_state(*message.as<StateBytes>());
@@ -218,10 +219,17 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
       return on_refuse(ps, peer, message.as<std::string>());
     case MessageType::kBusy:
       peer.busy = true;
-      return set_why(peer, message.as<std::string>());
+      return set_why(peer, plain_text(message.as<std::string>()));
     default:
       throw Error(ErrorCode::kDataLoss, "[store] unexpected message " + name_of(message.type));
   }
+}
+
+// One that was sent before the ps knew that this worker ends the training changes nothing of that.
+void WorkerJob::on_job_state(const JobState& state) {
+  const bool ended = state_.ended || state.ended;
+  state_ = state;
+  state_.ended = ended;
 }
 
 // The ps that counts steps says where this worker begins, and only the first time.
@@ -251,7 +259,7 @@ void WorkerJob::on_refuse(int ps, Peer& peer, const std::string& why) const {
   if (leaving_) return void(peer.closed = true);
   peer.refused = true;
   throw Error(ErrorCode::kFailedPrecondition,
-              fmt::format("{}: {}", options_.ps[std::size_t(ps)], why));
+              fmt::format("{}: {}", options_.ps[std::size_t(ps)], plain_text(why)));
 }
 
 WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, const Ended& ended, TimePoint now,
@@ -301,6 +309,11 @@ void WorkerJob::wait_initialised(TimePoint now) {
 
 void WorkerJob::set_done(Outbox& out) {
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) out.send(ps, MessageType::kDone);
+}
+
+void WorkerJob::end_training(Outbox& out) {
+  if (std::exchange(state_.ended, true)) return;
+  for (std::size_t ps = 0; ps < peers_.size(); ++ps) out.send(ps, MessageType::kEndTraining);
 }
 
 void WorkerJob::leave(Outbox& out) {

@@ -85,11 +85,15 @@ class WorkerJob {
   /// Steps whose kStepDone has arrived, as the number of the next one.
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t global_step() const { return global_step_; }
-  /// Of the steps that are done.
+  /// The staleness of the steps that are done.
   Staleness staleness() const { return staleness_.summary(); }
 
   /// The training of this worker is over; it may go on untimed until all are done.
   void set_done(Outbox& out);
+  /// Ends the training of all workers: none begins another step once it has heard of it.
+  void end_training(Outbox& out);
+  /// True when this or another worker has called it.
+  bool training_ended() const { return state_.ended; }
   /// Leaves in good order: from now on the end of a connection is no error.
   void leave(Outbox& out);
 
@@ -135,6 +139,7 @@ class WorkerJob {
   TimePoint come_back(TimePoint now, Outbox& out);
   [[noreturn]] void stays_away(const Peer& peer) const;
   void on_initialised(int ps, Peer& peer, const Initialised& told);
+  void on_job_state(const JobState& state);
   /// Says in words what is waited for; empty when nothing is.
   std::string awaited() const;
   [[noreturn]] void too_late() const;

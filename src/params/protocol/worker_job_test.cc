@@ -206,14 +206,34 @@ TEST(WorkerJob, WaitsForTheVariablesOnlyWhenAskedTo) {
             "the chief has not initialised the variables within --join-timeout");
 }
 
+TEST(WorkerJob, EndsTheTrainingOfAllOnce) {
+  Machine it;
+  it.join();
+  EXPECT_FALSE(it.job.training_ended());
+  it.job.end_training(it.out);
+  it.job.end_training(it.out);
+  EXPECT_THAT(take_text(it.out), ElementsAre("0 end_training", "1 end_training"));
+  it.received(0, MessageType::kJobState, JobState{.all_warm = true});
+  EXPECT_TRUE(it.job.training_ended()) << "that was sent before";
+}
+
+TEST(WorkerJob, LearnsThatAnotherWorkerHasEndedTheTraining) {
+  Machine it;
+  it.join();
+  it.received(0, MessageType::kJobState, JobState{.ended = true});
+  EXPECT_TRUE(it.job.training_ended());
+  it.job.end_training(it.out);
+  EXPECT_THAT(take_text(it.out), IsEmpty());
+}
+
 TEST(WorkerJob, ARefusalAndAMessageOfNoPsAreErrors) {
   Machine it;
   try {
-    it.received(1, MessageType::kRefuse, std::string("ps:1 refuses: no"));
+    it.received(1, MessageType::kRefuse, std::string("ps:1 refuses:\x1b no"));
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
-    EXPECT_STREQ(error.what(), "ps:1 at b:2: ps:1 refuses: no");
+    EXPECT_STREQ(error.what(), "ps:1 at b:2: ps:1 refuses:? no");
   }
   try {
     it.received(0, MessageType::kHello, Hello{});

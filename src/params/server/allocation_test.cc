@@ -1,5 +1,5 @@
-// What a worker sends in every step allocates nothing on a ps. This file holds the allocation hook
-// of the whole test program.
+// A ps allocates nothing for the messages that a worker sends in every step. This file holds the
+// allocation hook of the whole test program.
 #include <gtest/gtest.h>
 
 #include "base/allocation_hook.h"

@@ -1,4 +1,4 @@
-// What a ps knows of one peer: a worker, from its hello to its end, over all its connections.
+// ServerPeer: one worker as a ps sees it, from its hello to its end, over all its connections.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   ServerPeer(ServerJob& job, PeerId id, std::shared_ptr<Connection> connection);
   ~ServerPeer() override;
 
-  /// What the link tells of the connection goes there.
+  /// The receiver that the link calls for the connection that this was made with.
   Receiver& inlet() { return inlet_; }
   ResumableConnection& stream() { return *stream_; }
   const ResumableConnection& stream() const { return *stream_; }
@@ -56,7 +56,7 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   bool gone = false;  // the connection that it was made with has ended
 
  private:
-  /// Of the connection that this was made with.
+  /// The inlet of the connection that this was made with.
   class OwnInlet : public Inlet {
    public:
     explicit OwnInlet(ServerPeer& peer) : Inlet(*peer.stream_), peer_(peer) {}

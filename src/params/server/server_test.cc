@@ -160,6 +160,7 @@ class ServerEnd : public JobFixture {
 };
 
 TEST_F(ServerEnd, AWorkerThatLosesItsPsSaysWhichAndWhen) {
+  reconnect_timeout_ = 100ms;
   make_spec(1, 1);
   start_all_ps();
   const auto store = std::move(join_all(some_variables()).front());
@@ -218,6 +219,7 @@ TEST_F(ServerEnd, TellsItsProgressWhenItsIntervalHasPassed) {
 }
 
 TEST_F(ServerEnd, EndsAtTheLastStepWhenAllHaveLeftWithoutAGoodbye) {
+  reconnect_timeout_ = 100ms;
   make_spec(1, 2);
   start_all_ps();
   PsStoreOptions options = store_options(0);

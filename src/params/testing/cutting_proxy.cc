@@ -18,7 +18,8 @@ namespace paceline {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-// Of a preamble: which of the two sockets of a connection this is (docs/wire.md); 0: for frames.
+// The byte of a preamble that tells which of the two sockets of a connection this is
+// (docs/wire.md); 0: the one for frames.
 constexpr std::size_t kRoleByte = 6;
 
 }  // namespace

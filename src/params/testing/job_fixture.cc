@@ -46,6 +46,7 @@ ServerOptions JobFixture::server_options(int ps) {
   options.cluster_id = "test";
   options.link_factory = link_factory();
   options.stop_fd = stop_fd_;
+  options.reconnect_timeout = reconnect_timeout_;
   options.after_reads = after_reads_;
   options.say = options.warn = [this](const std::string& line) { say(line); };
   return options;
@@ -58,6 +59,7 @@ PsStoreOptions JobFixture::store_options(int worker) {
   options.cluster_id = "test";
   options.link_factory = link_factory();
   options.join_timeout = 60s;
+  options.reconnect_timeout = reconnect_timeout_;
   options.say = [this](const std::string& line) { say(line); };
   return options;
 }

@@ -43,6 +43,7 @@ class JobFixture : public ::testing::Test {
   std::vector<std::future<ServerSummary>> servers_;
   AfterReads after_reads_;  // of each ps that is started from now on
   ManualClock clock_;       // the time of tasks whose options name it
+  Duration reconnect_timeout_ = std::chrono::seconds(30);  // of tasks that are started from now on
 
  private:
   const std::shared_ptr<InprocHub> hub_;

@@ -52,10 +52,11 @@ void ControlMessage::wrong_body() const {
 }
 
 bool is_control_for_ps(MessageType type) {
-  constexpr std::array kTypes = {
-      MessageType::kHello,     MessageType::kDeclare, MessageType::kWriteEnd,
-      MessageType::kFindFile,  MessageType::kMark,    MessageType::kSaveShard,
-      MessageType::kTaskState, MessageType::kDone,    MessageType::kGoodbye};
+  constexpr std::array kTypes = {MessageType::kHello,     MessageType::kDeclare,
+                                 MessageType::kWriteEnd,  MessageType::kFindFile,
+                                 MessageType::kMark,      MessageType::kSaveShard,
+                                 MessageType::kTaskState, MessageType::kDone,
+                                 MessageType::kGoodbye,   MessageType::kEndTraining};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 

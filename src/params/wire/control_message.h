@@ -20,7 +20,7 @@ namespace paceline {
 using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
 
 struct ControlMessage {
-  /// What the type says the payload is; monostate: no payload.
+  /// The payload, whose alternative follows from the type; monostate: no payload.
   using Body =
       std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
                    Initialised, FindFile, SavedShard, std::int64_t, std::string, bool, StateBytes>;
@@ -43,7 +43,7 @@ struct ControlMessage {
 bool is_control_for_ps(MessageType type);
 /// True for those that a ps sends to a worker.
 bool is_control_for_worker(MessageType type);
-/// Of a control message, for whichever side. Throws kDataLoss naming the message. A kTaskState
+/// Decodes a control message of either side. Throws kDataLoss naming the message. A kTaskState
 /// comes in several frames: it is made of their whole payload.
 ControlMessage decode_control(MessageType type, std::span<const std::byte> payload,
                               std::uint64_t step);

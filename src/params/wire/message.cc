@@ -47,15 +47,15 @@ std::uint16_t known_flags(MessageType type) {
 }  // namespace
 
 std::string name_of(MessageType type) {
-  constexpr std::array<std::string_view, 44> names = {
-      "none",         "hello",      "welcome",    "refuse",      "declare",     "declared",
-      "write",        "write_end",  "written",    "initialised", "pull",        "pull_rows",
-      "values",       "row_values", "step_begin", "chunk",       "row_ids",     "step_end",
-      "step_done",    "job_state",  "read",       "state",       "done",        "goodbye",
-      "contribution", "taken",      "read_done",  "changed",     "order",       "find_file",
-      "found_file",   "mark",       "save_shard", "saved",       "read_marked", "marked",
-      "ask_state",    "task_state", "stop",       "busy",        "copied",      "pull_next",
-      "step_limit",   "handled"};
+  constexpr std::array<std::string_view, 45> names = {
+      "none",         "hello",      "welcome",     "refuse",      "declare",     "declared",
+      "write",        "write_end",  "written",     "initialised", "pull",        "pull_rows",
+      "values",       "row_values", "step_begin",  "chunk",       "row_ids",     "step_end",
+      "step_done",    "job_state",  "read",        "state",       "done",        "goodbye",
+      "contribution", "taken",      "read_done",   "changed",     "order",       "find_file",
+      "found_file",   "mark",       "save_shard",  "saved",       "read_marked", "marked",
+      "ask_state",    "task_state", "stop",        "busy",        "copied",      "pull_next",
+      "step_limit",   "handled",    "end_training"};
   const std::size_t i = std::size_t(type);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
 }
@@ -74,7 +74,7 @@ void check_flags(const FrameHeader& header) {
               fmt::format("[wire] message {} has unknown flags: {:#x}", name_of(type), unknown));
 }
 
-// What each message is made of, in order.
+// The fields of each message, in order.
 
 void fields(auto& wire, Of<Hello> auto& hello) {
   wire(hello.version, hello.job, hello.index, hello.cluster_id, hello.incarnation, hello.epoch,
@@ -96,7 +96,9 @@ void fields(auto& wire, Of<Declared> auto& declared) {
   wire(declared.initialised, declared.changed_after_reads);
 }
 
-void fields(auto& wire, Of<JobState> auto& state) { wire(state.all_warm, state.all_done); }
+void fields(auto& wire, Of<JobState> auto& state) {
+  wire(state.all_warm, state.all_done, state.ended);
+}
 
 void fields(auto& wire, Of<StepBegin> auto& begin) {
   wire(begin.clipped, begin.examples, begin.learning_rates);

@@ -1,4 +1,4 @@
-// What tasks say to each other, and how it is laid out in a frame's payload. Format: docs/wire.md.
+// The messages of tasks, and their layout in a frame's payload. The format is in docs/wire.md.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 10;
+constexpr std::uint32_t kProtocolVersion = 11;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -34,38 +34,39 @@ constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
 /// Flags of kContribution: its new values are to be sent, or written into the worker's copy. The
 /// memory's number is counted in the third of these.
 constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
-/// What a ps shares.
+/// The numbers of the memories that a ps shares.
 constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
-/// So many memories may a worker share.
+/// The number of memories that a worker may share.
 constexpr std::uint32_t kMostSharedMemories = 64;
 /// And so many bytes in all: what a ps reads of a memory that was never written takes memory, too.
 std::size_t most_shared_bytes(std::span<const VariableSpec> variables);
 
 enum class MessageType : std::uint16_t {
-  kHello = 1,        // worker → ps: who I am
-  kWelcome = 2,      // ps → worker
-  kRefuse = 3,       // ps → worker: why not; the ps then closes
-  kDeclare = 4,      // worker → ps: the variables; the chief's count, the others' are compared
-  kDeclared = 5,     // ps → worker: agreed; what the ps changes of its own accord
-  kWrite = 6,        // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
-  kWriteEnd = 7,     // chief → ps: all is written; the variables are initialised
-  kWritten = 8,      // ps → chief
-  kInitialised = 9,  // ps → all workers
-  kPull = 10,        // worker → ps: send these pieces
-  kPullRows = 11,    // worker → ps: send these rows of a piece
-  kValues = 12,      // ps → worker: bytes of a piece
-  kRowValues = 13,   // ps → worker: rows of a piece
-  kStepBegin = 14,   // worker → ps: what holds for all contributions of the step
-  kChunk = 15,       // worker → ps: bytes of a contribution
-  kRowIds = 16,      // worker → ps: which rows the chunks that follow are
-  kStepEnd = 17,     // worker → ps: the clip scale; what to send next
-  kStepDone = 18,    // ps 0 → worker: the global step it made, and its staleness
-  kStepLimit = 42,   // ps 0 → worker: the last own step that it may begin (bounded staleness)
-  kJobState = 19,    // ps 0 → all workers, when it changes
-  kRead = 20,        // worker → ps: send pieces with their slots
-  kState = 21,       // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
-  kDone = 22,        // worker → ps: my training is over
-  kGoodbye = 23,     // worker → ps: I leave in good order
+  kHello = 1,         // worker → ps: who I am
+  kWelcome = 2,       // ps → worker
+  kRefuse = 3,        // ps → worker: why not; the ps then closes
+  kDeclare = 4,       // worker → ps: the variables; the chief's count, the others' are compared
+  kDeclared = 5,      // ps → worker: agreed; what the ps changes of its own accord
+  kWrite = 6,         // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kWriteEnd = 7,      // chief → ps: all is written; the variables are initialised
+  kWritten = 8,       // ps → chief
+  kInitialised = 9,   // ps → all workers
+  kPull = 10,         // worker → ps: send these pieces
+  kPullRows = 11,     // worker → ps: send these rows of a piece
+  kValues = 12,       // ps → worker: bytes of a piece
+  kRowValues = 13,    // ps → worker: rows of a piece
+  kStepBegin = 14,    // worker → ps: what holds for all contributions of the step
+  kChunk = 15,        // worker → ps: bytes of a contribution
+  kRowIds = 16,       // worker → ps: which rows the chunks that follow are
+  kStepEnd = 17,      // worker → ps: the clip scale; what to send next
+  kStepDone = 18,     // ps 0 → worker: the global step it made, and its staleness
+  kStepLimit = 42,    // ps 0 → worker: the last own step that it may begin (bounded staleness)
+  kJobState = 19,     // ps 0 → all workers, when it changes
+  kRead = 20,         // worker → ps: send pieces with their slots
+  kState = 21,        // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
+  kDone = 22,         // worker → ps: my training is over
+  kGoodbye = 23,      // worker → ps: I leave in good order
+  kEndTraining = 44,  // worker → ps: no worker is to begin another step
   // Between tasks that share memory.
   kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which
   kTaken = 25,         // ps → worker: it was applied
@@ -147,7 +148,8 @@ struct StepBegin {
   bool operator==(const StepBegin&) const = default;
 };
 
-/// What a step ends with: for each piece, in the order in which the next step first needs it.
+/// The message that ends a step: one entry for each piece, in the order in which the next step
+/// first needs it.
 struct StepEnd {
   struct Entry {
     std::uint32_t piece = 0;
@@ -170,6 +172,7 @@ struct StepDone {
 
 struct JobState {
   bool all_warm = false, all_done = false;
+  bool ended = false;  // a worker has ended the training of all
   bool operator==(const JobState&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// What the connections of a worker's store write into and its steps wait on.
+// Arrivals: the connections of a worker's store write into it, and its steps wait on it.
 #pragma once
 
 #include <atomic>
@@ -75,15 +75,15 @@ class Arrivals {
   void note_version(const Piece& piece, std::uint64_t version);
   void note_held_version(const Piece& piece, std::uint64_t version);
   std::uint64_t held_version(const Piece& piece) const { return arrivals_[piece.id].held_version; }
-  /// Whether some piece is newer than what has come.
+  /// True when some piece has a newer version than the one that has come.
   bool changed(VariableId variable) const;
   /// The next value of a variable of one piece.
   PulledValue& pulled(VariableId variable) { return values_[std::size_t(variable)]; }
   const PulledValue& pulled(VariableId variable) const { return values_[std::size_t(variable)]; }
   void next_arrived(const Piece& piece, std::uint64_t version);
-  /// Whether it has come, and is newer than what is held.
+  /// True when the next value has come and is newer than the one that is held.
   bool next_is_newer(VariableId variable) const;
-  /// Whether it has come, and no newer one is known of.
+  /// True when the next value has come and no newer one is known of.
   bool next_is_newest(VariableId variable) const;
   void take_next(VariableId variable);
 
@@ -154,15 +154,15 @@ class Arrivals {
     }
   }
 
-  /// What kState frames answer, until the next one.
+  /// Begins the read that kState frames answer, until the next one begins.
   PendingRead& start_read(std::span<const VariableId> variables);
   /// Throws kDataLoss when there is none.
   PendingRead& reading() const;
 
-  // What the worker's state machine knows, as WorkerDriver publishes it.
+  // The state that the worker's state machine knows, as WorkerDriver publishes it.
   std::atomic<std::int64_t> global_step{0};
   std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
-  std::atomic<bool> all_warm{false}, all_done{false};
+  std::atomic<bool> all_warm{false}, all_done{false}, training_ended{false};
   std::atomic<bool> stop_asked{false};
   std::atomic<int> cut_off{0};        // ps tasks whose connection was cut and is not made yet
   std::atomic<std::int64_t> cuts{0};  // so often was one cut

@@ -145,7 +145,7 @@ std::span<const std::byte> CheckpointClient::fetch(const Piece& piece, std::size
   return fetched_;
 }
 
-// Of one that does not tell where it is, how many of its steps were applied is known.
+// A worker that does not tell its position has at least a known number of applied steps.
 void CheckpointClient::add_other_workers(SavedShards& shards, const SavedShard& counts) {
   const auto knows = [&](std::size_t worker) {
     return std::ranges::find(shards.others, int(worker), &TaskState::worker) != shards.others.end();

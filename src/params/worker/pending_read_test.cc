@@ -26,7 +26,7 @@ class PendingReadTest : public testing::Test {
     adam.rule = Adam{};
     return {adam, {.name = "other", .shape = {4}}};
   }
-  /// What a frame would bring, as its ps sends it.
+  /// Brings a payload as a frame of the ps would.
   void bring(FrameHeader header, std::byte value) {
     const std::span<std::byte> place = read_.place(header);
     std::ranges::fill(place, value);

@@ -33,14 +33,14 @@ class PsConnection : public Receiver {
   /// With the last step and the last message.
   std::string text() const;
 
-  /// Of the job's control; one thread at a time, whichever.
+  /// Sends a message of the job's control; any thread may call it, one at a time.
   void send_job_control(const ControlMessage& message);
   /// The ps has handled the goodbye: this worker may close.
   bool goodbye_confirmed() const { return goodbye_confirmed_; }
   /// A small message whose payload lies in a buffer of control().take().
   void send_control(MessageType type, FrameHeader header, ControlBuffers::Buffer& payload);
   void send_small(MessageType type, std::span<const std::byte> payload);
-  /// What is this worker's own, or another's as it was saved.
+  /// Sends the state of this worker's own, or that of another worker as it was saved.
   void send_task_state(const TaskState& state, std::uint64_t save);
   /// The payload is borrowed until `sent` is called.
   void send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
@@ -48,10 +48,10 @@ class PsConnection : public Receiver {
   ControlBuffers& control() { return control_; }
   /// Those of the thread that saves.
   ControlBuffers& saving_control() { return saving_control_; }
-  /// Whether contributions in memory shared with it are taken from there.
+  /// True when the ps takes contributions from memory that is shared with it.
   bool can_share() const { return stream_.can_share(); }
-  /// What float32 numbers travel as. Where memory is shared they are not rounded: hardly any
-  /// travel.
+  /// The type in which float32 numbers travel. Where memory is shared they are not rounded: hardly
+  /// any travel.
   DType wire() const {
     return can_share() && core_.options().share_memory ? DType::kFloat32 : core_.options().wire;
   }

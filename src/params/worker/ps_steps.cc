@@ -251,7 +251,7 @@ AsyncView PsSteps::need(VariableId variable) {
     if (kind_ == StepKind::kFetch) ahead_.go_on(variable);
     return core_.value(variable).view();
   }
-  // What is mapped is only read by kernels: a variable changes by contributions alone.
+  // Kernels only read mapped memory: a variable changes by contributions alone.
   const auto view = [&](const std::byte* mapped) {
     return TensorView{const_cast<std::byte*>(mapped), spec.dtype, spec.shape};
   };

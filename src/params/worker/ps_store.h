@@ -39,17 +39,17 @@ struct PsStoreOptions {
   /// The ps writes the copy, in memory for this worker alone, with what its contribution makes, in
   /// the same pass. Contributions are taken from where they lie. Else values come in frames.
   bool share_memory = true;
-  /// What is read is copied, so that each chunk of it (256 KiB of a variable, or the rows of a
-  /// batch) is of one moment.
+  /// Values are copied when they are read, so that each chunk (256 KiB of a variable, or the rows
+  /// of a batch) is of one moment.
   bool torn_free = false;
   /// So often is a chunk copied that is being written meanwhile; then the ps is asked for the
   /// values in frames, so that a reader gets them even among writers that never pause.
   int torn_free_tries = 16;
-  /// What float32 values and contributions travel as in frames: kFloat32, or kBFloat16 (rounded to
-  /// nearest even). With ps tasks that share memory nothing is rounded.
+  /// The type in which float32 values and contributions travel in frames: kFloat32, or kBFloat16
+  /// (rounded to nearest even). With ps tasks that share memory nothing is rounded.
   DType wire = DType::kFloat32;
-  /// What rounding leaves out of a contribution is added to this worker's next one to the same
-  /// elements. With clipping both are as they were before they were scaled.
+  /// The part of a contribution that rounding leaves out is added to this worker's next one to the
+  /// same elements. With clipping both are as they were before they were scaled.
   bool error_feedback = false;
   /// How the workers train together; the chief's counts, and the others are checked against it.
   AggregationSpec aggregation = {};
@@ -65,8 +65,8 @@ struct PsStoreOptions {
   Timeline* timeline = nullptr;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
-  /// What this worker does at certain times, and until when, goes by this clock. Must outlive the
-  /// store. A wait for a reply sleeps in real time.
+  /// The clock by which this worker does things at certain times. It must outlive the store. A wait
+  /// for a reply sleeps in real time.
   const Clock* clock = &kRealClock;
 };
 
@@ -78,7 +78,7 @@ class PsStore : public SavableStore, public JobControl {
  public:
   static std::unique_ptr<PsStore> join(const PsStoreOptions& options,
                                        std::vector<VariableSpec> variables);
-  /// Whether some ps exchanges numbers in frames that are rounded as options.wire says.
+  /// True when numbers are rounded, as options.wire says, in frames to or from some ps.
   virtual bool rounds() const = 0;
   /// One line a piece: variable, rows, bytes, ps.
   virtual std::string placement_text() const = 0;

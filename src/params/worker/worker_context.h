@@ -1,4 +1,4 @@
-// What all plans of one worker's store share.
+// WorkerContext: the state that all plans of one worker's store share.
 #pragma once
 
 #include <cstdint>

@@ -84,6 +84,7 @@ void WorkerDriver::publish() {
   core_.steps_done = machine_.steps_done();
   core_.all_warm = machine_.job_state().all_warm;
   core_.all_done = machine_.job_state().all_done;
+  core_.training_ended = machine_.training_ended();
   core_.stop_asked = machine_.stop_asked();
   core_.state_asked = machine_.state_asked();
   joined_ = machine_.joined();
@@ -228,6 +229,11 @@ std::uint64_t WorkerDriver::take_state_asked() {
 
 void WorkerDriver::set_done() {
   change([this] { machine_.set_done(out_); });
+  carry_out();
+}
+
+void WorkerDriver::end_training() {
+  change([this] { machine_.end_training(out_); });
   carry_out();
 }
 

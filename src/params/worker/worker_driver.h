@@ -45,6 +45,7 @@ class WorkerDriver {
   bool was_initialised() const;
   int written(int ps) const;
   void set_done();
+  void end_training();
   /// Says goodbye to every ps; then the connections are closed, and all_closed() becomes true.
   void say_goodbye();
   bool all_closed() const { return all_closed_; }

@@ -42,7 +42,7 @@ inline std::string text_of(const Outbox::Action& action) {
   return "save";
 }
 
-/// What the outbox holds, which is then empty.
+/// Empties the outbox and returns its actions as lines of text.
 inline std::vector<std::string> take_text(Outbox& out) {
   std::vector<std::string> lines;
   for (const Outbox::Action& action : std::exchange(out.actions(), {})) {

@@ -77,7 +77,7 @@ class VirtualJob {
     result.hash = world_.time.hash();
   }
 
-  /// What everybody does, for the message of a job that does not end.
+  /// Describes the state of every task, for the message of a job that does not end.
   std::string standing() const {
     std::string text;
     for (const auto& ps : world_.ps) {

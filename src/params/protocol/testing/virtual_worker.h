@@ -33,7 +33,7 @@ class VirtualWorker {
   void closed(PeerId id);
 
  private:
-  /// What this process has with one ps.
+  /// This process's connection to one ps, and its account of the messages.
   struct Link {
     VirtualStream stream;
     HandledCount handled = {};     // numbered messages of the ps

@@ -112,7 +112,7 @@ void VirtualWorker::say_goodbye() {
 
 // Steps on their way.
 
-// What the ps has not handled is sent again.
+// The messages that the ps has not handled are sent again.
 void VirtualWorker::go_on(Link& link, PeerId id, std::uint64_t handled) {
   if (world_.planted(VirtualOptions::Plant::kSendAllAgain)) handled = link.resumed_at;
   link.resumed_at = handled;

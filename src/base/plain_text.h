@@ -1,0 +1,24 @@
+// Text of another program, made fit to be printed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+/// The text with '?' in place of each control character (ASCII's, and C1's in UTF-8), so that it
+/// stays on its line and gives a terminal no commands.
+inline std::string plain_text(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0u;
+    const bool c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;
+    if (c1) ++i;
+    plain += c1 || byte < 0x20 || byte == 0x7f ? '?' : text[i];
+  }
+  return plain;
+}
+
+}  // namespace paceline

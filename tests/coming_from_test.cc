@@ -1,0 +1,98 @@
+// The pieces of docs/coming-from.md are those of examples/coming_from, which is built against an
+// installed prefix and runs, alone and as a cluster.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/examples.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  Lines lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+std::size_t indent_of(const std::string& line) {
+  return std::min(line.find_first_not_of(' '), line.size());
+}
+
+/// The blocks of the page that are code of Paceline.
+std::vector<Lines> pieces_of(const std::filesystem::path& page) {
+  std::vector<Lines> pieces;
+  bool inside = false;
+  for (const std::string& line : lines_of(page)) {
+    if (line.starts_with("```")) {
+      inside = line == "```cpp";
+      if (inside) pieces.emplace_back();
+    } else if (inside) {
+      pieces.back().push_back(line);
+    }
+  }
+  return pieces;
+}
+
+/// True when the lines stand in the file one after the other, further to the right or not.
+bool stands_in(const Lines& piece, const Lines& file) {
+  for (std::size_t begin = 0; begin + piece.size() <= file.size(); ++begin) {
+    const std::size_t indent =
+        indent_of(file[begin]) - std::min(indent_of(piece[0]), indent_of(file[begin]));
+    const auto same = [&](const std::string& line, const std::string& in_file) {
+      return line.empty() ? in_file.empty() : in_file == std::string(indent, ' ') + line;
+    };
+    if (std::equal(piece.begin(), piece.end(), file.begin() + std::ptrdiff_t(begin), same))
+      return true;
+  }
+  return false;
+}
+
+TEST(ComingFrom, EveryPieceOfThePageIsInTheExample) {
+  const std::filesystem::path source(PACELINE_SOURCE);
+  std::vector<Lines> files;
+  for (const auto& entry : std::filesystem::directory_iterator(source / "examples/coming_from")) {
+    files.push_back(lines_of(entry.path()));
+  }
+  const std::vector<Lines> pieces = pieces_of(source / "docs/coming-from.md");
+  EXPECT_GE(pieces.size(), 22u);
+  for (const Lines& piece : pieces) {
+    const auto has = [&](const Lines& file) { return stands_in(piece, file); };
+    EXPECT_TRUE(std::ranges::any_of(files, has)) << "no file has: " << piece.at(0);
+  }
+}
+
+TEST(ComingFrom, EveryPieceRuns) {
+  if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
+  const TemporaryFolder folder;
+  const std::string program = built_example("coming_from", folder);
+  const auto run = [&](const std::string& flags) {
+    return output_of({"sh", "-c", "cd '" + folder.path("") + "' && '" + program + "' " + flags},
+                     kRunTime);
+  };
+  const std::string all = run("--threads 1");
+  for (const char* said : {"-- loop", "-- print", "validation loss ", "the first of its slopes is ",
+                           "Goes on from step 40", "matmul"}) {
+    EXPECT_THAT(all, HasSubstr(said));
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder.path("coming-from-timeline.json")));
+  EXPECT_TRUE(std::filesystem::exists(folder.path("coming-from/checkpoints/step-50")));
+  for (const char* piece : {"loop", "arrays", "rule", "early-stopping", "summaries"}) {
+    EXPECT_THAT(run("--threads 1 --ps 1 --workers 2 --piece " + std::string(piece)),
+                HasSubstr("global steps"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline::testing
