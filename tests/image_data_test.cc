@@ -11,6 +11,7 @@
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
 #include "paceline/error.h"
+#include "tests/process.h"
 
 namespace paceline::models {
 namespace {
@@ -124,6 +125,21 @@ TEST_F(ImageDataTest, SavesAPictureOfABatch) {
   example.bytes = example.memory;
   decode_image({}, example);
   EXPECT_EQ(example.size, (ImageSize{4 * 34 - 2, 4 * 34 - 2, 3}));
+}
+
+TEST_F(ImageDataTest, ReadsWhatTheCommandGenerates) {
+  using ::paceline::testing::run_paceline;
+  const auto made = run_paceline({"data", "images", "--out", folder_.path("new"), "--count", "40"});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("40 images in "));
+  EXPECT_EQ(open({{"data", folder_.path("new")}}).training.examples(), 40);
+  const auto again = run_paceline({"data", "images", "--out", folder_.path("new")});
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.output, HasSubstr("data_batch_1.bin is there already"));
+  const auto few = run_paceline({"data", "images", "--out", folder_.path("few"), "--count", "5"});
+  EXPECT_EQ(few.status, 2);
+  EXPECT_THAT(few.output, AllOf(HasSubstr("--count 5"), HasSubstr("the least is 10")));
+  EXPECT_THAT(run_paceline({"data", "image"}).output, HasSubstr("did you mean 'images'?"));
 }
 
 TEST_F(ImageDataTest, ReadsTheRealImages) {

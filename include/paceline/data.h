@@ -112,7 +112,8 @@ struct ImageDecoding {
 };
 
 /// Replaces the encoded file that the example holds by its pixels, interleaved. Throws kDataLoss,
-/// naming the fault, when it is no JPEG or PNG file, is corrupt, or too large (2²⁸ pixels).
+/// naming the fault, when it is no JPEG or PNG file, is corrupt, or too large (more than 2²⁶
+/// pixels).
 void decode_image(const ImageDecoding& decoding, Example& example);
 
 /// Pixels (rows of three channels, interleaved) as a PNG file. Throws kUnavailable, naming the
@@ -260,6 +261,7 @@ struct StageReport {
   double seconds = 0;               // spent in it, of all threads together
   double records_per_s = 0;         // one thread's rate while it works in this stage
   std::optional<double> fill = {};  // of stages that hold something: the part that is full, 0 to 1
+  bool operator==(const StageReport&) const = default;
 };
 
 /// The numbers of a pipeline since it began.
@@ -274,8 +276,9 @@ struct InputReport {
   double waited = 0;                     // seconds of them in which a batch was waited for
   /// The stage that takes most of the threads' time; null when nothing was done.
   const StageReport* slowest() const;
-  /// Records a second that the pipeline could make with all its threads.
+  /// Records a second that the pipeline could make with all its threads; 0 when it has made none.
   double capacity() const;
+  bool operator==(const InputReport&) const = default;
 };
 
 /// Makes the batches of a pipeline, on threads of its own, which end with it. For one thread.

@@ -26,7 +26,7 @@ struct DecodedPart {
 };
 
 /// The pixels of an image above which it is not decoded.
-constexpr std::int64_t kMostPixels = std::int64_t{1} << 28;
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
 /// JPEG (jpeg.cc), read by libjpeg-turbo, and PNG (png.cc), read by libpng. A size is that of the
 /// image in the file; `decode` writes the part at least at `height` × `width` pixels, or as it is

@@ -34,6 +34,12 @@ std::vector<std::string> stage_names(const PipelinePlan& plan) {
   return names;
 }
 
+StageReport stage_report(const std::string& name, const StageTimes& times) {
+  StageReport stage = {.name = name, .records = times.records, .seconds = in_seconds(times.spent)};
+  if (stage.seconds > 0) stage.records_per_s = double(stage.records) / stage.seconds;
+  return stage;
+}
+
 }  // namespace
 
 class PipelineReader::Impl {
@@ -82,7 +88,8 @@ class PipelineReader::Impl {
   bool ended_ = false, exhausted_ = false;
   std::int64_t without_slot_ = 0;  // records under way that have none yet
   std::int64_t claim_size_ = 1;
-  std::vector<StageTimes> times_;
+  StageTimes order_times_;         // of deciding which record is next
+  std::vector<StageTimes> times_;  // of reading, each stage and the last one
   // Of what is used.
   std::int64_t records_ = 0, batches_ = 0, ready_seen_ = 0;
   std::optional<TimePoint> first_asked_, left_;
@@ -155,6 +162,7 @@ bool PipelineReader::Impl::can_claim() const {
 
 // Returns false when there was no record left.
 bool PipelineReader::Impl::claim(Claim& claim) {
+  const TimePoint begun = clock_.now();
   claim.tickets.clear();
   claim.to = plan_->as_finished ? nullptr : ring_.with_free_slot();
   const std::int64_t most =
@@ -171,6 +179,8 @@ bool PipelineReader::Impl::claim(Claim& claim) {
     const std::int64_t slot = ring_.claim(*claim.to, ticket->ordinal);
     if (claim.tickets.size() == 1) claim.slot = slot;
   }
+  order_times_.records += std::int64_t(claim.tickets.size());
+  order_times_.spent += clock_.now() - begun;
   close_if_over();
   return !claim.tickets.empty();
 }
@@ -308,11 +318,11 @@ InputReport PipelineReader::Impl::report() const {
                         .most_threads = int(threads_.size()),
                         .waited = in_seconds(waited_)};
   if (first_asked_) report.seconds = in_seconds(clock_.now() - *first_asked_);
+  report.stages.push_back(stage_report("order", order_times_));
+  report.stages.back().fill = tickets_.pool_fill();
   const std::vector<std::string> names = stage_names(*plan_);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    StageReport stage = {
-        .name = names[i], .records = times_[i].records, .seconds = in_seconds(times_[i].spent)};
-    if (stage.seconds > 0) stage.records_per_s = double(stage.records) / stage.seconds;
+    StageReport stage = stage_report(names[i], times_[i]);
     const bool inner = i > 0 && i <= plan_->stages.size();
     if (inner && plan_->stages[i - 1].cache) stage.fill = plan_->stages[i - 1].cache->fill();
     report.stages.push_back(std::move(stage));

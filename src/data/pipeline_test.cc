@@ -308,6 +308,7 @@ TEST(Pipeline, EndsBeforeItsDataDoes) {
 TEST(Pipeline, ReportsItsStages) {
   const Pipeline pipeline =
       with_facts(Pipeline(numbers({8})).map("decode", [](Example&) {}).cache(1 << 20))
+          .shuffle(16)
           .repeat(2)
           .batch(4)
           .threads(2);
@@ -322,6 +323,9 @@ TEST(Pipeline, ReportsItsStages) {
   EXPECT_GE(report.seconds, report.waited);
   std::map<std::string, StageReport> stages;
   for (const StageReport& stage : report.stages) stages[stage.name] = stage;
+  EXPECT_EQ(report.stages.front().name, "order");
+  EXPECT_EQ(stages.at("order").records, 16);
+  EXPECT_EQ(stages.at("order").fill, 0.0);  // nothing is left
   EXPECT_EQ(stages.at("facts").records, 16);
   EXPECT_EQ(stages.at("read").records, stages.at("decode").records);
   EXPECT_EQ(stages.at("cache").fill, 1);

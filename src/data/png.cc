@@ -46,6 +46,11 @@ ImageSize png_size(std::span<const std::uint8_t> file) {
 DecodedPart decode_png(std::span<const std::uint8_t> file, const ImagePart& part,
                        std::vector<std::uint8_t>& to) {
   PngImage image(file);
+  // Before so much memory is taken: nothing is compressed to less than this.
+  constexpr std::size_t kMostPixelsOfByte = 1032 * 8;
+  if (std::size_t(image->height) * image->width / kMostPixelsOfByte > file.size()) {
+    throw Error(ErrorCode::kDataLoss, "it is too short for its number of pixels");
+  }
   to.resize(std::size_t(image->height) * std::size_t(image->width) * 3);
   // What is transparent is shown on black.
   const png_color black = {0, 0, 0};

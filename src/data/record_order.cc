@@ -87,4 +87,9 @@ RecordOrder::Next RecordOrder::next() {
   return next;
 }
 
+std::optional<double> RecordOrder::pool_fill() const {
+  if (options_.pool == 0) return {};
+  return double(pool_.size()) / double(options_.pool);
+}
+
 }  // namespace paceline

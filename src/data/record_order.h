@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace paceline {
@@ -29,6 +30,8 @@ class RecordOrder {
   std::int64_t size() const;
   void begin(std::int64_t epoch);
   Next next();
+  /// The part of the shuffle pool that holds records; nothing without a pool.
+  std::optional<double> pool_fill() const;
 
  private:
   struct File {

@@ -31,6 +31,8 @@ class TicketStream {
   /// Without `epochs` it never ends.
   TicketStream(RecordOrder order, std::optional<std::int64_t> epochs, DataPlace from);
   std::optional<Ticket> next();
+  /// The part of the shuffle pool that holds records; nothing without a pool.
+  std::optional<double> pool_fill() const { return order_.pool_fill(); }
 
  private:
   RecordOrder order_;

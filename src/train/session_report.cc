@@ -9,6 +9,7 @@
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
 #include "base/printed.h"
+#include "cluster/report/input_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "cluster/report/staleness_in_words.h"
 #include "cluster/report/time_in_words.h"
@@ -108,6 +109,7 @@ TaskReport Session::Impl::task_report() const {
   const StoreAccount now = job->store().account();
   const std::optional<MachineUse> use = use_.measure();
   task.kernels = top_kernels(kernel_meter);
+  if (options.input) task.input = options.input();
   add_links(task, use ? use->seconds : 0);
   task.use = task_use(use, now.bytes_sent - account_before_->bytes_sent,
                       now.bytes_received - account_before_->bytes_received);
@@ -188,6 +190,7 @@ void Session::Impl::print_summary() const {
   console.print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)));
   console.print("used " + task.use.text());
   console.print(time_in_words(task));
+  if (const std::string input = input_in_words(task); !input.empty()) console.print(input);
 }
 
 }  // namespace paceline

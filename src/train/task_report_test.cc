@@ -1,4 +1,4 @@
-// What a session's report says of kernels and links.
+// What a session's report says of kernels, links and input.
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
@@ -61,6 +61,22 @@ TEST_F(SessionTaskReport, SaysThatTasksOfOneHostShareMemory) {
   const TaskReport report = report_after(12, served.cluster());
   EXPECT_EQ(report.links.at(0).kind, "shm");
   EXPECT_EQ(report.links.at(0).round_trip_us, std::nullopt);
+}
+
+TEST_F(SessionTaskReport, SaysWhatItsInputDid) {
+  InputReport input = {.stages = {{.name = "read", .records = 4, .seconds = 1}}, .records = 4};
+  SessionOptions options;
+  options.input = [&] { return input; };
+  run_.report = folder_.path("report.json");
+  {
+    Session session(training(), cluster_, run_, options);
+    session.step(feeding());
+    input.bad = 2;
+  }
+  const TaskReport report = read_report(run_.report).tasks.at(0);
+  ASSERT_TRUE(report.input);
+  EXPECT_EQ(*report.input, input);
+  EXPECT_FALSE(report_after(1, cluster_).input);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "base/failure_text.h"
 #include "base/text_file.h"
+#include "cluster/report/input_json.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
 
@@ -132,6 +133,7 @@ Json to_object(const TaskReport& task) {
   object["use"] = to_object(task.use, is_ps(task));
   for (const LinkReport& link : task.links) object["links"].push_back(to_object(link));
   for (const KernelReport& kernel : task.kernels) object["kernels"].push_back(to_object(kernel));
+  if (task.input) object["input"] = input_to_json(*task.input);
   return object;
 }
 
@@ -149,6 +151,7 @@ TaskReport to_task(const Json& object) {
   if (object.contains("links")) {
     for (const Json& link : object["links"]) task.links.push_back(to_link(link));
   }
+  if (object.contains("input")) task.input = input_from_json(object["input"]);
   if (object.contains("kernels")) {
     for (const Json& kernel : object["kernels"]) task.kernels.push_back(to_kernel(kernel));
   }

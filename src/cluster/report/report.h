@@ -12,6 +12,7 @@
 
 #include "cluster/report/circumstances.h"
 #include "cluster/report/task_use.h"
+#include "paceline/data.h"
 
 namespace paceline {
 
@@ -54,6 +55,7 @@ struct TaskReport {
   TaskUse use = {};                   // of its machine
   std::vector<LinkReport> links;      // of a worker, by ps
   std::vector<KernelReport> kernels;  // of a worker: the ops that took most
+  std::optional<InputReport> input;   // of a worker whose input is a pipeline
 
   bool operator==(const TaskReport&) const = default;
 };

@@ -37,6 +37,16 @@ TaskReport worker(int index, double rate) {
                  .sent = 1e6,
                  .received = std::nullopt}};
   task.kernels = {{.op = "matmul", .per_step = 6, .ms = 1.0 / 3, .share = 0.75}};
+  task.input = {.stages = {{.name = "read", .records = 7, .seconds = 0.1, .records_per_s = 70},
+                           {.name = "distort", .records = 7, .seconds = 1.0 / 3},
+                           {.name = "prefetch", .records = 6, .fill = 0.5}},
+                .records = 6,
+                .batches = 2,
+                .bad = 1,
+                .threads = 1,
+                .most_threads = 2,
+                .seconds = 1.5,
+                .waited = 0.25};
   task.use.cores = 1.75;
   task.use.device_busy = 0.7;
   task.use.sent = 1e6;
