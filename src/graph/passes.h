@@ -26,6 +26,8 @@ bool has_loss_gradient(const Graph& graph);
 RewrittenGraph with_channels_last(const RewriteSource& source);
 /// Whether the graph has anything that with_channels_last moves.
 bool has_images(const Graph& graph);
+/// conv2d, then batch_norm_inference, become a conv2d with other weights. To rounding.
+RewrittenGraph with_folded_batch_norm(const RewriteSource& source);
 /// conv2d and batch_norm take up the relu or leaky relu that follows; of batch_norm the gradient
 /// too.
 RewrittenGraph with_fused_image_activation(const RewriteSource& source);

@@ -221,6 +221,23 @@ TEST_F(RewriteValuesTest, OfAConvolutionalNetworkWithItsGradients) {
   EXPECT_EQ(count_reorders(*rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6, options).graph), 0);
 }
 
+TEST_F(RewriteValuesTest, BatchNormIsFoldedIntoTheConvolutionBeforeIt) {
+  const Value x = graph_.input("x", {4, 3, 8, 8});
+  const auto positive = [&](const Value& value) { return square(value) + 0.1; };
+  const auto channels = [&](const char* name) { return graph_.variable(name, {6}); };
+  const auto norm = [&](const Value& y) {
+    return batch_norm_inference(y, channels("gains"), channels("offsets"), channels("means"),
+                                positive(channels("variances")));
+  };
+  const Value weights = graph_.variable("w", {6, 3, 3, 3});
+  const Value plain = relu(norm(conv2d(x, weights)));
+  const Value biased = norm(conv2d(x, weights, channels("biases")));
+  const RewrittenGraph result = rewritten({plain, biased}, 1e-6);
+  EXPECT_EQ(count(*result.graph, "batch_norm_inference"), 0U);
+  EXPECT_EQ(count(*result.graph, "conv2d"), 1U);
+  EXPECT_EQ(count(*result.graph, "conv2d_activation"), 1U);
+}
+
 TEST_F(RewriteValuesTest, ImagesThatAreWantedKeepTheirLayout) {
   const Value x = graph_.input("x", {2, 3, 6, 5});
   const Value y = conv2d(x, graph_.variable("w", {4, 3, 3, 3}));
