@@ -56,107 +56,118 @@ HWY_INLINE void for_channel_vectors(std::int64_t channels, const F& f) {
   for (; c < channels; ++c) f(one, c);
 }
 
-// Calls f(i, j, pixel) for each element (i, j) of a window that lies in the image, and its pixel.
+// Calls f(row, column) for each pixel of an image.
 template <class F>
-HWY_INLINE void for_window_pixels(const PoolShape& s, std::int64_t row, std::int64_t column,
-                                  const F& f) {
-  const PoolRange rows = elements_of_window(s.window, 0, row, s.h);
-  const PoolRange columns = elements_of_window(s.window, 1, column, s.w);
-  for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-    const std::int64_t first = (s.window.begin(0, row) + i) * s.w + s.window.begin(1, column);
-    for (std::int64_t j = columns.begin; j < columns.end; ++j) f(i, j, first + j);
-  }
+HWY_INLINE void for_pixels(std::int64_t h, std::int64_t w, const F& f) {
+  for (std::int64_t row = 0; row < h; ++row)
+    for (std::int64_t column = 0; column < w; ++column) f(row, column);
+}
+
+// The elements of one window that lie in the image, or the windows that cover one pixel.
+struct PoolBox {
+  PoolRange rows, columns;
+  std::int64_t size() const { return (rows.end - rows.begin) * (columns.end - columns.begin); }
+};
+template <class F>
+HWY_INLINE void for_box(const PoolBox& box, const F& f) {
+  for (std::int64_t i = box.rows.begin; i < box.rows.end; ++i)
+    for (std::int64_t j = box.columns.begin; j < box.columns.end; ++j) f(i, j);
+}
+
+PoolBox ElementsOfWindow(const PoolShape& s, std::int64_t row, std::int64_t column) {
+  return {elements_of_window(s.window, 0, row, s.h), elements_of_window(s.window, 1, column, s.w)};
+}
+PoolBox WindowsOver(const PoolShape& s, std::int64_t row, std::int64_t column) {
+  return {windows_over(s.window, 0, row, s.pooled_h),
+          windows_over(s.window, 1, column, s.pooled_w)};
+}
+// The float of the image at which a window begins; it may lie before the image.
+std::int64_t FirstOfWindow(const PoolShape& s, std::int64_t row, std::int64_t column) {
+  return (s.window.begin(0, row) * s.w + s.window.begin(1, column)) * s.channels;
 }
 
 template <class D>
 using PlacesOf = hn::RebindToSigned<D>;
 
 void MaxPoolImage(const PoolShape& s, const float* x, float* y, std::uint8_t* places) {
-  for (std::int64_t out = 0; out < s.pooled_h * s.pooled_w; ++out) {
+  for_pixels(s.pooled_h, s.pooled_w, [&](std::int64_t row, std::int64_t column) {
+    const PoolBox box = ElementsOfWindow(s, row, column);
+    const std::int64_t first = FirstOfWindow(s, row, column);
     for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
       using D = decltype(d);
       const PlacesOf<D> di;
       const hn::Rebind<std::uint8_t, D> bytes;
       auto largest = hn::Set(d, -std::numeric_limits<float>::infinity());
-      auto place = hn::Set(di, -1);
-      for_window_pixels(s, out / s.pooled_w, out % s.pooled_w, [&](auto i, auto j, auto pixel) {
-        const auto value = hn::LoadU(d, x + pixel * s.channels + c);
-        // A maximum that is NaN stays. The first element counts also when it is −infinity.
-        const auto first = hn::RebindMask(d, hn::Lt(place, hn::Zero(di)));
-        const auto greater =
-            hn::Or(hn::Gt(value, largest), hn::AndNot(hn::IsNaN(largest), hn::IsNaN(value)));
-        const auto takes = hn::Or(first, greater);
+      auto place = hn::Set(di, std::int32_t(box.rows.begin * s.window.size[1] + box.columns.begin));
+      for_box(box, [&](std::int64_t i, std::int64_t j) {
+        const auto value = hn::LoadU(d, x + first + (i * s.w + j) * s.channels + c);
+        const auto takes = hn::Or(hn::Gt(value, largest), hn::IsNaN(value));
         largest = hn::IfThenElse(takes, value, largest);
         const auto here = hn::Set(di, std::int32_t(i * s.window.size[1] + j));
         place = hn::IfThenElse(hn::RebindMask(di, takes), here, place);
       });
-      hn::StoreU(largest, d, y + out * s.channels + c);
-      hn::StoreU(hn::DemoteTo(bytes, place), bytes, places + out * s.channels + c);
+      hn::StoreU(largest, d, y + c);
+      hn::StoreU(hn::DemoteTo(bytes, place), bytes, places + c);
     });
-  }
-}
-
-// Calls f(window, i, j) for each window that covers a pixel, of which the pixel is element (i, j).
-template <class F>
-HWY_INLINE void for_windows_over(const PoolShape& s, std::int64_t row, std::int64_t column,
-                                 const F& f) {
-  const PoolRange hs = windows_over(s.window, 0, row, s.pooled_h);
-  const PoolRange ws = windows_over(s.window, 1, column, s.pooled_w);
-  for (std::int64_t h = hs.begin; h < hs.end; ++h)
-    for (std::int64_t w = ws.begin; w < ws.end; ++w)
-      f(h, w, row - s.window.begin(0, h), column - s.window.begin(1, w));
+    y += s.channels;
+    places += s.channels;
+  });
 }
 
 void MaxPoolImageGrad(const PoolShape& s, const float* dy, const std::uint8_t* places, float* dx) {
-  for (std::int64_t pixel = 0; pixel < s.h * s.w; ++pixel) {
+  for_pixels(s.h, s.w, [&](std::int64_t row, std::int64_t column) {
+    const PoolBox box = WindowsOver(s, row, column);
     for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
       using D = decltype(d);
       const PlacesOf<D> di;
       const hn::Rebind<std::uint8_t, D> bytes;
       auto sum = hn::Zero(d);
-      for_windows_over(s, pixel / s.w, pixel % s.w, [&](auto h, auto w, auto i, auto j) {
+      for_box(box, [&](std::int64_t h, std::int64_t w) {
+        const std::int64_t i = row - s.window.begin(0, h), j = column - s.window.begin(1, w);
         const std::int64_t from = (h * s.pooled_w + w) * s.channels + c;
         const auto place = hn::PromoteTo(di, hn::LoadU(bytes, places + from));
         const auto here = hn::Eq(place, hn::Set(di, std::int32_t(i * s.window.size[1] + j)));
         sum = hn::Add(sum, hn::IfThenElseZero(hn::RebindMask(d, here), hn::LoadU(d, dy + from)));
       });
-      hn::StoreU(sum, d, dx + pixel * s.channels + c);
+      hn::StoreU(sum, d, dx + c);
     });
-  }
-}
-
-// 1 ÷ the elements of a window that lie in the image.
-float ShareOfWindow(const PoolShape& s, std::int64_t row, std::int64_t column) {
-  const PoolRange rows = elements_of_window(s.window, 0, row, s.h);
-  const PoolRange columns = elements_of_window(s.window, 1, column, s.w);
-  return 1 / float((rows.end - rows.begin) * (columns.end - columns.begin));
+    dx += s.channels;
+  });
 }
 
 void AvgPoolImage(const PoolShape& s, const float* x, float* y) {
-  for (std::int64_t out = 0; out < s.pooled_h * s.pooled_w; ++out) {
-    const std::int64_t row = out / s.pooled_w, column = out % s.pooled_w;
-    const float share = ShareOfWindow(s, row, column);
+  for_pixels(s.pooled_h, s.pooled_w, [&](std::int64_t row, std::int64_t column) {
+    const PoolBox box = ElementsOfWindow(s, row, column);
+    const std::int64_t first = FirstOfWindow(s, row, column);
+    const float share = 1 / float(box.size());
     for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
       auto sum = hn::Zero(d);
-      for_window_pixels(s, row, column, [&](auto, auto, auto pixel) {
-        sum = hn::Add(sum, hn::LoadU(d, x + pixel * s.channels + c));
+      for_box(box, [&](std::int64_t i, std::int64_t j) {
+        sum = hn::Add(sum, hn::LoadU(d, x + first + (i * s.w + j) * s.channels + c));
       });
-      hn::StoreU(hn::Mul(sum, hn::Set(d, share)), d, y + out * s.channels + c);
+      hn::StoreU(hn::Mul(sum, hn::Set(d, share)), d, y + c);
     });
-  }
+    y += s.channels;
+  });
 }
 
+// Mostly there is one window, or none, over a pixel: so window by window, each with its share.
 void AvgPoolImageGrad(const PoolShape& s, const float* dy, float* dx) {
-  for (std::int64_t pixel = 0; pixel < s.h * s.w; ++pixel) {
-    for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
-      auto sum = hn::Zero(d);
-      for_windows_over(s, pixel / s.w, pixel % s.w, [&](auto h, auto w, auto, auto) {
-        const auto share = hn::Set(d, ShareOfWindow(s, h, w));
-        sum = hn::MulAdd(share, hn::LoadU(d, dy + (h * s.pooled_w + w) * s.channels + c), sum);
+  for_pixels(s.h, s.w, [&](std::int64_t row, std::int64_t column) {
+    const PoolBox box = WindowsOver(s, row, column);
+    bool first = true;
+    for_box(box, [&](std::int64_t h, std::int64_t w) {
+      const float share = 1 / float(ElementsOfWindow(s, h, w).size());
+      const float* const from = dy + (h * s.pooled_w + w) * s.channels;
+      for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
+        const auto before = first ? hn::Zero(d) : hn::LoadU(d, dx + c);
+        hn::StoreU(hn::MulAdd(hn::Set(d, share), hn::LoadU(d, from + c), before), d, dx + c);
       });
-      hn::StoreU(sum, d, dx + pixel * s.channels + c);
+      first = false;
     });
-  }
+    if (first) std::fill_n(dx, s.channels, 0.0f);
+    dx += s.channels;
+  });
 }
 
 }  // namespace
