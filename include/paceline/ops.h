@@ -223,6 +223,17 @@ struct BatchNormOutput {
 /// channel over the batch (Ioffe & Szegedy, arXiv 1502.03167): x (N,C,H,W), gains (C), offsets (C).
 /// No gradient goes through means and variances themselves.
 BatchNormOutput batch_norm(Value x, Value gains, Value offsets, double epsilon = 1e-3);
+/// How batch_norm with variables of its own works.
+struct BatchNormOptions {
+  bool training = true;   // statistics of the batch; else the moving ones
+  double momentum = 0.9;  // what stays of a moving statistic in a step
+  double epsilon = 1e-3;  // is added to variances
+};
+/// The same with the variables "name/gains" (C), which begin as ones, "name/offsets" (C), zeros,
+/// "name/moving_mean" (C), zeros, and "name/moving_variance" (C), ones. A training contributes each
+/// step's statistics to the moving ones, which the rule Ema updates (Graph::contribute): under
+/// parameter servers all workers contribute to them. An evaluation graph uses the moving ones.
+Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options = {});
 /// The same with given means (C) and variances (C), which have no gradient.
 Value batch_norm_inference(Value x, Value gains, Value offsets, Value means, Value variances,
                            double epsilon = 1e-3);

@@ -168,6 +168,9 @@ class Rule {
   float learning_rate() const { return learning_rate_; }
   /// The other numbers, in the order of the struct's fields, a bool as 0 or 1.
   const std::array<float, kNumbers>& numbers() const { return numbers_; }
+  /// False for ema, add and assign, which take a contribution as it is: it is not clipped, and
+  /// nothing decays.
+  bool takes_gradient() const;
   /// The program of a rule of kind kCustom; null for others.
   const RuleProgram* program() const { return program_.get(); }
   /// The slots, in the order in which kernels take them.

@@ -8,6 +8,7 @@
 #include "ops/image.h"
 #include "paceline/error.h"
 #include "paceline/ops.h"
+#include "paceline/rule.h"
 
 namespace paceline {
 
@@ -138,6 +139,25 @@ BatchNormOutput batch_norm(Value x, Value gains, Value offsets, double epsilon) 
   const Value inputs[] = {x, gains, offsets};
   const Node& node = x.graph().add("batch_norm", inputs, {{"epsilon", epsilon}});
   return {node.output(0), node.output(1), node.output(2)};
+}
+
+Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options) {
+  Graph& graph = x.graph();
+  const auto scope = graph.scope(name);
+  const Shape channels{x.shape().rank() == 4 ? x.shape()[1] : 1};  // the op refuses other ranks
+  const auto variable = [&](const char* of, float value) {
+    return graph.variable(of, channels, Initializer::constant(value), x.dtype());
+  };
+  const Value gains = variable("gains", 1), offsets = variable("offsets", 0);
+  const Value mean = variable("moving_mean", 0), variance = variable("moving_variance", 1);
+  if (!options.training) {
+    return batch_norm_inference(x, gains, offsets, mean, variance, options.epsilon);
+  }
+  const BatchNormOutput out = batch_norm(x, gains, offsets, options.epsilon);
+  const Ema moving{.decay = float(options.momentum)};
+  graph.contribute(mean, out.means, moving);
+  graph.contribute(variance, out.variances, moving);
+  return out.y;
 }
 
 Value batch_norm_inference(Value x, Value gains, Value offsets, Value means, Value variances,

@@ -84,8 +84,8 @@ struct NaiveBatchNormInference {
   }
 };
 
-/// With x̂ = (x − mean)·scale and dz = dy, or slope·dy where z < 0: dx = gain·scale·(dz − mean(dz) −
-/// x̂·mean(dz·x̂)); of given statistics gain·scale·dz.
+/// With x̂ = (x − mean)·scale and dz = dy, or slope·dy where z < 0 (of relu also where z = 0): dx =
+/// gain·scale·(dz − mean(dz) − x̂·mean(dz·x̂)); of given statistics gain·scale·dz.
 template <typename T>
 struct NaiveBatchNormGrad {
   static void run(const Node& node, const KernelCall& call) {
@@ -97,8 +97,8 @@ struct NaiveBatchNormGrad {
     for (std::int64_t c = 0; c < image.c; ++c) {
       const Normalizer z = normalizer_of(node, call, c);
       const auto dz = [&](auto n, auto h, auto w) {
-        const double gradient = double(dy(n, c, h, w));
-        return z(double(x(n, c, h, w))) < 0 ? slope * gradient : gradient;
+        const double gradient = double(dy(n, c, h, w)), value = z(double(x(n, c, h, w)));
+        return value < 0 || (value == 0 && slope == 0) ? slope * gradient : gradient;
       };
       const double sum = sum_of_channel(image, dz);
       const double products = sum_of_channel(image, [&](auto n, auto h, auto w) {

@@ -20,8 +20,7 @@ struct NaiveMaxPool2d {
       for_each_in_window(window, h, w, [&](auto i, auto j, auto row, auto column) {
         if (!x.contains(row, column)) return;
         const T value = x(n, c, row, column);
-        const bool larger =
-            value > y(n, c, h, w) || (std::isnan(value) && !std::isnan(y(n, c, h, w)));
+        const bool larger = value > y(n, c, h, w) || std::isnan(value);
         if (found && !larger) return;
         found = true;
         y(n, c, h, w) = value;

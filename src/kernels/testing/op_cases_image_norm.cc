@@ -45,6 +45,7 @@ void add_batch_norm_cases(OpCases& cases, const char* label, const ImageShape& i
   const CaseInput variances = statistics(channels, 0.5, 2);
   const Attributes plain = {{"epsilon", 1e-3}};
   const Attributes leaky = {{"epsilon", 1e-3}, {"slope", 0.1}};
+  const Attributes relu = {{"epsilon", 1e-3}, {"slope", 0.0}};
   const auto add = [&](const char* op, std::vector<CaseInput> inputs,
                        const Attributes& attributes) {
     cases.push_back(norm_case(label, image, last, op, std::move(inputs), attributes));
@@ -53,11 +54,15 @@ void add_batch_norm_cases(OpCases& cases, const char* label, const ImageShape& i
     add("batch_norm", {x, gains, offsets}, plain);
     cases.back().check_gradient = false;
     add("batch_norm_activation", {x, gains, offsets}, leaky);
+    add("batch_norm_activation", {x, gains, offsets}, relu);
+    cases.back().label += "_relu";
   }
   add("batch_norm_inference", {x, gains, offsets, means, variances}, plain);
   add("batch_norm_grad", {dy, x, gains, means, variances}, plain);
   add("batch_norm_inference_grad", {dy, x, gains, means, variances}, plain);
   add("batch_norm_activation_grad", {dy, x, gains, means, variances, offsets}, leaky);
+  add("batch_norm_activation_grad", {dy, x, gains, means, variances, offsets}, relu);
+  cases.back().label += "_relu";
 }
 
 void add_batch_norm_gradient_case(OpCases& cases, bool last) {
