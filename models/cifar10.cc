@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "models/cifar10_graph.h"
-#include "models/generated_images.h"
+#include "models/image_training.h"
 #include "paceline/hooks.h"
 #include "paceline/input.h"
 #include "paceline/session.h"
@@ -14,7 +14,6 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t kDefaultSteps = 100'000;
-constexpr std::int64_t kGeneratedBatches = 8;
 
 /// Prints `step 10, loss = 4.66 (2514.3 images/s; 0.051 s/step)` every 10 own steps, and the terms
 /// of the loss every 100.
@@ -58,23 +57,31 @@ class ImagesPerSecond : public Hook {
 };
 
 std::vector<Setting> cifar10_settings() {
-  return {batch_setting(128),
-          {.name = "learning_rate",
-           .value = 0.1,
-           .help = "SGD's learning rate before its steps",
-           .least = 0,
-           .most = 1e6},
-          {.name = "average_decay",
-           .value = 0.9999,
-           .help = "Decay of the moving averages; 0: none",
-           .least = 0,
-           .most = 0.999999}};
+  std::vector<Setting> settings = {batch_setting(128),
+                                   {.name = "learning_rate",
+                                    .value = 0.1,
+                                    .help = "SGD's learning rate before its steps",
+                                    .least = 0,
+                                    .most = 1e6},
+                                   {.name = "average_decay",
+                                    .value = 0.9999,
+                                    .help = "Decay of the moving averages; 0: none",
+                                    .least = 0,
+                                    .most = 0.999999},
+                                   evaluation_interval_setting()};
+  const std::vector<Setting> images = image_settings("40% of the data");
+  settings.insert(settings.end(), images.begin(), images.end());
+  return settings;
 }
 
 Cifar10Config cifar10_config(const Settings& settings) {
   return {.batch = settings.whole("batch"),
           .learning_rate = settings.number("learning_rate"),
           .average_decay = settings.number("average_decay")};
+}
+
+ImageUse use_of(const Settings& settings, const RunOptions& run) {
+  return ImageUse::cifar10(settings.whole("batch"), 100, run.seed);
 }
 
 class Cifar10Model : public Model {
@@ -84,26 +91,29 @@ class Cifar10Model : public Model {
                .summary = "two convolutions and three dense layers on images: 4.3 MB of parameters",
                .settings = cifar10_settings()}) {}
 
-  void check(const Cluster&, const RunOptions&, const Settings&) const override {}
+  void check(const Cluster& cluster, const RunOptions& run,
+             const Settings& settings) const override {
+    check_image_data(settings, use_of(settings, run), cluster);
+  }
 
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
     const Cifar10Config config = cifar10_config(settings);
     RunOptions limited = run;
     if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
-    Graph graph;
-    const Cifar10Graph cifar10 = build_cifar10(graph, config.batch);
-    Session session(cifar10_minimize(cifar10, config), cluster, limited,
-                    {.unit = "images", .model = "cifar10", .watch = {cifar10.loss}});
+    const ImageUse use = use_of(settings, run);
+    ImageInput input(settings, use, cluster);
+    Graph graph, evaluation_graph;
+    const Cifar10Graph cifar10 = build_cifar10(graph, config.batch, input.classes());
+    const auto feed = input.feed(cifar10.images, cifar10.labels);
+    Session session(
+        cifar10_minimize(cifar10, config), cluster, limited,
+        {.unit = "images", .model = "cifar10", .watch = {cifar10.loss}, .input = input.report()});
     session.add(ImagesPerSecond(cifar10.loss));
-    const LabelledImages data =
-        generate_images(kGeneratedBatches * config.batch * session.workers(), kCifar10Pixels,
-                        kCifar10Classes, run.seed);
-    const ArrayBatches batches(
-        {{cifar10.images, data.images}, {cifar10.labels, data.labels}},
-        {.seed = run.seed, .part = session.worker_index(), .parts = session.workers()});
-    const auto feed = prefetch(batches);
-    while (session.run(feed)) {
-    }
+    const Cifar10Graph evaluated =
+        build_cifar10(evaluation_graph, use.evaluation_batch, input.classes());
+    const EvaluateWith with =
+        config.average_decay > 0 ? EvaluateWith::kAverages : EvaluateWith::kVariables;
+    train_images(session, feed, input, {evaluated.images, evaluated.logits}, with, settings);
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {

@@ -30,7 +30,7 @@ Value normalized(Value x) {
 
 }  // namespace
 
-Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch) {
+Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch, std::int64_t classes) {
   Cifar10Graph cifar10{.images = graph.input("images", {batch, 3, kCifar10Pixels, kCifar10Pixels}),
                        .labels = graph.input("labels", {batch}, DType::kInt32)};
   Value x = normalized(halved(conv_layer(cifar10.images, "conv1", 0)));
@@ -39,7 +39,7 @@ Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch) {
   const Initializer tenth = Initializer::constant(0.1f);
   x = relu(dense(x, 384, "dense1", truncated(0.04), tenth));
   x = relu(dense(x, 192, "dense2", truncated(0.04), tenth));
-  cifar10.logits = graph.named("logits", dense(x, kCifar10Classes, "dense3", truncated(1.0 / 192)));
+  cifar10.logits = graph.named("logits", dense(x, classes, "dense3", truncated(1.0 / 192)));
   const Value losses = softmax_cross_entropy(cifar10.logits, cifar10.labels);
   cifar10.loss = graph.named("cross_entropy", reduce_mean(losses));
   return cifar10;

@@ -23,7 +23,7 @@ struct Cifar10Config {
 struct Cifar10Graph {
   Value images;       // (N,3,24,24), standardised
   Value labels;       // int32 (N)
-  Value logits = {};  // (N,10)
+  Value logits = {};  // (N, classes)
   Value loss = {};    // the mean cross-entropy, a scalar
 };
 
@@ -31,7 +31,8 @@ constexpr std::int64_t kCifar10Pixels = 24;  // height and width of an image
 constexpr std::int64_t kCifar10Classes = 10;
 
 /// Builds the graph for batches of `batch` images. Variables have the same names in all graphs.
-Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch);
+Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch,
+                           std::int64_t classes = kCifar10Classes);
 /// SGD with a staircase of rates on the cross-entropy and the weight decay of the first two dense
 /// layers; each variable has a moving average.
 Training cifar10_minimize(const Cifar10Graph& cifar10, const Cifar10Config& config);

@@ -9,7 +9,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/data.h"
-#include "paceline/settings.h"
+#include "paceline/program.h"
 
 namespace paceline::models {
 

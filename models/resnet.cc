@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "models/generated_images.h"
+#include "models/image_training.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/input.h"
@@ -12,7 +12,6 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t kDefaultSteps = 100'000;
-constexpr std::int64_t kGeneratedBatches = 8;
 constexpr std::int64_t kPrintEvery = 100;  // own steps
 
 /// Prints `step 100, loss = 1.832, precision = 0.453` every 100 own steps.
@@ -31,28 +30,33 @@ class LossAndPrecision : public Hook {
 };
 
 std::vector<Setting> resnet_settings() {
-  return {batch_setting(128),
-          {.name = "depth",
-           .value = 110,
-           .help = "Layers: 2 more than 6 times the units of a stage (20, 32, 44, 56, 110)",
-           .least = 8,
-           .most = 6002,
-           .flag = true,
-           .placeholder = "D"},
-          {.name = "units",
-           .value = 18,
-           .help = "Units of each of the three stages, in place of --depth",
-           .least = 1,
-           .most = 1000,
-           .flag = true,
-           .placeholder = "N",
-           .default_text = "by --depth"},
-          {.name = "learning_rate",
-           .value = 0.1,
-           .help = "The learning rate before its steps",
-           .least = 0,
-           .most = 1e6},
-          {.name = "momentum", .value = 0.9, .help = "Momentum", .least = 0, .most = 1}};
+  std::vector<Setting> settings = {
+      batch_setting(128),
+      {.name = "depth",
+       .value = 110,
+       .help = "Layers: 2 more than 6 times the units of a stage (20, 32, 44, 56, 110)",
+       .least = 8,
+       .most = 6002,
+       .flag = true,
+       .placeholder = "D"},
+      {.name = "units",
+       .value = 18,
+       .help = "Units of each of the three stages, in place of --depth",
+       .least = 1,
+       .most = 1000,
+       .flag = true,
+       .placeholder = "N",
+       .default_text = "by --depth"},
+      {.name = "learning_rate",
+       .value = 0.1,
+       .help = "The learning rate before its steps",
+       .least = 0,
+       .most = 1e6},
+      {.name = "momentum", .value = 0.9, .help = "Momentum", .least = 0, .most = 1},
+      evaluation_interval_setting()};
+  const std::vector<Setting> images = image_settings("16 batches");
+  settings.insert(settings.end(), images.begin(), images.end());
+  return settings;
 }
 
 std::int64_t units_of(const Settings& settings) {
@@ -78,6 +82,10 @@ ResnetConfig resnet_config(const Settings& settings) {
 
 namespace {
 
+ImageUse use_of(const Settings& settings, const RunOptions& run) {
+  return ImageUse::resnet(settings.whole("batch"), 100, run.seed);
+}
+
 class ResnetModel : public Model {
  public:
   ResnetModel()
@@ -85,28 +93,32 @@ class ResnetModel : public Model {
                .summary = "ResNet-110 or another depth on images: 6.9 MB in 547 tensors",
                .settings = resnet_settings()}) {}
 
-  void check(const Cluster&, const RunOptions&, const Settings& settings) const override {
+  void check(const Cluster& cluster, const RunOptions& run,
+             const Settings& settings) const override {
     resnet_config(settings);
+    check_image_data(settings, use_of(settings, run), cluster);
   }
 
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
     const ResnetConfig config = resnet_config(settings);
     RunOptions limited = run;
     if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
-    Graph graph;
-    const ResnetGraph resnet = build_resnet(graph, config.units, config.batch, true);
+    const ImageUse use = use_of(settings, run);
+    ImageInput input(settings, use, cluster);
+    Graph graph, evaluation_graph;
+    const ResnetGraph resnet =
+        build_resnet(graph, config.units, config.batch, true, input.classes());
+    const auto feed = input.feed(resnet.images, resnet.labels);
     Session session(resnet_minimize(resnet, config), cluster, limited,
-                    {.unit = "images", .model = "resnet", .watch = {resnet.precision}});
+                    {.unit = "images",
+                     .model = "resnet",
+                     .watch = {resnet.precision},
+                     .input = input.report()});
     session.add(LossAndPrecision(resnet.precision)).add(Progress());
-    const LabelledImages data =
-        generate_images(kGeneratedBatches * config.batch * session.workers(), kResnetPixels,
-                        kResnetClasses, run.seed);
-    const ArrayBatches batches(
-        {{resnet.images, data.images}, {resnet.labels, data.labels}},
-        {.seed = run.seed, .part = session.worker_index(), .parts = session.workers()});
-    const auto feed = prefetch(batches);
-    while (session.run(feed)) {
-    }
+    const ResnetGraph evaluated =
+        build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());
+    train_images(session, feed, input, {evaluated.images, evaluated.logits},
+                 EvaluateWith::kVariables, settings);
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {

@@ -58,7 +58,8 @@ class ResnetBuilder {
 
 }  // namespace
 
-ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, bool training) {
+ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, bool training,
+                         std::int64_t classes) {
   ResnetGraph resnet{.images = graph.input("images", {batch, 3, kResnetPixels, kResnetPixels}),
                      .labels = graph.input("labels", {batch}, DType::kInt32)};
   ResnetBuilder build(graph, training, resnet.decayed);
@@ -71,7 +72,7 @@ ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, b
     }
   }
   x = reduce_mean(relu(build.norm(x, "norm")), {2, 3});
-  resnet.logits = graph.named("logits", dense(x, kResnetClasses, "dense"));
+  resnet.logits = graph.named("logits", dense(x, classes, "dense"));
   resnet.decayed.push_back(graph.find("dense/w").name());
   const Value losses = softmax_cross_entropy(resnet.logits, resnet.labels);
   resnet.loss = graph.named("cross_entropy", reduce_mean(losses));

@@ -25,7 +25,7 @@ struct ResnetConfig {
 struct ResnetGraph {
   Value images;                           // (N,3,32,32), standardised
   Value labels;                           // int32 (N)
-  Value logits = {};                      // (N,10)
+  Value logits = {};                      // (N, classes)
   Value loss = {};                        // the mean cross-entropy, a scalar
   Value precision = {};                   // the share of images whose label has the largest logit
   std::vector<std::string> decayed = {};  // the names of the weights that decay
@@ -37,7 +37,8 @@ constexpr std::int64_t kResnetClasses = 10;
 /// Builds the graph for batches of `batch` images. With `training`, batch normalisation has the
 /// statistics of the batch, else the moving ones. Variables have the same names in all graphs of
 /// one number of units.
-ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, bool training);
+ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, bool training,
+                         std::int64_t classes = kResnetClasses);
 /// Momentum on the cross-entropy and the weight decay of convolutions and the dense layer; the rate
 /// falls to a tenth at steps 40,000, 60,000 and 80,000.
 Training resnet_minimize(const ResnetGraph& resnet, const ResnetConfig& config);
