@@ -13,7 +13,7 @@
 namespace paceline::models {
 namespace {
 
-constexpr std::int64_t kDefaultSteps = 100'000;
+constexpr std::int64_t kCifar10Steps = 100'000;
 
 /// Prints `step 10, loss = 4.66 (2514.3 images/s; 0.051 s/step)` every 10 own steps, and the terms
 /// of the loss every 100.
@@ -80,7 +80,7 @@ Cifar10Config cifar10_config(const Settings& settings) {
           .average_decay = settings.number("average_decay")};
 }
 
-ImageUse use_of(const Settings& settings, const RunOptions& run) {
+ImageUse cifar10_use(const Settings& settings, const RunOptions& run) {
   return ImageUse::cifar10(settings.whole("batch"), 100, run.seed);
 }
 
@@ -97,14 +97,14 @@ class Cifar10Model : public Model {
 
   void check(const Cluster& cluster, const RunOptions& run,
              const Settings& settings) const override {
-    check_image_data(settings, use_of(settings, run), cluster);
+    check_image_data(settings, cifar10_use(settings, run), cluster);
   }
 
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
     const Cifar10Config config = cifar10_config(settings);
     RunOptions limited = run;
-    if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
-    const ImageUse use = use_of(settings, run);
+    if (!run.steps && !run.seconds) limited.steps = kCifar10Steps;
+    const ImageUse use = cifar10_use(settings, run);
     ImageInput input(settings, use, cluster);
     Graph graph, evaluation_graph;
     const Cifar10Graph cifar10 = build_cifar10(graph, config.batch, input.classes());
@@ -123,7 +123,7 @@ class Cifar10Model : public Model {
 
   Evaluation evaluate(const RunOptions& run, const Settings& settings) const override {
     const Cifar10Config config = cifar10_config(settings);
-    const ImageUse use = use_of(settings, run);
+    const ImageUse use = cifar10_use(settings, run);
     const ImageInput input(settings, use, {});
     Graph graph, evaluation_graph;
     const Cifar10Graph cifar10 = build_cifar10(graph, config.batch, input.classes());

@@ -11,7 +11,7 @@
 namespace paceline::models {
 namespace {
 
-constexpr std::int64_t kDefaultSteps = 100'000;
+constexpr std::int64_t kResnetSteps = 100'000;
 constexpr std::int64_t kPrintEvery = 100;  // own steps
 
 /// Prints `step 100, loss = 1.832, precision = 0.453` every 100 own steps.
@@ -82,7 +82,7 @@ ResnetConfig resnet_config(const Settings& settings) {
 
 namespace {
 
-ImageUse use_of(const Settings& settings, const RunOptions& run) {
+ImageUse resnet_use(const Settings& settings, const RunOptions& run) {
   return ImageUse::resnet(settings.whole("batch"), 100, run.seed);
 }
 
@@ -96,14 +96,14 @@ class ResnetModel : public Model {
   void check(const Cluster& cluster, const RunOptions& run,
              const Settings& settings) const override {
     resnet_config(settings);
-    check_image_data(settings, use_of(settings, run), cluster);
+    check_image_data(settings, resnet_use(settings, run), cluster);
   }
 
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
     const ResnetConfig config = resnet_config(settings);
     RunOptions limited = run;
-    if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
-    const ImageUse use = use_of(settings, run);
+    if (!run.steps && !run.seconds) limited.steps = kResnetSteps;
+    const ImageUse use = resnet_use(settings, run);
     ImageInput input(settings, use, cluster);
     Graph graph, evaluation_graph;
     const ResnetGraph resnet =
@@ -125,7 +125,7 @@ class ResnetModel : public Model {
 
   Evaluation evaluate(const RunOptions& run, const Settings& settings) const override {
     const ResnetConfig config = resnet_config(settings);
-    const ImageUse use = use_of(settings, run);
+    const ImageUse use = resnet_use(settings, run);
     const ImageInput input(settings, use, {});
     Graph graph, evaluation_graph;
     const ResnetGraph resnet =

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <optional>
 
 #include "base/cores.h"
@@ -200,7 +201,7 @@ class Server {
 // Of a ps that has begun again, too: its work before counts.
 ServerSummary serve(const ServerOptions& asked, ServerSummary* summary) {
   ServerOptions options = asked;
-  std::optional<Server> server;
+  std::unique_ptr<Server> server;
   ServerSummary before;
   const auto done = [&] {
     ServerSummary all = server->summary();
@@ -210,16 +211,16 @@ ServerSummary serve(const ServerOptions& asked, ServerSummary* summary) {
     return all;
   };
   try {
-    server.emplace(options);
+    server = std::make_unique<Server>(options);
     while (server->run() == Server::End::kBeginsAgain) {
       before = done();
       options.first_epoch = server->epoch() + 1;
       server.reset();  // its address is free again
-      server.emplace(options);
+      server = std::make_unique<Server>(options);
     }
   } catch (const std::exception& error) {
     if (summary != nullptr) {
-      if (server) *summary = done();
+      if (server != nullptr) *summary = done();
       summary->error = failure_text(error);
     }
     throw;
