@@ -7,6 +7,7 @@
 #include "base/nearest.h"
 #include "bench/executor_rates.h"
 #include "bench/fetch_rates.h"
+#include "bench/input_rates.h"
 #include "bench/kernel_rates.h"
 #include "bench/link_rates.h"
 #include "bench/roof.h"
@@ -23,6 +24,7 @@ constexpr Case kCases[] = {
      measure_fetch},
     {"rules", "Every update rule, compared with the rate of memory", measure_rules},
     {"kernels", "The main ops in the workloads' shapes, compared with the roof", measure_kernels},
+    {"input", "Input pipelines: distorted CIFAR-10 records, a folder of JPEG files", measure_input},
     {"executor", "The time per tiny op, and the share of a step that the accounting takes",
      measure_executor},
     {"step", "Any workload in any shape of cluster, compared with its bound", nullptr},

@@ -1,7 +1,11 @@
 // The figures of the cases that are quick enough to be made in a test, whatever their values.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
+#include "base/temporary_folder.h"
 #include "bench/executor_rates.h"
+#include "bench/input_rates.h"
 #include "bench/kernel_rates.h"
 #include "bench/memory_rates.h"
 #include "bench/runner.h"
@@ -33,6 +37,22 @@ TEST(KernelCases, AreOneKernelEach) {
         .section = "", .graph = std::move(one.graph), .training = {}, .fetches = one.values};
     const Runner runner(std::move(step), {});
     EXPECT_EQ(runner.plan().kernels.size(), 1u);
+  }
+}
+
+TEST(InputCases, MakeBatchesOfPhotosOfTheSizeThatTheyClaim) {
+  const TemporaryFolder folder;
+  std::string note;
+  for (const InputCase& one : input_cases(folder.path(), 10, 2, note)) {
+    SCOPED_TRACE(one.name);
+    PipelineReader reader(one.pipeline);
+    EXPECT_NE(reader.next(), nullptr);
+  }
+  EXPECT_THAT(note, ::testing::HasSubstr("2 JPEG files of 500x375 at quality "));
+  for (const char* file : {"/photos/0/0.jpg", "/photos/1/1.jpg"}) {
+    const auto bytes = std::filesystem::file_size(folder.path() + file);
+    EXPECT_GE(bytes, 90'000u);
+    EXPECT_LE(bytes, 120'000u);
   }
 }
 

@@ -65,6 +65,9 @@ add_fuzzer(messages base graph FILES params/protocol/aggregation.cc params/proto
                                      params/shard/chunk_versions.cc params/variable_arrays.cc
                                      params/wire/fields.cc params/wire/message.cc
                                      params/wire/variables.cc)
+add_fuzzer(records base checkpoint FILES data/record_files.cc)
+add_fuzzer(image base FILES data/decode.cc data/jpeg.cc data/png.cc data/resize.cc data/resize_rows.cc)
+target_link_libraries(fuzz_image PRIVATE JPEG::JPEG PNG::PNG PkgConfig::HWY)
 add_fuzzer(server base checkpoint net FILES
            graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_extents.cc
            graph/rule_program.cc kernels/cpu/gemm.cc kernels/cpu/instruction_set.cc

@@ -68,6 +68,7 @@ function(add_paceline_library)
   target_compile_features(paceline PUBLIC cxx_std_20)
   target_link_libraries(paceline PUBLIC Threads::Threads fmt::fmt $<LINK_ONLY:DNNL::dnnl>
                                         $<LINK_ONLY:PkgConfig::HWY>
+                                        $<LINK_ONLY:JPEG::JPEG> $<LINK_ONLY:PNG::PNG>
                                         $<LINK_ONLY:OpenMP::OpenMP_CXX>)
 endfunction()
 

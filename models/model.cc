@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "models/cifar10.h"
 #include "models/fetch.h"
 #include "models/mlp.h"
 #include "models/ptb.h"
+#include "models/resnet.h"
 
 namespace paceline::models {
 
@@ -16,7 +18,8 @@ Settings Model::settings(const std::map<std::string, std::string>& set) const {
 }
 
 std::span<const Model* const> all_models() {
-  static const std::array<const Model*, 3> models = {&mlp_model(), &ptb_model(), &fetch_model()};
+  static const std::array<const Model*, 5> models = {&mlp_model(), &ptb_model(), &fetch_model(),
+                                                     &cifar10_model(), &resnet_model()};
   return models;
 }
 

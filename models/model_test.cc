@@ -12,27 +12,13 @@
 #include "models/ptb_config.h"
 #include "models/ptb_data.h"
 #include "models/ptb_graph.h"
+#include "models/testing/variables.h"
 #include "paceline/error.h"
-#include "paceline/op.h"
 
 namespace paceline::models {
 namespace {
 
 using ::testing::HasSubstr;
-
-struct Variables {
-  std::int64_t tensors = 0, parameters = 0;
-};
-
-Variables variables_of(const Graph& graph) {
-  Variables found;
-  for (const auto& node : graph.nodes()) {
-    if (node->op().name != "variable") continue;
-    ++found.tensors;
-    found.parameters += node->outputs()[0].shape.elements();
-  }
-  return found;
-}
 
 void expect_usage(const std::function<void()>& call, const std::string& part) {
   try {
@@ -103,7 +89,7 @@ TEST(Set, RefusesValuesThatCannotBe) {
 }
 
 TEST(Models, AreFoundByName) {
-  EXPECT_EQ(all_models().size(), 3u);
+  EXPECT_EQ(all_models().size(), 5u);
   EXPECT_EQ(find_model("ptb")->name(), "ptb");
   EXPECT_EQ(find_model("ptp"), nullptr);
 }

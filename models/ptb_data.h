@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/ptb_config.h"
-#include "paceline/text.h"
+#include "paceline/data.h"
 
 namespace paceline::models {
 

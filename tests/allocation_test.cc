@@ -1,5 +1,5 @@
 // Once it has begun, our code allocates nothing in a step: mlp and ptb, in one process and as a
-// worker.
+// worker; cifar10 and resnet.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "base/allocation_hook.h"
+#include "models/cifar10_graph.h"
 #include "models/mlp.h"
 #include "models/ptb_graph.h"
+#include "models/resnet_graph.h"
 #include "paceline/hooks.h"
 #include "paceline/minimize.h"
 #include "paceline/session.h"
@@ -91,6 +93,15 @@ void expect_none_in_ptb(const Cluster& cluster) {
   });
 }
 
+template <typename ImageGraph>
+void expect_none_in_images(const Training& training, const ImageGraph& graph) {
+  expect_none(training, {}, [&](Feed& feed) {
+    feed.normal(graph.images);
+    std::int32_t next = 0;
+    for (std::int32_t& label : feed.data<std::int32_t>(graph.labels)) label = next++ % 10;
+  });
+}
+
 /// A ps, which is a process of its own, and this process as its only worker.
 class ServedWorker {
  public:
@@ -114,6 +125,16 @@ class ServedWorker {
 
 TEST(Allocation, NoneInAStepOfMlpAlone) { expect_none_in_mlp({}); }
 TEST(Allocation, NoneInAStepOfPtbAlone) { expect_none_in_ptb({}); }
+TEST(Allocation, NoneInAStepOfCifar10Alone) {
+  Graph graph;
+  const models::Cifar10Graph cifar10 = models::build_cifar10(graph, 4);
+  expect_none_in_images(models::cifar10_minimize(cifar10, {.batch = 4}), cifar10);
+}
+TEST(Allocation, NoneInAStepOfResnetAlone) {
+  Graph graph;
+  const models::ResnetGraph resnet = models::build_resnet(graph, 1, 4, true);
+  expect_none_in_images(models::resnet_minimize(resnet, {.batch = 4, .units = 1}), resnet);
+}
 TEST(Allocation, NoneInAStepOfMlpAsAWorker) {
   if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
   expect_none_in_mlp(ServedWorker().cluster());

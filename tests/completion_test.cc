@@ -53,7 +53,8 @@ std::vector<std::string> bash_offers(const std::vector<std::string>& words) {
 
 TEST(BashCompletion, OffersWhatMayFollow) {
   EXPECT_THAT(bash_offers({"tra"}), ElementsAre("train"));
-  EXPECT_THAT(bash_offers({"train", ""}), UnorderedElementsAre("mlp", "ptb", "fetch"));
+  EXPECT_THAT(bash_offers({"train", ""}),
+              UnorderedElementsAre("mlp", "ptb", "fetch", "cifar10", "resnet"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--hid"}), ElementsAre("--hidden"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--steps", "5", "--rep"}), ElementsAre("--report"));
   EXPECT_THAT(bash_offers({"bench", "ro"}), ElementsAre("roof"));
@@ -117,7 +118,8 @@ std::vector<std::string> fish_offers(const std::string& typed) {
 TEST(FishCompletion, OffersWhatMayFollow) {
   if (!has_program("fish")) GTEST_SKIP() << "no fish here";
   EXPECT_THAT(fish_offers("paceline tra"), ElementsAre("train"));
-  EXPECT_THAT(fish_offers("paceline train "), UnorderedElementsAre("mlp", "ptb", "fetch"));
+  EXPECT_THAT(fish_offers("paceline train "),
+              UnorderedElementsAre("mlp", "ptb", "fetch", "cifar10", "resnet"));
   EXPECT_THAT(fish_offers("paceline train mlp --hid"), ElementsAre("--hidden"));
   EXPECT_THAT(fish_offers("paceline train mlp --steps 5 --rep"), ElementsAre("--report"));
   EXPECT_THAT(fish_offers("paceline train ptb --precision b"), ElementsAre("bfloat16"));

@@ -48,6 +48,12 @@ TEST(DryRun, AloneCountsWhatTheFusedUpdateLeaves) {
   EXPECT_THAT(whole, HasSubstr("gradients 75.5 MB"));
 }
 
+TEST(DryRun, CountsTheReordersOfImages) {
+  EXPECT_THAT(dry_run({"resnet", "--depth", "8"}), HasSubstr("between two layouts: 1\n"));
+  EXPECT_THAT(dry_run({"cifar10"}), HasSubstr("between two layouts: 3\n"));
+  EXPECT_THAT(dry_run({"mlp"}), Not(HasSubstr("layouts")));
+}
+
 TEST(DryRun, CountsWhatTheWireRoundsTo) {
   const std::vector<std::string> words = {"mlp", "--ps",   "1",       "--workers",
                                           "1",   "--wire", "bfloat16"};

@@ -46,6 +46,13 @@ struct DeviceChoice {
   double sim_gflops = 0;
 };
 
+/// What the launcher of tasks does when one of them fails.
+enum class OnFailure : std::uint8_t {
+  kStop,      // it ends the others
+  kContinue,  // it lets the others go on
+  kRestart,   // it starts the task again
+};
+
 /// Everything about a job that is not the model. It is read from flags and complete with defaults.
 struct Cluster {
   /// The roles that a process can have.
@@ -74,7 +81,7 @@ struct Cluster {
   double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
   /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.
   double reconnect_timeout_s = 30;
-  bool stop_on_failure = true;  // --on-failure stop|continue
+  OnFailure on_failure = OnFailure::kStop;  // of the launcher
   bool show_placement = false;  // whether this task prints which ps keeps which variables
   bool launched = false;        // whether a launcher started this task and sums up the run
   /// True when variables that other workers update are read as chunks of one moment (256 KiB, or

@@ -12,6 +12,8 @@ enum class ErrorCode {
   kUsage,               // a flag on the command line is wrong; the process exits 2
   kNotFound,            // a file, a variable, an op or a host that is not there
   kUnavailable,         // a peer died, closed its link or refused it; or memory is short
+  kAborted,             // a ps was lost with its values: a new session goes on from the newest
+                        // checkpoint (run_program makes one by itself)
   kDeadlineExceeded,    // a wait took longer than it may
   kCancelled,           // interrupted by the user; the process exits 130
   kDataLoss,            // bytes that are torn, truncated or not what they claim to be

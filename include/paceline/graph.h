@@ -24,6 +24,7 @@ class Graph;
 class Node;
 struct Op;
 class OpRegistry;
+class Rule;
 
 /// The part of a value that is known before it is computed.
 struct ValueType {
@@ -198,6 +199,12 @@ class Graph {
   Value local(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
   /// At the end of each step the local variable becomes `value` (same type).
   void assign(Value local, Value value);
+  /// Each step of a training whose loss depends on the node of `value` (minimize) also contributes
+  /// `value` to the shared variable (same type), which `rule` updates with it: how batch_norm keeps
+  /// its moving statistics, by Ema. It is no gradient: it is not clipped, nothing decays, and
+  /// learning-rate schedules have no meaning for it. The loss may not depend on the variable
+  /// itself.
+  void contribute(Value variable, Value value, const Rule& rule);
   /// A value that is the same in every step. The graph shares the buffer of `value`.
   Value constant(const Tensor& value, const std::string& name = "constant");
 
@@ -237,12 +244,20 @@ class Graph {
     Value local;  // a local variable
     Value value;  // what it becomes at the end of a step
   };
+  /// One call of contribute().
+  struct Contribution {
+    Value variable;                    // a shared variable
+    Value value;                       // what it is updated with
+    std::shared_ptr<const Rule> rule;  // how
+  };
   /// The ops that the graph can use.
   const OpRegistry& ops() const { return *ops_; }
   /// All nodes in the order of their ids, so that each node follows its inputs.
   std::span<const std::unique_ptr<Node>> nodes() const { return nodes_; }
   /// The calls of assign(), in their order.
   std::span<const Assignment> assignments() const { return assignments_; }
+  /// The calls of contribute(), in their order.
+  std::span<const Contribution> contributions() const { return contributions_; }
   /// The values that named() was given, by scoped name.
   const std::map<std::string, Value, std::less<>>& names() const { return names_; }
 
@@ -273,6 +288,7 @@ class Graph {
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Assignment> assignments_;
   std::set<int> assigned_;  // ids of the locals in assignments_
+  std::vector<Contribution> contributions_;
   std::map<std::string, Value, std::less<>> names_;
   /// Its keys are the names that lie in the nodes. It has those of the first `indexed_` nodes: few
   /// copies of a graph are ever asked for a name.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "paceline/data.h"
 #include "paceline/session.h"
 
 namespace paceline {
@@ -28,12 +29,6 @@ namespace paceline {
 /// batch was read for another step and has used step() or normal(): other feeds then made steps in
 /// between.
 std::function<void(Feed&)> prefetch(std::function<void(Feed&)> feed, int batches = 2);
-
-/// The fate of the examples that are left when an epoch is divided into batches.
-enum class LastBatch : std::uint8_t {
-  kDrop,  // they are left out of this epoch
-  kPad,   // they are one more batch, filled up with zeros
-};
 
 /// How ArrayBatches goes through its examples.
 struct ArrayBatchesOptions {
@@ -95,6 +90,38 @@ class ArrayBatches {
   std::int64_t batch_ = 0, examples_ = 0, batches_ = 0;
   std::vector<std::int64_t> order_;    // of all examples in the epoch under way
   std::optional<std::int64_t> epoch_;  // that order_ is of
+};
+
+/// A feed function over a pipeline, whose threads make batches ahead of the steps that use them:
+///
+///     PipelineFeed data(pipeline, images, labels);
+///     session.run(data);
+///
+/// It keeps its place in Feed::position (PipelineReader::tell), so that training which is resumed
+/// goes on with the very next record; it stops when the pipeline's epochs are over. Copies share
+/// the pipeline's threads, and are for one thread at a time.
+class PipelineFeed {
+ public:
+  /// The inputs of a batch: values float32, labels int32 and, unless it is left out, weights
+  /// float32 (batch), which get 1 for each record and 0 for what fills up the last batch or stands
+  /// in for a bad record. `name` begins the names of its numbers in Feed::position. Throws
+  /// kInvalidArgument when an input has another type or shape than the batches.
+  PipelineFeed(const Pipeline& pipeline, Value values, Value labels, Value weights = {},
+               const std::string& name = "data");
+  /// Fills the inputs with the batch that follows the position, or stops.
+  void operator()(Feed& feed);
+  /// For evaluations, which have no position: fills the inputs with the next batch of a pass over
+  /// the data. A pass has batches() batches, and the call after its last one begins anew. Returns
+  /// the number of records with weight 1.
+  std::int64_t fill(Feed& feed);
+  /// Batches of one pass.
+  std::int64_t batches() const;
+  /// What the stages did so far (SessionOptions::input); on any thread.
+  InputReport report() const;
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace paceline

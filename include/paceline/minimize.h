@@ -73,7 +73,8 @@ struct Training {
 };
 
 /// Adds to the graph the gradients of `loss` (a scalar) by all variables that it depends on and
-/// that are not frozen. A variable that is trained must be float32. Throws kInvalidArgument when
+/// that are not frozen. The updates that Graph::contribute() has asked for follow those of
+/// gradients. A variable that is trained must be float32. Throws kInvalidArgument when
 /// there are none, on an op without gradient between, and on a group that no variable of the graph
 /// belongs to.
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options = {});

@@ -3,6 +3,7 @@
 // H hidden, V vocabulary. Unless said otherwise float32 or float64, all inputs of one type.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -142,15 +143,100 @@ Value cumulative_sum(Value x, int axis = -1, bool exclusive = false, bool revers
 Value global_norm(std::span<const Value> values);
 
 // Losses and metrics.
-/// −log softmax(logits)[label] per row: logits (N,V), labels int32 (N) → (N). A label outside
-/// [0,V) throws kInvalidArgument when the step runs.
-Value softmax_cross_entropy(Value logits, Value labels);
+/// −Σ p·log softmax(logits) per row, with p = 1 for the label and 0 else, or, with label smoothing
+/// s, p = 1 − s + s/V and s/V (Szegedy et al., arXiv 1512.00567, section 7): logits (N,V), labels
+/// int32 (N) → (N). A label outside [0,V) throws kInvalidArgument when the step runs.
+Value softmax_cross_entropy(Value logits, Value labels, double smoothing = 0);
 /// mean((a − b)²), a scalar.
 Value mean_squared_error(Value a, Value b);
 /// Index of the largest element of each row, the first of equals: (N,V) → int32 (N).
 Value arg_max(Value x);
 /// Share of rows whose label is among the k largest: logits (N,V), labels int32 (N) → scalar.
 Value top_k_accuracy(Value logits, Value labels, int k);
+
+// Images. Shapes in comments: C channels, H height, W width, O output channels, h and w height and
+// width of the output.
+/// The margin of an image, over which windows may reach.
+struct Padding {
+  /// How wide the margin is.
+  enum class Kind : std::uint8_t {
+    kSame,      // so wide that an output has ⌈extent / stride⌉ elements; the odd row comes last
+    kValid,     // none: windows lie within the image
+    kExplicit,  // `amounts`
+  };
+  Kind kind = Kind::kSame;                   // how wide it is
+  std::array<std::int64_t, 4> amounts = {};  // of kExplicit: top, left, bottom, right
+  /// Returns the margin of TensorFlow's "SAME".
+  static Padding same() { return {}; }
+  /// Returns no margin.
+  static Padding valid() { return {Kind::kValid, {}}; }
+  /// Returns a margin of so many rows and columns.
+  static Padding of(std::int64_t top, std::int64_t left, std::int64_t bottom, std::int64_t right) {
+    return {Kind::kExplicit, {top, left, bottom, right}};
+  }
+};
+/// How the windows of a convolution lie. Pairs are of height and width.
+struct Conv2dOptions {
+  std::array<std::int64_t, 2> strides = {1, 1};    // from one window to the next
+  Padding padding = Padding::same();               // zeros
+  std::array<std::int64_t, 2> dilations = {1, 1};  // from one element of a window to the next
+  /// Channels are cut into so many groups; each makes its own part of the output's (Krizhevsky et
+  /// al., NIPS 2012).
+  std::int64_t groups = 1;
+};
+/// The sums of products of weights (O,C/groups,height,width) with each window of x (N,C,H,W) →
+/// (N,O,h,w): LeCun et al., Neural Computation 1, 1989; no window is mirrored. Extent h is
+/// ⌊(H + padding − dilation·(height − 1) − 1) / stride⌋ + 1.
+Value conv2d(Value x, Value weights, const Conv2dOptions& options = {});
+/// The same plus biases (O), one for each output channel.
+Value conv2d(Value x, Value weights, Value biases, const Conv2dOptions& options = {});
+/// How the windows of a pool lie. Pairs are of height and width.
+struct Pool2dOptions {
+  std::array<std::int64_t, 2> size = {2, 2};     // of a window, at most 256 elements
+  std::array<std::int64_t, 2> strides = {2, 2};  // from one window to the next
+  Padding padding = Padding::valid();            // narrower than a window; never counted
+};
+/// The largest element of each window of each channel: x (N,C,H,W) → (N,C,h,w); NaN where one of
+/// them is NaN. The first of equals has the gradient.
+Value max_pool2d(Value x, const Pool2dOptions& options = {});
+/// The mean of each window of each channel, over those of its elements that lie in the image:
+/// x (N,C,H,W) → (N,C,h,w).
+Value avg_pool2d(Value x, const Pool2dOptions& options = {});
+/// The numbers of local_response_norm.
+struct LocalResponseNormOptions {
+  std::int64_t radius = 5;  // in channels
+  double bias = 1;          // above 0
+  double alpha = 1;         // not negative
+  double beta = 0.5;        // the exponent, not negative
+};
+/// x / (bias + alpha · Σ x²)^beta, the sum over the channel itself and `radius` channels on either
+/// side: x (N,C,H,W) → (N,C,H,W). Krizhevsky et al., NIPS 2012, section 3.3, in TensorFlow's form,
+/// whose alpha is not divided by the number of channels.
+Value local_response_norm(Value x, const LocalResponseNormOptions& options = {});
+/// The results of batch_norm().
+struct BatchNormOutput {
+  Value y;          // (N,C,H,W)
+  Value means;      // (C), of the batch
+  Value variances;  // (C), of the batch, biased: divided by N·H·W
+};
+/// (x − mean) / √(variance + epsilon) · gains + offsets with mean and biased variance of each
+/// channel over the batch (Ioffe & Szegedy, arXiv 1502.03167): x (N,C,H,W), gains (C), offsets (C).
+/// No gradient goes through means and variances themselves.
+BatchNormOutput batch_norm(Value x, Value gains, Value offsets, double epsilon = 1e-3);
+/// How batch_norm with variables of its own works.
+struct BatchNormOptions {
+  bool training = true;   // statistics of the batch; else the moving ones
+  double momentum = 0.9;  // what stays of a moving statistic in a step
+  double epsilon = 1e-3;  // is added to variances
+};
+/// The same with the variables "name/gains" (C), which begin as ones, "name/offsets" (C), zeros,
+/// "name/moving_mean" (C), zeros, and "name/moving_variance" (C), ones. A training contributes each
+/// step's statistics to the moving ones, which the rule Ema updates (Graph::contribute): under
+/// parameter servers all workers contribute to them. An evaluation graph uses the moving ones.
+Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options = {});
+/// The same with given means (C) and variances (C), which have no gradient.
+Value batch_norm_inference(Value x, Value gains, Value offsets, Value means, Value variances,
+                           double epsilon = 1e-3);
 
 // Sequence models.
 /// Row ids[i] of table (V,H): ids int32 of any shape (…) → (…,H). The gradient by the table is

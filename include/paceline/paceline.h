@@ -2,6 +2,7 @@
 #pragma once
 
 #include "paceline/cluster.h"
+#include "paceline/data.h"
 #include "paceline/error.h"
 #include "paceline/evaluator.h"
 #include "paceline/graph.h"
@@ -15,5 +16,4 @@
 #include "paceline/session.h"
 #include "paceline/staleness.h"
 #include "paceline/summaries.h"
-#include "paceline/text.h"
 #include "paceline/version.h"

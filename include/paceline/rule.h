@@ -177,6 +177,9 @@ class Rule {
   const std::array<float, kNumbers>& numbers() const { return numbers_; }
   /// True for a rule that asks for its whole variable (CustomRule::whole).
   bool whole() const;
+  /// False for ema, add and assign, which take a contribution as it is: it is not clipped, and
+  /// nothing decays.
+  bool takes_gradient() const;
   /// The program of a rule of kind kCustom; null for others.
   const RuleProgram* program() const { return program_.get(); }
   /// The slots, in the order in which kernels take them.

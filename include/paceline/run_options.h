@@ -48,8 +48,11 @@ struct RunOptions {
   /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If it is empty, none
   /// of them is written.
   std::string out;
-  bool resume = false;                             // from the newest whole checkpoint in `out`
-  bool overwrite = false;                          // deletes the checkpoints in `out`
+  bool resume = false;     // from the newest whole checkpoint in `out`
+  bool overwrite = false;  // deletes the checkpoints in `out`
+  /// The global step of this task when a ps was lost with its values; the run goes on from a
+  /// checkpoint since then. Empty: none was lost.
+  std::optional<std::int64_t> lost_at;
   Interval save_every = std::chrono::minutes(10);  // between two checkpoints in `out`
   int keep = 5;                                    // the number of checkpoints that are kept
   std::string init_from;  // a checkpoint whose values the variables begin with; empty: none

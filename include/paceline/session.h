@@ -22,6 +22,7 @@ namespace paceline {
 
 class Hook;
 class InputNormals;
+struct InputReport;
 class Session;
 
 /// Fills the inputs of a plan before a step. Every input that the plan reads must be filled for
@@ -97,6 +98,10 @@ struct SessionOptions {
   /// Values of the train graph to be read after each step (Session::value); with several trainings,
   /// after each step of one whose graph it is.
   std::vector<Value> watch = {};
+  /// What the pipeline of the training input has done so far, for the report and the last lines,
+  /// which say when it limits training (PipelineFeed::report). It is called on the session's
+  /// thread.
+  std::function<InputReport()> input = {};
   /// Training ends with an error at the first loss that is infinite or not a number (NanGuard),
   /// before other hooks see that step or a checkpoint is written of it. False: it goes on.
   bool nan_guard = true;

@@ -8,6 +8,7 @@
 
 #include "base/failure_text.h"
 #include "base/print_text.h"
+#include "checkpoint/checkpoints.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/interrupt.h"
@@ -62,13 +63,54 @@ void print_error(const RunOptions& run, const std::string& message) {
   print_text(stderr, fmt::format("paceline: error: {}\n", message));
 }
 
+// The run that goes on from the newest checkpoint after `lost`, the loss of a ps with its values.
+// Throws when there is none, or when the checkpoints of this job are not made at all.
+RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Error& lost) {
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorCode::kUnavailable, fmt::format("{}; {}", lost.what(), why));
+  };
+  if (run.out.empty() || run.save_every.never()) {
+    fail("no checkpoint was made to go on from: --out DIR and --save-every would have saved them");
+  }
+  const Checkpoints checkpoints(checkpoints_folder(run));
+  if (cluster.is_chief() && !checkpoints.newest_whole(WholeCheck::kSizes).whole) {
+    fail(
+        fmt::format("there is no checkpoint in {} yet to go on from: a shorter --save-every would "
+                    "have saved one",
+                    run.out));
+  }
+  RunOptions again = run;
+  again.resume = true;
+  again.overwrite = false;
+  if (run.last_report->global_step) again.lost_at = run.last_report->global_step;
+  run.log->warning(fmt::format("{}; goes back to the newest checkpoint", lost.what()));
+  return again;
+}
+
+// Trains, and again when a ps was lost with its values. A ps that is lost so often before a step is
+// made is not waited for again.
+void train(const Program& program, RunOptions run) {
+  constexpr int kMostInVain = 3;
+  for (int in_vain = 0;;) {
+    *run.last_report = {};
+    try {
+      return program.work(program.cluster, run);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kAborted || run.interrupt->interrupted()) throw;
+      in_vain = run.last_report->steps() > 0 ? 0 : in_vain + 1;
+      if (in_vain > kMostInVain) throw;
+      run = begin_again(program.cluster, run, error);
+    }
+  }
+}
+
 void run_task(const Program& program, const RunOptions& run) {
   const bool ps =
       program.cluster.role == Cluster::Role::kTask && program.cluster.task.job == TaskId::Job::kPs;
   if (ps) {
     run_ps(program.cluster, run, program.model, program.after_reads);
   } else {
-    program.work(program.cluster, run);
+    train(program, run);
   }
 }
 
@@ -80,7 +122,8 @@ int run_with(const Program& program, const Log& log) {
   run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
-    options.stop_on_failure = program.cluster.stop_on_failure;
+    options.on_failure = program.cluster.on_failure;
+    options.say = [&log](const std::string& line) { log.warning(line); };
     // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
     if (!run.out.empty()) {
       options.interrupt_within = std::chrono::minutes(10);

@@ -7,12 +7,12 @@
 #include <array>
 #include <filesystem>
 #include <numeric>
-#include <system_error>
 
-#include "base/philox.h"
 #include "base/text_file.h"
+#include "data/generated_files.h"
+#include "data/random_words.h"
+#include "paceline/data.h"
 #include "paceline/error.h"
-#include "paceline/text.h"
 
 namespace paceline {
 namespace {
@@ -31,25 +31,6 @@ constexpr std::array<double, 4> kSuccessorShares = {0.5, 0.25, 0.15, 0.1};
 // Penn Treebank's three files.
 constexpr std::int64_t kTrainShare = 929589, kValidShare = 73760, kTestShare = 82430;
 constexpr std::int64_t kAllShares = kTrainShare + kValidShare + kTestShare;
-
-class RandomWords {
- public:
-  explicit RandomWords(std::uint64_t key) : key_(key) {}
-  double uniform() {
-    if (used_ == 4) {
-      block_ = philox(key_, counter_++, 0);
-      used_ = 0;
-    }
-    return double(block_[used_++]) * 0x1p-32;
-  }
-  int below(int n) { return int(uniform() * n); }
-
- private:
-  std::uint64_t key_;
-  std::uint64_t counter_ = 0;
-  PhiloxBlock block_{};
-  std::size_t used_ = 4;
-};
 
 /// Words of one state (and topic), drawn by frequency.
 struct WordList {
@@ -260,18 +241,6 @@ void write_text(const std::filesystem::path& path, const std::vector<int>& words
 
 constexpr const char* kTexts[] = {"ptb.train.txt", "ptb.valid.txt", "ptb.test.txt"};
 
-// A text that somebody has may be the real one.
-void refuse_to_replace(const std::filesystem::path& folder) {
-  for (const char* name : kTexts) {
-    std::error_code unseen;  // a folder that may not be looked at cannot be written to either
-    if (!std::filesystem::exists(folder / name, unseen)) continue;
-    throw Error(ErrorCode::kFailedPrecondition,
-                (folder / name).string() +
-                    " is there already, and is not replaced: remove "
-                    "it, or name another folder");
-  }
-}
-
 }  // namespace
 
 void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_t seed) {
@@ -280,12 +249,7 @@ void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_
                 "a corpus of " + std::to_string(words) + " words is too small for " +
                     std::to_string(kTypes) + " types: the least is " + std::to_string(kLeastWords));
   }
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) {
-    throw Error(ErrorCode::kNotFound, "cannot make folder " + folder + ": " + failed.message());
-  }
-  refuse_to_replace(folder);
+  make_folder_for(folder, kTexts);
   RandomWords random(random_key(seed, "corpus"));
   Grammar grammar{};
   choose_successors(grammar, random);

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "base/temporary_folder.h"
+#include "paceline/data.h"
 #include "paceline/error.h"
-#include "paceline/text.h"
 
 namespace paceline {
 namespace {

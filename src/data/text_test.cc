@@ -1,4 +1,4 @@
-#include "paceline/text.h"
+#include "paceline/data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

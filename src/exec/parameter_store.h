@@ -163,6 +163,14 @@ struct StoreAccount {
   Duration transfer{0};
 };
 
+/// The way from this task to one that keeps variables for it.
+struct StoreLink {
+  std::string to;                      // "ps:0"
+  std::string kind;                    // "shm", "tcp"; the name of Connection::kind
+  std::optional<Duration> round_trip;  // as the system has measured it
+  std::int64_t bytes_sent = 0, bytes_received = 0;
+};
+
 class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
@@ -182,6 +190,8 @@ class ParameterStore {
   virtual std::vector<VariableState> read(std::span<const VariableId> variables) = 0;
   virtual std::int64_t global_step() const = 0;
   virtual StoreAccount account() const { return {}; }
+  /// Of each task that keeps variables, in their order; none in one process.
+  virtual std::vector<StoreLink> links() const { return {}; }
   /// Zero contributions where nobody else updates the variables, and nothing is counted.
   virtual Staleness staleness() const { return {}; }
 };

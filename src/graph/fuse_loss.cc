@@ -75,8 +75,8 @@ void add_fused(GraphCopy& copy, const FusedLoss& fused) {
   std::vector<Value> inputs = {copy.copy_of(logits), copy.copy_of(fused.loss->input(1)),
                                constant.output(0)};
   if (fused.bias != nullptr) inputs.push_back(copy.copy_of(fused.bias->input(1)));
-  const Node& both =
-      copy.graph().add("softmax_cross_entropy_with_grad", inputs, {}, fused.loss->name());
+  const Node& both = copy.graph().add("softmax_cross_entropy_with_grad", inputs,
+                                      fused.loss->attributes(), fused.loss->name());
   copy.replace(fused.loss->output(0), both.output(1));
   copy.replace(fused.grad->output(0), both.output(0));
   if (fused.bias_sum != nullptr) copy.replace(fused.bias_sum->output(0), both.output(2));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <new>
 
@@ -9,6 +10,7 @@
 #include "graph/sources.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
+#include "paceline/rule.h"
 
 namespace paceline {
 namespace {
@@ -141,6 +143,23 @@ void Graph::assign(Value local, Value value) {
   const bool first = assigned_.insert(local.node().id()).second;
   if (!first) invalid(fmt::format("[assign] '{}' is assigned twice", local.name()));
   assignments_.push_back({local, value});
+}
+
+void Graph::contribute(Value variable, Value value, const Rule& rule) {
+  const Value both[] = {variable, value};
+  checked_types(*this, "contribute", both);
+  if (!is_variable(variable.node())) {
+    invalid(fmt::format("[contribute] '{}' is no variable", variable.name()));
+  }
+  if (variable.type() != value.type()) {
+    invalid(fmt::format("[contribute] '{}' is {}, '{}' is {}", variable.name(),
+                        variable.type().str(), value.name(), value.type().str()));
+  }
+  const auto known = std::ranges::find(contributions_, variable, &Contribution::variable);
+  if (known != contributions_.end()) {
+    invalid(fmt::format("[contribute] '{}' is given two values", variable.name()));
+  }
+  contributions_.push_back({variable, value, std::make_shared<const Rule>(rule)});
 }
 
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include "graph/initializer_of.h"
 #include "graph/testing/small_ops.h"
 #include "paceline/error.h"
+#include "paceline/rule.h"
 
 namespace paceline {
 namespace {
@@ -153,6 +154,20 @@ TEST_F(GraphTest, AssignsLocalsOnceAndOfOneType) {
   const Value other = graph_.local("other", {3});
   expect_error(ErrorCode::kInvalidArgument, "'other' is float32 (3), 'x' is float32 (2)",
                [&] { graph_.assign(other, x); });
+}
+
+TEST_F(GraphTest, ContributionsAreForVariablesOfTheirType) {
+  const Value w = graph_.variable("w", {3}), x = graph_.input("x", {3});
+  const auto message_of = [&](Value variable, Value value) {
+    return error_of(ErrorCode::kInvalidArgument,
+                    [&] { graph_.contribute(variable, value, Assign{}); });
+  };
+  EXPECT_EQ(message_of(x, w), "[contribute] 'x' is no variable");
+  EXPECT_EQ(message_of(w, graph_.input("y", {4})),
+            "[contribute] 'w' is float32 (3), 'y' is float32 (4)");
+  graph_.contribute(w, x, Assign{});
+  EXPECT_EQ(message_of(w, x), "[contribute] 'w' is given two values");
+  EXPECT_EQ(graph_.contributions().size(), 1u);
 }
 
 TEST_F(GraphTest, ConstantsKeepTheirValue) {

@@ -17,8 +17,8 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, "[minimize] " + message);
 }
 
-// In the order in which they were made.
-std::vector<Value> variables_below(Value loss) {
+// By node id: whether the loss depends on the node.
+std::vector<bool> nodes_below(Value loss) {
   const Graph& graph = loss.graph();
   std::vector<bool> needed(graph.nodes().size(), false);
   needed[std::size_t(loss.node().id())] = true;
@@ -28,8 +28,14 @@ std::vector<Value> variables_below(Value loss) {
       needed[std::size_t(input.node().id())] = true;
     }
   }
+  return needed;
+}
+
+// In the order in which they were made.
+std::vector<Value> variables_below(Value loss) {
+  const std::vector<bool> needed = nodes_below(loss);
   std::vector<Value> variables;
-  for (const auto& node : graph.nodes()) {
+  for (const auto& node : loss.graph().nodes()) {
     const bool trainable = is_variable(*node) && is_floating(node->outputs()[0].dtype);
     if (needed[std::size_t(node->id())] && trainable) variables.push_back(node->output(0));
   }
@@ -144,6 +150,22 @@ void add_contributions(Value loss, std::vector<VariableUpdate>& updates,
   if (updates.empty()) refuse(fmt::format("'{}' has no gradient by any variable", loss.name()));
 }
 
+// What Graph::contribute() has asked for below the loss.
+void add_declared(Value loss, const std::vector<bool>& below, const MinimizeOptions& options,
+                  std::vector<VariableUpdate>& updates) {
+  for (const Graph::Contribution& declared : loss.graph().contributions()) {
+    if (!below[std::size_t(declared.value.node().id())]) continue;
+    const Value variable = declared.variable;
+    if (below[std::size_t(variable.node().id())]) {
+      refuse(fmt::format("'{}' depends on '{}', which Graph::contribute updates", loss.name(),
+                         variable.name()));
+    }
+    const VariableGroup* group = group_of(variable, options);
+    if (group != nullptr && group->frozen) continue;
+    updates.push_back({variable, {declared.value, {}, {}}, {}, *declared.rule, 0, 0, {}});
+  }
+}
+
 Value with_weight_decay(Value loss, std::span<const VariableUpdate> updates) {
   Graph& graph = loss.graph();
   const Graph::Scope scope(graph, "weight_decay");
@@ -162,9 +184,11 @@ Value with_weight_decay(Value loss, std::span<const VariableUpdate> updates) {
 Value norm_of(std::span<const VariableUpdate> updates) {
   std::vector<Value> parts;
   for (const VariableUpdate& update : updates) {
+    if (!update.rule.takes_gradient()) continue;
     const Gradient& contribution = update.contribution;
     parts.push_back(contribution.sparse() ? contribution.rows : contribution.dense);
   }
+  if (parts.empty()) refuse("clip_norm is given, and no rule takes a gradient");
   return parts[0].graph().add("global_norm", parts).output(0);
 }
 
@@ -177,8 +201,10 @@ Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) 
   check_clip_value(options.clip_value, "");
   check_groups(loss.graph(), options.groups);
   Training training;
+  const std::vector<bool> below = nodes_below(loss);
   training.updates = planned_updates(loss, rule, options);
   add_contributions(loss, training.updates, options);
+  add_declared(loss, below, options, training.updates);
   training.clip_norm = options.clip_norm;
   if (options.clip_norm > 0) training.global_norm = norm_of(training.updates);
   training.loss = with_weight_decay(loss, training.updates);

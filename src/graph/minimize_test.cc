@@ -151,6 +151,36 @@ TEST_F(MinimizeTest, ClipsGradientsByValueAVariableOrAll) {
                           training.updates[1].contribution.dense, rows.rows));
 }
 
+TEST_F(MinimizeTest, DeclaredContributionsFollowTheGradientsAndAreNotClipped) {
+  const Value statistic = graph_.variable("statistic", {2, 2});
+  const Value of_rows = loss_.node().input(0).node().input(0);
+  graph_.contribute(statistic, of_rows, Ema{.decay = 0.75f});
+  MinimizeOptions options;
+  options.clip_norm = 5;
+  options.clip_value = 0.1f;
+  options.average_decay = 0.5f;
+  const Training training = minimize(loss_, Sgd{}, options);
+  ASSERT_THAT(updated(training), ElementsAre("layer1/b", "layer1/w", "embedding", "statistic"));
+  const VariableUpdate& update = training.updates[3];
+  EXPECT_EQ(update.contribution.dense, of_rows);
+  EXPECT_EQ(update.rule, Rule(Ema{.decay = 0.75f}));
+  EXPECT_EQ(update.average_decay, 0);
+  EXPECT_EQ(training.global_norm.node().inputs().size(), 3u);
+  options.groups = {{.prefix = "statistic", .frozen = true}};
+  EXPECT_EQ(minimize(loss_, Sgd{}, options).updates.size(), 3u);
+}
+
+TEST_F(MinimizeTest, DeclaredContributionsOfOtherLossesAreLeftOut) {
+  graph_.contribute(graph_.variable("statistic", {2, 2}), graph_.apply("add", {loss_, biases_}),
+                    Assign{});
+  EXPECT_EQ(minimize(loss_, Sgd{}).updates.size(), 3u);
+}
+
+TEST_F(MinimizeTest, ALossMayNotDependOnWhatIsContributedTo) {
+  graph_.contribute(biases_, loss_.node().input(0), Assign{});
+  expect_error({}, "'reduce_sum' depends on 'layer1/b', which Graph::contribute updates");
+}
+
 TEST_F(MinimizeTest, RefusesWhatCannotBe) {
   MinimizeOptions options;
   options.clip_norm = -1;

@@ -22,6 +22,15 @@ RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened)
 RewrittenGraph with_fused_loss(const RewriteSource& source);
 /// Whether the graph has anything that with_fused_loss looks for.
 bool has_loss_gradient(const Graph& graph);
+/// Images are computed on as (N,H,W,C): see channels_last.cc. To the rounding of kernels.
+RewrittenGraph with_channels_last(const RewriteSource& source);
+/// Whether the graph has anything that with_channels_last moves.
+bool has_images(const Graph& graph);
+/// conv2d, then batch_norm_inference, become a conv2d with other weights. To rounding.
+RewrittenGraph with_folded_batch_norm(const RewriteSource& source);
+/// conv2d and batch_norm take up the relu or leaky relu that follows; of batch_norm the gradient
+/// too.
+RewrittenGraph with_fused_image_activation(const RewriteSource& source);
 /// bias, then an activation that alone reads it, become bias_activation.
 RewrittenGraph with_fused_bias(const RewriteSource& source);
 /// Trees of element-wise ops become fused_elementwise; see fused_program.h.

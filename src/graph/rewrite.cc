@@ -26,8 +26,14 @@ RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool ke
       return with_bfloat16_products(source, options.widened_products);
     });
   }
+  const bool images = has_images(*now.graph);
+  if (options.channels_last && images) apply(with_channels_last);
   if (options.fuse) {
     if (has_loss_gradient(*now.graph)) apply(with_fused_loss);
+    if (images) {
+      apply(with_folded_batch_norm);
+      apply(with_fused_image_activation);
+    }
     apply(with_fused_bias);
     apply(with_fused_elementwise);
   }

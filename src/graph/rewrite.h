@@ -26,12 +26,17 @@ struct RewriteOptions {
   bool bfloat16_products = false;
   /// Those operands are float32 again, for a device that multiplies float32 faster.
   bool widened_products = false;
+  bool channels_last = true;  // images are computed on as (N,H,W,C)
 };
 
 struct RewrittenGraph {
   std::unique_ptr<Graph> graph;
   std::vector<Value> roots;  // the same, in the same order, in the new graph
 };
+
+/// The transposes between images that lie (N,C,H,W) and (N,H,W,C) that a rewritten graph has: each
+/// step moves their bytes.
+std::int64_t count_reorders(const Graph& graph);
 
 /// Copies what `roots` and the graph's assignments need (dead nodes are left out; all assignments
 /// are kept when `keep_assignments`) and applies the passes. Inputs, variables and locals keep

@@ -155,6 +155,10 @@ bool Rule::operator==(const Rule& other) const {
          numbers_ == other.numbers_ && (program_ == nullptr || *program_ == *other.program_);
 }
 
+bool Rule::takes_gradient() const {
+  return kind_ != RuleKind::kEma && kind_ != RuleKind::kAdd && kind_ != RuleKind::kAssign;
+}
+
 std::vector<SlotSpec> Rule::slots() const {
   switch (kind_) {
     case RuleKind::kMomentum:

@@ -73,6 +73,22 @@ TEST_P(NanTest, IsTheLargestOfALongRowWhereverItIs) {
   });
 }
 
+// Channels that fill no vector, one that does, and both layouts.
+TEST_P(NanTest, IsTheMaximumOfItsWindow) {
+  for (const bool last : {false, true}) {
+    const Shape shape = last ? Shape{1, 2, 2, 19} : Shape{1, 19, 2, 2};
+    for (std::int64_t at = 0; at < shape.elements(); ++at) {
+      const Tensor y = evaluate(with_nan(shape, at), [&](Graph& graph, Value x) {
+        Attributes attributes = max_pool2d(graph.input("image", {1, 19, 2, 2})).node().attributes();
+        attributes.set("channels_last", last);
+        return graph.add("max_pool2d", {&x, 1}, attributes).output(0);
+      });
+      EXPECT_EQ(nans_of(y), 1) << at;
+      EXPECT_TRUE(std::isnan(y.data<float>()[std::size_t(last ? at % 19 : at / 4)])) << at;
+    }
+  }
+}
+
 TEST_P(NanTest, AmongTheLogitsGivesALossOfNan) {
   with_each_instruction_set([&] {
     for (std::int64_t at = 0; at < 37; ++at) {

@@ -183,6 +183,70 @@ TEST_F(RewriteValuesTest, ProductsOfAnLstmInBfloat16) {
   }
 }
 
+// A residual unit, with a reduction in space at its shortcut, between a convolution and a mean.
+TEST_F(RewriteValuesTest, OfAResidualNetworkWithItsGradients) {
+  const Value x = graph_.input("x", {4, 3, 8, 8});
+  const auto weights = [&](const char* name, std::int64_t in, std::int64_t out) {
+    return graph_.variable(name, {out, in, 3, 3});
+  };
+  const Value before = conv2d(x, weights("w0", 3, 4));
+  const Value a = leaky_relu(batch_norm(before, "norm1"), 0.1);
+  const Value b = conv2d(a, weights("w1", 4, 6), {.strides = {2, 2}});
+  const Value c = relu(batch_norm(b, "norm2"));
+  const Value shortcut = pad(avg_pool2d(a), {0, 1, 0, 0}, {0, 1, 0, 0});
+  const Value sum = conv2d(c, weights("w2", 6, 6)) + shortcut;
+  const Value logits = dense(reduce_mean(sum, {2, 3}), 5, "dense");
+  const Value labels = graph_.input("labels", {4}, DType::kInt32);
+  const Value loss = reduce_mean(softmax_cross_entropy(logits, labels));
+  const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
+  EXPECT_EQ(count_reorders(*result.graph), 1);  // of x
+  EXPECT_EQ(count(*result.graph, "batch_norm_activation"), 2U);
+  EXPECT_EQ(count(*result.graph, "batch_norm_activation_grad"), 2U);
+  for (const char* op : {"batch_norm", "batch_norm_grad", "relu", "leaky_relu", "relu_grad"}) {
+    EXPECT_EQ(count(*result.graph, op), 0U) << op;
+  }
+}
+
+TEST_F(RewriteValuesTest, OfAConvolutionalNetworkWithItsGradients) {
+  const Value x = graph_.input("x", {3, 3, 8, 8});
+  const Value y = relu(conv2d(x, graph_.variable("w", {8, 3, 5, 5}), graph_.variable("b", {8})));
+  const Value pooled = local_response_norm(max_pool2d(y), {.radius = 2, .alpha = 0.5});
+  const Value h = dense(reshape(pooled, {3, -1}), 4, "dense");
+  const Value loss = reduce_mean(square(h));
+  const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
+  EXPECT_EQ(count_reorders(*result.graph), 3);  // of x, before the dense layer, and its gradient
+  EXPECT_EQ(count(*result.graph, "conv2d_activation"), 1U);
+  RewriteOptions options;
+  options.channels_last = false;
+  EXPECT_EQ(count_reorders(*rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6, options).graph), 0);
+}
+
+TEST_F(RewriteValuesTest, BatchNormIsFoldedIntoTheConvolutionBeforeIt) {
+  const Value x = graph_.input("x", {4, 3, 8, 8});
+  const auto positive = [&](const Value& value) { return square(value) + 0.1; };
+  const auto channels = [&](const char* name) { return graph_.variable(name, {6}); };
+  const auto norm = [&](const Value& y) {
+    return batch_norm_inference(y, channels("gains"), channels("offsets"), channels("means"),
+                                positive(channels("variances")));
+  };
+  const Value weights = graph_.variable("w", {6, 3, 3, 3});
+  const Value plain = relu(norm(conv2d(x, weights)));
+  const Value biased = norm(conv2d(x, weights, channels("biases")));
+  const RewrittenGraph result = rewritten({plain, biased}, 1e-6);
+  EXPECT_EQ(count(*result.graph, "batch_norm_inference"), 0U);
+  EXPECT_EQ(count(*result.graph, "conv2d"), 1U);
+  EXPECT_EQ(count(*result.graph, "conv2d_activation"), 1U);
+}
+
+TEST_F(RewriteValuesTest, ImagesThatAreWantedKeepTheirLayout) {
+  const Value x = graph_.input("x", {2, 3, 6, 5});
+  const Value y = conv2d(x, graph_.variable("w", {4, 3, 3, 3}));
+  const Value z = leaky_relu(batch_norm(y, "norm"), 0.1);
+  const Value parts = slice(z + square(y), {0, 1, 0, 0}, {2, 2, 6, 3});
+  const Value sums = reduce_sum(parts, {1}), rows = reduce_mean(parts, {3});
+  rewritten({y, z, parts, sums, rows, softmax(parts)}, 2e-6);
+}
+
 TEST_F(RewriteValuesTest, OfChainsOfEveryElementwiseOp) {
   const Value x = graph_.input("x", {3, 5}), y = graph_.input("y", {3, 5});
   const Value s = graph_.input("s", {1});

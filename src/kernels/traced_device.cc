@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/forwarding_device.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -20,16 +21,16 @@ TimelineLabel label_of(const Node& node) {
       node.op().name, "kernel", {{"node", node.name()}, {"inputs", inputs}, {"outputs", outputs}}};
 }
 
-class TracedKernel : public Kernel {
+class TracedKernel : public ForwardingKernel {
  public:
   TracedKernel(std::unique_ptr<Kernel> kernel, Timeline& timeline, const Node& node)
-      : kernel_(std::move(kernel)), timeline_(timeline), label_(timeline.label(label_of(node))) {}
+      : ForwardingKernel(std::move(kernel)),
+        timeline_(timeline),
+        label_(timeline.label(label_of(node))) {}
 
-  bool stream_output() override { return kernel_->stream_output(); }
-  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
   void run(const KernelCall& call) override {
     const TimelineScope scope(&timeline_, label_, bytes_of(call));
-    kernel_->run(call);
+    ForwardingKernel::run(call);
   }
 
  private:
@@ -40,39 +41,20 @@ class TracedKernel : public Kernel {
     return bytes;
   }
 
-  const std::unique_ptr<Kernel> kernel_;
   Timeline& timeline_;
   const TimelineLabel* const label_;
 };
 
-class TracedDevice : public Device {
+class TracedDevice : public ForwardingDevice {
  public:
   TracedDevice(std::unique_ptr<Device> device, Timeline& timeline)
-      : device_(std::move(device)), timeline_(timeline) {}
+      : ForwardingDevice(std::move(device)), timeline_(timeline) {}
 
-  std::string name() const override { return device_->name(); }
   std::unique_ptr<Kernel> make_kernel(const Node& node) override {
-    return std::make_unique<TracedKernel>(device_->make_kernel(node), timeline_, node);
+    return std::make_unique<TracedKernel>(ForwardingDevice::make_kernel(node), timeline_, node);
   }
-  Buffer allocate(std::size_t bytes) override { return device_->allocate(bytes); }
-  MemorySpace space() const override { return device_->space(); }
-  void upload(void* to, const void* from, std::size_t bytes) override {
-    device_->upload(to, from, bytes);
-  }
-  void download(void* to, const void* from, std::size_t bytes) override {
-    device_->download(to, from, bytes);
-  }
-  void copy(void* to, const void* from, std::size_t bytes) override {
-    device_->copy(to, from, bytes);
-  }
-  Event record() override { return device_->record(); }
-  void wait(const Event& event) override { device_->wait(event); }
-  ThreadPool& threads() override { return device_->threads(); }
-  void begin_plan(double total_flops) override { device_->begin_plan(total_flops); }
-  void synchronize() override { device_->synchronize(); }
 
  private:
-  const std::unique_ptr<Device> device_;
   Timeline& timeline_;
 };
 

@@ -5,8 +5,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/deadline.h"
@@ -70,6 +72,11 @@ class Connection {
   virtual bool idle() const = 0;
   /// The peer's address, for messages.
   virtual std::string peer() const = 0;
+  /// The kind of link that carries it: "inproc", "shm" or "tcp".
+  virtual std::string_view kind() const = 0;
+  /// The time from here to the peer and back as the system has measured it, smoothed; once the
+  /// connection has ended, the last one. None where it measures none.
+  virtual std::optional<Duration> round_trip() const { return {}; }
   virtual const Traffic& traffic() const = 0;
 };
 

@@ -25,6 +25,10 @@ OpRegistry copy_of_builtin_ops() {
   add_layer_norm_ops(ops);
   add_matmul_ops(ops);
   add_loss_ops(ops);
+  add_conv2d_ops(ops);
+  add_pool2d_ops(ops);
+  add_local_response_norm_ops(ops);
+  add_batch_norm_ops(ops);
   add_lstm_ops(ops);
   add_embedding_ops(ops);
   add_norm_ops(ops);

@@ -25,6 +25,10 @@ void add_layer_norm_ops(OpRegistry& ops);
 
 void add_matmul_ops(OpRegistry& ops);  // matmul, batch_matmul
 void add_loss_ops(OpRegistry& ops);
+void add_conv2d_ops(OpRegistry& ops);
+void add_pool2d_ops(OpRegistry& ops);
+void add_local_response_norm_ops(OpRegistry& ops);
+void add_batch_norm_ops(OpRegistry& ops);
 void add_lstm_ops(OpRegistry& ops);
 void add_embedding_ops(OpRegistry& ops);  // embedding_lookup, sum_rows, scatter_rows
 void add_norm_ops(OpRegistry& ops);

@@ -15,6 +15,10 @@ void expect_logits_and_labels(const OpInputs& in) {
   if (in.shape(0)[1] == 0) in.fail(fmt::format("logits {} have no classes", in.shape(0).str()));
   expect_int32(in, 1, "labels");
   expect_shape(in, 1, "labels", Shape{in.shape(0)[0]});
+  if (!in.attributes.has("smoothing")) return;
+  const double smoothing = in.attributes.get<double>("smoothing");
+  if (smoothing >= 0 && smoothing < 1) return;
+  in.fail(fmt::format("smoothing is {}; it must be at least 0 and below 1", smoothing));
 }
 
 // Output 1 is log Σ exp(logits) of each row: with it the gradient needs one pass.
@@ -34,9 +38,9 @@ std::vector<Gradient> softmax_cross_entropy_gradient(const Node& node,
   }
   if (!output_gradients[0]) return {{}, {}};
   Gradient logits;
-  logits.dense =
-      node.graph().apply("softmax_cross_entropy_grad",
-                         {node.input(0), node.input(1), node.output(1), output_gradients[0]});
+  logits.dense = node.graph().apply(
+      "softmax_cross_entropy_grad",
+      {node.input(0), node.input(1), node.output(1), output_gradients[0]}, node.attributes());
   return {logits, {}};
 }
 
@@ -141,8 +145,10 @@ void add_loss_ops(OpRegistry& ops) {
   ops.add(std::move(squared_grad));
 }
 
-Value softmax_cross_entropy(Value logits, Value labels) {
-  return logits.graph().apply("softmax_cross_entropy", {logits, labels});
+Value softmax_cross_entropy(Value logits, Value labels, double smoothing) {
+  Attributes attributes;
+  if (smoothing != 0) attributes.set("smoothing", smoothing);
+  return logits.graph().apply("softmax_cross_entropy", {logits, labels}, attributes);
 }
 
 Value mean_squared_error(Value a, Value b) { return a.graph().apply("mean_squared_error", {a, b}); }

@@ -27,6 +27,7 @@ bool is_confirmed_at_once(MessageType type) {
 void ResumableConnection::open(std::shared_ptr<Connection> connection) {
   const std::lock_guard lock(mutex_);
   peer_ = connection->peer();
+  kind_ = connection->kind();
   if (log_.empty() && handled_ == 0) can_share_ = connection->can_share();
   connection_ = std::move(connection);
   flows_ = false;
@@ -184,6 +185,16 @@ std::string ResumableConnection::peer() const {
   return peer_;
 }
 
+std::string_view ResumableConnection::kind() const {
+  const std::lock_guard lock(mutex_);
+  return kind_;
+}
+
+std::optional<Duration> ResumableConnection::round_trip() const {
+  const std::lock_guard lock(mutex_);
+  return connection_ == nullptr ? round_trip_ : connection_->round_trip();
+}
+
 const Traffic& ResumableConnection::traffic() const {
   const std::lock_guard lock(mutex_);
   const Traffic* const now = connection_ == nullptr ? nullptr : &connection_->traffic();
@@ -243,6 +254,7 @@ void ResumableConnection::on_closed(const Error& error) {
     flows_ = false;
     ended = std::exchange(connection_, nullptr);
     if (ended != nullptr) {
+      round_trip_ = ended->round_trip();
       sent_before_ += ended->traffic().bytes_sent;
       received_before_ += ended->traffic().bytes_received;
       busy_before_ += ended->traffic().busy_ns;

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "net/link.h"
 #include "net/queued_frame.h"
@@ -65,6 +67,8 @@ class ResumableConnection final : public Connection {
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
   bool idle() const override;
   std::string peer() const override;
+  std::string_view kind() const override;
+  std::optional<Duration> round_trip() const override;
   const Traffic& traffic() const override;
 
  private:
@@ -92,6 +96,8 @@ class ResumableConnection final : public Connection {
   bool abandoned_ = false;
   bool can_share_ = false;  // as on the first connection that was used: both sides go by it
   std::string peer_;
+  std::string_view kind_;
+  std::optional<Duration> round_trip_;  // of the connection that ended last
   SendLog<Item> log_;
   mutable Traffic traffic_;  // of all connections, when it was last asked for
   std::int64_t sent_before_ = 0, received_before_ = 0, busy_before_ = 0;  // of those that ended

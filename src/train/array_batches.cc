@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/philox.h"
+#include "base/random_order.h"
 #include "paceline/error.h"
 #include "paceline/input.h"
 
@@ -17,20 +18,6 @@ namespace {
 }
 
 std::int64_t rows_of(const Shape& shape) { return shape.rank() > 0 ? shape[0] : 0; }
-
-// Returns a number below `limit`, each about equally likely; `limit` is at least 1.
-std::int64_t below(std::int64_t limit, std::uint64_t key, std::int64_t at) {
-  const PhiloxBlock words = philox(key, std::uint64_t(at), 0);
-  const std::uint64_t wide = (std::uint64_t{words[0]} << 32) | words[1];
-  return std::int64_t(wide % std::uint64_t(limit));
-}
-
-// Shuffles by Fisher and Yates' method in Durstenfeld's form (CACM 7, 1964).
-void shuffle(std::vector<std::int64_t>& order, std::uint64_t key) {
-  for (std::int64_t i = std::int64_t(order.size()) - 1; i > 0; --i) {
-    std::swap(order[std::size_t(i)], order[std::size_t(below(i + 1, key, i))]);
-  }
-}
 
 }  // namespace
 

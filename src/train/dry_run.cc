@@ -155,6 +155,9 @@ class DryJob {
     std::string text =
         fmt::format("  {} in {} op{}, which read and write {}\n", amount(work.flops(), "FLOP"),
                     work.ops.size(), work.ops.size() == 1 ? "" : "s", bytes(op_bytes));
+    if (work.reorders > 0) {
+      text += fmt::format("  reorders of images between two layouts: {}\n", work.reorders);
+    }
     if (work.rule_bytes > 0) {
       text += fmt::format("  its update reads and writes {}\n", bytes(work.rule_bytes));
     }

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "base/failure_text.h"
+#include "base/grouped_digits.h"
 #include "base/print_text.h"
+#include "base/printed.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "paceline/error.h"
@@ -24,7 +27,8 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
     : cluster_(options.cluster),
       interrupt_(options.run.interrupt),
       log_(options.run.log),
-      quiet_(options.run.quiet) {
+      quiet_(options.run.quiet),
+      lost_at_(options.run.lost_at) {
   if (cluster_.task.job == TaskId::Job::kPs) {
     throw Error(ErrorCode::kUsage, cluster_.task.str() +
                                        " serves, it does not train: a session is "
@@ -80,6 +84,14 @@ void Job::initialise(const std::function<InitialState()>& make) {
   }
   if (!restored_) restored_ = control().restored();
   first_step_ = control().next_step();
+  say_what_is_lost();
+}
+
+void Job::say_what_is_lost() const {
+  if (!lost_at_) return;
+  const std::int64_t now = distribution_.store->global_step();
+  say(fmt::format("goes on from global step {}: {} lost", grouped_digits(now),
+                  counted(std::max<std::int64_t>(*lost_at_ - now, 0), "global step")));
 }
 
 bool Job::wait_all_done(Deadline deadline) {

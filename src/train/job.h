@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,11 +55,13 @@ class Job {
 
  private:
   void say(const std::string& line) const;
+  void say_what_is_lost() const;
 
   Cluster cluster_;
   const Interrupt* interrupt_;
   const Log* log_;
   const bool quiet_;
+  const std::optional<std::int64_t> lost_at_;
   Distribution distribution_;
   std::optional<TaskState> restored_;
   std::int64_t first_step_ = 0;

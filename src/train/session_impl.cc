@@ -63,7 +63,7 @@ Session::Impl::~Impl() {
 }
 
 void Session::Impl::make_parts() {
-  device = make_device(worker_device(cluster), clock);
+  device = make_metered_device(make_device(worker_device(cluster), clock), kernel_meter);
   if (!run_options.timeline.empty()) {
     timeline = std::make_unique<Timeline>(run_options.timeline_first, run_options.timeline_end);
     device = make_traced_device(std::move(device), *timeline);
@@ -154,7 +154,8 @@ void Session::Impl::make_loop() {
                                                       .examples = options.examples_per_step,
                                                       .first_step = job->first_step(),
                                                       .position = restored,
-                                                      .timeline = timeline.get()});
+                                                      .timeline = timeline.get(),
+                                                      .kernels = &kernel_meter});
 }
 
 void Session::Impl::make_saving() {

@@ -75,6 +75,7 @@ class Session::Impl {
   RealClock clock;
   Report report;
   std::unique_ptr<Timeline> timeline;  // null: none was asked for
+  KernelMeter kernel_meter{clock};
   std::unique_ptr<Device> device;
   StepAccount account{clock}, evaluation_account{clock};
   std::unique_ptr<Job> job;
@@ -122,6 +123,7 @@ class Session::Impl {
   bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   void end_well();
   TaskReport task_report() const;
+  void add_links(TaskReport& task, double seconds) const;
   void add_results();
   void write_report();
   void failed_end(const std::string& message) const;
@@ -130,6 +132,7 @@ class Session::Impl {
 
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
+  std::vector<StoreLink> links_before_;         // the same, of each
   const int exceptions_;                        // under way when the session was made
 };
 

@@ -1,6 +1,7 @@
 // The output of a session: lines, the report file, the timeline.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 
@@ -8,6 +9,7 @@
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
 #include "base/printed.h"
+#include "cluster/report/input_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "cluster/report/staleness_in_words.h"
 #include "cluster/report/time_in_words.h"
@@ -23,6 +25,22 @@ std::string shares_text(const TaskReport& task) {
     text += fmt::format(" {} {:.1f}%", name, 100 * share);
   }
   return text;
+}
+
+// The ops whose kernels took most of the time of all kernels.
+std::vector<KernelReport> top_kernels(const KernelMeter& meter) {
+  constexpr std::size_t kMost = 5;
+  const std::vector<KernelMeter::OpTime> times = meter.times();
+  Duration all{0};
+  for (const KernelMeter::OpTime& each : times) all += each.time;
+  std::vector<KernelReport> top;
+  for (std::size_t i = 0; i < std::min(kMost, times.size()) && all > Duration(0); ++i) {
+    top.push_back({.op = times[i].op,
+                   .per_step = double(times[i].runs) / double(meter.steps()),
+                   .ms = double(times[i].time.count()) * 1e-6 / double(meter.steps()),
+                   .share = double(times[i].time.count()) / double(all.count())});
+  }
+  return top;
 }
 
 // "3,000 global steps (1,500 here)"
@@ -60,7 +78,25 @@ void Session::Impl::fail(const std::string& message) {
 void Session::Impl::start_use() {
   if (account_before_) return;
   account_before_ = job->store().account();
+  links_before_ = job->store().links();
   use_.start();
+}
+
+void Session::Impl::add_links(TaskReport& task, double seconds) const {
+  const std::vector<StoreLink> links = job->store().links();
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const StoreLink &now = links[i], &before = links_before_[i];
+    const double sent = double(now.bytes_sent - before.bytes_sent);
+    const double received = double(now.bytes_received - before.bytes_received);
+    LinkReport& link = task.links.emplace_back();
+    link.to = now.to;
+    link.kind = now.kind;
+    if (now.round_trip) link.round_trip_us = double(now.round_trip->count()) * 1e-3;
+    if (task.steps > 0) link.step_sent = sent / double(task.steps);
+    if (task.steps > 0) link.step_received = received / double(task.steps);
+    if (seconds > 0) link.sent = sent / seconds;
+    if (seconds > 0) link.received = received / seconds;
+  }
 }
 
 TaskReport Session::Impl::task_report() const {
@@ -71,7 +107,11 @@ TaskReport Session::Impl::task_report() const {
     task.staleness_p95 = double(stale.p95);
   }
   const StoreAccount now = job->store().account();
-  task.use = task_use(use_.measure(), now.bytes_sent - account_before_->bytes_sent,
+  const std::optional<MachineUse> use = use_.measure();
+  task.kernels = top_kernels(kernel_meter);
+  if (options.input) task.input = options.input();
+  add_links(task, use ? use->seconds : 0);
+  task.use = task_use(use, now.bytes_sent - account_before_->bytes_sent,
                       now.bytes_received - account_before_->bytes_received);
   if (task.steps > 0) {
     task.step_sent = double(now.bytes_sent - account_before_->bytes_sent) / double(task.steps);
@@ -150,6 +190,7 @@ void Session::Impl::print_summary() const {
   console.print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)));
   console.print("used " + task.use.text());
   console.print(time_in_words(task));
+  if (const std::string input = input_in_words(task); !input.empty()) console.print(input);
 }
 
 }  // namespace paceline

@@ -41,6 +41,7 @@ void add_use(StepCost& work, const VariableSpec& spec, const PlanBinding::Use& u
 void add_ops(StepCost& work, const Plan& plan) {
   for (const Plan::KernelUse& use : plan.kernels)
     work.ops.push_back(use.node->op().cost(*use.node));
+  work.reorders = count_reorders(*plan.graph);
   for (const Instruction& each : plan.instructions) {
     if (each.kind != Instruction::Kind::kRun || !each.streamed) continue;
     work.ops[std::size_t(each.kernel)].bytes -=

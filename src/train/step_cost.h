@@ -14,6 +14,7 @@ namespace paceline {
 /// The work of one step of one worker.
 struct StepCost {
   std::vector<Cost> ops;      // of the rewritten graph, in order
+  std::int64_t reorders = 0;  // of them, those that only lay images out otherwise
   double rule_bytes = 0;      // variables, slots and whole gradients that updates read and write
   double link_bytes_in = 0;   // values that a worker needs anew in each step
   double link_bytes_out = 0;  // its contributions

@@ -49,7 +49,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   request.examples = parts_.examples;
   request.identity = {parts_.seed, parts_.task, last_.step};
   if (look_ahead && executor().wants_next_inputs()) request.fill_next = &fill_next_;
-  StepHandle& handle = executor().run(request);
+  StepHandle& handle = run(request);
   {
     const TimelineScope reply(parts_.timeline, reply_label_);
     AccountScope pull(parts_.account, Activity::kPull);
@@ -66,6 +66,18 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   last_made_at_ = parts_.account.clock().now();
   last_.seconds = double((last_made_at_ - begun_).count()) * 1e-9;
   return true;
+}
+
+// The first steps are like no others: memory is touched for the first time.
+StepHandle& TrainLoop::run(const StepRequest& request) {
+  const std::int64_t made = steps_made();
+  if (parts_.kernels == nullptr || made == 0 || made % kTimedEvery != 0) {
+    return executor().run(request);
+  }
+  parts_.kernels->begin_step();
+  StepHandle& handle = executor().run(request);
+  parts_.kernels->end_step();
+  return handle;
 }
 
 void TrainLoop::note_losses() {

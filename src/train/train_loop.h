@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "kernels/metered_device.h"
 #include "paceline/session.h"
 #include "trace/timeline.h"
 #include "train/input_normals.h"
@@ -33,7 +34,10 @@ class TrainLoop {
     std::int64_t first_step = 0;   // the number of the task's next step
     TaskPosition position = {};    // where it begins in its data
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
+    /// Times the kernels of one step in kTimedEvery, after the first ones; null: nobody does.
+    KernelMeter* kernels = nullptr;
   };
+  static constexpr std::int64_t kTimedEvery = 16;
   explicit TrainLoop(const Parts& parts);
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
@@ -64,6 +68,7 @@ class TrainLoop {
   enum class Inputs : std::uint8_t { kUnknown, kFilled, kOver };
   Inputs fill(std::int64_t step);
   Executor& executor() const { return parts_.trainings[training_].executor; }
+  StepHandle& run(const StepRequest& request);
   void note_losses();
 
   Parts parts_;

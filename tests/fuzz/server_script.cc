@@ -83,6 +83,7 @@ class FakeConnection : public Connection {
   }
   bool idle() const override { return true; }
   std::string peer() const override { return "fake"; }
+  std::string_view kind() const override { return "inproc"; }
   const Traffic& traffic() const override { return traffic_; }
 
   /// Reads all that was sent, byte by byte.

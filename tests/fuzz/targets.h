@@ -22,6 +22,8 @@ void fuzz_tf_config(Bytes bytes);         // $TF_CONFIG
 void fuzz_preamble(Bytes bytes);          // the first bytes of a socket; an offer
 void fuzz_frames(Bytes bytes);            // all bytes of a socket
 void fuzz_messages(Bytes bytes);          // a message's type and payload
+void fuzz_records(Bytes bytes);           // a file of records of one length
+void fuzz_image(Bytes bytes);             // a JPEG or PNG file
 void fuzz_server(Bytes bytes);            // a script of several peers of a ps (server_script.h)
 
 struct FuzzTarget {
@@ -31,11 +33,18 @@ struct FuzzTarget {
 
 /// All of them; cmake/Fuzzing.cmake has the same names.
 constexpr FuzzTarget kFuzzTargets[] = {
-    {"safetensors", fuzz_safetensors}, {"checkpoint_index", fuzz_checkpoint_index},
-    {"event_file", fuzz_event_file},   {"event", fuzz_event},
-    {"config", fuzz_config},           {"tf_config", fuzz_tf_config},
-    {"preamble", fuzz_preamble},       {"frames", fuzz_frames},
-    {"messages", fuzz_messages},       {"server", fuzz_server},
+    {"safetensors", fuzz_safetensors},
+    {"checkpoint_index", fuzz_checkpoint_index},
+    {"event_file", fuzz_event_file},
+    {"event", fuzz_event},
+    {"config", fuzz_config},
+    {"tf_config", fuzz_tf_config},
+    {"preamble", fuzz_preamble},
+    {"frames", fuzz_frames},
+    {"messages", fuzz_messages},
+    {"records", fuzz_records},
+    {"image", fuzz_image},
+    {"server", fuzz_server},
 };
 
 }  // namespace paceline::testing

@@ -76,6 +76,12 @@ void check_for_cluster(const FlagValues& values, const Cluster& cluster, const s
   refuse_flags(fmt::format("{} needs a cluster: {}", flag, why));
 }
 
+OnFailure read_on_failure(const FlagValues& values) {
+  const auto choice = values.choice("--on-failure", {"stop", "continue", "restart"});
+  if (choice == "restart") return OnFailure::kRestart;
+  return choice == "continue" ? OnFailure::kContinue : OnFailure::kStop;
+}
+
 DType read_precision(const FlagValues& values) {
   if (values.text("--precision") == "float16") {
     refuse_flag(
@@ -163,7 +169,7 @@ Cluster read_cluster(const FlagValues& values) {
   check_for_cluster(values, cluster, "--join-timeout", "one process waits for nobody");
   cluster.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);
   check_for_cluster(values, cluster, "--reconnect-timeout", "one process has no connections");
-  cluster.stop_on_failure = values.choice("--on-failure", {"stop", "continue"}) != "continue";
+  cluster.on_failure = read_on_failure(values);
   if (!values.given("--launched")) {
     check_together(values, "--on-failure", "--ps",
                    "only the process that starts all tasks can end them");

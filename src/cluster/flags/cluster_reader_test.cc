@@ -85,7 +85,7 @@ TEST(Flags, PsAndWorkersLaunch) {
   EXPECT_EQ(parsed.cluster.local_workers, 3);
   EXPECT_EQ(parsed.cluster.strategy, "async");
   EXPECT_EQ(parsed.cluster.link, "auto");
-  EXPECT_FALSE(parsed.cluster.stop_on_failure);
+  EXPECT_EQ(parsed.cluster.on_failure, OnFailure::kContinue);
   EXPECT_FALSE(parsed.cluster.cluster_id.empty());
   EXPECT_EQ(parsed.run.steps, 100);
   EXPECT_EQ(parsed.run.seed, 7U);
@@ -279,7 +279,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--steps 5 --seconds 5", "--steps and --seconds cannot both be given"},
         BadLine{"--join-timeout -3", "--join-timeout -3: must be a number above 0"},
         BadLine{"--reconnect-timeout -1", "--reconnect-timeout -1: must be a number from 0 to 1e9"},
-        BadLine{"--on-failure halt", "--on-failure halt: must be one of stop, continue"},
+        BadLine{"--on-failure halt", "--on-failure halt: must be one of stop, continue, restart"},
         BadLine{"--report /nonexistent/r.json",
                 "--report /nonexistent/r.json: there is no folder /nonexistent"},
         BadLine{"--report /tmp", "--report /tmp: is a folder"},

@@ -84,8 +84,10 @@ std::vector<Flag> cluster_flags() {
   return {
       {"--ps", "M", "Parameter servers to start on this machine", kHere},
       {"--workers", "N", "Workers to start on this machine; worker i gets device i", kHere},
-      {"--on-failure", "stop|continue",
-       "When a task fails, end the others (stop) or let them go on (continue)", kHere},
+      {"--on-failure", "stop|continue|restart",
+       "When a task fails, end the others (stop), let them go on (continue), or start it again "
+       "(restart); when a ps is started again, all go on from the newest checkpoint in --out",
+       kHere},
       {"--cluster", "SPEC", "The addresses of all tasks: 'ps=a:1,b:1;worker=c:1,d:1'",
        kProcessFlags},
       {"--task", "JOB:I",

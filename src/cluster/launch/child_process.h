@@ -25,6 +25,7 @@ struct TaskCommand {
   std::vector<std::string> arguments;  // after the program's name
   bool is_ps = false;
   bool prefixed_errors = true;  // else lines of its stderr are passed on as they are
+  std::vector<std::string> restart_arguments = {};  // when it is started again
 };
 
 /// Starts the process in a process group of its own (a terminal's Ctrl-C reaches only the launcher,

@@ -197,6 +197,8 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
       command.arguments.insert(command.arguments.end(),
                                {"--timeline", files.timeline_of(task.str())});
     }
+    const bool resumes = !command.is_ps && !run.out.empty();
+    command.restart_arguments = resumes ? resume_arguments(command.arguments) : command.arguments;
     group.start(command, padded_prefix(tasks, task));
   }
   const TaskGroupResult result = group.run();

@@ -129,7 +129,7 @@ TEST_F(Launcher, ATaskThatIsKilledIsNamedWithItsSignal) {
 }
 
 TEST_F(Launcher, ContinueLetsTheOthersGoOn) {
-  cluster_.stop_on_failure = options_.stop_on_failure = false;
+  cluster_.on_failure = options_.on_failure = OnFailure::kContinue;
   const Outcome outcome = launch_shells(
       "if [ $task = worker:1 ]; then exit 3; fi; if [ $task = worker:0 ]; then sleep 0.5; echo "
       "done; fi;"
@@ -138,6 +138,32 @@ TEST_F(Launcher, ContinueLetsTheOthersGoOn) {
   EXPECT_LT(outcome.seconds, 30) << "a ps that waits for a dead worker is ended";
   EXPECT_THAT(outcome.out, HasSubstr("worker:0 | done"));
   EXPECT_THAT(outcome.err, HasSubstr("worker:1 failed first: exit status 3"));
+}
+
+TEST_F(Launcher, RestartStartsATaskAgainThatFails) {
+  options_.on_failure = OnFailure::kRestart;
+  options_.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  const std::string mark = report_ + ".mark";
+  const Outcome outcome = launch_shells("MARK=" + mark + R"(
+case $task in
+  worker:1) if [ ! -e $MARK ]; then touch $MARK; kill -KILL $$; fi; echo again;;
+esac
+write_report '')");
+  std::filesystem::remove(mark);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("worker:1 | again\n"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("worker:1 has ended (killed by signal 9 (Killed)): it is started again\n"));
+}
+
+TEST_F(Launcher, ATaskThatFailsAgainAndAgainIsGivenUp) {
+  options_.on_failure = OnFailure::kRestart;
+  const Outcome outcome = launch_shells(R"(
+case $task in worker:1) echo fails; exit 1;; *) sleep 20;; esac)");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("worker:1 failed first: exit status 1"));
+  const std::string line = "worker:1 | fails\n";
+  EXPECT_THAT(outcome.out, HasSubstr(line + line + line + line));
 }
 
 TEST_F(Launcher, PassesOnASignalAndEndsWith130) {

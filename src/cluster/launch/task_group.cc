@@ -1,5 +1,6 @@
 #include "cluster/launch/task_group.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -11,6 +12,10 @@
 namespace paceline {
 
 namespace {
+
+constexpr Duration kShortLife = std::chrono::seconds(10);
+constexpr int kMostShortLives = 3;
+constexpr int kWrongUsage = 2;
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
@@ -30,6 +35,7 @@ TaskGroup::~TaskGroup() {
 }
 
 void TaskGroup::start(const TaskCommand& command, const std::string& prefix) {
+  starts_.push_back({command, prefix, now()});
   children_.push_back(std::make_unique<ChildProcess>(command, prefix, options_.out, options_.err));
 }
 
@@ -81,24 +87,46 @@ void TaskGroup::take_signal() {
 }
 
 void TaskGroup::take_exits() {
-  std::vector<ChildProcess*> ended;
-  for (const auto& child : children_) {
-    pollfd exit{child->exit_fd(), POLLIN, 0};
-    if (!child->running() || poll(&exit, 1, 0) != 1) continue;
-    child->reap();
-    ended.push_back(child.get());
+  std::vector<std::size_t> ended;
+  for (std::size_t task = 0; task < children_.size(); ++task) {
+    ChildProcess& child = *children_[task];
+    pollfd exit{child.exit_fd(), POLLIN, 0};
+    if (!child.running() || poll(&exit, 1, 0) != 1) continue;
+    child.reap();
+    ended.push_back(task);
   }
   // A task that was killed is the cause of those that ended because of it, if both are seen at
   // once.
   std::stable_partition(ended.begin(), ended.end(),
-                        [](const ChildProcess* child) { return child->status().signal != 0; });
-  for (const ChildProcess* child : ended) judge(*child);
+                        [&](std::size_t task) { return children_[task]->status().signal != 0; });
+  for (const std::size_t task : ended) judge(task);
 }
 
-void TaskGroup::judge(const ChildProcess& child) {
+void TaskGroup::judge(std::size_t task) {
+  const ChildProcess& child = *children_[task];
   if (asked_ || child.status().good()) return;
+  if (options_.on_failure == OnFailure::kRestart && start_again(task)) return;
   if (!result_.first_failure) result_.first_failure = TaskFailure{child.name(), child.status()};
-  if (options_.stop_on_failure) ask_all(SIGTERM, options_.stop_within);
+  if (options_.on_failure != OnFailure::kContinue) ask_all(SIGTERM, options_.stop_within);
+}
+
+// Returns false for a task that would fail again: its command is wrong, or its processes end as
+// soon as they have begun.
+bool TaskGroup::start_again(std::size_t task) {
+  const ChildProcess& child = *children_[task];
+  Start& start = starts_[task];
+  const bool short_life = now() - start.at < kShortLife;
+  start.short_lives = short_life ? start.short_lives + 1 : 0;
+  if (child.status().code == kWrongUsage || start.short_lives > kMostShortLives) return false;
+  if (options_.say) {
+    options_.say(
+        fmt::format("{} has ended ({}): it is started again", child.name(), child.status().str()));
+  }
+  start.command.arguments = start.command.restart_arguments;
+  start.at = now();
+  children_[task] =
+      std::make_unique<ChildProcess>(start.command, start.prefix, options_.out, options_.err);
+  return true;
 }
 
 void TaskGroup::after_workers() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,11 +11,12 @@
 #include "base/clock.h"
 #include "cluster/ending_signals.h"
 #include "cluster/launch/child_process.h"
+#include "paceline/cluster.h"
 
 namespace paceline {
 
 struct TaskGroupOptions {
-  bool stop_on_failure = true;  // else the others go on
+  OnFailure on_failure = OnFailure::kStop;
   /// The time that a task has to end after it was asked to, before it is killed.
   Duration stop_within = std::chrono::seconds(5);
   /// The same after Ctrl-C, when tasks write their reports.
@@ -22,6 +24,8 @@ struct TaskGroupOptions {
   /// The time that a ps may go on after every worker has ended, and a worker after every ps has.
   Duration outlives_the_other_job = std::chrono::seconds(5);
   int out = 1, err = 2;  // descriptors for the tasks' lines
+  /// Gets a line for the user; may be empty.
+  std::function<void(const std::string&)> say;
 };
 
 /// A task that failed by itself, before anybody asked it to end.
@@ -53,7 +57,8 @@ class TaskGroup {
   void wait_for_events();
   void take_signal();
   void take_exits();
-  void judge(const ChildProcess& child);
+  void judge(std::size_t task);
+  bool start_again(std::size_t task);
   /// Called when the last worker has ended: the ps tasks are asked to end now or soon.
   void after_workers();
   void after_ps();
@@ -66,7 +71,15 @@ class TaskGroup {
 
   TaskGroupOptions options_;
   EndingSignals signals_;
-  std::vector<std::unique_ptr<ChildProcess>> children_;
+  /// By task; its process is the one that was started last.
+  struct Start {
+    TaskCommand command;
+    std::string prefix;
+    TimePoint at;
+    int short_lives = 0;  // of its processes, one after the other
+  };
+  std::vector<Start> starts_;
+  std::vector<std::unique_ptr<ChildProcess>> children_;  // by task
   TaskGroupResult result_;
   TimePoint interrupted_at_;
   bool asked_ = false;  // tasks were told to end: their failures are ours

@@ -12,6 +12,7 @@
 
 #include "base/failure_text.h"
 #include "base/text_file.h"
+#include "cluster/report/input_json.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
 
@@ -71,6 +72,45 @@ TaskUse to_use(const Json& object) {
   return use;
 }
 
+Json to_object(const LinkReport& link) {
+  Json object;
+  object["to"] = link.to;
+  object["kind"] = link.kind;
+  object["round_trip_us"] = to_value(link.round_trip_us);
+  object["bytes_per_step"] = {{"sent", to_value(link.step_sent)},
+                              {"received", to_value(link.step_received)}};
+  object["bytes_per_s"] = {{"sent", to_value(link.sent)}, {"received", to_value(link.received)}};
+  return object;
+}
+
+LinkReport to_link(const Json& object) {
+  LinkReport link;
+  link.to = object.at("to").get<std::string>();
+  link.kind = object.at("kind").get<std::string>();
+  link.round_trip_us = to_number(object.at("round_trip_us"));
+  link.step_sent = to_number(object.at("bytes_per_step").at("sent"));
+  link.step_received = to_number(object.at("bytes_per_step").at("received"));
+  link.sent = to_number(object.at("bytes_per_s").at("sent"));
+  link.received = to_number(object.at("bytes_per_s").at("received"));
+  return link;
+}
+
+Json to_object(const KernelReport& kernel) {
+  Json object;
+  object["op"] = kernel.op;
+  object["per_step"] = kernel.per_step;
+  object["ms"] = kernel.ms;
+  object["share"] = kernel.share;
+  return object;
+}
+
+KernelReport to_kernel(const Json& object) {
+  return {.op = object.at("op").get<std::string>(),
+          .per_step = object.at("per_step").get<double>(),
+          .ms = object.at("ms").get<double>(),
+          .share = object.at("share").get<double>()};
+}
+
 Json to_object(const TaskReport& task) {
   Json object;
   object["task"] = task.task;
@@ -91,6 +131,9 @@ Json to_object(const TaskReport& task) {
                            {"p95", to_value(task.staleness_p95)}};
   }
   object["use"] = to_object(task.use, is_ps(task));
+  for (const LinkReport& link : task.links) object["links"].push_back(to_object(link));
+  for (const KernelReport& kernel : task.kernels) object["kernels"].push_back(to_object(kernel));
+  if (task.input) object["input"] = input_to_json(*task.input);
   return object;
 }
 
@@ -105,6 +148,13 @@ TaskReport to_task(const Json& object) {
   // Reports of earlier versions have none.
   if (object.contains("use")) task.use = to_use(object.at("use"));
   if (is_ps(task)) return task;
+  if (object.contains("links")) {
+    for (const Json& link : object["links"]) task.links.push_back(to_link(link));
+  }
+  if (object.contains("input")) task.input = input_from_json(object["input"]);
+  if (object.contains("kernels")) {
+    for (const Json& kernel : object["kernels"]) task.kernels.push_back(to_kernel(kernel));
+  }
   task.steps_per_s = to_number(object.at("steps_per_s"));
   task.examples_per_s = to_number(object.at("examples_per_s"));
   task.unit = object.at("unit").get<std::string>();

@@ -12,8 +12,30 @@
 
 #include "cluster/report/circumstances.h"
 #include "cluster/report/task_use.h"
+#include "paceline/data.h"
 
 namespace paceline {
+
+/// The way of a worker to a ps.
+struct LinkReport {
+  std::string to;    // "ps:0"
+  std::string kind;  // "shm", "tcp"
+  std::optional<double> round_trip_us;
+  std::optional<double> step_sent, step_received;  // bytes of frames per step
+  std::optional<double> sent, received;            // bytes of frames per second
+
+  bool operator==(const LinkReport&) const = default;
+};
+
+/// The kernels of one op, over the steps in which they were timed.
+struct KernelReport {
+  std::string op;
+  double per_step = 0;  // so many ran in a step
+  double ms = 0;        // that they took in a step
+  double share = 0;     // of the time of all kernels
+
+  bool operator==(const KernelReport&) const = default;
+};
 
 /// One entry of "tasks". A number that was not measured is empty, and null in the file: a worker
 /// that made fewer than 11 steps has no timed steps.
@@ -30,7 +52,10 @@ struct TaskReport {
   std::optional<double> step_sent, step_received;  // per step of a worker: bytes over links
   /// Of a worker's contributions: updates of others between the read of the values and their own.
   std::optional<double> staleness_mean, staleness_p95;
-  TaskUse use = {};  // of its machine
+  TaskUse use = {};                   // of its machine
+  std::vector<LinkReport> links;      // of a worker, by ps
+  std::vector<KernelReport> kernels;  // of a worker: the ops that took most
+  std::optional<InputReport> input;   // of a worker whose input is a pipeline
 
   bool operator==(const TaskReport&) const = default;
 };

@@ -29,6 +29,24 @@ TaskReport worker(int index, double rate) {
   task.step_received = 7;
   task.staleness_mean = 1.0 / 3;
   task.staleness_p95 = 2;
+  task.links = {{.to = "ps:0",
+                 .kind = "tcp",
+                 .round_trip_us = 41.5,
+                 .step_sent = 1e5 / 3,
+                 .step_received = 7,
+                 .sent = 1e6,
+                 .received = std::nullopt}};
+  task.kernels = {{.op = "matmul", .per_step = 6, .ms = 1.0 / 3, .share = 0.75}};
+  task.input = {.stages = {{.name = "read", .records = 7, .seconds = 0.1, .records_per_s = 70},
+                           {.name = "distort", .records = 7, .seconds = 1.0 / 3},
+                           {.name = "prefetch", .records = 6, .fill = 0.5}},
+                .records = 6,
+                .batches = 2,
+                .bad = 1,
+                .threads = 1,
+                .most_threads = 2,
+                .seconds = 1.5,
+                .waited = 0.25};
   task.use.cores = 1.75;
   task.use.device_busy = 0.7;
   task.use.sent = 1e6;
@@ -115,6 +133,26 @@ TEST(Report, ReadsThoseThatSayNothingOfUse) {
   auto json = nlohmann::json::parse(report_of(worker(0, 4)).to_json());
   json["tasks"][0].erase("use");
   EXPECT_EQ(Report::from_json(json.dump()).tasks[0].use, TaskUse());
+}
+
+TEST(Report, SaysHowAWorkerReachesEachPsAndWhichKernelsTookMost) {
+  const auto json = nlohmann::json::parse(report_of(worker(0, 4)).to_json());
+  const auto& link = json["tasks"][0]["links"][0];
+  EXPECT_EQ(link["to"], "ps:0");
+  EXPECT_EQ(link["kind"], "tcp");
+  EXPECT_EQ(link["round_trip_us"], 41.5);
+  EXPECT_EQ(link["bytes_per_step"]["received"], 7);
+  EXPECT_TRUE(link["bytes_per_s"]["received"].is_null());
+  EXPECT_EQ(json["tasks"][0]["kernels"][0]["op"], "matmul");
+  EXPECT_EQ(json["tasks"][0]["kernels"][0]["share"], 0.75);
+}
+
+TEST(Report, ReadsThoseThatSayNothingOfLinksAndKernels) {
+  auto json = nlohmann::json::parse(report_of(worker(0, 4)).to_json());
+  for (const char* key : {"links", "kernels"}) json["tasks"][0].erase(key);
+  const TaskReport task = Report::from_json(json.dump()).tasks[0];
+  EXPECT_TRUE(task.links.empty());
+  EXPECT_TRUE(task.kernels.empty());
 }
 
 TEST(Report, ReadsThoseThatSayNothingOfStaleness) {

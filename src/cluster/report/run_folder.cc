@@ -118,12 +118,19 @@ std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
   return fmt::format("{}/{}.json", folder, one_task ? cluster.task.str() : "timeline");
 }
 
+std::vector<std::string> resume_arguments(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all;
+  for (const std::string& argument : arguments) {
+    if (argument != "--overwrite" && argument != "--resume") all.push_back(argument);
+  }
+  all.emplace_back("--resume");
+  return all;
+}
+
 std::string resume_command(const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {program};
-  for (const std::string& argument : arguments) {
-    if (argument != "--overwrite" && argument != "--resume") words.push_back(argument);
-  }
-  words.push_back("--resume");
+  const std::vector<std::string> all = resume_arguments(arguments);
+  words.insert(words.end(), all.begin(), all.end());
   return shell_words(words);
 }
 

@@ -42,7 +42,9 @@ bool is_left_as_it_is(const RunOptions& run, std::int64_t steps, const std::stri
 /// or TASK.json of one task of a cluster of processes. Empty: no timeline is asked for.
 std::string timeline_file(const Cluster& cluster, const RunOptions& run);
 
-/// The command that resumes the run: `arguments` with --resume and without --overwrite.
+/// The arguments with --resume and without --overwrite.
+std::vector<std::string> resume_arguments(const std::vector<std::string>& arguments);
+/// The command that resumes the run of these arguments.
 std::string resume_command(const std::string& program, const std::vector<std::string>& arguments);
 
 }  // namespace paceline

@@ -14,6 +14,10 @@ KernelTable cpu_kernels() {
   add_cpu_layer_norm_kernels(table);
   add_cpu_matmul_kernels(table);
   add_cpu_loss_kernels(table);
+  add_cpu_conv2d_kernels(table);
+  add_cpu_pool2d_kernels(table);
+  add_cpu_local_response_norm_kernels(table);
+  add_cpu_batch_norm_kernels(table);
   add_cpu_lstm_kernels(table);
   add_cpu_embedding_kernels(table);
   add_cpu_norm_kernels(table);

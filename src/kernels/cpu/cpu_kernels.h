@@ -20,6 +20,10 @@ void add_cpu_layer_norm_kernels(KernelTable& table);
 
 void add_cpu_matmul_kernels(KernelTable& table);
 void add_cpu_loss_kernels(KernelTable& table);
+void add_cpu_conv2d_kernels(KernelTable& table);
+void add_cpu_pool2d_kernels(KernelTable& table);
+void add_cpu_local_response_norm_kernels(KernelTable& table);
+void add_cpu_batch_norm_kernels(KernelTable& table);
 void add_cpu_lstm_kernels(KernelTable& table);
 void add_cpu_embedding_kernels(KernelTable& table);
 void add_cpu_norm_kernels(KernelTable& table);

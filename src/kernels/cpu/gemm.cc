@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <dnnl.hpp>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/allocation_scope.h"
 #include "base/buffer.h"
 #include "base/check.h"
+#include "kernels/cpu/claimed_tiles.h"
 #include "kernels/cpu/instruction_set.h"
 #include "kernels/cpu/one_thread.h"
 #include "kernels/cpu/tile_blocks.h"
@@ -266,18 +266,6 @@ struct Gemm::State {
     }
   }
 
-  // Calls `call(lane, i)` for each i < `count`; a lane is that of one thread at a time.
-  template <typename Call>
-  void claim(std::size_t count, const Call& call) {
-    std::atomic<std::size_t> next{0};
-    auto run_lane = [&](std::int64_t lane) {
-      for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;)
-        call(std::size_t(lane), i);
-    };
-    const auto lanes = std::min(count, std::size_t(pool.threads()));
-    pool.run_tiles(std::int64_t(lanes), TileFunction(run_lane));
-  }
-
   std::size_t scratch_bytes() const {
     return tile_scratch_bytes + std::size_t(pool.threads()) * copy_bytes;
   }
@@ -359,7 +347,7 @@ void Gemm::run(const void* a, const void* b, float* c, std::span<std::byte> scra
     }
   };
   const std::size_t claims = state.tiles.size() / together;
-  if (!state.shape.packed_b) return state.claim(claims, run_claimed);
+  if (!state.shape.packed_b) return claim_tiles(state.pool, claims, run_claimed);
   // Several runs share one B: a thread reads the same part of it each time, what it read last
   // first. A seventh faster where B is some times as large as the second-level caches.
   state.backwards = !state.backwards;
@@ -395,7 +383,7 @@ std::size_t Gemm::stream_scratch_bytes() const {
 
 void Gemm::stream(const void* a, const void* b, OutputSink& sink, std::span<std::byte> scratch) {
   State& state = *state_;
-  state.claim(state.grid.rows.size(), [&](std::size_t lane, std::size_t row) {
+  claim_tiles(state.pool, state.grid.rows.size(), [&](std::size_t lane, std::size_t row) {
     state.stream_row(row, a, b, sink, scratch.data(), lane);
   });
 }

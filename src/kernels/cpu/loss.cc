@@ -9,6 +9,7 @@
 #include "kernels/cpu/loss_rows.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/index_check.h"
+#include "ops/label_smoothing.h"
 
 namespace paceline {
 
@@ -23,7 +24,8 @@ class LossKernel : public Kernel {
       : node_(node),
         pool_(pool),
         rows_(node.input(0).shape()[0]),
-        classes_(node.input(0).shape()[1]) {}
+        classes_(node.input(0).shape()[1]),
+        wanted_(WantedProbabilities::of(node.attributes(), classes_)) {}
 
  protected:
   template <typename F>
@@ -36,9 +38,24 @@ class LossKernel : public Kernel {
     });
   }
 
+  /// Σ p·x, p the wanted probabilities; `of_label` is x of the label.
+  double wanted_logit(const float* x, double of_label) const {
+    const double of_each = wanted_.of_each == 0 ? 0 : wanted_.of_each * vector_sum(x, classes_);
+    return wanted_.of_label * of_label + of_each;
+  }
+  /// Takes the wanted probabilities times `gradient` from y.
+  void take_wanted(float* y, std::int32_t label, float gradient) const {
+    if (wanted_.of_each != 0) {
+      const float each = float(wanted_.of_each) * gradient;
+      vector_binary(BinaryFunction::kSub, 0, {y}, {&each, true}, y, classes_);
+    }
+    y[label] -= float(wanted_.of_label) * gradient;
+  }
+
   const Node& node_;
   ThreadPool& pool_;
   const std::int64_t rows_, classes_;
+  const WantedProbabilities wanted_;
 };
 
 class SoftmaxCrossEntropyKernel : public LossKernel {
@@ -49,7 +66,7 @@ class SoftmaxCrossEntropyKernel : public LossKernel {
       const float* x = call.inputs[0].as<float>() + r * classes_;
       const float largest = vector_max(x, classes_);
       const double log_sum = largest + std::log(sum_exp(x, largest, classes_));
-      call.outputs[0].as<float>()[r] = float(log_sum - x[label]);
+      call.outputs[0].as<float>()[r] = float(log_sum - wanted_logit(x, x[label]));
       call.outputs[1].as<float>()[r] = float(log_sum);
     });
   }
@@ -65,7 +82,7 @@ class SoftmaxCrossEntropyGradKernel : public LossKernel {
       const float log_sum = call.inputs[2].as<float>()[r];
       const float gradient = call.inputs[3].as<float>()[r];
       scaled_exp(x, log_sum, gradient, dx, classes_);
-      dx[label] -= gradient;
+      take_wanted(dx, label, gradient);
     });
   }
 };
@@ -137,8 +154,8 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
     for (std::int64_t r = begin; r < end; ++r) {
       const std::int32_t label = call.inputs[1].as<std::int32_t>()[r];
       const float gradient = call.inputs[2].as<float>()[r];
-      y[r * classes_ + label] -= gradient;
-      part.sums[label] -= gradient;
+      take_wanted(y + r * classes_, label, gradient);
+      take_wanted(part.sums, label, gradient);
     }
   }
 
@@ -152,7 +169,9 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
     const float* x = call.inputs[0].as<float>() + r * classes_;
     float* y = call.outputs[0].as<float>() + r * classes_;
     const std::int32_t label = call.inputs[1].as<std::int32_t>()[r];
-    const float wanted = biased_ ? x[label] + biases[label] : x[label];  // y may be x
+    // y may be x.
+    double wanted = wanted_logit(x, biased_ ? x[label] + biases[label] : x[label]);
+    if (biased_ && wanted_.of_each != 0) wanted += wanted_.of_each * vector_sum(biases, classes_);
     float largest = std::numeric_limits<float>::lowest();
     for (std::int64_t block = 0; block < blocks(); ++block) {
       const std::int64_t first = block * kBlockClasses;

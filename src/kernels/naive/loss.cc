@@ -4,10 +4,20 @@
 
 #include "kernels/index_check.h"
 #include "kernels/naive/naive_kernels.h"
+#include "ops/label_smoothing.h"
 
 namespace paceline {
 
 namespace {
+
+/// Σ p·x over the classes, p the wanted probabilities.
+template <typename T>
+double wanted_logit(const T* x, std::int64_t classes, std::int32_t label,
+                    const WantedProbabilities& p) {
+  double sum = p.of_label * double(x[label]);
+  for (std::int64_t j = 0; j < classes; ++j) sum += p.of_each * double(x[j]);
+  return sum;
+}
 
 std::span<const std::int32_t> labels_of(const TensorView& view) {
   return {view.as<std::int32_t>(), std::size_t(view.shape.elements())};
@@ -19,6 +29,7 @@ struct NaiveSoftmaxCrossEntropy {
     const std::int64_t rows = call.inputs[0].shape[0], classes = call.inputs[0].shape[1];
     const auto labels = labels_of(call.inputs[1]);
     check_indices(node, "label", labels, classes);
+    const auto wanted = WantedProbabilities::of(node.attributes(), classes);
     for (std::int64_t r = 0; r < rows; ++r) {
       const T* x = call.inputs[0].as<T>() + r * classes;
       // Shifted by the largest so that no exponential overflows.
@@ -26,7 +37,8 @@ struct NaiveSoftmaxCrossEntropy {
       double sum = 0;
       for (std::int64_t j = 0; j < classes; ++j) sum += std::exp(double(x[j]) - largest);
       const double log_sum = largest + std::log(sum);
-      call.outputs[0].as<T>()[r] = T(log_sum - double(x[labels[std::size_t(r)]]));
+      const double logit = wanted_logit(x, classes, labels[std::size_t(r)], wanted);
+      call.outputs[0].as<T>()[r] = T(log_sum - logit);
       call.outputs[1].as<T>()[r] = T(log_sum);
     }
   }
@@ -38,11 +50,12 @@ struct NaiveSoftmaxCrossEntropyGrad {
     const std::int64_t rows = call.inputs[0].shape[0], classes = call.inputs[0].shape[1];
     const auto labels = labels_of(call.inputs[1]);
     check_indices(node, "label", labels, classes);
+    const auto p = WantedProbabilities::of(node.attributes(), classes);
     for (std::int64_t r = 0; r < rows; ++r) {
       const T log_sum = call.inputs[2].as<T>()[r], gradient = call.inputs[3].as<T>()[r];
       for (std::int64_t j = 0; j < classes; ++j) {
         const T probability = std::exp(call.inputs[0].as<T>()[r * classes + j] - log_sum);
-        const T wanted = j == labels[std::size_t(r)] ? T(1) : T(0);
+        const T wanted = T(p.of_each + (j == labels[std::size_t(r)] ? p.of_label : 0));
         call.outputs[0].as<T>()[r * classes + j] = (probability - wanted) * gradient;
       }
     }
@@ -56,6 +69,7 @@ struct NaiveSoftmaxCrossEntropyWithGrad {
     const auto labels = labels_of(call.inputs[1]);
     check_indices(node, "label", labels, classes);
     const bool biased = call.inputs.size() == 4;
+    const auto wanted = WantedProbabilities::of(node.attributes(), classes);
     std::vector<double> x(std::size_t(classes), 0), sums(std::size_t(classes), 0);
     for (std::int64_t r = 0; r < rows; ++r) {
       double sum = 0;
@@ -66,11 +80,12 @@ struct NaiveSoftmaxCrossEntropyWithGrad {
       const double largest = *std::ranges::max_element(x);
       for (const double value : x) sum += std::exp(value - largest);
       const std::size_t label = std::size_t(labels[std::size_t(r)]);
-      call.outputs[1].as<T>()[r] = T(largest + std::log(sum) - x[label]);
+      const double logit = wanted_logit(x.data(), classes, labels[std::size_t(r)], wanted);
+      call.outputs[1].as<T>()[r] = T(largest + std::log(sum) - logit);
       for (std::size_t j = 0; j < x.size(); ++j) {
         const double probability = std::exp(x[j] - largest) / sum;
-        const double gradient =
-            (probability - (j == label ? 1 : 0)) * double(call.inputs[2].as<T>()[r]);
+        const double p = wanted.of_each + (j == label ? wanted.of_label : 0);
+        const double gradient = (probability - p) * double(call.inputs[2].as<T>()[r]);
         call.outputs[0].as<T>()[r * classes + std::int64_t(j)] = T(gradient);
         sums[j] += gradient;
       }

@@ -14,6 +14,10 @@ KernelTable naive_kernels() {
   add_naive_row_kernels(table);
   add_naive_matmul_kernels(table);
   add_naive_loss_kernels(table);
+  add_naive_conv2d_kernels(table);
+  add_naive_pool2d_kernels(table);
+  add_naive_local_response_norm_kernels(table);
+  add_naive_batch_norm_kernels(table);
   add_naive_lstm_kernels(table);
   add_naive_embedding_kernels(table);
   add_naive_norm_kernels(table);

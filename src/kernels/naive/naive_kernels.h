@@ -19,6 +19,10 @@ void add_naive_row_kernels(KernelTable& table);  // softmax, layer_norm
 
 void add_naive_matmul_kernels(KernelTable& table);
 void add_naive_loss_kernels(KernelTable& table);
+void add_naive_conv2d_kernels(KernelTable& table);
+void add_naive_pool2d_kernels(KernelTable& table);
+void add_naive_local_response_norm_kernels(KernelTable& table);
+void add_naive_batch_norm_kernels(KernelTable& table);
 void add_naive_lstm_kernels(KernelTable& table);
 void add_naive_embedding_kernels(KernelTable& table);
 void add_naive_norm_kernels(KernelTable& table);

@@ -78,6 +78,9 @@ OpCases all_op_cases() {
   add_row_op_cases(cases);
   add_matmul_cases(cases);
   add_loss_cases(cases);
+  add_conv2d_cases(cases);
+  add_pool2d_cases(cases);
+  add_image_norm_cases(cases);
   add_lstm_cases(cases);
   add_embedding_cases(cases);
   add_norm_cases(cases);

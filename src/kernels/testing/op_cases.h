@@ -44,6 +44,9 @@ void add_row_op_cases(OpCases& cases);
 
 void add_matmul_cases(OpCases& cases);
 void add_loss_cases(OpCases& cases);
+void add_conv2d_cases(OpCases& cases);
+void add_pool2d_cases(OpCases& cases);
+void add_image_norm_cases(OpCases& cases);
 void add_lstm_cases(OpCases& cases);
 void add_embedding_cases(OpCases& cases);
 void add_norm_cases(OpCases& cases);

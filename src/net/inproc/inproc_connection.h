@@ -50,6 +50,7 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
   void close(Deadline deadline) override;
   bool idle() const override { return outbox().is_idle(); }
   std::string peer() const override { return near().peer; }
+  std::string_view kind() const override { return "inproc"; }
   const Traffic& traffic() const override { return near().meter.traffic(); }
 
   /// True when a turn would do something and no other thread is taking one.

@@ -29,6 +29,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
                 std::string peer);
   ~ShmConnection() override;
 
+  std::string_view kind() const override { return "shm"; }
   bool can_share() const override { return true; }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
 

@@ -85,6 +85,11 @@ int TcpConnection::fd() const {
   return data_ ? data_->fd() : -1;
 }
 
+std::optional<Duration> TcpConnection::round_trip() const {
+  std::lock_guard lock(socket_mutex_);
+  return data_ ? round_trip_of(data_->fd()) : round_trip_;
+}
+
 bool TcpConnection::in_message() {
   std::lock_guard reading(reading_mutex_);
   return reader_.in_message();
@@ -132,6 +137,7 @@ void TcpConnection::finish() {
   const Error error = end_cause().reason(reader_.position());
   {
     std::scoped_lock lock(writing_mutex_, socket_mutex_);
+    round_trip_ = round_trip_of(data_->fd());
     data_.reset();
   }
   drop_queue();

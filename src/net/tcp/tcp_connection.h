@@ -24,6 +24,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
                 FileDescriptor control, std::string peer);
 
+  std::string_view kind() const override { return "tcp"; }
+  std::optional<Duration> round_trip() const override;
   /// From now on `receiver` gets the frames that arrive.
   void start(Receiver& receiver);
   /// Ends the connection without a receiver.
@@ -87,7 +89,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   std::mutex writing_mutex_;      // held while writing: the descriptor must not close meanwhile
 
   mutable std::mutex socket_mutex_;
-  std::optional<Watch> data_;  // empty when finished
+  std::optional<Watch> data_;           // empty when finished
+  std::optional<Duration> round_trip_;  // when it finished
   bool writable_asked_ = false;
   Heartbeat heartbeat_;
 };

@@ -138,6 +138,14 @@ SocketAddress peer_of(int fd) {
   return address;
 }
 
+std::optional<Duration> round_trip_of(int fd) {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return std::nullopt;
+  if (info.tcpi_rtt == 0) return std::nullopt;
+  return std::chrono::microseconds(info.tcpi_rtt);
+}
+
 Error error_of_socket(const std::string& peer, int error_number) {
   if (error_number == ECONNRESET || error_number == EPIPE)
     return {ErrorCode::kUnavailable,

@@ -1,6 +1,7 @@
 // Makes sockets, and sets them as docs/architecture.md says. None of them blocks.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/deadline.h"
@@ -27,6 +28,10 @@ ListeningSocket listen_at(const Address& address);
 
 /// Returns the address of the other end of a connected socket.
 SocketAddress peer_of(int fd);
+
+/// Returns the round-trip time that the system has measured on a connected socket, smoothed; none
+/// before the first acknowledgement.
+std::optional<Duration> round_trip_of(int fd);
 
 /// Makes an error of a failed read or write, which names `peer`.
 Error error_of_socket(const std::string& peer, int error_number);

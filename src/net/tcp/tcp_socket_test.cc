@@ -30,6 +30,19 @@ TEST(TcpSocket, WithinOneHostIsPacedByNobody) {
   EXPECT_EQ(congestion_control_of(far), "reno");
 }
 
+TEST(TcpSocket, TheSystemKnowsTheRoundTripOfAConnection) {
+  const Deadline soon = Deadline::after(std::chrono::seconds(10));
+  const ListeningSocket listening = listen_at({"127.0.0.1", 0});
+  const FileDescriptor near =
+      dial(look_up(parse_address(listening.address), soon), listening.address, soon);
+  const std::optional<Duration> round_trip = round_trip_of(near.get());
+  ASSERT_TRUE(round_trip) << "the handshake was acknowledged";
+  EXPECT_GT(*round_trip, Duration(0));
+  EXPECT_LT(*round_trip, std::chrono::seconds(10));
+  EXPECT_EQ(round_trip_of(listening.fd.get()), std::nullopt);
+  EXPECT_EQ(round_trip_of(-1), std::nullopt);
+}
+
 TEST(TcpSocket, OfAPeerThatHasGoneIsSetUpAllTheSame) {
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
   const std::string before = congestion_control_of(socket);

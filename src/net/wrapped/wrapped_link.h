@@ -4,7 +4,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,8 @@ class ForwardingConnection : public Connection {
   }
   bool idle() const override { return connection_->idle(); }
   std::string peer() const override { return connection_->peer(); }
+  std::string_view kind() const override { return connection_->kind(); }
+  std::optional<Duration> round_trip() const override { return connection_->round_trip(); }
   const Traffic& traffic() const override { return connection_->traffic(); }
 
  private:

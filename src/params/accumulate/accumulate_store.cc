@@ -30,6 +30,7 @@ class AccumulateSteps : public StoreSteps {
       const VariableSpec& spec = below.variables()[std::size_t(use.variable)];
       use_of_[std::size_t(use.variable)] = int(sums_.size());
       sums_.push_back(std::make_unique<ContributionSum>(spec, use.most_rows, steps, pool));
+      is_gradient_.push_back(spec.rule.takes_gradient());
     }
     squares_.resize(sums_.size());
   }
@@ -63,6 +64,7 @@ class AccumulateSteps : public StoreSteps {
   const int steps_;
   std::vector<int> use_of_;                             // by variable: into sums_, or −1
   std::vector<std::unique_ptr<ContributionSum>> sums_;  // in the order of the plan's uses
+  std::vector<bool> is_gradient_;                       // the same: part of the norm
   std::vector<double> squares_;                         // the same, of the mean; 0: none
   StepKind kind_ = StepKind::kTrain;
   int made_ = 0;  // steps of the window
@@ -101,7 +103,7 @@ void AccumulateSteps::ready(VariableId variable, const Contribution& contributio
   const TensorView& mean = place.view;
   const Contribution whole = sum.take_mean(mean);
   // The squares are summed before the store below may change the mean.
-  if (clips_) squares_[use(variable)] = sum.squares(mean);
+  if (clips_ && is_gradient_[use(variable)]) squares_[use(variable)] = sum.squares(mean);
   below_->ready(variable, whole, {});
 }
 
@@ -143,6 +145,7 @@ class AccumulateStore : public SavableStore {
   }
   std::int64_t global_step() const override { return below_->global_step(); }
   StoreAccount account() const override { return below_->account(); }
+  std::vector<StoreLink> links() const override { return below_->links(); }
   Staleness staleness() const override { return below_->staleness(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {

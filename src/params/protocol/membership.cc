@@ -10,7 +10,11 @@
 namespace paceline {
 
 Membership::Membership(const MembershipOptions& options, TimePoint now)
-    : options_(options), members_(std::size_t(options.workers)), start_(now), alone_since_(now) {}
+    : options_(options),
+      members_(std::size_t(options.workers)),
+      start_(now),
+      alone_since_(now),
+      epoch_(options.first_epoch) {}
 
 Membership::Member* Membership::find(int worker, std::uint64_t incarnation) {
   if (worker < 0 || std::size_t(worker) >= members_.size()) return nullptr;

@@ -16,6 +16,7 @@ struct MembershipOptions {
   Duration join_timeout{};
   Duration late_start{};  // how long, at the last step, a worker that never came is waited for
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
+  std::uint64_t first_epoch = 1;
 };
 
 /// Calls about a worker carry its incarnation: what an older process of the task does is ignored.
@@ -100,7 +101,7 @@ class Membership {
   MembershipOptions options_;
   std::vector<Member> members_;
   TimePoint start_, alone_since_;
-  std::uint64_t epoch_ = 1;
+  std::uint64_t epoch_;
   std::int64_t global_step_ = 0, last_step_ = 0;
   bool ended_ = false;
 };

@@ -39,7 +39,8 @@ MembershipOptions PsJob::membership_options() const {
   return {.workers = options_.workers,
           .join_timeout = options_.join_timeout,
           .late_start = std::min(kLateStart, options_.join_timeout),
-          .warm_steps = options_.warm_steps};
+          .warm_steps = options_.warm_steps,
+          .first_epoch = options_.first_epoch};
 }
 
 std::string PsJob::name() const { return fmt::format("ps:{}", options_.ps); }
@@ -97,6 +98,8 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
       return on_goodbye(peer, now, out);
     case MessageType::kEndTraining:
       return on_end_training(id, peer, now, out);
+    case MessageType::kBeginAgain:
+      return on_begin_again(id, out);
     default:
       throw Error(ErrorCode::kDataLoss, "[ps] unexpected message " + name_of(message.type));
   }
@@ -151,8 +154,28 @@ void PsJob::turn_away(PeerId id, Peer& peer, std::string why, Outbox& out) {
   out.close(id, kCloseTimeout);
 }
 
+// What the worker trained with is lost: it must begin again as a new incarnation.
+void PsJob::tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
+  peer.refused = true;
+  out.send(id, MessageType::kRestarted);
+  out.say(fmt::format("tells worker:{} that it was restarted", hello.index));
+  out.close(id, kCloseTimeout);
+}
+
+void PsJob::on_begin_again(PeerId id, Outbox& out) {
+  check_agreed(id, false);
+  check_is_chief(id, MessageType::kBeginAgain);
+  if (std::exchange(begins_again_, true)) return;
+  out.warn("forgets all values, as ", id,
+           " asks: another ps has lost its own, and training goes on from a checkpoint");
+}
+
 void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out) {
   if (!peer.unidentified()) throw Error(ErrorCode::kDataLoss, "[ps] a second hello");
+  if (hello.version == kProtocolVersion && hello.ps_incarnation != 0 &&
+      hello.ps_incarnation != options_.incarnation) {
+    return tell_restarted(id, peer, hello, out);
+  }
   if (hello.version == kProtocolVersion && serves_another(hello)) {
     if (membership_.deserted()) given_up_ = true;
     return turn_away(id, peer, fmt::format("which serves job {}", options_.cluster_id), out);
@@ -346,7 +369,7 @@ bool PsJob::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return false;
   Peer& peer = found->second;
-  const bool expected = peer.left || peer.refused || peer.replaced;
+  const bool expected = peer.left || peer.refused || peer.replaced || begins_again_;
   const bool may_come_back = !expected && !ended.broken && !peer.unidentified() &&
                              options_.reconnect_timeout > Duration(0);
   if (peer.spin) --spinning_;

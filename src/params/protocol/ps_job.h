@@ -23,7 +23,8 @@ struct PsJobOptions {
   std::string cluster_id;
   /// Serves the job whose worker comes first, and then another (ServerOptions::any_job).
   bool any_job = false;
-  std::uint64_t incarnation = 0;  // of this process
+  std::uint64_t incarnation = 0;  // of this process, and of what it keeps
+  std::uint64_t first_epoch = 1;  // of the membership
   Duration join_timeout{};
   /// How long a worker whose connection was cut may take to come back; 0: it may not.
   Duration reconnect_timeout{};
@@ -81,6 +82,10 @@ class PsJob {
   bool spins() const { return spinning_ > 0; }
   /// Another job has taken its place (any_job).
   bool given_up() const { return given_up_; }
+  /// The chief has asked to forget all that was, since another ps has lost its values: this machine
+  /// is of no use any more, and one with another incarnation takes its place.
+  bool begins_again() const { return begins_again_; }
+  std::uint64_t epoch() const { return membership_.epoch(); }
   bool all_gone() const { return membership_.connected() == 0; }
   std::string members() const { return membership_.text(); }
   /// The cluster id of its job; empty while it waits for a job to serve.
@@ -130,6 +135,8 @@ class PsJob {
   bool serves_another(const Hello& hello) const;
   void adopt(const Hello& hello, TimePoint now, Outbox& out);
   void turn_away(PeerId id, Peer& peer, std::string why, Outbox& out);
+  void tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out);
+  void on_begin_again(PeerId id, Outbox& out);
   // Variables (ps_job_variables.cc).
   void on_declare(PeerId id, Peer& peer, const Declare& declare, Outbox& out);
   void take_declaration(const Declare& declare);
@@ -158,8 +165,9 @@ class PsJob {
   PsJobOptions options_;  // of any_job: complete once a job is adopted
   const TakeVariables take_variables_;
   Membership membership_;
-  bool waits_for_job_;                    // any_job, and nobody came yet
-  bool given_up_ = false;                 // another job takes its place
+  bool waits_for_job_;     // any_job, and nobody came yet
+  bool given_up_ = false;  // another job takes its place
+  bool begins_again_ = false;
   std::uint64_t fingerprint_ = 0;         // of the adopted job's variables
   std::map<int, std::string> processes_;  // by worker, the last that joined
   std::map<PeerId, Peer> peers_;          // whose connection has not ended

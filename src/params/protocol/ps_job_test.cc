@@ -435,5 +435,35 @@ TEST(PsJob, ToStopItNeedsSomebodyToTell) {
   EXPECT_THAT(take_text(it.out), ElementsAre("10 stop"));
 }
 
+TEST(PsJob, AWorkerThatKnowsAnOlderProcessIsTold) {
+  Machine it;
+  Hello hello = Machine::hello_of(1);
+  hello.ps_incarnation = 8;
+  EXPECT_THAT(it.greet(11, hello),
+              ElementsAre("11 restarted", "say tells worker:1 that it was restarted", "close 11"));
+  EXPECT_EQ(it.job.worker(11), -1);
+  hello.ps_incarnation = 9;
+  hello.incarnation = 2;
+  EXPECT_THAT(it.greet(12, hello), Contains("12 welcome"));
+}
+
+TEST(PsJob, TheChiefAsksItToBeginAgain) {
+  Machine it;
+  it.start();
+  EXPECT_THROW(it.received(11, MessageType::kBeginAgain), Error);
+  EXPECT_FALSE(it.job.begins_again());
+  it.received(10, MessageType::kBeginAgain);
+  EXPECT_TRUE(it.job.begins_again());
+}
+
+TEST(PsJob, TheEpochOfOneThatTakesThePlaceOfAnotherIsNewer) {
+  PsJobOptions options = Machine::options();
+  options.first_epoch = 17;
+  Machine it(options);
+  EXPECT_EQ(it.job.epoch(), 17u);
+  it.greet(11, Machine::hello_of(1));
+  EXPECT_GT(it.job.epoch(), 17u);
+}
+
 }  // namespace
 }  // namespace paceline

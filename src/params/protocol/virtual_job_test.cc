@@ -21,6 +21,7 @@ VirtualOptions with_everything(std::uint64_t seed) {
   options.latecomers = 0.2;
   options.losses = 0.001;
   options.repeats = 0.1;
+  if (seed % 2 == 0) options.ps_deaths = 0.3;
   options.clipped = seed % 3 == 0;
   if (seed % 4 == 0) options.bytes_per_s = 100e6;
   if (seed % 2 == 1) options.aggregation = {AggregationKind::kBounded, std::int64_t(seed % 5)};
@@ -49,12 +50,16 @@ TEST(VirtualJob, SurvivesDeathsCutsLossesRepeatsLeaversAndLatecomers) {
     EXPECT_THAT(result.errors, IsEmpty());
     all.come_backs += result.come_backs;
     all.restarts += result.restarts;
+    all.ps_restarts += result.ps_restarts;
+    all.restores += result.restores;
     all.lost_messages += result.lost_messages;
     all.repeated_steps += result.repeated_steps;
     all.waiting_replies += result.waiting_replies;
   }
   EXPECT_GT(all.come_backs, 500);
   EXPECT_GT(all.restarts, 50);
+  EXPECT_GT(all.ps_restarts, 30);
+  EXPECT_GT(all.restores, 10);
   EXPECT_GT(all.lost_messages, 500);
   EXPECT_GT(all.repeated_steps, 500);
   EXPECT_GT(all.waiting_replies, 500);
@@ -126,7 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair(VirtualOptions::Plant::kForgetLost, "has not ended"),
                       std::pair(VirtualOptions::Plant::kRepeatsCount, "counts twice"),
                       std::pair(VirtualOptions::Plant::kRepliesInOrder, "needed first"),
-                      std::pair(VirtualOptions::Plant::kNoWindow, "bytes of replies")));
+                      std::pair(VirtualOptions::Plant::kNoWindow, "bytes of replies"),
+                      std::pair(VirtualOptions::Plant::kValuesStay, "has not ended")));
 
 TEST_P(VirtualJobFault, IsFound) {
   std::string found;

@@ -30,7 +30,8 @@ WorkerJob::WorkerJob(WorkerJobOptions options, TimePoint now)
 }
 
 bool WorkerJob::joined() const {
-  return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.agreed; });
+  return lost_values_ < 0 &&
+         std::ranges::all_of(peers_, [](const Peer& peer) { return peer.agreed; });
 }
 
 bool WorkerJob::initialised() const {
@@ -60,11 +61,13 @@ std::string WorkerJob::awaited() const {
     if (peer->welcomed()) return "the chief to declare the variables to " + name;
     return name;
   }
+  if (lost_values_ >= 0) return "the other ps tasks to forget their values";
   return waits_initialised_ && !initialised() ? "the chief to initialise the variables" : "";
 }
 
 // The ps tasks are reached one after the other, so that a message names the first that is missing.
 TimePoint WorkerJob::tick(TimePoint now, Outbox& out) {
+  check_begun_again();
   const TimePoint back = come_back(now, out);
   const std::string what = awaited();
   if (what.empty()) return back;
@@ -110,7 +113,7 @@ TimePoint WorkerJob::come_back(TimePoint now, Outbox& out) {
 }
 
 void WorkerJob::stays_away(const Peer& peer) const {
-  throw Error(ErrorCode::kUnavailable,
+  throw Error(ErrorCode::kAborted,
               fmt::format("lost {}; it did not come back within {} (--reconnect-timeout){}",
                           peer.cut_why, seconds_text(options_.reconnect_timeout),
                           peer.why.empty() ? "" : ": " + peer.why));
@@ -122,6 +125,7 @@ void WorkerJob::too_late() const {
                                                      seconds_text(options_.join_timeout), why));
   };
   const Peer* const peer = behind();
+  if (lost_values_ >= 0) fail("the other ps tasks have not forgotten their values", "");
   if (peer == nullptr) {
     throw Error(ErrorCode::kUnavailable,
                 "the chief has not initialised the variables within --join-timeout");
@@ -150,6 +154,7 @@ Hello WorkerJob::hello(int ps, DType wire) const {
           .fingerprint = options_.fingerprint,
           .spin = options_.spin,
           .ps = ps,
+          .ps_incarnation = peer.incarnation,
           .workers = options_.workers,
           .wire = wire,
           .process = options_.process,
@@ -189,7 +194,7 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
     case MessageType::kDeclared:
       peer.was_initialised = message.as<Declared>().initialised;
       peer.agreed = true;
-      return;
+      return find_lost_values(out);
     case MessageType::kWritten:
       ++peer.written;
       return;
@@ -217,6 +222,9 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
       return;
     case MessageType::kRefuse:
       return on_refuse(ps, peer, message.as<std::string>());
+    case MessageType::kRestarted:
+      if (leaving_) return void(peer.closed = true);
+      return on_restarted(ps, peer);
     case MessageType::kBusy:
       peer.busy = true;
       return set_why(peer, plain_text(message.as<std::string>()));
@@ -254,6 +262,33 @@ void WorkerJob::on_welcome(int ps, Peer& peer, const Welcome& welcome, TimePoint
   out.say(fmt::format("{} is back after {:.1f} s", options_.ps[std::size_t(ps)], away.count()));
 }
 
+void WorkerJob::on_restarted(int ps, Peer& peer) const {
+  peer.refused = true;
+  throw Error(ErrorCode::kAborted,
+              fmt::format("{} was restarted: its values are lost", options_.ps[std::size_t(ps)]));
+}
+
+// All variables must be of one moment: where one ps has none of them, those of the others are of no
+// use. Only the chief looks, since only it knows that nobody is initialising them now.
+void WorkerJob::find_lost_values(Outbox& out) {
+  const bool is_chief = options_.worker == 0;
+  if (!is_chief || !joined()) return;
+  const auto lost = std::ranges::find(peers_, false, &Peer::was_initialised);
+  if (lost == peers_.end() || std::ranges::none_of(peers_, &Peer::was_initialised)) return;
+  lost_values_ = int(lost - peers_.begin());
+  for (std::size_t ps = 0; ps < peers_.size(); ++ps) {
+    peers_[ps].begins_again = peers_[ps].was_initialised;
+    if (peers_[ps].begins_again) out.send(ps, MessageType::kBeginAgain);
+  }
+}
+
+void WorkerJob::check_begun_again() const {
+  const auto waits = [](const Peer& peer) { return peer.begins_again && !peer.closed; };
+  if (lost_values_ < 0 || std::ranges::any_of(peers_, waits)) return;
+  throw Error(ErrorCode::kAborted,
+              fmt::format("{} has lost its values", options_.ps[std::size_t(lost_values_)]));
+}
+
 // A worker that has left need not come back to be told so.
 void WorkerJob::on_refuse(int ps, Peer& peer, const std::string& why) const {
   if (leaving_) return void(peer.closed = true);
@@ -266,6 +301,10 @@ WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, const Ended& end
                                     Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
   const bool unanswered = peer.phase < Phase::kWelcomed;
+  if (peer.begins_again) {
+    peer.closed = true;
+    return Closed::kExpected;
+  }
   if (leaving_ && (ended.all_confirmed || ended.broken || !peer.welcomed())) {
     peer.closed = true;
     return Closed::kExpected;

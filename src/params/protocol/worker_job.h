@@ -37,8 +37,9 @@ class WorkerJob {
   WorkerJob(WorkerJobOptions options, TimePoint now);
 
   /// Does what time alone brings about: the next try to connect, or a line that says what is waited
-  /// for. Throws kUnavailable when join_timeout has passed, or reconnect_timeout since a connection
-  /// was cut. Returns when to call again at the latest.
+  /// for. Throws kUnavailable when join_timeout has passed; kAborted when reconnect_timeout has
+  /// passed since a connection was cut, and when all ps tasks have to begin again, since one of
+  /// them has lost its values. Returns when to call again at the latest.
   TimePoint tick(TimePoint now, Outbox& out);
 
   // Answers to Outbox::Connect.
@@ -46,7 +47,8 @@ class WorkerJob {
   void connected(int ps, DType wire, Outbox& out);
   void connect_failed(int ps, const std::string& why, TimePoint now);
 
-  /// Throws kDataLoss for a message that a ps must not send, kFailedPrecondition for a refusal.
+  /// Throws kDataLoss for a message that a ps must not send, kFailedPrecondition for a refusal,
+  /// kAborted when the ps is not the process that has welcomed this worker.
   void received(int ps, const ControlMessage& message, TimePoint now, Outbox& out);
   enum class Closed : std::uint8_t {
     kExpected,  // this worker has left
@@ -66,7 +68,7 @@ class WorkerJob {
   /// The number of ps tasks whose connection was cut and is not made yet.
   int cut_off() const;
 
-  /// True once every ps has agreed on the variables.
+  /// True once every ps has agreed on the variables, and none has to begin again.
   bool joined() const;
   bool initialised() const;
   /// The variables were initialised before this worker came: it was restarted, or came late.
@@ -116,7 +118,8 @@ class WorkerJob {
     bool agreed = false;  // on the variables
     bool was_initialised = false, initialised = false, closed = false, busy = false;
     bool refused = false;
-    bool garbled = false;  // what it said before its welcome made no sense
+    bool garbled = false;       // what it said before its welcome made no sense
+    bool begins_again = false;  // this worker, the chief, has asked for it
     int written = 0;
     std::uint64_t incarnation = 0;  // of the ps
     std::uint64_t epoch = 0;        // membership epoch last seen; 0: it has never been welcomed
@@ -140,6 +143,9 @@ class WorkerJob {
   [[noreturn]] void stays_away(const Peer& peer) const;
   void on_initialised(int ps, Peer& peer, const Initialised& told);
   void on_job_state(const JobState& state);
+  [[noreturn]] void on_restarted(int ps, Peer& peer) const;
+  void find_lost_values(Outbox& out);
+  void check_begun_again() const;
   /// Says in words what is waited for; empty when nothing is.
   std::string awaited() const;
   [[noreturn]] void too_late() const;
@@ -149,6 +155,7 @@ class WorkerJob {
   const WorkerJobOptions options_;
   TimePoint deadline_, next_say_;
   std::string said_for_;  // what next_say_ is about
+  int lost_values_ = -1;  // the ps whose values are gone while others have theirs; −1: none
   std::vector<Peer> peers_;
   bool waits_initialised_ = false, leaving_ = false, stop_asked_ = false;
   JobState state_;

@@ -10,15 +10,17 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
-/// worker:1 of a job with ps:0 and ps:1, from time 0.
+/// worker:1, or another, of a job with ps:0 and ps:1, from time 0.
 struct Machine {
-  explicit Machine(AggregationSpec aggregation = {}) : job(options(aggregation), at(0s)) {}
-  static WorkerJobOptions options(AggregationSpec aggregation) {
+  explicit Machine(AggregationSpec aggregation = {}, int worker = 1)
+      : job(options(aggregation, worker), at(0s)) {}
+  static WorkerJobOptions options(AggregationSpec aggregation, int worker) {
     WorkerJobOptions options;
-    options.worker = 1;
+    options.worker = worker;
     options.ps = {"ps:0 at a:1", "ps:1 at b:2"};
     options.cluster_id = "job";
     options.incarnation = 7;
@@ -49,11 +51,11 @@ struct Machine {
                Declared{.initialised = false, .changed_after_reads = {}});
     out.clear();
   }
-  std::string timed_out(Duration time) {
+  std::string timed_out(Duration time, ErrorCode code = ErrorCode::kUnavailable) {
     try {
       tick(time);
     } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+      EXPECT_EQ(error.code(), code);
       return error.what();
     }
     return "";
@@ -311,7 +313,7 @@ TEST(WorkerJob, APsThatStaysAwayIsLostWithWhatBecameOfTheLastTry) {
   it.job.connect_failed(0, "nobody listens", it.at(100s));
   EXPECT_EQ(it.tick(100s), it.at(100s) + 20ms);
   EXPECT_EQ(it.timed_out(129s), "");
-  EXPECT_EQ(it.timed_out(130s),
+  EXPECT_EQ(it.timed_out(130s, ErrorCode::kAborted),
             "lost ps:0 in step 3: it went away; it did not come back within 30 s "
             "(--reconnect-timeout): nobody listens");
 }
@@ -352,6 +354,57 @@ TEST(WorkerJob, UnderBoundedStalenessAStepBeginsWithinTheLimit) {
   it.job.begin_step();
   EXPECT_FALSE(it.job.may_begin_step());
   EXPECT_TRUE(Machine().job.may_begin_step());
+}
+
+TEST(WorkerJob, APsThatWasRestartedHasLostWhatTheWorkerTrainedWith) {
+  Machine it;
+  it.join();
+  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kCutOff);
+  it.tick(1s);
+  it.job.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(sent<Hello>(it.out).ps_incarnation, 3u);
+  try {
+    it.received(0, MessageType::kRestarted);
+    FAIL() << "it goes on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kAborted);
+    EXPECT_STREQ(error.what(), "ps:0 at a:1 was restarted: its values are lost");
+  }
+}
+
+/// The chief, which finds that ps:1 was started again.
+struct Chief : Machine {
+  Chief() : Machine({}, 0) {
+    tick(0s);
+    job.connected(0, DType::kFloat32, out);
+    received(0, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
+    received(0, MessageType::kDeclared, Declared{.initialised = true, .changed_after_reads = {}});
+    tick(0s);
+    job.connected(1, DType::kFloat32, out);
+    received(1, MessageType::kWelcome, Welcome{.incarnation = 8, .epoch = 1});
+    out.clear();
+    received(1, MessageType::kDeclared, Declared{.initialised = false, .changed_after_reads = {}});
+  }
+};
+
+TEST(WorkerJob, TheChiefAsksThosePsToBeginAgainThatHaveValuesWhenAnotherHasNone) {
+  Chief it;
+  EXPECT_THAT(take_text(it.out), ElementsAre("0 begin_again"));
+  EXPECT_FALSE(it.job.joined());
+  it.tick(0s);
+  EXPECT_THAT(it.timed_out(60s), HasSubstr("--join-timeout"));
+}
+
+TEST(WorkerJob, TheChiefBeginsAgainItselfOnceTheyHaveForgottenTheirs) {
+  Chief it;
+  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kExpected);
+  try {
+    it.tick(1s);
+    FAIL() << "it goes on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kAborted);
+    EXPECT_STREQ(error.what(), "ps:1 at b:2 has lost its values");
+  }
 }
 
 }  // namespace

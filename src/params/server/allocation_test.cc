@@ -26,6 +26,7 @@ class Sink : public Connection {
   void close(Deadline) override {}
   bool idle() const override { return true; }
   std::string peer() const override { return "worker:1"; }
+  std::string_view kind() const override { return "inproc"; }
   const Traffic& traffic() const override { return traffic_; }
 
   int frames = 0, numbered = 0;

@@ -38,6 +38,7 @@ PsJobOptions ServerJob::machine_options() const {
           .cluster_id = options_.cluster_id,
           .any_job = options_.any_job,
           .incarnation = std::uint64_t(since_epoch.count()),
+          .first_epoch = options_.first_epoch,
           .join_timeout = options_.join_timeout,
           .reconnect_timeout = options_.reconnect_timeout,
           .last_step = options_.last_step,
@@ -299,6 +300,16 @@ void ServerJob::forget_unidentified(std::span<const std::pair<ServerPeer*, Durat
 Membership::End ServerJob::end(TimePoint time) const {
   const std::lock_guard lock(mutex_);
   return machine_.end(time);
+}
+
+bool ServerJob::begins_again() const {
+  const std::lock_guard lock(mutex_);
+  return machine_.begins_again();
+}
+
+std::uint64_t ServerJob::epoch() const {
+  const std::lock_guard lock(mutex_);
+  return machine_.epoch();
 }
 
 bool ServerJob::given_up() const {

@@ -74,6 +74,9 @@ class ServerJob {
   bool spins() const { return spins_; }
   /// True when another job has taken its place (any_job).
   bool given_up() const;
+  /// PsJob::begins_again: a new ServerJob is to take this one's place.
+  bool begins_again() const;
+  std::uint64_t epoch() const;
   ServerAccount& account() { return account_; }
   TimePoint now() const { return options_.clock->now(); }
   /// May be null.

@@ -23,6 +23,7 @@ class Gate : public Connection {
   void close(Deadline) override {}
   bool idle() const override { return waiting_.empty(); }
   std::string peer() const override { return "worker:0"; }
+  std::string_view kind() const override { return "inproc"; }
   const Traffic& traffic() const override { return traffic_; }
   /// The oldest is sent.
   void let_one() {

@@ -45,14 +45,16 @@ class Server {
         progress_due_(options.progress_every, now()),
         link_(make()) {}
 
-  void run() {
+  enum class End : std::uint8_t { kFinished, kBeginsAgain };
+  End run() {
     listen();
     while (true) {
       const TimePoint next = std::min(job_.turn(now()), tell_progress());
+      if (job_.begins_again()) return End::kBeginsAgain;
       switch (job_.end(now())) {
         case Membership::End::kFinished:
           if (stops_) was_told_to_stop();
-          return;
+          return End::kFinished;
         case Membership::End::kAbandoned:
           abandoned();
         case Membership::End::kNotYet:
@@ -63,6 +65,8 @@ class Server {
       if (stops_ && (job_.all_gone() || now() >= *stops_)) was_told_to_stop();
     }
   }
+
+  std::uint64_t epoch() const { return job_.epoch(); }
 
   ServerSummary summary() {
     const ServerAccount::Shares shares = job_.account().shares(threads_);
@@ -193,20 +197,36 @@ class Server {
 
 }  // namespace
 
-ServerSummary serve(const ServerOptions& options, ServerSummary* summary) {
-  Server server(options);
+// Of a ps that has begun again, too: its work before counts.
+ServerSummary serve(const ServerOptions& asked, ServerSummary* summary) {
+  ServerOptions options = asked;
+  std::optional<Server> server;
+  ServerSummary before;
+  const auto done = [&] {
+    ServerSummary all = server->summary();
+    all.applied += before.applied;
+    all.bytes_sent += before.bytes_sent;
+    all.bytes_received += before.bytes_received;
+    return all;
+  };
   try {
-    server.run();
+    server.emplace(options);
+    while (server->run() == Server::End::kBeginsAgain) {
+      before = done();
+      options.first_epoch = server->epoch() + 1;
+      server.reset();  // its address is free again
+      server.emplace(options);
+    }
   } catch (const std::exception& error) {
     if (summary != nullptr) {
-      *summary = server.summary();
+      if (server) *summary = done();
       summary->error = failure_text(error);
     }
     throw;
   }
-  ServerSummary done = server.summary();
-  if (summary != nullptr) *summary = done;
-  return done;
+  const ServerSummary all = done();
+  if (summary != nullptr) *summary = all;
+  return all;
 }
 
 }  // namespace paceline

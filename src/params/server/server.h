@@ -48,7 +48,8 @@ struct ServerOptions {
   Duration reconnect_timeout = std::chrono::seconds(30);
   /// Threads that apply rules, and threads of the link (at most one per worker); 0: all cores.
   int threads = 0;
-  std::int64_t last_step = 0;  // 0: unknown; the chief may declare it
+  std::int64_t last_step = 0;     // 0: unknown; the chief may declare it
+  std::uint64_t first_epoch = 1;  // of the membership of its workers
   /// Called with lines for the user, from any thread: `say` with good news, `warn` with bad.
   std::function<void(const std::string&)> say, warn;
   /// serve() ends with kCancelled when this can be read; an eventfd or pipe that a signal handler

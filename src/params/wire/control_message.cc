@@ -52,11 +52,11 @@ void ControlMessage::wrong_body() const {
 }
 
 bool is_control_for_ps(MessageType type) {
-  constexpr std::array kTypes = {MessageType::kHello,     MessageType::kDeclare,
-                                 MessageType::kWriteEnd,  MessageType::kFindFile,
-                                 MessageType::kMark,      MessageType::kSaveShard,
-                                 MessageType::kTaskState, MessageType::kDone,
-                                 MessageType::kGoodbye,   MessageType::kEndTraining};
+  constexpr std::array kTypes = {
+      MessageType::kHello,       MessageType::kDeclare,   MessageType::kWriteEnd,
+      MessageType::kFindFile,    MessageType::kMark,      MessageType::kSaveShard,
+      MessageType::kTaskState,   MessageType::kDone,      MessageType::kGoodbye,
+      MessageType::kEndTraining, MessageType::kBeginAgain};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
@@ -66,7 +66,7 @@ bool is_control_for_worker(MessageType type) {
       MessageType::kWritten,     MessageType::kStepDone, MessageType::kStepLimit,
       MessageType::kInitialised, MessageType::kJobState, MessageType::kFoundFile,
       MessageType::kSaved,       MessageType::kAskState, MessageType::kTaskState,
-      MessageType::kStop,        MessageType::kBusy};
+      MessageType::kStop,        MessageType::kBusy,     MessageType::kRestarted};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 

@@ -47,15 +47,15 @@ std::uint16_t known_flags(MessageType type) {
 }  // namespace
 
 std::string name_of(MessageType type) {
-  constexpr std::array<std::string_view, 45> names = {
-      "none",         "hello",      "welcome",     "refuse",      "declare",     "declared",
-      "write",        "write_end",  "written",     "initialised", "pull",        "pull_rows",
-      "values",       "row_values", "step_begin",  "chunk",       "row_ids",     "step_end",
-      "step_done",    "job_state",  "read",        "state",       "done",        "goodbye",
-      "contribution", "taken",      "read_done",   "changed",     "order",       "find_file",
-      "found_file",   "mark",       "save_shard",  "saved",       "read_marked", "marked",
-      "ask_state",    "task_state", "stop",        "busy",        "copied",      "pull_next",
-      "step_limit",   "handled",    "end_training"};
+  constexpr std::array<std::string_view, 47> names = {
+      "none",         "hello",      "welcome",      "refuse",      "declare",     "declared",
+      "write",        "write_end",  "written",      "initialised", "pull",        "pull_rows",
+      "values",       "row_values", "step_begin",   "chunk",       "row_ids",     "step_end",
+      "step_done",    "job_state",  "read",         "state",       "done",        "goodbye",
+      "contribution", "taken",      "read_done",    "changed",     "order",       "find_file",
+      "found_file",   "mark",       "save_shard",   "saved",       "read_marked", "marked",
+      "ask_state",    "task_state", "stop",         "busy",        "copied",      "pull_next",
+      "step_limit",   "handled",    "end_training", "restarted",   "begin_again"};
   const std::size_t i = std::size_t(type);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
 }
@@ -63,7 +63,7 @@ std::string name_of(MessageType type) {
 bool is_numbered(MessageType type) {
   return type != MessageType::kHello && type != MessageType::kWelcome &&
          type != MessageType::kRefuse && type != MessageType::kBusy &&
-         type != MessageType::kHandled;
+         type != MessageType::kRestarted && type != MessageType::kHandled;
 }
 
 void check_flags(const FrameHeader& header) {
@@ -78,7 +78,7 @@ void check_flags(const FrameHeader& header) {
 
 void fields(auto& wire, Of<Hello> auto& hello) {
   wire(hello.version, hello.job, hello.index, hello.cluster_id, hello.incarnation, hello.epoch,
-       hello.handled, hello.fingerprint, hello.spin, hello.ps, hello.workers);
+       hello.handled, hello.fingerprint, hello.spin, hello.ps, hello.ps_incarnation, hello.workers);
   wire.choice("wire", hello.wire, std::array{DType::kFloat32, DType::kBFloat16});
   wire(hello.process, hello.credentials);
 }

@@ -89,6 +89,9 @@ enum class MessageType : std::uint16_t {
   kStop = 38,        // ps → workers: it was told to stop; leave, the chief after saving
   kBusy = 39,        // ps → worker: I serve another job, come again; the ps then closes
   kHandled = 43,     // both ways: so many numbered messages of yours have I handled (step)
+  // When a ps was lost with its values.
+  kRestarted = 45,   // ps → worker: I am not the process that you know; the ps then closes
+  kBeginAgain = 46,  // chief → ps: forget all that was; all values come from a checkpoint
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however
@@ -107,16 +110,17 @@ struct Hello {
   std::string job;  // "worker"
   std::int32_t index = 0;
   std::string cluster_id;
-  std::uint64_t incarnation = 0;  // of one task, a newer process has a larger one
-  std::uint64_t epoch = 0;        // membership epoch last seen; 0: none
-  std::uint64_t handled = 0;      // numbered messages of this ps, on all its connections
-  std::uint64_t fingerprint = 0;  // of the variables
-  bool spin = false;              // asks the ps to poll while it is connected
-  std::int32_t ps = 0;            // which one it takes the other for
-  std::int32_t workers = 0;       // in its cluster spec; 0: unknown
-  DType wire = DType::kFloat32;   // or kBFloat16: what float32 numbers travel as
-  std::string process;            // for messages: "pid 4711 on host b"
-  std::string credentials;        // room for authentication; empty in this version
+  std::uint64_t incarnation = 0;     // of one task, a newer process has a larger one
+  std::uint64_t epoch = 0;           // membership epoch last seen; 0: none
+  std::uint64_t handled = 0;         // numbered messages of this ps, on all its connections
+  std::uint64_t fingerprint = 0;     // of the variables
+  bool spin = false;                 // asks the ps to poll while it is connected
+  std::int32_t ps = 0;               // which one it takes the other for
+  std::uint64_t ps_incarnation = 0;  // of the ps that has welcomed it; 0: none has
+  std::int32_t workers = 0;          // in its cluster spec; 0: unknown
+  DType wire = DType::kFloat32;      // or kBFloat16: what float32 numbers travel as
+  std::string process;               // for messages: "pid 4711 on host b"
+  std::string credentials;           // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;
 };
 

@@ -72,6 +72,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
             "1807f6e5d4c3b2a1"
             "00"
             "00000000"
+            "0000000000000000"
             "02000000"
             "00"
             "0a007069642037206f6e2062"

@@ -33,6 +33,14 @@ void PsConnection::connect(Link& link, Deadline deadline) {
 
 std::string PsConnection::name() const { return fmt::format("ps:{} at {}", ps_, address_); }
 
+StoreLink PsConnection::link() const {
+  return {.to = fmt::format("ps:{}", ps_),
+          .kind = std::string(stream_.kind()),
+          .round_trip = stream_.round_trip(),
+          .bytes_sent = traffic().bytes_sent,
+          .bytes_received = traffic().bytes_received};
+}
+
 std::string PsConnection::text() const {
   const std::int64_t steps = core_.steps_sent;
   const std::string step =
@@ -286,8 +294,7 @@ void PsConnection::on_closed(const Error& error) {
            fmt::format("ps:{} at {} accepts connections but does not speak Paceline: {}", ps_,
                        address_, error.what())});
     case WorkerJob::Closed::kLost:
-      return core_.fail(
-          {ErrorCode::kUnavailable, fmt::format("lost {}: {}", text(), error.what())});
+      return core_.fail({ErrorCode::kAborted, fmt::format("lost {}: {}", text(), error.what())});
     default:
       return core_.notify();
   }

@@ -60,6 +60,7 @@ class PsConnection : public Receiver {
     stream_.share(id, std::move(memory));
   }
   const Traffic& traffic() const { return stream_.traffic(); }
+  StoreLink link() const;
   void close(Deadline deadline);
   /// The link has gone: what waits to be sent, or confirmed, is given back.
   void abandon() { stream_.abandon(); }

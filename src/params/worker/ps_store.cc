@@ -45,6 +45,7 @@ class PsStoreImpl : public PsStore {
   std::vector<VariableState> read(std::span<const VariableId> variables) override;
   std::int64_t global_step() const override { return core_.global_step; }
   StoreAccount account() const override;
+  std::vector<StoreLink> links() const override;
   Staleness staleness() const override { return driver_.staleness(); }
 
   void wait_initialised() override { driver_.wait_initialised(); }
@@ -256,6 +257,12 @@ StoreAccount PsStoreImpl::account() const {
     account.transfer += Duration(traffic.busy_ns);
   }
   return account;
+}
+
+std::vector<StoreLink> PsStoreImpl::links() const {
+  std::vector<StoreLink> links;
+  for (const auto& ps : connections_) links.push_back(ps->link());
+  return links;
 }
 
 void PsStoreImpl::goodbye() {

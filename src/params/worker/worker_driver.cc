@@ -100,8 +100,10 @@ void WorkerDriver::received(int ps, const ControlMessage& message) {
   try {
     change([&] { machine_.received(ps, message, now(), out_); });
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kFailedPrecondition) throw;
-    core_.fail(error);  // the ps has refused this worker
+    // The ps has refused this worker, or its values are lost.
+    if (error.code() != ErrorCode::kFailedPrecondition && error.code() != ErrorCode::kAborted)
+      throw;
+    core_.fail(error);
   }
 }
 
@@ -167,7 +169,10 @@ void WorkerDriver::connect(int ps) {
     change([&] { machine_.connected(ps, connection.wire(), out_); });
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;
-    change([&] { machine_.connect_failed(ps, error.what(), now()); });
+    change([&] {
+      machine_.connect_failed(ps, error.what(), now());
+      cut_ = true;  // the keeper asks when to try again
+    });
   }
 }
 

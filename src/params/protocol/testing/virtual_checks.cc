@@ -38,6 +38,10 @@ void VirtualChecks::ended(const VirtualStep& step) {
   next = step.step + 1;
 }
 
+void VirtualChecks::goes_back(std::span<const std::int64_t> own_steps) {
+  for (std::size_t i = 0; i < own_steps.size(); ++i) ended_on_first_[int(i)] = own_steps[i];
+}
+
 std::int64_t VirtualChecks::ended_on_first(int worker) const {
   const auto found = ended_on_first_.find(worker);
   return found == ended_on_first_.end() ? 0 : found->second;

@@ -40,6 +40,8 @@ class VirtualChecks {
   void ended(const VirtualStep& step);
   /// Returns the number of own steps that have ended on the ps that counts.
   std::int64_t ended_on_first(int worker) const;
+  /// Training goes on from a checkpoint, with these numbers of next own steps by worker.
+  void goes_back(std::span<const std::int64_t> own_steps);
   /// Checks, at the end of the run, that each byte was applied once, and all of them of a step that
   /// has ended.
   void check_contributions(int ps, std::span<const AssemblyTarget> targets);

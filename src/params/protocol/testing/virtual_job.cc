@@ -103,6 +103,7 @@ VirtualWorld::VirtualWorld(const VirtualOptions& the_options)
   declare.aggregation = options.aggregation;
   declare.variables = virtual_variables();
   declare.pieces = place_variables(declare.variables, options.ps);
+  checkpoint.own_steps.resize(std::size_t(options.workers));
 }
 
 VirtualWorld::~VirtualWorld() = default;

@@ -31,6 +31,9 @@ struct VirtualOptions {
   double cuts = 0;          // one of its connections is cut, and made anew
   double early_leaves = 0;  // it says goodbye before the last step
   double latecomers = 0;    // it starts in the middle of the run
+  /// How often a ps loses its values and is started again in a run, on average. All then goes on
+  /// from a checkpoint, which the chief makes every 20 global steps.
+  double ps_deaths = 0;
   /// The share of messages that are lost. What follows a lost message on its connection is lost as
   /// well, and the connection is cut.
   double losses = 0;
@@ -47,6 +50,7 @@ struct VirtualOptions {
     kRepeatsCount,    // a step that is sent a second time is applied again
     kRepliesInOrder,  // a ps does not send first the piece that is needed first
     kNoWindow,        // a ps gives a connection all replies at once
+    kValuesStay,      // a ps goes on with its values when the chief asks it to begin again
   };
   Plant plant = Plant::kNone;
 };
@@ -57,6 +61,7 @@ struct VirtualResult {
   std::int64_t global_step = 0;
   std::int64_t applied = 0;  // steps that ended and counted, as the run itself has counted them
   std::int64_t come_backs = 0, restarts = 0, lost_messages = 0, repeated_steps = 0;
+  std::int64_t ps_restarts = 0, restores = 0;
   std::int64_t replies = 0, waiting_replies = 0;  // all, and those that the window held back
   std::int64_t most_ahead = 0;  // own steps that a worker began beyond the slowest member's
   double longest_wait_s = 0;    // that a living worker waited in one step

@@ -14,12 +14,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-PsJobOptions machine_options(const VirtualOptions& options, int index) {
+PsJobOptions machine_options(const VirtualOptions& options, int index, std::uint64_t incarnation) {
   PsJobOptions machine;
   machine.ps = index;
   machine.workers = options.workers;
   machine.cluster_id = "virtual";
-  machine.incarnation = 1;
+  machine.incarnation = incarnation;
   machine.join_timeout = 300s;
   machine.reconnect_timeout = 30s;
   machine.warm_steps = 2;
@@ -31,21 +31,51 @@ PsJobOptions machine_options(const VirtualOptions& options, int index) {
 VirtualPs::VirtualPs(VirtualWorld& world, int index)
     : world_(world),
       index_(index),
-      targets_(assembly_targets(world.declare.variables, world.declare.pieces, index)),
-      machine_(
-          machine_options(world.options, index),
-          [](const Declare&) { return std::vector<std::int32_t>(); }, world.time.now()) {
+      targets_(assembly_targets(world.declare.variables, world.declare.pieces, index)) {
+  begin();
+  if (world.time.happens(world.options.ps_deaths)) {
+    world.time.after(world.time.between(100ms, 4s), [this] { die(); });
+  }
+}
+
+// A new process, or one that has forgotten all.
+void VirtualPs::begin() {
+  is_down_ = false;
+  counted_ = 0;
+  peers_.clear();
+  machine_ = std::make_unique<PsJob>(
+      machine_options(world_.options, index_, ++incarnation_),
+      [](const Declare&) { return std::vector<std::int32_t>(); }, world_.time.now());
   tick();
 }
 
+void VirtualPs::die() {
+  if (has_ended_ || is_down_) return;
+  is_down_ = true;
+  ++world_.checks.result().ps_restarts;
+  end_connections(5s);
+  world_.time.after(world_.time.between(10ms, 3s), [this] { begin(); });
+}
+
+void VirtualPs::end_connections(Duration noticed) {
+  for (const auto& [id, wire] : world_.network.wires()) {
+    if (wire.ps != index_ || !wire.ps_open) continue;
+    world_.network.wire(id).ps_open = false;
+    world_.network.cut(id, noticed);
+  }
+}
+
 void VirtualPs::tick() {
-  if (has_ended_) return;
+  if (has_ended_ || is_down_) return;
   Outbox out;
   const TimePoint now = world_.time.now();
-  const TimePoint next = machine_.tick(now, out);
+  const TimePoint next = machine_->tick(now, out);
   carry_out(out);
-  has_ended_ = machine_.end(now) != Membership::End::kNotYet;
-  if (!has_ended_) world_.time.at(std::min(next, now + 1s), [this] { tick(); });
+  has_ended_ = machine_->end(now) != Membership::End::kNotYet;
+  if (has_ended_) return;
+  world_.time.at(std::min(next, now + 1s), [this, incarnation = incarnation_] {
+    if (incarnation_ == incarnation) tick();
+  });
 }
 
 VirtualPs::Peer* VirtualPs::find(PeerId id) {
@@ -101,9 +131,12 @@ void VirtualPs::event(PeerId id, Act&& act) {
   } catch (const Error& error) {
     world_.checks.fail(
         fmt::format("ps:{} refuses worker:{}: {}", index_, wire.worker, error.what()));
-    machine_.refuse(peer, error.what(), out);
+    machine_->refuse(peer, error.what(), out);
   }
   carry_out(out);
+  if (!machine_->begins_again()) return;
+  end_connections(1ms);
+  if (!world_.planted(VirtualOptions::Plant::kValuesStay)) begin();
 }
 
 template <typename Act>
@@ -127,12 +160,16 @@ void VirtualPs::accepted(PeerId wire) {
   Peer peer{.assembly = StepAssembly(targets_), .stream = VirtualStream(carry)};
   peer.wire = wire;
   peers_.emplace(wire, std::move(peer));
-  event(wire, [&](PeerId id, Outbox& out) { machine_.accepted(id, world_.time.now(), out); });
+  event(wire, [&](PeerId id, Outbox& out) { machine_->accepted(id, world_.time.now(), out); });
 }
 
 void VirtualPs::received(PeerId wire, const ControlMessage& message) {
   const auto act = [&](PeerId id, Outbox& out) {
-    machine_.received(id, message, world_.time.now(), out);
+    if (message.type == MessageType::kWriteEnd && !machine_->initialised()) {
+      counted_ = message.as<std::int64_t>();
+      if (index_ == 0) world_.checks.goes_back(world_.checkpoint.own_steps);
+    }
+    machine_->received(id, message, world_.time.now(), out);
   };
   is_numbered(message.type) ? numbered(wire, act) : event(wire, act);
 }
@@ -143,7 +180,7 @@ void VirtualPs::confirmed(PeerId wire, std::uint64_t handled) {
 
 void VirtualPs::pulled(PeerId wire, const std::vector<std::uint32_t>& order) {
   numbered(wire, [&](PeerId id, Outbox&) {
-    machine_.check_agreed(id, true);
+    machine_->check_agreed(id, true);
     world_.checks.set_order(id, order);
     if (!world_.planted(VirtualOptions::Plant::kRepliesInOrder)) peer(id).replies.set_order(order);
     for (const AssemblyTarget& target : targets_) {
@@ -174,7 +211,7 @@ std::size_t VirtualPs::position(std::uint32_t piece) const {
 
 void VirtualPs::begin_step(PeerId id, const FrameHeader& header) {
   const std::int64_t step = std::int64_t(header.step);
-  Fate fate = machine_.begin_step(id, step);
+  Fate fate = machine_->begin_step(id, step);
   if (world_.planted(VirtualOptions::Plant::kRepeatsCount)) fate = Fate::kApply;
   peer(id).assembly.begin(step, world_.options.clipped, fate);
 }
@@ -205,14 +242,14 @@ void VirtualPs::end_step(PeerId id, const FrameHeader& header, Outbox& out) {
   assembly.end();
   const Fate fate = assembly.fate();
   const TimePoint now = world_.time.now();
-  const std::int64_t before = machine_.global_step();
+  const std::int64_t before = machine_->global_step();
   // The step does not count if a newer process of the worker has come meanwhile.
-  if (machine_.end_step(id, assembly.step(), fate, now, out) > before) {
+  if (machine_->end_step(id, assembly.step(), fate, now, out) > before) {
     ++counted_;
     world_.checks.ended(step_of(id, header));
   }
   if (world_.planted(VirtualOptions::Plant::kEndTwice) && index_ == 0 && assembly.step() == 3) {
-    machine_.end_step(id, assembly.step(), fate, now, out);
+    machine_->end_step(id, assembly.step(), fate, now, out);
   }
 }
 
@@ -250,7 +287,7 @@ void VirtualPs::closed(PeerId wire) {
     it.stream.cut();
     it.wire = 0;
     const PsJob::Ended ended = {.why = "the connection was cut", .handled = it.handled.count()};
-    if (!machine_.closed(id, ended, world_.time.now(), out)) peers_.erase(id);
+    if (!machine_->closed(id, ended, world_.time.now(), out)) peers_.erase(id);
   });
   world_.network.wire(wire).ps_open = false;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "params/protocol/ps_job.h"
@@ -18,8 +19,10 @@ class VirtualPs {
  public:
   VirtualPs(VirtualWorld& world, int index);
 
-  const PsJob& machine() const { return machine_; }
+  const PsJob& machine() const { return *machine_; }
   bool has_ended() const { return has_ended_; }
+  /// Its process is gone, and another will be started.
+  bool is_down() const { return is_down_; }
   /// Returns the number of steps that ended here and counted.
   std::int64_t counted() const { return counted_; }
 
@@ -49,6 +52,9 @@ class VirtualPs {
   /// The same for a numbered message.
   template <typename Act>
   void numbered(PeerId wire, Act&& act);
+  void begin();
+  void die();
+  void end_connections(Duration noticed);
   void tick();
   void carry_out(Outbox& out);
   void send(PeerId id, ControlMessage message);
@@ -68,9 +74,10 @@ class VirtualPs {
   VirtualWorld& world_;
   const int index_;
   const std::vector<AssemblyTarget> targets_;
-  PsJob machine_;
+  std::unique_ptr<PsJob> machine_;
+  std::uint64_t incarnation_ = 0;
   std::map<PeerId, Peer> peers_;
-  bool has_ended_ = false;
+  bool has_ended_ = false, is_down_ = false;
   std::int64_t counted_ = 0;
   std::int64_t wakes_ = 0;
 };

@@ -52,8 +52,7 @@ void VirtualWorker::start() {
   machine_ = std::make_unique<WorkerJob>(machine_options(world_, index_, ++incarnation_),
                                          world_.time.now());
   links_.assign(std::size_t(world_.options.ps), new_link());
-  wrote_.clear();
-  training_ = done_ = left_ = sent_ = false;
+  training_ = done_ = left_ = sent_ = wrote_ = false;
   step_ = -1;
   act();
 }
@@ -82,6 +81,15 @@ void VirtualWorker::gone() {
   }
 }
 
+// A ps was lost with its values: the process makes a new session.
+void VirtualWorker::begin_again() {
+  gone();
+  left_ = false;
+  world_.time.after(world_.time.between(1ms, 100ms), [this, incarnation = incarnation_] {
+    if (incarnation_ == incarnation && !machine_ && !left_) start();
+  });
+}
+
 void VirtualWorker::cut_one() {
   if (!machine_ || left_) return;
   const PeerId id = links_[world_.time.random() % links_.size()].wire;
@@ -96,8 +104,9 @@ void VirtualWorker::act() {
   TimePoint next;
   try {
     next = machine_->tick(world_.time.now(), out);
-  } catch (const Error&) {
-    return gone();  // it gave up: its ps tasks have ended
+  } catch (const Error& error) {
+    // Unless it begins again it gave up: its ps tasks have ended.
+    return error.code() == ErrorCode::kAborted ? begin_again() : gone();
   }
   carry_out(out);
   if (next < TimePoint::max() && next != tick_at_) {
@@ -123,8 +132,8 @@ void VirtualWorker::connect(int ps) {
   world_.time.after(world_.network.delay(), [this, ps, incarnation = incarnation_] {
     if (!machine_ || incarnation_ != incarnation || left_) return;
     VirtualPs& to = *world_.ps[std::size_t(ps)];
-    if (to.has_ended()) {
-      machine_->connect_failed(ps, "the ps has ended", world_.time.now());
+    if (to.has_ended() || to.is_down()) {
+      machine_->connect_failed(ps, "nobody listens", world_.time.now());
       return act();
     }
     const PeerId id = world_.network.connect(index_, ps, incarnation_);
@@ -169,6 +178,7 @@ void VirtualWorker::received(PeerId id, const ControlMessage& message) {
     if (message.type == MessageType::kWelcome) go_on(*link, id, message.as<Welcome>().handled);
     carry_out(out);
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kAborted) return begin_again();
     world_.checks.fail(fmt::format("worker:{}: {}", index_, error.what()));
   }
   if (is_numbered(message.type)) note_handled(*link);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +46,7 @@ class VirtualWorker {
   void die();
   void cut_one();
   void gone();
+  void begin_again();
   void act();
   void carry_out(Outbox& out);
   void connect(int ps);
@@ -61,6 +61,7 @@ class VirtualWorker {
   void send_own_step();
   bool has_values() const;
   void end_step();
+  void save();
   void finish();
   void say_goodbye();
   void note_wait();
@@ -79,7 +80,7 @@ class VirtualWorker {
   std::unique_ptr<WorkerJob> machine_;  // null: there is no process
   std::uint64_t incarnation_ = 0;
   std::vector<Link> links_;  // by ps
-  std::set<int> wrote_;      // ps tasks that this process has initialised
+  bool wrote_ = false;       // this process has initialised the ps tasks
   bool training_ = false, done_ = false, left_ = false;
   std::int64_t step_ = -1;  // under way; −1: none
   bool sent_ = false;       // all of its frames are planned

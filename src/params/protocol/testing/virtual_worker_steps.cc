@@ -4,6 +4,7 @@
 
 #include "params/protocol/testing/virtual_ps.h"
 #include "params/protocol/testing/virtual_worker.h"
+#include "params/wire/task_state.h"
 
 namespace paceline {
 
@@ -26,17 +27,26 @@ void VirtualWorker::train() {
   if (machine_->may_begin_step()) begin_step();
 }
 
-// The chief writes the variables, each of them once.
+// The chief writes the variables, once.
 void VirtualWorker::initialise() {
   if (index_ != 0) return machine_->wait_initialised(world_.time.now());
   const auto has_joined = [](const auto& worker) { return worker->joined(); };
   if (world_.options.start_together && !std::ranges::all_of(world_.workers, has_joined)) {
     return world_.time.after(10ms, [this] { act(); });
   }
+  if (machine_->was_initialised()) return machine_->wait_initialised(world_.time.now());
+  if (std::exchange(wrote_, true)) return;
+  const VirtualWorld::Checkpoint& from = world_.checkpoint;
+  if (from.global_step > 0) ++world_.checks.result().restores;
+  for (int worker = 0; from.global_step > 0 && worker < world_.options.workers; ++worker) {
+    TaskState state;
+    state.worker = worker;
+    state.step = from.own_steps[std::size_t(worker)];
+    send_control(0, {MessageType::kTaskState,
+                     std::make_shared<const std::vector<std::byte>>(encode(state)), 0});
+  }
   for (int ps = 0; ps < world_.options.ps; ++ps) {
-    if (!wrote_.insert(ps).second) continue;
-    if (world_.ps[std::size_t(ps)]->machine().initialised()) continue;
-    send_control(ps, {MessageType::kWriteEnd, std::int64_t{0}, 0});
+    send_control(ps, {MessageType::kWriteEnd, from.global_step, 0});
   }
 }
 
@@ -80,9 +90,21 @@ void VirtualWorker::send_own_step() {
 
 void VirtualWorker::end_step() {
   note_wait();
+  if (index_ == 0 && world_.options.ps_deaths > 0) save();
   step_ = -1;
   since_ = world_.time.now();
   world_.time.after(Duration(0), [this] { act(); });
+}
+
+// As if the chief had made a checkpoint of this moment.
+void VirtualWorker::save() {
+  const PsJob& first = world_.ps.front()->machine();
+  VirtualWorld::Checkpoint& newest = world_.checkpoint;
+  if (!first.initialised() || first.global_step() < newest.global_step + 20) return;
+  newest.global_step = first.global_step();
+  for (std::size_t i = 0; i < newest.own_steps.size(); ++i) {
+    newest.own_steps[i] = world_.checks.ended_on_first(int(i));
+  }
 }
 
 void VirtualWorker::note_wait() { world_.checks.waited(index_, world_.time.now() - since_); }

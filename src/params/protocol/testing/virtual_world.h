@@ -29,6 +29,11 @@ struct VirtualWorld {
   VirtualChecks checks;
   VirtualNetwork network;
   Declare declare;
+  /// The newest checkpoint.
+  struct Checkpoint {
+    std::int64_t global_step = 0;
+    std::vector<std::int64_t> own_steps;  // by worker
+  } checkpoint;
   std::vector<std::unique_ptr<VirtualPs>> ps;
   std::vector<std::unique_ptr<VirtualWorker>> workers;
 };

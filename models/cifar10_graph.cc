@@ -1,0 +1,58 @@
+#include "models/cifar10_graph.h"
+
+#include <string_view>
+
+#include "paceline/ops.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::int64_t kFilters = 64, kFilterSize = 5;
+constexpr float kDenseDecay = 0.004f;
+
+Initializer truncated(double stddev) { return Initializer::truncated_normal(0, float(stddev)); }
+
+// 5×5 and ReLU: x (N,C,H,W) → (N,64,H,W).
+Value conv_layer(Value x, std::string_view name, float bias) {
+  Graph& graph = x.graph();
+  const auto scope = graph.scope(name);
+  const Value weights =
+      graph.variable("w", {kFilters, x.shape()[1], kFilterSize, kFilterSize}, truncated(0.05));
+  const Value biases = graph.variable("b", {kFilters}, Initializer::constant(bias));
+  return relu(conv2d(x, weights, biases));
+}
+
+Value halved(Value x) { return max_pool2d(x, {.size = {3, 3}, .padding = Padding::same()}); }
+
+Value normalized(Value x) {
+  return local_response_norm(x, {.radius = 4, .bias = 1, .alpha = 0.001 / 9, .beta = 0.75});
+}
+
+}  // namespace
+
+Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch, std::int64_t classes) {
+  Cifar10Graph cifar10{.images = graph.input("images", {batch, 3, kCifar10Pixels, kCifar10Pixels}),
+                       .labels = graph.input("labels", {batch}, DType::kInt32)};
+  Value x = normalized(halved(conv_layer(cifar10.images, "conv1", 0)));
+  x = halved(normalized(conv_layer(x, "conv2", 0.1f)));
+  x = reshape(x, {batch, -1});
+  const Initializer tenth = Initializer::constant(0.1f);
+  x = relu(dense(x, 384, "dense1", truncated(0.04), tenth));
+  x = relu(dense(x, 192, "dense2", truncated(0.04), tenth));
+  cifar10.logits = graph.named("logits", dense(x, classes, "dense3", truncated(1.0 / 192)));
+  const Value losses = softmax_cross_entropy(cifar10.logits, cifar10.labels);
+  cifar10.loss = graph.named("cross_entropy", reduce_mean(losses));
+  return cifar10;
+}
+
+Training cifar10_minimize(const Cifar10Graph& cifar10, const Cifar10Config& config) {
+  MinimizeOptions options;
+  options.learning_rate = Schedule::staircase(0.1, config.rate_steps());
+  options.average_decay = float(config.average_decay);
+  for (const char* weights : {"dense1/w", "dense2/w"}) {
+    options.groups.push_back({.prefix = weights, .weight_decay = kDenseDecay});
+  }
+  return minimize(cifar10.loss, Sgd{.learning_rate = float(config.learning_rate)}, options);
+}
+
+}  // namespace paceline::models

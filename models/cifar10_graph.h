@@ -1,0 +1,40 @@
+// The cifar10 network (TensorFlow issue 6520) as a graph: two convolutions, three dense layers.
+#pragma once
+
+#include <cstdint>
+
+#include "paceline/graph.h"
+#include "paceline/minimize.h"
+
+namespace paceline::models {
+
+struct Cifar10Config {
+  std::int64_t batch = 128;
+  double learning_rate = 0.1;
+  double average_decay = 0.9999;
+  std::int64_t examples = 50'000;  // of an epoch
+  std::int64_t rate_epochs = 350;  // at each rate, which is a tenth of the one before
+
+  /// The steps of this batch that the rate stays the same for.
+  std::int64_t rate_steps() const { return rate_epochs * examples / batch; }
+};
+
+/// The values of the graph, for N images of 24 × 24 pixels.
+struct Cifar10Graph {
+  Value images;       // (N,3,24,24), standardised
+  Value labels;       // int32 (N)
+  Value logits = {};  // (N, classes)
+  Value loss = {};    // the mean cross-entropy, a scalar
+};
+
+constexpr std::int64_t kCifar10Pixels = 24;  // height and width of an image
+constexpr std::int64_t kCifar10Classes = 10;
+
+/// Builds the graph for batches of `batch` images. Variables have the same names in all graphs.
+Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch,
+                           std::int64_t classes = kCifar10Classes);
+/// SGD with a staircase of rates on the cross-entropy and the weight decay of the first two dense
+/// layers; each variable has a moving average.
+Training cifar10_minimize(const Cifar10Graph& cifar10, const Cifar10Config& config);
+
+}  // namespace paceline::models

@@ -1,0 +1,247 @@
+#include "models/image_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include "paceline/error.h"
+
+namespace paceline::models {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kBinaryEnding = ".bin";
+constexpr const char* kTestBatch = "test_batch.bin";
+constexpr int kInterleavedFiles = 4;
+constexpr std::int64_t kCacheBytes = std::int64_t{1} << 30;
+constexpr const char* kMakesImages = " (`paceline data images --out DIR` makes some)";
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool holds(const fs::path& folder, bool (*wanted)(const fs::directory_entry&)) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (wanted(*entry)) return true;
+  }
+  return false;
+}
+
+bool is_binary_file(const fs::directory_entry& entry) {
+  return entry.path().extension() == kBinaryEnding;
+}
+
+bool is_folder_itself(const fs::directory_entry& entry) {
+  std::error_code ignored;
+  return entry.is_directory(ignored);
+}
+
+// A class may be named "train", too: then its folder holds images, and no folders.
+bool is_folder_of_classes(const fs::path& path) {
+  return is_folder(path) && holds(path, is_folder_itself);
+}
+
+bool is_folder_of_images(const Settings& settings) {
+  const std::string &dataset = settings.text("dataset"), &data = settings.text("data");
+  if (dataset != "auto") return dataset == "folder";
+  return is_folder(data) && !holds(data, is_binary_file);
+}
+
+/// The files or folders of both uses; `evaluation` is empty when there is no data for it.
+struct Paths {
+  std::vector<std::string> training, evaluation;
+};
+
+Paths binary_paths(const std::string& data, const std::string& eval_data) {
+  Paths paths = {.training = files_of(data, kBinaryEnding), .evaluation = {}};
+  if (is_folder(data)) {
+    const auto is_test = [](const std::string& path) {
+      return fs::path(path).filename() == kTestBatch;
+    };
+    for (const std::string& path : paths.training) {
+      if (is_test(path)) paths.evaluation.push_back(path);
+    }
+    if (paths.evaluation.size() < paths.training.size()) std::erase_if(paths.training, is_test);
+  }
+  if (!eval_data.empty()) paths.evaluation = files_of(eval_data, kBinaryEnding);
+  return paths;
+}
+
+Paths folder_paths(const std::string& data, const std::string& eval_data) {
+  const bool divided = is_folder_of_classes(fs::path(data) / "train");
+  Paths paths = {.training = {divided ? (fs::path(data) / "train").string() : data},
+                 .evaluation = {}};
+  if (!eval_data.empty()) {
+    paths.evaluation = {eval_data};
+    return paths;
+  }
+  for (const char* name : {"test", "val", "valid", "validation"}) {
+    const fs::path path = fs::path(data) / name;
+    if (divided && paths.evaluation.empty() && is_folder_of_classes(path)) {
+      paths.evaluation = {path.string()};
+    }
+  }
+  return paths;
+}
+
+/// The sources of both uses.
+struct Sources {
+  std::shared_ptr<const RecordSource> training, evaluation;
+};
+
+Sources open_sources(const Settings& settings, bool folder) {
+  const std::string &data = settings.text("data"), &eval_data = settings.text("eval_data");
+  if (!folder) {
+    const Paths paths = binary_paths(data, eval_data);
+    return {record_files(paths.training),
+            paths.evaluation.empty() ? nullptr : record_files(paths.evaluation)};
+  }
+  const Paths paths = folder_paths(data, eval_data);
+  const auto training = image_folder(paths.training.front());
+  return {training, paths.evaluation.empty()
+                        ? nullptr
+                        : image_folder(paths.evaluation.front(), training->classes())};
+}
+
+Sources open_data(const Settings& settings, bool folder) {
+  const std::string& data = settings.text("data");
+  if (data.empty()) {
+    throw Error(ErrorCode::kUsage,
+                std::string("--data is missing: a folder with CIFAR-10's binary files, or with a "
+                            "folder of images for each class") +
+                    kMakesImages);
+  }
+  try {
+    return open_sources(settings, folder);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kDataLoss) throw;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--data {}: {}{}", data, error.what(), folder ? "" : kMakesImages));
+  }
+}
+
+void say_bad(const std::string& what) {
+  std::fputs(fmt::format("paceline: left out: {}\n", what).c_str(), stderr);
+}
+
+// What both uses have in common: pixels of one size, kept in memory.
+Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Settings& settings,
+                   const ImageUse& use, bool folder) {
+  Pipeline images(source);
+  if (folder) images.decode({.height = use.size.height, .width = use.size.width});
+  return images.cache(kCacheBytes)
+      .threads(int(settings.whole("input_threads")))
+      .max_bad(settings.whole("max_bad"))
+      .on_bad(say_bad);
+}
+
+std::int64_t pool_of(const Settings& settings, const ImageUse& use, const Pipeline& pipeline) {
+  if (const std::int64_t given = settings.whole("shuffle_pool"); given > 0) return given;
+  return std::max(use.pool, std::int64_t(use.part_in_pool * double(pipeline.examples())) + 1);
+}
+
+Pipeline training_pipeline(Pipeline images, const Settings& settings, const ImageUse& use,
+                           const Cluster& cluster) {
+  images.interleave(kInterleavedFiles)
+      .shard(cluster.task.index, cluster.workers())
+      .seed(use.seed)
+      .repeat()
+      .distort(use.training)
+      .batch(use.batch);
+  return images.shuffle(pool_of(settings, use, images));
+}
+
+Setting text_setting(const char* name, const char* help, const char* placeholder) {
+  return {
+      .name = name, .value = std::string(), .help = help, .flag = true, .placeholder = placeholder};
+}
+
+Setting count_setting(const char* name, const char* help, const std::string& default_text) {
+  return {.name = name,
+          .value = 0,
+          .help = help,
+          .least = 0,
+          .most = 1e12,
+          .flag = true,
+          .placeholder = "N",
+          .default_text = default_text};
+}
+
+}  // namespace
+
+std::vector<Setting> image_settings(const std::string& pool) {
+  Setting data = data_setting("");
+  data.help =
+      "Images to train on: CIFAR-10's binary files (a folder, a file, or a quoted pattern), "
+      "or a folder with a folder of JPEG or PNG files for each class";
+  Setting threads =
+      count_setting("input_threads", "The most threads that make batches", "one for each core");
+  threads.most = 1024;
+  return {data,
+          text_setting("eval_data",
+                       "Images to evaluate with; without it test_batch.bin, or the folder test or "
+                       "val, beside the training data",
+                       "PATH"),
+          {.name = "dataset",
+           .value = std::string("auto"),
+           .help = "What --data holds: binary files, or a folder of images by class",
+           .choices = {"auto", "cifar10", "folder"},
+           .flag = true},
+          count_setting("shuffle_pool", "Records among which the next one is drawn", pool),
+          threads,
+          count_setting("max_bad", "Bad records that are left out; one more ends the run", "0"),
+          text_setting("save_images",
+                       "Write a picture (PNG) of the first batch as the model sees it", "FILE")};
+}
+
+ImageUse ImageUse::cifar10(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed) {
+  return {.size = {32, 32, 3},
+          .training = Distortion::cifar10(true, seed),
+          .evaluation = Distortion::cifar10(false, seed),
+          .batch = batch,
+          .evaluation_batch = evaluation_batch,
+          .part_in_pool = 0.4,
+          .seed = seed};
+}
+
+ImageUse ImageUse::resnet(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed) {
+  return {.size = {32, 32, 3},
+          .training = Distortion::resnet(true, seed),
+          .evaluation = Distortion::resnet(false, seed),
+          .batch = batch,
+          .evaluation_batch = evaluation_batch,
+          .pool = 16 * batch,
+          .seed = seed};
+}
+
+ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
+  const bool folder = is_folder_of_images(settings);
+  const Sources sources = open_data(settings, folder);
+  ImageData data = {.training = training_pipeline(
+                        images_of(sources.training, settings, use, folder), settings, use, cluster),
+                    .evaluation = {}};
+  if (sources.evaluation != nullptr) {
+    data.evaluation = images_of(sources.evaluation, settings, use, folder)
+                          .distort(use.evaluation)
+                          .batch(use.evaluation_batch, LastBatch::kPad);
+  }
+  data.class_names = sources.training->classes();
+  if (folder) data.classes = std::int64_t(data.class_names.size());
+  return data;
+}
+
+void save_images(const Settings& settings, const ImageData& data, const Cluster& cluster) {
+  const std::string& path = settings.text("save_images");
+  if (path.empty() || !cluster.is_chief()) return;
+  PipelineReader reader(data.training);
+  if (const InputBatch* const batch = reader.next()) write_batch_png(path, *batch);
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,56 @@
+// The images that a model is trained on and evaluated with, as --data, --eval-data and other flags
+// say it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "paceline/cluster.h"
+#include "paceline/data.h"
+#include "paceline/program.h"
+
+namespace paceline::models {
+
+/// The flags --data, --eval-data, --dataset, --shuffle-pool, --input-threads, --max-bad and
+/// --save-images. `pool` says the default of the shuffle pool.
+std::vector<Setting> image_settings(const std::string& pool);
+
+/// What a model does with its images.
+struct ImageUse {
+  ImageSize size;                       // of the images that are distorted
+  Distortion training, evaluation;      // with the sizes of a batch's images
+  std::int64_t batch = 128;             // records of a training step
+  std::int64_t evaluation_batch = 100;  // records of an evaluation step
+  std::int64_t pool = 0;                // the default shuffle pool in records
+  double part_in_pool = 0;              // and at least this part of the data
+  std::uint64_t seed = 1;               // of orders and distortions
+
+  /// 24×24 images and a pool of at least 40% of the data.
+  static ImageUse cifar10(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
+  /// 32×32 images and a pool of 16 batches.
+  static ImageUse resnet(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
+};
+
+/// Two pipelines over the data. Both have a distortion and batches; the first one repeats, is
+/// shuffled and is this worker's shard, the second one is a pass over all records in their order,
+/// with a last batch that is filled up.
+struct ImageData {
+  Pipeline training;
+  std::optional<Pipeline> evaluation;  // nothing when there is no data for it
+  std::int64_t classes = 10;
+  std::vector<std::string> class_names = {};  // empty: not known
+};
+
+/// Opens the data. CIFAR-10's binary files: a file, a quoted pattern, or a folder, whose
+/// test_batch.bin is then for evaluation. Images by class: a folder with one folder for each class,
+/// or with such folders named `train` and `test` (or `val`). Throws kUsage, naming the flag, when
+/// there is no data, and kDataLoss, naming the file, when it is not what it claims to be.
+ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster);
+
+/// Writes the picture that --save-images names, of the first training batch; nothing without it, or
+/// when this is not the chief.
+void save_images(const Settings& settings, const ImageData& data, const Cluster& cluster);
+
+}  // namespace paceline::models

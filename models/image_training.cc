@@ -1,0 +1,157 @@
+#include "models/image_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <span>
+
+#include "models/generated_images.h"
+#include "paceline/error.h"
+#include "paceline/input.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::int64_t kGeneratedBatches = 8;
+
+double cross_entropy(std::span<const float> logits, std::int32_t label) {
+  const double largest = double(*std::ranges::max_element(logits));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(double(logit) - largest);
+  return std::log(sum) + largest - double(logits[std::size_t(label)]);
+}
+
+// The first of equals counts, as for arg_max.
+bool is_right(std::span<const float> logits, std::int32_t label) {
+  return std::ranges::max_element(logits) - logits.begin() == label;
+}
+
+}  // namespace
+
+ImageInput::ImageInput(const Settings& settings, const ImageUse& use, const Cluster& cluster)
+    : use_(use), part_(cluster.task.index), parts_(cluster.workers()) {
+  if (settings.text("data").empty()) {
+    if (settings.text("save_images").empty()) return;
+    throw Error(ErrorCode::kUsage, "--save-images needs --data: it shows images of a file");
+  }
+  data_ = image_data(settings, use, cluster);
+  save_images(settings, *data_, cluster);
+}
+
+std::function<void(Feed&)> ImageInput::feed(Value images, Value labels) {
+  if (data_) {
+    const PipelineFeed batches(data_->training, images, labels);
+    report_ = [batches] { return batches.report(); };
+    return batches;
+  }
+  const LabelledImages made = generate_images(kGeneratedBatches * use_.batch * parts_,
+                                              images.shape()[2], classes(), use_.seed);
+  return prefetch(ArrayBatches({{images, made.images}, {labels, made.labels}},
+                               {.seed = use_.seed, .part = part_, .parts = parts_}));
+}
+
+const Pipeline* ImageInput::evaluation() const {
+  return data_ && data_->evaluation ? &*data_->evaluation : nullptr;
+}
+
+void check_image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
+  const bool ps = cluster.role == Cluster::Role::kTask && cluster.task.job == TaskId::Job::kPs;
+  if (!ps && !settings.text("data").empty()) image_data(settings, use, cluster);
+}
+
+ImageScore score_images(Evaluator& evaluator, const Classifier& classifier,
+                        const Pipeline& images) {
+  ImageScore score;
+  PipelineReader reader(images);
+  const Value fetches[] = {classifier.logits};
+  while (const InputBatch* const batch = reader.next()) {
+    const TensorView logits = evaluator.evaluate_in_place(
+        classifier.logits.graph(), fetches,
+        [&](Feed& feed) { feed.set(classifier.images, batch->values); })[0];
+    const std::span<const float> all = logits.as<float>();
+    const std::size_t classes = all.size() / batch->weights.data<float>().size();
+    for (std::size_t i = 0; i < batch->weights.data<float>().size(); ++i) {
+      if (batch->weights.data<float>()[i] == 0) continue;
+      const std::span<const float> its = all.subspan(i * classes, classes);
+      const std::int32_t label = batch->labels.data<std::int32_t>()[i];
+      score.loss += cross_entropy(its, label);
+      score.precision += is_right(its, label) ? 1 : 0;
+      ++score.images;
+    }
+  }
+  if (score.images == 0) return score;
+  score.loss /= double(score.images);
+  score.precision /= double(score.images);
+  return score;
+}
+
+struct ImageEvaluation::State {
+  Classifier classifier;
+  Pipeline images;
+  EvaluateWith with;
+  ImageScore last = {};
+  double best = -1;  // precision; none yet
+  std::int64_t best_at = 0;
+
+  void note(std::int64_t global_step) {
+    if (last.precision <= best) return;
+    best = last.precision;
+    best_at = global_step;
+  }
+};
+
+ImageEvaluation::ImageEvaluation(const Classifier& classifier, const Pipeline& images,
+                                 EvaluateWith with)
+    : state_(std::make_shared<State>(State{classifier, images, with})) {}
+
+void ImageEvaluation::add_to(Session& session, Interval every) const {
+  if (every.never()) return;
+  const auto evaluate = [state = state_](Evaluator& evaluator) {
+    state->last = score_images(evaluator, state->classifier, state->images);
+  };
+  const auto done = [state = state_](Session& trains, const StepResult& at) {
+    state->note(at.global_step);
+    trains.summarise("Evaluation Loss", state->last.loss);
+    trains.summarise("Precision", state->last.precision);
+    trains.print(fmt::format("evaluated step {}: loss {:.4f}, precision {:.4f}, best {:.4f}",
+                             at.global_step, state->last.loss, state->last.precision, state->best));
+    return true;
+  };
+  session.add(EvaluateBeside(every, evaluate, done, 1, state_->with));
+}
+
+void ImageEvaluation::finish(Session& session) const {
+  if (!session.is_chief()) return;
+  Evaluator evaluator(session);
+  evaluator.take_values(state_->with);
+  state_->last = score_images(evaluator, state_->classifier, state_->images);
+  state_->note(evaluator.global_step());
+  session.print(fmt::format("precision {:.4f}, best {:.4f} at step {}", state_->last.precision,
+                            state_->best, state_->best_at));
+}
+
+Setting evaluation_interval_setting() {
+  return {.name = "evaluate_every",
+          .value = 60,
+          .help = "Seconds between two evaluations beside training; 0: only at the end",
+          .least = 0,
+          .most = 1e9};
+}
+
+void train_images(Session& session, const std::function<void(Feed&)>& feed, const ImageInput& input,
+                  const Classifier& classifier, EvaluateWith with, const Settings& settings) {
+  std::optional<ImageEvaluation> evaluation;
+  if (input.evaluation() != nullptr) {
+    evaluation.emplace(classifier, *input.evaluation(), with);
+    const double seconds = settings.number("evaluate_every");
+    evaluation->add_to(session, Interval(std::chrono::duration<double>(seconds)));
+  }
+  while (session.run(feed)) {
+  }
+  if (evaluation) evaluation->finish(session);
+}
+
+}  // namespace paceline::models

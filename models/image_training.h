@@ -1,0 +1,83 @@
+// The parts of a training that the image models share: the batches, and evaluations.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "models/image_data.h"
+#include "paceline/evaluator.h"
+#include "paceline/graph.h"
+#include "paceline/session.h"
+
+namespace paceline::models {
+
+/// The batches of a training: of the images that --data names, or else of images that are made up
+/// in memory.
+class ImageInput {
+ public:
+  /// Opens the data, and writes the picture that --save-images asks for. Throws what image_data
+  /// throws, and kUsage when --save-images is given without --data.
+  ImageInput(const Settings& settings, const ImageUse& use, const Cluster& cluster);
+
+  /// The classes that labels count.
+  std::int64_t classes() const { return data_ ? data_->classes : 10; }
+  /// Fills the inputs of a step: float32 (N,3,H,W) and int32 (N).
+  std::function<void(Feed&)> feed(Value images, Value labels);
+  /// For SessionOptions::input; empty where no pipeline makes the batches.
+  std::function<InputReport()> report() const { return report_; }
+  /// One pass over the images that models are evaluated with; null: there are none.
+  const Pipeline* evaluation() const;
+
+ private:
+  const ImageUse use_;
+  const int part_, parts_;
+  std::optional<ImageData> data_;
+  std::function<InputReport()> report_;
+};
+
+/// Throws what ImageInput throws, before any task is started.
+void check_image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster);
+
+/// The classifier of an evaluation graph, for batches of N images.
+struct Classifier {
+  Value images;  // float32 (N,3,H,W)
+  Value logits;  // (N, classes)
+};
+
+/// The result of one pass over images.
+struct ImageScore {
+  double loss = 0;       // the mean cross-entropy
+  double precision = 0;  // the share of images whose label has the largest logit
+  std::int64_t images = 0;
+};
+
+/// Evaluates each image of the pipeline once, also those of a last batch that is filled up.
+ImageScore score_images(Evaluator& evaluator, const Classifier& classifier, const Pipeline& images);
+
+/// The setting "evaluate_every": the seconds between two evaluations beside training.
+Setting evaluation_interval_setting();
+
+/// Evaluations of a model while it is trained and at the end, by the chief.
+class ImageEvaluation {
+ public:
+  /// `with` says whether the classifier has the variables' values or their moving averages. The
+  /// classifier's graph must outlive this.
+  ImageEvaluation(const Classifier& classifier, const Pipeline& images, EvaluateWith with);
+
+  /// Evaluates beside training at that interval, and prints loss, precision and best precision.
+  void add_to(Session& session, Interval every) const;
+  /// Evaluates once more, and prints the last line: "precision 0.7312, best 0.7402 at step 6000".
+  void finish(Session& session) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Runs the session to its end, with evaluations where there are images for them.
+void train_images(Session& session, const std::function<void(Feed&)>& feed, const ImageInput& input,
+                  const Classifier& classifier, EvaluateWith with, const Settings& settings);
+
+}  // namespace paceline::models

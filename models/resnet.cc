@@ -1,0 +1,141 @@
+#include "models/resnet.h"
+
+#include <fmt/format.h>
+
+#include "models/image_training.h"
+#include "paceline/error.h"
+#include "paceline/hooks.h"
+#include "paceline/input.h"
+#include "paceline/session.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::int64_t kDefaultSteps = 100'000;
+constexpr std::int64_t kPrintEvery = 100;  // own steps
+
+/// Prints `step 100, loss = 1.832, precision = 0.453` every 100 own steps.
+class LossAndPrecision : public Hook {
+ public:
+  explicit LossAndPrecision(Value precision) : precision_(precision) {}
+  bool after_step(Session& session, const StepResult& result) override {
+    if (result.step % kPrintEvery != 0) return true;
+    session.print(fmt::format("step {}, loss = {:.3f}, precision = {:.3f}", result.step,
+                              result.loss, session.value(precision_).item<float>()));
+    return true;
+  }
+
+ private:
+  const Value precision_;
+};
+
+std::vector<Setting> resnet_settings() {
+  std::vector<Setting> settings = {
+      batch_setting(128),
+      {.name = "depth",
+       .value = 110,
+       .help = "Layers: 2 more than 6 times the units of a stage (20, 32, 44, 56, 110)",
+       .least = 8,
+       .most = 6002,
+       .flag = true,
+       .placeholder = "D"},
+      {.name = "units",
+       .value = 18,
+       .help = "Units of each of the three stages, in place of --depth",
+       .least = 1,
+       .most = 1000,
+       .flag = true,
+       .placeholder = "N",
+       .default_text = "by --depth"},
+      {.name = "learning_rate",
+       .value = 0.1,
+       .help = "The learning rate before its steps",
+       .least = 0,
+       .most = 1e6},
+      {.name = "momentum", .value = 0.9, .help = "Momentum", .least = 0, .most = 1},
+      evaluation_interval_setting()};
+  const std::vector<Setting> images = image_settings("16 batches");
+  settings.insert(settings.end(), images.begin(), images.end());
+  return settings;
+}
+
+std::int64_t units_of(const Settings& settings) {
+  if (settings.given("units")) {
+    if (!settings.given("depth")) return settings.whole("units");
+    throw Error(ErrorCode::kUsage,
+                "--depth and --units cannot both be given: the depth is 6 times the units and 2");
+  }
+  const std::int64_t depth = settings.whole("depth");
+  if (depth % 6 == 2) return depth / 6;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--depth {}: must be 2 more than a multiple of 6 (20, 32, 110)", depth));
+}
+
+}  // namespace
+
+ResnetConfig resnet_config(const Settings& settings) {
+  return {.batch = settings.whole("batch"),
+          .units = units_of(settings),
+          .learning_rate = settings.number("learning_rate"),
+          .momentum = settings.number("momentum")};
+}
+
+namespace {
+
+ImageUse use_of(const Settings& settings, const RunOptions& run) {
+  return ImageUse::resnet(settings.whole("batch"), 100, run.seed);
+}
+
+class ResnetModel : public Model {
+ public:
+  ResnetModel()
+      : Model({.name = "resnet",
+               .summary = "ResNet-110 or another depth on images: 6.9 MB in 547 tensors",
+               .settings = resnet_settings()}) {}
+
+  void check(const Cluster& cluster, const RunOptions& run,
+             const Settings& settings) const override {
+    resnet_config(settings);
+    check_image_data(settings, use_of(settings, run), cluster);
+  }
+
+  void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
+    const ResnetConfig config = resnet_config(settings);
+    RunOptions limited = run;
+    if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
+    const ImageUse use = use_of(settings, run);
+    ImageInput input(settings, use, cluster);
+    Graph graph, evaluation_graph;
+    const ResnetGraph resnet =
+        build_resnet(graph, config.units, config.batch, true, input.classes());
+    const auto feed = input.feed(resnet.images, resnet.labels);
+    Session session(resnet_minimize(resnet, config), cluster, limited,
+                    {.unit = "images",
+                     .model = "resnet",
+                     .watch = {resnet.precision},
+                     .input = input.report()});
+    session.add(LossAndPrecision(resnet.precision)).add(Progress());
+    const ResnetGraph evaluated =
+        build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());
+    train_images(session, feed, input, {evaluated.images, evaluated.logits},
+                 EvaluateWith::kVariables, settings);
+  }
+
+  std::vector<StepGraph> step_graphs(const Settings& settings) const override {
+    const ResnetConfig config = resnet_config(settings);
+    auto graph = std::make_unique<Graph>();
+    const ResnetGraph resnet = build_resnet(*graph, config.units, config.batch, true);
+    std::vector<StepGraph> steps;
+    steps.push_back({"", std::move(graph), resnet_minimize(resnet, config)});
+    return steps;
+  }
+};
+
+}  // namespace
+
+const Model& resnet_model() {
+  static const ResnetModel model;
+  return model;
+}
+
+}  // namespace paceline::models

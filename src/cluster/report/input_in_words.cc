@@ -1,0 +1,50 @@
+#include "cluster/report/input_in_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/grouped_digits.h"
+#include "base/printed.h"
+#include "trace/step_account.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kWaitingShare = 0.05;
+
+std::string rate_text(double rate, const std::string& unit) {
+  return fmt::format("{} {}/s", grouped_digits(std::llround(rate)), unit);
+}
+
+std::string limit_in_words(const TaskReport& worker) {
+  const auto share = std::ranges::find(worker.share, name_of(Activity::kInput),
+                                       &std::pair<std::string, double>::first);
+  const StageReport* const slowest = worker.input->slowest();
+  if (share == worker.share.end() || share->second < kWaitingShare || share->second >= 1 ||
+      !worker.examples_per_s || slowest == nullptr) {
+    return "";
+  }
+  return fmt::format(
+      "The input is the limit, at {}: with {} it could make {}, and the rest of the step could "
+      "take {}.",
+      slowest->name, counted(worker.input->most_threads, "thread"),
+      rate_text(worker.input->capacity(), worker.unit),
+      rate_text(*worker.examples_per_s / (1 - share->second), worker.unit));
+}
+
+}  // namespace
+
+std::string input_in_words(const TaskReport& worker) {
+  if (!worker.input) return "";
+  std::string text = limit_in_words(worker);
+  if (worker.input->bad == 0) return text;
+  if (!text.empty()) text += ' ';
+  return text + fmt::format("{} left out of the input.",
+                            worker.input->bad == 1
+                                ? "1 bad record was"
+                                : grouped_digits(worker.input->bad) + " bad records were");
+}
+
+}  // namespace paceline

@@ -1,0 +1,246 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/philox.h"
+#include "base/testing/error_of.h"
+#include "data/pixel_kernels.h"
+#include "data/testing/naive_distortion.h"
+#include "kernels/testing/each_instruction_set.h"
+#include "paceline/data.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+/// An image of noise, the same for each number.
+struct Image {
+  Image(std::uint64_t number, const ImageSize& size, PixelLayout layout = PixelLayout::kPlanar) {
+    for (std::int64_t i = 0; i < size.values(); ++i) {
+      pixels.push_back(std::uint8_t(philox(number, std::uint64_t(i), 0)[0] >> 24));
+    }
+    example.bytes = pixels;
+    example.size = size;
+    example.layout = layout;
+  }
+  std::vector<std::uint8_t> pixels;
+  Example example;
+};
+
+std::vector<float> distorted(const Distortion& distortion, Example& example) {
+  const auto part = [&](std::int64_t wanted, std::int64_t all) {
+    return wanted > 0 ? wanted : all + 2 * distortion.pad;
+  };
+  std::vector<float> values(std::size_t(part(distortion.height, example.size.height) *
+                                        part(distortion.width, example.size.width) *
+                                        example.size.channels));
+  distort(distortion, example, values);
+  return values;
+}
+
+double greatest_difference(const std::vector<float>& values, const std::vector<double>& wanted) {
+  double greatest = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    greatest = std::max(greatest, std::abs(double(values[i]) - wanted[i]));
+  }
+  return values.size() == wanted.size() ? greatest : INFINITY;
+}
+
+/// The naive result that comes nearest, of all parts, mirrored or not, with this contrast.
+struct Nearest {
+  double difference = INFINITY;
+  NaiveDraws draws;
+};
+Nearest nearest(const Distortion& distortion, Example& example, const std::vector<float>& values,
+                double contrast) {
+  Nearest best;
+  const std::int64_t pad = 2 * distortion.pad;
+  for (std::int64_t top = 0; top <= example.size.height + pad - distortion.height; ++top) {
+    for (std::int64_t left = 0; left <= example.size.width + pad - distortion.width; ++left) {
+      for (const bool mirrored : {false, true}) {
+        const NaiveDraws draws = {top, left, mirrored, 0, contrast};
+        const double difference =
+            greatest_difference(values, naive_distortion(distortion, example, draws));
+        if (difference < best.difference) best = {difference, draws};
+      }
+    }
+  }
+  return best;
+}
+
+TEST(Distortion, OfResnetIsThatOfTheDefinitionWithSomePart) {
+  with_each_instruction_set([] {
+    for (const PixelLayout layout : {PixelLayout::kPlanar, PixelLayout::kInterleaved}) {
+      Distortion distortion = Distortion::resnet(true, 3);
+      distortion.layout = layout;
+      Image image(1, {32, 32, 3});
+      for (std::int64_t place = 0; place < 4; ++place) {
+        image.example.place = place;
+        const std::vector<float> values = distorted(distortion, image.example);
+        EXPECT_LT(nearest(distortion, image.example, values, 1).difference, 2e-6);
+      }
+    }
+  });
+}
+
+TEST(Distortion, OfCifar10IsThatOfTheDefinitionWithSomePart) {
+  with_each_instruction_set([] {
+    Image image(2, {32, 32, 3});
+    Distortion distortion = Distortion::cifar10(true, 3);
+    distortion.contrast_low = distortion.contrast_high = 0.4;
+    image.example.place = 17;
+    const std::vector<float> values = distorted(distortion, image.example);
+    EXPECT_LT(nearest(distortion, image.example, values, 0.4).difference, 2e-6);
+  });
+}
+
+TEST(Distortion, ForEvaluationIsTheCentre) {
+  Image image(4, {32, 32, 3});
+  image.example.place = 5;
+  const Distortion small = Distortion::cifar10(false, 1), all = Distortion::resnet(false, 1);
+  EXPECT_LT(greatest_difference(distorted(small, image.example),
+                                naive_distortion(small, image.example, {.top = 4, .left = 4})),
+            2e-6);
+  EXPECT_LT(greatest_difference(distorted(all, image.example),
+                                naive_distortion(all, image.example, {.top = 2, .left = 2})),
+            2e-6);
+}
+
+TEST(Distortion, TakesOddSizesBothLayoutsAndOtherChannels) {
+  with_each_instruction_set([] {
+    for (const std::int64_t channels : {1, 3, 4}) {
+      for (const PixelLayout from : {PixelLayout::kPlanar, PixelLayout::kInterleaved}) {
+        for (const PixelLayout to : {PixelLayout::kPlanar, PixelLayout::kInterleaved}) {
+          Image image(std::uint64_t(channels), {13, 37, channels}, from);
+          Distortion distortion = {.pad = 3, .height = 11, .width = 29, .layout = to};
+          const std::vector<float> values = distorted(distortion, image.example);
+          EXPECT_LT(nearest(distortion, image.example, values, 1).difference, 2e-6);
+        }
+      }
+    }
+  });
+}
+
+TEST(Distortion, StandardisesToMeanZeroAndDeviationOne) {
+  Image image(7, {32, 32, 3});
+  const std::vector<float> values = distorted(Distortion::cifar10(true, 1), image.example);
+  double mean = 0, squares = 0;
+  for (const float value : values) {
+    mean += value / double(values.size());
+    squares += double(value) * value / double(values.size());
+  }
+  EXPECT_NEAR(mean, 0, 1e-6);
+  EXPECT_NEAR(squares, 1, 1e-6);
+}
+
+TEST(Distortion, MakesExactZerosOfAnImageOfOneColour) {
+  Image image(7, {32, 32, 3});
+  std::ranges::fill(image.pixels, 200);
+  EXPECT_THAT(distorted(Distortion::cifar10(true, 1), image.example), Each(0.0f));
+}
+
+TEST(Distortion, WithoutStandardisingHasBrightnessAndContrast) {
+  Image image(8, {4, 4, 3});
+  const Distortion distortion = {
+      .brightness = 20, .contrast_low = 0.5, .contrast_high = 0.5, .standardise = false};
+  std::set<float> brightnesses;
+  for (std::int64_t place = 0; place < 200; ++place) {
+    image.example.place = place;
+    const std::vector<float> values = distorted(distortion, image.example);
+    double mean = 0, before = 0;
+    for (const float value : values) mean += value / 48;
+    for (const std::uint8_t pixel : image.pixels) before += pixel / 48.0;
+    const double brightness = mean - before;
+    EXPECT_LE(std::abs(brightness), 20.001);
+    brightnesses.insert(float(brightness));
+    EXPECT_LT(
+        std::min(greatest_difference(values, naive_distortion(distortion, image.example,
+                                                              {0, 0, true, brightness, 0.5})),
+                 greatest_difference(values, naive_distortion(distortion, image.example,
+                                                              {0, 0, false, brightness, 0.5}))),
+        1e-3);
+  }
+  EXPECT_LT(*brightnesses.begin(), -15);
+  EXPECT_GT(*brightnesses.rbegin(), 15);
+}
+
+TEST(Distortion, LeavesValuesAsTheyAreWhenNothingIsAskedFor) {
+  Image image(9, {5, 5, 3});
+  const Distortion distortion = {.random = false, .standardise = false};
+  const std::vector<float> values = distorted(distortion, image.example);
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], image.pixels[i]);
+}
+
+TEST(Distortion, IsAFunctionOfSeedEpochAndPlace) {
+  Image image(10, {32, 32, 3});
+  const auto values = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t place) {
+    image.example.epoch = epoch;
+    image.example.place = place;
+    return distorted(Distortion::cifar10(true, seed), image.example);
+  };
+  EXPECT_EQ(values(1, 2, 3), values(1, 2, 3));
+  EXPECT_NE(values(1, 2, 3), values(2, 2, 3));
+  EXPECT_NE(values(1, 2, 3), values(1, 3, 3));
+  EXPECT_NE(values(1, 2, 3), values(1, 2, 4));
+}
+
+// Every part and both directions are equally likely: 25 parts of a 36×36 image.
+TEST(Distortion, DrawsEveryPartAndDirectionEquallyOften) {
+  Image image(11, {8, 8, 3});
+  const Distortion distortion = {.pad = 2, .height = 8, .width = 8};
+  std::map<std::vector<float>, int> seen;
+  constexpr int kDraws = 20000;
+  for (std::int64_t place = 0; place < kDraws; ++place) {
+    image.example.place = place;
+    ++seen[distorted(distortion, image.example)];
+  }
+  EXPECT_EQ(seen.size(), 50u);
+  for (const auto& [values, count] : seen) EXPECT_NEAR(count, kDraws / 50, 100);  // five deviations
+}
+
+TEST(Distortion, DrawsContrastEvenly) {
+  // Two channels of unlike mean, and without standardising: the spread of a channel is the factor.
+  Image image(12, {1, 2, 1});
+  image.pixels = {100, 102};
+  image.example.bytes = image.pixels;
+  const Distortion distortion = {.contrast_low = 0.2, .contrast_high = 1.8, .standardise = false};
+  double mean = 0, least = 10, most = 0;
+  constexpr int kDraws = 10000;
+  for (std::int64_t place = 0; place < kDraws; ++place) {
+    image.example.place = place;
+    const std::vector<float> values = distorted(distortion, image.example);
+    const double factor = std::abs(values[1] - values[0]) / 2;
+    mean += factor / kDraws;
+    least = std::min(least, factor);
+    most = std::max(most, factor);
+  }
+  EXPECT_NEAR(mean, 1, 0.03);
+  EXPECT_NEAR(least, 0.2, 0.01);
+  EXPECT_NEAR(most, 1.8, 0.01);
+}
+
+TEST(Distortion, RefusesAPartThatIsLargerThanTheImage) {
+  Image image(1, {20, 32, 3});
+  std::vector<float> values(24 * 24 * 3);
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] { distort(Distortion::cifar10(true, 1), image.example, values); }),
+              HasSubstr("24x24 and 1728 values of an image of 20x32"));
+}
+
+TEST(PixelKernels, SumsAreExactForLargeImages) {
+  with_each_instruction_set([] {
+    const std::vector<std::uint8_t> white(3'000'001, 255);
+    const PixelSums sums = pixel_sums(white);
+    EXPECT_EQ(sums.sum, std::int64_t(white.size()) * 255);
+    EXPECT_EQ(sums.squares, std::int64_t(white.size()) * 255 * 255);
+  });
+}
+
+}  // namespace
+}  // namespace paceline

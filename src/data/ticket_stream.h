@@ -1,0 +1,44 @@
+// The records that a pipeline is still to give, and its place among them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+
+#include "data/record_order.h"
+
+namespace paceline {
+
+/// A record whose turn it is.
+struct Ticket {
+  std::int64_t ordinal = 0;  // of all epochs, from 0
+  std::int64_t epoch = 0;
+  RecordOrder::Next record;
+};
+
+/// The records that were used: all before `next`, but for those that are late.
+struct DataPlace {
+  std::int64_t next = 0;             // an ordinal
+  std::set<std::int64_t> late = {};  // ordinals below it
+
+  void use(std::int64_t ordinal);
+  bool operator==(const DataPlace&) const = default;
+};
+
+/// Gives the records that `from` has not used: late ones first, then one after the other.
+class TicketStream {
+ public:
+  /// Without `epochs` it never ends.
+  TicketStream(RecordOrder order, std::optional<std::int64_t> epochs, DataPlace from);
+  std::optional<Ticket> next();
+  /// The part of the shuffle pool that holds records; nothing without a pool.
+  std::optional<double> pool_fill() const { return order_.pool_fill(); }
+
+ private:
+  RecordOrder order_;
+  std::optional<std::int64_t> epochs_;
+  DataPlace from_;
+  std::int64_t epoch_ = 0, taken_ = 0;  // records of the epoch that are behind
+};
+
+}  // namespace paceline

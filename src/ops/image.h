@@ -1,0 +1,47 @@
+// Images: activations (N,C,H,W), or (N,H,W,C) in nodes with the attribute "channels_last", which
+// graphs get when they are planned (graph/channels_last.cc).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "paceline/op.h"
+
+namespace paceline {
+
+/// True when the node's images lie with their channels last.
+bool channels_last(const Attributes& attributes);
+
+/// The extents of an image, whichever way it lies.
+struct ImageShape {
+  std::int64_t n = 0, c = 0, h = 0, w = 0;
+
+  /// `shape` has four dimensions.
+  static ImageShape of(const Shape& shape, bool channels_last);
+  Shape shape(bool channels_last) const;
+  /// Elements from one n, c, h, w to the next.
+  std::array<std::int64_t, 4> strides(bool channels_last) const;
+};
+
+/// How windows move over an image. Pairs are of height and width; pads: top, left, bottom, right.
+struct Window2d {
+  std::array<std::int64_t, 2> size = {1, 1}, strides = {1, 1}, dilations = {1, 1};
+  std::array<std::int64_t, 4> pads = {0, 0, 0, 0};
+
+  /// From the attributes "strides", "dilations", "pads" and, where the op has it, "size".
+  static Window2d of(const Attributes& attributes);
+  /// Elements that a window covers in dimension d: 0 is the height.
+  std::int64_t reach(int d) const;
+  /// Windows along an extent of the image; less than 1 when none fits.
+  std::int64_t outputs(int d, std::int64_t extent) const;
+  /// Where window `index` begins in dimension d; it may lie in the margin.
+  std::int64_t begin(int d, std::int64_t index) const;
+};
+
+/// Input i as an image. Fails when it has not four dimensions, or no height, width or channels.
+ImageShape expect_image(const OpInputs& in, int i, const char* what);
+/// The output's height and width. Fails when the window's numbers cannot be or none fits.
+std::array<std::int64_t, 2> expect_windows(const OpInputs& in, const Window2d& window,
+                                           const ImageShape& image);
+
+}  // namespace paceline

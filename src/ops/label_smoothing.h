@@ -1,0 +1,23 @@
+// Label smoothing of softmax_cross_entropy and its gradients.
+#pragma once
+
+#include <cstdint>
+
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// The probabilities that a loss wants of the classes.
+struct WantedProbabilities {
+  double of_label = 1;  // beside `of_each`
+  double of_each = 0;   // of every class, the label's too
+
+  /// From the attribute "smoothing", which is 0 where it is absent.
+  static WantedProbabilities of(const Attributes& attributes, std::int64_t classes) {
+    if (!attributes.has("smoothing")) return {};
+    const double smoothing = attributes.get<double>("smoothing");
+    return {1 - smoothing, smoothing / double(classes)};
+  }
+};
+
+}  // namespace paceline

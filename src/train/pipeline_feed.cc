@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/copy_bytes.h"
+#include "paceline/error.h"
+#include "paceline/input.h"
+
+namespace paceline {
+namespace {
+
+void check_batch(Value input, const ValueType& batch) {
+  if (input && input.type() == batch) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[pipeline] the batches have {}, and their input {}", batch.str(),
+                          input ? fmt::format("'{}' is {}", input.name(), input.type().str())
+                                : "is missing"));
+}
+
+void copy_to(Feed& feed, Value input, const Tensor& batch) {
+  const TensorView memory = feed.view(input);
+  copy_bytes(memory.data, batch.raw(), batch.bytes());
+}
+
+// The numbers of the pipeline in the position of a task, which may have others.
+bool is_at(const TaskPosition& position, const TaskPosition& place) {
+  return std::ranges::all_of(place.numbers, [&](const auto& number) {
+    const auto found = position.numbers.find(number.first);
+    return found != position.numbers.end() && found->second == number.second;
+  });
+}
+
+}  // namespace
+
+class PipelineFeed::State {
+ public:
+  State(const Pipeline& pipeline, Value values, Value labels, Value weights, std::string name)
+      : pipeline_(pipeline),
+        values_(values),
+        labels_(labels),
+        weights_(weights),
+        name_(std::move(name)) {
+    const Shape shape = pipeline.shape();
+    check_batch(values, {DType::kFloat32, shape});
+    check_batch(labels, {DType::kInt32, {shape[0]}});
+    if (weights) check_batch(weights, {DType::kFloat32, {shape[0]}});
+  }
+
+  void feed(Feed& feed) {
+    TaskPosition& position = feed.position();
+    if (!reader_ || pass_ || !is_at(position, place_)) {
+      pass_.reset();
+      begin(position);
+    }
+    const InputBatch* const batch = reader_->next();
+    if (batch == nullptr) return feed.stop();
+    give(*batch, feed);
+    reader_->tell(place_);
+    for (const auto& [name, number] : place_.numbers) position.numbers[name] = number;
+  }
+
+  std::int64_t fill(Feed& feed) {
+    if (!pass_ || *pass_ == pipeline_.batches()) {
+      begin({});
+      pass_ = 0;
+    }
+    const InputBatch* const batch = reader_->next();
+    ++*pass_;
+    give(*batch, feed);
+    return batch->records;
+  }
+
+  std::int64_t batches() const { return pipeline_.batches(); }
+
+  InputReport report() const {
+    const std::lock_guard lock(mutex_);
+    return reader_ ? reader_->report() : InputReport();
+  }
+
+ private:
+  // The threads of the reader before end first.
+  void begin(const TaskPosition& position) {
+    const std::lock_guard lock(mutex_);
+    reader_.reset();
+    reader_.emplace(pipeline_, position, name_);
+    place_ = TaskPosition();
+  }
+
+  void give(const InputBatch& batch, Feed& feed) const {
+    copy_to(feed, values_, batch.values);
+    copy_to(feed, labels_, batch.labels);
+    if (weights_) copy_to(feed, weights_, batch.weights);
+  }
+
+  const Pipeline pipeline_;
+  const Value values_, labels_, weights_;
+  const std::string name_;
+  mutable std::mutex mutex_;  // of reader_, while another thread asks for a report
+  std::optional<PipelineReader> reader_;
+  TaskPosition place_;                // after the last batch
+  std::optional<std::int64_t> pass_;  // batches of the pass under way, of an evaluation
+};
+
+PipelineFeed::PipelineFeed(const Pipeline& pipeline, Value values, Value labels, Value weights,
+                           const std::string& name)
+    : state_(std::make_shared<State>(pipeline, values, labels, weights, name)) {}
+void PipelineFeed::operator()(Feed& feed) { state_->feed(feed); }
+std::int64_t PipelineFeed::fill(Feed& feed) { return state_->fill(feed); }
+std::int64_t PipelineFeed::batches() const { return state_->batches(); }
+InputReport PipelineFeed::report() const { return state_->report(); }
+
+}  // namespace paceline

@@ -1,0 +1,186 @@
+// One training step of each model, as it is rewritten and computed in float32 on the CPU, agrees
+// with naive kernels in float64 on the same numbers: every contribution within 1e-4.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/philox.h"
+#include "graph/initializer_of.h"
+#include "graph/rewrite.h"
+#include "graph/sources.h"
+#include "kernels/device.h"
+#include "models/cifar10_graph.h"
+#include "models/generated_images.h"
+#include "models/mlp.h"
+#include "models/ptb.h"
+#include "models/ptb_graph.h"
+#include "models/resnet_graph.h"
+#include "paceline/op.h"
+#include "paceline/session.h"
+#include "tests/graph_in_double.h"
+
+namespace paceline::testing {
+namespace {
+
+using namespace models;
+
+constexpr double kTolerance = 1e-4;
+
+/// The values of a step: initial variables, zeros for locals, and inputs at random; ids from 0
+/// to 9.
+Feeds step_feeds(const Graph& graph) {
+  Feeds feeds;
+  for (const auto& node : graph.nodes()) {
+    if (!is_fed(*node)) continue;
+    const ValueType& type = node->outputs()[0];
+    Tensor tensor(type.dtype, type.shape);
+    if (is_variable(*node)) {
+      initializer_of(*node).fill(tensor.data<float>(), type.shape, 1, node->name());
+    } else if (node->op().name == "input" && type.dtype == DType::kFloat32) {
+      Initializer::normal(0, 1).fill(tensor.data<float>(), type.shape, 2, node->name());
+    } else if (node->op().name == "input") {
+      std::uint64_t next = 0;
+      for (std::int32_t& id : tensor.data<std::int32_t>()) id = std::int32_t(next++ * 7 % 10);
+    }
+    feeds[node->name()] = tensor;
+  }
+  return feeds;
+}
+
+Feeds feeds_in_double(const Feeds& feeds) {
+  Feeds result;
+  for (const auto& [name, tensor] : feeds) result[name] = in_double(tensor);
+  return result;
+}
+
+std::unique_ptr<Device> device(const char* kind) {
+  static RealClock clock;
+  return make_device({.kind = kind, .threads = 2}, clock);
+}
+
+struct Root {
+  std::string name;
+  Value value;
+};
+
+std::vector<Root> roots_of(const Training& training) {
+  std::vector<Root> roots = {{"loss", training.loss}};
+  for (const VariableUpdate& update : training.updates) {
+    const Gradient& gradient = update.contribution;
+    roots.push_back({update.variable.name(), gradient.sparse() ? gradient.rows : gradient.dense});
+  }
+  return roots;
+}
+
+void expect_faithful(const Training& training) {
+  const Feeds feeds = step_feeds(training.graph());
+  const GraphInDouble wide(training.graph());
+  std::vector<Value> values, wide_values;
+  const std::vector<Root> roots = roots_of(training);
+  for (const Root& root : roots) {
+    values.push_back(root.value);
+    wide_values.push_back(wide(root.value));
+  }
+  const RewrittenGraph fast = rewrite(training.graph(), values, true, {}, nullptr);
+  const auto result = evaluate_graph(fast.roots, feeds, *device("cpu"));
+  const auto exact = evaluate_graph(wide_values, feeds_in_double(feeds), *device("naive"));
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    EXPECT_LE(relative_distance(result[i], exact[i]), kTolerance) << roots[i].name;
+  }
+}
+
+TEST(Faithful, AStepOfMlp) {
+  Graph graph;
+  const MlpConfig config{.batch = 32, .features = 64, .hidden = 256};
+  expect_faithful(minimize(build_mlp(graph, config).loss, config.rule));
+}
+
+TEST(Faithful, AStepOfPtb) {
+  Graph graph;
+  const PtbConfig config =
+      ptb_config(ptb_model().settings({{"hidden", "60"}, {"unroll", "10"}, {"batch", "8"}}));
+  expect_faithful(
+      ptb_minimize(build_ptb(graph, config, config.batch, config.unroll, true), config));
+}
+
+TEST(Faithful, AStepOfCifar10) {
+  Graph graph;
+  expect_faithful(cifar10_minimize(build_cifar10(graph, 8), {.batch = 8}));
+}
+
+TEST(Faithful, AStepOfResnet8) {
+  Graph graph;
+  expect_faithful(resnet_minimize(build_resnet(graph, 1, 8, true), {.batch = 8, .units = 1}));
+}
+
+/// Training by momentum, weight decay and moving averages in float64, with naive kernels.
+class TrainingInDouble {
+ public:
+  TrainingInDouble(const Training& training, const ResnetConfig& config)
+      : training_(training),
+        config_(config),
+        graph_(training.graph()),
+        feeds_(feeds_in_double(step_feeds(training.graph()))) {
+    roots_.push_back(graph_(training.loss));
+    for (const VariableUpdate& update : training.updates) {
+      roots_.push_back(graph_(update.contribution.dense));
+      velocities_.emplace_back(std::size_t(update.variable.shape().elements()), 0.0);
+    }
+  }
+
+  /// Returns the loss before the update.
+  double step(const LabelledImages& batch) {
+    feeds_["images"] = in_double(batch.images);
+    feeds_["labels"] = batch.labels;
+    const auto values = evaluate_graph(roots_, feeds_, *device("naive"));
+    for (std::size_t i = 0; i < training_.updates.size(); ++i) update(i, values[i + 1]);
+    return values[0].item<double>();
+  }
+
+ private:
+  void update(std::size_t i, const Tensor& contribution) {
+    const VariableUpdate& update = training_.updates[i];
+    const std::span<double> w = feeds_[update.variable.name()].data<double>();
+    const std::span<double> g = contribution.data<double>();
+    for (std::size_t k = 0; k < w.size(); ++k) {
+      if (!update.rule.takes_gradient()) {
+        w[k] = 0.9 * w[k] + 0.1 * g[k];
+        continue;
+      }
+      double& v = velocities_[i][k];
+      v = config_.momentum * v + g[k] + double(update.weight_decay) * w[k];
+      w[k] -= config_.learning_rate * v;
+    }
+  }
+
+  const Training& training_;
+  const ResnetConfig config_;
+  const GraphInDouble graph_;
+  Feeds feeds_;
+  std::vector<Value> roots_;
+  std::vector<std::vector<double>> velocities_;
+};
+
+// At a tenth of the model's rate: at its own, rounding alone parts float32 and float64 by 1.6e-4.
+TEST(Faithful, FiveStepsOfResnet8) {
+  const ResnetConfig config{.batch = 8, .units = 1, .learning_rate = 0.01};
+  Graph graph;
+  const ResnetGraph resnet = build_resnet(graph, config.units, config.batch, true);
+  const Training training = resnet_minimize(resnet, config);
+  TrainingInDouble exact(training, config);
+  RunOptions run;
+  run.quiet = true;
+  run.seed = 1;
+  Session session(training, {}, run);
+  for (int step = 0; step < 5; ++step) {
+    const LabelledImages batch = generate_images(config.batch, kResnetPixels, 10, step);
+    const auto result = session.step([&](Feed& feed) {
+      feed.set(resnet.images, batch.images).set(resnet.labels, batch.labels);
+    });
+    const double loss = exact.step(batch);
+    EXPECT_NEAR(result->loss, loss, kTolerance * loss) << "step " << step;
+  }
+}
+
+}  // namespace
+}  // namespace paceline::testing

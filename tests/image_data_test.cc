@@ -1,0 +1,158 @@
+#include "models/image_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
+#include "paceline/error.h"
+#include "tests/process.h"
+
+namespace paceline::models {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ImageDataTest : public ::testing::Test {
+ protected:
+  ImageData open(const std::map<std::string, std::string>& set, std::int64_t batch = 8,
+                 const Cluster& cluster = {}) {
+    Settings settings(image_settings("40% of the data"));
+    for (const auto& [name, value] : set) settings.set(name, value);
+    return image_data(settings, ImageUse::cifar10(batch, 10, 1), cluster);
+  }
+  void write_folder_of_images(const std::string& name) {
+    const std::vector<std::uint8_t> grey(40 * 50 * 3, 128);
+    for (const char* file : {"cat/1.png", "cat/2.png", "dog/1.png"}) {
+      const std::filesystem::path path = std::filesystem::path(folder_.path(name)) / file;
+      std::filesystem::create_directories(path.parent_path());
+      write_png(path.string(), grey, 40, 50);
+    }
+  }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(ImageDataTest, ReadsAFolderOfBinaryFiles) {
+  generate_images(folder_.path(), 100, 1);
+  const ImageData data = open({{"data", folder_.path()}});
+  EXPECT_EQ(data.training.examples(), 100);
+  ASSERT_TRUE(data.evaluation);
+  EXPECT_EQ(data.evaluation->examples(), 20);
+  EXPECT_EQ(data.evaluation->batches(), 2);
+  EXPECT_EQ(data.classes, 10);
+  PipelineReader reader(data.training);
+  for (int i = 0; i < 30; ++i) ASSERT_NE(reader.next(), nullptr);  // it repeats
+  EXPECT_EQ(reader.next()->values.shape(), (Shape{8, 3, 24, 24}));
+}
+
+TEST_F(ImageDataTest, ReadsAFileAndAPatternWithDataToEvaluateWithBesideIt) {
+  generate_images(folder_.path(), 100, 1);
+  EXPECT_EQ(open({{"data", folder_.path("data_batch_2.bin")}}).training.examples(), 20);
+  const ImageData data = open({{"data", folder_.path("data_batch_[1-3].bin")},
+                               {"eval_data", folder_.path("data_batch_4.bin")}});
+  EXPECT_EQ(data.training.examples(), 60);
+  EXPECT_EQ(data.evaluation->examples(), 20);
+  EXPECT_FALSE(open({{"data", folder_.path("data_batch_2.bin")}}).evaluation);
+}
+
+TEST_F(ImageDataTest, ReadsFoldersOfImagesOfAnySize) {
+  write_folder_of_images("train");
+  write_folder_of_images("test");
+  const ImageData data = open({{"data", folder_.path()}}, 3);
+  EXPECT_EQ(data.classes, 2);
+  EXPECT_THAT(data.class_names, ElementsAre("cat", "dog"));
+  EXPECT_EQ(data.training.examples(), 3);
+  ASSERT_TRUE(data.evaluation);
+  PipelineReader reader(*data.evaluation);
+  const InputBatch* const batch = reader.next();
+  EXPECT_EQ(batch->values.shape(), (Shape{10, 3, 24, 24}));
+  EXPECT_EQ(batch->records, 3);
+  EXPECT_FALSE(open({{"data", folder_.path("train")}}, 3).evaluation);
+}
+
+TEST_F(ImageDataTest, GivesEachWorkerItsShard) {
+  generate_images(folder_.path(), 101, 1);
+  std::int64_t all = 0;
+  for (int worker = 0; worker < 2; ++worker) {
+    Cluster cluster;
+    cluster.spec.workers = {"a:1", "b:1"};
+    cluster.task.index = worker;
+    all += open({{"data", folder_.path()}}, 8, cluster).training.examples();
+  }
+  EXPECT_EQ(all, 101);
+}
+
+TEST_F(ImageDataTest, NamesTheFlagAndTheRemedyWhenThereIsNoData) {
+  EXPECT_THAT(error_of(ErrorCode::kUsage, [&] { open({}); }),
+              AllOf(HasSubstr("--data is missing"), HasSubstr("paceline data images --out DIR")));
+  EXPECT_THAT(error_of(ErrorCode::kUsage,
+                       [&] {
+                         open({{"data", folder_.path("nowhere")}});
+                       }),
+              HasSubstr("nowhere: there is no file or folder"));
+  std::filesystem::create_directory(folder_.path("one"));
+  EXPECT_THAT(error_of(ErrorCode::kUsage,
+                       [&] {
+                         open({{"data", folder_.path()}});
+                       }),
+              HasSubstr("holds only the class 'one'"));
+  std::ofstream(folder_.path("torn.bin")) << "abc";
+  EXPECT_THAT(error_of(ErrorCode::kDataLoss,
+                       [&] {
+                         open({{"data", folder_.path("torn.bin")}});
+                       }),
+              HasSubstr("no whole number of records of 3073 bytes"));
+}
+
+TEST_F(ImageDataTest, SavesAPictureOfABatch) {
+  generate_images(folder_.path(), 50, 1);
+  Settings settings(image_settings("all"));
+  settings.set("data", folder_.path());
+  settings.set("save_images", folder_.path("seen.png"));
+  const ImageData data = image_data(settings, ImageUse::resnet(16, 10, 1), {});
+  save_images(settings, data, {});
+  std::ifstream file(folder_.path("seen.png"), std::ios::binary);
+  Example example;
+  example.memory = {std::istreambuf_iterator<char>(file), {}};
+  example.bytes = example.memory;
+  decode_image({}, example);
+  EXPECT_EQ(example.size, (ImageSize{4 * 34 - 2, 4 * 34 - 2, 3}));
+}
+
+TEST_F(ImageDataTest, ReadsWhatTheCommandGenerates) {
+  using ::paceline::testing::run_paceline;
+  const auto made = run_paceline({"data", "images", "--out", folder_.path("new"), "--count", "40"});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("40 images in "));
+  EXPECT_EQ(open({{"data", folder_.path("new")}}).training.examples(), 40);
+  const auto again = run_paceline({"data", "images", "--out", folder_.path("new")});
+  EXPECT_EQ(again.status, 2);
+  EXPECT_THAT(again.output, HasSubstr("data_batch_1.bin is there already"));
+  const auto few = run_paceline({"data", "images", "--out", folder_.path("few"), "--count", "5"});
+  EXPECT_EQ(few.status, 2);
+  EXPECT_THAT(few.output, AllOf(HasSubstr("--count 5"), HasSubstr("the least is 10")));
+  EXPECT_THAT(run_paceline({"data", "image"}).output, HasSubstr("did you mean 'images'?"));
+}
+
+TEST_F(ImageDataTest, ReadsTheRealImages) {
+  const char* const real = std::getenv("PACELINE_DATA");
+  if (real == nullptr) GTEST_SKIP() << "PACELINE_DATA is not set";
+  const ImageData data = open({{"data", std::string(real) + "/cifar10_subset"}}, 128);
+  EXPECT_EQ(data.training.examples(), 5085);
+  EXPECT_EQ(data.evaluation->examples(), 1017);
+  PipelineReader reader(*data.evaluation);
+  std::int64_t records = 0;
+  while (const InputBatch* const batch = reader.next()) records += batch->records;
+  EXPECT_EQ(records, 1017);
+}
+
+}  // namespace
+}  // namespace paceline::models

@@ -1,0 +1,79 @@
+// The image models as a user meets them: trained on files, evaluated, resumed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+using Words = std::vector<std::string>;
+
+class Images : public ::testing::Test {
+ protected:
+  Images() {
+    const Finished made =
+        run_paceline({"data", "images", "--out", data(), "--count", "300", "--seed", "7"});
+    EXPECT_EQ(made.status, 0) << made.output;
+  }
+  std::string data() const { return folder_.path("data"); }
+  Words train(const std::string& model, const Words& more) const {
+    Words words = {"train", model, "--data", data(), "--batch", "20"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::string run(const Words& words) const {
+    const Finished finished = run_paceline(words);
+    EXPECT_EQ(finished.status, 0) << finished.output;
+    return finished.output;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Images, Cifar10IsTrainedAndItsAveragesEvaluated) {
+  const std::string output =
+      run(train("cifar10", {"--steps", "20", "--threads", "2", "--set", "average_decay=0.5"}));
+  EXPECT_THAT(output, ContainsRegex("step 10, loss = [0-9.]+ \\([0-9.]+ images/s; [0-9.]+ s/step"));
+  EXPECT_THAT(output, ContainsRegex("precision 0\\.[0-9]{4}, best 0\\.[0-9]{4} at step 20"));
+}
+
+TEST_F(Images, ResnetIsTrainedWithAPsAndTwoWorkers) {
+  const std::string output = run(train("resnet", {"--units", "1", "--steps", "30", "--threads", "1",
+                                                  "--ps", "1", "--workers", "2"}));
+  EXPECT_THAT(output, ContainsRegex("worker:0 \\| precision 0\\.[0-9]{4}, best 0\\.[0-9]{4}"));
+  EXPECT_EQ(output.find("worker:1 | precision"), std::string::npos) << output;
+}
+
+TEST_F(Images, ARunThatIsResumedSeesTheImagesOfAnUnbrokenOne) {
+  const Words whole = train("cifar10", {"--threads", "1", "--steps", "12", "--report",
+                                        folder_.path("whole"), "--set", "evaluate_every=0"});
+  run(whole);
+  const Words cut = train(
+      "cifar10", {"--threads", "1", "--out", folder_.path("out"), "--set", "evaluate_every=0"});
+  Words before = cut, after = cut;
+  before.insert(before.end(), {"--steps", "5"});
+  after.insert(after.end(), {"--steps", "12", "--resume"});
+  run(before);
+  run(after);
+  const auto last_loss = [](const std::string& path) {
+    return json::parse(std::ifstream(path))["loss"]["last"].get<double>();
+  };
+  EXPECT_EQ(last_loss(folder_.path("out") + "/report.json"), last_loss(folder_.path("whole")));
+}
+
+TEST_F(Images, AFolderThatIsNotThereIsNamedBeforeAnythingStarts) {
+  const Finished refused = run_paceline({"train", "resnet", "--data", folder_.path("nowhere")});
+  EXPECT_EQ(refused.status, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("--data " + folder_.path("nowhere")));
+}
+
+}  // namespace
+}  // namespace paceline::testing
