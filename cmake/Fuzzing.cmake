@@ -69,8 +69,11 @@ add_fuzzer(records base checkpoint FILES data/record_files.cc)
 add_fuzzer(image base FILES data/decode.cc data/jpeg.cc data/png.cc data/resize.cc data/resize_rows.cc)
 target_link_libraries(fuzz_image PRIVATE JPEG::JPEG PNG::PNG PkgConfig::HWY)
 add_fuzzer(server base checkpoint net FILES
-           graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_program.cc
-           kernels/cpu/rule_program_pass.cc kernels/cpu/rules.cc kernels/cpu/vector_cast.cc
+           graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_extents.cc
+           graph/rule_program.cc kernels/cpu/gemm.cc kernels/cpu/instruction_set.cc
+           kernels/cpu/rule_program_pass.cc
+           kernels/cpu/rule_program_whole.cc kernels/cpu/rule_step.cc kernels/cpu/rules.cc
+           kernels/cpu/tile_blocks.cc kernels/cpu/tile_grid.cc kernels/cpu/vector_cast.cc
            kernels/cpu/vector_functions.cc kernels/cpu/vector_math.cc
            params/protocol/aggregation.cc params/protocol/cluster_difference.cc
            params/protocol/membership.cc params/protocol/placement.cc params/protocol/ps_job.cc
@@ -87,4 +90,4 @@ add_fuzzer(server base checkpoint net FILES
            params/wire/fields.cc params/wire/message.cc params/wire/rounded_floats.cc
            params/wire/save_messages.cc params/wire/task_state.cc params/wire/variables.cc
            trace/timeline.cc trace/use_meter.cc)
-target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY)
+target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)

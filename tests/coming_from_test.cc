@@ -88,7 +88,7 @@ TEST(ComingFrom, EveryPieceRuns) {
   }
   EXPECT_TRUE(std::filesystem::exists(folder.path("coming-from-timeline.json")));
   EXPECT_TRUE(std::filesystem::exists(folder.path("coming-from/checkpoints/step-50")));
-  for (const char* piece : {"loop", "arrays", "rule", "early-stopping", "summaries"}) {
+  for (const char* piece : {"loop", "arrays", "rule", "muon", "early-stopping", "summaries"}) {
     EXPECT_THAT(run("--threads 1 --ps 1 --workers 2 --piece " + std::string(piece)),
                 HasSubstr("global steps"));
   }

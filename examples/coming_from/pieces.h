@@ -38,7 +38,7 @@ Piece read_on_another_thread, save_and_resume, begin_with_saved_values, stop_ear
 Piece accumulate_gradients;
 // rules.cc
 Piece schedule_the_learning_rate, clip_gradients, treat_layers_differently, average_the_weights;
-Piece use_a_rule_of_ones_own, differentiate;
+Piece use_a_rule_of_ones_own, use_a_rule_of_whole_matrices, differentiate;
 // models.cc
 Piece drop_out, read_words, use_an_op_of_ones_own, compute_in_bfloat16;
 // looking.cc

@@ -54,6 +54,34 @@ void use_a_rule_of_ones_own(const Cluster& cluster, RunOptions run) {
   session.run(noise(model));
 }
 
+// Muon (Jordan et al. 2024) looks at a whole matrix: products of it make its momentum nearly
+// orthogonal.
+Rule muon(float learning_rate) {
+  return CustomRule{.name = "muon",
+                    .learning_rate = learning_rate,
+                    .slots = {{"m"}},
+                    .update =
+                        [](const RuleTerms& r) {
+                          const Value m = 0.95 * r.slots[0] + r.gradient;
+                          const Value ahead = r.gradient + 0.95 * m;
+                          Value x = ahead / (sqrt(reduce_sum(square(ahead))) + 1e-7);
+                          for (int i = 0; i < 5; ++i) {
+                            const Value a = matmul(x, x, false, true);
+                            x = 3.4445 * x + matmul(2.0315 * matmul(a, a) - 4.775 * a, x);
+                          }
+                          return RuleUpdate{r.value - r.learning_rate * x, {m}};
+                        },
+                    .whole = true};
+}
+
+void use_a_rule_of_whole_matrices(const Cluster& cluster, RunOptions run) {
+  Graph graph;
+  const Model model = build(graph, 32);
+  const MinimizeOptions options{.groups = {{.prefix = "hidden/w", .rule = muon(0.02f)}}};
+  Session session(minimize(model.loss, Adam{}, options), cluster, run);
+  session.run(noise(model));
+}
+
 void differentiate(const Cluster& cluster, RunOptions run) {
   Graph graph;
   const Model model = build(graph, 32);

@@ -46,7 +46,7 @@ struct DeviceChoice {
   double sim_gflops = 0;
 };
 
-/// What the launcher of tasks does when one of them fails.
+/// The launcher of tasks, when one of them fails:
 enum class OnFailure : std::uint8_t {
   kStop,      // it ends the others
   kContinue,  // it lets the others go on

@@ -121,6 +121,12 @@ struct RuleUpdate {
 ///       const Value m = r.slots[0], direction = sign(0.9 * m + 0.1 * r.gradient);
 ///       return RuleUpdate{r.value - r.learning_rate * direction, {0.99 * m + 0.01 * r.gradient}};
 ///     }}
+///
+/// With `whole` the rule sees its variable as one matrix, dimension 0 by the rest, and may also use
+/// matmul of two matrices and reduce_sum over all elements: `update` is called with stand-ins whose
+/// two dimensions differ, and what it returns holds for every size. Such a variable is never split
+/// over ps tasks, its contribution is applied when all of it is there, and it cannot be updated by
+/// rows. Muon (Jordan et al. 2024) is in examples/coming_from.
 struct CustomRule {
   /// Lower-case letters, digits and "_", at most 32; no name of another kind of rule. Checkpoints
   /// compare it.
@@ -129,6 +135,7 @@ struct CustomRule {
   std::vector<SlotSpec> slots = {};  // at most kMostSlots, none of them scalar
   /// Called once, when the Rule is made.
   std::function<RuleUpdate(const RuleTerms&)> update;
+  bool whole = false;  // asks for the whole variable
 
   static constexpr std::size_t kMostSlots = 3;   // slots that are as large as the variable
   static constexpr std::size_t kMostSteps = 64;  // ops by element, and as many on single numbers
@@ -168,6 +175,8 @@ class Rule {
   float learning_rate() const { return learning_rate_; }
   /// The other numbers, in the order of the struct's fields, a bool as 0 or 1.
   const std::array<float, kNumbers>& numbers() const { return numbers_; }
+  /// True for a rule that asks for its whole variable (CustomRule::whole).
+  bool whole() const;
   /// False for ema, add and assign, which take a contribution as it is: it is not clipped, and
   /// nothing decays.
   bool takes_gradient() const;

@@ -110,7 +110,7 @@ class PlanMaker {
   }
 
   // The rule is applied on the host while the kernel runs, so nothing may read the variable from
-  // then on, and nothing but the store may want the contribution.
+  // then on, and nothing but the store may want the contribution, which the rule takes in parts.
   bool can_stream(const PlacedUpdate& update) {
     if (!device_.space().host()) return false;
     if (!request_.stream_updates || roots_.global_norm || update.written_by < 0) return false;
@@ -118,6 +118,7 @@ class PlanMaker {
     const int storage = memory_->storage_of(written);
     const Plan::KernelUse& use = plan_->kernels[std::size_t(update.written_by)];
     if (update.root.sparse() || memory_->life(storage).is_read()) return false;
+    if (specs_[std::size_t(update.root.variable)].rule.whole()) return false;
     const Value output = use.node->output(0);
     if (storage != memory_->storage_of(output) || !memory_->is_whole(output)) return false;
     if (last_use_of(update.root.variable) >= update.written_by) return false;

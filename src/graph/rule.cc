@@ -147,6 +147,8 @@ std::string_view Rule::name() const {
   return program_ != nullptr ? program_->name : kNames[std::size_t(kind_)];
 }
 
+bool Rule::whole() const { return program_ != nullptr && program_->whole; }
+
 bool Rule::operator==(const Rule& other) const {
   if ((program_ == nullptr) != (other.program_ == nullptr)) return false;
   return kind_ == other.kind_ && learning_rate_ == other.learning_rate_ &&

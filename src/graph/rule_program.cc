@@ -92,7 +92,7 @@ void check_results(const RuleProgram& program) {
 }
 
 // The last element step that reads each step's result; the end of the program for a result.
-std::vector<std::size_t> last_reads(const RuleProgram& program) {
+std::vector<std::size_t> last_reads_of(const RuleProgram& program) {
   std::vector<std::size_t> last(program.element_steps.size(), 0);
   for (std::size_t j = 0; j < program.element_steps.size(); ++j) {
     for (const FusedOperand& operand : program.element_steps[j].operands) {
@@ -107,7 +107,7 @@ std::vector<std::size_t> last_reads(const RuleProgram& program) {
 
 // A step may write over what it reads, element by element.
 void assign_buffers(RuleProgram& program) {
-  const std::vector<std::size_t> last = last_reads(program);
+  const std::vector<std::size_t>& last = program.last_reads;
   std::vector<std::size_t> free_after;  // by buffer: the step after which it is free
   program.buffers.assign(program.element_steps.size(), 0);
   for (std::size_t j = 0; j < program.element_steps.size(); ++j) {
@@ -151,11 +151,40 @@ void read_scalar_step(RuleProgram& program, std::string_view line) {
   program.scalar_steps.push_back(parse_fused_step(line, program.scalar_steps.size()));
 }
 
+FusedStep read_matrix_step(const RuleProgram& program, std::string_view line) {
+  std::string_view rest = line;
+  FusedStep step{std::string(take_word(rest, ' ')), {}, 0};
+  const bool product = step.op == RuleProgram::kMatmul;
+  if (!program.whole || !RuleProgram::is_matrix_step(step)) {
+    program.refuse(fmt::format("it has no step '{}'", line));
+  }
+  for (int i = 0; i < (product ? 2 : 1); ++i) {
+    const std::string_view word = take_word(rest, ' ');
+    if (word.empty()) program.refuse(fmt::format("step '{}' lacks an operand", line));
+    step.operands.push_back(parse_fused_operand(line, word, program.element_steps.size()));
+  }
+  if (product) step.number = read_number<int>(program, take_word(rest, ' '));
+  if (!rest.empty() || step.number < 0 || step.number > 3) {
+    program.refuse(fmt::format("step '{}' has another form", line));
+  }
+  return step;
+}
+
+std::string format_matrix_step(const FusedStep& step) {
+  std::string text = "matrix " + format_fused_step(step);
+  if (step.op == RuleProgram::kMatmul) text += fmt::format(" {}", int(step.number));
+  return text;
+}
+
 void read_line(RuleProgram& program, std::string_view line) {
   std::string_view rest = line;
   const std::string_view what = take_word(rest, ' ');
   if (what == "rule" && program.name.empty()) {
     program.name = rest;
+  } else if (what == "whole" && rest.empty()) {
+    program.whole = true;
+  } else if (what == "matrix") {
+    program.element_steps.push_back(read_matrix_step(program, rest));
   } else if (what == "slot") {
     const std::string_view name = take_word(rest, ' ');
     program.slots.push_back({std::string(name), false, read_number<float>(program, rest)});
@@ -186,9 +215,13 @@ void RuleProgram::complete() {
   check_results(*this);
   element_ops.clear();
   for (const FusedStep& step : element_steps) {
-    element_ops.push_back(std::uint8_t(find_fusable_op(step.op) - fusable_ops().data()));
+    const FusableOp* const op = find_fusable_op(step.op);
+    element_ops.push_back(op == nullptr ? 0 : std::uint8_t(op - fusable_ops().data()));
   }
-  assign_buffers(*this);
+  last_reads = last_reads_of(*this);
+  if (!whole) return assign_buffers(*this);
+  // They fit one another for every variable if they do for one whose dimensions are like no other.
+  step_extents({2, 3});
 }
 
 bool RuleProgram::reads_count() const {
@@ -204,13 +237,17 @@ bool RuleProgram::reads_count() const {
 
 std::string RuleProgram::text() const {
   std::string text = "rule " + name + "\n";
+  if (whole) text += "whole\n";
   for (const SlotSpec& slot : slots)
     text += fmt::format("slot {} {:.9g}\n", slot.name, slot.initial);
   for (const FusedStep& step : scalar_steps) {
     text += step.op == kNumber ? fmt::format("scalar number {:.17g}\n", step.number)
                                : "scalar " + format_fused_step(step) + "\n";
   }
-  for (const FusedStep& step : element_steps) text += "element " + format_fused_step(step) + "\n";
+  for (const FusedStep& step : element_steps) {
+    text += is_matrix_step(step) ? format_matrix_step(step) : "element " + format_fused_step(step);
+    text += "\n";
+  }
   for (const FusedOperand& result : results)
     text += "result " + format_fused_operand(result) + "\n";
   return text;

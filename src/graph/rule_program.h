@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,10 @@ namespace paceline {
 /// Steps of two kinds, both in the form of fused_elementwise. Scalar steps are computed once for a
 /// contribution; besides the fusable ops they know "number", which has no operand. Element steps
 /// are computed for each element.
+///
+/// A whole program computes each element step for all of its variable before the next one. The
+/// results are matrices, or one number; among the steps are "matmul a b n", where bit 0 of n
+/// transposes a and bit 1 b, and "reduce_sum a", the sum of all elements.
 struct RuleProgram {
   /// Inputs of a scalar step.
   enum ScalarInput : std::uint8_t { kLearningRate, kCount, kScalarInputs };
@@ -21,6 +26,7 @@ struct RuleProgram {
   enum ElementInput : std::uint8_t { kValue, kGradient, kFirstSlot };
 
   std::string name;
+  bool whole = false;
   std::vector<SlotSpec> slots;  // those that are as large as the variable
   std::vector<FusedStep> scalar_steps, element_steps;
   /// The new value, then the new slots: each the result of an element step, or the input that it
@@ -34,9 +40,32 @@ struct RuleProgram {
   /// the last time.
   std::vector<int> buffers;
   int buffer_count = 0;
+  /// The last step that reads each element step's result; the number of steps for a result.
+  std::vector<std::size_t> last_reads;
+
+  /// Rows and columns. One number is 1 by 1.
+  struct Extent {
+    std::int64_t rows = 1, columns = 1;
+    std::int64_t elements() const { return rows * columns; }
+    bool operator==(const Extent&) const = default;
+  };
+  /// The extents of the results of a whole program's element steps, for a variable. Throws
+  /// kInvalidArgument naming the rule when they do not fit one another.
+  std::vector<Extent> step_extents(const Extent& variable) const;
+  /// The most elements that results of a whole program's steps have at a time.
+  double most_elements(const Extent& variable) const;
+  Extent operand_extent(const FusedOperand& operand, const Extent& variable,
+                        std::span<const Extent> steps) const;
 
   static constexpr int kMostBuffers = 16;
   static constexpr std::string_view kNumber = "number";
+  static constexpr std::string_view kMatmul = "matmul", kSum = "reduce_sum";
+  static bool is_matrix_step(const FusedStep& step) {
+    return step.op == kMatmul || step.op == kSum;
+  }
+  static bool transposes(const FusedStep& matmul, int operand) {
+    return ((int(matmul.number) >> operand) & 1) != 0;
+  }
 
   /// The input of an element step that is scalar `index`: one of ScalarInput, or kScalarInputs + i
   /// for the result of scalar step i.

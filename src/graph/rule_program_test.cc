@@ -47,6 +47,29 @@ TEST(RuleProgram, KnowsThatTheCountIsRead) {
   EXPECT_FALSE(RuleProgram::parse("rule a\nelement mul i1 i2\nresult t0\n").reads_count());
 }
 
+// w ← w − (g·gᵀ)·g.
+constexpr const char* kProducts =
+    "rule products\n"
+    "whole\n"
+    "matrix matmul i1 i1 2\n"
+    "matrix matmul t0 i1 0\n"
+    "element sub i0 t1\n"
+    "result t2\n";
+
+TEST(RuleProgram, OfAWholeVariableComesBackFromItsText) {
+  const RuleProgram program = RuleProgram::parse(kProducts);
+  EXPECT_TRUE(program.whole);
+  EXPECT_EQ(program.text(), kProducts);
+  EXPECT_FALSE(RuleProgram::parse(kMomentum).whole);
+}
+
+TEST(RuleProgram, KnowsTheSizesOfAWholeVariable) {
+  const RuleProgram program = RuleProgram::parse(kProducts);
+  using Extent = RuleProgram::Extent;
+  EXPECT_EQ(program.step_extents({20, 3}), (std::vector<Extent>{{20, 20}, {20, 3}, {20, 3}}));
+  EXPECT_EQ(program.most_elements({20, 3}), 60 + 400 + 60);
+}
+
 std::string refusal(const std::string& text) {
   return error_of(ErrorCode::kInvalidArgument, [&] { RuleProgram::parse(text); });
 }
@@ -74,6 +97,25 @@ TEST(RuleProgram, RefusesWhatIsNone) {
                            "rule a\nwhat is this\nresult i0\n",
                            "rule a\nresult \n",
                            "rule a\nrule b\nresult i0\n"}) {
+    EXPECT_NE(refusal(text), "") << text;
+  }
+}
+
+TEST(RuleProgram, OfAWholeVariableRefusesWhatDoesNotFit) {
+  EXPECT_EQ(refusal("rule a\nwhole\nmatrix matmul i0 i1 0\nresult t0\n"),
+            "[rule] a: matmul of (2,3) and (2,3), in a variable of (2,3)");
+  EXPECT_EQ(refusal("rule a\nwhole\nmatrix matmul i0 i1 2\nresult t0\n"),
+            "[rule] a: result 0 is (2,2), and the variable is (2,3)");
+  for (const char* text :
+       {"rule a\nmatrix matmul i0 i1 2\nresult i0\n",
+        "rule a\nwhole\nmatrix matmul i0\nresult i0\n",
+        "rule a\nwhole\nmatrix matmul i0 i1 4\nresult i0\n",
+        "rule a\nwhole\nmatrix matmul i0 i1 -1\nresult i0\n",
+        "rule a\nwhole\nmatrix matmul i0 i1 2 3\nresult i0\n",
+        "rule a\nwhole\nmatrix matmul i0 i9 2\nresult i0\n",
+        "rule a\nwhole\nmatrix reduce_sum i0 i1\nresult i0\n",
+        "rule a\nwhole\nmatrix square i0\nresult i0\n", "rule a\nwhole\nmatrix \nresult i0\n",
+        "rule a\nwhole\nmatrix reduce_sum i0\nresult t0\n"}) {
     EXPECT_NE(refusal(text), "") << text;
   }
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/thread_pool.h"
 #include "paceline/rule.h"
 
 namespace paceline {
@@ -31,6 +32,18 @@ struct RuleRange {
 /// Applies the rule to the range. Element by element: splitting a range changes no bit. Clip scale
 /// and weight decay are for gradients: ema, add and assign take their contribution as it is.
 void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range);
+
+/// A whole float32 variable, as a matrix: dimension 0 by the rest. Slot pointers as in RuleRange.
+struct RuleWhole {
+  float* values;
+  std::span<float* const> slots;
+  const float* gradient;
+  std::int64_t rows, columns;
+};
+/// Applies a rule that asks for its whole variable (Rule::whole); all others are for apply_rule.
+/// Its steps have memory of their own, which is allocated meanwhile (RuleProgram::most_elements).
+void apply_rule_to_whole(const Rule& rule, const RuleStep& step, const RuleWhole& whole,
+                         ThreadPool& pool);
 
 /// Applies the rule to rows ids[0 … rows) of a variable of `row_size` columns; ids are unique and
 /// within the variable (checked by the caller). Rows that are not named keep value and slots. Not

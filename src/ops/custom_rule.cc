@@ -1,6 +1,7 @@
 // Makes the program of a rule of one's own from the values that its update returns.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <span>
@@ -43,7 +44,17 @@ class RuleProgramWriter {
   using Key = std::pair<int, int>;
   static Key key(const Value& value) { return {value.node().id(), value.output()}; }
 
-  bool is_element(const Value& value) const { return value.shape() == element_; }
+  bool is_number(const Value& value) const { return value.shape().elements() == 1; }
+  /// Of a whole rule, matrices of other sizes can be between its terms and its results.
+  bool is_element(const Value& value) const {
+    return program_.whole ? value.shape().rank() == 2 : value.shape() == element_;
+  }
+  /// True for a number that is computed once, from numbers alone.
+  bool is_scalar(const Node& node) const {
+    return is_number(node.output(0)) && std::ranges::all_of(node.inputs(), [&](const Value& input) {
+             return scalars_.contains(key(input));
+           });
+  }
   bool is_known(const Value& value) const {
     return scalars_.contains(key(value)) || elements_.contains(key(value));
   }
@@ -62,9 +73,11 @@ class RuleProgramWriter {
   void add_node(const Node& node) {
     const Value value = node.output(0);
     if (node.op().name == "constant") return add_constant(value);
+    if (program_.whole && add_matrix_step(node)) return;
     const FusableOp* op = find_fusable_op(node.op().name);
-    const bool one = value.shape().elements() == 1;
-    if (op == nullptr || node.outputs().size() != 1 || (!one && !is_element(value))) {
+    const bool one = program_.whole ? is_scalar(node) : is_number(value);
+    if (op == nullptr || node.outputs().size() != 1 ||
+        (!is_number(value) && !(is_element(value) && fits(node)))) {
       program_.refuse(fmt::format("op {} is not element-wise over the value, its slots and numbers",
                                   node.op().name));
     }
@@ -76,6 +89,29 @@ class RuleProgramWriter {
     std::vector<FusedStep>& steps = one ? program_.scalar_steps : program_.element_steps;
     (one ? scalars_ : elements_)[key(value)] = {Kind::kStep, int(steps.size())};
     steps.push_back(std::move(step));
+  }
+
+  bool fits(const Node& node) const {
+    return std::ranges::all_of(node.inputs(), [&](const Value& input) {
+      return is_number(input) || input.shape() == node.outputs()[0].shape;
+    });
+  }
+
+  /// Adds a step that is not element-wise. Returns false when the node is of another op.
+  bool add_matrix_step(const Node& node) {
+    FusedStep step{node.op().name, {}, 0};
+    const Attributes& attributes = node.attributes();
+    if (step.op == RuleProgram::kMatmul) {
+      step.number = (attributes.get<bool>("transpose_a") ? 1 : 0) +
+                    (attributes.get<bool>("transpose_b") ? 2 : 0);
+    } else if (step.op != RuleProgram::kSum || !is_number(node.output(0)) ||
+               is_number(node.input(0))) {
+      return false;
+    }
+    for (const Value& input : node.inputs()) step.operands.push_back(element_operand(input));
+    elements_[key(node.output(0))] = {Kind::kStep, int(program_.element_steps.size())};
+    program_.element_steps.push_back(std::move(step));
+    return true;
   }
 
   void add_constant(const Value& value) {
@@ -115,8 +151,10 @@ class RuleProgramWriter {
   std::map<Key, FusedOperand> scalars_, elements_;
 };
 
-RuleTerms terms_in(Graph& graph, std::span<const SlotSpec> slots) {
-  const Shape elements{2};  // any shape of more than one element
+RuleTerms terms_in(Graph& graph, const RuleProgram& program) {
+  const std::span<const SlotSpec> slots = program.slots;
+  // Any shape of more than one element; the dimensions of a matrix are told apart.
+  const Shape elements = program.whole ? Shape{2, 3} : Shape{2};
   RuleTerms terms{graph.input("value", elements),
                   graph.input("gradient", elements),
                   {},
@@ -146,9 +184,10 @@ RuleProgram program_of(const CustomRule& rule) {
   RuleProgram program;
   program.name = rule.name;
   program.slots = rule.slots;
+  program.whole = rule.whole;
   if (!rule.update) program.refuse("it has no update");
   Graph graph;
-  const RuleTerms terms = terms_in(graph, program.slots);
+  const RuleTerms terms = terms_in(graph, program);
   const RuleUpdate update = rule.update(terms);
   check_update(program, graph, update);
   RuleProgramWriter(program, terms).add(graph, update);

@@ -73,6 +73,40 @@ std::string refusal(const Update& update, const std::vector<SlotSpec>& slots = {
   return error_of(ErrorCode::kInvalidArgument, [&] { rule_of(update, slots); });
 }
 
+Rule whole_rule_of(Update update) {
+  return CustomRule{.name = "own", .update = std::move(update), .whole = true};
+}
+
+TEST(CustomRule, OfAWholeVariableHasProductsAndSums) {
+  const Rule rule = whole_rule_of([](const RuleTerms& r) {
+    const Value g = r.gradient / sqrt(reduce_sum(square(r.gradient)));
+    return RuleUpdate{r.value - r.learning_rate * matmul(matmul(g, g, false, true), g), {}};
+  });
+  EXPECT_TRUE(rule.whole());
+  EXPECT_EQ(rule.program()->text(),
+            "rule own\nwhole\nelement square i1\nmatrix reduce_sum t0\nelement sqrt t1\n"
+            "element div i1 t2\nmatrix matmul t3 t3 2\nmatrix matmul t4 t3 0\nelement mul i2 t5\n"
+            "element sub i0 t6\nresult t7\n");
+  EXPECT_FALSE(rule_of([](const RuleTerms& r) { return RuleUpdate{r.value, {}}; }).whole());
+}
+
+TEST(CustomRule, OfAWholeVariableRefusesWhatFitsNotEverySize) {
+  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
+                     [] {
+                       whole_rule_of([](const RuleTerms& r) {
+                         return RuleUpdate{matmul(r.value, r.value, false, true), {}};
+                       });
+                     }),
+            "");
+  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
+                     [] {
+                       whole_rule_of([](const RuleTerms& r) {
+                         return RuleUpdate{r.value - reduce_mean(r.value, {0}), {}};
+                       });
+                     }),
+            "");
+}
+
 TEST(CustomRule, RefusesWhatIsNotElementWise) {
   EXPECT_EQ(refusal([](const RuleTerms& r) {
               return RuleUpdate{r.value - reduce_sum(r.gradient), {}};

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
+#include "kernels/cpu/rule_step.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/rule_scalars.h"
 
@@ -13,34 +12,6 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kElements = 512;  // of a block
-
-/// The function of a fusable op. `where` is neither.
-struct StepFunction {
-  std::optional<UnaryFunction> unary;
-  std::optional<BinaryFunction> binary;
-};
-
-// In the order of fusable_ops().
-const std::vector<StepFunction>& functions() {
-  static const std::vector<StepFunction> all = [] {
-    std::vector<StepFunction> made;
-    for (const FusableOp& op : fusable_ops()) {
-      made.push_back({unary_function(op.name), binary_function(op.name)});
-    }
-    return made;
-  }();
-  return all;
-}
-
-void compute(const StepFunction& function, float number,
-             const std::array<VectorOperand, 3>& operands, float* y, std::int64_t n) {
-  const auto& [a, b, c] = operands;
-  if (function.binary) return vector_binary(*function.binary, number, a, b, y, n);
-  if (!function.unary) return vector_where(a, b, c, y, n);
-  if (!a.repeats) return vector_unary(*function.unary, number, a.data, y, n);
-  vector_unary(*function.unary, number, a.data, y, 1);
-  std::fill(y + 1, y + n, *y);
-}
 
 // sum[i] = of_a·a[i] + of_b·b[i]. The sum may be a.
 void blend(float of_a, const float* a, float of_b, const float* b, float* sum, std::int64_t n) {
@@ -105,8 +76,7 @@ void RuleProgramPass::run_block(const Block& block) const {
     const FusedStep& step = program_.element_steps[j];
     std::array<VectorOperand, 3> operands;
     for (std::size_t k = 0; k < step.operands.size(); ++k) operands[k] = read(step.operands[k]);
-    compute(functions()[program_.element_ops[j]], float(step.number), operands, result_of(int(j)),
-            block.n);
+    compute_rule_step(program_, j, operands, result_of(int(j)), block.n);
   }
   for (std::size_t i = 0; i < program_.results.size(); ++i) {
     const FusedOperand& result = program_.results[i];

@@ -402,7 +402,7 @@ void for_rows(const RuleRows& rows, F&& apply) {
 }  // namespace
 
 void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) {
-  PACELINE_CHECK(range.values.size() == range.gradient.size());
+  PACELINE_CHECK(range.values.size() == range.gradient.size() && !rule.whole());
   if (rule.program() != nullptr) {
     return RuleProgramPass(*rule.program(), step)
         .run(range.values.data(), range.slots, range.gradient.data(), range.values.size());
@@ -413,7 +413,7 @@ void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range) 
 }
 
 void apply_rule_to_rows(const Rule& rule, const RuleStep& step, const RuleRows& rows) {
-  PACELINE_CHECK(rule.kind() != RuleKind::kEma);
+  PACELINE_CHECK(rule.kind() != RuleKind::kEma && !rule.whole());
   if (rule.program() != nullptr) {
     const RuleProgramPass pass(*rule.program(), step);
     return for_rows(rows, [&](const RuleMemory& row) {

@@ -220,6 +220,55 @@ TEST(CustomRule, AdamWrittenOutIsAdam) {
   }
 }
 
+struct MatrixSize {
+  std::int64_t rows, columns;
+};
+
+void update_whole(const Rule& rule, const RuleStep& step, Freshness& held,
+                  const std::vector<float>& gradient, MatrixSize size, ThreadPool* pool) {
+  const std::vector<float*> slots = held.slots_at(0);
+  const RuleWhole whole{held.values.data(), slots, gradient.data(), size.rows, size.columns};
+  if (pool == nullptr) return apply_rule_to_whole_naively(rule, step, whole);
+  apply_rule_to_whole(rule, step, whole, *pool);
+}
+
+TEST(WholeRule, EqualsTheNaiveLoop) {
+  ThreadPool pool(2);
+  for (const auto& [rows, columns] :
+       {MatrixSize{1, 1}, {1, 7}, {7, 1}, {5, 3}, {3, 5}, {64, 64}, {70, 33}}) {
+    const std::size_t size = std::size_t(rows * columns);
+    Freshness fast(muon(), size, true), naive(muon(), size, true);
+    fast.values = naive.values = random_values(size, 1);
+    for (int t = 1; t <= 3; ++t) {
+      const RuleStep step{0.02f, 0.7f, 0.01f, t, 0.9f};
+      const std::vector<float> gradient = random_values(size, std::uint64_t(t) + 10);
+      update_whole(muon(), step, fast, gradient, {rows, columns}, &pool);
+      update_whole(muon(), step, naive, gradient, {rows, columns}, nullptr);
+    }
+    EXPECT_LT(distance(fast.values, naive.values), 2e-5) << rows << " by " << columns;
+    for (std::size_t i = 0; i < fast.slots.size(); ++i) {
+      EXPECT_LT(distance(fast.slots[i], naive.slots[i]), 2e-5) << rows << " slot " << i;
+    }
+  }
+}
+
+// Five steps of the iteration bring all singular values near 1 (Jordan et al. 2024: 0.7 to 1.2), so
+// that a row of the update of a square matrix has about that length.
+TEST(WholeRule, MuonsUpdateIsNearlyOrthogonal) {
+  ThreadPool pool(1);
+  constexpr std::int64_t kSize = 32;
+  Freshness held(muon(), kSize * kSize);
+  const std::vector<float> gradient = random_values(kSize * kSize, 3);
+  update_whole(muon(1), {.learning_rate = 1}, held, gradient, {kSize, kSize}, &pool);
+  double squares = 0;
+  for (const float w : held.values) squares += double(w) * w;
+  EXPECT_GT(squares / kSize, 0.4);
+  EXPECT_LT(squares / kSize, 1.5);
+  double across = 0;  // of the first two rows
+  for (std::size_t i = 0; i < kSize; ++i) across += double(held.values[i]) * held.values[kSize + i];
+  EXPECT_LT(std::abs(across), 0.35);
+}
+
 // The published equations, worked by hand (float64) for one element and a few contributions.
 struct Worked {
   Rule rule;

@@ -36,4 +36,24 @@ inline Rule lion(float learning_rate = 1e-4f) {
       }};
 }
 
+/// Muon: the momentum of a matrix is made nearly orthogonal by five steps of a Newton–Schulz
+/// iteration (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks").
+inline Rule muon(float learning_rate = 0.02f) {
+  return CustomRule{.name = "muon",
+                    .learning_rate = learning_rate,
+                    .slots = {{"m"}},
+                    .update =
+                        [](const RuleTerms& r) {
+                          const Value m = 0.95 * r.slots[0] + r.gradient;
+                          const Value ahead = r.gradient + 0.95 * m;
+                          Value x = ahead / (sqrt(reduce_sum(square(ahead))) + 1e-7);
+                          for (int i = 0; i < 5; ++i) {
+                            const Value a = matmul(x, x, false, true);
+                            x = 3.4445 * x + matmul(2.0315 * matmul(a, a) - 4.775 * a, x);
+                          }
+                          return RuleUpdate{r.value - r.learning_rate * x, {m}};
+                        },
+                    .whole = true};
+}
+
 }  // namespace paceline

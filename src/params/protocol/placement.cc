@@ -20,6 +20,7 @@ std::size_t variable_bytes(const VariableSpec& variable) {
 // share, as far as its rows allow.
 std::int64_t cuts(const VariableSpec& variable, std::size_t total, int num_ps) {
   const std::size_t bytes = variable_bytes(variable);
+  if (variable.trained && variable.rule.whole()) return 1;
   if (total == 0 || bytes * std::size_t(num_ps) <= total) return 1;
   const std::int64_t wanted = std::int64_t((bytes * std::size_t(num_ps) + total - 1) / total);
   return std::clamp<std::int64_t>(row_count(variable.shape), 1,

@@ -46,6 +46,18 @@ TEST(Placement, OnePsHoldsAllWhole) {
   EXPECT_EQ(pieces[2].rows, 0);
 }
 
+TEST(Placement, AVariableWhoseRuleAsksForAllOfItIsNotSplit) {
+  auto variables = specs({Shape{4096, 4096}, Shape{16, 16}});
+  EXPECT_EQ(place_variables(variables, 2).size(), 3u);
+  variables[0].rule = CustomRule{.name = "all",
+                                 .update =
+                                     [](const RuleTerms& r) {
+                                       return RuleUpdate{r.value, {}};
+                                     },
+                                 .whole = true};
+  EXPECT_EQ(place_variables(variables, 2).size(), 2u);
+}
+
 TEST(Placement, AVariableLargerThanItsShareIsSplitByRows) {
   // The layers of mlp: 256-4096-4096-256.
   const auto variables = specs({Shape{256, 4096}, Shape{4096}, Shape{4096, 4096}, Shape{4096},

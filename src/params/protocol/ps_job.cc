@@ -154,7 +154,7 @@ void PsJob::turn_away(PeerId id, Peer& peer, std::string why, Outbox& out) {
   out.close(id, kCloseTimeout);
 }
 
-// What the worker trained with is lost: it must begin again as a new incarnation.
+// The values that the worker trained with are lost: it must begin again as a new incarnation.
 void PsJob::tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
   peer.refused = true;
   out.send(id, MessageType::kRestarted);

@@ -32,6 +32,7 @@ std::vector<AssemblyTarget> assembly_targets(std::span<const VariableSpec> varia
                        .variable = variable.name,
                        .sparse = variable.sparse,
                        .trained = variable.trained,
+                       .whole = variable.trained && variable.rule.whole(),
                        .row_bytes = row_bytes(variable)});
   }
   return targets;
@@ -56,7 +57,7 @@ void StepAssembly::check_step(std::int64_t step, MessageType type) const {
 }
 
 bool StepAssembly::applies_chunks(std::size_t position) const {
-  return !targets_[position].sparse && !clipped_;
+  return !targets_[position].sparse && !targets_[position].whole && !clipped_;
 }
 
 void StepAssembly::start(std::size_t position, std::size_t rows) {

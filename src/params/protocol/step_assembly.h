@@ -23,6 +23,7 @@ struct AssemblyTarget {
   Piece where;
   std::string variable;  // its name
   bool sparse = false, trained = true;
+  bool whole = false;  // its rule is applied to all of it at once
   std::size_t row_bytes = 0;
   std::size_t bytes() const { return std::size_t(where.rows) * row_bytes; }
   bool has_row(std::int64_t row) const {

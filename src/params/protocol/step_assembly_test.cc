@@ -74,6 +74,19 @@ TEST(StepAssembly, KeepsClippedAndSparseContributionsUntilTheEnd) {
   EXPECT_TRUE(step.take_whole(kSparse));
 }
 
+TEST(StepAssembly, KeepsAContributionWhoseRuleAsksForAllOfItUntilTheEnd) {
+  StepAssembly step({{.where = {.id = 0, .variable = 0, .first_row = 0, .rows = 5},
+                      .variable = "w",
+                      .whole = true,
+                      .row_bytes = 400}});
+  step.begin(0, false, Fate::kApply);
+  EXPECT_FALSE(step.applies_chunks(0));
+  EXPECT_FALSE(arrive(step, 0, 0, 1600).apply);
+  EXPECT_TRUE(arrive(step, 0, 1600, 400).whole);
+  step.check_whole(0);
+  EXPECT_TRUE(step.take_whole(0));
+}
+
 TEST(StepAssembly, AContributionInSharedMemoryIsWholeAtOnce) {
   StepAssembly step = assembly();
   step.begin(0, false, Fate::kApply);

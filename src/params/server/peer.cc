@@ -339,8 +339,8 @@ std::span<std::byte> ServerPeer::place_in_copy(std::size_t position) {
 void ServerPeer::apply_dense(std::size_t position, float clip_scale) {
   const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
   const WantedValues wanted = incoming_->part(position).wanted;
+  ShardPiece& piece = shard().at(position);
   if (wanted != WantedValues::kInFrames) {
-    ShardPiece& piece = shard().at(position);
     std::span<std::byte> copy;
     if (wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
     if (!incoming_->counts()) return piece.copy(0, copy);
@@ -348,9 +348,24 @@ void ServerPeer::apply_dense(std::size_t position, float clip_scale) {
       piece.apply(incoming_->rule_step(position, clip_scale), 0, gradient, copy);
     });
   }
+  if (piece.variable().rule.whole()) return apply_and_answer_whole(position, clip_scale);
   for (const Cut cut : byte_cuts(gradient.size())) {
     answer(position, cut.begin,
            apply_range(position, clip_scale, cut.begin, gradient.subspan(cut.begin, cut.size)));
+  }
+}
+
+void ServerPeer::apply_and_answer_whole(std::size_t position, float clip_scale) {
+  ShardPiece& piece = shard().at(position);
+  const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
+  if (incoming_->counts()) {
+    timed_apply(position,
+                [&] { piece.apply(incoming_->rule_step(position, clip_scale), 0, gradient, {}); });
+  }
+  for (const Cut cut : byte_cuts(gradient.size())) {
+    ReplyBlocks::Lent block = replies_.take(cut.size);
+    piece.copy(cut.begin, block->span());
+    answer(position, cut.begin, std::move(block));
   }
 }
 

@@ -82,6 +82,7 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   void apply_whole(std::size_t position, float clip_scale);
   void renew_copy(std::size_t position, std::uint64_t step);
   std::span<std::byte> place_in_copy(std::size_t position);
+  void apply_and_answer_whole(std::size_t position, float clip_scale);
   void apply_dense(std::size_t position, float clip_scale);
   /// Accounts for the time of applying the rule of the piece at `position`.
   template <typename F>

@@ -198,7 +198,7 @@ class Server {
 
 }  // namespace
 
-// Of a ps that has begun again, too: its work before counts.
+// A ps that has begun again counts its work from before, too.
 ServerSummary serve(const ServerOptions& asked, ServerSummary* summary) {
   ServerOptions options = asked;
   std::unique_ptr<Server> server;

@@ -106,6 +106,7 @@ void ShardPiece::wait_marked(Deadline deadline) {
 
 void ShardPiece::apply(const RuleStep& step, std::size_t offset,
                        std::span<const std::byte> gradient, std::span<std::byte> updated) {
+  if (variable().rule.whole()) return apply_whole(step, gradient, updated);
   const float* const floats = reinterpret_cast<const float*>(gradient.data());
   const auto copy = updated.size() > kMostCached ? copy_past_caches : copy_through_caches;
   const auto part = [&](std::size_t begin, std::size_t end) {
@@ -122,6 +123,21 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
     write_regions(std::max(offset, (first + std::size_t(from)) * region_bytes_),
                   std::min(end, (first + std::size_t(to)) * region_bytes_), part);
   });
+  watchers_.tell(*this);
+}
+
+void ShardPiece::apply_whole(const RuleStep& step, std::span<const std::byte> gradient,
+                             std::span<std::byte> updated) {
+  PACELINE_CHECK(gradient.size() == bytes());
+  {
+    const auto locks = lock_all();
+    std::deque<ChunkWriting> writing;
+    for (std::uint64_t& version : versions_) writing.emplace_back(version);
+    pool_.with_threads([&](ThreadPool& threads) {
+      memory_.apply_whole(step, reinterpret_cast<const float*>(gradient.data()), threads);
+    });
+    copy_bytes(updated.data(), memory_.value().data(), updated.size());
+  }
   watchers_.tell(*this);
 }
 

@@ -45,7 +45,8 @@ class ShardPiece {
   std::int64_t begin_contribution();
   void end_contribution();
   /// Applies the rule to a range and copies the new values of it to `updated`, unless that is
-  /// empty; past the caches, if it is more than they keep.
+  /// empty; past the caches, if it is more than they keep. The range is everything where the rule
+  /// asks for its whole variable.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
              std::span<std::byte> updated);
   /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
@@ -104,6 +105,8 @@ class ShardPiece {
   void write_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
   void change(Reading reading);
+  void apply_whole(const RuleStep& step, std::span<const std::byte> gradient,
+                   std::span<std::byte> updated);
 
   const Piece where_;
   VariableMemory memory_;

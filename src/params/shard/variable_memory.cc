@@ -10,7 +10,9 @@
 
 #include "base/check.h"
 #include "base/copy_bytes.h"
+#include "base/machine_memory.h"
 #include "base/row_count.h"
+#include "graph/rule_program.h"
 #include "paceline/error.h"
 #include "params/variable_arrays.h"
 
@@ -24,6 +26,21 @@ constexpr std::int64_t kGrain = 16 * 1024;
   throw Error(ErrorCode::kInvalidArgument, fmt::format("[variable {}] {}", spec.name, why));
 }
 
+RuleProgram::Extent extent_of(const VariableSpec& spec) {
+  const std::int64_t rows = row_count(spec.shape);
+  return {rows, rows == 0 ? 0 : spec.shape.elements() / rows};
+}
+
+void check_whole(const VariableSpec& spec) {
+  if (spec.sparse) {
+    refuse(spec, fmt::format("rule {} cannot be applied by rows: it asks for the whole variable",
+                             spec.rule.name()));
+  }
+  const double bytes = spec.rule.program()->most_elements(extent_of(spec)) * sizeof(float);
+  check_fits_machine(fmt::format("[variable {}] rule {} needs", spec.name, spec.rule.name()),
+                     bytes);
+}
+
 const VariableSpec& checked(const VariableSpec& spec) {
   if (spec.sparse && spec.shape.rank() < 1) refuse(spec, "a scalar has no rows");
   if (spec.trained && spec.dtype != DType::kFloat32) {
@@ -32,7 +49,15 @@ const VariableSpec& checked(const VariableSpec& spec) {
   if (spec.trained && spec.sparse && spec.rule.kind() == RuleKind::kEma) {
     refuse(spec, "rule ema cannot be applied by rows");
   }
+  if (spec.trained && spec.rule.whole()) check_whole(spec);
   return spec;
+}
+
+const VariableSpec& checked_rows(const VariableSpec& spec, std::int64_t rows) {
+  if (spec.trained && spec.rule.whole() && rows != row_count(spec.shape)) {
+    refuse(spec, fmt::format("is split, and rule {} asks for all of it", spec.rule.name()));
+  }
+  return checked(spec);
 }
 
 void expect_type(const VariableSpec& spec, const std::string& what, const Tensor& tensor,
@@ -73,7 +98,7 @@ VariableMemory::VariableMemory(VariableSpec spec)
 
 VariableMemory::VariableMemory(VariableSpec spec, std::int64_t first_row, std::int64_t rows,
                                std::span<std::byte> value)
-    : spec_(checked(spec)),
+    : spec_(checked_rows(spec, rows)),
       first_row_(first_row),
       shape_(shape_of_rows(spec_, rows)),
       row_bytes_(paceline::row_bytes(spec_)),
@@ -261,8 +286,24 @@ void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::
                       .row_size = std::int64_t(row_bytes_ / sizeof(float))});
 }
 
+void VariableMemory::apply_whole(const RuleStep& step, const float* gradient, ThreadPool& pool) {
+  const auto [rows, columns] = extent_of(spec_);
+  before_change(0, value_.size());
+  apply_rule_to_whole(spec_.rule, step,
+                      {.values = reinterpret_cast<float*>(value_.data()),
+                       .slots = full_slots_,
+                       .gradient = gradient,
+                       .rows = rows,
+                       .columns = columns},
+                      pool);
+}
+
 void VariableMemory::apply(const UpdateScalars& scalars, const float* gradient, ThreadPool* pool) {
   const RuleStep step = begin_contribution(scalars);
+  if (spec_.rule.whole()) {
+    ThreadPool alone(1);
+    return apply_whole(step, gradient, pool != nullptr ? *pool : alone);
+  }
   for_ranges(pool, shape_.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     apply_range(step, begin, {gradient + begin, std::size_t(end - begin)});
   });

@@ -85,7 +85,12 @@ class VariableMemory {
   void apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
                        const float* gradient);
 
-  /// Applies one contribution to all elements; `pool` may be null. Allocates nothing.
+  /// Applies one contribution of a rule that asks for the whole variable, which this memory must
+  /// hold. It allocates what the rule's steps need.
+  void apply_whole(const RuleStep& step, const float* gradient, ThreadPool& pool);
+
+  /// Applies one contribution to all elements; `pool` may be null. Allocates nothing, but as
+  /// apply_whole.
   void apply(const UpdateScalars& scalars, const float* gradient, ThreadPool* pool);
   /// Applies one contribution to rows `ids` (unique): gradient (ids.size(), …). Throws
   /// kInvalidArgument for an id that is no row of this memory.

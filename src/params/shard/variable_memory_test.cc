@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/row_count.h"
+#include "kernels/testing/custom_rules.h"
 #include "paceline/error.h"
 #include "params/variable_arrays.h"
 
@@ -273,6 +274,17 @@ TEST(VariableMemory, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(refused(state_of(Tensor(DType::kFloat64, {2}))));
   EXPECT_TRUE(refused(state_of(Tensor(DType::kFloat32, {2}), {Tensor(DType::kFloat32, {2})})));
   EXPECT_FALSE(held.written());
+}
+
+TEST(VariableMemory, RefusesARuleThatAsksForAllOfASplitOrSparseOrHugeVariable) {
+  std::vector<std::byte> half(2 * 3 * sizeof(float));
+  EXPECT_THROW(VariableMemory(spec_of({4, 3}, muon()), 0, 2, half), Error);
+  VariableSpec sparse = spec_of({4, 3}, muon());
+  sparse.sparse = true;
+  EXPECT_THROW(VariableMemory{sparse}, Error);
+  // The product of a column with itself would be the square of its length.
+  EXPECT_THROW(VariableMemory{spec_of({100'000'000, 1}, muon())}, Error);
+  EXPECT_NO_THROW(VariableMemory{spec_of({4, 3}, muon())});
 }
 
 TEST(VariableMemory, RefusesRulesThatCannotBe) {
