@@ -71,7 +71,7 @@ ImageScore score_images(Evaluator& evaluator, const Classifier& classifier,
     const TensorView logits = evaluator.evaluate_in_place(
         classifier.logits.graph(), fetches,
         [&](Feed& feed) { feed.set(classifier.images, batch->values); })[0];
-    const std::span<const float> all = logits.as<float>();
+    const std::span<const float> all(logits.as<float>(), std::size_t(logits.shape.elements()));
     const std::size_t classes = all.size() / batch->weights.data<float>().size();
     for (std::size_t i = 0; i < batch->weights.data<float>().size(); ++i) {
       if (batch->weights.data<float>()[i] == 0) continue;
