@@ -84,6 +84,10 @@ ImageUse use_of(const Settings& settings, const RunOptions& run) {
   return ImageUse::cifar10(settings.whole("batch"), 100, run.seed);
 }
 
+EvaluateWith values_of(const Cifar10Config& config) {
+  return config.average_decay > 0 ? EvaluateWith::kAverages : EvaluateWith::kVariables;
+}
+
 class Cifar10Model : public Model {
  public:
   Cifar10Model()
@@ -111,9 +115,22 @@ class Cifar10Model : public Model {
     session.add(ImagesPerSecond(cifar10.loss));
     const Cifar10Graph evaluated =
         build_cifar10(evaluation_graph, use.evaluation_batch, input.classes());
-    const EvaluateWith with =
-        config.average_decay > 0 ? EvaluateWith::kAverages : EvaluateWith::kVariables;
-    train_images(session, feed, input, {evaluated.images, evaluated.logits}, with, settings);
+    train_images(session, feed, input, {evaluated.images, evaluated.logits}, values_of(config),
+                 settings);
+  }
+
+  bool can_evaluate() const override { return true; }
+
+  Evaluation evaluate(const RunOptions& run, const Settings& settings) const override {
+    const Cifar10Config config = cifar10_config(settings);
+    const ImageUse use = use_of(settings, run);
+    const ImageInput input(settings, use, {});
+    Graph graph, evaluation_graph;
+    const Cifar10Graph cifar10 = build_cifar10(graph, config.batch, input.classes());
+    const Cifar10Graph evaluated =
+        build_cifar10(evaluation_graph, use.evaluation_batch, input.classes());
+    return evaluate_checkpoint(cifar10_minimize(cifar10, config),
+                               {evaluated.images, evaluated.logits}, input, values_of(config), run);
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include "models/generated_images.h"
 #include "paceline/error.h"
@@ -62,9 +63,10 @@ void check_image_data(const Settings& settings, const ImageUse& use, const Clust
   if (!ps && !settings.text("data").empty()) image_data(settings, use, cluster);
 }
 
-ImageScore score_images(Evaluator& evaluator, const Classifier& classifier,
+Evaluation score_images(Evaluator& evaluator, const Classifier& classifier,
                         const Pipeline& images) {
-  ImageScore score;
+  Evaluation score;
+  std::int64_t count = 0;
   PipelineReader reader(images);
   const Value fetches[] = {classifier.logits};
   while (const InputBatch* const batch = reader.next()) {
@@ -79,12 +81,12 @@ ImageScore score_images(Evaluator& evaluator, const Classifier& classifier,
       const std::int32_t label = batch->labels.data<std::int32_t>()[i];
       score.loss += cross_entropy(its, label);
       score.precision += is_right(its, label) ? 1 : 0;
-      ++score.images;
+      ++count;
     }
   }
-  if (score.images == 0) return score;
-  score.loss /= double(score.images);
-  score.precision /= double(score.images);
+  if (count == 0) return score;
+  score.loss /= double(count);
+  score.precision /= double(count);
   return score;
 }
 
@@ -92,7 +94,7 @@ struct ImageEvaluation::State {
   Classifier classifier;
   Pipeline images;
   EvaluateWith with;
-  ImageScore last = {};
+  Evaluation last = {};
   double best = -1;  // precision; none yet
   std::int64_t best_at = 0;
 
@@ -139,6 +141,20 @@ Setting evaluation_interval_setting() {
           .help = "Seconds between two evaluations beside training; 0: only at the end",
           .least = 0,
           .most = 1e9};
+}
+
+Evaluation evaluate_checkpoint(const Training& training, const Classifier& classifier,
+                               const ImageInput& input, EvaluateWith with, const RunOptions& run) {
+  if (input.evaluation() == nullptr) {
+    throw Error(ErrorCode::kUsage,
+                "--data or --eval-data is missing: there are no images to evaluate with");
+  }
+  Cluster alone;
+  alone.launched = true;  // the report of the run stays as it is
+  Session session(training, alone, run);
+  Evaluator evaluator(session, int(std::max(1u, std::thread::hardware_concurrency())));
+  evaluator.take_values(with);
+  return score_images(evaluator, classifier, *input.evaluation());
 }
 
 void train_images(Session& session, const std::function<void(Feed&)>& feed, const ImageInput& input,

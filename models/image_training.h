@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "models/image_data.h"
+#include "models/model.h"
 #include "paceline/evaluator.h"
 #include "paceline/graph.h"
 #include "paceline/session.h"
@@ -46,15 +47,9 @@ struct Classifier {
   Value logits;  // (N, classes)
 };
 
-/// The result of one pass over images.
-struct ImageScore {
-  double loss = 0;       // the mean cross-entropy
-  double precision = 0;  // the share of images whose label has the largest logit
-  std::int64_t images = 0;
-};
-
-/// Evaluates each image of the pipeline once, also those of a last batch that is filled up.
-ImageScore score_images(Evaluator& evaluator, const Classifier& classifier, const Pipeline& images);
+/// Evaluates each image of the pipeline once, also those of a last batch that is filled up: the
+/// mean cross-entropy, and the share of images whose label has the largest logit.
+Evaluation score_images(Evaluator& evaluator, const Classifier& classifier, const Pipeline& images);
 
 /// The setting "evaluate_every": the seconds between two evaluations beside training.
 Setting evaluation_interval_setting();
@@ -75,6 +70,10 @@ class ImageEvaluation {
   struct State;
   std::shared_ptr<State> state_;
 };
+
+/// Model::evaluate for a training whose variables are those of the classifier.
+Evaluation evaluate_checkpoint(const Training& training, const Classifier& classifier,
+                               const ImageInput& input, EvaluateWith with, const RunOptions& run);
 
 /// Runs the session to its end, with evaluations where there are images for them.
 void train_images(Session& session, const std::function<void(Feed&)>& feed, const ImageInput& input,

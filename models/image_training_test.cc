@@ -32,7 +32,7 @@ Classifier biased_classifier(Graph& graph, std::int64_t batch, float of_last) {
   return classifier;
 }
 
-ImageScore score_of(std::int64_t images, std::int64_t batch, float of_last) {
+Evaluation score_of(std::int64_t images, std::int64_t batch, float of_last) {
   Graph graph;
   const Classifier classifier = biased_classifier(graph, batch, of_last);
   RunOptions run;
@@ -44,14 +44,13 @@ ImageScore score_of(std::int64_t images, std::int64_t batch, float of_last) {
 }
 
 TEST(ImageScore, CountsEachImageOnceThoughTheLastBatchIsFilledUp) {
-  const ImageScore score = score_of(25, 10, 0);
-  EXPECT_EQ(score.images, 25);
+  const Evaluation score = score_of(25, 10, 0);
   EXPECT_NEAR(score.loss, std::log(10.0), 1e-6);
   EXPECT_NEAR(score.precision, 3.0 / 25, 1e-12) << "the first of equal logits is class 0";
 }
 
 TEST(ImageScore, IsTheCrossEntropyAndTheShareOfRightGuesses) {
-  const ImageScore score = score_of(20, 10, 2);
+  const Evaluation score = score_of(20, 10, 2);
   const double sum = std::log(9 + std::exp(2.0));
   EXPECT_NEAR(score.loss, 0.9 * sum + 0.1 * (sum - 2), 1e-6);
   EXPECT_NEAR(score.precision, 0.1, 1e-12);

@@ -32,6 +32,12 @@ struct StepGraph {
 /// called for one part of the values after the other, on any thread, and must not block.
 using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::span<float>)>>;
 
+/// The result of one pass over the images, or other examples, for evaluation.
+struct Evaluation {
+  double loss = 0;       // the mean
+  double precision = 0;  // the share of right answers
+};
+
 /// The name of a model and the settings that its user can change.
 struct ModelFacts {
   std::string_view name;     // "ptb"
@@ -57,6 +63,12 @@ class Model {
                    const Settings& settings) const = 0;
   /// The changes that each ps of the program makes to the variables that `run` reads.
   virtual AfterReads after_reads(const Settings&) const { return {}; }
+  /// True when evaluate() may be called.
+  virtual bool can_evaluate() const { return false; }
+  /// Evaluates the newest whole checkpoint in RunOptions::out, of a run with these settings. Throws
+  /// kUsage when there is nothing to evaluate with, kFailedPrecondition when the checkpoint is of
+  /// another model.
+  virtual Evaluation evaluate(const RunOptions&, const Settings&) const { return {}; }
   /// The graphs whose steps `run` times. Throws kUsage.
   virtual std::vector<StepGraph> step_graphs(const Settings& settings) const = 0;
 

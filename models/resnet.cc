@@ -121,6 +121,22 @@ class ResnetModel : public Model {
                  EvaluateWith::kVariables, settings);
   }
 
+  bool can_evaluate() const override { return true; }
+
+  Evaluation evaluate(const RunOptions& run, const Settings& settings) const override {
+    const ResnetConfig config = resnet_config(settings);
+    const ImageUse use = use_of(settings, run);
+    const ImageInput input(settings, use, {});
+    Graph graph, evaluation_graph;
+    const ResnetGraph resnet =
+        build_resnet(graph, config.units, config.batch, true, input.classes());
+    const ResnetGraph evaluated =
+        build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());
+    return evaluate_checkpoint(resnet_minimize(resnet, config),
+                               {evaluated.images, evaluated.logits}, input,
+                               EvaluateWith::kVariables, run);
+  }
+
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {
     const ResnetConfig config = resnet_config(settings);
     auto graph = std::make_unique<Graph>();

@@ -4,7 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "tests/process.h"
 
@@ -16,6 +18,11 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 using Words = std::vector<std::string>;
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 class Images : public ::testing::Test {
  protected:
@@ -67,6 +74,32 @@ TEST_F(Images, ARunThatIsResumedSeesTheImagesOfAnUnbrokenOne) {
     return json::parse(std::ifstream(path))["loss"]["last"].get<double>();
   };
   EXPECT_EQ(last_loss(folder_.path("out") + "/report.json"), last_loss(folder_.path("whole")));
+}
+
+TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
+  const Words settings = {"--data", data(), "--batch", "20", "--set", "average_decay=0.5"};
+  Words words = {"train", "cifar10", "--steps", "10", "--out", folder_.path("out")};
+  words.insert(words.end(), settings.begin(), settings.end());
+  const std::string trained = run(words);
+  words = {"eval", "cifar10", "--out", folder_.path("out")};
+  words.insert(words.end(), settings.begin(), settings.end());
+  const std::string report = read_text(folder_.path("out") + "/report.json");
+  for (const bool once : {true, false}) {
+    if (once) words.emplace_back("--once");
+    const std::string evaluated = run(words);
+    const std::string last_line = evaluated.substr(evaluated.rfind("\nprecision ") + 1);
+    EXPECT_THAT(trained, HasSubstr(last_line));
+    if (once) words.pop_back();
+  }
+  EXPECT_EQ(read_text(folder_.path("out") + "/report.json"), report) << "it disturbs nothing";
+}
+
+TEST_F(Images, AFolderWithoutACheckpointCannotBeEvaluated) {
+  std::filesystem::create_directory(folder_.path("empty"));
+  const Finished refused =
+      run_paceline({"eval", "resnet", "--data", data(), "--out", folder_.path("empty"), "--once"});
+  EXPECT_EQ(refused.status, 1) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("there is no whole checkpoint in"));
 }
 
 TEST_F(Images, AFolderThatIsNotThereIsNamedBeforeAnythingStarts) {
