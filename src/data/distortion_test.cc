@@ -201,7 +201,8 @@ TEST(Distortion, DrawsEveryPartAndDirectionEquallyOften) {
     ++seen[distorted(distortion, image.example)];
   }
   EXPECT_EQ(seen.size(), 50u);
-  for (const auto& [values, count] : seen) EXPECT_NEAR(count, kDraws / 50, 100);  // five deviations
+  for (const auto& [values, count] : seen)
+    EXPECT_NEAR(count, kDraws / 50.0, 100);  // five deviations
 }
 
 TEST(Distortion, DrawsContrastEvenly) {

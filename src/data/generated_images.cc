@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <numbers>
+#include <string>
 
 #include "base/text_file.h"
 #include "data/generated_files.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int kClasses = 10, kSide = 32, kTrainFiles = 5;
 constexpr std::int64_t kLeastImages = 10;
+constexpr double kMostTurn = std::numbers::pi / 8;
 constexpr const char* kImageFiles[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                        "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
 
@@ -44,7 +46,9 @@ bool is_inside(Figure figure, double x, double y) {
 struct Picture {
   Figure figure;
   bool checks;
-  double x, y, size, angle, period;
+  double x, y, size;
+  double cosine, sine;  // of the figure's direction
+  double period;
   Colour ground, light, dark;
   double noise;
 };
@@ -54,25 +58,27 @@ Colour random_colour(RandomWords& random) {
 }
 
 Picture random_picture(int label, RandomWords& random) {
+  const double angle = random.between(-kMostTurn, kMostTurn);
   Picture picture{.figure = Figure(label / 2),
                   .checks = label % 2 != 0,
-                  .x = random.between(11, 21),
-                  .y = random.between(11, 21),
-                  .size = random.between(7, 11),
-                  .angle = random.between(0, 2 * std::numbers::pi),
+                  .x = random.between(13, 19),
+                  .y = random.between(13, 19),
+                  .size = random.between(8.5, 11.5),
+                  .cosine = std::cos(angle),
+                  .sine = std::sin(angle),
                   .period = random.between(3.5, 5.5),
                   .ground = random_colour(random),
                   .light = random_colour(random),
                   .dark = {},
-                  .noise = random.between(5, 25)};
+                  .noise = random.between(5, 20)};
   for (std::size_t c = 0; c < 3; ++c) picture.dark[c] = std::fmod(picture.light[c] + 110, 255);
   return picture;
 }
 
 const Colour& colour_at(const Picture& picture, int column, int row) {
   const double dx = column - picture.x, dy = row - picture.y;
-  const double x = dx * std::cos(picture.angle) + dy * std::sin(picture.angle);
-  const double y = dy * std::cos(picture.angle) - dx * std::sin(picture.angle);
+  const double x = dx * picture.cosine + dy * picture.sine;
+  const double y = dy * picture.cosine - dx * picture.sine;
   if (!is_inside(picture.figure, x / picture.size, y / picture.size)) return picture.ground;
   const auto odd = [&](double along) {
     return int(std::floor(along / picture.period * 2)) % 2 != 0;
@@ -81,16 +87,18 @@ const Colour& colour_at(const Picture& picture, int column, int row) {
   return light ? picture.light : picture.dark;
 }
 
-void add_image(std::string& file, int label, RandomWords& random) {
+// Adds the label, then the planes of red, green and blue.
+void add_record(std::string& file, int label, RandomWords random) {
   const Picture picture = random_picture(label, random);
   file.push_back(char(label));
-  for (std::size_t c = 0; c < 3; ++c) {
-    for (int row = 0; row < kSide; ++row) {
-      for (int column = 0; column < kSide; ++column) {
-        const double value = colour_at(picture, column, row)[c] +
-                             picture.noise * (random.uniform() + random.uniform() - 1);
-        file.push_back(char(std::uint8_t(std::clamp(value, 0.0, 255.0))));
-      }
+  const std::size_t begin = file.size();
+  file.resize(begin + 3 * kSide * kSide);
+  for (int i = 0; i < kSide * kSide; ++i) {
+    const Colour& colour = colour_at(picture, i % kSide, i / kSide);
+    for (std::size_t c = 0; c < 3; ++c) {
+      const double noise = picture.noise * (random.uniform() + random.uniform() - 1);
+      file[begin + c * kSide * kSide + std::size_t(i)] =
+          char(std::uint8_t(std::clamp(colour[c] + noise, 0.0, 255.0)));
     }
   }
 }
@@ -111,8 +119,7 @@ void generate_images(const std::string& folder, std::int64_t count, std::uint64_
         i < kTrainFiles ? count * (i + 1) / kTrainFiles : count + std::max(count / 5, kLeastImages);
     std::string file;
     for (; made < end; ++made) {
-      RandomWords random(key, std::uint64_t(made));
-      add_image(file, int(made % kClasses), random);
+      add_record(file, int(made % kClasses), RandomWords(key, std::uint64_t(made)));
     }
     const std::string path = (std::filesystem::path(folder) / kImageFiles[i]).string();
     write_text_file("images", path, file);

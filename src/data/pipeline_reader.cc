@@ -258,7 +258,7 @@ BatchInWork* PipelineReader::Impl::take(TimePoint asked) {
   ring_.give_back();
   if (left_) measure(asked - *left_);
   work_changed_.notify_all();
-  ready_seen_ += ring_.ready_batches();
+  ready_seen_ += std::min<std::int64_t>(ring_.ready_batches(), plan_->prefetch);
   batch_ready_.wait(lock, [&] { return ring_.front_is_ready() || ring_.over(); });
   left_ = clock_.now();
   waited_ += *left_ - asked;

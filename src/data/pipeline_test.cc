@@ -330,7 +330,8 @@ TEST(Pipeline, ReportsItsStages) {
   EXPECT_EQ(stages.at("read").records, stages.at("decode").records);
   EXPECT_EQ(stages.at("cache").fill, 1);
   EXPECT_GT(stages.at("read").records_per_s, 0);
-  EXPECT_TRUE(stages.contains("prefetch"));
+  ASSERT_TRUE(stages.contains("prefetch"));
+  EXPECT_LE(stages.at("prefetch").fill.value_or(2), 1);
   EXPECT_GT(report.capacity(), 0);
   EXPECT_NE(report.slowest(), nullptr);
 }
