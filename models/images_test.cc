@@ -91,6 +91,37 @@ TEST(Resnet, TrainingAndEvaluationHaveTheSameVariables) {
   EXPECT_EQ(evaluation.contributions().size(), 0u);
 }
 
+template <typename ImageGraph>
+std::vector<double> losses(const Training& training, const ImageGraph& graph) {
+  Cluster cluster;
+  cluster.threads = 2;
+  Session session(training, cluster, quiet());
+  std::vector<double> losses;
+  for (int step = 0; step < 4; ++step) {
+    const auto result = session.step([&](Feed& feed) {
+      feed.normal(graph.images);
+      std::int32_t next = 0;
+      for (std::int32_t& label : feed.data<std::int32_t>(graph.labels)) label = next++ % 10;
+    });
+    losses.push_back(result->loss);
+  }
+  return losses;
+}
+
+TEST(Resnet, RunsAreEqualBitForBit) {
+  Graph graph;
+  const ResnetGraph resnet = build_resnet(graph, 1, 16, true);
+  const Training training = resnet_minimize(resnet, {.units = 1});
+  EXPECT_EQ(losses(training, resnet), losses(training, resnet));
+}
+
+TEST(Cifar10, RunsAreEqualBitForBit) {
+  Graph graph;
+  const Cifar10Graph cifar10 = build_cifar10(graph, 16);
+  const Training training = cifar10_minimize(cifar10, {});
+  EXPECT_EQ(losses(training, cifar10), losses(training, cifar10));
+}
+
 ResnetConfig config_of(const std::map<std::string, std::string>& set) {
   return resnet_config(resnet_model().settings(set));
 }

@@ -11,8 +11,10 @@
 namespace paceline {
 namespace {
 
+constexpr std::string_view kActivated[] = {"conv2d", "batch_norm", "batch_norm_inference"};
+
 struct FusedActivation {
-  const Node* before = nullptr;  // conv2d or batch_norm
+  const Node* before = nullptr;  // of kActivated
   const Node* activation = nullptr;
   const Node* mask = nullptr;  // relu_grad or leaky_relu_grad; null: none is fused
   const Node* grad = nullptr;  // batch_norm_grad, which reads the mask
@@ -83,8 +85,9 @@ class FusedActivations {
 
   void add_forward(const Node& activation) {
     const Node& before = activation.input(0).node();
-    const bool known = before.op().name == "conv2d" || before.op().name == "batch_norm";
-    if (!known || activation.input(0).output() != 0 || inner_.contains(&activation)) return;
+    if (std::ranges::find(kActivated, before.op().name) == std::end(kActivated) ||
+        activation.input(0).output() != 0 || inner_.contains(&activation))
+      return;
     if (readers_.only_reader(before.output(0)) != &activation) return;
     by_before_[&before] = {&before, &activation};
     inner_.insert(&activation);

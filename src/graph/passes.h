@@ -28,8 +28,8 @@ RewrittenGraph with_channels_last(const RewriteSource& source);
 bool has_images(const Graph& graph);
 /// conv2d, then batch_norm_inference, become a conv2d with other weights. To rounding.
 RewrittenGraph with_folded_batch_norm(const RewriteSource& source);
-/// conv2d and batch_norm take up the relu or leaky relu that follows; of batch_norm the gradient
-/// too.
+/// conv2d, batch_norm and batch_norm_inference take up the relu or leaky relu that follows; of
+/// batch_norm the gradient too.
 RewrittenGraph with_fused_image_activation(const RewriteSource& source);
 /// bias, then an activation that alone reads it, become bias_activation.
 RewrittenGraph with_fused_bias(const RewriteSource& source);

@@ -232,7 +232,9 @@ TEST_F(RewriteValuesTest, BatchNormIsFoldedIntoTheConvolutionBeforeIt) {
   const Value weights = graph_.variable("w", {6, 3, 3, 3});
   const Value plain = relu(norm(conv2d(x, weights)));
   const Value biased = norm(conv2d(x, weights, channels("biases")));
-  const RewrittenGraph result = rewritten({plain, biased}, 1e-6);
+  const Value alone = leaky_relu(norm(graph_.input("y", {2, 6, 3, 3})), 0.1);
+  const RewrittenGraph result = rewritten({plain, biased, alone}, 1e-6);
+  EXPECT_EQ(count(*result.graph, "batch_norm_inference_activation"), 1U);
   EXPECT_EQ(count(*result.graph, "batch_norm_inference"), 0U);
   EXPECT_EQ(count(*result.graph, "conv2d"), 1U);
   EXPECT_EQ(count(*result.graph, "conv2d_activation"), 1U);

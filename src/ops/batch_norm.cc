@@ -82,6 +82,11 @@ std::vector<ValueType> infer_batch_norm_activation_grad(const OpInputs& in) {
   return infer_batch_norm_grad_of(in, 6);
 }
 
+std::vector<ValueType> infer_batch_norm_inference_activation(const OpInputs& in) {
+  expect_slope(in);
+  return infer_batch_norm_inference(in);
+}
+
 std::vector<Gradient> batch_norm_gradient(const Node& node, std::span<const Value> dy) {
   if (dy[1] || dy[2]) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -129,6 +134,9 @@ void add_batch_norm_ops(OpRegistry& ops) {
   Op fused = norm_op("batch_norm_activation", infer_batch_norm_activation, 7);
   fused.no_gradient = "it is made by fusion, after differentiation";
   ops.add(std::move(fused));
+  Op given = norm_op("batch_norm_inference_activation", infer_batch_norm_inference_activation, 3);
+  given.no_gradient = "it is made by fusion, after differentiation";
+  ops.add(std::move(given));
   Op inference = norm_op("batch_norm_inference", infer_batch_norm_inference, 2);
   inference.gradient = batch_norm_inference_gradient;
   ops.add(std::move(inference));

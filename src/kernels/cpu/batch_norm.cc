@@ -210,6 +210,7 @@ void add_cpu_batch_norm_kernels(KernelTable& table) {
   table.add("batch_norm", make_channels_last<BatchNormKernel>);
   table.add("batch_norm_activation", make_channels_last<BatchNormKernel>);
   table.add("batch_norm_inference", make_channels_last<BatchNormInferenceKernel>);
+  table.add("batch_norm_inference_activation", make_channels_last<BatchNormInferenceKernel>);
   table.add("batch_norm_grad", make_channels_last<BatchNormGradKernel>);
   table.add("batch_norm_activation_grad", make_channels_last<BatchNormGradKernel>);
   table.add("batch_norm_inference_grad", make_channels_last<BatchNormGradKernel>);

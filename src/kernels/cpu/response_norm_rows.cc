@@ -11,6 +11,15 @@
 
 #include "kernels/cpu/float_functions-inl.h"
 
+#ifndef PACELINE_KERNELS_CPU_RESPONSE_NORM_ROWS_
+#define PACELINE_KERNELS_CPU_RESPONSE_NORM_ROWS_
+namespace paceline {
+namespace {
+constexpr std::int64_t kResponseNormRows = 8;  // of a block
+}  // namespace
+}  // namespace paceline
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
 namespace HWY_NAMESPACE {
@@ -58,24 +67,55 @@ HWY_INLINE hn::Vec<D> base_of(D d, const float* squares, std::int64_t c,
   return hn::MulAdd(hn::Set(d, n.alpha), sum_around(d, squares, c, n.radius), hn::Set(d, n.bias));
 }
 
-HWY_INLINE void put_squares(const float* x, std::int64_t channels, float* squares) {
-  for_row_vectors(channels, [&](auto d, std::int64_t c) {
-    const auto value = hn::LoadU(d, x + c);
-    hn::StoreU(hn::Mul(value, value), d, squares + c);
-  });
+// Rows go through each step by blocks: a sum around an element reads what was just stored only when
+// the stores have reached the cache, where loads that overlap two of them do not wait.
+struct RowBlock {
+  std::int64_t begin, end;
+};
+template <class F>
+HWY_INLINE void for_row_blocks(std::int64_t rows, const F& f) {
+  for (std::int64_t begin = 0; begin < rows; begin += kResponseNormRows) {
+    f(RowBlock{begin, std::min(rows, begin + kResponseNormRows)});
+  }
+}
+
+// Rows of `channels` floats with `radius` zeros before and after.
+struct PaddedRows {
+  float* memory;
+  std::int64_t channels, radius;
+  std::int64_t stride() const { return channels + 2 * radius; }
+  void clear() const { std::fill_n(memory, kResponseNormRows * stride(), 0.0f); }
+  /// What sum_around reads for row `r` of a block.
+  float* row(std::int64_t r) const { return memory + r * stride(); }
+  float* elements(std::int64_t r) const { return row(r) + radius; }
+};
+
+HWY_INLINE void put_squares(const float* x, RowBlock block, const PaddedRows& squares) {
+  const std::int64_t channels = squares.channels;
+  for (std::int64_t r = block.begin; r < block.end; ++r) {
+    for_row_vectors(channels, [&](auto d, std::int64_t c) {
+      const auto value = hn::LoadU(d, x + r * channels + c);
+      hn::StoreU(hn::Mul(value, value), d, squares.elements(r - block.begin) + c);
+    });
+  }
 }
 
 template <class Power>
 HWY_INLINE void norm_rows(const float* x, std::int64_t rows, std::int64_t channels,
                           const ResponseNormNumbers& n, const Power& power, float* scratch,
                           float* y) {
-  std::fill_n(scratch, channels + 2 * n.radius, 0.0f);
-  for (std::int64_t r = 0; r < rows; ++r, x += channels, y += channels) {
-    put_squares(x, channels, scratch + n.radius);
-    for_row_vectors(channels, [&](auto d, std::int64_t c) {
-      hn::StoreU(hn::Mul(hn::LoadU(d, x + c), power(d, base_of(d, scratch, c, n))), d, y + c);
-    });
-  }
+  const PaddedRows squares{scratch, channels, n.radius};
+  squares.clear();
+  for_row_blocks(rows, [&](RowBlock block) {
+    put_squares(x, block, squares);
+    for (std::int64_t r = block.begin; r < block.end; ++r) {
+      for_row_vectors(channels, [&](auto d, std::int64_t c) {
+        const auto base = base_of(d, squares.row(r - block.begin), c, n);
+        const std::int64_t i = r * channels + c;
+        hn::StoreU(hn::Mul(hn::LoadU(d, x + i), power(d, base)), d, y + i);
+      });
+    }
+  });
 }
 
 // With s the base and p its power: dx = dy·p − 2·alpha·beta·x·Σ dy·x·p/s.
@@ -83,23 +123,32 @@ template <class Power>
 HWY_INLINE void norm_rows_grad(const float* dy, const float* x, std::int64_t rows,
                                std::int64_t channels, const ResponseNormNumbers& n,
                                const Power& power, float* scratch, float* dx) {
-  float* const terms = scratch + channels + 2 * n.radius;
-  std::fill_n(scratch, 2 * (channels + 2 * n.radius), 0.0f);
+  const PaddedRows squares{scratch, channels, n.radius};
+  const PaddedRows terms{scratch + kResponseNormRows * squares.stride(), channels, n.radius};
+  squares.clear();
+  terms.clear();
   const float factor = -2 * n.alpha * n.beta;
-  for (std::int64_t r = 0; r < rows; ++r, x += channels, dy += channels, dx += channels) {
-    put_squares(x, channels, scratch + n.radius);
-    for_row_vectors(channels, [&](auto d, std::int64_t c) {
-      const auto base = base_of(d, scratch, c, n);
-      const auto own = hn::Mul(hn::LoadU(d, dy + c), power(d, base));
-      hn::StoreU(own, d, dx + c);
-      hn::StoreU(hn::Div(hn::Mul(own, hn::LoadU(d, x + c)), base), d, terms + n.radius + c);
-    });
-    for_row_vectors(channels, [&](auto d, std::int64_t c) {
-      const auto sum = sum_around(d, terms, c, n.radius);
-      const auto value = hn::Mul(hn::Set(d, factor), hn::LoadU(d, x + c));
-      hn::StoreU(hn::MulAdd(value, sum, hn::LoadU(d, dx + c)), d, dx + c);
-    });
-  }
+  for_row_blocks(rows, [&](RowBlock block) {
+    put_squares(x, block, squares);
+    for (std::int64_t r = block.begin; r < block.end; ++r) {
+      for_row_vectors(channels, [&](auto d, std::int64_t c) {
+        const std::int64_t i = r * channels + c;
+        const auto base = base_of(d, squares.row(r - block.begin), c, n);
+        const auto own = hn::Mul(hn::LoadU(d, dy + i), power(d, base));
+        hn::StoreU(own, d, dx + i);
+        const auto term = hn::Div(hn::Mul(own, hn::LoadU(d, x + i)), base);
+        hn::StoreU(term, d, terms.elements(r - block.begin) + c);
+      });
+    }
+    for (std::int64_t r = block.begin; r < block.end; ++r) {
+      for_row_vectors(channels, [&](auto d, std::int64_t c) {
+        const std::int64_t i = r * channels + c;
+        const auto sum = sum_around(d, terms.row(r - block.begin), c, n.radius);
+        const auto value = hn::Mul(hn::Set(d, factor), hn::LoadU(d, x + i));
+        hn::StoreU(hn::MulAdd(value, sum, hn::LoadU(d, dx + i)), d, dx + i);
+      });
+    }
+  });
 }
 
 void ResponseNormRows(const float* x, std::int64_t rows, std::int64_t channels,
@@ -130,7 +179,7 @@ HWY_EXPORT(ResponseNormRowsGrad);
 }  // namespace
 
 std::int64_t response_norm_scratch(std::int64_t channels, std::int64_t radius) {
-  return 2 * (channels + 2 * radius);
+  return 2 * kResponseNormRows * (channels + 2 * radius);
 }
 
 void response_norm_rows(const float* x, std::int64_t rows, std::int64_t channels,

@@ -130,6 +130,7 @@ void add_naive_batch_norm_kernels(KernelTable& table) {
   table.add("batch_norm", make_naive_kernel_of<NaiveBatchNorm>);
   table.add("batch_norm_activation", make_naive_kernel_of<NaiveBatchNorm>);
   table.add("batch_norm_inference", make_naive_kernel_of<NaiveBatchNormInference>);
+  table.add("batch_norm_inference_activation", make_naive_kernel_of<NaiveBatchNormInference>);
   table.add("batch_norm_grad", make_naive_kernel_of<NaiveBatchNormGrad>);
   table.add("batch_norm_activation_grad", make_naive_kernel_of<NaiveBatchNormGrad>);
   table.add("batch_norm_inference_grad", make_naive_kernel_of<NaiveBatchNormGrad>);

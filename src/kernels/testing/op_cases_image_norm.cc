@@ -58,6 +58,7 @@ void add_batch_norm_cases(OpCases& cases, const char* label, const ImageShape& i
     cases.back().label += "_relu";
   }
   add("batch_norm_inference", {x, gains, offsets, means, variances}, plain);
+  add("batch_norm_inference_activation", {x, gains, offsets, means, variances}, leaky);
   add("batch_norm_grad", {dy, x, gains, means, variances}, plain);
   add("batch_norm_inference_grad", {dy, x, gains, means, variances}, plain);
   add("batch_norm_activation_grad", {dy, x, gains, means, variances, offsets}, leaky);
