@@ -49,6 +49,7 @@ Training cifar10_minimize(const Cifar10Graph& cifar10, const Cifar10Config& conf
   MinimizeOptions options;
   options.learning_rate = Schedule::staircase(0.1, config.rate_steps());
   options.average_decay = float(config.average_decay);
+  options.average_ramp = true;
   for (const char* weights : {"dense1/w", "dense2/w"}) {
     options.groups.push_back({.prefix = weights, .weight_decay = kDenseDecay});
   }

@@ -46,6 +46,10 @@ struct MinimizeOptions {
   /// in the updated rows. Evaluate with it: Session::begin_evaluation(EvaluateWith::kAverages).
   /// (Polyak & Juditsky, SIAM J. Control and Optimization 30, 1992, in its exponential form.)
   float average_decay = 0;
+  /// True when the decay of the n-th update of a variable, from 1, is at most (1 + n) / (10 + n):
+  /// the average soon forgets the initial value (`num_updates` of TensorFlow's
+  /// ExponentialMovingAverage). The variable then counts its updates in a slot "t".
+  bool average_ramp = false;
   /// Each element of a gradient is brought into [−clip_value, clip_value], before the norm is
   /// taken; 0: no clipping by value.
   float clip_value = 0;
@@ -53,13 +57,14 @@ struct MinimizeOptions {
 
 /// One variable's part in a train step.
 struct VariableUpdate {
-  Value variable;           // the variable that is updated
-  Gradient contribution;    // if sparse, ids are unique and their rows summed
-  Value row_count;          // sparse only: the number of valid rows, an int32 scalar
-  Rule rule;                // the rule of the update
-  float weight_decay = 0;   // as in its VariableGroup
-  float average_decay = 0;  // the decay of its slot "average"; 0: it has none
-  Schedule learning_rate;   // a factor on the rule's learning rate, by global step
+  Value variable;             // the variable that is updated
+  Gradient contribution;      // if sparse, ids are unique and their rows summed
+  Value row_count;            // sparse only: the number of valid rows, an int32 scalar
+  Rule rule;                  // the rule of the update
+  float weight_decay = 0;     // as in its VariableGroup
+  float average_decay = 0;    // the decay of its slot "average"; 0: it has none
+  Schedule learning_rate;     // a factor on the rule's learning rate, by global step
+  bool average_ramp = false;  // as in MinimizeOptions
 };
 
 /// The values that a train step computes, and the variables that it changes.

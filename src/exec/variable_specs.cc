@@ -52,6 +52,7 @@ void add_update(const VariableUpdate& update, std::vector<VariableSpec>& specs,
   spec->rule = update.rule;
   spec->weight_decay = update.weight_decay;
   spec->average_decay = update.average_decay;
+  spec->average_ramp = update.average_ramp;
   spec->trained = true;
   spec->sparse = update.contribution.sparse();
 }

@@ -91,6 +91,7 @@ std::vector<VariableUpdate> planned_updates(Value loss, const Rule& rule,
   std::vector<VariableUpdate> updates;
   for (const Value& variable : variables) {
     VariableUpdate update{variable, {}, {}, rule, 0, options.average_decay, options.learning_rate};
+    update.average_ramp = options.average_ramp;
     if (const VariableGroup* group = group_of(variable, options)) {
       if (group->frozen) continue;
       update.rule = group->rule.value_or(rule);

@@ -1,5 +1,6 @@
 #include "params/variable_arrays.h"
 
+#include <algorithm>
 #include <string>
 
 namespace paceline {
@@ -27,8 +28,15 @@ Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows) {
 std::vector<SlotSpec> slots_of(const VariableSpec& variable) {
   if (!variable.trained) return {};
   std::vector<SlotSpec> slots = variable.rule.slots();
+  const bool counts = std::ranges::any_of(slots, &SlotSpec::scalar);
+  if (has_average(variable) && variable.average_ramp && !counts) slots.push_back({"t", true});
   if (has_average(variable)) slots.push_back({std::string(kAverageSlot)});
   return slots;
+}
+
+float average_decay_at(const VariableSpec& variable, std::int64_t count) {
+  if (!variable.average_ramp) return variable.average_decay;
+  return std::min(variable.average_decay, float(1 + count) / float(10 + count));
 }
 
 bool has_average(const VariableSpec& variable) {

@@ -19,10 +19,14 @@ Shape shape_of_rows(const VariableSpec& variable, std::int64_t rows);
 /// contribute.
 Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows);
 /// Returns the slots that are kept: none of a variable that is not trained; else those of its rule,
-/// then the moving average, which begins as a copy of the value. A scalar slot is an int64.
+/// then the count of contributions, if the average's decay depends on it and the rule does not
+/// count them, then the moving average, which begins as a copy of the value. A scalar slot is an
+/// int64.
 std::vector<SlotSpec> slots_of(const VariableSpec& variable);
 /// True when the last of its slots is a moving average.
 bool has_average(const VariableSpec& variable);
+/// Returns the decay of the average in the count-th contribution to the variable, from 1.
+float average_decay_at(const VariableSpec& variable, std::int64_t count);
 constexpr std::string_view kAverageSlot = "average";
 constexpr std::size_t kScalarSlotBytes = sizeof(std::int64_t);
 

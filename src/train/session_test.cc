@@ -232,6 +232,25 @@ TEST_F(SessionTest, TheLearningRateFactorCounts) {
   EXPECT_EQ(session.evaluate("layer/w", feeding()).data<float>()[0], before);
 }
 
+TEST_F(SessionTest, TheRampLetsAveragesForgetTheInitialValues) {
+  MinimizeOptions averaging;
+  averaging.average_decay = 0.25f;
+  averaging.average_ramp = true;
+  Session session(minimize(loss_, Sgd{.learning_rate = 0.1f}, averaging), cluster_, run_);
+  const auto weight = [&](EvaluateWith with) {
+    session.begin_evaluation(with);
+    return session.evaluate("layer/w", feeding()).data<float>()[0];
+  };
+  double average = weight(EvaluateWith::kVariables);
+  for (int n = 1; n <= 5; ++n) {
+    int left = 1;
+    session.run([&](Feed& f) { left-- > 0 ? feed(f) : f.stop(); });
+    const double decay = std::min(0.25, (1.0 + n) / (10.0 + n));  // 2/11, 3/12, and then 0.25
+    average = decay * average + (1 - decay) * weight(EvaluateWith::kVariables);
+    EXPECT_NEAR(weight(EvaluateWith::kAverages), average, 1e-6) << n;
+  }
+}
+
 TEST_F(SessionTest, EvaluatesWithMovingAverages) {
   constexpr float kDecay = 0.75f;
   MinimizeOptions averaging;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "paceline/error.h"
+#include "params/variable_arrays.h"
 #include "params/wire/rounded_floats.h"
 
 namespace paceline {
@@ -36,7 +37,7 @@ RuleStep IncomingStep::rule_step(std::size_t position, float clip_scale) const {
           .clip_scale = clip_scale,
           .weight_decay = piece.variable().weight_decay,
           .count = pieces_[position].count,
-          .average_decay = piece.variable().average_decay};
+          .average_decay = average_decay_at(piece.variable(), pieces_[position].count)};
 }
 
 // Returns false when it has begun before in this step.

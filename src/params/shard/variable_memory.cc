@@ -247,8 +247,9 @@ std::span<const std::byte> VariableMemory::read_marked(std::size_t array, std::s
 }
 
 RuleStep VariableMemory::begin_contribution(const UpdateScalars& scalars) {
-  return {scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, next_count(),
-          spec_.average_decay};
+  const std::int64_t count = next_count();
+  return {scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, count,
+          average_decay_at(spec_, count)};
 }
 
 void VariableMemory::apply_range(const RuleStep& step, std::int64_t first,

@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-enum Trait : std::uint8_t { kTrained = 1, kSparse = 2 };
+enum Trait : std::uint8_t { kTrained = 1, kSparse = 2, kRamped = 4 };
 
 // name (2), dtype, rank, rule (1), learning rate, four numbers, weight decay, average decay,
 // traits.
@@ -22,7 +22,8 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 constexpr std::size_t kPieceBytes = 4 + 8 + 8 + 4;
 
 std::uint8_t traits_of(const VariableSpec& variable) {
-  return std::uint8_t((variable.trained ? kTrained : 0) | (variable.sparse ? kSparse : 0));
+  return std::uint8_t((variable.trained ? kTrained : 0) | (variable.sparse ? kSparse : 0) |
+                      (variable.average_ramp ? kRamped : 0));
 }
 
 void write_variable(WireWriter& writer, const VariableSpec& variable) {
@@ -69,11 +70,12 @@ VariableSpec read_variable(WireReader& reader) {
   variable.weight_decay = reader.get<float>();
   variable.average_decay = reader.get<float>();
   const auto traits = reader.get<std::uint8_t>();
-  if ((traits & ~(kTrained | kSparse)) != 0) {
+  if ((traits & ~(kTrained | kSparse | kRamped)) != 0) {
     reader.fail(fmt::format("'{}' has unknown traits {}", variable.name, traits));
   }
   variable.trained = (traits & kTrained) != 0;
   variable.sparse = (traits & kSparse) != 0;
+  variable.average_ramp = (traits & kRamped) != 0;
   return variable;
 }
 
@@ -160,7 +162,9 @@ std::string describe(const VariableSpec& variable) {
       "{} {} {} {} learning rate {} ({}) weight decay {}{}{}{}", variable.name,
       name_of(variable.dtype), variable.shape.str(), variable.rule.name(),
       variable.rule.learning_rate(), details_of(variable.rule), variable.weight_decay,
-      variable.average_decay > 0 ? fmt::format(" average decay {}", variable.average_decay) : "",
+      variable.average_decay > 0 ? fmt::format(" average decay {}{}", variable.average_decay,
+                                               variable.average_ramp ? " with a ramp" : "")
+                                 : "",
       variable.trained ? "" : " frozen", variable.sparse ? " sparse" : "");
 }
 
