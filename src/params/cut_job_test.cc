@@ -196,7 +196,7 @@ TEST_F(CutJob, APsThatDoesNotComeBackIsLostAndTheFlagNamed) {
     for (int step = 0; step < 1000; ++step) driver.step();
     FAIL() << "steps without a ps";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(error.code(), ErrorCode::kAborted);
     EXPECT_THAT(error.what(), HasSubstr("lost ps:0 at "));
     EXPECT_THAT(error.what(),
                 HasSubstr("; it did not come back within 0.5 s (--reconnect-timeout)"));

@@ -173,7 +173,7 @@ TEST_F(ServerEnd, AWorkerThatLosesItsPsSaysWhichAndWhen) {
     for (int i = 0; i < 1000; ++i) driver.step();
     FAIL() << "steps without a ps";
   } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::kUnavailable);
+    EXPECT_EQ(error.code(), ErrorCode::kAborted);
     EXPECT_THAT(error.what(), HasSubstr("lost ps:0 at ps0:1 in step "));
     EXPECT_THAT(error.what(), HasSubstr("last message "));
   }

@@ -185,7 +185,9 @@ TEST(Message, AVariableWithUnknownTraitsIsRefused) {
   std::byte& traits = bytes[bytes.size() - sizeof(std::uint32_t) - 24 - 1];
   ASSERT_EQ(traits, std::byte{1});
   EXPECT_EQ(decode_declare(bytes), declare);
-  for (const int bit : {4, 128}) {
+  traits = std::byte{1 | 4};
+  EXPECT_TRUE(decode_declare(bytes).variables.front().average_ramp);
+  for (const int bit : {8, 128}) {
     traits = std::byte(1 | bit);
     EXPECT_THROW(decode_declare(bytes), Error) << bit;
   }
