@@ -225,7 +225,7 @@ ServerSummary serve(const ServerOptions& asked, ServerSummary* summary) {
     }
     throw;
   }
-  const ServerSummary all = done();
+  ServerSummary all = done();
   if (summary != nullptr) *summary = all;
   return all;
 }
