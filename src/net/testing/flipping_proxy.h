@@ -54,7 +54,10 @@ class FlippingProxy {
     return !flip_;
   }
   /// The most bytes that have gone so over one data socket.
-  std::size_t most_passed(Way way) const { return most_passed_[std::size_t(way)]; }
+  std::size_t most_passed(Way way) const {
+    const std::lock_guard lock(mutex_);
+    return most_passed_[std::size_t(way)];
+  }
 
  private:
   struct Call {
