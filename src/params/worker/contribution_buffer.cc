@@ -18,7 +18,8 @@ void ContributionBuffer::use(const std::shared_ptr<SharedMemory>& memory, Place 
 
 void ContributionBuffer::sent(void* context) {
   ContributionBuffer& space = *static_cast<ContributionBuffer*>(context);
-  if (--space.in_flight == 0) space.wakeup->notify();
+  Wakeup* const wakeup = space.wakeup;  // with the last one the space may be used again
+  if (--space.in_flight == 0) wakeup->notify();
 }
 
 }  // namespace paceline
