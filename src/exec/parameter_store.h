@@ -35,8 +35,8 @@ struct VariableSpec {
   /// (RuleStep::average_decay).
   float average_decay = 0;
   bool average_ramp = false;  // MinimizeOptions::average_ramp
-  bool trained = true;  // false when it is frozen or only read
-  bool sparse = false;  // true when it is read and updated by rows of dimension 0
+  bool trained = true;        // false when it is frozen or only read
+  bool sparse = false;        // true when it is read and updated by rows of dimension 0
   bool operator==(const VariableSpec&) const = default;
 };
 
