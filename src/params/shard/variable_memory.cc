@@ -88,7 +88,7 @@ void for_ranges(ThreadPool* pool, std::int64_t n, std::int64_t grain, F&& functi
 
 }  // namespace
 
-VariableMemory::VariableMemory(VariableSpec spec)
+VariableMemory::VariableMemory(const VariableSpec& spec)
     : spec_(checked(spec)),
       first_row_(0),
       shape_(spec_.shape),
@@ -96,7 +96,7 @@ VariableMemory::VariableMemory(VariableSpec spec)
       slot_specs_(slots_of(spec_)),
       slots_(slot_specs_.size()) {}
 
-VariableMemory::VariableMemory(VariableSpec spec, std::int64_t first_row, std::int64_t rows,
+VariableMemory::VariableMemory(const VariableSpec& spec, std::int64_t first_row, std::int64_t rows,
                                std::span<std::byte> value)
     : spec_(checked_rows(spec, rows)),
       first_row_(first_row),

@@ -31,11 +31,11 @@ class VariableMemory {
 
   /// A whole variable; the first write brings its memory. Throws kInvalidArgument, as the other
   /// constructor does, when the rule cannot be applied to such a variable.
-  explicit VariableMemory(VariableSpec spec);
+  explicit VariableMemory(const VariableSpec& spec);
   /// `rows` rows of a variable from `first_row` on (a scalar has one row). The value lies in
   /// `value`, which must outlive this object; slots have memory of their own and begin as the rule
   /// says.
-  VariableMemory(VariableSpec spec, std::int64_t first_row, std::int64_t rows,
+  VariableMemory(const VariableSpec& spec, std::int64_t first_row, std::int64_t rows,
                  std::span<std::byte> value);
 
   const VariableSpec& spec() const { return spec_; }
