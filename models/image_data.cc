@@ -131,7 +131,7 @@ void say_bad(const std::string& what) {
   std::fputs(fmt::format("paceline: left out: {}\n", what).c_str(), stderr);
 }
 
-// What both uses have in common: pixels of one size, kept in memory.
+// Both uses have this in common: pixels of one size, kept in memory.
 Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Settings& settings,
                    const ImageUse& use, bool folder) {
   Pipeline images(source);

@@ -17,7 +17,7 @@ namespace paceline::models {
 /// --save-images. `pool` says the default of the shuffle pool.
 std::vector<Setting> image_settings(const std::string& pool);
 
-/// What a model does with its images.
+/// The sizes, distortions and batches in which a model uses its images.
 struct ImageUse {
   ImageSize size;                       // of the images that are distorted
   Distortion training, evaluation;      // with the sizes of a batch's images

@@ -238,7 +238,7 @@ class Pipeline {
   Shape shape() const;
   /// The source.
   const RecordSource& source() const;
-  /// What the stages are, for a PipelineReader.
+  /// The plan of the stages, for a PipelineReader.
   const std::shared_ptr<const PipelinePlan>& plan() const { return plan_; }
 
  private:
@@ -300,7 +300,7 @@ class PipelineReader {
   /// its records as they are finished: NAME.late (how many) and NAME.late.1, …. With data of
   /// another size, or another number of workers, a reader goes on after the same part of the epoch.
   void tell(TaskPosition& position) const;
-  /// What the stages did so far. On any thread.
+  /// Returns the numbers of the stages so far. Any thread may call it.
   InputReport report() const;
 
  private:

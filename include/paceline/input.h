@@ -116,7 +116,7 @@ class PipelineFeed {
   std::int64_t fill(Feed& feed);
   /// Batches of one pass.
   std::int64_t batches() const;
-  /// What the stages did so far (SessionOptions::input); on any thread.
+  /// Returns the numbers of the stages so far (SessionOptions::input). Any thread may call it.
   InputReport report() const;
 
  private:

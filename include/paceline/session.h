@@ -98,8 +98,8 @@ struct SessionOptions {
   /// Values of the train graph to be read after each step (Session::value); with several trainings,
   /// after each step of one whose graph it is.
   std::vector<Value> watch = {};
-  /// What the pipeline of the training input has done so far, for the report and the last lines,
-  /// which say when it limits training (PipelineFeed::report). It is called on the session's
+  /// It returns the numbers of the training input's pipeline so far, for the report and the last
+  /// lines, which say when it limits training (PipelineFeed::report). It is called on the session's
   /// thread.
   std::function<InputReport()> input = {};
   /// Training ends with an error at the first loss that is infinite or not a number (NanGuard),

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMostChannels = 4;
 
-/// What is random for one image.
+/// The random choices for one image.
 struct Draws {
   std::int64_t top = 0, left = 0;  // of the part, in the image with its zeros
   bool mirrored = false;

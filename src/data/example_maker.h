@@ -31,7 +31,7 @@ class BadRecords {
   std::atomic<std::int64_t> count_ = 0;
 };
 
-/// What went through a stage.
+/// Counts of a stage: the records that went through it, and their time.
 struct StageTimes {
   std::int64_t records = 0;
   Duration spent{};

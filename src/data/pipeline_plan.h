@@ -1,4 +1,4 @@
-// What a pipeline is made of.
+// A plan describes a pipeline: its source, its stages and their numbers.
 #pragma once
 
 #include <cstdint>

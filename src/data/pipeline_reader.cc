@@ -52,7 +52,7 @@ class PipelineReader::Impl {
   InputReport report() const;
 
  private:
-  /// What a thread does next.
+  /// The next thing that a thread has to do.
   struct Claim {
     std::vector<Ticket> tickets;
     BatchInWork* to = nullptr;  // null: the slot is claimed when the record is made
@@ -90,7 +90,7 @@ class PipelineReader::Impl {
   std::int64_t claim_size_ = 1;
   StageTimes order_times_;         // of deciding which record is next
   std::vector<StageTimes> times_;  // of reading, each stage and the last one
-  // Of what is used.
+  // These count the batches that were used.
   std::int64_t records_ = 0, batches_ = 0, ready_seen_ = 0;
   std::optional<TimePoint> first_asked_, left_;
   Duration waited_{};

@@ -52,7 +52,7 @@ DecodedPart decode_png(std::span<const std::uint8_t> file, const ImagePart& part
     throw Error(ErrorCode::kDataLoss, "it is too short for its number of pixels");
   }
   to.resize(std::size_t(image->height) * std::size_t(image->width) * 3);
-  // What is transparent is shown on black.
+  // Transparent pixels are shown on black.
   const png_color black = {0, 0, 0};
   if (png_image_finish_read(&*image, &black, to.data(), 0, nullptr) == 0) image.fail();
   return {std::int64_t(image->height), std::int64_t(image->width), part};

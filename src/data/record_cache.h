@@ -1,4 +1,4 @@
-// What the first stages of a pipeline make of each record, kept in memory.
+// The cache stage of a pipeline keeps each record in memory as the stages before it have made it.
 #pragma once
 
 #include <atomic>

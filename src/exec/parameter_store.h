@@ -191,7 +191,7 @@ class ParameterStore {
   virtual std::vector<VariableState> read(std::span<const VariableId> variables) = 0;
   virtual std::int64_t global_step() const = 0;
   virtual StoreAccount account() const { return {}; }
-  /// Of each task that keeps variables, in their order; none in one process.
+  /// Returns the link to each task that keeps variables, in their order; none in one process.
   virtual std::vector<StoreLink> links() const { return {}; }
   /// Zero contributions where nobody else updates the variables, and nothing is counted.
   virtual Staleness staleness() const { return {}; }

@@ -20,7 +20,8 @@ struct FusedActivation {
   const Node* grad = nullptr;  // batch_norm_grad, which reads the mask
 };
 
-/// Of a relu 0. Only where it is above or 0 does the sign of what follows tell that of x.
+/// Returns the slope below zero, 0 for a relu. Only where it is above or 0 does the sign of what
+/// follows tell that of x.
 double slope_of(const Node& activation) {
   return activation.op().name == "relu" ? 0 : activation.attributes().get<double>("slope");
 }

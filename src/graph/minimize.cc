@@ -151,7 +151,7 @@ void add_contributions(Value loss, std::vector<VariableUpdate>& updates,
   if (updates.empty()) refuse(fmt::format("'{}' has no gradient by any variable", loss.name()));
 }
 
-// What Graph::contribute() has asked for below the loss.
+// Returns the updates that Graph::contribute() has asked for below the loss.
 void add_declared(Value loss, const std::vector<bool>& below, const MinimizeOptions& options,
                   std::vector<VariableUpdate>& updates) {
   for (const Graph::Contribution& declared : loss.graph().contributions()) {

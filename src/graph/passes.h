@@ -20,11 +20,11 @@ RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened)
 /// softmax_cross_entropy_with_grad, where nothing else reads the logits and the gradient of the
 /// losses is a constant. To rounding: its kernel goes through a row by blocks.
 RewrittenGraph with_fused_loss(const RewriteSource& source);
-/// Whether the graph has anything that with_fused_loss looks for.
+/// Returns true when the graph has anything that with_fused_loss looks for.
 bool has_loss_gradient(const Graph& graph);
 /// Images are computed on as (N,H,W,C): see channels_last.cc. To the rounding of kernels.
 RewrittenGraph with_channels_last(const RewriteSource& source);
-/// Whether the graph has anything that with_channels_last moves.
+/// Returns true when the graph has anything that with_channels_last moves.
 bool has_images(const Graph& graph);
 /// conv2d, then batch_norm_inference, become a conv2d with other weights. To rounding.
 RewrittenGraph with_folded_batch_norm(const RewriteSource& source);

@@ -39,7 +39,7 @@ class KernelMeter {
   }
   /// How many steps were timed.
   std::int64_t steps() const { return steps_; }
-  /// Of each op of which a kernel ran; the one that took longest first.
+  /// Returns the time of each op of which a kernel ran; the one that took longest comes first.
   std::vector<OpTime> times() const;
 
   // Calls of the device and its kernels.
@@ -56,9 +56,9 @@ class KernelMeter {
   std::deque<Counter> counters_;
 };
 
-/// What `device` does, with its kernels timed by `meter`, which must outlive the device and its
-/// kernels. Other steps cost a comparison for each kernel. On a device with a queue of its own the
-/// time is that of queueing.
+/// Makes a device that does what `device` does, and whose kernels are timed by `meter`, which must
+/// outlive the device and its kernels. Other steps cost a comparison for each kernel. On a device
+/// with a queue of its own the time is that of queueing.
 std::unique_ptr<Device> make_metered_device(std::unique_ptr<Device> device, KernelMeter& meter);
 
 }  // namespace paceline

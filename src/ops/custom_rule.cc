@@ -45,7 +45,7 @@ class RuleProgramWriter {
   static Key key(const Value& value) { return {value.node().id(), value.output()}; }
 
   bool is_number(const Value& value) const { return value.shape().elements() == 1; }
-  /// Of a whole rule, matrices of other sizes can be between its terms and its results.
+  /// A whole rule may have matrices of other sizes between its terms and its results.
   bool is_element(const Value& value) const {
     return program_.whole ? value.shape().rank() == 2 : value.shape() == element_;
   }

@@ -153,7 +153,7 @@ TEST_F(ArrayBatchesTest, GoOnAfterAsManyExamplesWithBatchesOfAnotherSize) {
   Session session(minimize(reduce_sum(square(w)), Sgd{1e-6f}), cluster_, run_, {.watch = {ids}});
   ArrayBatches data({{ids, all_ids_}}, {.shuffle = false, .last = LastBatch::kPad});
   ASSERT_TRUE(session.step(std::ref(data)));
-  // Of the eight examples that were used, two are in the batch that reaches beyond them.
+  // Two of the eight examples that were used are in the batch that reaches beyond them.
   EXPECT_THAT(session.value(ids).data<std::int32_t>(), ElementsAre(6, 7, 8));
   ASSERT_TRUE(session.step(std::ref(data)));
   EXPECT_THAT(session.value(ids).data<std::int32_t>(), ElementsAre(9, 0, 0));

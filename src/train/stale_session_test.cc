@@ -1,4 +1,4 @@
-// What a session says of the staleness of its contributions.
+// Tests of the lines and numbers in which a session tells how stale its contributions were.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

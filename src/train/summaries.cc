@@ -150,7 +150,7 @@ void Summaries::State::add_speed(Session& session, const StepResult& result,
   spent = now;
 }
 
-// Of the contributions since the last summary.
+// Adds the staleness of the contributions since the last summary.
 void Summaries::State::add_staleness(const Session& session, std::vector<SummaryValue>& values) {
   const Staleness now = session.staleness();
   const Staleness since = {.contributions = now.contributions - stale.contributions,

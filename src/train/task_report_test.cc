@@ -1,4 +1,4 @@
-// What a session's report says of kernels, links and input.
+// Tests of the parts of a session's report about kernels, links and input.
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"

@@ -50,7 +50,8 @@ struct TaskReport {
   std::vector<std::pair<std::string, double>> share;
   std::optional<double> hidden_ms;                 // per step: transfers behind computing
   std::optional<double> step_sent, step_received;  // per step of a worker: bytes over links
-  /// Of a worker's contributions: updates of others between the read of the values and their own.
+  /// The staleness of a worker's contributions: updates of others between the read of the values
+  /// and their own.
   std::optional<double> staleness_mean, staleness_p95;
   TaskUse use = {};                   // of its machine
   std::vector<LinkReport> links;      // of a worker, by ps

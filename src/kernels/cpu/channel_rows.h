@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// Of each channel: z = (x − mean)·scale + offset, and y = z, or slope·z where z < 0.
+/// Computes for each channel z = (x − mean)·scale + offset, and y = z, or slope·z where z < 0.
 struct ChannelNorm {
   const float *mean, *scale, *offset;
   float slope = 1;
@@ -24,7 +24,7 @@ void normalize_channels(const float* x, std::int64_t rows, std::int64_t channels
 void sum_channel_gradients(const float* dy, const float* x, std::int64_t rows,
                            std::int64_t channels, const ChannelNorm& norm, double* sums,
                            double* products);
-/// Of each channel: dx = of_gradient·dz + of_distance·(x − mean) + constant.
+/// Computes for each channel dx = of_gradient·dz + of_distance·(x − mean) + constant.
 struct ChannelGradient {
   const float *of_gradient, *of_distance, *constant;
 };

@@ -119,7 +119,7 @@ std::vector<ImageRange> image_tiles(const ConvShape& s) {
   return cut(s.x.n, std::clamp<std::int64_t>(tiles, 0, s.x.n));
 }
 
-/// What the passes share: an engine, memory between them, and weights in oneDNN's layout.
+/// The parts that all passes share: an engine, memory between them, and weights in oneDNN's layout.
 class ConvKernel : public Kernel {
  public:
   ConvKernel(ConvShape shape, ThreadPool& pool) : s_(std::move(shape)), pool_(pool) {}

@@ -85,7 +85,7 @@ struct PaddedRows {
   std::int64_t channels, radius;
   std::int64_t stride() const { return channels + 2 * radius; }
   void clear() const { std::fill_n(memory, kResponseNormRows * stride(), 0.0f); }
-  /// What sum_around reads for row `r` of a block.
+  /// The values that sum_around reads for row `r` of a block.
   float* row(std::int64_t r) const { return memory + r * stride(); }
   float* elements(std::int64_t r) const { return row(r) + radius; }
 };
