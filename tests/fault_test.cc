@@ -20,7 +20,6 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 /// How far the tasks go, and how to see that they are there.
 struct Phase {

@@ -17,8 +17,6 @@ using nlohmann::json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-using Words = std::vector<std::string>;
-
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -33,9 +31,7 @@ class Images : public ::testing::Test {
   }
   std::string data() const { return folder_.path("data"); }
   Words train(const std::string& model, const Words& more) const {
-    Words words = {"train", model, "--data", data(), "--batch", "20"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return join({{"train", model, "--data", data(), "--batch", "20"}, more});
   }
   std::string run(const Words& words) const {
     const Finished finished = run_paceline(words);
@@ -65,11 +61,8 @@ TEST_F(Images, ARunThatIsResumedSeesTheImagesOfAnUnbrokenOne) {
   run(whole);
   const Words cut = train(
       "cifar10", {"--threads", "1", "--out", folder_.path("out"), "--set", "evaluate_every=0"});
-  Words before = cut, after = cut;
-  before.insert(before.end(), {"--steps", "5"});
-  after.insert(after.end(), {"--steps", "12", "--resume"});
-  run(before);
-  run(after);
+  run(join({cut, {"--steps", "5"}}));
+  run(join({cut, {"--steps", "12", "--resume"}}));
   const auto last_loss = [](const std::string& path) {
     return json::parse(std::ifstream(path))["loss"]["last"].get<double>();
   };
@@ -78,18 +71,13 @@ TEST_F(Images, ARunThatIsResumedSeesTheImagesOfAnUnbrokenOne) {
 
 TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
   const Words settings = {"--data", data(), "--batch", "20", "--set", "average_decay=0.5"};
-  Words words = {"train", "cifar10", "--steps", "10", "--out", folder_.path("out")};
-  words.insert(words.end(), settings.begin(), settings.end());
-  const std::string trained = run(words);
-  words = {"eval", "cifar10", "--out", folder_.path("out")};
-  words.insert(words.end(), settings.begin(), settings.end());
+  const Words out = {"--out", folder_.path("out")};
+  const std::string trained = run(join({{"train", "cifar10", "--steps", "10"}, out, settings}));
   const std::string report = read_text(folder_.path("out") + "/report.json");
-  for (const bool once : {true, false}) {
-    if (once) words.emplace_back("--once");
-    const std::string evaluated = run(words);
+  for (const Words& once : {Words{"--once"}, Words()}) {
+    const std::string evaluated = run(join({{"eval", "cifar10"}, out, settings, once}));
     const std::string last_line = evaluated.substr(evaluated.rfind("\nprecision ") + 1);
     EXPECT_THAT(trained, HasSubstr(last_line));
-    if (once) words.pop_back();
   }
   EXPECT_EQ(read_text(folder_.path("out") + "/report.json"), report) << "it disturbs nothing";
 }

@@ -18,14 +18,6 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-using Words = std::vector<std::string>;
-
-Words join(std::initializer_list<Words> lists) {
-  Words all;
-  for (const Words& list : lists) all.insert(all.end(), list.begin(), list.end());
-  return all;
-}
-
 class LostPs : public ::testing::Test {
  protected:
   std::string out() const { return folder_.path("out"); }

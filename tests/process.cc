@@ -170,4 +170,10 @@ std::string free_address() {
   throw std::runtime_error("no free port of 127.0.0.1");
 }
 
+Words join(std::initializer_list<Words> lists) {
+  Words all;
+  for (const Words& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
 }  // namespace paceline::testing

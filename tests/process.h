@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,11 @@ class Process {
   std::string output_;
   bool reaped_ = false;
 };
+
+/// The words of a command line.
+using Words = std::vector<std::string>;
+/// All words of the lists, one list after the other.
+Words join(std::initializer_list<Words> lists);
 
 struct Finished {
   int status = 0;

@@ -20,14 +20,6 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-using Words = std::vector<std::string>;
-
-Words join(std::initializer_list<Words> lists) {
-  Words all;
-  for (const Words& list : lists) all.insert(all.end(), list.begin(), list.end());
-  return all;
-}
-
 const Words kMlp = {"train", "mlp",       "--hidden", "48",    "--batch",
                     "16",    "--threads", "1",        "--set", "print_every=10"};
 const Words kOnePs = {"--ps", "1", "--workers", "1"}, kTwoPs = {"--ps", "2", "--workers", "1"};

@@ -17,7 +17,6 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 /// Returns the number of processes that have `text` in their command line.
 int processes_with(const std::string& text) {

@@ -11,7 +11,6 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 class Server : public ::testing::Test {
  protected:

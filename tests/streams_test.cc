@@ -21,7 +21,6 @@ using nlohmann::json;
 using std::chrono::seconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 namespace fs = std::filesystem;
 
 /// Trains in one process, and as a cluster that this machine launches.
