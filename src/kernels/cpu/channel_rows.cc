@@ -10,6 +10,8 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/cpu/row_terms-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
 namespace HWY_NAMESPACE {
@@ -24,15 +26,11 @@ constexpr std::size_t kFewestRows = 16;
 // Calls f(d, j, begin, end) for each vector of channels, from channel j on, and each chunk of rows.
 template <class F>
 HWY_INLINE void for_channel_columns(std::size_t rows, std::size_t channels, const F& f) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const std::size_t lanes = hn::Lanes(d);
   const std::size_t chunk = std::max(kFewestRows, kChunkFloats / channels);
   for (std::size_t begin = 0; begin < rows; begin += chunk) {
     const std::size_t end = std::min(rows, begin + chunk);
-    std::size_t j = 0;
-    for (; j + lanes <= channels; j += lanes) f(d, j, begin, end);
-    for (; j < channels; ++j) f(one, j, begin, end);
+    for_vectors(std::int64_t(channels),
+                [&](auto d, std::int64_t j) { f(d, std::size_t(j), begin, end); });
   }
 }
 

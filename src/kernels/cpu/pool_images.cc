@@ -10,6 +10,8 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/cpu/row_terms-inl.h"
+
 #ifndef PACELINE_KERNELS_CPU_POOL_IMAGES_
 #define PACELINE_KERNELS_CPU_POOL_IMAGES_
 namespace paceline {
@@ -44,17 +46,6 @@ namespace HWY_NAMESPACE {
 namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-// Calls f(d, c) for each vector of channels, from channel c on.
-template <class F>
-HWY_INLINE void for_channel_vectors(std::int64_t channels, const F& f) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
-  std::int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) f(d, c);
-  for (; c < channels; ++c) f(one, c);
-}
 
 // Calls f(row, column) for each pixel of an image.
 template <class F>
@@ -93,7 +84,7 @@ void MaxPoolImage(const PoolShape& s, const float* x, float* y, std::uint8_t* pl
   for_pixels(s.pooled_h, s.pooled_w, [&](std::int64_t row, std::int64_t column) {
     const PoolBox box = ElementsOfWindow(s, row, column);
     const std::int64_t first = FirstOfWindow(s, row, column);
-    for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
+    for_vectors(s.channels, [&](auto d, std::int64_t c) {
       using D = decltype(d);
       const PlacesOf<D> di;
       const hn::Rebind<std::uint8_t, D> bytes;
@@ -117,7 +108,7 @@ void MaxPoolImage(const PoolShape& s, const float* x, float* y, std::uint8_t* pl
 void MaxPoolImageGrad(const PoolShape& s, const float* dy, const std::uint8_t* places, float* dx) {
   for_pixels(s.h, s.w, [&](std::int64_t row, std::int64_t column) {
     const PoolBox box = WindowsOver(s, row, column);
-    for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
+    for_vectors(s.channels, [&](auto d, std::int64_t c) {
       using D = decltype(d);
       const PlacesOf<D> di;
       const hn::Rebind<std::uint8_t, D> bytes;
@@ -140,7 +131,7 @@ void AvgPoolImage(const PoolShape& s, const float* x, float* y) {
     const PoolBox box = ElementsOfWindow(s, row, column);
     const std::int64_t first = FirstOfWindow(s, row, column);
     const float share = 1 / float(box.size());
-    for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
+    for_vectors(s.channels, [&](auto d, std::int64_t c) {
       auto sum = hn::Zero(d);
       for_box(box, [&](std::int64_t i, std::int64_t j) {
         sum = hn::Add(sum, hn::LoadU(d, x + first + (i * s.w + j) * s.channels + c));
@@ -159,7 +150,7 @@ void AvgPoolImageGrad(const PoolShape& s, const float* dy, float* dx) {
     for_box(box, [&](std::int64_t h, std::int64_t w) {
       const float share = 1 / float(ElementsOfWindow(s, h, w).size());
       const float* const from = dy + (h * s.pooled_w + w) * s.channels;
-      for_channel_vectors(s.channels, [&](auto d, std::int64_t c) {
+      for_vectors(s.channels, [&](auto d, std::int64_t c) {
         const auto before = first ? hn::Zero(d) : hn::LoadU(d, dx + c);
         hn::StoreU(hn::MulAdd(hn::Set(d, share), hn::LoadU(d, from + c), before), d, dx + c);
       });

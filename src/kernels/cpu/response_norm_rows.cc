@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/float_functions-inl.h"
+#include "kernels/cpu/row_terms-inl.h"
 
 #ifndef PACELINE_KERNELS_CPU_RESPONSE_NORM_ROWS_
 #define PACELINE_KERNELS_CPU_RESPONSE_NORM_ROWS_
@@ -40,17 +41,6 @@ struct AnyPower {
     return exp_of(d, hn::Mul(hn::Set(d, -beta), log_of(d, s)));
   }
 };
-
-// Calls f(d, c) for each vector of channels, from channel c on.
-template <class F>
-HWY_INLINE void for_row_vectors(std::int64_t channels, const F& f) {
-  const hn::ScalableTag<float> d;
-  const hn::CappedTag<float, 1> one;
-  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
-  std::int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) f(d, c);
-  for (; c < channels; ++c) f(one, c);
-}
 
 // The sums of the elements around those from c on; `padded` has `radius` zeros before and after.
 template <class D>
@@ -93,7 +83,7 @@ struct PaddedRows {
 HWY_INLINE void put_squares(const float* x, RowBlock block, const PaddedRows& squares) {
   const std::int64_t channels = squares.channels;
   for (std::int64_t r = block.begin; r < block.end; ++r) {
-    for_row_vectors(channels, [&](auto d, std::int64_t c) {
+    for_vectors(channels, [&](auto d, std::int64_t c) {
       const auto value = hn::LoadU(d, x + r * channels + c);
       hn::StoreU(hn::Mul(value, value), d, squares.elements(r - block.begin) + c);
     });
@@ -109,7 +99,7 @@ HWY_INLINE void norm_rows(const float* x, std::int64_t rows, std::int64_t channe
   for_row_blocks(rows, [&](RowBlock block) {
     put_squares(x, block, squares);
     for (std::int64_t r = block.begin; r < block.end; ++r) {
-      for_row_vectors(channels, [&](auto d, std::int64_t c) {
+      for_vectors(channels, [&](auto d, std::int64_t c) {
         const auto base = base_of(d, squares.row(r - block.begin), c, n);
         const std::int64_t i = r * channels + c;
         hn::StoreU(hn::Mul(hn::LoadU(d, x + i), power(d, base)), d, y + i);
@@ -131,7 +121,7 @@ HWY_INLINE void norm_rows_grad(const float* dy, const float* x, std::int64_t row
   for_row_blocks(rows, [&](RowBlock block) {
     put_squares(x, block, squares);
     for (std::int64_t r = block.begin; r < block.end; ++r) {
-      for_row_vectors(channels, [&](auto d, std::int64_t c) {
+      for_vectors(channels, [&](auto d, std::int64_t c) {
         const std::int64_t i = r * channels + c;
         const auto base = base_of(d, squares.row(r - block.begin), c, n);
         const auto own = hn::Mul(hn::LoadU(d, dy + i), power(d, base));
@@ -141,7 +131,7 @@ HWY_INLINE void norm_rows_grad(const float* dy, const float* x, std::int64_t row
       });
     }
     for (std::int64_t r = block.begin; r < block.end; ++r) {
-      for_row_vectors(channels, [&](auto d, std::int64_t c) {
+      for_vectors(channels, [&](auto d, std::int64_t c) {
         const std::int64_t i = r * channels + c;
         const auto sum = sum_around(d, terms.row(r - block.begin), c, n.radius);
         const auto value = hn::Mul(hn::Set(d, factor), hn::LoadU(d, x + i));

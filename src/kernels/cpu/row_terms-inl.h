@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
 namespace paceline {
@@ -20,6 +21,18 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kTermBlock = 1024;
+
+// Calls f(d, i) for each vector of n elements, from element i on: whole ones of the widest D, then
+// single elements.
+template <class F>
+HWY_INLINE void for_vectors(std::int64_t n, const F& f) {
+  const hn::ScalableTag<float> d;
+  const hn::CappedTag<float, 1> one;
+  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) f(d, i);
+  for (; i < n; ++i) f(one, i);
+}
 
 // term(d, i) gives the terms from i on as a vector of D.
 template <class Term>
