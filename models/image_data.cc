@@ -18,6 +18,9 @@ constexpr const char* kBinaryEnding = ".bin";
 constexpr const char* kTestBatch = "test_batch.bin";
 constexpr int kInterleavedFiles = 4;
 constexpr std::int64_t kCacheBytes = std::int64_t{1} << 30;
+// Without --data; the evaluated ones come after them.
+constexpr std::int64_t kGeneratedImages = 5000;
+constexpr std::uint64_t kGeneratedSeed = 1;
 constexpr const char* kMakesImages = " (`paceline data images --out DIR` makes some)";
 
 bool is_folder(const fs::path& path) {
@@ -50,6 +53,7 @@ bool is_folder_of_classes(const fs::path& path) {
 
 bool is_folder_of_images(const Settings& settings) {
   const std::string &dataset = settings.text("dataset"), &data = settings.text("data");
+  if (data.empty()) return false;
   if (dataset != "auto") return dataset == "folder";
   return is_folder(data) && !holds(data, is_binary_file);
 }
@@ -113,10 +117,8 @@ Sources open_sources(const Settings& settings, bool folder) {
 Sources open_data(const Settings& settings, bool folder) {
   const std::string& data = settings.text("data");
   if (data.empty()) {
-    throw Error(ErrorCode::kUsage,
-                std::string("--data is missing: a folder with CIFAR-10's binary files, or with a "
-                            "folder of images for each class") +
-                    kMakesImages);
+    return {generated_images(kGeneratedImages, kGeneratedSeed),
+            generated_images(kGeneratedImages / 5, kGeneratedSeed, kGeneratedImages)};
   }
   try {
     return open_sources(settings, folder);
@@ -180,7 +182,7 @@ std::vector<Setting> image_settings(const std::string& pool) {
   Setting data = data_setting("");
   data.help =
       "Images to train on: CIFAR-10's binary files (a folder, a file, or a quoted pattern), "
-      "or a folder with a folder of JPEG or PNG files for each class";
+      "or a folder with a folder of JPEG or PNG files for each class (default: generated ones)";
   Setting threads =
       count_setting("input_threads", "The most threads that make batches", "one for each core");
   threads.most = 1024;

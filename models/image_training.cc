@@ -9,14 +9,11 @@
 #include <span>
 #include <thread>
 
-#include "models/generated_images.h"
 #include "paceline/error.h"
 #include "paceline/input.h"
 
 namespace paceline::models {
 namespace {
-
-constexpr std::int64_t kGeneratedBatches = 8;
 
 double cross_entropy(std::span<const float> logits, std::int32_t label) {
   const double largest = double(*std::ranges::max_element(logits));
@@ -33,29 +30,14 @@ bool is_right(std::span<const float> logits, std::int32_t label) {
 }  // namespace
 
 ImageInput::ImageInput(const Settings& settings, const ImageUse& use, const Cluster& cluster)
-    : use_(use), part_(cluster.task.index), parts_(cluster.workers()) {
-  if (settings.text("data").empty()) {
-    if (settings.text("save_images").empty()) return;
-    throw Error(ErrorCode::kUsage, "--save-images needs --data: it shows images of a file");
-  }
-  data_ = image_data(settings, use, cluster);
-  save_images(settings, *data_, cluster);
+    : data_(image_data(settings, use, cluster)) {
+  save_images(settings, data_, cluster);
 }
 
 std::function<void(Feed&)> ImageInput::feed(Value images, Value labels) {
-  if (data_) {
-    const PipelineFeed batches(data_->training, images, labels);
-    report_ = [batches] { return batches.report(); };
-    return batches;
-  }
-  const LabelledImages made = generate_images(kGeneratedBatches * use_.batch * parts_,
-                                              images.shape()[2], classes(), use_.seed);
-  return prefetch(ArrayBatches({{images, made.images}, {labels, made.labels}},
-                               {.seed = use_.seed, .part = part_, .parts = parts_}));
-}
-
-const Pipeline* ImageInput::evaluation() const {
-  return data_ && data_->evaluation ? &*data_->evaluation : nullptr;
+  const PipelineFeed batches(data_.training, images, labels);
+  report_ = [batches] { return batches.report(); };
+  return batches;
 }
 
 void check_image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
@@ -165,6 +147,7 @@ void train_images(Session& session, const std::function<void(Feed&)>& feed, cons
     const double seconds = settings.number("evaluate_every");
     evaluation->add_to(session, Interval(std::chrono::duration<double>(seconds)));
   }
+  if (settings.text("data").empty()) session.print("No --data: the images are generated.");
   while (session.run(feed)) {
   }
   if (evaluation) evaluation->finish(session);

@@ -14,27 +14,24 @@
 
 namespace paceline::models {
 
-/// The batches of a training: of the images that --data names, or else of images that are made up
-/// in memory.
+/// The batches of a training, and the images for evaluation.
 class ImageInput {
  public:
   /// Opens the data, and writes the picture that --save-images asks for. Throws what image_data
-  /// throws, and kUsage when --save-images is given without --data.
+  /// throws.
   ImageInput(const Settings& settings, const ImageUse& use, const Cluster& cluster);
 
   /// The classes that labels count.
-  std::int64_t classes() const { return data_ ? data_->classes : 10; }
+  std::int64_t classes() const { return data_.classes; }
   /// Fills the inputs of a step: float32 (N,3,H,W) and int32 (N).
   std::function<void(Feed&)> feed(Value images, Value labels);
-  /// For SessionOptions::input; empty where no pipeline makes the batches.
+  /// For SessionOptions::input, once feed() was called.
   std::function<InputReport()> report() const { return report_; }
   /// One pass over the images that models are evaluated with; null: there are none.
-  const Pipeline* evaluation() const;
+  const Pipeline* evaluation() const { return data_.evaluation ? &*data_.evaluation : nullptr; }
 
  private:
-  const ImageUse use_;
-  const int part_, parts_;
-  std::optional<ImageData> data_;
+  const ImageData data_;
   std::function<InputReport()> report_;
 };
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "models/cifar10_graph.h"
-#include "models/generated_images.h"
 #include "models/resnet.h"
+#include "models/testing/standardised_images.h"
 #include "models/testing/variables.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
@@ -44,7 +44,7 @@ RunOptions quiet() {
 
 double first_loss(const Training& training, Value images, Value labels, std::int64_t pixels) {
   Session session(training, {}, quiet());
-  const LabelledImages data = generate_images(images.shape()[0], pixels, 10, 1);
+  const LabelledImages data = standardised_images(images.shape()[0], pixels, 10, 1);
   return session.step([&](Feed& feed) { feed.set(images, data.images).set(labels, data.labels); })
       ->loss;
 }
@@ -144,8 +144,8 @@ TEST(Resnet, TakesItsDepthOrItsUnits) {
   EXPECT_THAT(refusal({{"depth", "32"}, {"units", "5"}}), HasSubstr("cannot both be given"));
 }
 
-TEST(GeneratedImages, AreStandardised) {
-  const LabelledImages made = generate_images(20, 32, 10, 3);
+TEST(StandardisedImages, HaveMeanZeroAndTheirVariance) {
+  const LabelledImages made = standardised_images(20, 32, 10, 3);
   double sum = 0, squares = 0;
   for (const float x : made.images.data<float>()) sum += x, squares += double(x) * x;
   const double n = double(made.images.data<float>().size());

@@ -10,11 +10,11 @@
 #include "graph/sources.h"
 #include "kernels/device.h"
 #include "models/cifar10_graph.h"
-#include "models/generated_images.h"
 #include "models/mlp.h"
 #include "models/ptb.h"
 #include "models/ptb_graph.h"
 #include "models/resnet_graph.h"
+#include "models/testing/standardised_images.h"
 #include "paceline/op.h"
 #include "paceline/session.h"
 #include "tests/graph_in_double.h"
@@ -173,7 +173,7 @@ TEST(Faithful, FiveStepsOfResnet8) {
   run.seed = 1;
   Session session(training, {}, run);
   for (int step = 0; step < 5; ++step) {
-    const LabelledImages batch = generate_images(config.batch, kResnetPixels, 10, step);
+    const LabelledImages batch = standardised_images(config.batch, kResnetPixels, 10, step);
     const auto result = session.step([&](Feed& feed) {
       feed.set(resnet.images, batch.images).set(resnet.labels, batch.labels);
     });

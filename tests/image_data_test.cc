@@ -90,14 +90,21 @@ TEST_F(ImageDataTest, GivesEachWorkerItsShard) {
   EXPECT_EQ(all, 101);
 }
 
-TEST_F(ImageDataTest, NamesTheFlagAndTheRemedyWhenThereIsNoData) {
-  EXPECT_THAT(error_of(ErrorCode::kUsage, [&] { open({}); }),
-              AllOf(HasSubstr("--data is missing"), HasSubstr("paceline data images --out DIR")));
+TEST_F(ImageDataTest, IsGeneratedWhereNoneIsNamed) {
+  const ImageData data = open({});
+  EXPECT_EQ(data.training.examples(), 5000);
+  ASSERT_TRUE(data.evaluation);
+  EXPECT_EQ(data.evaluation->examples(), 1000);
+  EXPECT_EQ(data.classes, 10);
+}
+
+TEST_F(ImageDataTest, NamesTheFlagAndTheRemedyWhenThereIsNothingAtThePath) {
   EXPECT_THAT(error_of(ErrorCode::kUsage,
                        [&] {
                          open({{"data", folder_.path("nowhere")}});
                        }),
-              HasSubstr("nowhere: there is no file or folder"));
+              AllOf(HasSubstr("nowhere: there is no file or folder"),
+                    HasSubstr("paceline data images --out DIR")));
   std::filesystem::create_directory(folder_.path("one"));
   EXPECT_THAT(error_of(ErrorCode::kUsage,
                        [&] {

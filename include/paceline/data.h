@@ -314,6 +314,10 @@ class PipelineReader {
 /// colours and noise are random. The same bytes for the same seed. Throws kInvalidArgument when
 /// `count` is below 10, and kFailedPrecondition when one of the files is there already.
 void generate_images(const std::string& folder, std::int64_t count, std::uint64_t seed);
+/// The images that generate_images makes with that seed, in memory: `count` of them, from number
+/// `first` on. Throws kInvalidArgument when there are none.
+std::shared_ptr<const RecordSource> generated_images(std::int64_t count, std::uint64_t seed,
+                                                     std::int64_t first = 0);
 
 /// The words of a text, with ids in the order of (−count, word). A newline counts as "<eos>".
 class Vocabulary {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <numbers>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/text_file.h"
 #include "data/generated_files.h"
@@ -17,6 +19,7 @@ namespace paceline {
 namespace {
 
 constexpr int kClasses = 10, kSide = 32, kTrainFiles = 5;
+constexpr std::size_t kBytes = std::size_t{3} * kSide * kSide;  // of an image
 constexpr std::int64_t kLeastImages = 10;
 constexpr double kMostTurn = std::numbers::pi / 8;
 constexpr const char* kImageFiles[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
@@ -87,20 +90,26 @@ const Colour& colour_at(const Picture& picture, int column, int row) {
   return light ? picture.light : picture.dark;
 }
 
-// Adds the label, then the planes of red, green and blue.
-void add_record(std::string& file, int label, RandomWords random) {
-  const Picture picture = random_picture(label, random);
-  file.push_back(char(label));
-  const std::size_t begin = file.size();
-  file.resize(begin + 3 * kSide * kSide);
+int label_of(std::int64_t image) { return int(image % kClasses); }
+
+// Writes the planes of red, green and blue of an image, by its number.
+void draw(std::int64_t image, std::uint64_t seed, std::uint8_t* pixels) {
+  RandomWords random(random_key(seed, "images"), std::uint64_t(image));
+  const Picture picture = random_picture(label_of(image), random);
   for (int i = 0; i < kSide * kSide; ++i) {
     const Colour& colour = colour_at(picture, i % kSide, i / kSide);
     for (std::size_t c = 0; c < 3; ++c) {
       const double noise = picture.noise * (random.uniform() + random.uniform() - 1);
-      file[begin + c * kSide * kSide + std::size_t(i)] =
-          char(std::uint8_t(std::clamp(colour[c] + noise, 0.0, 255.0)));
+      pixels[c * kSide * kSide + std::size_t(i)] =
+          std::uint8_t(std::clamp(colour[c] + noise, 0.0, 255.0));
     }
   }
+}
+
+void add_record(std::string& file, std::int64_t image, std::uint64_t seed) {
+  file.push_back(char(label_of(image)));
+  file.resize(file.size() + kBytes);
+  draw(image, seed, reinterpret_cast<std::uint8_t*>(file.data() + file.size() - kBytes));
 }
 
 }  // namespace
@@ -112,18 +121,26 @@ void generate_images(const std::string& folder, std::int64_t count, std::uint64_
                                                  std::to_string(kLeastImages));
   }
   make_folder_for(folder, kImageFiles);
-  const std::uint64_t key = random_key(seed, "images");
   std::int64_t made = 0;
   for (int i = 0; i <= kTrainFiles; ++i) {
     const std::int64_t end =
         i < kTrainFiles ? count * (i + 1) / kTrainFiles : count + std::max(count / 5, kLeastImages);
     std::string file;
-    for (; made < end; ++made) {
-      add_record(file, int(made % kClasses), RandomWords(key, std::uint64_t(made)));
-    }
+    for (; made < end; ++made) add_record(file, made, seed);
     const std::string path = (std::filesystem::path(folder) / kImageFiles[i]).string();
     write_text_file("images", path, file);
   }
+}
+
+std::shared_ptr<const RecordSource> generated_images(std::int64_t count, std::uint64_t seed,
+                                                     std::int64_t first) {
+  std::vector<std::uint8_t> pixels(std::size_t(std::max<std::int64_t>(count, 0)) * kBytes);
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < count; ++i) {
+    labels.push_back(label_of(first + i));
+    draw(first + i, seed, pixels.data() + std::size_t(i) * kBytes);
+  }
+  return images_in_memory(std::move(pixels), std::move(labels));
 }
 
 }  // namespace paceline

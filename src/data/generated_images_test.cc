@@ -12,6 +12,7 @@ namespace paceline {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 TEST(GeneratedImages, AreInTheFormatOfCifar10WithEachClassEquallyOften) {
@@ -41,6 +42,20 @@ TEST(GeneratedImages, AreTheSameForASeedAndOthersForAnother) {
   const auto image = first_image("a", 1);
   EXPECT_EQ(first_image("b", 1), image);
   EXPECT_NE(first_image("c", 2), image);
+}
+
+TEST(GeneratedImages, AreTheSameInMemory) {
+  const TemporaryFolder folder;
+  generate_images(folder.path(), 20, 3);
+  const auto file = record_files({folder.path("test_batch.bin")});
+  const auto memory = generated_images(5, 3, 20);  // those that follow the training images
+  Example written, made;
+  for (std::int64_t i = 0; i < 5; ++i) {
+    file->read(i, written);
+    memory->read(i, made);
+    EXPECT_EQ(made.label, written.label);
+    EXPECT_THAT(made.bytes, ElementsAreArray(written.bytes));
+  }
 }
 
 TEST(GeneratedImages, ReplaceNoFile) {

@@ -1,12 +1,19 @@
-#include "models/generated_images.h"
+// For tests: standardised images from which a model can learn; each class has waves of its own.
+#pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <numbers>
 #include <random>
-#include <span>
+
+#include "paceline/tensor.h"
 
 namespace paceline::models {
-namespace {
+
+struct LabelledImages {
+  Tensor images;  // float32 (count,3,pixels,pixels), mean 0 and variance about 1
+  Tensor labels;  // int32 (count), 0, 1, …, classes − 1, 0, …
+};
 
 /// A wave in one channel of an image: its direction and length tell the class.
 struct Wave {
@@ -16,17 +23,16 @@ struct Wave {
   }
 };
 
-Wave wave_of(std::int64_t label, std::int64_t classes, double phase) {
+inline Wave wave_of(std::int64_t label, std::int64_t classes, double phase) {
   const double angle = std::numbers::pi * double(label) / double(classes);
   const double length = 4 + double(label % 3) * 3;  // pixels
   const double frequency = 2 * std::numbers::pi / length;
   return {frequency * std::cos(angle), frequency * std::sin(angle), phase};
 }
 
-}  // namespace
-
-LabelledImages generate_images(std::int64_t count, std::int64_t pixels, std::int64_t classes,
-                               std::uint64_t seed) {
+/// The images are a function of the arguments alone.
+inline LabelledImages standardised_images(std::int64_t count, std::int64_t pixels,
+                                          std::int64_t classes, std::uint64_t seed) {
   LabelledImages made{Tensor(DType::kFloat32, {count, 3, pixels, pixels}),
                       Tensor(DType::kInt32, {count})};
   std::mt19937_64 random(seed);
