@@ -7,7 +7,6 @@
 #include "bench/executor_rates.h"
 #include "bench/input_rates.h"
 #include "bench/kernel_rates.h"
-#include "bench/memory_rates.h"
 #include "bench/runner.h"
 #include "models/mlp.h"
 
@@ -54,14 +53,6 @@ TEST(InputCases, MakeBatchesOfPhotosOfTheSizeThatTheyClaim) {
     EXPECT_GE(bytes, 90'000u);
     EXPECT_LE(bytes, 120'000u);
   }
-}
-
-TEST(MemoryPasses, MoveWhatTheySay) {
-  MemoryPasses passes(2);
-  passes.read();
-  passes.update();
-  EXPECT_EQ(passes.update_bytes(), 2 * passes.read_bytes());
-  EXPECT_GT(passes.read_bytes(), double(cache_bytes()));
 }
 
 }  // namespace

@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "base/cores.h"
-#include "bench/bound.h"
 #include "bench/roof.h"
 #include "bench/runner.h"
+#include "bench/step_work.h"
 #include "bench/timing.h"
 #include "paceline/ops.h"
+#include "predict/bound.h"
 
 namespace paceline::bench {
 namespace {

@@ -12,8 +12,6 @@
 namespace paceline::bench {
 namespace {
 
-constexpr std::int64_t kProductSide = 1024;
-constexpr int kProductsPerThread = 2;
 constexpr double kGiga = 1e9;
 constexpr double kLeastSeconds = 0.05;
 
@@ -56,22 +54,6 @@ void measure_memory(Recorder& recorder, int threads) {
 }
 
 }  // namespace
-
-Products::Products(DType dtype, int threads) : pool_(threads) {
-  for (int i = 0; i < threads; ++i) products_.emplace_back(dtype, kProductSide);
-  run();
-}
-
-void Products::run() {
-  auto tile = [this](std::int64_t i) {
-    for (int k = 0; k < kProductsPerThread; ++k) products_[std::size_t(i)].run();
-  };
-  pool_.run_tiles(std::int64_t(products_.size()), TileFunction(tile));
-}
-
-double Products::flops() const {
-  return double(products_.size()) * kProductsPerThread * products_.front().flops();
-}
 
 RoofMeter::RoofMeter(DType precision, int threads, double link_bytes_per_s)
     : products_(precision, threads), memory_(threads), link_bytes_per_s_(link_bytes_per_s) {}

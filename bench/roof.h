@@ -1,37 +1,13 @@
-// The best rates of this machine: of products, memory and links.
+// The roof of this machine, measured again and again.
 #pragma once
 
-#include <cstddef>
-#include <memory>
 #include <vector>
 
-#include "base/thread_pool.h"
-#include "bench/memory_rates.h"
 #include "bench/recorder.h"
-#include "kernels/cpu/plain_product.h"
+#include "predict/memory_passes.h"
+#include "predict/roof.h"
 
 namespace paceline::bench {
-
-/// Rates of all threads together.
-struct Roof {
-  double flops_per_s = 0;       // products
-  double bytes_per_s = 0;       // memory that is read and written
-  double link_bytes_per_s = 0;  // one way; 0: no link
-  std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
-};
-
-/// Products on several threads, each with operands of its own.
-class Products {
- public:
-  /// Throws kUnavailable, as PlainProduct.
-  Products(DType dtype, int threads);
-  void run();
-  double flops() const;
-
- private:
-  ThreadPool pool_;
-  std::vector<PlainProduct> products_;
-};
 
 /// Measures the roof again and again, beside the figures that are compared with it.
 class RoofMeter {

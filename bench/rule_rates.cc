@@ -6,11 +6,11 @@
 #include <array>
 
 #include "base/cores.h"
-#include "bench/bound.h"
-#include "bench/memory_rates.h"
 #include "bench/timing.h"
 #include "kernels/rule_kernel.h"
 #include "kernels/testing/custom_rules.h"
+#include "predict/memory_passes.h"
+#include "predict/step_cost.h"
 
 namespace paceline::bench {
 namespace {

@@ -1,6 +1,6 @@
 #include "bench/runner.h"
 
-#include "bench/bound.h"
+#include "bench/step_work.h"
 #include "params/local/local_store.h"
 #include "train/initial_values.h"
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "base/cores.h"
-#include "bench/bound.h"
 #include "bench/link_rates.h"
 #include "bench/roof.h"
+#include "bench/step_work.h"
 #include "bench/train_run.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
+#include "predict/bound.h"
+#include "train/worker_step_cost.h"
 
 namespace paceline::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/nearest.h"
-#include "bench/bound.h"
+#include "bench/step_work.h"
 #include "cluster/flags/cluster_reader.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"

@@ -14,7 +14,7 @@
 #include "params/protocol/placement.h"
 #include "params/strategies.h"
 #include "params/variable_arrays.h"
-#include "train/step_cost.h"
+#include "train/worker_step_cost.h"
 
 namespace paceline {
 namespace {

@@ -3,15 +3,10 @@
 // graph. It is a model: values that a cache keeps from one op to the next may be read faster.
 #pragma once
 
-#include "bench/roof.h"
-#include "models/model.h"
-#include "train/step_cost.h"
+#include "predict/roof.h"
+#include "predict/step_cost.h"
 
-namespace paceline::bench {
-
-/// Returns the request for a plan of the step, made with `rewrite`. The request borrows the step.
-PlanRequest request_of(const models::StepGraph& step, const RewriteOptions& rewrite = {});
-StepCost step_work(const models::StepGraph& step, const RewriteOptions& rewrite = {});
+namespace paceline {
 
 /// The parts of a bound, in seconds.
 struct Bound {
@@ -24,4 +19,4 @@ struct Bound {
 /// link follow one another, for on one host all of them need the same cores.
 Bound bound_of(const StepCost& work, const Roof& roof);
 
-}  // namespace paceline::bench
+}  // namespace paceline

@@ -1,4 +1,4 @@
-#include "train/step_cost.h"
+#include "predict/step_cost.h"
 
 #include <memory>
 #include <numeric>
@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "base/row_count.h"
 #include "params/variable_arrays.h"
-#include "train/precision.h"
-#include "train/worker_device.h"
 
 namespace paceline {
 namespace {
@@ -49,19 +47,6 @@ void add_ops(StepCost& work, const Plan& plan) {
   }
 }
 
-// In frames, float32 values are rounded to the type of the wire.
-void round_on_links(StepCost& work, DType wire) {
-  const double part = double(size_of(wire)) / sizeof(float);
-  work.link_bytes_in = work.link_bytes_out = 0;
-  for (std::size_t v = 0; v < work.specs.size(); ++v) {
-    const double scale = work.specs[v].dtype == DType::kFloat32 ? part : 1;
-    work.bytes_in[v] *= scale;
-    work.bytes_out[v] *= scale;
-    work.link_bytes_in += work.bytes_in[v];
-    work.link_bytes_out += work.bytes_out[v];
-  }
-}
-
 }  // namespace
 
 double StepCost::flops() const {
@@ -84,39 +69,28 @@ double slot_bytes(const VariableSpec& spec, double rows) {
   return bytes;
 }
 
-bool shares_memory(const Cluster& cluster) {
-  if (cluster.link != "auto") return cluster.link == "shm";
-  return cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
+StepCost step_work(const Plan& plan, std::span<const VariableSpec> variables) {
+  StepCost work;
+  work.specs.assign(variables.begin(), variables.end());
+  work.bytes_in.resize(variables.size());
+  work.bytes_out.resize(variables.size());
+  add_ops(work, plan);
+  for (const PlanBinding::Use& use : plan.binding.uses) {
+    add_use(work, variables[std::size_t(use.variable)], use);
+  }
+  for (const VariableSpec& spec : variables) {
+    work.variables += bytes_of(spec);
+    work.slots += slot_bytes(spec, double(row_count(spec.shape)));
+  }
+  work.activations = double(plan.arena_bytes + plan.input_bytes);
+  return work;
 }
 
 StepCost step_work(const PlanRequest& request, const DeviceOptions& options) {
   RealClock clock;
   const std::unique_ptr<Device> device = make_device(options, clock);
-  StepCost work;
-  work.specs = variable_specs({&request.graph, 1}, request.training);
-  const std::vector<VariableSpec>& specs = work.specs;
-  work.bytes_in.resize(specs.size());
-  work.bytes_out.resize(specs.size());
-  const std::unique_ptr<Plan> plan = make_plan(request, specs, *device);
-  add_ops(work, *plan);
-  for (const PlanBinding::Use& use : plan->binding.uses) {
-    add_use(work, specs[std::size_t(use.variable)], use);
-  }
-  for (const VariableSpec& spec : specs) {
-    work.variables += bytes_of(spec);
-    work.slots += slot_bytes(spec, double(row_count(spec.shape)));
-  }
-  work.activations = double(plan->arena_bytes + plan->input_bytes);
-  return work;
-}
-
-// Parameter servers take contributions whole, so updates are streamed only without them.
-StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
-  request.rewrite = rewrite_to(cluster.precision);
-  request.stream_updates = run.fused_update && !cluster.distributed();
-  StepCost work = step_work(request, worker_device(cluster));
-  if (!shares_memory(cluster)) round_on_links(work, cluster.wire);
-  return work;
+  const std::vector<VariableSpec> variables = variable_specs({&request.graph, 1}, request.training);
+  return step_work(*make_plan(request, variables, *device), variables);
 }
 
 }  // namespace paceline

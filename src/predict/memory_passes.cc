@@ -1,4 +1,4 @@
-#include "bench/memory_rates.h"
+#include "predict/memory_passes.h"
 
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-namespace paceline::bench {
+namespace paceline {
 namespace {
 
 constexpr std::size_t kDefaultCache = std::size_t(32) << 20;
@@ -32,10 +32,8 @@ std::size_t cache_bytes() {
   return largest > 0 ? largest : kDefaultCache;
 }
 
-MemoryPasses::MemoryPasses(int threads)
-    : pool_(threads), first_(array_bytes()), second_(array_bytes()) {
+MemoryPasses::MemoryPasses(int threads) : pool_(threads), first_(array_bytes()) {
   write();  // so that the pages are there
-  copy();
 }
 
 template <typename Part>
@@ -60,8 +58,7 @@ void MemoryPasses::read() {
     }
     for (const std::uint32_t part : sums) sum += part;
   });
-  // The sum must be stored, or the compiler would leave the pass out.
-  second_.data()[0] = std::byte(sum.load() & 1);
+  sum_ = sum.load();
 }
 
 void MemoryPasses::write() {
@@ -72,6 +69,7 @@ void MemoryPasses::write() {
 }
 
 void MemoryPasses::copy() {
+  if (second_.size() == 0) second_ = Buffer(first_.size());
   const auto* from = reinterpret_cast<const float*>(first_.data());
   auto* to = reinterpret_cast<float*>(second_.data());
   in_parts([&](std::size_t begin, std::size_t count) {
@@ -88,4 +86,4 @@ void MemoryPasses::update() {
   });
 }
 
-}  // namespace paceline::bench
+}  // namespace paceline

@@ -1,13 +1,12 @@
 // The work of a step: what it computes, keeps and sends. All of it follows from the graph.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "exec/plan.h"
 #include "kernels/device.h"
-#include "paceline/cluster.h"
 #include "paceline/op.h"
-#include "paceline/run_options.h"
 
 namespace paceline {
 
@@ -34,14 +33,11 @@ double rule_bytes_per_element(const Rule& rule);
 /// Returns the bytes of the slots of so many of its rows.
 double slot_bytes(const VariableSpec& spec, double rows);
 
-/// True when the tasks read each other's memory: then hardly a byte is sent, and none is rounded.
-bool shares_memory(const Cluster& cluster);
-
+/// Returns the work of a step of the plan, which was made for these variables.
+StepCost step_work(const Plan& plan, std::span<const VariableSpec> variables);
 /// Returns the work of the plan that would be made on that device; the naive device makes its
 /// kernels at once. Sparse variables count with as many rows as a batch can name. A gradient that
 /// the rule takes part by part while it is computed is neither written, read nor held. Runs no op.
 StepCost step_work(const PlanRequest& request, const DeviceOptions& device = {.kind = "naive"});
-/// Returns the work of the step as this process, or a worker that it starts, would make it.
-StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run);
 
 }  // namespace paceline

@@ -1,9 +1,11 @@
-#include "bench/bound.h"
+#include "bench/step_work.h"
 
 #include <gmock/gmock.h>
 
+#include "bench/roof.h"
 #include "models/mlp.h"
 #include "paceline/ops.h"
+#include "train/worker_step_cost.h"
 
 namespace paceline::bench {
 namespace {
@@ -19,11 +21,11 @@ models::StepGraph one_product(const Rule& rule) {
 }
 
 // x·w and its gradient by w: 2·8·4·3 FLOPs each; the error: 3 an element forwards, 2 backwards.
-TEST(Bound, CountsTheFlopsOfForwardAndBackwardOps) {
+TEST(StepWork, CountsTheFlopsOfForwardAndBackwardOps) {
   EXPECT_EQ(step_work(one_product(Sgd{})).flops(), 2 * (2 * 8 * 4 * 3) + (3 + 2) * 8 * 3);
 }
 
-TEST(Bound, CountsVariablesSlotsAndGradientsOfTheRule) {
+TEST(StepWork, CountsVariablesSlotsAndGradientsOfTheRule) {
   const StepCost sgd = step_work(one_product(Sgd{}));
   EXPECT_EQ(sgd.rule_bytes, 12 * (2 + 1) * 4);
   EXPECT_EQ(sgd.slots, 0);
@@ -48,7 +50,7 @@ models::StepGraph large_product() {
   return step;
 }
 
-TEST(Bound, AGradientThatIsAppliedWhileItIsComputedIsNeitherHeldNorRead) {
+TEST(StepWork, AGradientThatIsAppliedWhileItIsComputedIsNeitherHeldNorRead) {
   constexpr double kElements = 2048 * 2048;
   const models::StepGraph step = large_product();
   Cluster alone;
@@ -70,14 +72,14 @@ TEST(Bound, AGradientThatIsAppliedWhileItIsComputedIsNeitherHeldNorRead) {
   EXPECT_EQ(fused.flops(), apart.flops());
 }
 
-TEST(Bound, AParameterServerGetsGradientsWhole) {
+TEST(StepWork, AParameterServerGetsGradientsWhole) {
   const models::StepGraph step = large_product();
   Cluster cluster;
   cluster.role = Cluster::Role::kLauncher;
   EXPECT_EQ(paceline::step_work(request_of(step), cluster, {}).gradients, 2048 * 2048 * 4);
 }
 
-TEST(Bound, LinksCarryWhatFramesAreRoundedTo) {
+TEST(StepWork, LinksCarryWhatFramesAreRoundedTo) {
   const models::StepGraph step = one_product(Sgd{});
   Cluster cluster;
   cluster.role = Cluster::Role::kLauncher;
@@ -90,7 +92,7 @@ TEST(Bound, LinksCarryWhatFramesAreRoundedTo) {
   EXPECT_EQ(paceline::step_work(request_of(step), cluster, {}).link_bytes_in, 12 * 4);
 }
 
-TEST(Bound, OfRowsCountsOnlyWhatABatchCanName) {
+TEST(StepWork, OfRowsCountsOnlyWhatABatchCanName) {
   models::StepGraph step;
   step.graph = std::make_unique<Graph>();
   const Value ids = step.graph->input("ids", {5}, DType::kInt32);
@@ -102,31 +104,8 @@ TEST(Bound, OfRowsCountsOnlyWhatABatchCanName) {
   EXPECT_EQ(work.variables, 100 * 2 * 4);
 }
 
-TEST(Bound, IsTimeAtTheRoof) {
-  StepCost work;
-  work.ops = {{1000, 10}, {10, 4000}};
-  work.rule_bytes = 600;
-  work.link_bytes_in = 30;
-  work.link_bytes_out = 20;
-  const Roof roof{
-      .flops_per_s = 100, .bytes_per_s = 200, .link_bytes_per_s = 50, .cache_bytes = 1000};
-  const Bound bound = bound_of(work, roof);
-  EXPECT_DOUBLE_EQ(bound.ops, 10 + 20);
-  EXPECT_DOUBLE_EQ(bound.rules, 3);
-  EXPECT_DOUBLE_EQ(bound.link, 1);
-  EXPECT_DOUBLE_EQ(bound.total(), 34);
-}
-
-TEST(Bound, WhatTheCacheHoldsNeedNotComeFromMemory) {
-  StepCost work;
-  work.ops = {{10, 4000}};
-  const Roof roof{
-      .flops_per_s = 100, .bytes_per_s = 200, .link_bytes_per_s = 0, .cache_bytes = 4000};
-  EXPECT_DOUBLE_EQ(bound_of(work, roof).total(), 0.1);
-}
-
 // 18,882,816 parameters at 28 bytes of Adam, which counts the steps of each of 6 variables.
-TEST(Bound, OfMlpFollowsFromItsShapes) {
+TEST(StepWork, OfMlpFollowsFromItsShapes) {
   constexpr double kParameters = 18'882'816;
   const StepCost work =
       step_work(models::mlp_model().step_graphs(models::mlp_model().settings())[0]);
@@ -138,7 +117,7 @@ TEST(Bound, OfMlpFollowsFromItsShapes) {
   EXPECT_NEAR(work.flops(), 14.2e9, 0.05e9);
 }
 
-TEST(Bound, OfBFloat16ProductsHasAtLeastTheFlopsAndTheSameRules) {
+TEST(StepWork, OfBFloat16ProductsHasAtLeastTheFlopsAndTheSameRules) {
   const models::StepGraph step = one_product(Sgd{});
   RewriteOptions rewrite;
   rewrite.bfloat16_products = true;
@@ -146,7 +125,7 @@ TEST(Bound, OfBFloat16ProductsHasAtLeastTheFlopsAndTheSameRules) {
   EXPECT_EQ(step_work(step, rewrite).rule_bytes, step_work(step).rule_bytes);
 }
 
-TEST(Bound, EveryModelHasStepGraphs) {
+TEST(StepWork, EveryModelHasStepGraphs) {
   for (const models::Model* model : models::all_models()) {
     for (const models::StepGraph& step : model->step_graphs(model->settings())) {
       EXPECT_GT(step_work(step).flops(), 0) << model->name();

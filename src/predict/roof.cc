@@ -1,0 +1,62 @@
+#include "predict/roof.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+#include "predict/memory_passes.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::int64_t kProductSide = 1024;
+constexpr int kProductsPerThread = 2;
+
+// Returns the seconds of the fastest call among those that fit into `seconds`, at least one. The
+// fastest is what the machine can do when nothing else runs on it.
+template <typename Call>
+double best_seconds(double seconds, const Call& call) {
+  using Clock = std::chrono::steady_clock;
+  const auto since = [](Clock::time_point begun) {
+    return std::chrono::duration<double>(Clock::now() - begun).count();
+  };
+  const Clock::time_point first = Clock::now();
+  double best = 0;
+  do {
+    const Clock::time_point begun = Clock::now();
+    call();
+    const double taken = since(begun);
+    best = best == 0 ? taken : std::min(best, taken);
+  } while (since(first) < seconds);
+  return best;
+}
+
+}  // namespace
+
+Products::Products(DType dtype, int threads) : pool_(threads) {
+  for (int i = 0; i < threads; ++i) products_.emplace_back(dtype, kProductSide);
+  run();
+}
+
+void Products::run() {
+  auto tile = [this](std::int64_t i) {
+    for (int k = 0; k < kProductsPerThread; ++k) products_[std::size_t(i)].run();
+  };
+  pool_.run_tiles(std::int64_t(products_.size()), TileFunction(tile));
+}
+
+double Products::flops() const {
+  return double(products_.size()) * kProductsPerThread * products_.front().flops();
+}
+
+Roof measure_roof(DType precision, int threads) {
+  constexpr double kSeconds = 0.12;
+  Products products(precision, threads);
+  MemoryPasses memory(threads);
+  return {.flops_per_s = products.flops() / best_seconds(kSeconds, [&] { products.run(); }),
+          .bytes_per_s = memory.update_bytes() / best_seconds(kSeconds, [&] { memory.update(); }),
+          .link_bytes_per_s = 0,
+          .cache_bytes = cache_bytes()};
+}
+
+}  // namespace paceline

@@ -1,0 +1,39 @@
+// The best rates of a machine: of products, memory and links.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/plain_product.h"
+
+namespace paceline {
+
+/// Rates of all threads together.
+struct Roof {
+  double flops_per_s = 0;       // products
+  double bytes_per_s = 0;       // memory that is read and written
+  double link_bytes_per_s = 0;  // one way; 0: no link
+  std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
+
+  bool operator==(const Roof&) const = default;
+};
+
+/// Products on several threads, each with operands of its own.
+class Products {
+ public:
+  /// Throws kUnavailable, as PlainProduct.
+  Products(DType dtype, int threads);
+  void run();
+  double flops() const;
+
+ private:
+  ThreadPool pool_;
+  std::vector<PlainProduct> products_;
+};
+
+/// Measures products of that type and memory on so many threads, in about 0.4 s: the best of a few
+/// tries each. Throws kUnavailable, as PlainProduct does.
+Roof measure_roof(DType precision, int threads);
+
+}  // namespace paceline
