@@ -16,6 +16,8 @@
 #include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 
 extern char** environ;
@@ -37,6 +39,10 @@ std::vector<char*> argument_pointers(const std::vector<std::string>& arguments) 
 }  // namespace
 
 Process::Process(const std::vector<std::string>& arguments) {
+  // What the command measures of the machine is kept for all tests, and apart from the user's.
+  const std::filesystem::path cache =
+      std::filesystem::temp_directory_path() / "paceline-test-cache";
+  setenv("XDG_CACHE_HOME", cache.c_str(), 0);
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2 failed");
   posix_spawn_file_actions_t actions;

@@ -13,7 +13,9 @@ namespace paceline::testing {
 namespace {
 
 using nlohmann::json;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 json read_json(const std::string& path) {
   std::ifstream file(path);
@@ -147,6 +149,24 @@ TEST_F(Training, FewerThanElevenStepsAreNotTimedAndTheReportSaysNull) {
   const json report = train("short", with(kSmallMlp, {"--steps", "5"}));
   EXPECT_TRUE(report["tasks"][0]["steps_per_s"].is_null());
   EXPECT_EQ(report["tasks"][0]["steps"], 5);
+}
+
+TEST_F(Training, ARunSaysHowNearItCameToTheRoofOfTheMachine) {
+  const json alone = train("alone", with(kSmallMlp, {"--steps", "60"}));
+  EXPECT_GT(alone["bound"]["steps_per_s"].get<double>(), 0);
+  EXPECT_GT(alone["bound"]["gflops_per_s"].get<double>(), 0);
+  EXPECT_GT(alone["bound"]["gbytes_per_s"].get<double>(), 0);
+  EXPECT_THAT(output_, ContainsRegex("kernels and rules would allow [0-9.e+]+ steps/s: the run"));
+  const json two = train("two", with(kSmallMlp, {"--steps", "60", "--ps", "1", "--workers", "2"}));
+  EXPECT_GT(two["bound"]["steps_per_s"].get<double>(), 0);
+  EXPECT_THAT(output_, HasSubstr("steps/s in total: the run made"));
+}
+
+TEST_F(Training, ASimulatedDeviceHasNoRoof) {
+  const json sim =
+      train("sim", with(kSmallMlp, {"--steps", "15", "--device", "sim", "--sim-step-ms", "1"}));
+  EXPECT_FALSE(sim.contains("bound"));
+  EXPECT_THAT(output_, Not(HasSubstr("roof")));
 }
 
 TEST_F(Training, TasksStartInAnyOrder) {

@@ -122,7 +122,10 @@ class Session::Impl {
   // session_report.cc
   bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   void end_well();
+  void add_bound();
+  /// That of the end, if the session has ended well; else what is known by now.
   TaskReport task_report() const;
+  TaskReport measured_task() const;
   void add_links(TaskReport& task, double seconds) const;
   void add_results();
   void write_report();
@@ -133,7 +136,8 @@ class Session::Impl {
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   std::vector<StoreLink> links_before_;         // the same, of each
-  const int exceptions_;                        // under way when the session was made
+  std::optional<TaskReport> task_at_end_;
+  const int exceptions_;  // under way when the session was made
 };
 
 template <typename F>

@@ -5,14 +5,20 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "base/cores.h"
 #include "base/failure_text.h"
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
 #include "base/printed.h"
+#include "cluster/cache_folder.h"
+#include "cluster/report/bound_in_words.h"
 #include "cluster/report/input_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "cluster/report/staleness_in_words.h"
 #include "cluster/report/time_in_words.h"
+#include "kernels/cpu/instruction_set.h"
+#include "predict/bound.h"
+#include "predict/roof_cache.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
 
@@ -100,6 +106,10 @@ void Session::Impl::add_links(TaskReport& task, double seconds) const {
 }
 
 TaskReport Session::Impl::task_report() const {
+  return task_at_end_ ? *task_at_end_ : measured_task();
+}
+
+TaskReport Session::Impl::measured_task() const {
   TaskReport task = meter->report(cluster.task.str());
   if (!account_before_) return task;
   if (const Staleness stale = job->store().staleness(); stale.contributions > 0) {
@@ -135,6 +145,33 @@ void Session::Impl::add_results() {
   report.last_loss = loop->last_loss();
 }
 
+// The bound holds for all workers of a job whose tasks are on this machine, each of which does the
+// same work. It is measured once training is over, when it disturbs nothing.
+void Session::Impl::add_bound() {
+  const bool here = !cluster.distributed() || cluster.launched;
+  const std::optional<double> made = task_at_end_->steps_per_s;
+  if (trained.size() != 1 || cluster.device.kind != "cpu" || !here || !cluster.is_chief() ||
+      !made) {
+    return;
+  }
+  const StepCost work = step_work(*trained[0].plan.plan, job->store().variables());
+  const std::string folder = cache_folder();
+  const RoofCache cache(folder.empty() ? "" : fmt::format("{}/roof-{}.json", folder, host_name()));
+  const DType products = product_dtype(cluster.precision);
+  const int threads = cluster.distributed() ? cores_of_machine() : device->threads().threads();
+  Roof roof = cache.roof(products, threads);
+  const auto allowed = [&] {
+    Bound bound = bound_of(work, roof);
+    bound.rules /= double(cluster.accumulate);
+    return 1 / bound.total();
+  };
+  // Other processes were running when the roof was measured.
+  if (*made * cluster.workers() > allowed()) roof = cache.measure(products, threads);
+  report.set("bound", "steps_per_s", allowed());
+  report.set("bound", "gflops_per_s", roof.flops_per_s * 1e-9);
+  report.set("bound", "gbytes_per_s", roof.bytes_per_s * 1e-9);
+}
+
 void Session::Impl::write_report() {
   add_results();
   try {
@@ -168,8 +205,17 @@ void Session::Impl::end_well() {
     fail(error.what());
     return failed_end(error.what());
   }
+  try {
+    task_at_end_ = measured_task();  // without the memory that the roof takes
+    if (loop != nullptr) add_bound();
+  } catch (const std::exception&) {
+    // oneDNN may have no such product, and the memory may be short: the bound is not known then.
+  }
   print_summary();
   add_results();
+  if (!cluster.launched) {
+    if (const std::string bound = bound_in_words(report); !bound.empty()) console.print(bound);
+  }
   if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
 }
 

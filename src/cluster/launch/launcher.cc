@@ -14,6 +14,7 @@
 #include "cluster/interrupt.h"
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
+#include "cluster/report/bound_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "trace/timeline_file.h"
@@ -97,6 +98,11 @@ std::string steps_text(const Report& merged, int workers) {
   if (reached > made) text += fmt::format(", {} of them in this run", grouped_digits(made));
   if (complete && workers > 1) text += fmt::format(" ({})", fmt::join(parts, " + "));
   return text + "\n";
+}
+
+std::string last_lines(const Report& merged, int workers) {
+  const std::string bound = bound_in_words(merged);
+  return steps_text(merged, workers) + (bound.empty() ? "" : bound + "\n");
 }
 
 void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
@@ -216,7 +222,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   if (!run.timeline.empty() && !is_left_as_it_is(run, merged.steps(), run.timeline)) {
     write_timeline_of_all(run.timeline, tasks, files);
   }
-  print_end(run.quiet ? "" : steps_text(merged, cluster.local_workers), result, error, run);
+  print_end(run.quiet ? "" : last_lines(merged, cluster.local_workers), result, error, run);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;
 }

@@ -241,6 +241,10 @@ std::int64_t Report::steps() const {
   return sum;
 }
 
+std::optional<double> Report::steps_per_s() const {
+  return total(tasks, &TaskReport::steps_per_s);
+}
+
 std::string Report::to_json() const {
   Json object;
   object["model"] = model;
@@ -254,7 +258,7 @@ std::string Report::to_json() const {
   for (const auto& [flag, value] : flags) object["flags"][flag] = value;
   object["tasks"] = Json::array();
   for (const TaskReport& task : tasks) object["tasks"].push_back(to_object(task));
-  object["total"] = {{"steps_per_s", to_value(total(tasks, &TaskReport::steps_per_s))},
+  object["total"] = {{"steps_per_s", to_value(steps_per_s())},
                      {"examples_per_s", to_value(total(tasks, &TaskReport::examples_per_s))}};
   object["global_step"] = global_step ? Json(*global_step) : Json(nullptr);
   object["loss"] = {{"first", to_value(first_loss)}, {"last", to_value(last_loss)}};

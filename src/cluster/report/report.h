@@ -91,6 +91,8 @@ struct Report {
   std::optional<double> value(std::string_view section, std::string_view key) const;
   /// The steps of all tasks; none, when the run had nothing to do.
   std::int64_t steps() const;
+  /// The sum over the workers that made a step; nothing unless the speed of all of them is known.
+  std::optional<double> steps_per_s() const;
   /// Numbers are written with every digit that they need to be read back as they were.
   std::string to_json() const;
   /// Reads the text of a report. Throws kDataLoss.

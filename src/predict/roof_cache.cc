@@ -1,0 +1,114 @@
+#include "predict/roof_cache.h"
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text_file.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using RoofJson = nlohmann::json;
+
+// "AMD EPYC 9B14", as the system names it; empty where it does not.
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name"))
+      return line.substr(std::min(line.size(), line.find(':') + 2));
+  }
+  return "";
+}
+
+// Returns the list of roofs; an empty one when the file holds none of this processor.
+RoofJson read_roofs(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const RoofJson object =
+      RoofJson::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
+  if (!object.is_object() || object.value("processor", RoofJson()) != RoofJson(processor()) ||
+      !object.contains("roofs") || !object["roofs"].is_array()) {
+    return RoofJson::array();
+  }
+  return object["roofs"];
+}
+
+bool is_of(const RoofJson& entry, DType precision, int threads) {
+  return entry.is_object() &&
+         entry.value("precision", RoofJson()) == RoofJson(name_of(precision)) &&
+         entry.value("threads", RoofJson()) == RoofJson(threads);
+}
+
+bool is_rate(const RoofJson& entry, const char* name) {
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_number() && found->get<double>() > 0;
+}
+
+std::optional<Roof> roof_of(const RoofJson& entry) {
+  if (!is_rate(entry, "flops_per_s") || !is_rate(entry, "bytes_per_s") ||
+      !is_rate(entry, "cache_bytes")) {
+    return std::nullopt;
+  }
+  return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
+              .bytes_per_s = entry["bytes_per_s"].get<double>(),
+              .link_bytes_per_s = 0,
+              .cache_bytes = entry["cache_bytes"].get<std::size_t>()};
+}
+
+RoofJson entry_of(const Roof& roof, DType precision, int threads) {
+  return {{"precision", name_of(precision)},
+          {"threads", threads},
+          {"flops_per_s", roof.flops_per_s},
+          {"bytes_per_s", roof.bytes_per_s},
+          {"cache_bytes", roof.cache_bytes}};
+}
+
+void write_roofs(const std::string& path, const RoofJson& roofs) {
+  std::error_code ignored;  // what fails is seen when the file is written
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  try {
+    const RoofJson object = {{"processor", processor()}, {"roofs", roofs}};
+    write_text_file("the roof", path,
+                    object.dump(2, ' ', false, RoofJson::error_handler_t::replace) + "\n");
+  } catch (const Error&) {
+    // It is measured again next time.
+  }
+}
+
+}  // namespace
+
+std::optional<Roof> RoofCache::find(DType precision, int threads) const {
+  if (file_.empty()) return std::nullopt;
+  for (const RoofJson& entry : read_roofs(file_)) {
+    if (is_of(entry, precision, threads)) return roof_of(entry);
+  }
+  return std::nullopt;
+}
+
+Roof RoofCache::measure(DType precision, int threads) const {
+  Roof roof = measure_roof(precision, threads);
+  if (const std::optional<Roof> kept = find(precision, threads)) {
+    roof.flops_per_s = std::max(roof.flops_per_s, kept->flops_per_s);
+    roof.bytes_per_s = std::max(roof.bytes_per_s, kept->bytes_per_s);
+  }
+  if (file_.empty()) return roof;
+  RoofJson roofs = RoofJson::array({entry_of(roof, precision, threads)});
+  for (const RoofJson& entry : read_roofs(file_)) {
+    if (!is_of(entry, precision, threads)) roofs.push_back(entry);
+  }
+  write_roofs(file_, roofs);
+  return roof;
+}
+
+Roof RoofCache::roof(DType precision, int threads) const {
+  if (const std::optional<Roof> kept = find(precision, threads)) return *kept;
+  return measure(precision, threads);
+}
+
+}  // namespace paceline
