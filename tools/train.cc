@@ -10,6 +10,7 @@
 #include "cluster/flags/cluster_reader.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
+#include "cluster/flags/lab_reader.h"
 #include "cluster/flags/run_options_reader.h"
 #include "cluster/flags/settings_reader.h"
 #include "cluster/task_program.h"
@@ -95,6 +96,7 @@ Program program_of(const Model& model, const TrainJob& job) {
   program.cluster = job.cluster;
   program.run = job.run;
   program.model = model.name();
+  program.lab = job.lab;
   program.after_reads = model.after_reads(job.settings);
   program.work = [&model, settings = job.settings](const Cluster& cluster, const RunOptions& run) {
     model.run(cluster, run, settings);
@@ -136,6 +138,7 @@ TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagV
     check_taken(model, line, values);
     TrainJob job{read_cluster(values), read_run_options(values),
                  read_settings(model.settings().declared(), values)};
+    job.lab = read_lab(values, job.cluster);
     job.run.flags = flags_and_settings(values, job.settings);
     model.check(job.cluster, job.run, job.settings);
     return job;

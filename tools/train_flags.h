@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cluster/flags/command_line.h"
+#include "cluster/lab/lab_options.h"
 #include "models/model.h"
 
 namespace paceline {
@@ -17,6 +18,7 @@ struct TrainJob {
   Cluster cluster;
   RunOptions run;
   Settings settings;
+  LabOptions lab = {};
 };
 /// Reads the values of `line`, which is train_flags or a part of it. Throws kUsage on whatever the
 /// training would refuse before it starts a task.

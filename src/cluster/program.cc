@@ -13,6 +13,7 @@
 #include "cluster/flags/cluster_reader.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
+#include "cluster/flags/lab_reader.h"
 #include "cluster/flags/run_options_reader.h"
 #include "cluster/flags/settings_reader.h"
 #include "cluster/standard_streams.h"
@@ -53,6 +54,7 @@ int run_program(
       Program program{
           read_cluster(*values), read_run_options(*values), "", arguments,
           [&](const Cluster& cluster, const RunOptions& run) { work(cluster, run, settings); }};
+      program.lab = read_lab(*values, program.cluster);
       program.run.flags = flags_and_settings(*values, settings);
       return run_role(program);
     });

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "base/failure_text.h"
 #include "base/print_text.h"
@@ -129,7 +130,9 @@ int run_with(const Program& program, const Log& log) {
       options.interrupt_within = std::chrono::minutes(10);
       options.stop_within = std::chrono::minutes(1);
     }
-    return launch(program.cluster, run, {"/proc/self/exe", program.arguments}, options);
+    return launch(program.cluster, run,
+                  {std::filesystem::read_symlink("/proc/self/exe"), program.arguments, program.lab},
+                  options);
   }
   Interrupt interrupt;
   run.interrupt = &interrupt;

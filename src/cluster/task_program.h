@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/lab/lab_options.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
 #include "params/shard/after_read.h"
@@ -20,6 +21,7 @@ struct Program {
   std::function<void(const Cluster&, const RunOptions&)> work;
   /// The changes that a ps of the program makes to variables after each read.
   AfterReads after_reads = {};
+  LabOptions lab = {};  // the hosts for the tasks that it launches
 };
 
 /// A session of a dry run throws it when it has printed what the job would be. It is no error.

@@ -17,6 +17,7 @@ const char* const kOutputFlags = "What a run leaves";
 namespace {
 
 const char* const kHere = "Cluster on this machine";
+const char* const kLab = "Emulated hosts for the cluster on this machine (needs root)";
 const char* const kBoth = "Either cluster";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
@@ -36,7 +37,8 @@ using Names = std::vector<std::string_view>;
 
 // Flags that describe the same thing. One of the first three lists gives the cluster, one of the
 // last two gives the task.
-const Names kLocal = {"--ps", "--workers", "--on-failure"};
+const Names kLocal = {"--ps",        "--workers",  "--on-failure",  "--lab-hosts",
+                      "--lab-place", "--lab-gbps", "--lab-delay-ms"};
 const Names kSpec = {"--cluster"};
 const Names kHosts = {"--ps-hosts", "--worker-hosts", "--existing-servers"};
 const Names kTask = {"--task", "--bind"};
@@ -88,6 +90,17 @@ std::vector<Flag> cluster_flags() {
        "When a task fails, end the others (stop), let them go on (continue), or start it again "
        "(restart); when a ps is started again, all go on from the newest checkpoint in --out",
        kHere},
+      {"--lab-hosts", "N",
+       "Start the tasks on N emulated hosts, joined over links of a limited rate; each task gets a "
+       "host of its own where there are enough",
+       kLab},
+      {"--lab-place", "SHAPE",
+       "The tasks of each host: 'ps+2/2/2' is a parameter server and 2 workers on the first host, "
+       "2 "
+       "workers on each of two others",
+       kLab},
+      {"--lab-gbps", "R", "The rate of each host's link in Gbit/s, each way (default 1)", kLab},
+      {"--lab-delay-ms", "MS", "The delay of each packet that leaves a host (default 0)", kLab},
       {"--cluster", "SPEC", "The addresses of all tasks: 'ps=a:1,b:1;worker=c:1,d:1'",
        kProcessFlags},
       {"--task", "JOB:I",

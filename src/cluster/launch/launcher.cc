@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 
 #include "base/cores.h"
 #include "base/grouped_digits.h"
@@ -12,6 +13,7 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "cluster/interrupt.h"
+#include "cluster/lab/lab.h"
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
 #include "cluster/report/bound_in_words.h"
@@ -47,6 +49,21 @@ ClusterSpec local_spec(const Cluster& cluster, const std::vector<std::string>& a
   if (cluster.existing_servers) return {cluster.spec.ps, addresses};
   const auto first_worker = addresses.begin() + cluster.local_ps;
   return {{addresses.begin(), first_worker}, {first_worker, addresses.end()}};
+}
+
+int host_of(const LabOptions& lab, const TaskId& task) {
+  return (task.job == TaskId::Job::kPs ? lab.ps : lab.workers)[std::size_t(task.index)];
+}
+
+// Each emulated host has all ports for itself.
+std::vector<std::string> lab_addresses(const LabOptions& lab, const std::vector<TaskId>& tasks) {
+  constexpr int kFirstPort = 7000;
+  std::vector<std::string> addresses;
+  for (const TaskId& task : tasks) {
+    addresses.push_back(
+        fmt::format("{}:{}", lab_address(host_of(lab, task)), kFirstPort + int(addresses.size())));
+  }
+  return addresses;
 }
 
 std::string padded_prefix(const std::vector<TaskId>& tasks, const TaskId& task) {
@@ -103,6 +120,14 @@ std::string steps_text(const Report& merged, int workers) {
 std::string last_lines(const Report& merged, int workers) {
   const std::string bound = bound_in_words(merged);
   return steps_text(merged, workers) + (bound.empty() ? "" : bound + "\n");
+}
+
+void run_on(const Lab& lab, int host, TaskCommand& command) {
+  std::vector<std::string> words = {command.program};
+  words.insert(words.end(), command.arguments.begin(), command.arguments.end());
+  words = lab.on_host(host, words);
+  command.program = words.front();
+  command.arguments.assign(words.begin() + 1, words.end());
 }
 
 void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
@@ -185,13 +210,19 @@ std::string announcement(const Cluster& cluster, int cores) {
 int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& program,
            const TaskGroupOptions& options) {
   const std::vector<TaskId> tasks = all_tasks(asked);
-  const HeldPorts ports(int(tasks.size()));
+  const LabOptions& hosts = program.lab;
+  std::optional<Lab> lab;
+  if (hosts.asked()) lab.emplace(hosts.hosts, LabLinks{hosts.gbps, hosts.delay_ms});
+  const HeldPorts ports(lab ? 0 : int(tasks.size()));
   const TaskFiles files;
   Cluster cluster = asked;
-  cluster.spec = local_spec(cluster, ports.addresses());
+  cluster.spec = local_spec(cluster, lab ? lab_addresses(hosts, tasks) : ports.addresses());
   const int cores = cores_of_machine();
   TaskGroup group(options);  // from here on a signal is kept for the tasks
-  if (!run.quiet) print_text(stdout, announcement(cluster, cores));
+  if (!run.quiet) {
+    print_text(stdout, announcement(cluster, cores));
+    if (lab) print_text(stdout, lab_text(hosts));
+  }
   std::fflush(stdout);
 
   for (const TaskId& task : tasks) {
@@ -203,6 +234,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
       command.arguments.insert(command.arguments.end(),
                                {"--timeline", files.timeline_of(task.str())});
     }
+    if (lab) run_on(*lab, host_of(hosts, task), command);
     const bool resumes = !command.is_ps && !run.out.empty();
     command.restart_arguments = resumes ? resume_arguments(command.arguments) : command.arguments;
     group.start(command, padded_prefix(tasks, task));

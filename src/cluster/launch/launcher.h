@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/lab/lab_options.h"
 #include "cluster/launch/task_group.h"
 #include "cluster/report/report.h"
 #include "paceline/cluster.h"
@@ -15,11 +16,12 @@ namespace paceline {
 struct LaunchProgram {
   std::string path = "/proc/self/exe";
   std::vector<std::string> arguments;  // as the user gave them, without the program's name
+  LabOptions lab = {};                 // the hosts of the tasks; none: this machine
 };
 
-/// Starts all tasks, prints what each of them gets, passes on their output, merges their reports
-/// into RunOptions::report, and prints at the end which task failed first and why. Returns the exit
-/// status.
+/// Starts all tasks, on this machine or on emulated hosts, prints what each of them gets, passes on
+/// their output, merges their reports into RunOptions::report, and prints at the end which task
+/// failed first and why. Returns the exit status.
 int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
            const TaskGroupOptions& options);
 

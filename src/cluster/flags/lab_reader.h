@@ -1,0 +1,14 @@
+// Emulated hosts, from the flags of a launcher.
+#pragma once
+
+#include "cluster/flags/command_line.h"
+#include "cluster/lab/lab_options.h"
+#include "paceline/cluster.h"
+
+namespace paceline {
+
+/// Returns the hosts for the tasks of the cluster, if they are asked for. Throws kUsage that names
+/// the flag and what is allowed.
+LabOptions read_lab(const FlagValues& values, const Cluster& cluster);
+
+}  // namespace paceline
