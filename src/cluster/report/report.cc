@@ -241,9 +241,7 @@ std::int64_t Report::steps() const {
   return sum;
 }
 
-std::optional<double> Report::steps_per_s() const {
-  return total(tasks, &TaskReport::steps_per_s);
-}
+std::optional<double> Report::steps_per_s() const { return total(tasks, &TaskReport::steps_per_s); }
 
 std::string Report::to_json() const {
   Json object;
