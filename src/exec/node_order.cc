@@ -75,21 +75,61 @@ std::size_t maker_of(Value value) {
   return std::size_t(value.node().id());
 }
 
-// Readers of a variable run before the node that makes its dense contribution, if they were made
-// before that node: only these cannot need what the node makes.
-void put_after_readers(const Graph& graph, const PlanRoots& roots,
-                       std::span<const VariableReads> reads, Users& users,
-                       std::vector<int>& missing) {
+/// A variable to which a dense contribution is made, with the node that makes it.
+struct Updated {
+  const Node* variable;
+  std::size_t maker;
+};
+
+std::vector<Updated> updated_variables(const Graph& graph, const PlanRoots& roots,
+                                       std::span<const VariableReads> reads) {
   const std::map<VariableId, const VariableReads*> reads_of = by_variable(reads);
+  std::vector<Updated> updated;
   for (const PlannedUpdate& update : roots.updates) {
     const auto read = reads_of.find(update.variable);
     if (update.sparse() || read == reads_of.end()) continue;
     const std::size_t maker = maker_of(update.dense);
-    if (graph.nodes()[maker]->inputs().empty()) continue;
-    for (const std::size_t reader : users[std::size_t(read->second->node->id())]) {
-      if (reader >= maker) continue;
-      users[reader].push_back(maker);
-      ++missing[maker];
+    if (!graph.nodes()[maker]->inputs().empty()) updated.push_back({read->second->node, maker});
+  }
+  return updated;
+}
+
+// Marks the nodes that compute something from variables and constants alone and were made after the
+// contribution to such a variable, as the printed penalty of a weight decay is.
+std::vector<bool> readers_aside(const Graph& graph, std::span<const Updated> updated) {
+  std::vector<std::size_t> maker(graph.nodes().size(), std::numeric_limits<std::size_t>::max());
+  for (const Updated& each : updated) maker[std::size_t(each.variable->id())] = each.maker;
+  std::vector<bool> aside(graph.nodes().size());
+  for (const auto& node : graph.nodes()) {
+    const auto id = std::size_t(node->id());
+    bool any = false, all = true;
+    for (const Value& input : node->inputs()) {
+      const auto from = std::size_t(input.node().id());
+      const bool late = aside[from] || maker[from] < id;
+      any = any || late;
+      all = all && (late || input.node().op().name == "constant");
+    }
+    aside[id] = any && all;
+  }
+  return aside;
+}
+
+// Readers of a variable run before the node that makes its dense contribution, if they were made
+// before that node: only these cannot need what the node makes. Then come readers aside.
+void put_after_readers(std::span<const Updated> updated, const std::vector<bool>& aside,
+                       Users& users, std::vector<int>& missing) {
+  for (const auto& [variable, maker] : updated) {
+    const auto readers = users[std::size_t(variable->id())];
+    for (const std::size_t reader : readers) {
+      if (aside[reader] || reader >= maker) continue;
+      const auto after = [&](std::size_t node) {
+        users[reader].push_back(node);
+        ++missing[node];
+      };
+      after(maker);
+      for (const std::size_t last : readers) {
+        if (aside[last]) after(last);
+      }
     }
   }
 }
@@ -102,15 +142,18 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
   const std::vector<bool> first = needed_by(graph, early);
   const std::size_t count = graph.nodes().size();
 
-  // The smallest runs first: the prologue, then the nearest to its only contribution, then the
-  // oldest.
+  const std::vector<Updated> updated = updated_variables(graph, roots, reads);
+  const std::vector<bool> aside = readers_aside(graph, updated);
+
+  // The smallest runs first: the prologue, then readers aside, for which contributions wait, then
+  // the nearest to its only contribution, then the oldest.
   using Key = std::tuple<bool, int, int>;
   std::priority_queue<Key, std::vector<Key>, std::greater<>> runnable;
   const auto add = [&](std::size_t id) {
     const End& end = ends[id];
-    runnable.push({!first[id],
-                   end.contribution >= 0 ? end.distance : std::numeric_limits<int>::max(),
-                   int(id)});
+    int distance = end.contribution >= 0 ? end.distance : std::numeric_limits<int>::max();
+    if (aside[id]) distance = -1;
+    runnable.push({!first[id], distance, int(id)});
   };
 
   std::vector<int> missing(count);
@@ -122,7 +165,7 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
     for (const Value& input : inputs) users[std::size_t(input.node().id())].push_back(id);
     if (inputs.empty()) add(id);
   }
-  put_after_readers(graph, roots, reads, users, missing);
+  put_after_readers(updated, aside, users, missing);
 
   NodeOrder order;
   order.parts = ConcatPlacement(graph, roots, first);

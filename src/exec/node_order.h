@@ -15,10 +15,11 @@ struct NodeOrder {
   ConcatPlacement parts;
 };
 
-/// Puts first what `early` needs. The rest keeps the order in which nodes were made, with two
+/// Puts first what `early` needs. The rest keeps the order in which nodes were made, with three
 /// exceptions. A node which only one contribution waits for runs as soon as it can, nearest to its
 /// contribution first, so that contributions are ready early. A dense contribution is computed
-/// after everything else that reads its variable, since it is not handed over before.
+/// after everything else that reads its variable, since it is not handed over before. What was made
+/// after it of variables alone runs as soon as the other readers of these variables have run.
 NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
                       std::span<const VariableReads> reads, std::span<const Value> early);
 

@@ -310,6 +310,24 @@ TEST_F(PlanTest, AContributionIsComputedAfterTheOtherReadersOfItsVariable) {
   EXPECT_EQ(*(place + 2), "ready layer2/w");
 }
 
+// A contribution is handed over after the last read of its variable, which must not be at the end
+// of the step because a number that is only printed was asked for last.
+TEST_F(PlanTest, WhatIsComputedOfVariablesAloneDelaysNoContribution) {
+  Value h = graph_.input("x", {2, 3});
+  for (const char* name : {"a", "b", "c"}) h = relu(dense(h, 3, name));
+  const Training training = minimize(mean_squared_error(h, graph_.input("y", {2, 3})), Sgd{});
+  std::vector<Value> penalties;
+  for (const char* name : {"a/w", "b/w", "c/w"}) {
+    penalties.push_back(reduce_sum(square(graph_.find(name))));
+  }
+  const auto plan = make(training, {penalties[0] + penalties[1] + penalties[2]});
+  const std::vector<std::string> lines = text(*plan);
+  EXPECT_LT(at(lines, "ready c/w"), at(lines, "place b/w")) << ::testing::PrintToString(lines);
+  EXPECT_LT(at(lines, "ready b/w"), at(lines, "place a/w"));
+  // Nor does it ask for variables before the layers that read them.
+  EXPECT_LT(at(lines, "need b/b"), at(lines, "need c/w"));
+}
+
 TEST_F(PlanTest, AKernelThatGivesItsOutputAsAWholeIsNotStreamed) {
   Graph graph;
   const Training training = minimize(reduce_sum(dense(graph.input("x", {3, 4}), 5, "a")), Sgd{});
