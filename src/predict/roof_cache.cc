@@ -11,28 +11,19 @@
 
 #include "base/text_file.h"
 #include "paceline/error.h"
+#include "paceline/version.h"
 
 namespace paceline {
 namespace {
 
 using RoofJson = nlohmann::json;
 
-// "AMD EPYC 9B14", as the system names it; empty where it does not.
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name"))
-      return line.substr(std::min(line.size(), line.find(':') + 2));
-  }
-  return "";
-}
-
 // Returns the list of roofs; an empty one when the file holds none of this processor.
 RoofJson read_roofs(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const RoofJson object =
       RoofJson::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
-  if (!object.is_object() || object.value("processor", RoofJson()) != RoofJson(processor()) ||
+  if (!object.is_object() || object.value("processor", RoofJson()) != RoofJson(processor_name()) ||
       !object.contains("roofs") || !object["roofs"].is_array()) {
     return RoofJson::array();
   }
@@ -73,7 +64,7 @@ void write_roofs(const std::string& path, const RoofJson& roofs) {
   std::error_code ignored;  // what fails is seen when the file is written
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   try {
-    const RoofJson object = {{"processor", processor()}, {"roofs", roofs}};
+    const RoofJson object = {{"processor", processor_name()}, {"roofs", roofs}};
     write_text_file("the roof", path,
                     object.dump(2, ' ', false, RoofJson::error_handler_t::replace) + "\n");
   } catch (const Error&) {
