@@ -27,6 +27,8 @@ constexpr Case kCases[] = {
     {"input", "Input pipelines: distorted CIFAR-10 records, a folder of JPEG files", measure_input},
     {"executor", "The time per tiny op, and the share of a step that the accounting takes",
      measure_executor},
+    {"reports", "The clusters of five reports of slow training, compared with their bounds",
+     nullptr, false, 1},
     {"step", "Any workload in any shape of cluster, compared with its bound", nullptr},
 };
 

@@ -10,7 +10,11 @@ namespace paceline::bench {
 
 struct Case {
   std::string_view name, help;
-  void (*measure)(Recorder&);  // null: `step`, which takes a model and flags (bench/step_rates.h)
+  /// Null: `step`, which takes a model and flags (bench/step_rates.h), and `reports`, which takes a
+  /// selection (bench/report_rates.h).
+  void (*measure)(Recorder&);
+  bool usual = true;  // is measured when no case is named
+  int repeats = 9;    // of every figure, unless the user says how many
 };
 
 std::span<const Case> all_cases();

@@ -12,9 +12,10 @@ const char* const kClearLine = "\r\033[K";
 
 }  // namespace
 
-Recorder::Recorder(int repeats) : repeats_(repeats), terminal_(isatty(STDERR_FILENO) == 1) {}
+Recorder::Recorder() : terminal_(isatty(STDERR_FILENO) == 1) {}
 
-void Recorder::begin(const std::string& table) {
+void Recorder::begin(const std::string& table, int repeats) {
+  repeats_ = repeats;
   if (!tables_.empty()) print("");
   tables_.push_back({table, {}});
   print(table);

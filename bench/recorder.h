@@ -11,12 +11,12 @@ namespace paceline::bench {
 /// One thread.
 class Recorder {
  public:
-  /// `repeats` is how often every figure is measured.
-  explicit Recorder(int repeats);
+  Recorder();
 
+  /// The number of measurements of every figure.
   int repeats() const { return repeats_; }
-  /// The figures that follow belong to this table.
-  void begin(const std::string& table);
+  /// The figures that follow belong to this table, and are measured so often.
+  void begin(const std::string& table, int repeats);
   void add(Figure figure);
   /// Prints a line that says why there is no figure, or what one means.
   void note(const std::string& text);
@@ -27,7 +27,7 @@ class Recorder {
  private:
   void print(const std::string& line);
 
-  int repeats_;
+  int repeats_ = 1;
   bool terminal_;
   std::vector<Table> tables_;
 };

@@ -87,6 +87,7 @@ TEST_F(LabTest, TasksOfOneHostShareMemoryAndOthersUseTcp) {
                           "--report", folder_.path("report")}}));
   ASSERT_EQ(run.status, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("10.77.0.1  ps:0, worker:0\n"));
+  EXPECT_THAT(run.output, Not(HasSubstr("not encrypted")));  // nobody else can reach it
   const json report = read("report");
   EXPECT_EQ(report["tasks"][0]["links"][0]["kind"], "shm");
   EXPECT_EQ(report["tasks"][1]["links"][0]["kind"], "tcp");

@@ -10,6 +10,7 @@
 #include "base/temporary_folder.h"
 #include "base/text_file.h"
 #include "bench/cases.h"
+#include "bench/report_rates.h"
 #include "bench/step_rates.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
@@ -24,7 +25,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::int64_t kRepeats = 9, kMostRepeats = 1000;
+constexpr std::int64_t kMostRepeats = 1000;
 constexpr std::int64_t kWordsOfText = 1'000'000;
 
 /// The workloads that `step` measures when no model is named.
@@ -56,7 +57,7 @@ CommandLine bench_flags() {
       "paceline bench [CASE…] [step MODEL [flags of paceline train MODEL]] [--json FILE] …\n\n"
       "Measures this machine and Paceline on it. Every figure is the median of several repeats, "
       "with the first and third quartile. Things that are compared are measured by turns.\n\n"
-      "Cases (default: all):\n" +
+      "Cases (default: all but reports):\n" +
           cases_text(),
       R"(Bound and roof:
   The roof is the best that this machine can do: plain oneDNN products and passes over memory.
@@ -74,12 +75,15 @@ Examples:
   paceline bench step mlp --threads 2
   paceline bench step mlp --ps 1 --workers 4 --seconds 10
   paceline bench step ptb --data text --size medium
+  paceline bench reports --quick
 
 Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)",
       {{"--list", "", "Print the cases and end", "Flags"},
        {"--json", "FILE", "Write every figure to this JSON file, too", "Flags"},
-       {"--repeat", "N",
-        fmt::format("The number of repeats of every figure (default {})", kRepeats), "Flags"}}};
+       {"--repeat", "N", "The number of repeats of every figure (default 9, of reports 1)",
+        "Flags"},
+       {"--only", "NAME", "Of reports, measure this one: mlp, ptb or resnet", "Flags"},
+       {"--quick", "", "Of reports, measure a few rows of each", "Flags"}}};
 }
 
 /// The parts of the command line.
@@ -103,7 +107,7 @@ const bench::Case& find_case(const std::string& name) {
 }
 
 bool is_own_flag_with_value(const std::string& argument) {
-  return argument == "--json" || argument == "--repeat";
+  return argument == "--json" || argument == "--repeat" || argument == "--only";
 }
 
 bool is_own_flag_and_value(const std::string& argument) {
@@ -193,6 +197,20 @@ std::optional<std::vector<bench::StepCase>> read_steps(const BenchArguments& arg
   return steps;
 }
 
+bench::ReportSelection read_selection(const FlagValues& values,
+                                      const std::vector<const bench::Case*>& cases) {
+  for (const char* flag : {"--only", "--quick"}) {
+    if (values.given(flag) && std::ranges::count(cases, "reports", &bench::Case::name) == 0) {
+      throw Error(ErrorCode::kUsage, fmt::format("{} selects rows of the case reports: paceline "
+                                                 "bench reports {}",
+                                                 flag, flag));
+    }
+  }
+  bench::ReportSelection selection{values.text("--only"), values.given("--quick")};
+  bench::check(selection);
+  return selection;
+}
+
 std::string today() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::tm parts{};
@@ -219,17 +237,24 @@ void warn_of_debug_build() {
 #endif
 }
 
+/// The cases to measure.
+struct Selected {
+  std::vector<const bench::Case*> cases;
+  std::optional<int> repeats;          // the usual number of each, if not given
+  bench::ReportSelection reports;      // of the case reports
+  std::vector<bench::StepCase> steps;  // of the case step
+};
+
 /// `keep` is called after each case, so that a later failure does not cost its figures.
-void measure(bench::Recorder& recorder, const std::vector<const bench::Case*>& cases,
-             const std::vector<bench::StepCase>& steps, const std::function<void()>& keep) {
-  for (const bench::Case* each : cases) {
-    recorder.begin(std::string(each->name));
-    if (each->measure != nullptr) {
-      each->measure(recorder);
-      keep();
-      continue;
-    }
-    for (const bench::StepCase& step : steps) {
+void measure(bench::Recorder& recorder, const Selected& selected,
+             const std::function<void()>& keep) {
+  for (const bench::Case* each : selected.cases) {
+    recorder.begin(std::string(each->name), selected.repeats.value_or(each->repeats));
+    if (each->measure != nullptr) each->measure(recorder);
+    if (each->name == "reports") measure_reports(recorder, selected.reports);
+    keep();
+    if (each->name != "step") continue;
+    for (const bench::StepCase& step : selected.steps) {
       bench::measure_step(recorder, step);
       keep();
     }
@@ -255,25 +280,31 @@ int bench_command(const Arguments& arguments) {
     fmt::print("{}", cases_text());
     return 0;
   }
-  const auto repeats = int(values->whole_number("--repeat", 1, kMostRepeats).value_or(kRepeats));
-  std::vector<const bench::Case*> cases;
-  for (const std::string& name : parts.cases) cases.push_back(&find_case(name));
-  if (cases.empty()) {
-    for (const bench::Case& each : bench::all_cases()) cases.push_back(&each);
+  Selected selected;
+  if (const auto given = values->whole_number("--repeat", 1, kMostRepeats)) {
+    selected.repeats = int(*given);
   }
+  for (const std::string& name : parts.cases) selected.cases.push_back(&find_case(name));
+  for (const bench::Case& each : bench::all_cases()) {
+    if (parts.cases.empty() && each.usual) selected.cases.push_back(&each);
+  }
+  selected.reports = read_selection(*values, selected.cases);
   GeneratedText text;
-  std::optional<std::vector<bench::StepCase>> steps(std::in_place);
-  const auto is_step = [](const bench::Case* each) { return each->measure == nullptr; };
-  if (std::ranges::any_of(cases, is_step)) steps = read_steps(parts, text);
-  if (!steps) return 0;
+  const auto is_step = [](const bench::Case* each) { return each->name == "step"; };
+  if (std::ranges::any_of(selected.cases, is_step)) {
+    std::optional<std::vector<bench::StepCase>> steps = read_steps(parts, text);
+    if (!steps) return 0;
+    selected.steps = std::move(*steps);
+  }
   const std::string json = values->text("--json");
   if (!json.empty()) check_new_file("--json", json);
   warn_of_debug_build();
+  const int repeats = selected.repeats.value_or(selected.cases.front()->repeats);
   const bench::Circumstances where = circumstances(arguments, repeats);
   fmt::print("{}, {} cores; {}; median of {} and quartiles\n\n", where.processor, where.cores,
              where.date, repeats);
-  bench::Recorder recorder(repeats);
-  measure(recorder, cases, *steps, [&] {
+  bench::Recorder recorder;
+  measure(recorder, selected, [&] {
     if (!json.empty()) write_text_file("--json", json, to_json(where, recorder.tables()));
   });
   return 0;

@@ -28,6 +28,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   options.task = cluster.task;
   options.cluster_id = cluster.cluster_id;
   options.bind = cluster.bind;
+  options.this_machine = cluster.launched;
   options.link = cluster.link;
   options.join_timeout =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));

@@ -94,7 +94,9 @@ Shared own_pace(const StepCost& work, const StepSchedule& schedule, const PsHost
     }
     if (way <= seconds) continue;
     seconds = way;
-    pace.name = fmt::format("the way of {} from ready to needed", work.specs[v].name);
+    constexpr double kNoticeable = 1.01;
+    if (way > kNoticeable * schedule.seconds)
+      pace.name = fmt::format("the way of {} from ready to needed", work.specs[v].name);
   }
   pace.per_step[worker] = seconds;
   return pace;

@@ -135,7 +135,7 @@ class Server {
 
   void listen() {
     const std::string address = start_to_listen();
-    if (link_->kind() != "inproc" && !is_loopback(address)) {
+    if (link_->kind() != "inproc" && !options_.this_machine && !is_loopback(address)) {
       job_.warn(
           fmt::format("{} listens on {}: not encrypted, not authenticated; use it "
                       "only in a network that you trust",

@@ -41,7 +41,8 @@ struct ServerOptions {
   ClusterSpec spec;
   TaskId task;
   std::string cluster_id;
-  std::string bind;  // empty: its address in the spec
+  std::string bind;           // empty: its address in the spec
+  bool this_machine = false;  // no other machine can reach its address
   std::string link = "auto";
   Duration join_timeout = std::chrono::seconds(300);
   /// A worker whose connection was cut may come back within this; 0: it is lost at once.

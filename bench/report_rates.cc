@@ -1,0 +1,181 @@
+#include "bench/report_rates.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "base/cores.h"
+#include "base/nearest.h"
+#include "base/real_clock.h"
+#include "base/temporary_folder.h"
+#include "bench/report_rows.h"
+#include "bench/step_work.h"
+#include "bench/train_run.h"
+#include "cluster/lab/lab.h"
+#include "cluster/lab/lab_options.h"
+#include "paceline/data.h"
+#include "paceline/error.h"
+#include "predict/ps_bound.h"
+#include "predict/roof.h"
+
+namespace paceline::bench {
+namespace {
+
+const char* const kTimedSeconds = "8";
+constexpr std::int64_t kReportWords = 1'000'000;
+// A link carries headers too: 118.9 MB/s of payload each way of 125 are left where both ways are
+// busy (iperf3 --bidir, 1 Gbit/s).
+constexpr double kPayload = 118.9 / 125;
+
+/// The data of all rows.
+class ReportData {
+ public:
+  const std::string& text() {
+    if (!text_) {
+      text_.emplace();
+      generate_corpus(text_->path(), kReportWords, 1);
+    }
+    return text_->path();
+  }
+
+ private:
+  std::optional<TemporaryFolder> text_;
+};
+
+std::vector<std::string> arguments_of(const ReportRow& row, ReportData& data) {
+  std::vector<std::string> arguments = {
+      "train",         std::string(row.report),          "--device",  "sim",
+      "--sim-step-ms", fmt::format("{}", row.device_ms), "--seconds", kTimedSeconds};
+  const auto add = [&](const char* flag, const std::string& value) {
+    arguments.insert(arguments.end(), {flag, value});
+  };
+  if (row.report == "ptb") add("--data", data.text());
+  if (row.ps > 0) {
+    add("--ps", std::to_string(row.ps));
+    add("--workers", std::to_string(row.workers));
+  }
+  if (row.gbps > 0) {
+    add("--lab-gbps", fmt::format("{}", row.gbps));
+    row.place.empty() ? add("--lab-hosts", std::to_string(row.ps + row.workers))
+                      : add("--lab-place", std::string(row.place));
+  }
+  std::istringstream more{std::string(row.flags)};
+  for (std::string word; more >> word;) arguments.push_back(word);
+  return arguments;
+}
+
+PsHosts hosts_of(const ReportRow& row) {
+  LabOptions lab{.hosts = row.gbps > 0 ? row.ps + row.workers : 1};
+  if (row.place.empty()) {
+    spread_tasks(lab, row.ps, row.workers);
+  } else {
+    lab = parse_lab_place(std::string(row.place));
+  }
+  return {.ps = lab.ps,
+          .workers = lab.workers,
+          .link_bytes_per_s = row.gbps * 1e9 / 8 * kPayload,
+          .memory_bytes_per_s = 0};
+}
+
+/// The work of a row's steps.
+class RowBound {
+ public:
+  RowBound(const ReportRow& row, ReportData& data) : row_(row) {
+    const models::Model& model = *models::find_model(row.report);
+    Settings settings = model.settings();
+    if (row.report == "ptb") settings = model.settings({{"data", data.text()}});
+    step_ = std::move(model.step_graphs(settings)[0]);
+    const PlanRequest request = request_of(step_);
+    const auto device = make_device({.kind = "naive"}, clock_);
+    specs_ = variable_specs({&request.graph, 1}, request.training);
+    const auto plan = make_plan(request, specs_, *device);
+    work_ = paceline::step_work(*plan, specs_);
+    schedule_ = step_schedule(*plan, specs_.size(), row.device_ms * 1e-3);
+    if (row.flags.find("--wire bfloat16") != std::string_view::npos) {
+      for (std::vector<double>* bytes : {&work_.bytes_in, &work_.bytes_out}) {
+        for (double& each : *bytes) each /= 2;
+      }
+    }
+  }
+
+  PsBound by(const Roof& roof) const {
+    if (row_.ps == 0) {
+      // One process applies its rules on its own thread, after the device's kernels.
+      const double seconds = schedule_.seconds + work_.rule_bytes / roof.bytes_per_s;
+      return {1 / seconds, {1 / seconds}, "the device and its rules"};
+    }
+    PsHosts hosts = hosts_of(row_);
+    hosts.memory_bytes_per_s = roof.bytes_per_s;
+    return ps_bound(work_, schedule_, place_variables(specs_, row_.ps), hosts);
+  }
+
+ private:
+  const ReportRow& row_;
+  RealClock clock_;
+  models::StepGraph step_;
+  std::vector<VariableSpec> specs_;
+  StepCost work_;
+  StepSchedule schedule_;
+};
+
+void measure_row(Recorder& recorder, const ReportRow& row, ReportData& data) {
+  const std::string name = fmt::format("{}, {}", row.report, row.name);
+  const RowBound bound(row, data);
+  std::vector<double> made, allowed;
+  std::string limit;
+  for (int i = 0; i < recorder.repeats(); ++i) {
+    recorder.progress(fmt::format("{}, {} of {}", name, i + 1, recorder.repeats()));
+    const PsBound now = bound.by(measure_roof(DType::kFloat32, cores_of_machine()));
+    made.push_back(total_steps_per_s(run_train(arguments_of(row, data))));
+    allowed.push_back(now.steps_per_s);
+    limit = now.limit;
+  }
+  recorder.add(figure_beside(name, "steps/s", made, fmt::format("bound ({})", limit), allowed));
+}
+
+std::vector<std::string_view> report_names() {
+  std::vector<std::string_view> names;
+  for (const ReportRow& row : report_rows()) {
+    if (names.empty() || names.back() != row.report) names.push_back(row.report);
+  }
+  return names;
+}
+
+// Empty when emulated hosts can be made here; else why not.
+std::string no_lab() {
+  try {
+    const Lab lab(1, {});
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+void check(const ReportSelection& selection) {
+  if (selection.only.empty()) return;
+  const std::vector<std::string_view> names = report_names();
+  if (std::ranges::find(names, selection.only) != names.end()) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--only {}: is none of {}{}", selection.only, fmt::join(names, ", "),
+                          did_you_mean(selection.only, names)));
+}
+
+void measure_reports(Recorder& recorder, const ReportSelection& selection) {
+  ReportData data;
+  const std::string why = no_lab();
+  if (!why.empty()) recorder.note("Rows with links of a limited rate are left out: " + why);
+  for (const ReportRow& row : report_rows()) {
+    if (!selection.only.empty() && row.report != selection.only) continue;
+    if (selection.quick && !row.quick) continue;
+    if (row.gbps > 0 && !why.empty()) continue;
+    measure_row(recorder, row, data);
+  }
+}
+
+}  // namespace paceline::bench
