@@ -164,7 +164,8 @@ std::string device_of(const Cluster& cluster, const TaskId& task) {
 
 int threads_of_worker(const Cluster& cluster, int cores) {
   if (cluster.threads > 0) return cluster.threads;
-  return std::max(1, cores / std::max(1, cluster.local_workers));
+  const int least = cluster.device.kind == "cpu" ? cluster.towers : 1;
+  return std::max(least, cores / std::max(1, cluster.local_workers));
 }
 
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
