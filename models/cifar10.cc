@@ -1,10 +1,7 @@
 #include "models/cifar10.h"
 
-#include <fmt/format.h>
-
-#include <chrono>
-
 #include "models/cifar10_graph.h"
+#include "models/image_hooks.h"
 #include "models/image_training.h"
 #include "paceline/hooks.h"
 #include "paceline/input.h"
@@ -14,47 +11,6 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t kCifar10Steps = 100'000;
-
-/// Prints `step 10, loss = 4.66 (2514.3 images/s; 0.051 s/step)` every 10 own steps, and the terms
-/// of the loss every 100.
-class ImagesPerSecond : public Hook {
- public:
-  explicit ImagesPerSecond(Value cross_entropy) : cross_entropy_(cross_entropy) {}
-  void begin(Session& session) override {
-    if (since_step_ < 0) printed(session.last_step().step);
-  }
-  bool after_step(Session& session, const StepResult& result) override {
-    if (result.step % 10 == 0) print_rate(session, result);
-    if (result.step % 100 == 0) print_terms(session, result);
-    return true;
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  void print_rate(Session& session, const StepResult& result) {
-    const double steps = double(result.step - since_step_);
-    const double seconds = std::chrono::duration<double>(Clock::now() - since_).count() / steps;
-    const double images = double(session.options().examples_per_step);
-    session.print(fmt::format("step {}, loss = {:.2f} ({:.1f} images/s; {:.3f} s/step)",
-                              result.step, result.loss, images / seconds, seconds));
-    printed(result.step);
-  }
-  void print_terms(Session& session, const StepResult& result) {
-    const double cross_entropy = double(session.value(cross_entropy_).item<float>());
-    session.print(
-        fmt::format("step {}, cross-entropy = {:.4f}, weight decay = {:.4f}, total = {:.4f}",
-                    result.step, cross_entropy, result.loss - cross_entropy, result.loss));
-  }
-  void printed(std::int64_t step) {
-    since_ = Clock::now();
-    since_step_ = step;
-  }
-
-  const Value cross_entropy_;
-  Clock::time_point since_;
-  std::int64_t since_step_ = -1;
-};
 
 std::vector<Setting> cifar10_settings() {
   std::vector<Setting> settings = {batch_setting(128),
@@ -84,7 +40,7 @@ ImageUse cifar10_use(const Settings& settings, const RunOptions& run) {
   return ImageUse::cifar10(settings.whole("batch"), 100, run.seed);
 }
 
-EvaluateWith values_of(const Cifar10Config& config) {
+EvaluateWith evaluated_values(const Cifar10Config& config) {
   return config.average_decay > 0 ? EvaluateWith::kAverages : EvaluateWith::kVariables;
 }
 
@@ -109,14 +65,15 @@ class Cifar10Model : public Model {
     Graph graph, evaluation_graph;
     const Cifar10Graph cifar10 = build_cifar10(graph, config.batch, input.classes());
     const auto feed = input.feed(cifar10.images, cifar10.labels);
+    const std::vector<LossTerm> terms = cifar10_loss_terms(cifar10);
     Session session(
         cifar10_minimize(cifar10, config), cluster, limited,
-        {.unit = "images", .model = "cifar10", .watch = {cifar10.loss}, .input = input.report()});
-    session.add(ImagesPerSecond(cifar10.loss));
+        {.unit = "images", .model = "cifar10", .watch = values_of(terms), .input = input.report()});
+    session.add(ImagesPerSecond(terms)).add(ElapsedTime());
     const Cifar10Graph evaluated =
         build_cifar10(evaluation_graph, use.evaluation_batch, input.classes());
-    train_images(session, feed, input, {evaluated.images, evaluated.logits}, values_of(config),
-                 settings);
+    train_images(session, feed, input, {evaluated.images, evaluated.logits},
+                 evaluated_values(config), settings);
   }
 
   bool can_evaluate() const override { return true; }
@@ -130,7 +87,8 @@ class Cifar10Model : public Model {
     const Cifar10Graph evaluated =
         build_cifar10(evaluation_graph, use.evaluation_batch, input.classes());
     return evaluate_checkpoint(cifar10_minimize(cifar10, config),
-                               {evaluated.images, evaluated.logits}, input, values_of(config), run);
+                               {evaluated.images, evaluated.logits}, input,
+                               evaluated_values(config), run);
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {

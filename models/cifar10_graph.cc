@@ -1,5 +1,7 @@
 #include "models/cifar10_graph.h"
 
+#include <fmt/format.h>
+
 #include <string_view>
 
 #include "paceline/ops.h"
@@ -9,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kFilters = 64, kFilterSize = 5;
 constexpr float kDenseDecay = 0.004f;
+constexpr const char* kDecayedLayers[] = {"dense1", "dense2"};
 
 Initializer truncated(double stddev) { return Initializer::truncated_normal(0, float(stddev)); }
 
@@ -45,13 +48,25 @@ Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch, std::int64_t classe
   return cifar10;
 }
 
+// They are what minimize() adds to the loss, and are computed once.
+std::vector<LossTerm> cifar10_loss_terms(const Cifar10Graph& cifar10) {
+  std::vector<LossTerm> terms = {{"cross-entropy", cifar10.loss}};
+  Graph& graph = cifar10.loss.graph();
+  for (const char* layer : kDecayedLayers) {
+    const Value weights = graph.find(fmt::format("{}/w", layer));
+    terms.push_back({fmt::format("{} weight decay", layer),
+                     scale(reduce_sum(square(weights)), 0.5 * double(kDenseDecay))});
+  }
+  return terms;
+}
+
 Training cifar10_minimize(const Cifar10Graph& cifar10, const Cifar10Config& config) {
   MinimizeOptions options;
   options.learning_rate = Schedule::staircase(0.1, config.rate_steps());
   options.average_decay = float(config.average_decay);
   options.average_ramp = true;
-  for (const char* weights : {"dense1/w", "dense2/w"}) {
-    options.groups.push_back({.prefix = weights, .weight_decay = kDenseDecay});
+  for (const char* layer : kDecayedLayers) {
+    options.groups.push_back({.prefix = fmt::format("{}/w", layer), .weight_decay = kDenseDecay});
   }
   return minimize(cifar10.loss, Sgd{.learning_rate = float(config.learning_rate)}, options);
 }

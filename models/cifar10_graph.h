@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "models/image_hooks.h"
 #include "paceline/graph.h"
 #include "paceline/minimize.h"
 
@@ -33,6 +35,8 @@ constexpr std::int64_t kCifar10Classes = 10;
 /// Builds the graph for batches of `batch` images. Variables have the same names in all graphs.
 Cifar10Graph build_cifar10(Graph& graph, std::int64_t batch,
                            std::int64_t classes = kCifar10Classes);
+/// The terms of the loss: the cross-entropy, and the weight decay of each layer that has some.
+std::vector<LossTerm> cifar10_loss_terms(const Cifar10Graph& cifar10);
 /// SGD with a staircase of rates on the cross-entropy and the weight decay of the first two dense
 /// layers; each variable has a moving average.
 Training cifar10_minimize(const Cifar10Graph& cifar10, const Cifar10Config& config);

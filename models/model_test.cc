@@ -174,7 +174,7 @@ TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
   generate_corpus(folder, 40000, 1);
   const PtbConfig config = ptb_config(ptb_model().settings({{"batch", "4"}, {"unroll", "5"}}));
   const PtbData alone = read_ptb(folder, config, 0, 1), second = read_ptb(folder, config, 1, 2);
-  EXPECT_NEAR(double(second.train.size()), double(alone.train.size()) / 2, 1);
+  EXPECT_NEAR(double(second.train[0].size()), double(alone.train[0].size()) / 2, 1);
   EXPECT_NEAR(double(second.valid.size()), double(alone.valid.size()) / 2, 1);
   EXPECT_EQ(second.test.size(), alone.test.size());
   std::filesystem::remove_all(folder);

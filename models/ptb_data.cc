@@ -25,24 +25,38 @@ TextBatches batches_of(const std::string& path, std::vector<std::int32_t> stream
     return {std::move(stream), batch, unroll};
   } catch (const Error& error) {
     throw Error(error.code(), fmt::format("{}: {}; take a longer text, or less of --batch, --set "
-                                          "unroll=N or --workers",
+                                          "unroll=N, --towers or --workers",
                                           path, error.what()));
   }
 }
 
+// The rows of a text that is laid out in as many rows as all towers have together.
+std::vector<std::int32_t> rows_of_tower(const std::vector<std::int32_t>& text, std::int64_t rows,
+                                        int tower, int towers) {
+  const std::int64_t size = rows * (std::int64_t(text.size()) / (rows * towers));
+  const auto first = text.begin() + tower * size;
+  return {first, first + size};
+}
+
 }  // namespace
 
-PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers) {
+PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers,
+                 int towers) {
   const std::string begin = folder + "/ptb.";
   const Vocabulary words =
       Vocabulary::from_file(begin + "train.txt", std::size_t(config.vocabulary));
   std::vector<std::string> notes;
-  const auto part = [&](const std::string& path) {
-    return batches_of(path, part_of(read_noting(words, path, notes), worker, workers), config.batch,
-                      config.unroll);
-  };
-  TextBatches train = part(begin + "train.txt"), valid = part(begin + "valid.txt");
-  const std::string path = begin + "test.txt";
+  std::string path = begin + "train.txt";
+  const std::vector<std::int32_t> text = part_of(read_noting(words, path, notes), worker, workers);
+  std::vector<TextBatches> train;
+  for (int tower = 0; tower < towers; ++tower) {
+    train.push_back(batches_of(path, rows_of_tower(text, config.batch, tower, towers), config.batch,
+                               config.unroll));
+  }
+  path = begin + "valid.txt";
+  TextBatches valid = batches_of(path, part_of(read_noting(words, path, notes), worker, workers),
+                                 config.batch, config.unroll);
+  path = begin + "test.txt";
   TextBatches test = batches_of(path, read_noting(words, path, notes), 1, 1);
   return {std::move(train), std::move(valid), std::move(test), std::move(notes)};
 }

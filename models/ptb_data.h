@@ -1,4 +1,4 @@
-// The three texts of ptb, as batches for one worker.
+// The three texts of ptb, as batches for one worker and its towers.
 #pragma once
 
 #include <string>
@@ -10,8 +10,10 @@
 namespace paceline::models {
 
 struct PtbData {
-  TextBatches train, valid;  // of this worker's part
-  TextBatches test;          // all of it, one row, one step
+  /// By tower: their rows are those of one device whose batch has as many rows as all of theirs.
+  std::vector<TextBatches> train;  // of this worker's part
+  TextBatches valid;               // of this worker's part
+  TextBatches test;                // all of it, one row, one step
   /// Lines for the user: how many tokens of the texts are read as <unk>.
   std::vector<std::string> notes = {};
 };
@@ -19,6 +21,7 @@ struct PtbData {
 /// Reads ptb.train.txt, ptb.valid.txt and ptb.test.txt of `folder`; the vocabulary is the training
 /// text's. Throws kNotFound, kDataLoss, and kInvalidArgument when a part gives no batch,
 /// each naming the file.
-PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers);
+PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers,
+                 int towers = 1);
 
 }  // namespace paceline::models

@@ -48,7 +48,7 @@ class EpochSteps : public Hook {
 PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, const Cluster& cluster,
                          const RunOptions& run)
     : config_(config),
-      data_(read_ptb(folder, config, cluster.task.index, cluster.workers())),
+      data_(read_ptb(folder, config, cluster.task.index, cluster.workers(), cluster.towers)),
       by_epochs_(!run.steps && !run.seconds),
       train_(build_ptb(train_graph_, config, config.batch, config.unroll, true)),
       valid_(build_ptb(valid_graph_, config, config.batch, config.unroll, false)),
@@ -57,7 +57,7 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
   session_.share(valid_graph_).share(test_graph_);
   session_.on_save([this](TaskPosition& position) { tell_position(position); });
   session_.add(EpochSteps(epoch_, ends_, config.unroll))
-      .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * data_.train.size() : 0));
+      .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * steps() : 0));
 }
 
 void PtbTraining::run() {
@@ -80,7 +80,7 @@ void PtbTraining::run() {
 }
 
 PtbTraining::Begin PtbTraining::begin() {
-  const std::int64_t size = data_.train.size(), made = session_.last_step().step;
+  const std::int64_t size = steps(), made = session_.last_step().step;
   const TaskPosition& saved = session_.restored();
   if (saved.numbers.contains("epoch") && saved.numbers.contains("batch")) {
     if (const auto other = begin_of_other_batches()) return *other;
@@ -98,18 +98,18 @@ std::optional<PtbTraining::Begin> PtbTraining::begin_of_other_batches() {
   const auto& saved = session_.restored().numbers;
   const auto rows = saved.find("rows"), unroll = saved.find("unroll");
   if (rows == saved.end() || unroll == saved.end()) return {};
-  if (rows->second == config_.batch && unroll->second == config_.unroll) return {};
+  if (rows->second == this->rows() && unroll->second == config_.unroll) return {};
   const std::int64_t words = saved.at("batch") * rows->second * unroll->second;
-  const std::int64_t step = std::min(words / (config_.batch * config_.unroll), data_.train.size());
+  const std::int64_t step = std::min(words / (this->rows() * config_.unroll), steps());
   session_.print(fmt::format(
       "the checkpoint was saved with batch {} and unroll {}, this run has {} and {}: it goes on "
       "after as many words, at batch {} of epoch {}, with a fresh LSTM state",
-      rows->second, unroll->second, config_.batch, config_.unroll, step, saved.at("epoch") + 1));
+      rows->second, unroll->second, this->rows(), config_.unroll, step, saved.at("epoch") + 1));
   return Begin{.epoch = saved.at("epoch"), .step = step, .cost = std::nan("")};
 }
 
 void PtbTraining::tell_position(TaskPosition& position) const {
-  position.numbers["rows"] = config_.batch;
+  position.numbers["rows"] = rows();
   position.numbers["unroll"] = config_.unroll;
   position.numbers["epoch"] = epoch_number_;
   position.numbers["batch"] = epoch_ ? epoch_->steps_made() : 0;
@@ -121,7 +121,7 @@ bool PtbTraining::run_epoch(std::int64_t epoch, const Begin& begin) {
   session_.set_learning_rate_factor(factor);
   session_.print(
       fmt::format("Epoch: {} Learning rate: {:.3f}", epoch + 1, config_.learning_rate * factor));
-  PtbEpoch& progress = epoch_.emplace(data_.train.size(), config_.batch, config_.unroll);
+  PtbEpoch& progress = epoch_.emplace(steps(), rows(), config_.unroll);
   progress.begin_at(begin.step, begin.cost);
   epoch_number_ = epoch;
   if (!begin.keep_state) session_.reset_locals(train_graph_);
@@ -151,10 +151,15 @@ void PtbTraining::report_training(const PtbEpoch& epoch) {
 
 bool PtbTraining::train() {
   PtbEpoch& epoch = *epoch_;
+  std::int64_t batch = 0;
   return session_.run([&](Feed& feed) {
-    if (epoch.at_end()) return feed.stop();
-    data_.train.fill(epoch.next_batch(), feed.data<std::int32_t>(train_.inputs),
-                     feed.data<std::int32_t>(train_.targets));
+    const std::size_t tower = std::size_t(feed.step()) % data_.train.size();
+    if (tower == 0) {
+      if (epoch.at_end()) return feed.stop();
+      batch = epoch.next_batch();
+    }
+    data_.train[tower].fill(batch, feed.data<std::int32_t>(train_.inputs),
+                            feed.data<std::int32_t>(train_.targets));
   });
 }
 

@@ -1,4 +1,5 @@
-// Training of ptb: epochs over this worker's part of the text, validation, test.
+// Training of ptb: epochs over this worker's part of the text, validation, test. Towers go through
+// equal parts of it side by side, each with an LSTM state of its own.
 #pragma once
 
 #include <optional>
@@ -42,6 +43,11 @@ class PtbTraining {
   /// The perplexity of a graph on the newest variables.
   double evaluate(const Graph& graph, const PtbGraph& ptb, const TextBatches& batches,
                   std::int64_t time_steps);
+
+  /// The rows of a step's batches, of all towers.
+  std::int64_t rows() const { return config_.batch * std::int64_t(data_.train.size()); }
+  /// The steps of an epoch.
+  std::int64_t steps() const { return data_.train.front().size(); }
 
   PtbConfig config_;
   PtbData data_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/image_hooks.h"
 #include "models/image_training.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
@@ -114,7 +115,7 @@ class ResnetModel : public Model {
                      .model = "resnet",
                      .watch = {resnet.precision},
                      .input = input.report()});
-    session.add(LossAndPrecision(resnet.precision)).add(Progress());
+    session.add(LossAndPrecision(resnet.precision)).add(ElapsedTime()).add(Progress());
     const ResnetGraph evaluated =
         build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());
     train_images(session, feed, input, {evaluated.images, evaluated.logits},

@@ -37,13 +37,18 @@ struct TaskId {
   std::string str() const;
 };
 
-/// The device that computes in a task, and for `sim` the time that it takes.
+/// The device that computes in a task, the first one where it has towers, and for `sim` the time
+/// that it takes.
 struct DeviceChoice {
   std::string kind = "cpu";  // "cpu" or "sim"
   int index = 0;  // −1 in the launcher, when each worker gets the device of its own index
   double sim_step_ms = 0;  // the milliseconds of any step; 0: they follow from sim_gflops
   /// The speed in GFLOP/s, from which the time of a step follows by its graph.
   double sim_gflops = 0;
+  /// The rate in GB/s of copies between the host's memory and the device's own. If it is 0, the
+  /// device shares the host's memory.
+  double sim_copy_gbps = 0;
+  bool sim_compute = false;  // whether it also computes, on the cores of this machine
 };
 
 /// The launcher of tasks, when one of them fails:
@@ -74,7 +79,11 @@ struct Cluster {
   int local_workers = 0;          // the number of workers that the launcher starts
   bool existing_servers = false;  // spec.ps are `paceline server`, which outlive the job
   DeviceChoice device;            // the device of this task
-  int threads = 0;                // 0: all cores
+  /// The number of devices that train in this task, each on a batch of its own: `device` and those
+  /// that follow it, or for "cpu" as many groups of cores. The mean of their contributions is the
+  /// task's contribution.
+  int towers = 1;
+  int threads = 0;  // of all towers of this task together; 0: all cores
   /// The type in which matrix products are computed: kFloat32, or kBFloat16 with sums in float32.
   /// Variables, slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;

@@ -61,7 +61,9 @@ class Feed {
   virtual TaskPosition& position() = 0;
   /// Ends the session's run without another step, because an epoch is over or the data is used up.
   virtual void stop() = 0;
-  /// The task's own step that this batch is for, from 0.
+  /// The number of the task's batch, from 0: its own step. With towers (Cluster::towers) a feed
+  /// function is called once for each in their order, before the step that they make together; the
+  /// number is then the own step times the towers, plus the tower.
   virtual std::int64_t step() const = 0;
   /// The source of normal(), for feeds that are filled on another thread (prefetch).
   virtual std::shared_ptr<const InputNormals> normals() const = 0;
@@ -70,13 +72,13 @@ class Feed {
   static void check_type(Value input, DType asked);
 };
 
-/// The numbers of a step, which hooks see after it.
+/// The numbers of a step, which hooks see after it. A step of towers is one step.
 struct StepResult {
-  std::int64_t step = 0;                   // own steps made, of all trainings, this one included
-  std::int64_t global_step = 0;            // of all workers
-  double loss = 0;                         // of this step, before its update
-  double seconds = 0;                      // wall time of this step, its input included
-  double learning_rate = 0;                // of the first trained variable
+  std::int64_t step = 0;         // own steps made, of all trainings, this one included
+  std::int64_t global_step = 0;  // of all workers
+  double loss = 0;               // of this step, before its update; the mean over the towers
+  double seconds = 0;            // wall time of this step, its input included
+  double learning_rate = 0;      // of the first trained variable
   std::optional<double> global_norm = {};  // of the gradient, before clipping; of models that clip
   int training = 0;                        // which of the session's trainings made it
 };
@@ -90,13 +92,16 @@ enum class EvaluateWith : std::uint8_t {
 
 /// The options of a session.
 struct SessionOptions {
-  std::int64_t examples_per_step = 0;  // what examples_per_s counts; 0: the first input's dim. 0
-  std::string unit = "examples";       // "words" for language models
-  std::string model = "model";         // the report's "model"
+  /// What examples_per_s counts in one batch; 0: the first input's dimension 0. Each tower has a
+  /// batch of its own.
+  std::int64_t examples_per_step = 0;
+  std::string unit = "examples";  // "words" for language models
+  std::string model = "model";    // the report's "model"
   /// It is called when a summary is written (Summaries), and returns numbers of the model by tag.
   std::function<std::vector<std::pair<std::string, double>>()> summarise = {};
   /// Values of the train graph to be read after each step (Session::value); with several trainings,
-  /// after each step of one whose graph it is.
+  /// after each step of one whose graph it is. With towers, a float32 value of one element is the
+  /// mean of theirs, and another one is tower 0's.
   std::vector<Value> watch = {};
   /// It returns the numbers of the training input's pipeline so far, for the report and the last
   /// lines, which say when it limits training (PipelineFeed::report). It is called on the session's
@@ -198,7 +203,7 @@ class Session {
   const StepResult& last_step() const;
   /// The graph that is trained (of several, the first), or the one that the session was made with.
   const Graph& graph() const;
-  /// The options, with the actual examples_per_step.
+  /// The options, with the actual examples_per_step: those of the batches of all towers.
   const SessionOptions& options() const;
   /// The seconds of all train steps so far by activity ("share" of docs/report.md), without
   /// evaluations.

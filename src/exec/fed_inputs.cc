@@ -38,7 +38,10 @@ FedInputs::FedInputs(const Plan& plan) {
 }
 
 void FedInputs::begin() {
-  for (Input& input : inputs_) input.fed = input.kept;
+  for (Input& input : inputs_) {
+    input.fed = input.kept;
+    input.filled = false;
+  }
 }
 
 FedInputs::Input* FedInputs::find(std::string_view name) {
@@ -49,7 +52,7 @@ FedInputs::Input* FedInputs::find(std::string_view name) {
 void FedInputs::note(std::string_view name) {
   Input* const input = find(name);
   if (input == nullptr) return;
-  input->fed = true;
+  input->fed = input->filled = true;
   input->kept = false;
   input->once = Tensor();
 }

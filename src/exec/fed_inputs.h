@@ -25,6 +25,18 @@ class FedInputs {
   void keep(std::string_view input, const Tensor& tensor);
   /// The input keeps the values of this very tensor.
   bool keeps(std::string_view input, const Tensor& tensor) const;
+  /// For the same plan on another device: an input that was not filled for this step, and that
+  /// `other` keeps, becomes what it is there. Calls copy(name) for each.
+  template <typename Copy>
+  void take_kept(const FedInputs& other, Copy copy) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      Input& own = inputs_[i];
+      const Input& its = other.inputs_[i];
+      if (own.filled || !its.kept || (own.fed && !its.filled)) continue;
+      copy(own.name);
+      own.fed = own.kept = true;
+    }
+  }
   /// Throws kFailedPrecondition, naming an input that the plan reads and that was not filled.
   void check() const;
 
@@ -33,7 +45,8 @@ class FedInputs {
     std::string name;
     bool read = false;  // by the plan
     bool fed = false, kept = false;
-    Tensor once;  // the value that it keeps, where that is a tensor of the program
+    bool filled = false;  // for this step, and not only kept
+    Tensor once;          // the value that it keeps, where that is a tensor of the program
   };
   Input* find(std::string_view name);
 

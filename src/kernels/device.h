@@ -21,6 +21,10 @@ struct DeviceOptions {
   int threads = 1;
   double sim_step_ms = 0;  // sim: what one run of a plan takes, spread over its ops by FLOPs
   double sim_gflops = 0;   // sim: else FLOPs at this rate
+  /// sim: it has memory of its own, and copies to and from it take this rate; 0: it shares the
+  /// host's memory.
+  double sim_copy_gbps = 0;
+  bool sim_compute = false;  // sim: kernels also compute, on this machine's cores
 };
 
 /// Kernels and copies run in the order in which they are called; the host may be ahead of them. A

@@ -191,8 +191,10 @@ DeviceOptions sim_options(double step_ms, double gflops) {
 TEST_F(SimTest, AStepTakesItsTimeSpreadByFlops) {
   make(sim_options(40, 0), 4000);
   run(0);
+  device_->synchronize();
   EXPECT_EQ(clock_.now(), TimePoint());
   run(1);
+  device_->synchronize();
   EXPECT_EQ(clock_.now(), TimePoint(milliseconds(10)));
   run(3);
   device_->synchronize();
@@ -213,12 +215,52 @@ TEST_F(SimTest, FlopsTakeTimeAtTheRate) {
   EXPECT_EQ(clock_.now(), TimePoint(milliseconds(2)));
 }
 
-TEST_F(SimTest, ShortWorkIsGathered) {
-  make(sim_options(2, 0), 4000);
+TEST_F(SimTest, TheHostIsAheadOfTheWorkThatItQueues) {
+  make(sim_options(40, 0), 4000);
   run(1);
-  EXPECT_EQ(clock_.now(), TimePoint()) << "half a millisecond is not worth a sleep";
+  run(3);
+  EXPECT_EQ(clock_.now(), TimePoint());
   device_->synchronize();
-  EXPECT_EQ(clock_.now(), TimePoint(Duration(std::chrono::microseconds(500))));
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(20)));
+}
+
+TEST_F(SimTest, WaitsForEventsOfOtherDevicesOnly) {
+  make(sim_options(40, 0), 4000);
+  run(1);
+  device_->wait(device_->record());
+  EXPECT_EQ(clock_.now(), TimePoint()) << "its own work is done in order anyway";
+  const auto other = make_device(sim_options(40, 0), clock_);
+  other->wait(device_->record());
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(10)));
+}
+
+TEST_F(SimTest, CopiesToMemoryOfItsOwnTakeTime) {
+  DeviceOptions options = sim_options(40, 0);
+  EXPECT_TRUE(make_device(options, clock_)->space().host());
+  options.sim_copy_gbps = 2;
+  make(options, 4000);
+  EXPECT_FALSE(device_->space().host());
+  const Tensor from = Tensor::of<float>({2}, {3, 4}), to(DType::kFloat32, {2});
+  const Buffer memory = device_->allocate(20'000'000);
+  const std::vector<std::byte> host(memory.size());
+  device_->upload(memory.data(), host.data(), host.size());
+  device_->synchronize();
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(10)));
+  device_->upload(memory.data(), from.raw(), from.bytes());
+  device_->download(to.raw(), memory.data(), to.bytes());
+  EXPECT_EQ(to.data<float>()[1], 4);
+  device_->synchronize();
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(10) + std::chrono::nanoseconds(8)));
+}
+
+TEST_F(SimTest, ComputesWhereItIsToldTo) {
+  DeviceOptions options = sim_options(40, 0);
+  options.sim_compute = true;
+  const auto device = make_device(options, clock_);
+  const Value y = square(graph_.input("x", {2}));
+  const auto result = evaluate_graph({&y, 1}, {{"x", Tensor::of<float>({2}, {3, 4})}}, *device);
+  EXPECT_THAT(result[0].data<float>(), testing::ElementsAre(9, 16));
+  EXPECT_EQ(clock_.now(), TimePoint(milliseconds(40)));
 }
 
 TEST_F(SimTest, AnEventHappensWhenTheWorkBeforeItIsDone) {
@@ -244,8 +286,10 @@ TEST(Device, TheHostsEventsHaveHappened) {
 TEST_F(SimTest, WorkOfTheHostBetweenStepsIsNotHidden) {
   make(sim_options(40, 0), 4000);
   run(1);
+  device_->synchronize();
   clock_.advance(milliseconds(5));
   run(1);
+  device_->synchronize();
   EXPECT_EQ(clock_.now(), TimePoint(milliseconds(25)));
 }
 
@@ -264,7 +308,10 @@ TEST(SimLateTest, ASleepThatEndsLateDoesNotAddUp) {
   const auto kernel = device->make_kernel(y.node());
   Tensor out(DType::kFloat32, {4});
   const TensorView view = out.view();
-  for (int i = 0; i < 100; ++i) kernel->run({{}, {&view, 1}, {}, {}});
+  for (int i = 0; i < 100; ++i) {
+    kernel->run({{}, {&view, 1}, {}, {}});
+    device->synchronize();
+  }
   EXPECT_EQ(clock.now(), TimePoint(milliseconds(4001)));
 }
 

@@ -55,7 +55,7 @@ std::string task_lines(const Cluster& cluster, TaskId::Job job) {
     const TaskId task{job, index++};
     const bool here = cluster.role == Cluster::Role::kTask && task == cluster.task;
     const std::string device =
-        here && !ps ? ", device " + device_of(cluster, task) + ", " + threads_text(cluster) : "";
+        here && !ps ? ", " + devices_of(cluster, task) + ", " + threads_text(cluster) : "";
     text += fmt::format("  {:<10}{}{}{}\n", task.str(), address, here ? "  this task" : "", device);
   }
   return text;
@@ -63,7 +63,7 @@ std::string task_lines(const Cluster& cluster, TaskId::Job job) {
 
 std::string cluster_text(const Cluster& cluster) {
   if (cluster.role == Cluster::Role::kAlone) {
-    return fmt::format("Alone: one process, device {}, {}\n", device_of(cluster, cluster.task),
+    return fmt::format("Alone: one process, {}, {}\n", devices_of(cluster, cluster.task),
                        threads_text(cluster));
   }
   if (cluster.role == Cluster::Role::kLauncher) return local_cluster_text(cluster);
@@ -77,9 +77,12 @@ int ps_count(const Cluster& cluster) {
   return launched_here ? cluster.local_ps : int(cluster.spec.ps.size());
 }
 
-std::string accumulate_text(const Cluster& cluster) {
-  if (cluster.accumulate == 1) return "";
-  return fmt::format(", a contribution is the mean of {} steps", cluster.accumulate);
+std::string mean_text(const Cluster& cluster) {
+  std::string of;
+  if (cluster.accumulate > 1) of = fmt::format("{} steps", cluster.accumulate);
+  if (cluster.towers > 1)
+    of += fmt::format("{}{} towers", of.empty() ? "" : " of ", cluster.towers);
+  return of.empty() ? "" : ", a contribution is the mean of " + of;
 }
 
 double value_bytes(const VariableSpec& spec) {
@@ -141,7 +144,8 @@ class DryJob {
     std::string text;
     for (std::size_t i = 0; i < work_.size(); ++i) {
       const std::string& section = sections_[i];
-      text += fmt::format("A step of one worker{}:\n", section.empty() ? "" : ", " + section);
+      text += fmt::format("A step of one {}{}:\n", cluster_.towers > 1 ? "tower" : "worker",
+                          section.empty() ? "" : ", " + section);
       text += work_text(work_[i]);
       if (cluster_.distributed()) text += link_text(work_[i]);
     }
@@ -202,7 +206,7 @@ std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
   const DryJob job(steps, cluster, run);
   return fmt::format("Dry run of {}: nothing is started.\n", model) + cluster_text(cluster) +
          fmt::format("strategy {}, link {}{}\n", strategy_name(cluster),
-                     cluster.distributed() ? cluster.link : "none", accumulate_text(cluster)) +
+                     cluster.distributed() ? cluster.link : "none", mean_text(cluster)) +
          job.parameters() + job.placement() + job.steps();
 }
 

@@ -106,7 +106,9 @@ std::span<const TensorView> Session::fetch(const Graph& graph, std::span<const V
   });
 }
 
-void Session::reset_locals(const Graph& graph) { impl_->context->plans().locals(graph).reset(); }
+void Session::reset_locals(const Graph& graph) {
+  for (DeviceContext* const each : impl_->contexts()) each->plans().locals(graph).reset();
+}
 
 void Session::see_variables(const std::function<void(const std::string&, const Tensor&)>& see) {
   impl_->guarded([&] {

@@ -8,6 +8,7 @@
 #include "base/cores.h"
 #include "cluster/interrupt.h"
 #include "cluster/report/run_folder.h"
+#include "cluster/towers.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "params/strategies.h"
@@ -42,6 +43,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
   report.model = options.model;
   report.strategy = strategy_name(cluster);
   report.accumulate = cluster.accumulate;
+  report.towers = cluster.towers;
   report.precision = name_of(cluster.precision);
   report.flags = run_options.flags;
   report.cores = cores_of_machine();
@@ -62,8 +64,18 @@ Session::Impl::~Impl() {
   write_timeline();
 }
 
+void Session::Impl::check_towers() const {
+  paceline::check_towers(cluster, cores_of_machine());
+  if (cluster.towers == 1 || !trainings.empty()) return;
+  throw Error(ErrorCode::kUsage, fmt::format("--towers {}: towers train together, and this program "
+                                             "trains nothing",
+                                             cluster.towers));
+}
+
 void Session::Impl::make_parts() {
-  device = make_metered_device(make_device(worker_device(cluster), clock), kernel_meter);
+  check_towers();
+  device = make_metered_device(make_device(tower_device(cluster, 0), clock), kernel_meter);
+  if (cluster.towers > 1) all_cores = std::make_unique<ThreadPool>(worker_device(cluster).threads);
   if (!run_options.timeline.empty()) {
     timeline = std::make_unique<Timeline>(run_options.timeline_first, run_options.timeline_end);
     device = make_traced_device(std::move(device), *timeline);
@@ -71,7 +83,7 @@ void Session::Impl::make_parts() {
   const std::vector<VariableSpec> variables = variable_specs(graphs, trainings);
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
-                                           .pool = &device->threads(),
+                                           .pool = &pool(),
                                            .account = &account,
                                            .timeline = timeline.get()},
                               variables);
@@ -79,6 +91,7 @@ void Session::Impl::make_parts() {
     return make_beginning(graphs, variables, run_options, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
   });
+  make_towers();
   make_context();
   meter = std::make_unique<StepMeter>(account, options.examples_per_step, options.unit);
   limit = std::make_unique<TrainLimit>(run_options, *meter, job->control());
@@ -86,24 +99,44 @@ void Session::Impl::make_parts() {
   make_saving();
 }
 
+ThreadPool& Session::Impl::pool() { return all_cores ? *all_cores : device->threads(); }
+
+void Session::Impl::make_towers() {
+  if (cluster.towers == 1) return;
+  towers = std::make_unique<SessionTowers>(SessionTowers::Parts{.store = job->store(),
+                                                                .cluster = cluster,
+                                                                .clock = clock,
+                                                                .pool = pool(),
+                                                                .timeline = timeline.get()});
+}
+
 void Session::Impl::make_context() {
   if (options.examples_per_step == 0) {
     options.examples_per_step = first_dimension_of_inputs(*graphs[0]);
   }
+  options.examples_per_step *= cluster.towers;
   rewrite = make_rewrite();
   normals = std::make_shared<InputNormals>(run_options.seed, cluster.task.index);
-  context =
-      std::make_unique<DeviceContext>(DeviceContext::Parts{.store = job->store(),
-                                                           .device = *device,
-                                                           .step_account = account,
-                                                           .evaluation_account = evaluation_account,
-                                                           .rewrite = rewrite,
-                                                           .fused_update = run_options.fused_update,
-                                                           .timeline = timeline.get(),
-                                                           .normals = normals,
-                                                           .seed = run_options.seed,
-                                                           .task = cluster.task.index,
-                                                           .examples = options.examples_per_step});
+  ParameterStore& store = towers ? towers->store().of(0) : job->store();
+  const DeviceContext::Parts parts{.store = store,
+                                   .device = *device,
+                                   .step_account = account,
+                                   .evaluation_account = evaluation_account,
+                                   .rewrite = rewrite,
+                                   .fused_update = run_options.fused_update,
+                                   .timeline = timeline.get(),
+                                   .normals = normals,
+                                   .seed = run_options.seed,
+                                   .task = cluster.task.index,
+                                   .examples = options.examples_per_step};
+  context = std::make_unique<DeviceContext>(parts);
+  if (towers) towers->make_contexts(parts);
+}
+
+std::vector<DeviceContext*> Session::Impl::contexts() const {
+  std::vector<DeviceContext*> all = {context.get()};
+  for (int tower = 1; tower < cluster.towers; ++tower) all.push_back(&towers->context(tower));
+  return all;
 }
 
 RewriteOptions Session::Impl::make_rewrite() const {
@@ -133,8 +166,11 @@ Session::Impl::Trained Session::Impl::make_trained(const Training& training) {
     watch.push_back(options.watch[i]);
     at.push_back(i);
   }
-  return {context->plans().make_train_plan(training, watch),
-          LearningRates(job->store().variables(), &training), std::move(at)};
+  std::vector<PlanSet::TrainPlan> plans;
+  for (DeviceContext* const each : contexts()) {
+    plans.push_back(each->plans().make_train_plan(training, watch));
+  }
+  return {std::move(plans), LearningRates(job->store().variables(), &training), std::move(at)};
 }
 
 void Session::Impl::make_loop() {
@@ -143,7 +179,10 @@ void Session::Impl::make_loop() {
   for (const Value& value : options.watch) watched.emplace_back(value.dtype(), value.shape());
   for (const Training& training : trainings) trained.push_back(make_trained(training));
   std::vector<TrainLoop::Trained> turns;
-  for (Trained& each : trained) turns.push_back({*each.plan.executor, each.rates});
+  for (Trained& each : trained) {
+    TrainLoop::Trained& turn = turns.emplace_back(TrainLoop::Trained{{}, each.rates});
+    for (const PlanSet::TrainPlan& plan : each.plans) turn.towers.push_back(plan.executor.get());
+  }
   loop = std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = std::move(turns),
                                                       .store = job->store(),
                                                       .account = account,
@@ -155,13 +194,14 @@ void Session::Impl::make_loop() {
                                                       .first_step = job->first_step(),
                                                       .position = restored,
                                                       .timeline = timeline.get(),
-                                                      .kernels = &kernel_meter});
+                                                      .kernels = &kernel_meter,
+                                                      .towers = towers.get()});
 }
 
 void Session::Impl::make_saving() {
   saving = std::make_unique<SessionSaving>(
       SessionSaving::Parts{.job = *job,
-                           .context = *context,
+                           .contexts = contexts(),
                            .loop = loop.get(),
                            .graphs = graphs,
                            .trained_graphs = trained_graphs,

@@ -18,6 +18,7 @@
 #include "train/job.h"
 #include "train/learning_rates.h"
 #include "train/session_saving.h"
+#include "train/session_towers.h"
 #include "train/step_meter.h"
 #include "train/train_limit.h"
 #include "train/train_loop.h"
@@ -56,6 +57,9 @@ class Session::Impl {
   auto excluded(F&& part);
   std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
 
+  /// Returns those of all towers in their order, or the device's alone.
+  std::vector<DeviceContext*> contexts() const;
+
   /// Saves, leaves, and throws kCancelled when the user has interrupted the job.
   void check_interrupt();
 
@@ -76,16 +80,18 @@ class Session::Impl {
   Report report;
   std::unique_ptr<Timeline> timeline;  // null: none was asked for
   KernelMeter kernel_meter{clock};
-  std::unique_ptr<Device> device;
+  std::unique_ptr<Device> device;         // of tower 0, where there are several
+  std::unique_ptr<ThreadPool> all_cores;  // for what all towers share; null: the device's threads
   StepAccount account{clock}, evaluation_account{clock};
   std::unique_ptr<Job> job;
   std::shared_ptr<const InputNormals> normals;
   RewriteOptions rewrite;
+  std::unique_ptr<SessionTowers> towers;   // null: one device trains
   std::unique_ptr<DeviceContext> context;  // the device's, which trains
   std::int64_t snapshot_step = 0;          // own train steps made when its snapshot was read
   /// Makes the steps of a training.
   struct Trained {
-    PlanSet::TrainPlan plan;
+    std::vector<PlanSet::TrainPlan> plans;  // by tower
     LearningRates rates;
     std::vector<std::size_t> watched;  // in SessionOptions::watch, in the order of the fetches
   };
@@ -105,7 +111,10 @@ class Session::Impl {
 
  private:
   // session_impl.cc
+  void check_towers() const;
+  ThreadPool& pool();
   void make_parts();
+  void make_towers();
   void make_context();
   void make_loop();
   void make_saving();

@@ -146,7 +146,8 @@ void Session::Impl::add_results() {
 }
 
 // The bound holds for all workers of a job whose tasks are on this machine, each of which does the
-// same work. It is measured once training is over, when it disturbs nothing.
+// same work, as each of its towers does. It is measured once training is over, when it disturbs
+// nothing.
 void Session::Impl::add_bound() {
   const bool here = !cluster.distributed() || cluster.launched;
   const std::optional<double> made = task_at_end_->steps_per_s;
@@ -154,14 +155,15 @@ void Session::Impl::add_bound() {
       !made) {
     return;
   }
-  const StepCost work = step_work(*trained[0].plan.plan, job->store().variables());
+  const StepCost work = step_work(*trained[0].plans[0].plan, job->store().variables());
   const std::string folder = cache_folder();
   const RoofCache cache(folder.empty() ? "" : fmt::format("{}/roof-{}.json", folder, host_name()));
   const DType products = product_dtype(cluster.precision);
-  const int threads = cluster.distributed() ? cores_of_machine() : device->threads().threads();
+  const int threads = cluster.distributed() ? cores_of_machine() : pool().threads();
   Roof roof = cache.roof(products, threads);
   const auto allowed = [&] {
     Bound bound = bound_of(work, roof);
+    bound.ops *= double(cluster.towers);  // on all threads, as if they ran one after another
     bound.rules /= double(cluster.accumulate);
     return 1 / bound.total();
   };

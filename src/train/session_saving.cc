@@ -2,20 +2,25 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "base/print_text.h"
+#include "base/printed.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 
 namespace paceline {
 namespace {
 
-// Returns the beginning of the names of local variables in a checkpoint.
-std::string saved_prefix(std::size_t graph, std::size_t trained_graphs) {
-  if (graph == 0) return "train/";
-  return fmt::format("{}{}/", graph < trained_graphs ? "train" : "shared", graph);
+constexpr std::string_view kTower = "tower";
+
+// Returns the beginning of the names of a tower's local variables in a checkpoint.
+std::string saved_prefix(std::size_t graph, std::size_t trained_graphs, std::size_t tower) {
+  const std::string of_tower = tower == 0 ? "" : fmt::format("{}{}/", kTower, tower);
+  if (graph == 0) return of_tower + "train/";
+  return fmt::format("{}{}{}/", of_tower, graph < trained_graphs ? "train" : "shared", graph);
 }
 // Other workers may still be in a step when the chief has ended.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
@@ -30,6 +35,7 @@ SessionSaving::SessionSaving(Parts parts)
   const std::int64_t global_step = parts_.loop->last().global_step;
   due_.begin(global_step, parts_.clock.now());
   for (std::size_t graph = 0; graph < parts_.trained_graphs; ++graph) restore_locals(graph);
+  say_other_towers();
   if (parts_.run.out.empty() || !parts_.cluster.is_chief()) return;
   saver_ = std::make_unique<Saver>(Saver::Parts{.store = parts_.job.store(),
                                                 .folder = checkpoints_folder(parts_.run),
@@ -43,12 +49,18 @@ SessionSaving::SessionSaving(Parts parts)
                                                 }});
 }
 
+// A graph that is not trained is evaluated on the first device alone.
 void SessionSaving::restore_locals(std::size_t graph) {
   if (!parts_.job.restored()) return;
-  const std::string prefix = saved_prefix(graph, parts_.trained_graphs);
+  const std::size_t towers = graph < parts_.trained_graphs ? parts_.contexts.size() : 1;
+  for (std::size_t tower = 0; tower < towers; ++tower) restore_locals(graph, tower);
+}
+
+void SessionSaving::restore_locals(std::size_t graph, std::size_t tower) {
+  const std::string prefix = saved_prefix(graph, parts_.trained_graphs, tower);
   for (const auto& [name, tensor] : parts_.job.restored()->local) {
     if (!name.starts_with(prefix)) continue;
-    LocalMemory& locals = parts_.context.plans().locals(*parts_.graphs[graph]);
+    LocalMemory& locals = parts_.contexts[tower]->plans().locals(*parts_.graphs[graph]);
     const std::string_view local = std::string_view(name).substr(prefix.size());
     const bool fits = locals.contains(local) && locals.view(local).dtype == tensor.dtype() &&
                       locals.view(local).shape == tensor.shape();
@@ -67,6 +79,23 @@ void SessionSaving::restore_locals(std::size_t graph) {
   }
 }
 
+void SessionSaving::say_other_towers() const {
+  if (!parts_.job.restored() || parts_.job.restored()->local.empty()) return;
+  const auto is_saved = [&](std::size_t tower) {
+    const std::string prefix = fmt::format("{}{}/", kTower, tower);
+    return std::ranges::any_of(parts_.job.restored()->local, [&](const NamedTensor& local) {
+      return local.name.starts_with(prefix);
+    });
+  };
+  std::size_t saved = 1;
+  while (is_saved(saved)) ++saved;
+  if (saved == parts_.contexts.size()) return;
+  parts_.say(fmt::format(
+      "the checkpoint has the local variables of {}, and this run has {}: {}",
+      counted(saved, "tower"), parts_.contexts.size(),
+      saved < parts_.contexts.size() ? "those of the others begin anew" : "the rest is left out"));
+}
+
 TaskState SessionSaving::own_state() {
   TaskState state;
   state.worker = parts_.cluster.task.index;
@@ -75,15 +104,20 @@ TaskState SessionSaving::own_state() {
     state.position = parts_.loop->position();
   }
   if (tell_position_) tell_position_(state.position);
+  for (std::size_t tower = 0; tower < parts_.contexts.size(); ++tower) add_locals(state, tower);
+  return state;
+}
+
+void SessionSaving::add_locals(TaskState& state, std::size_t tower) const {
   for (std::size_t graph = 0; graph < parts_.graphs.size(); ++graph) {
-    const LocalMemory* const locals = parts_.context.plans().used_locals(*parts_.graphs[graph]);
+    const LocalMemory* const locals =
+        parts_.contexts[tower]->plans().used_locals(*parts_.graphs[graph]);
     if (locals == nullptr) continue;
     for (const auto& [name, view] : locals->views()) {
       state.local.push_back(
-          {saved_prefix(graph, parts_.trained_graphs) + name, locals->read(name)});
+          {saved_prefix(graph, parts_.trained_graphs, tower) + name, locals->read(name)});
     }
   }
-  return state;
 }
 
 void SessionSaving::tell_state() {

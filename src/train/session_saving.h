@@ -23,7 +23,7 @@ class SessionSaving {
  public:
   struct Parts {
     Job& job;
-    DeviceContext& context;
+    std::vector<DeviceContext*> contexts;     // by tower; one, where there are none
     const TrainLoop* loop;                    // null: the session trains nothing and saves nothing
     const std::vector<const Graph*>& graphs;  // those that are trained come first
     std::size_t trained_graphs;               // so many of them
@@ -53,6 +53,9 @@ class SessionSaving {
   void save_at_end();
 
  private:
+  void restore_locals(std::size_t graph, std::size_t tower);
+  void say_other_towers() const;
+  void add_locals(TaskState& state, std::size_t tower) const;
   TaskState own_state();
   void tell_state();
 

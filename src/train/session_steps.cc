@@ -163,7 +163,13 @@ void Session::Impl::read_watched() {
   const Trained& made = trained[std::size_t(loop->last().training)];
   for (std::size_t i = 0; i < made.watched.size(); ++i) {
     const Tensor& to = watched[made.watched[i]];
-    copy_bytes(to.raw(), made.plan.executor->fetched(i).data, to.bytes());
+    copy_bytes(to.raw(), made.plans[0].executor->fetched(i).data, to.bytes());
+    if (to.dtype() != DType::kFloat32 || to.elements() != 1) continue;
+    float& mean = *to.data<float>().data();
+    for (std::size_t tower = 1; tower < made.plans.size(); ++tower) {
+      mean += *made.plans[tower].executor->fetched(i).as<float>();
+    }
+    mean /= float(made.plans.size());
   }
 }
 

@@ -1,5 +1,8 @@
 #include "train/step_feed.h"
 
+#include <string>
+
+#include "base/copy_bytes.h"
 #include "train/feed.h"
 
 namespace paceline {
@@ -37,6 +40,13 @@ Feed& StepFeed::set_once(Value input, const Tensor& tensor) {
   set(input, tensor);
   fed.keep(input.node().name(), tensor);
   return *this;
+}
+
+void StepFeed::take_kept(Executor& other) {
+  executor_.fed_inputs().take_kept(other.fed_inputs(), [&](const std::string& input) {
+    const TensorView to = executor_.view(input);
+    copy_bytes(to.data, other.view(input).data, to.bytes());
+  });
 }
 
 void StepFeed::check_fed() const {

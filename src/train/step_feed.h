@@ -11,7 +11,7 @@ namespace paceline {
 
 class StepFeed : public Feed {
  public:
-  /// All must outlive the feed, which is made for one step: the task's own step `step`.
+  /// All must outlive the feed, which is made for one step: for the task's batch `step`.
   StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
            std::int64_t step, TaskPosition& position);
 
@@ -25,6 +25,8 @@ class StepFeed : public Feed {
   std::int64_t step() const override { return step_; }
   std::shared_ptr<const InputNormals> normals() const override { return normals_; }
   bool stopped() const { return stopped_; }
+  /// Inputs that were not filled are those that `other` keeps, an executor of the same plan.
+  void take_kept(Executor& other);
   /// Throws kFailedPrecondition unless every input that the plan reads was filled, or it stopped.
   void check_fed() const;
 

@@ -23,10 +23,18 @@ TrainLoop::TrainLoop(const Parts& parts)
 TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
   const TimelineScope event(parts_.timeline, input_label_);
   const AccountScope input(parts_.account, Activity::kInput);
-  StepFeed feed(executor(), parts_.normals, step, fed_position_);
+  for (std::size_t tower = 0; tower < towers().size(); ++tower) {
+    if (!fill_one(step, tower)) return Inputs::kOver;
+  }
+  return Inputs::kFilled;
+}
+
+bool TrainLoop::fill_one(std::int64_t step, std::size_t tower) {
+  StepFeed feed(*towers()[tower], parts_.normals, batch_of(step, tower), fed_position_);
   (*feed_)(feed);
+  if (tower > 0) feed.take_kept(executor());
   feed.check_fed();
-  return feed.stopped() ? Inputs::kOver : Inputs::kFilled;
+  return !feed.stopped();
 }
 
 bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t training,
@@ -57,10 +65,10 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   }
   position_ = step_position_;
   last_.training = int(training);
-  last_.loss = executor().loss();
+  last_.loss = mean_loss();
   last_.learning_rate = rates.first();
   last_.global_norm.reset();
-  if (executor().clips()) last_.global_norm = executor().global_norm();
+  if (executor().clips()) last_.global_norm = global_norm();
   ++last_.step;
   note_losses();
   last_made_at_ = parts_.account.clock().now();
@@ -72,12 +80,38 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
 StepHandle& TrainLoop::run(const StepRequest& request) {
   const std::int64_t made = steps_made();
   if (parts_.kernels == nullptr || made == 0 || made % kTimedEvery != 0) {
-    return executor().run(request);
+    return run_towers(request);
   }
   parts_.kernels->begin_step();
-  StepHandle& handle = executor().run(request);
+  StepHandle& handle = run_towers(request);
   parts_.kernels->end_step();
   return handle;
+}
+
+StepHandle& TrainLoop::run_towers(const StepRequest& request) {
+  if (parts_.towers == nullptr) return executor().run(request);
+  StepHandle* handle = nullptr;
+  auto step = [&](std::int64_t tower) {
+    StepRequest own = request;
+    own.identity.step = batch_of(request.identity.step, std::size_t(tower));
+    StepHandle& made = towers()[std::size_t(tower)]->run(own);
+    if (tower == 0) handle = &made;
+  };
+  parts_.towers->run(TileFunction(step));
+  return *handle;
+}
+
+double TrainLoop::mean_loss() const {
+  double sum = 0;
+  for (const Executor* const tower : towers()) sum += tower->loss();
+  return sum / double(towers().size());
+}
+
+// Where the store below the towers computes the norm, only that of the first tower's own
+// contributions is known.
+double TrainLoop::global_norm() const {
+  if (parts_.towers == nullptr) return executor().global_norm();
+  return parts_.towers->store().norm(training_).value_or(executor().global_norm());
 }
 
 void TrainLoop::note_losses() {

@@ -11,6 +11,7 @@
 #include "trace/timeline.h"
 #include "train/input_normals.h"
 #include "train/learning_rates.h"
+#include "train/session_towers.h"
 #include "train/step_meter.h"
 
 namespace paceline {
@@ -19,7 +20,7 @@ namespace paceline {
 class TrainLoop {
  public:
   struct Trained {
-    Executor& executor;
+    std::vector<Executor*> towers;  // one, where the session has no towers
     LearningRates& rates;
   };
   struct Parts {
@@ -34,8 +35,10 @@ class TrainLoop {
     std::int64_t first_step = 0;   // the number of the task's next step
     TaskPosition position = {};    // where it begins in its data
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
-    /// Times the kernels of one step in kTimedEvery, after the first ones; null: nobody does.
+    /// Times the kernels of one step in kTimedEvery, after the first ones; null: nobody does. Of
+    /// towers those of the first one.
     KernelMeter* kernels = nullptr;
+    SessionTowers* towers = nullptr;  // runs the steps of several; null: there is one device
   };
   static constexpr std::int64_t kTimedEvery = 16;
   explicit TrainLoop(const Parts& parts);
@@ -44,7 +47,8 @@ class TrainLoop {
 
   /// Makes one step of a training: the feed's time counts as input, the step's as the executor
   /// says, and the wait for the global step that it made as pull. Returns false when the feed
-  /// stopped: no step was made. When the executor wants the next inputs and may `look_ahead`, since
+  /// stopped: no step was made, and batches that other towers were given are dropped. When the
+  /// executor wants the next inputs and may `look_ahead`, since
   /// the next step is of the same training, the feed is called for it before this one ends; the
   /// next call of step then begins with them.
   bool step(const std::function<void(Feed&)>& feed, std::size_t training = 0,
@@ -67,8 +71,16 @@ class TrainLoop {
  private:
   enum class Inputs : std::uint8_t { kUnknown, kFilled, kOver };
   Inputs fill(std::int64_t step);
-  Executor& executor() const { return parts_.trainings[training_].executor; }
+  const std::vector<Executor*>& towers() const { return parts_.trainings[training_].towers; }
+  Executor& executor() const { return *towers()[0]; }
+  std::int64_t batch_of(std::int64_t step, std::size_t tower) const {
+    return step * std::int64_t(towers().size()) + std::int64_t(tower);
+  }
+  bool fill_one(std::int64_t step, std::size_t tower);
   StepHandle& run(const StepRequest& request);
+  StepHandle& run_towers(const StepRequest& request);
+  double mean_loss() const;
+  double global_norm() const;
   void note_losses();
 
   Parts parts_;

@@ -111,11 +111,12 @@ class TrainLoopTest : public ::testing::Test {
     executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clipped()),
                                            *locals_, *device_, account_);
     rates_ = std::make_unique<LearningRates>(store_->variables(), &training_);
-    loop_ = std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = {{*executor_, *rates_}},
-                                                         .store = *store_,
-                                                         .account = account_,
-                                                         .meter = meter_,
-                                                         .normals = normals_});
+    loop_ =
+        std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = {{{executor_.get()}, *rates_}},
+                                                     .store = *store_,
+                                                     .account = account_,
+                                                     .meter = meter_,
+                                                     .normals = normals_});
   }
 
   OpRegistry& with_slow_op(OpRegistry& ops) {

@@ -1,5 +1,7 @@
 #include "train/worker_device.h"
 
+#include <algorithm>
+
 #include "base/cores.h"
 #include "cluster/launch/launcher.h"
 
@@ -10,7 +12,18 @@ DeviceOptions worker_device(const Cluster& cluster) {
           .index = cluster.device.index,
           .threads = threads_of_worker(cluster, cores_of_machine()),
           .sim_step_ms = cluster.device.sim_step_ms,
-          .sim_gflops = cluster.device.sim_gflops};
+          .sim_gflops = cluster.device.sim_gflops,
+          .sim_copy_gbps = cluster.device.sim_copy_gbps,
+          .sim_compute = cluster.device.sim_compute};
+}
+
+DeviceOptions tower_device(const Cluster& cluster, int tower) {
+  DeviceOptions device = worker_device(cluster);
+  const int shared = device.threads / cluster.towers;
+  const int rest = device.threads % cluster.towers;
+  device.index += tower;
+  device.threads = std::max(1, shared + (tower < rest ? 1 : 0));
+  return device;
 }
 
 }  // namespace paceline

@@ -7,9 +7,11 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/cores.h"
 #include "base/philox.h"
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/role_reader.h"
+#include "cluster/towers.h"
 #include "params/strategies.h"
 
 namespace paceline {
@@ -44,21 +46,22 @@ DeviceChoice read_device(const FlagValues& values) {
   }
   DeviceChoice device = *named;
   const bool sim = device.kind == "sim";
-  for (const char* flag : {"--sim-step-ms", "--sim-gflops"}) {
+  for (const char* flag : {"--sim-step-ms", "--sim-gflops", "--sim-copy-gbps", "--sim-compute"}) {
     if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
   }
+  device.sim_compute = values.given("--sim-compute");
   for (const char* flag : {"--resume", "--init-from"}) {
-    if (sim && values.given(flag)) {
+    if (sim && !device.sim_compute && values.given(flag)) {
       refuse_flags(
-          fmt::format("{} cannot be given with --device sim, which computes nothing: its "
-                      "checkpoints would replace "
-                      "trained ones",
+          fmt::format("{} cannot be given with --device sim, which computes nothing without "
+                      "--sim-compute: its checkpoints would replace trained ones",
                       flag));
     }
   }
   check_apart(values, "--sim-step-ms", "--sim-gflops", "each says how long a step takes");
   device.sim_step_ms = values.positive_number("--sim-step-ms").value_or(0);
   device.sim_gflops = values.positive_number("--sim-gflops").value_or(0);
+  device.sim_copy_gbps = values.positive_number("--sim-copy-gbps").value_or(0);
   if (sim && device.sim_step_ms == 0 && device.sim_gflops == 0) {
     refuse_flag("--device", text, "needs --sim-step-ms MS or --sim-gflops G: how fast it is");
   }
@@ -74,6 +77,11 @@ void check_for_cluster(const FlagValues& values, const Cluster& cluster, const s
                        const std::string& why) {
   if (!values.given(flag) || cluster.distributed() || is_shrunk(values, cluster)) return;
   refuse_flags(fmt::format("{} needs a cluster: {}", flag, why));
+}
+
+// A ps has no device, but may be given the flags of the workers.
+bool serves(const Cluster& cluster) {
+  return cluster.role == Cluster::Role::kTask && cluster.task.job == TaskId::Job::kPs;
 }
 
 OnFailure read_on_failure(const FlagValues& values) {
@@ -165,6 +173,8 @@ Cluster read_cluster(const FlagValues& values) {
   if (cluster.distributed()) cluster.cluster_id = read_cluster_id(values, cluster);
   cluster.precision = read_precision(values);
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
+  cluster.towers = int(values.whole_number("--towers", 1, kMostTowers).value_or(1));
+  if (!serves(cluster)) check_towers(cluster, cores_of_machine());
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   check_for_cluster(values, cluster, "--join-timeout", "one process waits for nobody");
   cluster.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);

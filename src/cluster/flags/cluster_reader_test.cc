@@ -103,6 +103,25 @@ TEST(Flags, AccumulateIsForEveryCluster) {
   EXPECT_EQ(read("--accumulate 4 --ps 1 --workers 2").cluster.accumulate, 4);
 }
 
+TEST(Flags, TowersAreDevicesOfOneTask) {
+  EXPECT_EQ(read("").cluster.towers, 1);
+  EXPECT_EQ(read("--towers 8 --device sim --sim-step-ms 1").cluster.towers, 8);
+  const Cluster both = read("--ps 1 --workers 2 --towers 3 --device sim --sim-step-ms 1").cluster;
+  EXPECT_EQ(both.towers, 3);
+  EXPECT_EQ(both.local_workers, 2);
+  const char* const ps = "--towers 64 --threads 1 --cluster ps=a:1;worker=b:1 --task ps:0";
+  EXPECT_EQ(read(ps).cluster.towers, 64) << "a ps has no towers: its machine may be smaller";
+}
+
+TEST(Flags, ASimulatedDeviceThatComputesCanResume) {
+  const Parsed parsed = read(
+      "--out d --resume --device sim --sim-step-ms 1 --sim-compute "
+      "--sim-copy-gbps 12.5");
+  EXPECT_TRUE(parsed.run.resume);
+  EXPECT_TRUE(parsed.cluster.device.sim_compute);
+  EXPECT_EQ(parsed.cluster.device.sim_copy_gbps, 12.5);
+}
+
 TEST(Flags, EachLaunchIsAClusterOfItsOwn) {
   EXPECT_NE(read("--ps 1 --workers 1").cluster.cluster_id,
             read("--ps 1 --workers 1").cluster.cluster_id);
@@ -224,6 +243,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "--staleness -1: must be a whole number from 0"},
         BadLine{"--strategy ssp", "--strategy ssp needs a cluster: add --ps 1 --workers 2"},
         BadLine{"--accumulate 0", "--accumulate 0: must be a whole number from 1 to 1048576"},
+        BadLine{"--towers 0", "--towers 0: must be a whole number from 1 to 64"},
+        BadLine{"--towers 65", "--towers 65: must be a whole number from 1 to 64"},
+        BadLine{"--towers 64 --threads 2", "--towers 64: "},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
         BadLine{"--strategy asnyc --ps 1 --workers 1",
                 "--strategy asnyc: must be one of local, async, ssp; did you mean 'async'?"},
@@ -267,6 +289,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--device sim:x", "--device sim:x: must be cpu, sim or sim:N"},
         BadLine{"--device sim", "--device sim: needs --sim-step-ms MS or --sim-gflops G"},
         BadLine{"--sim-step-ms 3", "--sim-step-ms needs --device sim"},
+        BadLine{"--sim-copy-gbps 3", "--sim-copy-gbps needs --device sim"},
+        BadLine{"--sim-compute", "--sim-compute needs --device sim"},
+        BadLine{"--device sim --sim-step-ms 3 --sim-copy-gbps 0",
+                "--sim-copy-gbps 0: must be a number above 0"},
         BadLine{"--device sim --sim-step-ms 0", "--sim-step-ms 0: must be a number above 0"},
         BadLine{"--device sim --sim-step-ms 3 --sim-gflops 3", "cannot both be given"},
         BadLine{"--threads 0", "--threads 0: must be a whole number from 1 to 1024"},

@@ -159,12 +159,22 @@ std::string device_of(const Cluster& cluster, const TaskId& task) {
   if (cluster.device.kind == "cpu") return "cpu:0";
   if (cluster.device.index >= 0)
     return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);
-  return fmt::format("{}:{}", cluster.device.kind, task.index);
+  return fmt::format("{}:{}", cluster.device.kind, task.index * cluster.towers);
+}
+
+std::string devices_of(const Cluster& cluster, const TaskId& task) {
+  const std::string first = device_of(cluster, task);
+  if (first.empty()) return "no device";
+  if (cluster.towers == 1) return "device " + first;
+  const std::size_t colon = first.find(':') + 1;
+  return fmt::format("devices {} to {}{}", first, first.substr(0, colon),
+                     std::stoi(first.substr(colon)) + cluster.towers - 1);
 }
 
 int threads_of_worker(const Cluster& cluster, int cores) {
   if (cluster.threads > 0) return cluster.threads;
-  return std::max(1, cores / std::max(1, cluster.local_workers));
+  const int least = cluster.device.kind == "cpu" ? cluster.towers : 1;
+  return std::max(least, cores / std::max(1, cluster.local_workers));
 }
 
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
@@ -192,9 +202,8 @@ std::string announcement(const Cluster& cluster, int cores) {
     const bool ps = task.job == TaskId::Job::kPs;
     const std::string& address =
         (ps ? cluster.spec.ps : cluster.spec.workers)[std::size_t(task.index)];
-    const std::string device = ps ? "no device"
-                                  : fmt::format("device {}, {} thread{}", device_of(cluster, task),
-                                                threads, threads == 1 ? "" : "s");
+    std::string device = devices_of(cluster, task);
+    if (!ps) device += fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
     text += fmt::format("  {:<10}{:<17}  {}\n", task.str(), address, device);
   }
   if (cluster.device.kind == "cpu") {

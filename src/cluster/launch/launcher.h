@@ -29,8 +29,10 @@ int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& p
 /// `spec` has every task's address; `cores` are those of the machine.
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
                                         const std::string& report);
-/// The device that a task gets, such as "sim:1"; empty for a ps.
+/// The device that a task gets, the first one where it has towers, such as "sim:1"; empty for a ps.
 std::string device_of(const Cluster& cluster, const TaskId& task);
+/// The same for the user: "device sim:1", "devices sim:2 to sim:3", or "no device".
+std::string devices_of(const Cluster& cluster, const TaskId& task);
 /// The number of threads of a worker when the tasks share `cores`.
 int threads_of_worker(const Cluster& cluster, int cores);
 /// The lines that show the cores and the device of each task.

@@ -251,6 +251,7 @@ std::string Report::to_json() const {
   }
   object["strategy"] = strategy;
   if (accumulate != 1) object["accumulate"] = accumulate;
+  if (towers != 1) object["towers"] = towers;
   object["precision"] = precision;
   object["cores"] = cores ? Json(*cores) : Json(nullptr);
   for (const auto& [flag, value] : flags) object["flags"][flag] = value;
@@ -277,6 +278,7 @@ Report Report::from_json(const std::string& text) {
     }
     report.strategy = object.at("strategy").get<std::string>();
     report.accumulate = object.value("accumulate", report.accumulate);
+    report.towers = object.value("towers", report.towers);
     report.precision = object.value("precision", report.precision);
     // Reports of earlier versions have none.
     if (object.contains("cores") && !object["cores"].is_null()) report.cores = object["cores"];

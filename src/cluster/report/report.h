@@ -76,6 +76,7 @@ struct Report {
   Circumstances circumstances;                             // empty: not known, and not written
   std::string strategy;                                    // Cluster::strategy
   std::int64_t accumulate = 1;                             // Cluster::accumulate
+  std::int64_t towers = 1;                                 // Cluster::towers
   std::string precision = "float32";                       // name of Cluster::precision
   std::optional<int> cores;                                // of worker 0's machine
   std::vector<std::pair<std::string, std::string>> flags;  // RunOptions::flags of worker 0

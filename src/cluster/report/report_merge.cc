@@ -58,6 +58,7 @@ Report merge(std::span<const Report> reports) {
     if (merged.model.empty()) merged.model = report->model;
     if (merged.strategy.empty()) merged.strategy = report->strategy;
     merged.accumulate = std::max(merged.accumulate, report->accumulate);
+    merged.towers = std::max(merged.towers, report->towers);
     merged.tasks.insert(merged.tasks.end(), report->tasks.begin(), report->tasks.end());
     if (!merged.cores) merged.cores = report->cores;
     if (merged.flags.empty()) merged.flags = report->flags;

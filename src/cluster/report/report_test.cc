@@ -70,6 +70,7 @@ Report report_of(const TaskReport& task) {
   report.model = "ptb";
   report.strategy = "async";
   report.accumulate = 4;
+  report.towers = 2;
   report.precision = "bfloat16";
   report.flags = {{"--steps", "20"}, {"hidden", "64"}};
   report.tasks = {task};

@@ -53,12 +53,9 @@ class SimKernel : public Kernel {
   std::size_t scratch_bytes() const override { return real_ ? real_->scratch_bytes() : 0; }
 
   void run(const KernelCall& call) override {
-    if (real_) {
-      real_->run(call);
-      clear_floats(call.outputs);
-    } else {
-      clear_what_is_looked_at(call.outputs);
-    }
+    if (real_) real_->run(call);
+    if (real_ && !options_.sim_compute) clear_floats(call.outputs);
+    if (!real_) clear_what_is_looked_at(call.outputs);
     timeline_.run(std::chrono::duration_cast<Duration>(time()));
   }
 
@@ -96,11 +93,34 @@ void SimDevice::begin_plan(double total_flops) {
   plan_ = std::make_shared<SimPlan>(SimPlan{total_flops, 0});
 }
 
+// The host reads and writes the memory itself, so that a copy is made at once.
+void SimDevice::upload(void* to, const void* from, std::size_t bytes) {
+  host_->upload(to, from, bytes);
+  take_time_to_copy(bytes);
+}
+
+void SimDevice::download(void* to, const void* from, std::size_t bytes) {
+  host_->download(to, from, bytes);
+  take_time_to_copy(bytes);
+}
+
+void SimDevice::take_time_to_copy(std::size_t bytes) {
+  if (!copies()) return;
+  const std::chrono::duration<double> time(double(bytes) / (options_.sim_copy_gbps * 1e9));
+  timeline_.run(std::chrono::duration_cast<Duration>(time));
+}
+
+// Its own queue runs in order.
+void SimDevice::wait(const Event& event) {
+  if (!timeline_.recorded(event)) event.synchronize();
+}
+
 std::unique_ptr<Kernel> SimDevice::make_kernel(const Node& node) {
   ++plan_->kernels;
+  const bool computed = options_.sim_compute || makes_ids(node);
   return std::make_unique<SimKernel>(node.op().cost(node).flops,
-                                     makes_ids(node) ? host_->make_kernel(node) : nullptr, options_,
-                                     plan_, timeline_);
+                                     computed ? host_->make_kernel(node) : nullptr, options_, plan_,
+                                     timeline_);
 }
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// A device that only takes time: shapes and memory are real, nothing is computed but row ids, no
-// core is used.
+// A device that takes time: shapes and memory are real. Nothing is computed but row ids and no core
+// is used, unless it is told to compute.
 #pragma once
 
 #include <memory>
@@ -18,17 +18,26 @@ struct SimPlan {
 class SimDevice : public Device {
  public:
   /// `host` computes ids: which rows a step needs and pushes must be as many as on a real device.
+  /// With DeviceOptions::sim_compute it computes everything.
   SimDevice(const DeviceOptions& options, Clock& clock, std::unique_ptr<Device> host);
 
   std::string name() const override;
   std::unique_ptr<Kernel> make_kernel(const Node& node) override;
   Buffer allocate(std::size_t bytes) override { return Buffer(bytes); }
+  MemorySpace space() const override { return copies() ? MemorySpace(this) : MemorySpace(); }
+  void upload(void* to, const void* from, std::size_t bytes) override;
+  void download(void* to, const void* from, std::size_t bytes) override;
   ThreadPool& threads() override { return host_->threads(); }
   void begin_plan(double total_flops) override;
   Event record() override { return timeline_.record(); }
+  void wait(const Event& event) override;
   void synchronize() override { timeline_.synchronize(); }
 
  private:
+  /// True when it has memory of its own.
+  bool copies() const { return options_.sim_copy_gbps > 0; }
+  void take_time_to_copy(std::size_t bytes);
+
   const DeviceOptions options_;
   const std::unique_ptr<Device> host_;
   SimTimeline timeline_;

@@ -1,13 +1,13 @@
 #include "params/accumulate/accumulate_store.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "params/accumulate/accumulate_control.h"
 #include "params/accumulate/contribution_sum.h"
+#include "params/clip_scale.h"
 
 namespace paceline {
 namespace {
@@ -56,7 +56,6 @@ class AccumulateSteps : public StoreSteps {
   }
   ContributionSum& sum_of(VariableId variable) { return *sums_[use(variable)]; }
   bool ends_window() const { return made_ + 1 == steps_; }
-  float clip_scale() const;
 
   const std::unique_ptr<StoreSteps> below_;
   const bool clips_;
@@ -107,14 +106,6 @@ void AccumulateSteps::ready(VariableId variable, const Contribution& contributio
   below_->ready(variable, whole, {});
 }
 
-// Computes the scale as an executor does for a plan's own norm.
-float AccumulateSteps::clip_scale() const {
-  double sum = 0;
-  for (const double squares : squares_) sum += squares;
-  const double norm = float(std::sqrt(sum));
-  return norm > clip_norm_ ? float(clip_norm_ / norm) : 1.0f;
-}
-
 StepHandle& AccumulateSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
   if (kind_ != StepKind::kTrain) return below_->end_step(clip_scale, next_rows);
   if (!ends_window()) {
@@ -123,7 +114,7 @@ StepHandle& AccumulateSteps::end_step(float clip_scale, std::span<const RowSet> 
   }
   made_ = 0;
   examples_ = 0;
-  return below_->end_step(clips_ ? this->clip_scale() : 1, {});
+  return below_->end_step(clips_ ? clip_scale_of(norm_of(squares_), clip_norm_) : 1, {});
 }
 
 class AccumulateStore : public SavableStore {

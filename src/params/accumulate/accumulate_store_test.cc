@@ -2,98 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <optional>
-
-#include "base/philox.h"
-#include "exec/executor.h"
-#include "paceline/ops.h"
 #include "params/accumulate/accumulate_control.h"
-#include "params/local/local_control.h"
-#include "params/local/local_store.h"
-#include "params/testing/job_fixture.h"
+#include "params/testing/trainee.h"
 
 namespace paceline {
 namespace {
-
-// A look-up in a table, and a dense layer.
-class Model {
- public:
-  Model(std::int64_t batch, const Rule& rule, float clip_norm) {
-    ids_ = graph_.input("ids", {batch}, DType::kInt32);
-    y_ = graph_.input("y", {batch, 3});
-    const Value h = tanh(embedding_lookup(graph_.variable("table", {20, 4}), ids_));
-    training_ = minimize(mean_squared_error(dense(h, 3, "out"), y_), rule,
-                         {.clip_norm = clip_norm, .learning_rate = {}, .groups = {}});
-  }
-  std::vector<VariableSpec> specs() const {
-    const Graph* graphs[] = {&graph_};
-    return variable_specs(graphs, &*training_);
-  }
-  const Graph& graph() const { return graph_; }
-  const Training& training() const { return *training_; }
-  Value ids() const { return ids_; }
-  Value y() const { return y_; }
-
- private:
-  Graph graph_;
-  Value ids_, y_;
-  std::optional<Training> training_;
-};
-
-// A model's plan on a store; its batches are of examples that are the same for all.
-class Trainee {
- public:
-  Trainee(ParameterStore& store, const Model& model)
-      : model_(model),
-        device_(make_device({.kind = "cpu", .threads = 1}, clock_)),
-        locals_(model.graph(), *device_) {
-    plan_ =
-        make_plan({&model.graph(), {}, &model.training(), true, {}}, store.variables(), *device_);
-    executor_ = std::make_unique<Executor>(*plan_, store.bind(plan_->binding, plan_->clip_norm),
-                                           locals_, *device_, account_);
-    for (const VariableSpec& spec : store.variables()) {
-      rates_.push_back(spec.rule.learning_rate());
-    }
-  }
-  /// Makes a step and keeps its global step. Returns the loss of its batch.
-  double step() {
-    const TensorView ids = executor_->view(model_.ids()), y = executor_->view(model_.y());
-    for (std::int64_t i = 0; i < ids.shape.elements(); ++i, ++example_) {
-      ids.as<std::int32_t>()[i] = std::int32_t((example_ * 7 + example_ * example_) % 20);
-      for (std::int64_t k = 0; k < 3; ++k) {
-        y.as<float>()[3 * i + k] = to_unit_float(philox(5, std::uint64_t(3 * example_ + k), 0)[0]);
-      }
-    }
-    global_step =
-        executor_->run({StepKind::kTrain, rates_, 1, {.seed = 1, .task = 0, .step = step_++}})
-            .global_step();
-    return executor_->loss();
-  }
-  double mean_of(int steps) {
-    double sum = 0;
-    for (int i = 0; i < steps; ++i) sum += step();
-    return sum / steps;
-  }
-  std::int64_t global_step = -1;
-
- private:
-  const Model& model_;
-  RealClock clock_;
-  std::unique_ptr<Device> device_;
-  LocalMemory locals_;
-  StepAccount account_{clock_};
-  std::unique_ptr<Plan> plan_;
-  std::unique_ptr<Executor> executor_;
-  std::vector<float> rates_;
-  std::int64_t example_ = 0, step_ = 0;
-};
-
-Distribution local(const std::vector<VariableSpec>& specs) {
-  Distribution made{make_local_store(specs, nullptr, nullptr), std::make_shared<LocalControl>()};
-  made.store->write(initial_states(specs), 0);
-  return made;
-}
 
 struct Case {
   std::string name;
@@ -106,7 +19,7 @@ class Accumulated : public JobFixture, public ::testing::WithParamInterface<Case
 
 TEST_P(Accumulated, FourBatchesOf32TrainAsOneOf128) {
   const Case& test = GetParam();
-  const Model small(32, test.rule, test.clip_norm), large(128, test.rule, test.clip_norm);
+  const LookupModel small(32, test.rule, test.clip_norm), large(128, test.rule, test.clip_norm);
   const std::vector<VariableSpec> specs = small.specs();
   make_spec(1, 1);
   start_all_ps();
@@ -114,15 +27,16 @@ TEST_P(Accumulated, FourBatchesOf32TrainAsOneOf128) {
   options.share_memory = test.shared;
   const std::shared_ptr<PsStore> joined = PsStore::join(options, specs);
   joined->write(initial_states(specs), 0);
-  const Distribution whole = local(specs), near = accumulate(local(specs), 4, nullptr),
+  const Distribution whole = local_distribution(specs),
+                     near = accumulate(local_distribution(specs), 4, nullptr),
                      far = accumulate({joined, joined}, 4, nullptr);
   Trainee one(*whole.store, large), here(*near.store, small), there(*far.store, small);
   for (int step = 1; step <= 20; ++step) {
     const double loss = one.step(), accumulated = here.mean_of(4);
     EXPECT_NEAR(accumulated, loss, 1e-5 * loss) << step;
     EXPECT_EQ(there.mean_of(4), accumulated) << step;
-    EXPECT_EQ(here.global_step, step);
-    EXPECT_EQ(there.global_step, step);
+    EXPECT_EQ(here.global_step(), step);
+    EXPECT_EQ(there.global_step(), step);
   }
   EXPECT_EQ(everything(*near.store), everything(*far.store));
   far.control->goodbye();
@@ -149,35 +63,36 @@ INSTANTIATE_TEST_SUITE_P(Rules, Accumulated, ::testing::ValuesIn(cases()),
 
 // The inner one computes the norm of its mean, so that the outer one leaves that to it.
 TEST(AccumulateStore, OneOverAnotherIsOneOfTheirProduct) {
-  const Model model(8, Sgd{.learning_rate = 0.5f}, 0.05f);
-  const Distribution twice = accumulate(accumulate(local(model.specs()), 2, nullptr), 2, nullptr),
-                     once = accumulate(local(model.specs()), 4, nullptr);
+  const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0.05f);
+  const Distribution twice = accumulate(accumulate(local_distribution(model.specs()), 2, nullptr),
+                                        2, nullptr),
+                     once = accumulate(local_distribution(model.specs()), 4, nullptr);
   Trainee nested(*twice.store, model), flat(*once.store, model);
   for (int step = 1; step <= 10; ++step) {
     const double loss = flat.mean_of(4);
     EXPECT_NEAR(nested.mean_of(4), loss, 1e-5 * loss) << step;
-    EXPECT_EQ(nested.global_step, step);
+    EXPECT_EQ(nested.global_step(), step);
   }
 }
 
 TEST(AccumulateStore, StepsBeforeTheLastOfAWindowChangeNothing) {
-  const Model model(8, Sgd{.learning_rate = 0.5f}, 0);
-  const Distribution made = accumulate(local(model.specs()), 3, nullptr);
+  const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
+  const Distribution made = accumulate(local_distribution(model.specs()), 3, nullptr);
   const auto before = everything(*made.store);
   Trainee trainee(*made.store, model);
   for (int step = 0; step < 2; ++step) {
     trainee.step();
-    EXPECT_EQ(trainee.global_step, 0);
+    EXPECT_EQ(trainee.global_step(), 0);
     EXPECT_EQ(everything(*made.store), before);
   }
   trainee.step();
-  EXPECT_EQ(trainee.global_step, 1);
+  EXPECT_EQ(trainee.global_step(), 1);
   EXPECT_NE(everything(*made.store), before);
 }
 
 TEST(AccumulateStore, TrainingsThatTakeTurnsHaveWindowsOfTheirOwn) {
-  const Model model(8, Sgd{.learning_rate = 0.5f}, 0);
-  const Distribution made = accumulate(local(model.specs()), 2, nullptr);
+  const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
+  const Distribution made = accumulate(local_distribution(model.specs()), 2, nullptr);
   Trainee one(*made.store, model), other(*made.store, model);
   one.step();
   other.step();

@@ -1,0 +1,95 @@
+// The towers of one training, which make each step together: to the store below, their plans are
+// one plan.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "exec/parameter_store.h"
+#include "params/towers/tower_mean.h"
+
+namespace paceline {
+
+/// Tower 0 leads: its thread alone calls the store below, which so sees one plan on one thread. The
+/// others take the values that tower 0 has asked for, and wait where it has not yet. The means of
+/// contributions go to the store below in the order in which tower 0 made its own, each as soon as
+/// all towers have theirs. No tower ends a step before tower 0 has taken what all of them made.
+class TowerGroup {
+ public:
+  /// `pool`, on which means are computed, may be null. Both must outlive the group.
+  TowerGroup(ParameterStore& below, const PlanBinding& plan, float clip_norm, int towers,
+             ThreadPool* pool);
+  ~TowerGroup();
+  TowerGroup(const TowerGroup&) = delete;
+  TowerGroup& operator=(const TowerGroup&) = delete;
+
+  /// Makes the steps of one tower, from 0. The group must outlive them.
+  std::unique_ptr<StoreSteps> steps(int tower);
+  /// Ends every wait of every tower with this error, unless there was an earlier one; later waits
+  /// too. Any thread may call it.
+  void fail(const std::exception_ptr& error);
+  /// Returns the norm of the last step's means, if they are clipped and the store below does not
+  /// compute it. For the thread of tower 0.
+  std::optional<double> norm() const;
+
+ private:
+  class Lead;
+  class Follow;
+  /// The contributions to a variable in this step.
+  struct Use {
+    Use(const PlanBinding::Use& use, const VariableSpec& spec, int towers, bool squares,
+        ThreadPool* pool)
+        : variable(use.variable),
+          mean(spec, use.most_rows, towers, squares, pool),
+          given(std::size_t(towers)),
+          events(std::size_t(towers)) {}
+    VariableId variable;
+    TowerMean mean;
+    std::vector<Contribution> given;  // by tower
+    std::vector<Event> events;        // the same
+    int arrived = 0;
+  };
+  /// The rows of a sparse variable that the batches of all towers read.
+  struct UnitedRows {
+    VariableId variable;
+    std::vector<std::int32_t> ids;
+  };
+
+  std::size_t use(VariableId variable) const;
+  TensorView place(int tower, VariableId variable) {
+    return uses_[use(variable)]->mean.place(tower);
+  }
+  void give(int tower, VariableId variable, const Contribution& contribution, const Event& event);
+  std::span<const RowSet> unite_rows();
+  void end_step();
+  template <typename Condition>
+  void wait(std::unique_lock<std::mutex>& lock, Condition condition);
+
+  const int towers_;
+  const std::unique_ptr<StoreSteps> below_;
+  const bool clips_;
+  const float clip_norm_;
+  std::vector<int> use_of_;                 // by variable: into uses_, or −1
+  std::vector<std::unique_ptr<Use>> uses_;  // in the order of the plan's uses
+  std::vector<double> squares_;             // the same, of the mean; 0: not part of the norm
+  std::vector<UnitedRows> united_;
+  std::vector<RowSet> united_sets_;
+
+  std::mutex mutex_;  // of what follows, and of what a Use has of this step
+  std::condition_variable changed_;
+  std::vector<std::span<const RowSet>> rows_;     // by tower
+  std::vector<std::optional<AsyncView>> values_;  // by variable; empty: not asked for in this step
+  int begun_ = 0, ended_ = 0;                     // towers other than 0, in this step
+  std::int64_t step_ = 0;                         // steps that all have ended
+  std::exception_ptr error_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,159 @@
+#include "params/towers/tower_mean.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <tuple>
+
+#include "base/check.h"
+#include "paceline/error.h"
+#include "params/accumulate/contribution_sum.h"
+#include "params/variable_arrays.h"
+
+namespace paceline {
+namespace {
+
+// A part takes some microseconds. The parts follow from the shape alone, and with them the order
+// in which squares are summed.
+constexpr std::int64_t kPart = 16 * 1024;
+// Sums of so many elements stay in the first cache.
+constexpr std::int64_t kBlock = 256;
+
+using Sources = std::array<const float*, kMostTowers>;
+using Sums = std::array<std::array<float, kBlock>, kMostTowers / 2>;
+
+// Makes one sum of the first `count` ones, which have `size` elements.
+void add_pairs(Sums& sums, std::size_t count, std::int64_t size) {
+  while (count > 1) {
+    for (std::size_t i = 0; i < count; i += 2) {
+      float* const to = sums[i / 2].data();
+      const float* const left = sums[i].data();
+      const float* const right = sums[std::min(i + 1, count - 1)].data();
+      const bool pair = i + 1 < count;
+      for (std::int64_t k = 0; k < size; ++k) to[k] = pair ? left[k] + right[k] : left[k];
+    }
+    count = (count + 1) / 2;
+  }
+}
+
+// Writes factor · (sum of the sources), of `size` elements of each, at most kBlock.
+void add_block(const Sources& sources, std::size_t count, std::int64_t begin, std::int64_t size,
+               float factor, float* into) {
+  Sums sums;
+  for (std::size_t i = 0; i < count; i += 2) {
+    float* const to = sums[i / 2].data();
+    const float* const left = sources[i] + begin;
+    if (i + 1 == count) {
+      std::copy_n(left, size, to);
+      continue;
+    }
+    const float* const right = sources[i + 1] + begin;
+    for (std::int64_t k = 0; k < size; ++k) to[k] = left[k] + right[k];
+  }
+  add_pairs(sums, (count + 1) / 2, size);
+  for (std::int64_t k = 0; k < size; ++k) into[begin + k] = sums[0][std::size_t(k)] * factor;
+}
+
+void add_tree(const Sources& sources, std::size_t count, std::int64_t begin, std::int64_t end,
+              float factor, float* into) {
+  for (; begin < end; begin += kBlock) {
+    add_block(sources, count, begin, std::min(kBlock, end - begin), factor, into);
+  }
+}
+
+template <typename F>
+void for_parts(ThreadPool* pool, std::size_t parts, F&& function) {
+  const auto all = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part) function(part);
+  };
+  if (pool == nullptr) return all(0, std::int64_t(parts));
+  pool->parallel_for(std::int64_t(parts), 1, all);
+}
+
+}  // namespace
+
+TowerMean::TowerMean(const VariableSpec& spec, std::int64_t most_rows, int towers, bool squares,
+                     ThreadPool* pool)
+    : spec_(spec), pool_(pool), factor_(1.0f / float(towers)), sums_squares_(squares) {
+  PACELINE_CHECK(towers >= 1 && towers <= kMostTowers);
+  for (int tower = 0; tower < towers; ++tower) {
+    places_.emplace_back(spec.dtype, contribution_shape(spec, most_rows));
+  }
+  if (!spec.sparse) {
+    squares_.resize(std::size_t((spec.shape.elements() + kPart - 1) / kPart));
+    return;
+  }
+  rows_.reserve(std::size_t(most_rows) * std::size_t(towers));
+  ids_.reserve(std::size_t(ContributionSum::most_rows_of_mean(spec, most_rows, towers)));
+  squares_.resize(ids_.capacity());
+}
+
+Contribution TowerMean::take(std::span<const Contribution> of_towers, const TensorView& into) {
+  float* const mean = into.as<float>();
+  if (spec_.sparse) {
+    collect_rows(of_towers);
+    return take_rows(mean);
+  }
+  Sources sources;
+  for (std::size_t i = 0; i < places_.size(); ++i) sources[i] = places_[i].data<float>().data();
+  const std::int64_t elements = spec_.shape.elements();
+  for_parts(pool_, squares_.size(), [&](std::int64_t part) {
+    const std::int64_t begin = part * kPart, end = std::min(elements, begin + kPart);
+    add_tree(sources, places_.size(), begin, end, factor_, mean);
+    note_squares(std::size_t(part), mean + begin, end - begin);
+  });
+  return {};
+}
+
+void TowerMean::collect_rows(std::span<const Contribution> of_towers) {
+  const std::int64_t elements = row_elements(spec_);
+  rows_.clear();
+  for (std::size_t tower = 0; tower < of_towers.size(); ++tower) {
+    const float* values = places_[tower].data<float>().data();
+    for (const std::int32_t id : of_towers[tower].ids) {
+      if (id < 0 || id >= spec_.shape[0]) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("[variable {}] row {} of a contribution is outside [0,{})",
+                                spec_.name, id, spec_.shape[0]));
+      }
+      rows_.push_back({id, int(tower), values});
+      values += elements;
+    }
+  }
+  std::ranges::sort(rows_, {}, [](const Row& row) { return std::tuple(row.id, row.tower); });
+}
+
+Contribution TowerMean::take_rows(float* into) {
+  const std::int64_t elements = row_elements(spec_);
+  ids_.clear();
+  for (auto row = rows_.begin(); row != rows_.end();) {
+    Sources sources;
+    std::size_t count = 0;
+    const std::int32_t id = row->id;
+    for (; row != rows_.end() && row->id == id; ++row) sources[count++] = row->values;
+    add_tree(sources, count, 0, elements, factor_, into);
+    note_squares(ids_.size(), into, elements);
+    ids_.push_back(id);
+    into += elements;
+  }
+  return {.sparse = true, .ids = ids_};
+}
+
+// Several sums side by side, since each addition waits for the one before.
+void TowerMean::note_squares(std::size_t part, const float* values, std::int64_t count) {
+  if (!sums_squares_) return;
+  std::array<double, 8> sums{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    sums[std::size_t(i) % sums.size()] += double(values[i]) * double(values[i]);
+  }
+  squares_[part] = std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+double TowerMean::squares() const {
+  const std::size_t parts = spec_.sparse ? ids_.size() : squares_.size();
+  return std::accumulate(squares_.begin(), squares_.begin() + std::ptrdiff_t(parts), 0.0);
+}
+
+}  // namespace paceline

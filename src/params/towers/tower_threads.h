@@ -1,0 +1,49 @@
+// The threads on which towers make their steps.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/thread_pool.h"
+
+namespace paceline {
+
+/// One thread for each tower; that of tower 0 is the caller's. The others sleep between two calls,
+/// and flush denormals (denormals.h).
+class TowerThreads {
+ public:
+  /// Each thread that is started calls `begin` with the number of its tower first. `failed` is
+  /// called on the thread of a tower whose work has thrown, at once, so that it can end what the
+  /// others wait for. Either may be empty. Throws kUnavailable when a thread cannot be started.
+  TowerThreads(int towers, const std::function<void(int)>& begin,
+               std::function<void(const std::exception_ptr&)> failed);
+  ~TowerThreads();
+  TowerThreads(const TowerThreads&) = delete;
+  TowerThreads& operator=(const TowerThreads&) = delete;
+
+  /// Calls work(tower) for each tower, all at once, and returns when all have returned. Throws the
+  /// first exception. Allocates nothing. One caller at a time.
+  void run(TileFunction work);
+
+ private:
+  void serve(int tower);
+  void work_guarded(TileFunction work, int tower);
+  void end();
+
+  const std::function<void(const std::exception_ptr&)> failed_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const TileFunction* work_ = nullptr;  // of the present call
+  std::int64_t calls_ = 0;
+  int running_ = 0;  // threads that have not returned from the present call
+  bool ended_ = false;
+  std::exception_ptr error_;  // the first of the present call
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace paceline

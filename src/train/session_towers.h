@@ -1,0 +1,53 @@
+// The towers of a session: devices that make each train step together, each on a thread of its own.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "params/towers/tower_store.h"
+#include "params/towers/tower_threads.h"
+#include "train/device_context.h"
+
+namespace paceline {
+
+/// Tower 0 is the session's own device, on the session's thread. This has what the others need.
+class SessionTowers {
+ public:
+  /// `pool`, on which means are computed, and all others must outlive the towers. The timeline may
+  /// be null.
+  struct Parts {
+    ParameterStore& store;
+    const Cluster& cluster;
+    Clock& clock;
+    ThreadPool& pool;
+    Timeline* timeline = nullptr;
+  };
+  explicit SessionTowers(const Parts& parts);
+
+  int count() const { return store_.towers(); }
+  TowerStore& store() { return store_; }
+  /// Makes the contexts of the other towers, like that of tower 0.
+  void make_contexts(const DeviceContext::Parts& first);
+  /// Returns the context of a tower from 1 on.
+  DeviceContext& context(int tower) { return others_.at(std::size_t(tower - 1))->context; }
+  /// Calls work(tower) for each at once; see TowerThreads::run.
+  void run(TileFunction work) { threads_.run(work); }
+
+ private:
+  struct Other {
+    Other(const SessionTowers& towers, ParameterStore& store, int tower,
+          const DeviceContext::Parts& first);
+    std::unique_ptr<Device> device;
+    StepAccount account, evaluation_account;
+    DeviceContext context;
+  };
+
+  const Parts parts_;
+  TowerStore store_;
+  std::vector<std::unique_ptr<Other>> others_;
+  TowerThreads threads_;
+};
+
+}  // namespace paceline
