@@ -13,8 +13,9 @@ RewrittenGraph without_dead_nodes(const RewriteSource& source);
 RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);
 /// Leaves one of several nodes that have the same op, inputs and attributes.
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
-/// matmul, lstm and lstm_grad in float32 read their operands rounded to bfloat16: one cast a value.
-/// `widened`: those of matmul are float32 again. Roots keep their values to that precision.
+/// matmul, lstm, conv2d and their gradients in float32 read their operands rounded to bfloat16,
+/// those of matmul by one cast a value. `widened`: these are float32 again. Roots keep their values
+/// to that precision.
 RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened);
 /// softmax_cross_entropy and its gradient, a bias before and the sum of its gradient become
 /// softmax_cross_entropy_with_grad, where nothing else reads the logits and the gradient of the

@@ -183,6 +183,23 @@ TEST_F(RewriteValuesTest, ProductsOfAnLstmInBfloat16) {
   }
 }
 
+TEST_F(RewriteValuesTest, ProductsOfConvolutionsInBfloat16) {
+  const Value x = graph_.input("x", {3, 3, 8, 8});
+  const Value y = conv2d(x, graph_.variable("w1", {8, 3, 3, 3}), graph_.variable("b", {8}));
+  const Value z = conv2d(y, graph_.variable("w2", {4, 8, 3, 3}), {.strides = {2, 2}});
+  RewriteOptions options;
+  options.bfloat16_products = true;
+  const auto roots = roots_of(minimize(reduce_sum(square(z)), Sgd{1}));
+  const RewrittenGraph result = rewritten(roots, 0.02, options);
+  int convolutions = 0;
+  for (const auto& node : result.graph->nodes()) {
+    if (!node->op().name.starts_with("conv2d")) continue;
+    ++convolutions;
+    EXPECT_TRUE(node->attributes().get<bool>("bfloat16_products")) << node->op().name;
+  }
+  EXPECT_EQ(convolutions, 5);  // two forwards, two by the weights, one by y
+}
+
 // A residual unit, with a reduction in space at its shortcut, between a convolution and a mean.
 TEST_F(RewriteValuesTest, OfAResidualNetworkWithItsGradients) {
   const Value x = graph_.input("x", {4, 3, 8, 8});
