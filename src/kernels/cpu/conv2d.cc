@@ -102,8 +102,9 @@ class Conv2dKernel : public ImageKernel {
     for_ranges(call.inputs[1].as<float>(), call.scratch, [&](std::size_t i, const Tile& tile) {
       const auto [begin, count] = std::pair(tile.images.begin, tile.images.size());
       const void* from = operand(s_.x, x + begin * s_.elements_of_x(), count, tile.operand);
-      run_call(calls_[i],
-               {from, tile.weights, biases, y + begin * s_.elements_of_y(), tile.scratchpad});
+      float* const to = y + begin * s_.elements_of_y();
+      fetch(s_.y, to, count);
+      run_call(calls_[i], {from, tile.weights, biases, to, tile.scratchpad});
     });
   }
 

@@ -12,6 +12,8 @@ namespace {
 
 using Tag = dnnl::memory::format_tag;
 
+constexpr std::int64_t kLineFloats = 16;
+
 ConvShape::Type operand_type(bool rounds) {
   const bool bfloat16 = rounds && product_dtype(DType::kBFloat16) == DType::kBFloat16;
   return bfloat16 ? ConvShape::Type::bf16 : ConvShape::Type::f32;
@@ -81,6 +83,12 @@ const void* ConvKernel::operand(const ImageShape& of, const float* images, std::
   if (!s_.rounds) return images;
   cast_.put(images, count * of.c * of.h * of.w, space, 0);
   return space;
+}
+
+void ConvKernel::fetch(const ImageShape& of, const float* images, std::int64_t count) const {
+  if (!s_.last || of.c <= kLineFloats) return;
+  const volatile float* const line = images;
+  for (std::int64_t i = 0; i < count * of.c * of.h * of.w; i += kLineFloats) (void)line[i];
 }
 
 dnnl::primitive_attr convolution_attributes(std::optional<float> slope) {

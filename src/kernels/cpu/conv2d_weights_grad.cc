@@ -42,8 +42,10 @@ class Conv2dWeightsGradKernel : public ConvKernel {
 
  private:
   static constexpr std::int64_t kSumGrain = 16 * 1024;
-  static constexpr std::int64_t kMostSlices = 8, kFewestSlices = 2;
-  // So much memory is worth more than a better share of the work among threads.
+  // Slices are many where they are small, and few where so much memory is worth more than a better
+  // share of the work among threads.
+  static constexpr std::int64_t kMostSlices = 16, kUsualSlices = 8, kFewestSlices = 2;
+  static constexpr std::int64_t kSmallSlices = std::int64_t{1} << 20;  // bytes of all
   static constexpr std::int64_t kMostSliceBytes = std::int64_t{64} << 20;
 
   std::size_t slice_bytes() const { return weights_bytes_ + biases_bytes_; }
@@ -52,7 +54,9 @@ class Conv2dWeightsGradKernel : public ConvKernel {
   std::int64_t slices_of_images() const {
     const std::int64_t bytes =
         std::max<std::int64_t>(s_.weights.elements() * std::int64_t(sizeof(float)), 1);
-    return std::min(s_.x.n, std::clamp(kMostSliceBytes / bytes, kFewestSlices, kMostSlices));
+    std::int64_t slices = std::clamp(kSmallSlices / bytes, kUsualSlices, kMostSlices);
+    slices = std::clamp(kMostSliceBytes / bytes, kFewestSlices, slices);
+    return std::min(s_.x.n, slices);
   }
 
   void run_slice(const KernelCall& call, std::size_t i, std::byte* lane) {
@@ -60,6 +64,10 @@ class Conv2dWeightsGradKernel : public ConvKernel {
     const auto [first, count] = std::pair(slices_[i].begin, slices_[i].size());
     const float* const x = call.inputs[0].as<float>() + first * s_.elements_of_x();
     const float* const dy = call.inputs[1].as<float>() + first * s_.elements_of_y();
+    if (!s_.rounds) {
+      fetch(s_.x, x, count);
+      fetch(s_.y, dy, count);
+    }
     run_call(calls_[i], {operand(s_.x, x, count, lane), operand(s_.y, dy, count, lane + x_bytes_),
                          slice, slice + weights_bytes_, lane + x_bytes_ + dy_bytes_});
   }
