@@ -29,6 +29,8 @@ RewrittenGraph with_channels_last(const RewriteSource& source);
 bool has_images(const Graph& graph);
 /// conv2d, then batch_norm_inference, become a conv2d with other weights. To rounding.
 RewrittenGraph with_folded_batch_norm(const RewriteSource& source);
+/// relu, then a max_pool2d that alone reads it, become relu_max_pool2d, and so does their gradient.
+RewrittenGraph with_fused_pool_activation(const RewriteSource& source);
 /// conv2d, batch_norm and batch_norm_inference take up the relu or leaky relu that follows; of
 /// batch_norm the gradient too.
 RewrittenGraph with_fused_image_activation(const RewriteSource& source);

@@ -232,10 +232,28 @@ TEST_F(RewriteValuesTest, OfAConvolutionalNetworkWithItsGradients) {
   const Value loss = reduce_mean(square(h));
   const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
   EXPECT_EQ(count_reorders(*result.graph), 3);  // of x, before the dense layer, and its gradient
-  EXPECT_EQ(count(*result.graph, "conv2d_activation"), 1U);
+  EXPECT_EQ(count(*result.graph, "relu_max_pool2d"), 1U);
+  for (const char* op : {"conv2d_activation", "max_pool2d", "relu", "relu_grad"}) {
+    EXPECT_EQ(count(*result.graph, op), 0U) << op;
+  }
   RewriteOptions options;
   options.channels_last = false;
   EXPECT_EQ(count_reorders(*rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6, options).graph), 0);
+}
+
+TEST_F(RewriteValuesTest, AReluStaysBeforeAMaxPoolWhereItIsReadOtherwise) {
+  const Value x = graph_.input("x", {2, 3, 8, 8});
+  const Value y = relu(conv2d(x, graph_.variable("w", {4, 3, 3, 3})));
+  const Value loss = reduce_sum(max_pool2d(y)) + reduce_sum(square(y));
+  const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
+  EXPECT_EQ(count(*result.graph, "relu_max_pool2d"), 0U);
+  EXPECT_EQ(count(*result.graph, "max_pool2d"), 1U);
+  const Value wanted = relu(graph_.input("y", {2, 3, 4, 4}));
+  const RewrittenGraph both = rewritten({wanted, max_pool2d(wanted)}, 0);
+  EXPECT_EQ(count(*both.graph, "relu"), 1U);
+  const Value large = relu(graph_.input("z", {1, 2, 16, 16}));
+  const Value whole = max_pool2d(large, {.size = {16, 16}, .strides = {16, 16}});
+  EXPECT_EQ(count(*rewritten({whole}, 0).graph, "max_pool2d"), 1U);
 }
 
 TEST_F(RewriteValuesTest, BatchNormIsFoldedIntoTheConvolutionBeforeIt) {
