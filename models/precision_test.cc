@@ -8,6 +8,7 @@
 #include "models/mlp.h"
 #include "models/ptb.h"
 #include "models/ptb_graph.h"
+#include "models/resnet_graph.h"
 #include "paceline/minimize.h"
 #include "paceline/session.h"
 
@@ -88,6 +89,31 @@ TEST(Precision, TheLossOfPtbInBfloat16IsThatOfFloat32) {
   };
   const std::vector<double> exact = losses(DType::kFloat32, make, feed, 60);
   expect_close(losses(DType::kBFloat16, make, feed, 60), exact, 0.01);
+  EXPECT_LT(exact.back(), 0.8 * exact.front());
+}
+
+TEST(Precision, TheLossOfResnetInBfloat16IsThatOfFloat32) {
+  constexpr std::int64_t kBatch = 16;
+  const MakeTraining make = [](Graph& graph) {
+    const ResnetGraph resnet = build_resnet(graph, 1, kBatch, true, 4);
+    return resnet_minimize(resnet, {.batch = kBatch, .units = 1, .learning_rate = 0.01});
+  };
+  // Each class has a colour of its own.
+  const FeedStep feed = [](const Graph& graph, Feed& f) {
+    f.normal(graph.find("images"));
+    const auto images = f.data<float>(graph.find("images"));
+    const auto labels = f.data<std::int32_t>(graph.find("labels"));
+    const std::size_t pixels = images.size() / (kBatch * 3);
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      labels[i] = std::int32_t(i % 4);
+      for (std::size_t c = 0; c < 3; ++c) {
+        if (std::size_t(labels[i]) != c) continue;
+        for (std::size_t k = 0; k < pixels; ++k) images[(i * 3 + c) * pixels + k] += 0.5f;
+      }
+    }
+  };
+  const std::vector<double> exact = losses(DType::kFloat32, make, feed, 20);
+  expect_close(losses(DType::kBFloat16, make, feed, 20), exact, 0.02);
   EXPECT_LT(exact.back(), 0.8 * exact.front());
 }
 

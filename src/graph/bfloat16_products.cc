@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "graph/passes.h"
@@ -44,14 +45,23 @@ void add_product(GraphCopy& copy, Bfloat16Casts& casts, const Node& node) {
   copy.replace(node.output(0), product.output(0));
 }
 
-// These round within their kernels: most operands are made there.
-void add_lstm(GraphCopy& copy, const Node& node) {
+// These round within their kernels: most operands of an lstm are made there, and of images a thread
+// rounds those that it multiplies next.
+constexpr std::string_view kRounding[] = {"lstm", "lstm_grad", "conv2d", "conv2d_input_grad",
+                                          "conv2d_weights_grad"};
+
+bool rounds_within(const Node& node) {
+  return std::ranges::any_of(kRounding,
+                             [&](std::string_view op) { return is_float32_product(node, op); });
+}
+
+void add_rounding(GraphCopy& copy, const Node& node) {
   Attributes attributes = node.attributes();
   attributes.set("bfloat16_products", true);
-  const Node& lstm =
+  const Node& rounding =
       copy.graph().add(node.op().name, copy.copies_of(node.inputs()), attributes, node.name());
   for (int i = 0; i < int(node.outputs().size()); ++i) {
-    copy.replace(node.output(i), lstm.output(i));
+    copy.replace(node.output(i), rounding.output(i));
   }
 }
 
@@ -63,8 +73,8 @@ RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened)
   return GraphCopy::run(source, [&casts](GraphCopy& copy, const Node& node) {
     if (is_float32_product(node, "matmul")) {
       add_product(copy, casts, node);
-    } else if (is_float32_product(node, "lstm") || is_float32_product(node, "lstm_grad")) {
-      add_lstm(copy, node);
+    } else if (rounds_within(node)) {
+      add_rounding(copy, node);
     } else {
       copy.copy(node);
     }

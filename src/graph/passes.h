@@ -13,8 +13,9 @@ RewrittenGraph without_dead_nodes(const RewriteSource& source);
 RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);
 /// Leaves one of several nodes that have the same op, inputs and attributes.
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
-/// matmul, lstm and lstm_grad in float32 read their operands rounded to bfloat16: one cast a value.
-/// `widened`: those of matmul are float32 again. Roots keep their values to that precision.
+/// matmul, lstm, conv2d and their gradients in float32 read their operands rounded to bfloat16,
+/// those of matmul by one cast a value. `widened`: these are float32 again. Roots keep their values
+/// to that precision.
 RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened);
 /// softmax_cross_entropy and its gradient, a bias before and the sum of its gradient become
 /// softmax_cross_entropy_with_grad, where nothing else reads the logits and the gradient of the
@@ -28,6 +29,8 @@ RewrittenGraph with_channels_last(const RewriteSource& source);
 bool has_images(const Graph& graph);
 /// conv2d, then batch_norm_inference, become a conv2d with other weights. To rounding.
 RewrittenGraph with_folded_batch_norm(const RewriteSource& source);
+/// relu, then a max_pool2d that alone reads it, become relu_max_pool2d, and so does their gradient.
+RewrittenGraph with_fused_pool_activation(const RewriteSource& source);
 /// conv2d, batch_norm and batch_norm_inference take up the relu or leaky relu that follows; of
 /// batch_norm the gradient too.
 RewrittenGraph with_fused_image_activation(const RewriteSource& source);

@@ -32,6 +32,7 @@ RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool ke
     if (has_loss_gradient(*now.graph)) apply(with_fused_loss);
     if (images) {
       apply(with_folded_batch_norm);
+      apply(with_fused_pool_activation);
       apply(with_fused_image_activation);
     }
     apply(with_fused_bias);

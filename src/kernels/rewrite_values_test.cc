@@ -183,6 +183,23 @@ TEST_F(RewriteValuesTest, ProductsOfAnLstmInBfloat16) {
   }
 }
 
+TEST_F(RewriteValuesTest, ProductsOfConvolutionsInBfloat16) {
+  const Value x = graph_.input("x", {3, 3, 8, 8});
+  const Value y = conv2d(x, graph_.variable("w1", {8, 3, 3, 3}), graph_.variable("b", {8}));
+  const Value z = conv2d(y, graph_.variable("w2", {4, 8, 3, 3}), {.strides = {2, 2}});
+  RewriteOptions options;
+  options.bfloat16_products = true;
+  const auto roots = roots_of(minimize(reduce_sum(square(z)), Sgd{1}));
+  const RewrittenGraph result = rewritten(roots, 0.02, options);
+  int convolutions = 0;
+  for (const auto& node : result.graph->nodes()) {
+    if (!node->op().name.starts_with("conv2d")) continue;
+    ++convolutions;
+    EXPECT_TRUE(node->attributes().get<bool>("bfloat16_products")) << node->op().name;
+  }
+  EXPECT_EQ(convolutions, 5);  // two forwards, two by the weights, one by y
+}
+
 // A residual unit, with a reduction in space at its shortcut, between a convolution and a mean.
 TEST_F(RewriteValuesTest, OfAResidualNetworkWithItsGradients) {
   const Value x = graph_.input("x", {4, 3, 8, 8});
@@ -215,10 +232,28 @@ TEST_F(RewriteValuesTest, OfAConvolutionalNetworkWithItsGradients) {
   const Value loss = reduce_mean(square(h));
   const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
   EXPECT_EQ(count_reorders(*result.graph), 3);  // of x, before the dense layer, and its gradient
-  EXPECT_EQ(count(*result.graph, "conv2d_activation"), 1U);
+  EXPECT_EQ(count(*result.graph, "relu_max_pool2d"), 1U);
+  for (const char* op : {"conv2d_activation", "max_pool2d", "relu", "relu_grad"}) {
+    EXPECT_EQ(count(*result.graph, op), 0U) << op;
+  }
   RewriteOptions options;
   options.channels_last = false;
   EXPECT_EQ(count_reorders(*rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6, options).graph), 0);
+}
+
+TEST_F(RewriteValuesTest, AReluStaysBeforeAMaxPoolWhereItIsReadOtherwise) {
+  const Value x = graph_.input("x", {2, 3, 8, 8});
+  const Value y = relu(conv2d(x, graph_.variable("w", {4, 3, 3, 3})));
+  const Value loss = reduce_sum(max_pool2d(y)) + reduce_sum(square(y));
+  const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
+  EXPECT_EQ(count(*result.graph, "relu_max_pool2d"), 0U);
+  EXPECT_EQ(count(*result.graph, "max_pool2d"), 1U);
+  const Value wanted = relu(graph_.input("y", {2, 3, 4, 4}));
+  const RewrittenGraph both = rewritten({wanted, max_pool2d(wanted)}, 0);
+  EXPECT_EQ(count(*both.graph, "relu"), 1U);
+  const Value large = relu(graph_.input("z", {1, 2, 16, 16}));
+  const Value whole = max_pool2d(large, {.size = {16, 16}, .strides = {16, 16}});
+  EXPECT_EQ(count(*rewritten({whole}, 0).graph, "max_pool2d"), 1U);
 }
 
 TEST_F(RewriteValuesTest, BatchNormIsFoldedIntoTheConvolutionBeforeIt) {

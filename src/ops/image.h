@@ -38,6 +38,10 @@ struct Window2d {
   std::int64_t begin(int d, std::int64_t index) const;
 };
 
+/// The place in a window of relu_max_pool2d that has no element above zero; its windows have at
+/// most so many elements.
+constexpr std::uint8_t kNoPlace = 255;
+
 /// Input i as an image. Fails when it has not four dimensions, or no height, width or channels.
 ImageShape expect_image(const OpInputs& in, int i, const char* what);
 /// The output's height and width. Fails when the window's numbers cannot be or none fits.

@@ -45,6 +45,18 @@ std::vector<ValueType> infer_max_pool2d(const OpInputs& in) {
   return {y[0], {DType::kUInt8, y[0].shape}};
 }
 
+// The maxima of relu(x). A window without an element above zero has the place kNoPlace, which is
+// that of no element, so that the gradient of such a window is zero.
+std::vector<ValueType> infer_relu_max_pool2d(const OpInputs& in) {
+  std::vector<ValueType> y = infer_max_pool2d(in);
+  const Window2d window = Window2d::of(in.attributes);
+  if (window.size[0] * window.size[1] > kNoPlace) {
+    in.fail(fmt::format("a window of ({}) has more than {} elements", fmt::join(window.size, ","),
+                        kNoPlace));
+  }
+  return y;
+}
+
 /// Extents of x from the attribute "extents": height and width.
 ImageShape pooled_image(const OpInputs& in) {
   const ImageShape dy = expect_image(in, 0, "gradient");
@@ -111,6 +123,9 @@ void add_pool2d_ops(OpRegistry& ops) {
   Op max = pool("max_pool2d", infer_max_pool2d, true);
   max.gradient = max_pool2d_gradient;
   ops.add(std::move(max));
+  Op relu_max = pool("relu_max_pool2d", infer_relu_max_pool2d, true);
+  relu_max.gradient = max_pool2d_gradient;
+  ops.add(std::move(relu_max));
   Op average = pool("avg_pool2d", infer_avg_pool2d, true);
   average.gradient = avg_pool2d_gradient;
   ops.add(std::move(average));

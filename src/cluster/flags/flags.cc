@@ -158,7 +158,7 @@ std::vector<Flag> cluster_flags() {
        "The number of threads that compute in each task (default: the tasks share all cores)",
        kDevice},
       {"--precision", "float32|bfloat16",
-       "The type of matrix products; variables stay float32 (default float32)", kDevice},
+       "The type of products and convolutions; variables stay float32 (default float32)", kDevice},
       {"--launched", "", "", ""},
       {"--one-task", "", "", ""},
   };

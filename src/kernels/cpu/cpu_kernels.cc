@@ -15,6 +15,7 @@ KernelTable cpu_kernels() {
   add_cpu_matmul_kernels(table);
   add_cpu_loss_kernels(table);
   add_cpu_conv2d_kernels(table);
+  add_cpu_conv2d_weights_grad_kernel(table);
   add_cpu_pool2d_kernels(table);
   add_cpu_local_response_norm_kernels(table);
   add_cpu_batch_norm_kernels(table);

@@ -21,6 +21,7 @@ void add_cpu_layer_norm_kernels(KernelTable& table);
 void add_cpu_matmul_kernels(KernelTable& table);
 void add_cpu_loss_kernels(KernelTable& table);
 void add_cpu_conv2d_kernels(KernelTable& table);
+void add_cpu_conv2d_weights_grad_kernel(KernelTable& table);
 void add_cpu_pool2d_kernels(KernelTable& table);
 void add_cpu_local_response_norm_kernels(KernelTable& table);
 void add_cpu_batch_norm_kernels(KernelTable& table);

@@ -39,10 +39,11 @@ class PoolKernel : public Kernel {
   ThreadPool& pool_;
 };
 
+template <auto max_pool>
 void run_max(const PoolShape& shape, const KernelCall& call, std::int64_t image,
              std::int64_t pooled) {
-  max_pool_image(shape, call.inputs[0].as<float>() + image, call.outputs[0].as<float>() + pooled,
-                 call.outputs[1].as<std::uint8_t>() + pooled);
+  max_pool(shape, call.inputs[0].as<float>() + image, call.outputs[0].as<float>() + pooled,
+           call.outputs[1].as<std::uint8_t>() + pooled);
 }
 void run_max_grad(const PoolShape& shape, const KernelCall& call, std::int64_t image,
                   std::int64_t pooled) {
@@ -79,7 +80,8 @@ std::unique_ptr<Kernel> make_pool_grad(const Node& node, ThreadPool& pool) {
 }  // namespace
 
 void add_cpu_pool2d_kernels(KernelTable& table) {
-  table.add("max_pool2d", make_pool<run_max>);
+  table.add("max_pool2d", make_pool<run_max<max_pool_image>>);
+  table.add("relu_max_pool2d", make_pool<run_max<relu_max_pool_image>>);
   table.add("max_pool2d_grad", make_pool_grad<run_max_grad>);
   table.add("avg_pool2d", make_pool<run_avg>);
   table.add("avg_pool2d_grad", make_pool_grad<run_avg_grad>);

@@ -80,7 +80,9 @@ std::int64_t FirstOfWindow(const PoolShape& s, std::int64_t row, std::int64_t co
 template <class D>
 using PlacesOf = hn::RebindToSigned<D>;
 
-void MaxPoolImage(const PoolShape& s, const float* x, float* y, std::uint8_t* places) {
+// With kRelu a zero that has no place comes before all elements of a window.
+template <bool kRelu>
+HWY_INLINE void max_pool(const PoolShape& s, const float* x, float* y, std::uint8_t* places) {
   for_pixels(s.pooled_h, s.pooled_w, [&](std::int64_t row, std::int64_t column) {
     const PoolBox box = ElementsOfWindow(s, row, column);
     const std::int64_t first = FirstOfWindow(s, row, column);
@@ -88,8 +90,9 @@ void MaxPoolImage(const PoolShape& s, const float* x, float* y, std::uint8_t* pl
       using D = decltype(d);
       const PlacesOf<D> di;
       const hn::Rebind<std::uint8_t, D> bytes;
-      auto largest = hn::Set(d, -std::numeric_limits<float>::infinity());
-      auto place = hn::Set(di, std::int32_t(box.rows.begin * s.window.size[1] + box.columns.begin));
+      const std::int64_t first_place = box.rows.begin * s.window.size[1] + box.columns.begin;
+      auto largest = hn::Set(d, kRelu ? 0.0f : -std::numeric_limits<float>::infinity());
+      auto place = hn::Set(di, std::int32_t(kRelu ? std::int64_t{kNoPlace} : first_place));
       for_box(box, [&](std::int64_t i, std::int64_t j) {
         const auto value = hn::LoadU(d, x + first + (i * s.w + j) * s.channels + c);
         const auto takes = hn::Or(hn::Gt(value, largest), hn::IsNaN(value));
@@ -103,6 +106,13 @@ void MaxPoolImage(const PoolShape& s, const float* x, float* y, std::uint8_t* pl
     y += s.channels;
     places += s.channels;
   });
+}
+
+void MaxPoolImage(const PoolShape& s, const float* x, float* y, std::uint8_t* places) {
+  max_pool<false>(s, x, y, places);
+}
+void ReluMaxPoolImage(const PoolShape& s, const float* x, float* y, std::uint8_t* places) {
+  max_pool<true>(s, x, y, places);
 }
 
 void MaxPoolImageGrad(const PoolShape& s, const float* dy, const std::uint8_t* places, float* dx) {
@@ -171,6 +181,7 @@ namespace paceline {
 
 namespace {
 HWY_EXPORT(MaxPoolImage);
+HWY_EXPORT(ReluMaxPoolImage);
 HWY_EXPORT(MaxPoolImageGrad);
 HWY_EXPORT(AvgPoolImage);
 HWY_EXPORT(AvgPoolImageGrad);
@@ -178,6 +189,9 @@ HWY_EXPORT(AvgPoolImageGrad);
 
 void max_pool_image(const PoolShape& shape, const float* x, float* y, std::uint8_t* places) {
   HWY_DYNAMIC_DISPATCH(MaxPoolImage)(shape, x, y, places);
+}
+void relu_max_pool_image(const PoolShape& shape, const float* x, float* y, std::uint8_t* places) {
+  HWY_DYNAMIC_DISPATCH(ReluMaxPoolImage)(shape, x, y, places);
 }
 void max_pool_image_grad(const PoolShape& shape, const float* dy, const std::uint8_t* places,
                          float* dx) {

@@ -18,6 +18,8 @@ struct PoolShape {
 
 /// y and the places of the maxima in their windows, from x.
 void max_pool_image(const PoolShape& shape, const float* x, float* y, std::uint8_t* places);
+/// The same of relu(x); kNoPlace where a window has no element above zero.
+void relu_max_pool_image(const PoolShape& shape, const float* x, float* y, std::uint8_t* places);
 /// dx from dy and the places.
 void max_pool_image_grad(const PoolShape& shape, const float* dy, const std::uint8_t* places,
                          float* dx);

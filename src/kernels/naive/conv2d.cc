@@ -1,7 +1,10 @@
 // Convolutions of images (N,C,H,W) or (N,H,W,C) with weights (O,C/groups,height,width). Every
-// element of a result is one sum, in double.
+// element of a result is one sum, in double. What is multiplied, and dy where it is summed for the
+// biases, is rounded to bfloat16 when the node says so.
 #include "kernels/naive/image_view.h"
 #include "kernels/naive/naive_kernels.h"
+#include "kernels/naive/rounded_factor.h"
+#include "kernels/rounded_products.h"
 
 namespace paceline {
 
@@ -14,10 +17,12 @@ struct Convolution {
         x(x),
         y(y),
         channels(weights[1]),
-        outputs_of_group(y.c / node.attributes().get<std::int64_t>("groups")) {
+        outputs_of_group(y.c / node.attributes().get<std::int64_t>("groups")),
+        rounds(rounds_products(node)) {
     window.size = {weights[2], weights[3]};
   }
 
+  double factor(double element) const { return rounded_factor(element, rounds); }
   /// The first of the channels that make output channel o.
   std::int64_t first_channel(std::int64_t o) const { return o / outputs_of_group * channels; }
   std::int64_t weight(std::int64_t o, std::int64_t k, std::int64_t i, std::int64_t j) const {
@@ -34,6 +39,7 @@ struct Convolution {
   Window2d window;
   ImageShape x, y;
   std::int64_t channels, outputs_of_group;  // channels: of one group of x
+  bool rounds;
 };
 
 double activated(const Node& node, double y) {
@@ -54,8 +60,8 @@ struct NaiveConv2d {
       for_each_in_window(conv.window, h, w, [&](auto i, auto j, auto row, auto column) {
         if (!x.contains(row, column)) return;
         for (std::int64_t k = 0; k < conv.channels; ++k) {
-          sum += double(weights[conv.weight(o, k, i, j)]) *
-                 double(x(n, conv.first_channel(o) + k, row, column));
+          sum += conv.factor(double(weights[conv.weight(o, k, i, j)])) *
+                 conv.factor(double(x(n, conv.first_channel(o) + k, row, column)));
         }
       });
       y(n, o, h, w) = T(activated(node, sum));
@@ -89,7 +95,8 @@ struct NaiveConv2dInputGrad {
     const std::int64_t first = c / conv.channels * conv.outputs_of_group;
     double sum = 0;
     for (std::int64_t o = first; o < first + conv.outputs_of_group; ++o) {
-      sum += double(weights[conv.weight(o, c % conv.channels, i, j)]) * double(dy(n, o, h, w));
+      sum += conv.factor(double(weights[conv.weight(o, c % conv.channels, i, j)])) *
+             conv.factor(double(dy(n, o, h, w)));
     }
     return sum;
   }
@@ -107,7 +114,7 @@ struct NaiveConv2dWeightsGrad {
           for (std::int64_t j = 0; j < conv.window.size[1]; ++j)
             call.outputs[0].as<T>()[conv.weight(o, k, i, j)] =
                 T(of_windows(conv, x, dy, o, k, i, j));
-      if (call.outputs.size() == 2) call.outputs[1].as<T>()[o] = T(sum_of(dy, o));
+      if (call.outputs.size() == 2) call.outputs[1].as<T>()[o] = T(sum_of(conv, dy, o));
     }
   }
 
@@ -121,16 +128,18 @@ struct NaiveConv2dWeightsGrad {
           const std::int64_t row = conv.window.begin(0, h) + i * conv.window.dilations[0];
           const std::int64_t column = conv.window.begin(1, w) + j * conv.window.dilations[1];
           if (!x.contains(row, column)) continue;
-          sum += double(dy(n, o, h, w)) * double(x(n, conv.first_channel(o) + k, row, column));
+          sum += conv.factor(double(dy(n, o, h, w))) *
+                 conv.factor(double(x(n, conv.first_channel(o) + k, row, column)));
         }
     return sum;
   }
 
-  static double sum_of(const ImageView<T>& dy, std::int64_t o) {
+  static double sum_of(const Convolution& conv, const ImageView<T>& dy, std::int64_t o) {
     double sum = 0;
     for (std::int64_t n = 0; n < dy.extents().n; ++n)
       for (std::int64_t h = 0; h < dy.extents().h; ++h)
-        for (std::int64_t w = 0; w < dy.extents().w; ++w) sum += double(dy(n, o, h, w));
+        for (std::int64_t w = 0; w < dy.extents().w; ++w)
+          sum += conv.factor(double(dy(n, o, h, w)));
     return sum;
   }
 };

@@ -3,16 +3,12 @@
 #include <vector>
 
 #include "kernels/naive/naive_kernels.h"
+#include "kernels/naive/rounded_factor.h"
 #include "kernels/rounded_products.h"
 
 namespace paceline {
 
 namespace {
-
-/// A factor of a product.
-double factor(double x, bool rounds) {
-  return rounds ? double(static_cast<float>(BFloat16(float(x)))) : x;
-}
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -48,11 +44,12 @@ struct NaiveLstm {
                         bool rounds) {
     double sum = 0;
     for (std::int64_t l = 0; l < s.inputs; ++l) {
-      sum += factor(row.x[l], rounds) * factor(weights[l * 4 * s.hidden + column], rounds);
+      sum += rounded_factor(row.x[l], rounds) *
+             rounded_factor(weights[l * 4 * s.hidden + column], rounds);
     }
     for (std::int64_t l = 0; l < s.hidden; ++l) {
-      const double weight = factor(weights[(s.inputs + l) * 4 * s.hidden + column], rounds);
-      sum += factor(row.h[l], rounds) * weight;
+      const double weight = rounded_factor(weights[(s.inputs + l) * 4 * s.hidden + column], rounds);
+      sum += rounded_factor(row.h[l], rounds) * weight;
     }
     return sum;
   }
@@ -170,9 +167,9 @@ class NaiveLstmGrad : public Kernel {
                                     : before(4, 1, t)[b * s_.hidden + r - s_.inputs];
         double sum = 0;
         for (std::int64_t q = 0; q < columns; ++q) {
-          const double rounded_dz = factor(dz[q], rounds_);
-          sum += rounded_dz * factor(in(3)[r * columns + q], rounds_);
-          dw_[std::size_t(r * columns + q)] += factor(value, rounds_) * rounded_dz;
+          const double rounded_dz = rounded_factor(dz[q], rounds_);
+          sum += rounded_dz * rounded_factor(in(3)[r * columns + q], rounds_);
+          dw_[std::size_t(r * columns + q)] += rounded_factor(value, rounds_) * rounded_dz;
         }
         if (from_x) {
           dx[(t * s_.batch + b) * s_.inputs + r] = T(sum);

@@ -8,6 +8,7 @@ namespace paceline {
 
 namespace {
 
+// The first of equal maxima counts. A relu_max_pool2d begins with a zero that has no place.
 template <typename T>
 struct NaiveMaxPool2d {
   static void run(const Node& node, const KernelCall& call) {
@@ -15,8 +16,13 @@ struct NaiveMaxPool2d {
     const Window2d window = Window2d::of(node.attributes());
     const ImageView<T> x(call.inputs[0], last), y(call.outputs[0], last);
     const ImageView<std::uint8_t> places(call.outputs[1], last);
+    const bool relu = node.op().name == "relu_max_pool2d";
     for_each_element(y.extents(), [&](auto n, auto c, auto h, auto w) {
-      bool found = false;
+      bool found = relu;
+      if (relu) {
+        y(n, c, h, w) = 0;
+        places(n, c, h, w) = kNoPlace;
+      }
       for_each_in_window(window, h, w, [&](auto i, auto j, auto row, auto column) {
         if (!x.contains(row, column)) return;
         const T value = x(n, c, row, column);
@@ -104,6 +110,7 @@ struct NaiveAvgPool2dGrad {
 
 void add_naive_pool2d_kernels(KernelTable& table) {
   table.add("max_pool2d", make_naive_kernel_of<NaiveMaxPool2d>);
+  table.add("relu_max_pool2d", make_naive_kernel_of<NaiveMaxPool2d>);
   table.add("max_pool2d_grad", make_naive_kernel_of<NaiveMaxPool2dGrad>);
   table.add("avg_pool2d", make_naive_kernel_of<NaiveAvgPool2d>);
   table.add("avg_pool2d_grad", make_naive_kernel_of<NaiveAvgPool2dGrad>);

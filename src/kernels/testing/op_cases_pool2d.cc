@@ -68,6 +68,9 @@ void add_cases_of(OpCases& cases, const PoolCase& c, bool last) {
   const Shape x = c.x.shape(last);
   const Shape pooled = ImageShape::of(y.shape(), false).shape(last);
   cases.push_back(pool_case(c, last, "max_pool2d", {distinct(x)}, attributes));
+  CaseInput partly_below_zero = distinct(x);
+  for (double& value : partly_below_zero.values) value -= 7;
+  cases.push_back(pool_case(c, last, "relu_max_pool2d", {partly_below_zero}, attributes));
   cases.push_back(pool_case(c, last, "avg_pool2d", {floats(x)}, attributes));
   attributes.set("extents", std::vector<std::int64_t>{c.x.h, c.x.w});
   CaseInput places = integers(pooled, 0, c.options.size[0] * c.options.size[1]);

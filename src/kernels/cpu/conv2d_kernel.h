@@ -1,0 +1,119 @@
+// What the kernels of a convolution's three passes share. For .cc files only.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/buffer.h"
+#include "kernels/cpu/claimed_tiles.h"
+#include "kernels/cpu/onednn_call.h"
+#include "kernels/cpu/operand_cast.h"
+#include "ops/image.h"
+#include "paceline/graph.h"
+#include "paceline/kernel.h"
+
+namespace paceline {
+
+/// Images from `begin` on, up to but not `end`.
+struct ImageRange {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+};
+/// Cuts the images into so many ranges of about the same size.
+std::vector<ImageRange> cut_images(std::int64_t images, std::int64_t parts);
+
+/// The numbers of a convolution, from the node of any of its passes, and as oneDNN takes them.
+struct ConvShape {
+  using Desc = dnnl::memory::desc;
+  using Dims = dnnl::memory::dims;
+  using Type = dnnl::memory::data_type;
+
+  ConvShape(const Node& node, const Value& x, const Value& y, const Shape& weights);
+
+  /// `images` of them.
+  Desc image(const ImageShape& of, std::int64_t images, Type type) const;
+  Dims weight_dims() const;
+  Desc plain_weights(Type type) const;
+  Desc any_weights(Type type) const { return {weight_dims(), type, dnnl::memory::format_tag::any}; }
+  Desc biases(bool biased) const;
+  Dims strides() const { return {window.strides[0], window.strides[1]}; }
+  Dims dilations() const { return {window.dilations[0] - 1, window.dilations[1] - 1}; }
+  Dims pads_before() const { return {window.pads[0], window.pads[1]}; }
+  Dims pads_after() const { return {window.pads[2], window.pads[3]}; }
+
+  std::int64_t elements_of_x() const { return x.c * x.h * x.w; }
+  std::int64_t elements_of_y() const { return y.c * y.h * y.w; }
+  double flops_of_image() const {
+    return 2.0 * double(elements_of_y()) * double(weights[1] * weights[2] * weights[3]);
+  }
+  [[noreturn]] void fail(const std::string& what) const;
+
+  std::string name;
+  bool last;
+  ImageShape x, y;
+  Shape weights;
+  std::int64_t groups;
+  Window2d window;
+  bool rounds;    // the operands of products, to bfloat16
+  Type operands;  // the type in which they are multiplied
+};
+
+/// An engine, primitives, and operands as these read them.
+class ConvKernel : public Kernel {
+ public:
+  ConvKernel(ConvShape shape, ThreadPool& pool)
+      : s_(std::move(shape)), pool_(pool), cast_(s_.rounds, pool) {}
+
+ protected:
+  using Desc = ConvShape::Desc;
+  using Reorder = OneDnnCall<2>;
+  static constexpr auto kFloat = ConvShape::Type::f32;
+
+  /// Calls `make`, which makes primitives.
+  template <typename F>
+  void make_with(F&& make) {
+    const OneThread guard;
+    try {
+      make();
+    } catch (const dnnl::error& error) {
+      s_.fail(error.what());
+    }
+  }
+  template <std::size_t N>
+  void run_call(OneDnnCall<N>& call, const void* const (&addresses)[N]) const {
+    const dnnl_status_t status = call.run(addresses);
+    if (status != dnnl_success) s_.fail("status " + std::to_string(int(status)));
+  }
+  Reorder reorder(const Desc& from, const Desc& to) const;
+
+  /// A forward pass, which the gradients' descriptions ask for too.
+  dnnl::convolution_forward::primitive_desc forward_desc(std::int64_t images, const Desc& weights,
+                                                         bool biased,
+                                                         std::optional<float> slope) const;
+
+  /// Images whose elements are multiplied: where they lie, or rounded into `space`, of at least
+  /// operand_bytes(). On the calling thread.
+  const void* operand(const ImageShape& of, const float* images, std::int64_t count,
+                      std::byte* space) const;
+  std::size_t operand_bytes(const ImageShape& of, std::int64_t count) const {
+    return cast_.bytes(count * of.c * of.h * of.w);
+  }
+  /// Brings images into the cache in the order in which they lie, before oneDNN goes through 16
+  /// channels of all pixels and then the next 16: memory serves lines that lie apart more slowly.
+  void fetch(const ImageShape& of, const float* images, std::int64_t count) const;
+
+  const ConvShape s_;
+  ThreadPool& pool_;
+  const OperandCast cast_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+};
+
+/// Attributes of a primitive that has an activation with this slope, or none.
+dnnl::primitive_attr convolution_attributes(std::optional<float> slope);
+
+}  // namespace paceline
