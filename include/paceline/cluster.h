@@ -104,6 +104,11 @@ struct Cluster {
   bool error_feedback = false;
   /// For the strategy `ssp`: the number of own steps by which a worker may be ahead of the slowest.
   std::int64_t staleness = 0;
+  /// For the strategy `sync`: so many contributions close a round; 0: those of all workers.
+  int replicas_to_aggregate = 0;
+  /// For the same: whether a contribution that comes after its round was closed counts in the next
+  /// one, and is not dropped.
+  bool fold_late = false;
   /// The number of a worker's steps that make one contribution, which is their mean, and one global
   /// step.
   int accumulate = 1;

@@ -13,6 +13,7 @@ bool is_confirmed_at_once(MessageType type) {
     case MessageType::kStepEnd:
     case MessageType::kWriteEnd:
     case MessageType::kGoodbye:
+    case MessageType::kDecided:
     case MessageType::kRowValues:
     case MessageType::kState:
     case MessageType::kMarked:

@@ -8,8 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/clock.h"
-#include "base/real_clock.h"
+#include "params/testing/fast_clock.h"
 #include "params/testing/job_fixture.h"
 
 namespace paceline {
@@ -115,16 +114,6 @@ TEST_P(SspJob, NobodyWaitsForAWorkerThatIsLost) {
   fast_->set_done();
   fast_->goodbye();
 }
-
-/// A clock of which a day passes in 86 seconds.
-class FastClock : public Clock {
- public:
-  TimePoint now() const override { return begin_ + 1000 * (kRealClock.now() - begin_); }
-  void sleep_until(TimePoint) override {}
-
- private:
-  const TimePoint begin_ = kRealClock.now();
-};
 
 TEST_P(SspJob, AWorkerThatWaitsLongSaysForWhom) {
   make_spec(1, 2);

@@ -12,6 +12,7 @@
 #include "params/local/local_strategy.h"
 #include "params/worker/async_strategy.h"
 #include "params/worker/ssp_strategy.h"
+#include "params/worker/sync_strategy.h"
 
 namespace paceline {
 namespace {
@@ -21,6 +22,8 @@ constexpr Strategy kStrategies[] = {
     {"async", true, "a parameter server applies each contribution as it arrives",
      make_async_strategy},
     {"ssp", true, "as async, but fast workers wait for slow ones (--staleness)", make_ssp_strategy},
+    {"sync", true, "rounds: the mean of all workers' contributions is applied once",
+     make_sync_strategy},
 };
 
 }  // namespace

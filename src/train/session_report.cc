@@ -17,6 +17,7 @@
 #include "cluster/report/staleness_in_words.h"
 #include "cluster/report/time_in_words.h"
 #include "kernels/cpu/instruction_set.h"
+#include "params/strategies.h"
 #include "predict/bound.h"
 #include "predict/roof_cache.h"
 #include "trace/timeline_file.h"
@@ -116,6 +117,7 @@ TaskReport Session::Impl::measured_task() const {
     task.staleness_mean = stale.mean();
     task.staleness_p95 = double(stale.p95);
   }
+  if (strategy_name(cluster) == "sync") task.dropped = job->store().staleness().dropped;
   const StoreAccount now = job->store().account();
   const std::optional<MachineUse> use = use_.measure();
   task.kernels = top_kernels(kernel_meter);
@@ -219,6 +221,7 @@ void Session::Impl::end_well() {
     if (const std::string bound = bound_in_words(report); !bound.empty()) console.print(bound);
   }
   if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
+  if (const std::string late = dropped_end(report); !late.empty()) console.print(late);
 }
 
 void Session::Impl::print_summary() const {

@@ -112,6 +112,23 @@ DType read_wire(const FlagValues& values, const Cluster& cluster) {
   return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
 }
 
+void read_rounds(const FlagValues& values, Cluster& cluster) {
+  const auto replicas = values.whole_number("--replicas-to-aggregate", 1, kMostTasks);
+  const std::optional<std::string> late = values.choice("--late", {"drop", "fold"});
+  for (const char* const flag : {"--replicas-to-aggregate", "--late"}) {
+    if (!values.given(flag) || cluster.strategy == "sync") continue;
+    refuse_flags(fmt::format("{} needs --strategy sync: no other strategy has rounds", flag));
+  }
+  cluster.replicas_to_aggregate = int(replicas.value_or(0));
+  cluster.fold_late = late == "fold";
+  const int workers =
+      cluster.local_workers > 0 ? cluster.local_workers : int(cluster.spec.workers.size());
+  if (replicas && workers > 0 && *replicas > workers) {
+    refuse_flags(fmt::format("--replicas-to-aggregate {} is more than the {} workers can give",
+                             *replicas, workers));
+  }
+}
+
 void read_strategy(const FlagValues& values, Cluster& cluster) {
   if (is_shrunk(values, cluster)) {
     cluster.strategy = default_strategy(false).name;
@@ -133,6 +150,7 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
     refuse_flags("--staleness needs --strategy ssp: no other strategy makes fast workers wait");
   }
   cluster.staleness = staleness.value_or(0);
+  read_rounds(values, cluster);
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {

@@ -122,6 +122,17 @@ TEST(Flags, ASimulatedDeviceThatComputesCanResume) {
   EXPECT_EQ(parsed.cluster.device.sim_copy_gbps, 12.5);
 }
 
+TEST(Flags, RoundsAreOfTheStrategySync) {
+  const Cluster all = read("--ps 2 --workers 3 --strategy sync").cluster;
+  EXPECT_EQ(all.strategy, "sync");
+  EXPECT_EQ(all.replicas_to_aggregate, 0);
+  EXPECT_FALSE(all.fold_late);
+  const Cluster some =
+      read("--ps 1 --workers 3 --strategy sync --replicas-to-aggregate 2 --late fold").cluster;
+  EXPECT_EQ(some.replicas_to_aggregate, 2);
+  EXPECT_TRUE(some.fold_late);
+}
+
 TEST(Flags, EachLaunchIsAClusterOfItsOwn) {
   EXPECT_NE(read("--ps 1 --workers 1").cluster.cluster_id,
             read("--ps 1 --workers 1").cluster.cluster_id);
@@ -239,6 +250,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "--link inproc: joins tasks within one process"},
         BadLine{"--link rdma", "--link rdma: must be one of auto, shm, tcp, inproc"},
         BadLine{"--ps 1 --workers 2 --staleness 2", "--staleness needs --strategy ssp"},
+        BadLine{"--ps 1 --workers 2 --replicas-to-aggregate 1",
+                "--replicas-to-aggregate needs --strategy sync"},
+        BadLine{"--ps 1 --workers 2 --strategy ssp --late fold", "--late needs --strategy sync"},
+        BadLine{"--ps 1 --workers 2 --strategy sync --late never", "must be drop or fold"},
+        BadLine{"--ps 1 --workers 2 --strategy sync --replicas-to-aggregate 3",
+                "--replicas-to-aggregate 3 is more than the 2 workers can give"},
         BadLine{"--ps 1 --workers 2 --strategy ssp --staleness -1",
                 "--staleness -1: must be a whole number from 0"},
         BadLine{"--strategy ssp", "--strategy ssp needs a cluster: add --ps 1 --workers 2"},

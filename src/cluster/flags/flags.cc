@@ -124,6 +124,14 @@ std::vector<Flag> cluster_flags() {
        "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
        "0)",
        kBoth},
+      {"--replicas-to-aggregate", "K",
+       "With sync, the number of contributions that close a round (default: all workers); --steps "
+       "counts rounds",
+       kBoth},
+      {"--late", "drop|fold",
+       "With sync, what becomes of a contribution that comes after its round was closed: it is "
+       "dropped, or counts in the next one (default drop)",
+       kBoth},
       {"--link", "auto|shm|tcp|inproc",
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for "

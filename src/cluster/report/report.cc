@@ -129,6 +129,7 @@ Json to_object(const TaskReport& task) {
                                         {"received", to_value(task.step_received)}};
     object["staleness"] = {{"mean", to_value(task.staleness_mean)},
                            {"p95", to_value(task.staleness_p95)}};
+    if (task.dropped) object["dropped"] = *task.dropped;
   }
   object["use"] = to_object(task.use, is_ps(task));
   for (const LinkReport& link : task.links) object["links"].push_back(to_object(link));
@@ -169,6 +170,7 @@ TaskReport to_task(const Json& object) {
     task.staleness_mean = to_number(object["staleness"].at("mean"));
     task.staleness_p95 = to_number(object["staleness"].at("p95"));
   }
+  if (object.contains("dropped")) task.dropped = object["dropped"].get<std::int64_t>();
   return task;
 }
 

@@ -53,6 +53,8 @@ struct TaskReport {
   /// The staleness of a worker's contributions: updates of others between the read of the values
   /// and their own.
   std::optional<double> staleness_mean, staleness_p95;
+  /// The worker's contributions that were dropped, since they came after their round was closed.
+  std::optional<std::int64_t> dropped;
   TaskUse use = {};                   // of its machine
   std::vector<LinkReport> links;      // of a worker, by ps
   std::vector<KernelReport> kernels;  // of a worker: the ops that took most

@@ -38,4 +38,15 @@ std::string stale_end(const Report& run) {
   return fmt::format("The loss ended above where it began, at {:.6g}. {}", *run.last_loss, why);
 }
 
+std::string dropped_end(const Report& run) {
+  std::string text;
+  for (const TaskReport& task : run.tasks) {
+    if (task.dropped.value_or(0) == 0) continue;
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", *task.dropped, task.task);
+  }
+  if (text.empty()) return "";
+  return fmt::format(
+      "Contributions that came after their round was closed were dropped (--late drop): {}.", text);
+}
+
 }  // namespace paceline

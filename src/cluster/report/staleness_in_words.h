@@ -16,4 +16,8 @@ std::string high_staleness(const Report& run);
 /// empty.
 std::string stale_end(const Report& run);
 
+/// The last line of a run in which contributions came too late for their rounds and were dropped:
+/// how many of each worker. Else empty.
+std::string dropped_end(const Report& run);
+
 }  // namespace paceline

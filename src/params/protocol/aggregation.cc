@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include "paceline/error.h"
+#include "params/protocol/rounds.h"
 
 namespace paceline {
 
 std::string AggregationSpec::str() const {
   if (kind == AggregationKind::kAsync) return "async";
-  return fmt::format("ssp with staleness {}", staleness);
+  if (kind == AggregationKind::kBounded) return fmt::format("ssp with staleness {}", staleness);
+  return fmt::format("sync with {} replicas to aggregate, late contributions {}{}",
+                     replicas == 0 ? "all" : std::to_string(replicas),
+                     late == LateContribution::kDrop ? "dropped" : "folded",
+                     coordinator.empty() ? "" : ", ps:0 at " + coordinator);
 }
 
 void AggregationOutbox::clear() {
@@ -68,6 +73,16 @@ std::unique_ptr<Aggregation> make_aggregation(const AggregationSpec& spec) {
   }
   if (spec.kind == AggregationKind::kBounded) {
     return std::make_unique<BoundedStaleness>(spec.staleness);
+  }
+  if (spec.kind == AggregationKind::kRounds) {
+    const bool addressed = spec.num_ps == 1 || !spec.coordinator.empty();
+    if (spec.replicas < 0 || spec.num_ps < 1 || !addressed) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("rounds of {} contributions on {} ps tasks, ps:0 at '{}', make no sense",
+                      spec.replicas, spec.num_ps, spec.coordinator));
+    }
+    return std::make_unique<RoundsAggregation>();
   }
   return std::make_unique<AsyncAggregation>();
 }

@@ -17,17 +17,30 @@ namespace paceline {
 enum class AggregationKind : std::uint8_t {
   kAsync,    // every contribution is applied when it arrives
   kBounded,  // the same, and no worker is more than `staleness` own steps ahead of the slowest
+  kRounds,   // the mean of one contribution of each worker is applied, round by round
 };
 /// All kinds, in the order of their codes on the wire.
-inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync,
-                                                 AggregationKind::kBounded};
+inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync, AggregationKind::kBounded,
+                                                 AggregationKind::kRounds};
+
+/// What becomes of a contribution that arrives after its round was closed.
+enum class LateContribution : std::uint8_t {
+  kDrop,  // it is applied nowhere
+  kFold,  // it counts in the round that is open
+};
+inline constexpr std::array kLateContributions = {LateContribution::kDrop, LateContribution::kFold};
 
 /// How the workers of a job train together; the chief declares it to every ps.
 struct AggregationSpec {
   AggregationKind kind = AggregationKind::kAsync;
   std::int64_t staleness = 0;  // kBounded: own steps
+  // kRounds:
+  std::int32_t replicas = 0;  // so many contributions close a round; 0: those of all workers
+  LateContribution late = LateContribution::kDrop;
+  std::int32_t num_ps = 1;
+  std::string coordinator = {};  // the address of ps 0, where others have to ask
   bool operator==(const AggregationSpec&) const = default;
-  /// "async", "ssp with staleness 3".
+  /// "async", "ssp with staleness 3", "sync with 2 replicas to aggregate".
   std::string str() const;
 };
 

@@ -46,6 +46,11 @@ class Membership {
   /// Its last frame: counts a global step, unless the step was begun before. Returns the count.
   StepDone end_step(int worker, std::uint64_t incarnation, bool counts);
 
+  /// A round has decided about the worker's step, which `counts` or is dropped.
+  void decide_step(int worker, std::int64_t step, bool counts);
+  /// A round is closed: it is one global step. Returns the count.
+  std::int64_t close_round() { return ++global_step_; }
+
   void set_global_step(std::int64_t step) { global_step_ = step; }
   /// Training resumes: so many own steps of the worker are applied. No error for one that is not in
   /// the cluster spec.
@@ -62,6 +67,8 @@ class Membership {
   bool is_connected(int worker) const {
     return members_[std::size_t(worker)].presence == Presence::kConnected;
   }
+  bool reached_last_step() const { return last_step_ > 0 && global_step_ >= last_step_; }
+  bool training_ended() const { return ended_; }
   std::int64_t applied(int worker) const { return members_[std::size_t(worker)].applied; }
 
   /// Warm: every worker that takes part has made its first steps. Done: none of them trains any

@@ -72,9 +72,26 @@ class Outbox {
   struct Forget {
     PeerId peer = 0;
   };
-  using Action =
-      std::variant<Send, ShareValues, Close, Connect, Line, Find, Mark, Save, Attach, GoOn, Forget>;
+  /// Contributions are applied, or dropped, and answered; then the workers are told. The driver
+  /// carries such words out in their order, and marks between them.
+  struct Decide {
+    RoundDecision decision;
+    struct Told {
+      PeerId to = 0;
+      std::uint64_t step = 0;
+      StepDone done;
+    };
+    std::vector<Told> told;
+  };
+  /// The mean of the round is applied with this scale.
+  struct Clip {
+    RoundScale scale;
+  };
+  using Action = std::variant<Send, ShareValues, Close, Connect, Line, Find, Mark, Save, Attach,
+                              GoOn, Forget, Decide, Clip>;
   static constexpr PeerId kNobody = ~PeerId{0};
+  /// The name of ps 0 for the others, which connect to it.
+  static constexpr PeerId kCoordinator = kNobody - 1;
 
   void send(PeerId to, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {
     actions_.push_back(Send{to, {type, std::move(body), step}});

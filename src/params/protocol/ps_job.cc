@@ -51,6 +51,11 @@ PsJob::Peer& PsJob::peer_of(PeerId id) {
   throw Error(ErrorCode::kFailedPrecondition, "[ps] the connection has ended");
 }
 
+int PsJob::shard(PeerId peer) const {
+  const auto found = peers_.find(peer);
+  return found == peers_.end() || found->second.refused ? -1 : found->second.shard;
+}
+
 int PsJob::worker(PeerId peer) const {
   const auto found = peers_.find(peer);
   return found == peers_.end() || found->second.refused ? -1 : found->second.worker;
@@ -75,13 +80,14 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
   if (peer.unidentified() && message.type != MessageType::kHello) {
     throw Error(ErrorCode::kDataLoss, "[ps] " + name_of(message.type) + " before a hello");
   }
+  if (peer.shard >= 0) return on_shard_message(peer, message, out);
   switch (message.type) {
     case MessageType::kHello:
       return on_hello(id, peer, message.as<Hello>(), now, out);
     case MessageType::kDeclare:
       return on_declare(id, peer, message.as<Declare>(), out);
     case MessageType::kWriteEnd:
-      return on_write_end(id, peer, message.as<std::int64_t>(), out);
+      return on_write_end(id, peer, message.as<std::int64_t>(), now, out);
     case MessageType::kFindFile:
       return on_find_file(id, message.as<FindFile>(), out);
     case MessageType::kMark:
@@ -172,6 +178,7 @@ void PsJob::on_begin_again(PeerId id, Outbox& out) {
 
 void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out) {
   if (!peer.unidentified()) throw Error(ErrorCode::kDataLoss, "[ps] a second hello");
+  if (hello.job == "ps") return on_shard_hello(id, peer, hello, out);
   if (hello.version == kProtocolVersion && hello.ps_incarnation != 0 &&
       hello.ps_incarnation != options_.incarnation) {
     return tell_restarted(id, peer, hello, out);
@@ -206,8 +213,8 @@ void PsJob::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out
 // By its incarnation: a worker whose first welcome was lost does not know that it has joined.
 bool PsJob::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out) {
   for (auto& [other, its] : peers_) {
-    if (its.worker != hello.index || its.incarnation != hello.incarnation || its.left ||
-        its.refused || its.replaced) {
+    if (its.shard >= 0 || its.worker != hello.index || its.incarnation != hello.incarnation ||
+        its.left || its.refused || its.replaced) {
       continue;
     }
     if (its.is_cut_off()) {
@@ -233,7 +240,7 @@ void PsJob::take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, O
   out.say(fmt::format("worker:{} is back after {:.1f} s", peer.worker, away.count()));
   welcome(id, peer, hello, out);
   if (std::exchange(peer.trained, false)) {
-    begin_to_train(id, peer);
+    begin_to_train(id, peer, out);
     tell_limits(out);
   }
   tell_job_state(now, out);
@@ -302,7 +309,7 @@ void PsJob::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
   if (peer.is_cut_off()) {
     peer.trained = true;  // once it is back
   } else if (!peer.trains) {
-    begin_to_train(id, peer);
+    begin_to_train(id, peer, out);
     tell_limits(out);
   }
   if (knows_state(peer.worker)) {
@@ -312,25 +319,34 @@ void PsJob::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
            Initialised{.global_step = membership_.global_step(), .own_step = own_step});
 }
 
-void PsJob::begin_to_train(PeerId id, Peer& peer) {
+void PsJob::begin_to_train(PeerId id, Peer& peer, Outbox& out) {
   peer.trains = true;
   trainers_[std::size_t(peer.worker)] = id;
   aggregation_->joined(peer.worker, membership_.applied(peer.worker), decided_);
+  join_rounds(peer, out);
 }
 
-Fate PsJob::begin_step(PeerId id, std::int64_t step, bool reads_now) {
-  const Peer& peer = peer_of(id);
+Fate PsJob::begin_step(PeerId id, std::int64_t step, bool reads_now, const StepBegin& begin) {
+  Peer& peer = peer_of(id);
   check_agreed(id, true);
   if (!membership_.begin_step(peer.worker, peer.incarnation, step, reads_now)) return Fate::kDrop;
-  return aggregation_->arrived(peer.worker, step);
+  const Fate fate = aggregation_->arrived(peer.worker, step);
+  if (fate == Fate::kKeep) give(id, peer, step, begin);
+  return fate;
 }
 
 std::int64_t PsJob::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint now, Outbox& out) {
-  const Peer& peer = peer_of(id);
+  Peer& peer = peer_of(id);
+  if (fate == Fate::kKeep) {
+    end_giving(peer, out);
+    return membership_.global_step();
+  }
   const StepDone done = membership_.end_step(peer.worker, peer.incarnation, fate == Fate::kApply);
   if (fate == Fate::kApply && peer.trains) aggregation_->ended(peer.worker, step, decided_);
   tell_job_state(now, out);
-  if (counts_steps()) out.send(id, MessageType::kStepDone, done, std::uint64_t(step));
+  if (counts_steps() || in_rounds()) {
+    out.send(id, MessageType::kStepDone, done, std::uint64_t(step));
+  }
   tell_limits(out);
   return done.global_step;
 }
@@ -340,6 +356,7 @@ void PsJob::trains_no_more(Peer& peer, Outbox& out) {
   trainers_[std::size_t(peer.worker)] = Outbox::kNobody;
   aggregation_->left(peer.worker, decided_);
   tell_limits(out);
+  leave_rounds(peer.worker, out);
 }
 
 void PsJob::on_done(Peer& peer, TimePoint now, Outbox& out) {
@@ -369,6 +386,7 @@ bool PsJob::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return false;
   Peer& peer = found->second;
+  if (peer.shard >= 0) return closed_shard(found, ended, now);
   const bool expected = peer.left || peer.refused || peer.replaced || begins_again_;
   const bool may_come_back = !expected && !ended.broken && !peer.unidentified() &&
                              options_.reconnect_timeout > Duration(0);
@@ -403,7 +421,7 @@ TimePoint PsJob::give_up_lost(TimePoint now, Outbox& out) {
   TimePoint next = TimePoint::max();
   std::vector<PeerId> lost;
   for (const auto& [id, peer] : peers_) {
-    if (!peer.is_cut_off()) continue;
+    if (!peer.is_cut_off() || peer.shard >= 0) continue;
     const TimePoint until = *peer.cut_at + options_.reconnect_timeout;
     if (now < until) {
       next = std::min(next, until);
@@ -445,7 +463,8 @@ void PsJob::tell_limits(Outbox& out) {
 
 TimePoint PsJob::tick(TimePoint now, Outbox& out) {
   tell_job_state(now, out);
-  TimePoint next = give_up_lost(now, out);
+  TimePoint next = std::min(give_up_lost(now, out), stop_waiting_for_absent(now, out));
+  if (coordinator_link_) next = std::min(next, coordinator_link_->tick(now, out));
   if (!waits_for_job_) next = std::min(next, membership_.next_change(now));
   for (auto& [id, peer] : peers_) {
     if (!peer.unidentified() || peer.refused) continue;

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "params/protocol/aggregation.h"
+#include "params/protocol/coordinator_link.h"
 #include "params/protocol/membership.h"
 #include "params/protocol/outbox.h"
+#include "params/protocol/rounds.h"
 
 namespace paceline {
 
@@ -59,10 +61,27 @@ class PsJob {
 
   // A step, from its first frame to its last. Both throw kFailedPrecondition until the peer may
   // train.
-  Fate begin_step(PeerId peer, std::int64_t step, bool reads_now = false);
-  /// Counts a global step if the fate was kApply, and answers kStepDone on the ps that counts.
+  /// `begin` is the step's first frame, of which rounds take the round, examples and clip norm.
+  Fate begin_step(PeerId peer, std::int64_t step, bool reads_now = false,
+                  const StepBegin& begin = {});
+  /// Counts a global step if the fate was kApply, and answers kStepDone on the ps that counts. If
+  /// it was kKeep, the contribution is whole here: Outbox::Decide will say what becomes of it.
   /// Returns the global step.
   std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out);
+
+  // Rounds.
+  /// The squares of this shard's part of a round's mean; Outbox::Clip will answer.
+  void squares(const RoundSquares& squares, Outbox& out);
+  bool in_rounds() const {
+    return declared_ && declared_->aggregation.kind == AggregationKind::kRounds;
+  }
+  // The way to ps 0, named Outbox::kCoordinator.
+  const std::string& coordinator_address() const { return declared_->aggregation.coordinator; }
+  void coordinator_connected(Outbox& out);
+  void coordinator_failed(const std::string& why, TimePoint now);
+  /// Throws kDataLoss for a message that ps 0 must not send.
+  void from_coordinator(const ControlMessage& message, TimePoint now, Outbox& out);
+  void coordinator_closed(std::uint64_t handled, TimePoint now);
 
   /// Does what time alone brings about. Returns when to call again at the latest.
   TimePoint tick(TimePoint now, Outbox& out);
@@ -75,6 +94,8 @@ class PsJob {
   void check_agreed(PeerId peer, bool initialised) const;
   /// The peer's worker index; −1: it has not said hello, or was refused.
   int worker(PeerId peer) const;
+  /// The index of the ps that the peer is; −1: it is none, or was refused.
+  int shard(PeerId peer) const;
   bool counts_steps() const { return options_.ps == 0; }
   std::int64_t global_step() const { return membership_.global_step(); }
   bool initialised() const { return initialised_; }
@@ -92,24 +113,28 @@ class PsJob {
   std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
   std::string name() const;
   int ps() const { return options_.ps; }
+  int workers() const { return options_.workers; }
 
  private:
   struct Peer {
     TimePoint accepted{};
-    int worker = -1;  // −1: has not said hello
+    int worker = -1;  // −1: has not said hello, or is another ps
+    int shard = -1;   // the index of the ps that it is
     std::uint64_t incarnation = 0;
     bool spin = false;
     bool agreed = false;  // on the variables
     bool trains = false;  // it was told that they are initialised
     bool refused = false, left = false;
-    bool replaced = false;            // a newer incarnation has taken its place
-    bool trained = false;             // is cut off, and trains when it is back
-    std::optional<TimePoint> cut_at;  // its connection has ended, and it may come back
-    std::uint64_t handled = 0;        // its numbered messages, until then
-    std::optional<Declare> declared;  // waits for the chief's
-    std::uint64_t state_asked = 0;    // for which save; 0: none
-    JobState told;                    // last
-    bool unidentified() const { return worker < 0; }
+    bool replaced = false;                   // a newer incarnation has taken its place
+    bool trained = false;                    // is cut off, and trains when it is back
+    std::optional<TimePoint> cut_at;         // its connection has ended, and it may come back
+    std::uint64_t handled = 0;               // its numbered messages, until then
+    std::optional<Declare> declared;         // waits for the chief's
+    std::uint64_t state_asked = 0;           // for which save; 0: none
+    JobState told;                           // last
+    std::optional<RoundContribution> given;  // to a round, and not decided
+    bool given_whole = false;                // all of it is here
+    bool unidentified() const { return worker < 0 && shard < 0; }
     bool takes_part() const { return agreed && !left && !replaced; }
     bool is_cut_off() const { return cut_at.has_value(); }
   };
@@ -127,7 +152,7 @@ class PsJob {
   bool comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out);
   void take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, Outbox& out);
   void welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out);
-  void begin_to_train(PeerId id, Peer& peer);
+  void begin_to_train(PeerId id, Peer& peer, Outbox& out);
   void forget(PeerId id, Outbox& out);
   std::string patience_text(bool may_come_back) const;
   /// Returns when the next of those who are cut off is given up.
@@ -142,7 +167,7 @@ class PsJob {
   void take_declaration(const Declare& declare);
   void check_declaration(PeerId id, Peer& peer, Outbox& out);
   void agree(PeerId id, Peer& peer, Outbox& out);
-  void on_write_end(PeerId id, Peer& peer, std::int64_t global_step, Outbox& out);
+  void on_write_end(PeerId id, Peer& peer, std::int64_t global_step, TimePoint now, Outbox& out);
   // Steps and the end.
   void tell_initialised(PeerId id, Peer& peer, Outbox& out);
   void on_done(Peer& peer, TimePoint now, Outbox& out);
@@ -152,6 +177,21 @@ class PsJob {
   void tell_job_state(TimePoint now, Outbox& out);
   void tell_job_state(PeerId id, Peer& peer, Outbox& out);
   void tell_limits(Outbox& out);
+  // Rounds (ps_job_rounds.cc).
+  void open_rounds(TimePoint now);
+  void on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& out);
+  bool closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& ended, TimePoint now);
+  void on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out);
+  void check_contribution(const RoundContribution& contribution) const;
+  void give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begin);
+  void end_giving(Peer& peer, Outbox& out);
+  void send_to_shards(MessageType type, const ControlMessage::Body& body, Outbox& out);
+  void decide(const RoundCoordinator::Decisions& decisions, Outbox& out);
+  void carry_out(const RoundDecision& decision, Outbox& out);
+  void tell(const RoundContribution& about, const StepDone& done, Outbox::Decide& decide);
+  void join_rounds(const Peer& peer, Outbox& out);
+  void leave_rounds(int worker, Outbox& out);
+  TimePoint stop_waiting_for_absent(TimePoint now, Outbox& out);
   // Checkpoints (ps_job_saving.cc).
   void on_find_file(PeerId id, const FindFile& file, Outbox& out);
   void on_mark(PeerId id, std::uint64_t save, Outbox& out);
@@ -175,6 +215,11 @@ class PsJob {
   std::vector<std::int32_t> changed_after_reads_;
   std::unique_ptr<Aggregation> aggregation_;
   AggregationOutbox decided_;
+  std::unique_ptr<RoundCoordinator> coordinator_;  // on ps 0, in rounds
+  std::unique_ptr<RoundNorms> norms_;              // the same
+  std::unique_ptr<CoordinatorLink> coordinator_link_;
+  std::vector<PeerId> givers_;                 // by worker, of the last contribution to a round
+  std::optional<TimePoint> waits_for_absent_;  // until then
   bool initialised_ = false;
   int spinning_ = 0;
   JobState told_;

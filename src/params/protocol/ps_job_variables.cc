@@ -75,13 +75,15 @@ void PsJob::agree(PeerId id, Peer& peer, Outbox& out) {
   out.send(id, MessageType::kJobState, told_);
 }
 
-void PsJob::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, Outbox& out) {
+void PsJob::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, TimePoint now,
+                         Outbox& out) {
   check_agreed(id, false);
   if (peer.worker != 0) {
     throw Error(ErrorCode::kFailedPrecondition, "[ps] only the chief initialises");
   }
   initialised_ = true;
   membership_.set_global_step(global_step);
+  if (in_rounds()) open_rounds(now);
   out.send(id, MessageType::kWritten);
   for (auto& [other, its] : peers_) {
     if (its.takes_part()) tell_initialised(other, its, out);

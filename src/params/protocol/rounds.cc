@@ -1,79 +1,122 @@
 #include "params/protocol/rounds.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace paceline {
 
-Fate RoundsAggregation::arrived(int, std::int64_t round) {
-  return round >= open_ ? Fate::kKeep : Fate::kDrop;
+RoundCoordinator::RoundCoordinator(const RoundOptions& options)
+    : options_(options),
+      enough_(options.replicas > 0 ? options.replicas : options.workers),
+      workers_(std::size_t(options.workers)),
+      open_(options.first_round) {}
+
+int RoundCoordinator::members() const {
+  return int(std::ranges::count(workers_, Standing::kMember, &Worker::standing));
 }
 
-void RoundsAggregation::ended(int worker, std::int64_t round, AggregationOutbox& out) {
-  if (round >= open_) out.whole.push_back({worker, round});
-}
-
-void RoundsAggregation::closed(std::int64_t round, std::vector<int> contributors,
-                               AggregationOutbox& out) {
-  if (round != open_) return;
-  ++open_;
-  out.sums.push_back({round, std::move(contributors)});
-}
-
-RoundCoordinator::RoundCoordinator(int shards, int workers, int k)
-    : shards_(shards), k_(k), workers_(std::size_t(workers)) {}
-
-bool RoundCoordinator::is_whole(const Contributor& worker, std::int64_t round) const {
-  const auto found = worker.has.find(round);
-  return found != worker.has.end() && int(found->second.size()) == shards_;
-}
-
-std::int64_t RoundCoordinator::joined(int worker, std::uint64_t incarnation) {
-  Contributor& it = workers_[std::size_t(worker)];
-  if (std::exchange(it.incarnation, incarnation) != incarnation) {
-    std::erase_if(it.has, [&](const auto& given) { return !is_whole(it, given.first); });
+std::vector<int> RoundCoordinator::absent() const {
+  std::vector<int> absent;
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    if (workers_[i].standing == Standing::kAbsent) absent.push_back(int(i));
   }
-  it.member = true;
-  std::int64_t first = open_;
-  while (is_whole(it, first)) ++first;
-  return first;
+  return absent;
 }
 
-void RoundCoordinator::left(int worker, std::vector<RoundClosed>& out) {
-  workers_[std::size_t(worker)].member = false;
+void RoundCoordinator::drop(Worker& worker, Decisions& out) {
+  if (!worker.given) return;
+  out.push_back({.round = open_, .contributors = {}, .dropped = {*worker.given}});
+  worker.given.reset();
+  worker.shards = 0;
+}
+
+void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& out) {
+  Worker& worker = workers_[std::size_t(index)];
+  if (std::exchange(worker.incarnation, incarnation) != incarnation) drop(worker, out);
+  worker.standing = Standing::kMember;
+}
+
+void RoundCoordinator::left(int index, Decisions& out) {
+  workers_[std::size_t(index)].standing = Standing::kAway;
   close_full(out);
 }
 
-// Shards may hold contributions of different incarnations of one worker to the same round: only
-// those of the last count.
-void RoundCoordinator::whole(int shard, int worker, std::uint64_t incarnation, std::int64_t round,
-                             std::vector<RoundClosed>& out) {
-  Contributor& it = workers_[std::size_t(worker)];
-  if (round < open_ || incarnation != it.incarnation) return;
-  it.has[round].insert(shard);
+void RoundCoordinator::stop_waiting(Decisions& out) {
+  for (Worker& worker : workers_) {
+    if (worker.standing == Standing::kAbsent) worker.standing = Standing::kAway;
+  }
   close_full(out);
 }
 
-// Contributions that arrived early for the next round may be all that it needs.
-void RoundCoordinator::close_full(std::vector<RoundClosed>& out) {
+// Shards may hold contributions of several incarnations of one worker: only those of the last
+// count, and each word of another frees what is kept of it.
+void RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out) {
+  Worker& worker = workers_[std::size_t(contribution.worker)];
+  if (contribution.incarnation != worker.incarnation) {
+    return out.push_back({.round = open_, .contributors = {}, .dropped = {contribution}});
+  }
+  if (!worker.given || worker.given->step != contribution.step) {
+    worker.given = contribution;
+    worker.on.assign(std::size_t(options_.shards), false);
+    worker.shards = 0;
+  }
+  if (worker.on[std::size_t(shard)]) return;
+  worker.on[std::size_t(shard)] = true;
+  ++worker.shards;
+  if (!is_whole(worker)) return;
+  const bool late = contribution.round < open_;
+  if (late && options_.late == LateContribution::kDrop) return drop(worker, out);
+  close_full(out);
+}
+
+void RoundCoordinator::close_full(Decisions& out) {
   while (close_one(out)) {
   }
 }
 
-bool RoundCoordinator::close_one(std::vector<RoundClosed>& out) {
-  std::vector<int> contributors;
+// Where late contributions are dropped, those that were whole when the round was closed are among
+// its contributors: none is left over.
+bool RoundCoordinator::close_one(Decisions& out) {
+  RoundDecision decision{.closes = true, .round = open_, .contributors = {}, .dropped = {}};
   bool awaits = false;
-  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
-    if (is_whole(workers_[worker], open_)) {
-      contributors.push_back(int(worker));
-    } else if (workers_[worker].member) {
+  for (const Worker& worker : workers_) {
+    if (worker.given && is_whole(worker)) {
+      decision.contributors.push_back(*worker.given);
+    } else if (worker.standing != Standing::kAway) {
       awaits = true;
     }
   }
-  if (contributors.empty() || (int(contributors.size()) < k_ && awaits)) return false;
-  for (Contributor& worker : workers_) worker.has.erase(open_);
-  out.push_back({open_++, std::move(contributors)});
+  const int count = int(decision.contributors.size());
+  if (count == 0 || (count < enough_ && awaits)) return false;
+  for (const RoundContribution& contribution : decision.contributors) {
+    Worker& worker = workers_[std::size_t(contribution.worker)];
+    worker.given.reset();
+    worker.shards = 0;
+  }
+  ++open_;
+  out.push_back(std::move(decision));
   return true;
+}
+
+void RoundNorms::expect(std::int64_t round, float clip_norm) {
+  rounds_[round] = {clip_norm, std::vector<std::optional<double>>(std::size_t(shards_))};
+}
+
+std::optional<RoundScale> RoundNorms::add(int shard, const RoundSquares& squares) {
+  const auto found = rounds_.find(squares.round);
+  if (found == rounds_.end()) return {};
+  Round& round = found->second;
+  round.squares[std::size_t(shard)] = squares.sum;
+  double sum = 0;
+  for (const std::optional<double>& part : round.squares) {
+    if (!part) return {};
+    sum += *part;
+  }
+  const double norm = float(std::sqrt(sum));
+  const float scale = norm > round.clip_norm ? float(round.clip_norm / norm) : 1.0f;
+  rounds_.erase(found);
+  return RoundScale{squares.round, scale};
 }
 
 }  // namespace paceline

@@ -1,76 +1,96 @@
-// Synchronous rounds {k of n} over several shards. One coordinator closes each round and names its
-// contributors before any shard applies anything; so every shard sums exactly the same
-// contributions in the same order, and a worker that dies between its shards counts on none of
-// them.
+// Synchronous rounds {k of n} over several shards. One coordinator, on ps 0, closes each round and
+// names its contributors before any shard applies anything. Every shard carries out its words in
+// their order; so all sum exactly the same contributions, and a worker that dies between its shards
+// counts on none of them.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <set>
+#include <optional>
 #include <vector>
 
 #include "params/protocol/aggregation.h"
+#include "params/wire/round_messages.h"
 
 namespace paceline {
 
-/// One shard's part: it keeps what arrives for the rounds that are not closed here, and sums what
-/// the coordinator names. A contribution's step is the number of the round that it is for; it may
-/// be of a round after the open one, because other shards may hear of the end of a round earlier.
+/// A shard's part: it keeps every contribution until the coordinator has decided about it.
 class RoundsAggregation : public Aggregation {
  public:
   void joined(int, std::int64_t, AggregationOutbox&) override {}
-  Fate arrived(int worker, std::int64_t round) override;
-  void ended(int worker, std::int64_t round, AggregationOutbox& out) override;
+  Fate arrived(int, std::int64_t) override { return Fate::kKeep; }
+  void ended(int, std::int64_t, AggregationOutbox&) override {}
   void left(int, AggregationOutbox&) override {}
-  /// The coordinator has closed the round. Rounds are closed in their order.
-  void closed(std::int64_t round, std::vector<int> contributors, AggregationOutbox& out);
-  std::int64_t open_round() const { return open_; }
-
- private:
-  std::int64_t open_ = 0;
 };
 
-/// The word of the coordinator to every shard.
-struct RoundClosed {
-  std::int64_t round = 0;
-  std::vector<int> contributors;  // ascending
+struct RoundOptions {
+  int shards = 1, workers = 1;
+  int replicas = 0;  // so many contributions close a round; 0: those of all workers
+  LateContribution late = LateContribution::kDrop;
+  std::int64_t first_round = 0;
 };
 
-/// The coordinator's part, on ps 0. A round closes when k contributions are whole on every shard,
-/// or fewer if no member is left that could give another.
+/// Closes rounds. A worker has at most one contribution that is not decided. A round is closed when
+/// enough contributions are whole on every shard, or fewer, if no member is left that could give
+/// another. A worker that has not come yet is waited for like a member, until stop_waiting().
 class RoundCoordinator {
  public:
-  RoundCoordinator(int shards, int workers, int k);
+  using Decisions = std::vector<RoundDecision>;
+  explicit RoundCoordinator(const RoundOptions& options);
 
-  /// Returns the first round that the worker contributes to, which may be the one after the open
-  /// round. The same incarnation may come back: what is whole of its contribution stays so. Of
-  /// another incarnation, a contribution that is whole on every shard still counts, and any other
-  /// counts nowhere.
-  std::int64_t joined(int worker, std::uint64_t incarnation);
-  /// Nobody waits for the worker. What it has given to the open round counts if it is whole on
-  /// every shard, and else nowhere.
-  void left(int worker, std::vector<RoundClosed>& out);
-  /// A shard says that this incarnation's contribution to the round is whole there. It may say so
-  /// after the worker has left.
-  void whole(int shard, int worker, std::uint64_t incarnation, std::int64_t round,
-             std::vector<RoundClosed>& out);
+  /// The worker contributes from now on. The same incarnation may come back: what is whole of its
+  /// contribution stays so. Another one's contribution is dropped, since it was never answered.
+  void joined(int worker, std::uint64_t incarnation, Decisions& out);
+  /// Nobody waits for the worker. What it has given counts once it is whole on every shard.
+  void left(int worker, Decisions& out);
+  /// All of the contribution is on the shard. It may say so after the worker has left.
+  void whole(int shard, const RoundContribution& contribution, Decisions& out);
+  /// Nobody waits any more for workers that have never come.
+  void stop_waiting(Decisions& out);
+
   std::int64_t open_round() const { return open_; }
+  int members() const;
+  /// Workers that are waited for and have never come.
+  std::vector<int> absent() const;
 
  private:
-  struct Contributor {
-    bool member = false;
+  enum class Standing : std::uint8_t { kAbsent, kMember, kAway };
+  struct Worker {
+    Standing standing = Standing::kAbsent;
     std::uint64_t incarnation = 0;
-    // The shards where its contribution is whole, by round from the open one on.
-    std::map<std::int64_t, std::set<int>> has;
+    std::optional<RoundContribution> given;
+    std::vector<bool> on;  // the shards where it is whole
+    int shards = 0;        // how many they are
   };
-  bool is_whole(const Contributor& worker, std::int64_t round) const;
-  void close_full(std::vector<RoundClosed>& out);
+  bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
+  void drop(Worker& worker, Decisions& out);
+  void close_full(Decisions& out);
   /// Returns false when more contributions are to come.
-  bool close_one(std::vector<RoundClosed>& out);
+  bool close_one(Decisions& out);
 
-  const int shards_, k_;
-  std::vector<Contributor> workers_;
-  std::int64_t open_ = 0;
+  const RoundOptions options_;
+  const int enough_;
+  std::vector<Worker> workers_;
+  std::int64_t open_;
+};
+
+/// Adds up the squares of the shards' parts of a round's mean.
+class RoundNorms {
+ public:
+  explicit RoundNorms(int shards) : shards_(shards) {}
+  /// The round was closed, and its mean is to be clipped by that norm.
+  void expect(std::int64_t round, float clip_norm);
+  /// Returns the scale once all shards have told their squares, which are summed in the order of
+  /// the shards. What nobody expects is ignored.
+  std::optional<RoundScale> add(int shard, const RoundSquares& squares);
+
+ private:
+  struct Round {
+    float clip_norm = 0;
+    std::vector<std::optional<double>> squares;  // by shard
+  };
+  const int shards_;
+  std::map<std::int64_t, Round> rounds_;
 };
 
 }  // namespace paceline

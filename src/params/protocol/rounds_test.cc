@@ -3,202 +3,187 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "params/protocol/testing/virtual_rounds.h"
-
 namespace paceline {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Plant = VirtualRoundsOptions::Plant;
 
 /// A coordinator of two shards and three workers, who have joined as incarnation 1.
 struct Coordinator {
-  explicit Coordinator(int k) : machine(2, 3, k) {
-    for (int worker = 0; worker < 3; ++worker) EXPECT_EQ(machine.joined(worker, 1), 0);
+  explicit Coordinator(int replicas, LateContribution late = LateContribution::kDrop)
+      : machine({.shards = 2, .workers = 3, .replicas = replicas, .late = late}) {
+    for (int worker = 0; worker < 3; ++worker) machine.joined(worker, 1, decided);
   }
+  /// The worker's next contribution: all of it is on both shards.
   void gives(int worker, std::uint64_t incarnation = 1) {
+    begins(worker);
     for (int shard = 0; shard < 2; ++shard) whole(shard, worker, incarnation);
   }
-  void whole(int shard, int worker, std::uint64_t incarnation = 1) {
-    machine.whole(shard, worker, incarnation, machine.open_round(), closed);
+  void begins(int worker) {
+    ++steps[worker];
+    rounds[worker] = machine.open_round();
   }
+  void whole(int shard, int worker, std::uint64_t incarnation = 1) {
+    const RoundContribution it{.worker = worker,
+                               .incarnation = incarnation,
+                               .step = steps[worker],
+                               .round = rounds[worker],
+                               .examples = 1};
+    machine.whole(shard, it, decided);
+  }
+  static std::vector<int> workers(std::span<const RoundContribution> list) {
+    std::vector<int> workers;
+    for (const RoundContribution& it : list) workers.push_back(it.worker);
+    return workers;
+  }
+  std::vector<int> contributors() const { return workers(decided.back().contributors); }
+
   RoundCoordinator machine;
-  std::vector<RoundClosed> closed;
+  RoundCoordinator::Decisions decided;
+  std::int64_t steps[3] = {}, rounds[3] = {};
 };
 
-TEST(RoundCoordinator, ClosesWhenKContributionsAreWholeOnEveryShard) {
+TEST(RoundCoordinator, ClosesWhenEnoughContributionsAreWholeOnEveryShard) {
   Coordinator it(2);
   it.gives(2);
+  it.begins(0);
   it.whole(0, 0);
   it.whole(0, 0);
+  it.begins(1);
   it.whole(0, 1);
-  EXPECT_THAT(it.closed, IsEmpty());
+  EXPECT_THAT(it.decided, IsEmpty());
   it.whole(1, 1);
-  ASSERT_EQ(it.closed.size(), 1u);
-  EXPECT_EQ(it.closed[0].round, 0);
-  EXPECT_THAT(it.closed[0].contributors, ElementsAre(1, 2));
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_TRUE(it.decided[0].closes);
+  EXPECT_EQ(it.decided[0].round, 0);
+  EXPECT_THAT(it.contributors(), ElementsAre(1, 2));
   EXPECT_EQ(it.machine.open_round(), 1);
-  it.machine.whole(1, 0, 1, 0, it.closed);
+}
+
+TEST(RoundCoordinator, DropsWhatIsWholeAfterItsRoundAndAnswersItAtOnce) {
+  Coordinator it(2);
+  it.begins(0);
+  it.whole(0, 0);
   it.gives(1);
-  EXPECT_EQ(it.closed.size(), 1u) << "what was late for round 0 counts in no other";
+  it.gives(2);
+  ASSERT_EQ(it.decided.size(), 1u);
+  it.whole(1, 0);
+  ASSERT_EQ(it.decided.size(), 2u);
+  EXPECT_FALSE(it.decided[1].closes);
+  EXPECT_THAT(Coordinator::workers(it.decided[1].dropped), ElementsAre(0));
+  it.gives(0);
+  it.gives(1);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1)) << "its next contribution is in time";
+}
+
+TEST(RoundCoordinator, FoldsWhatIsLateIntoTheOpenRound) {
+  Coordinator it(2, LateContribution::kFold);
+  it.begins(0);
+  it.gives(1);
+  it.gives(2);
+  it.whole(0, 0);
+  it.whole(1, 0);
+  EXPECT_EQ(it.decided.size(), 1u) << "another one is to come";
+  it.gives(2);
+  ASSERT_EQ(it.decided.size(), 2u);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 2));
+  EXPECT_EQ(it.decided[1].contributors[0].round, 0) << "one round before the one it counts in";
 }
 
 TEST(RoundCoordinator, AWorkerThatDiesBetweenItsShardsCountsOnNone) {
   Coordinator it(3);
+  it.begins(0);
   it.whole(0, 0);
   it.gives(1);
   it.gives(2);
-  it.machine.left(0, it.closed);
-  ASSERT_EQ(it.closed.size(), 1u) << "nobody waits for it";
-  EXPECT_THAT(it.closed[0].contributors, ElementsAre(1, 2));
+  it.machine.left(0, it.decided);
+  ASSERT_EQ(it.decided.size(), 1u) << "nobody waits for it";
+  EXPECT_THAT(it.contributors(), ElementsAre(1, 2));
 }
 
 TEST(RoundCoordinator, WhatWasWholeBeforeItsWorkerDiedCountsAndTheOthersAreWaitedFor) {
   Coordinator it(3);
   it.gives(0);
-  it.machine.left(0, it.closed);
+  it.machine.left(0, it.decided);
   it.gives(1);
-  EXPECT_THAT(it.closed, IsEmpty()) << "worker:2 still gives its own";
+  EXPECT_THAT(it.decided, IsEmpty()) << "worker:2 still gives its own";
   it.gives(2);
-  ASSERT_EQ(it.closed.size(), 1u);
-  EXPECT_THAT(it.closed[0].contributors, ElementsAre(0, 1, 2));
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1, 2));
 }
 
 TEST(RoundCoordinator, ContributionsOfTwoIncarnationsAreNotMixed) {
   Coordinator it(3);
   it.gives(1);
   it.gives(2);
+  it.begins(0);
   it.whole(0, 0, 1);
-  EXPECT_EQ(it.machine.joined(0, 2), 0);
+  it.machine.joined(0, 2, it.decided);
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_FALSE(it.decided[0].closes) << "what the older process gave is dropped";
   it.whole(1, 0, 1);
   it.whole(0, 0, 2);
-  EXPECT_THAT(it.closed, IsEmpty()) << "shard 1 has only what the older process gave";
+  EXPECT_FALSE(it.decided.back().closes) << "shard 1 has only what the older process gave";
   it.whole(1, 0, 2);
-  EXPECT_EQ(it.closed.size(), 1u);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1, 2));
 }
 
 TEST(RoundCoordinator, AConnectionThatComesBackKeepsWhatIsWhole) {
   Coordinator it(3);
   it.gives(1);
+  it.begins(0);
   it.whole(1, 0);
-  it.machine.left(0, it.closed);
-  EXPECT_EQ(it.machine.joined(0, 1), 0);
+  it.machine.left(0, it.decided);
+  it.machine.joined(0, 1, it.decided);
   it.gives(2);
-  EXPECT_THAT(it.closed, IsEmpty());
+  EXPECT_THAT(it.decided, IsEmpty());
   it.whole(0, 0);
-  ASSERT_EQ(it.closed.size(), 1u);
-  EXPECT_THAT(it.closed[0].contributors, ElementsAre(0, 1, 2));
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1, 2));
 }
 
-TEST(RoundCoordinator, ANewProcessBeginsAfterTheRoundThatTheOlderHasGivenTo) {
-  Coordinator it(3);
+TEST(RoundCoordinator, WaitsForWorkersThatHaveNotComeUntilItIsToldNotTo) {
+  RoundCoordinator machine({.shards = 1, .workers = 2});
+  RoundCoordinator::Decisions decided;
+  machine.joined(0, 1, decided);
+  machine.whole(0, {.worker = 0, .incarnation = 1, .examples = 1}, decided);
+  EXPECT_THAT(decided, IsEmpty());
+  EXPECT_THAT(machine.absent(), ElementsAre(1));
+  machine.stop_waiting(decided);
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_THAT(Coordinator::workers(decided[0].contributors), ElementsAre(0));
+}
+
+TEST(RoundCoordinator, NeverHasMoreMembersThanItCounts) {
+  Coordinator it(5);
+  it.machine.left(1, it.decided);
+  EXPECT_EQ(it.machine.members(), 2);
   it.gives(0);
-  it.machine.left(0, it.closed);
-  EXPECT_EQ(it.machine.joined(0, 2), 1);
-  for (int shard = 0; shard < 2; ++shard) it.machine.whole(shard, 0, 2, 1, it.closed);
-  it.gives(1);
   it.gives(2);
-  ASSERT_EQ(it.closed.size(), 1u);
-  EXPECT_THAT(it.closed[0].contributors, ElementsAre(0, 1, 2));
-  it.gives(1);
-  it.gives(2);
-  ASSERT_EQ(it.closed.size(), 2u) << "what it gave while round 0 was open is remembered";
-  EXPECT_THAT(it.closed[1].contributors, ElementsAre(0, 1, 2));
+  EXPECT_EQ(it.decided.size(), 1u) << "more replicas than there are members";
 }
 
-TEST(RoundCoordinator, OneContributionMayCloseTwoRounds) {
-  Coordinator it(3);
-  it.gives(0);
-  it.machine.joined(0, 2);
-  for (int shard = 0; shard < 2; ++shard) it.machine.whole(shard, 0, 2, 1, it.closed);
-  it.machine.left(1, it.closed);
-  EXPECT_THAT(it.closed, IsEmpty());
-  it.machine.left(2, it.closed);
-  EXPECT_EQ(it.closed.size(), 2u);
-  EXPECT_EQ(it.machine.open_round(), 2);
+TEST(RoundNorms, ScalesByTheNormOfAllShards) {
+  RoundNorms norms(2);
+  norms.expect(3, 1.0f);
+  EXPECT_FALSE(norms.add(1, {.round = 3, .sum = 9}));
+  EXPECT_FALSE(norms.add(1, {.round = 4, .sum = 9})) << "nobody expects round 4";
+  const auto scale = norms.add(0, {.round = 3, .sum = 16});
+  ASSERT_TRUE(scale);
+  EXPECT_EQ(scale->round, 3);
+  EXPECT_FLOAT_EQ(scale->scale, 0.2f);
 }
 
-TEST(RoundsAggregation, KeepsUntilTheRoundIsClosedAndDropsWhatIsLate) {
-  RoundsAggregation shard;
-  AggregationOutbox out;
-  EXPECT_EQ(shard.arrived(1, 0), Fate::kKeep);
-  EXPECT_EQ(shard.arrived(2, 0), Fate::kKeep);
-  shard.ended(1, 0, out);
-  ASSERT_EQ(out.whole.size(), 1u);
-  EXPECT_EQ(out.whole[0].worker, 1);
-  EXPECT_THAT(out.sums, IsEmpty());
-  EXPECT_EQ(shard.arrived(3, 1), Fate::kKeep) << "other shards may be there already";
-  out.clear();
-  shard.closed(0, {1}, out);
-  ASSERT_EQ(out.sums.size(), 1u);
-  EXPECT_THAT(out.sums[0].contributors, ElementsAre(1));
-  shard.closed(0, {1}, out);
-  EXPECT_EQ(out.sums.size(), 1u);
-  shard.ended(2, 0, out);
-  EXPECT_THAT(out.whole, IsEmpty()) << "the round was closed while it arrived";
-  EXPECT_EQ(shard.arrived(0, 0), Fate::kDrop);
+TEST(RoundNorms, LeavesAShortMeanAsItIs) {
+  RoundNorms norms(1);
+  norms.expect(0, 5.0f);
+  EXPECT_EQ(norms.add(0, {.round = 0, .sum = 24})->scale, 1.0f);
 }
 
-VirtualRoundsOptions with_everything(std::uint64_t seed) {
-  VirtualRoundsOptions options;
-  options.seed = seed;
-  options.shards = 2 + int(seed % 2);
-  options.workers = 3 + int(seed % 4);
-  options.k = 1 + int(seed / 4 % 6);  // also more than there are
-  options.deaths = 0.5;
-  options.restarts = 0.7;
-  options.cuts = 0.3;
-  options.leaves = 0.02;
-  options.latecomers = 0.3;
-  return options;
-}
-
-TEST(VirtualRounds, AllOfAllSumEveryContribution) {
-  const VirtualRoundsResult result = run_virtual_rounds({.k = 4});
-  EXPECT_THAT(result.errors, IsEmpty());
-  ASSERT_GE(result.rounds.size(), 20u);
-  EXPECT_EQ(result.rounds[10].size(), 4u);
-}
-
-TEST(VirtualRounds, EveryShardSumsTheSameThroughDeathsCutsLeaversAndLatecomers) {
-  std::int64_t late = 0, early = 0, partial = 0, of_dead = 0;
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-    const VirtualRoundsResult result = run_virtual_rounds(with_everything(seed));
-    EXPECT_THAT(result.errors, IsEmpty());
-    late += result.late;
-    early += result.early;
-    partial += result.partial;
-    of_dead += result.of_dead;
-  }
-  EXPECT_GT(late, 500);
-  EXPECT_GT(early, 50);
-  EXPECT_GT(partial, 50);
-  EXPECT_GT(of_dead, 20);
-}
-
-TEST(VirtualRounds, ASeedReplaysExactly) {
-  const VirtualRoundsResult first = run_virtual_rounds(with_everything(5));
-  const VirtualRoundsResult again = run_virtual_rounds(with_everything(5));
-  EXPECT_EQ(first.hash, again.hash);
-  EXPECT_EQ(first.events, again.events);
-  EXPECT_EQ(first.rounds, again.rounds);
-  EXPECT_NE(first.hash, run_virtual_rounds(with_everything(9)).hash);
-}
-
-// Each of the checks above finds a fault that is planted.
-class PlantedFault : public ::testing::TestWithParam<Plant> {};
-INSTANTIATE_TEST_SUITE_P(VirtualRounds, PlantedFault,
-                         ::testing::Values(Plant::kOneShardIsEnough, Plant::kSumsWhatItHas,
-                                           Plant::kForgetIncarnation, Plant::kDropsEarly));
-
-TEST_P(PlantedFault, IsFound) {
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
-    VirtualRoundsOptions options = with_everything(seed);
-    options.plant = GetParam();
-    if (!run_virtual_rounds(options).errors.empty()) return;
-  }
-  ADD_FAILURE() << "no seed has found it";
+TEST(RoundsAggregation, KeepsEveryContribution) {
+  const auto rounds = make_aggregation({.kind = AggregationKind::kRounds});
+  EXPECT_EQ(rounds->arrived(1, 7), Fate::kKeep);
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ void StepAssembly::check_step(std::int64_t step, MessageType type) const {
 }
 
 bool StepAssembly::applies_chunks(std::size_t position) const {
-  return !targets_[position].sparse && !targets_[position].whole && !clipped_;
+  return !targets_[position].sparse && !targets_[position].whole && !clipped_ &&
+         fate_ != Fate::kKeep;
 }
 
 void StepAssembly::start(std::size_t position, std::size_t rows) {
@@ -130,7 +131,7 @@ StepAssembly::Arrival StepAssembly::shared(std::size_t position, std::size_t mem
   part.received = part.expected;
   part.shared = true;
   if (!target.sparse) part.wanted = wanted_by(flags);
-  return {.apply = !clipped_, .whole = true};
+  return {.apply = !clipped_ && fate_ != Fate::kKeep, .whole = true};
 }
 
 void StepAssembly::check_whole(std::size_t position) {

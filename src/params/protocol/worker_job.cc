@@ -201,10 +201,7 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
     case MessageType::kInitialised:
       return on_initialised(ps, peer, message.as<Initialised>());
     case MessageType::kStepDone:
-      global_step_ = message.as<StepDone>().global_step;
-      staleness_.add(message.as<StepDone>().staleness);
-      steps_done_ = std::max(steps_done_, std::int64_t(message.step) + 1);
-      return;
+      return on_step_done(ps, peer, std::int64_t(message.step), message.as<StepDone>());
     case MessageType::kStepLimit:
       step_limit_ = message.as<std::int64_t>();
       return;
@@ -233,6 +230,29 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
   }
 }
 
+// In rounds every ps says so, in the order in which its values change: what this worker reads next
+// is of one round on all of them.
+void WorkerJob::on_step_done(int ps, Peer& peer, std::int64_t step, const StepDone& done) {
+  if (ps == 0) {
+    global_step_ = done.global_step;
+    staleness_.add(done.staleness);
+    if (done.staleness == StepDone::kTooLate) ++too_late_;
+  }
+  peer.steps_done = std::max(peer.steps_done, step + 1);
+  if (!in_rounds()) {
+    steps_done_ = peers_.front().steps_done;
+    return;
+  }
+  steps_done_ = std::ranges::min_element(peers_, {}, &Peer::steps_done)->steps_done;
+  step_limit_ = steps_done_;
+}
+
+Staleness WorkerJob::staleness() const {
+  Staleness staleness = staleness_.summary();
+  staleness.dropped = too_late_;
+  return staleness;
+}
+
 // One that was sent before the ps knew that this worker ends the training changes nothing of that.
 void WorkerJob::on_job_state(const JobState& state) {
   const bool ended = state_.ended || state.ended;
@@ -246,6 +266,8 @@ void WorkerJob::on_initialised(int ps, Peer& peer, const Initialised& told) {
   if (ps == 0 && !peer.initialised) {
     global_step_ = told.global_step;
     next_step_ = steps_done_ = told.own_step;
+    for (Peer& other : peers_) other.steps_done = told.own_step;
+    if (in_rounds()) step_limit_ = told.own_step;
   }
   peer.initialised = true;
 }

@@ -80,15 +80,16 @@ class WorkerJob {
   // Steps.
   /// The number of the next own step; known once initialised.
   std::int64_t next_step() const { return next_step_; }
-  /// False while the next step would be too far ahead of the slowest member.
+  /// False while the next step would be too far ahead of the slowest member; in rounds, while the
+  /// round of the last step is open on some ps.
   bool may_begin_step() const { return next_step_ <= step_limit_; }
   /// Takes the number of the next step.
   std::int64_t begin_step() { return next_step_++; }
-  /// Steps whose kStepDone has arrived, as the number of the next one.
+  /// Steps whose kStepDone has arrived, from each ps in rounds, as the number of the next one.
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t global_step() const { return global_step_; }
   /// The staleness of the steps that are done.
-  Staleness staleness() const { return staleness_.summary(); }
+  Staleness staleness() const;
 
   /// The training of this worker is over; it may go on untimed until all are done.
   void set_done(Outbox& out);
@@ -124,6 +125,7 @@ class WorkerJob {
     std::uint64_t incarnation = 0;  // of the ps
     std::uint64_t epoch = 0;        // membership epoch last seen; 0: it has never been welcomed
     std::uint64_t handled = 0;      // numbered messages, when its last connection ended
+    std::int64_t steps_done = 0;    // rounds: as steps_done()
     std::optional<TimePoint> cut_at;
     std::string cut_why;
     bool welcomed() const { return epoch != 0; }
@@ -142,6 +144,8 @@ class WorkerJob {
   TimePoint come_back(TimePoint now, Outbox& out);
   [[noreturn]] void stays_away(const Peer& peer) const;
   void on_initialised(int ps, Peer& peer, const Initialised& told);
+  bool in_rounds() const { return options_.declare.aggregation.kind == AggregationKind::kRounds; }
+  void on_step_done(int ps, Peer& peer, std::int64_t step, const StepDone& done);
   void on_job_state(const JobState& state);
   [[noreturn]] void on_restarted(int ps, Peer& peer) const;
   void find_lost_values(Outbox& out);
@@ -162,6 +166,7 @@ class WorkerJob {
   std::int64_t global_step_ = 0, next_step_ = 0, steps_done_ = 0;
   std::int64_t step_limit_;
   StalenessHistogram staleness_;
+  std::int64_t too_late_ = 0;
   std::uint64_t state_asked_ = 0;
   std::optional<TaskState> restored_;
 };

@@ -130,6 +130,7 @@ void IncomingStep::end() {
     pieces_[position].begun = false;
   }
   assembly_.end();
+  kept_ = false;
 }
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // The contributions of one worker's step in memory: the real driver of protocol/step_assembly.h.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -43,6 +44,12 @@ class IncomingStep {
   std::int64_t step() const { return assembly_.step(); }
   /// The numbers that the rule of the piece's variable is applied with.
   RuleStep rule_step(std::size_t position, float clip_scale) const;
+  float learning_rate(VariableId variable) const {
+    return begin_.learning_rates[std::size_t(variable)];
+  }
+  /// All of the step is here, and somebody else has it until end(): no other call is allowed.
+  void keep() { kept_ = true; }
+  bool kept() const { return kept_; }
   const StepAssembly::Part& part(std::size_t position) const { return assembly_.part(position); }
   const IncomingPiece& piece(std::size_t position) const { return pieces_[position]; }
 
@@ -78,6 +85,7 @@ class IncomingStep {
   StepAssembly assembly_;
   std::vector<IncomingPiece> pieces_;  // by position in the shard
   StepBegin begin_;
+  std::atomic<bool> kept_{false};
 };
 
 }  // namespace paceline

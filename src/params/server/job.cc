@@ -14,6 +14,8 @@
 namespace paceline {
 namespace {
 
+constexpr Duration kOneTry = std::chrono::seconds(1);
+
 int apply_threads(const ServerOptions& options) {
   return options.threads > 0 ? options.threads : cores_of_machine();
 }
@@ -55,8 +57,9 @@ void ServerJob::warn(const std::string& line) const {
 
 // The machine calls it, under the lock.
 std::vector<std::int32_t> ServerJob::take_variables(const Declare& declare) {
+  const bool in_rounds = declare.aggregation.kind == AggregationKind::kRounds;
   shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, machine_.ps(), apply_pool_,
-                                   options_.after_reads);
+                                   options_.after_reads, in_rounds ? machine_.workers() + 1 : 0);
   for (std::size_t i = 0; options_.timeline != nullptr && i < shard_->size(); ++i) {
     labels_.push_back(options_.timeline->label(rule_label(shard_->at(i).variable())));
   }
@@ -111,18 +114,51 @@ void ServerJob::carry_out(std::vector<HostAction>& later) {
     } else if (auto* found = std::get_if<Outbox::Find>(&action)) {
       later.emplace_back(std::move(*found));
     } else if (auto* mark = std::get_if<Outbox::Mark>(&action)) {
-      later.emplace_back(std::move(*mark));
+      carry_out_in_order(std::move(*mark), later);
     } else if (auto* save = std::get_if<Outbox::Save>(&action)) {
-      later.emplace_back(std::move(*save));
+      carry_out_in_order(std::move(*save), later);
+    } else if (auto* decide = std::get_if<Outbox::Decide>(&action)) {
+      carry_out(std::move(*decide));
+      later.emplace_back(RunRounds{});
+    } else if (const auto* clip = std::get_if<Outbox::Clip>(&action)) {
+      rounds_.push(clip->scale);
+      later.emplace_back(RunRounds{});
+    } else if (std::holds_alternative<Outbox::Connect>(action)) {
+      connects_ = true;
+      wake_();
     }
   }
   out_.clear();
   spins_ = machine_.spins();
 }
 
+// A checkpoint is of the moment between two rounds.
+template <typename Action>
+void ServerJob::carry_out_in_order(Action action, std::vector<HostAction>& later) {
+  if (!machine_.in_rounds()) return void(later.emplace_back(std::move(action)));
+  rounds_.push([this, action = HostAction(std::move(action))] { carry_out_unlocked(action); });
+  later.emplace_back(RunRounds{});
+}
+
+void ServerJob::carry_out(Outbox::Decide decide) {
+  const RoundDecision& decision = decide.decision;
+  const auto is_late = [&](const RoundContribution& it) { return it.round < decision.round; };
+  applied_ += std::int64_t(decision.contributors.size());
+  late_ += std::ranges::count_if(decision.contributors, is_late) +
+           std::ranges::count_if(decision.dropped, is_late);
+  rounds_.push(*shard_, std::move(decide));
+  wake_();
+}
+
+CoordinatorConnection& ServerJob::coordinator() {
+  if (coordinator_ == nullptr) coordinator_ = std::make_unique<CoordinatorConnection>(*this);
+  return *coordinator_;
+}
+
 // A message that cannot be sent, since too much waits for the peer or memory is out, ends that
 // peer's connection. It is no error of the peer that caused the message.
 void ServerJob::carry_out(const Outbox::Send& send) {
+  if (send.to == Outbox::kCoordinator) return coordinator().send(send.message);
   ServerPeer* const peer = find(send.to);
   if (peer == nullptr) return;
   const ControlMessage& message = send.message;
@@ -159,11 +195,14 @@ void ServerJob::carry_out_unlocked(const HostAction& action) {
                   });
   } else if (const auto* on = std::get_if<Outbox::GoOn>(&action)) {
     go_on(*on);
+  } else {
+    rounds_.run();
   }
 }
 
 // A member stays in peers_.
 void ServerJob::go_on(const Outbox::GoOn& action) {
+  if (action.peer == Outbox::kCoordinator) return coordinator_->go_on(action.handled);
   std::unique_lock lock(mutex_);
   ServerPeer* const peer = find(action.peer);
   lock.unlock();
@@ -198,6 +237,8 @@ void ServerJob::control(ServerPeer& peer, const ControlMessage& message) {
     machine_.received(peer.id(), message, now(), out);
     const int worker = machine_.worker(peer.id());
     if (message.type == MessageType::kHello && worker >= 0) peer.identify(worker);
+    const int shard = machine_.shard(peer.id());
+    if (message.type == MessageType::kHello && shard >= 0) peer.identify_ps(shard);
   });
   wake_();
 }
@@ -212,13 +253,14 @@ void ServerJob::refuse(ServerPeer& peer, const std::string& why) {
   drive([&](Outbox& out) { machine_.refuse(peer.id(), why, out); });
 }
 
-Fate ServerJob::begin_step(ServerPeer& peer, std::int64_t step, bool reads_now) {
+Fate ServerJob::begin_step(ServerPeer& peer, std::int64_t step, bool reads_now,
+                           const StepBegin& begin) {
   return drive([&](Outbox&) {
     if (!bytes_before_) {
       bytes_before_ = bytes_locked();
       use_.start();
     }
-    return machine_.begin_step(peer.id(), step, reads_now);
+    return machine_.begin_step(peer.id(), step, reads_now, begin);
   });
 }
 
@@ -229,6 +271,49 @@ void ServerJob::end_step(ServerPeer& peer, std::int64_t step, Fate fate) {
       drive([&](Outbox& out) { return machine_.end_step(peer.id(), step, fate, now(), out); });
   const std::int64_t every = options_.progress_every.steps;
   if (counts && every > 0 && global_step % every == 0) wake_();
+}
+
+void ServerJob::tell(const std::vector<Outbox::Decide::Told>& told) {
+  drive([&](Outbox& out) {
+    for (const auto& [to, step, done] : told) out.send(to, MessageType::kStepDone, done, step);
+  });
+}
+
+void ServerJob::squares(const RoundSquares& squares) {
+  drive([&](Outbox& out) { machine_.squares(squares, out); });
+}
+
+void ServerJob::from_coordinator(const ControlMessage& message) {
+  drive([&](Outbox& out) { machine_.from_coordinator(message, now(), out); });
+}
+
+void ServerJob::coordinator_closed(std::uint64_t handled) {
+  drive([&](Outbox&) { machine_.coordinator_closed(handled, now()); });
+  wake_();
+}
+
+void ServerJob::fail(const std::exception_ptr& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ == nullptr) failure_ = error;
+  }
+  wake_();
+}
+
+void ServerJob::connect_coordinator(Link& link) {
+  CoordinatorConnection* to = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(connects_, false)) return;
+    to = &coordinator();
+  }
+  try {
+    to->connect(link, machine_.coordinator_address(),
+                Deadline::after(kOneTry).or_when_readable(options_.stop_fd));
+    drive([&](Outbox& out) { machine_.coordinator_connected(out); });
+  } catch (const Error& error) {
+    drive([&](Outbox&) { machine_.coordinator_failed(error.what(), now()); });
+  }
 }
 
 std::int64_t ServerJob::global_step() const {
@@ -273,6 +358,7 @@ TimePoint ServerJob::turn(TimePoint time) {
   const TimePoint next = drive([&](Outbox& out) { return machine_.tick(time, out); });
   {
     const std::lock_guard lock(mutex_);
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
     for (const auto& [id, patience] : std::exchange(closing_, {})) {
       if (ServerPeer* peer = find(id)) closing.emplace_back(peer, patience);
     }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +20,8 @@
 #include "net/link.h"
 #include "params/protocol/ps_job.h"
 #include "params/server/account.h"
+#include "params/server/coordinator_connection.h"
+#include "params/server/round_applier.h"
 #include "params/server/server.h"
 #include "params/server/shard_saver.h"
 #include "params/shard/apply_pool.h"
@@ -46,14 +49,27 @@ class ServerJob {
   /// is asked for, while they are not.
   Shard& shard_for(ServerPeer& peer, bool initialised);
   void refuse(ServerPeer& peer, const std::string& why);
-  Fate begin_step(ServerPeer& peer, std::int64_t step, bool reads_now);
+  Fate begin_step(ServerPeer& peer, std::int64_t step, bool reads_now, const StepBegin& begin);
   void end_step(ServerPeer& peer, std::int64_t step, Fate fate);
+  /// A contribution to a round, before end_step.
+  RoundApplier& rounds() { return rounds_; }
+
+  // Calls of the rounds and of the connection to ps 0.
+  /// What was decided about these steps is done: their workers may go on.
+  void tell(const std::vector<Outbox::Decide::Told>& told);
+  void squares(const RoundSquares& squares);
+  void from_coordinator(const ControlMessage& message);
+  void coordinator_closed(std::uint64_t handled);
+  /// A round could not be applied: turn() throws it.
+  void fail(const std::exception_ptr& error);
   /// The peer's connection has ended. True: it may come back on another.
   bool closed(ServerPeer& peer, const Error& error);
   /// The last call of a connection that has closed: the peer that it was made with may be destroyed
   /// meanwhile.
   void let_go(ServerPeer& peer);
 
+  /// Connects to ps 0, if that is wanted: of the main thread, before its turn.
+  void connect_coordinator(Link& link);
   /// One turn of the main thread: it closes the connections of peers that were refused or say
   /// nothing, and tells workers what has changed. Returns when to call again at the latest.
   TimePoint turn(TimePoint now);
@@ -63,6 +79,9 @@ class ServerJob {
   bool ask_to_leave();
   bool all_gone() const;
   std::int64_t applied() const { return applied_; }
+  /// Contributions that came after their round was closed, and were dropped, or folded into
+  /// another.
+  std::int64_t late() const { return late_; }
   std::int64_t global_step() const;
   /// Bytes that went over links since the first contribution.
   struct Bytes {
@@ -91,7 +110,9 @@ class ServerJob {
   std::string id() const;
 
  private:
-  using HostAction = std::variant<Outbox::Find, Outbox::Mark, Outbox::Save, Outbox::GoOn>;
+  struct RunRounds {};
+  using HostAction =
+      std::variant<Outbox::Find, Outbox::Mark, Outbox::Save, Outbox::GoOn, RunRounds>;
 
   PsJobOptions machine_options() const;
   std::vector<std::int32_t> take_variables(const Declare& declare);
@@ -99,6 +120,10 @@ class ServerJob {
   template <typename Event>
   auto drive(Event&& event);
   void carry_out(std::vector<HostAction>& later);
+  void carry_out(Outbox::Decide decide);
+  template <typename Action>
+  void carry_out_in_order(Action action, std::vector<HostAction>& later);
+  CoordinatorConnection& coordinator();
   void carry_out(const Outbox::Send& send);
   void carry_out(const Outbox::Line& line) const;
   void carry_out_unlocked(const HostAction& action);
@@ -112,7 +137,7 @@ class ServerJob {
   const ServerOptions options_;
   const std::function<void()> wake_;
   ServerAccount account_;
-  std::atomic<std::int64_t> applied_{0};
+  std::atomic<std::int64_t> applied_{0}, late_{0};
   std::atomic<bool> spins_{false};
   UseMeter use_;
 
@@ -125,6 +150,10 @@ class ServerJob {
   PeerId next_peer_ = 1;
   std::map<PeerId, std::unique_ptr<ServerPeer>> peers_;
   std::vector<std::pair<PeerId, Duration>> closing_;
+  std::unique_ptr<CoordinatorConnection> coordinator_;
+  bool connects_ = false;  // to ps 0, in the main thread's next turn
+  std::exception_ptr failure_;
+  RoundApplier rounds_{*this};
   std::vector<PeerId> forgotten_;      // who will not come back, until the next turn
   Bytes bytes_gone_;                   // of peers that were never members
   std::optional<Bytes> bytes_before_;  // when use_ began

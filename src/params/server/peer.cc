@@ -52,6 +52,8 @@ void ServerPeer::identify(int worker) {
   task_ = fmt::format("worker:{}", worker);
 }
 
+void ServerPeer::identify_ps(int ps) { task_ = fmt::format("ps:{}", ps); }
+
 std::string ServerPeer::text() const {
   const std::string task = task_.empty() ? "somebody" : task_;
   const std::string step =
@@ -137,7 +139,9 @@ void ServerPeer::on_hello(const ControlMessage& message) {
   ended_ = !is_member();
   if (ended_ || again) return;
   replies_.set_wire(message.as<Hello>().wire);
+  incarnation_ = message.as<Hello>().incarnation;
   greeted_ = true;
+  if (worker_ < 0) return;
   job_.say(fmt::format("{} joined from {}", task_, stream_->peer()));
 }
 
@@ -146,7 +150,7 @@ Shard& ServerPeer::shard(bool initialised) {
   Shard& shard = job_.shard_for(*this, initialised);
   if (!incoming_) {
     replies_.allow(shard);
-    incoming_.emplace(shard, replies_.wire());
+    incoming_ = std::make_shared<IncomingStep>(shard, replies_.wire());
   }
   if (initialised) working_ = &shard;
   return shard;
@@ -154,6 +158,7 @@ Shard& ServerPeer::shard(bool initialised) {
 
 IncomingStep& ServerPeer::incoming() {
   if (!incoming_) shard();
+  if (incoming_->kept()) fail("a step before the round of the last one is applied");
   return *incoming_;
 }
 
@@ -217,7 +222,9 @@ void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::b
   if (job_.timeline() != nullptr) job_.timeline()->begin_step(steps_++);
   const std::int64_t step = std::int64_t(header.step);
   const bool reads_now = (header.flags & kReadsNow) != 0;
-  incoming().begin(step, messages_.step_begin, job_.begin_step(*this, step, reads_now));
+  IncomingStep& incoming = this->incoming();
+  incoming.begin(step, messages_.step_begin,
+                 job_.begin_step(*this, step, reads_now, messages_.step_begin));
   last_step_ = step;
 }
 
@@ -393,6 +400,10 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   }
   const StepEnd& end = messages_.step_end;
   decode_step_end(payload, messages_.step_end);
+  if (incoming_->fate() == Fate::kKeep) {
+    keep();
+    return job_.end_step(*this, incoming_->step(), Fate::kKeep);
+  }
   for (const StepEnd::Entry& entry : end.entries) {
     const std::size_t position = shard().position(entry.piece);
     if (entry.contributed) {
@@ -404,6 +415,25 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   incoming_->end();
   job_.end_step(*this, incoming_->step(), incoming_->fate());
   job_.account().contribution_at(job_.now());
+}
+
+// From here on the step is the applier's.
+void ServerPeer::keep() {
+  KeptContribution kept{.step = incoming_,
+                        .memories = shared_,
+                        .entries = std::vector<StepEnd::Entry>(shard().size()),
+                        .copy = copy_,
+                        .replies = &replies_};
+  for (const StepEnd::Entry& entry : messages_.step_end.entries) {
+    const std::size_t position = shard().position(entry.piece);
+    if (entry.contributed) incoming_->check_whole(position);
+    for (const std::int32_t row : entry.next_rows) {
+      if (!shard().at(position).has_row(row)) fail(fmt::format("row {} is not here", row));
+    }
+    kept.entries[position] = entry;
+  }
+  incoming_->keep();
+  job_.rounds().keep(worker_, incarnation_, std::move(kept));
 }
 
 void ServerPeer::on_closed(const Error& error) {

@@ -50,7 +50,9 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   PeerId id() const { return id_; }
   /// It has said hello as this worker, and was welcomed. With the job's lock.
   void identify(int worker);
-  bool is_member() const { return worker_ >= 0; }
+  /// The same of another ps.
+  void identify_ps(int ps);
+  bool is_member() const { return !task_.empty(); }
 
   // Kept under the job's lock.
   bool gone = false;  // the connection that it was made with has ended
@@ -94,6 +96,7 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   std::size_t most_payload(MessageType type) const;
   Shard& shard(bool initialised = true);
   IncomingStep& incoming();
+  void keep();
 
   ServerJob& job_;
   const PeerId id_;
@@ -110,13 +113,14 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   };
   Messages messages_;
   Shard* working_ = nullptr;  // once it is initialised
-  std::optional<IncomingStep> incoming_;
+  std::shared_ptr<IncomingStep> incoming_;
   StateFrames state_frames_;
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
   std::shared_ptr<SharedMemory> copy_;  // the values as the worker last saw them; null: unasked
   TimePoint frame_began_{};
   bool greeted_ = false, ended_ = false;
-  int worker_ = -1;   // −1: it has not been welcomed
+  int worker_ = -1;  // −1: it has not been welcomed, or is another ps
+  std::uint64_t incarnation_ = 0;
   std::string task_;  // "worker:1", once it has been welcomed
   std::atomic<std::int64_t> last_step_{-1};
   std::int64_t steps_ = 0;  // begun

@@ -37,6 +37,8 @@ class Replies : public ValueWatcher {
   void on_changed(ShardPiece& piece, bool wanted) override;
   /// Sends all of a piece (kValues), which then changes if the ps changes it after each read.
   void send_values(ShardPiece& piece, std::uint64_t step);
+  /// Sends all of a piece as the answer to a contribution.
+  void answer_values(ShardPiece& piece, std::uint64_t step) { send_frames(piece, 0, step); }
   /// The same to a worker that keeps them: it is told, once, when they have changed.
   void send_watched_values(ShardPiece& piece);
   /// Sends all of a piece, for which the worker has asked ahead. It is told of the next change.

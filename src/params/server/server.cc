@@ -50,6 +50,7 @@ class Server {
   End run() {
     listen();
     while (true) {
+      job_.connect_coordinator(*link_);
       const TimePoint next = std::min(job_.turn(now()), tell_progress());
       if (job_.begins_again()) return End::kBeginsAgain;
       switch (job_.end(now())) {
@@ -74,6 +75,7 @@ class Server {
     const ServerJob::Bytes bytes = job_.bytes();
     return {.job = job_.id(),
             .applied = job_.applied(),
+            .late = job_.late(),
             .global_step = job_.global_step(),
             .seconds = shares.seconds,
             .apply_share = shares.apply,
@@ -206,6 +208,7 @@ ServerSummary serve(const ServerOptions& asked, ServerSummary* summary) {
   const auto done = [&] {
     ServerSummary all = server->summary();
     all.applied += before.applied;
+    all.late += before.late;
     all.bytes_sent += before.bytes_sent;
     all.bytes_received += before.bytes_received;
     return all;

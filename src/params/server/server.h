@@ -23,6 +23,7 @@ namespace paceline {
 struct ServerSummary {
   std::string job;               // its cluster id; of any_job empty: none came
   std::int64_t applied = 0;      // worker steps applied
+  std::int64_t late = 0;         // contributions that came after their round was closed
   std::int64_t global_step = 0;  // as this ps has counted it
   double seconds = 0;            // from the first contribution to the last
   double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; sum 1

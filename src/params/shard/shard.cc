@@ -16,9 +16,9 @@ namespace paceline {
 namespace {
 
 // Refuses pieces before anything is allocated, since a declaration arrives over a link.
-void check_can_hold(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
-                    int ps) {
-  double bytes = 0;
+void check_can_hold(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int ps,
+                    int contributions) {
+  double bytes = 0, trained = 0;
   for (const Piece& piece : pieces) {
     if (piece.ps != ps) continue;
     const VariableSpec& variable = variables[std::size_t(piece.variable)];
@@ -34,8 +34,14 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
     }
     const double rows = double(piece.rows) * double(row_bytes(variable));
     bytes += rows * double(1 + slots_of(variable).size());
+    if (variable.trained) trained += rows;
   }
   check_fits_machine("[ps] the variables need", bytes);
+  if (contributions == 0) return;
+  check_fits_machine(
+      fmt::format("[ps] the variables and {} contributions that wait for their round need",
+                  contributions),
+      bytes + contributions * trained);
 }
 
 // Tasks that were started with other flags than this one may declare other variables.
@@ -53,12 +59,13 @@ void check_after_reads(const AfterReads& after_reads, std::span<const VariableSp
 }  // namespace
 
 Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps,
-             ApplyPool& pool, const AfterReads& after_reads)
+             ApplyPool& pool, const AfterReads& after_reads, int contributions)
     : variables_(std::move(variables)),
       pieces_(std::move(pieces)),
       ps_(ps),
+      pool_(pool),
       positions_(pieces_.size(), -1) {
-  check_can_hold(variables_, pieces_, ps);
+  check_can_hold(variables_, pieces_, ps, contributions);
   check_after_reads(after_reads, variables_);
   const ShardLayout layout = shard_layout(variables_, pieces_, ps);
   values_ = SharedMemory::create(layout.bytes);

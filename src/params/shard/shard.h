@@ -20,9 +20,10 @@ class Shard {
  public:
   /// Throws kInvalidArgument when a variable cannot be held: a rule on another type than float32,
   /// or more memory than this machine has; and when a variable of `after_reads` is not there, or is
-  /// not float32. The pool and `after_reads` must outlive the shard.
+  /// not float32. The pool and `after_reads` must outlive the shard. `contributions` is how many of
+  /// them wait here at most, each as large as the variables that are trained.
   Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps, ApplyPool& pool,
-        const AfterReads& after_reads = {});
+        const AfterReads& after_reads = {}, int contributions = 0);
 
   int ps() const { return ps_; }
   std::span<const VariableSpec> variables() const { return variables_; }
@@ -33,6 +34,7 @@ class Shard {
   /// Returns the position of a piece by its id. Throws kDataLoss when it is not here.
   std::size_t position(std::uint32_t id) const;
   std::size_t bytes() const { return bytes_; }
+  ApplyPool& pool() { return pool_; }
   /// The variables that have pieces here which change after each read.
   std::vector<VariableId> changed_after_reads() const;
   /// The values of all pieces, as shard_layout says. They change while others read: element by
@@ -47,6 +49,7 @@ class Shard {
   std::vector<VariableSpec> variables_;
   std::vector<Piece> pieces_;
   const int ps_;
+  ApplyPool& pool_;
   std::vector<int> positions_;  // by piece id; −1: elsewhere
   std::shared_ptr<SharedMemory> values_;
   std::vector<std::unique_ptr<ShardPiece>> local_;

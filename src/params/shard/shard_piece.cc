@@ -11,6 +11,8 @@
 namespace paceline {
 namespace {
 
+// So much of a mean is made and applied at a time: it stays in a cache between.
+constexpr std::size_t kMeanElements = std::size_t{1} << 12;
 constexpr std::size_t kChangedElements = std::size_t{1} << 13;
 
 // The part that is locked at a time. A rule takes longer for it than waking a thread takes.
@@ -122,6 +124,23 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
   pool_.for_ranges(std::int64_t(last - first), 1, [&](std::int64_t from, std::int64_t to) {
     write_regions(std::max(offset, (first + std::size_t(from)) * region_bytes_),
                   std::min(end, (first + std::size_t(to)) * region_bytes_), part);
+  });
+  watchers_.tell(*this);
+}
+
+void ShardPiece::apply_mean(const RuleStep& step, std::span<const MeanPart> parts) {
+  const auto part = [&](std::size_t begin, std::size_t end) {
+    std::array<float, kMeanElements> mean;
+    for (std::size_t at = begin; at < end; at += sizeof(mean)) {
+      const std::size_t first = at / sizeof(float);
+      const std::span some(mean.data(), std::min(sizeof(mean), end - at) / sizeof(float));
+      write_mean(parts, first, some);
+      memory_.apply_range(step, std::int64_t(first), some);
+    }
+  };
+  pool_.for_ranges(std::int64_t(regions_.size()), 1, [&](std::int64_t from, std::int64_t to) {
+    write_regions(std::size_t(from) * region_bytes_,
+                  std::min(bytes(), std::size_t(to) * region_bytes_), part);
   });
   watchers_.tell(*this);
 }

@@ -16,6 +16,7 @@
 #include "params/protocol/placement.h"
 #include "params/shard/after_read.h"
 #include "params/shard/apply_pool.h"
+#include "params/shard/contribution_mean.h"
 #include "params/shard/copy_on_write_snapshot.h"
 #include "params/shard/value_watchers.h"
 #include "params/shard/variable_memory.h"
@@ -49,6 +50,9 @@ class ShardPiece {
   /// asks for its whole variable.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
              std::span<std::byte> updated);
+  /// Applies the rule to all of the piece with the mean of dense contributions, which it computes
+  /// on the way. Not for a rule that asks for its whole variable.
+  void apply_mean(const RuleStep& step, std::span<const MeanPart> parts);
   /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
   void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
 

@@ -36,6 +36,14 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
       return decode_text(payload, type);
     case MessageType::kDeclared:
       return decode_declared(payload);
+    case MessageType::kWhole:
+      return decode_round_contribution(payload);
+    case MessageType::kDecided:
+      return decode_round_decision(payload);
+    case MessageType::kSquares:
+      return decode_round_squares(payload);
+    case MessageType::kScale:
+      return decode_round_scale(payload);
     case MessageType::kFoundFile:
       return !payload.empty() && payload[0] == std::byte{1};
     case MessageType::kTaskState:
@@ -53,10 +61,18 @@ void ControlMessage::wrong_body() const {
 
 bool is_control_for_ps(MessageType type) {
   constexpr std::array kTypes = {
-      MessageType::kHello,       MessageType::kDeclare,   MessageType::kWriteEnd,
-      MessageType::kFindFile,    MessageType::kMark,      MessageType::kSaveShard,
-      MessageType::kTaskState,   MessageType::kDone,      MessageType::kGoodbye,
-      MessageType::kEndTraining, MessageType::kBeginAgain};
+      MessageType::kHello,       MessageType::kDeclare,    MessageType::kWriteEnd,
+      MessageType::kFindFile,    MessageType::kMark,       MessageType::kSaveShard,
+      MessageType::kTaskState,   MessageType::kDone,       MessageType::kGoodbye,
+      MessageType::kEndTraining, MessageType::kBeginAgain, MessageType::kWhole,
+      MessageType::kSquares};
+  return std::ranges::find(kTypes, type) != kTypes.end();
+}
+
+bool is_control_from_coordinator(MessageType type) {
+  constexpr std::array kTypes = {MessageType::kWelcome, MessageType::kRefuse,
+                                 MessageType::kBusy,    MessageType::kRestarted,
+                                 MessageType::kDecided, MessageType::kScale};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 

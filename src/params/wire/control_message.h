@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "params/wire/message.h"
+#include "params/wire/round_messages.h"
 #include "params/wire/save_messages.h"
 
 namespace paceline {
@@ -21,9 +22,9 @@ using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
 
 struct ControlMessage {
   /// The payload, whose alternative follows from the type; monostate: no payload.
-  using Body =
-      std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
-                   Initialised, FindFile, SavedShard, std::int64_t, std::string, bool, StateBytes>;
+  using Body = std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
+                            Initialised, FindFile, SavedShard, RoundContribution, RoundDecision,
+                            RoundSquares, RoundScale, std::int64_t, std::string, bool, StateBytes>;
   MessageType type{};
   Body body = {};
   std::uint64_t step = 0;  // the frame's step: a save's number, or a worker's own step
@@ -39,8 +40,10 @@ struct ControlMessage {
   [[noreturn]] void wrong_body() const;
 };
 
-/// True for the control messages that a worker sends to a ps.
+/// True for the control messages that a worker, or another ps, sends to a ps.
 bool is_control_for_ps(MessageType type);
+/// True for those that ps 0 sends to another ps.
+bool is_control_from_coordinator(MessageType type);
 /// True for those that a ps sends to a worker.
 bool is_control_for_worker(MessageType type);
 /// Decodes a control message of either side. Throws kDataLoss naming the message. A kTaskState

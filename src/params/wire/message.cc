@@ -47,7 +47,7 @@ std::uint16_t known_flags(MessageType type) {
 }  // namespace
 
 std::string name_of(MessageType type) {
-  constexpr std::array<std::string_view, 47> names = {
+  constexpr std::array<std::string_view, 51> names = {
       "none",         "hello",      "welcome",      "refuse",      "declare",     "declared",
       "write",        "write_end",  "written",      "initialised", "pull",        "pull_rows",
       "values",       "row_values", "step_begin",   "chunk",       "row_ids",     "step_end",
@@ -55,7 +55,8 @@ std::string name_of(MessageType type) {
       "contribution", "taken",      "read_done",    "changed",     "order",       "find_file",
       "found_file",   "mark",       "save_shard",   "saved",       "read_marked", "marked",
       "ask_state",    "task_state", "stop",         "busy",        "copied",      "pull_next",
-      "step_limit",   "handled",    "end_training", "restarted",   "begin_again"};
+      "step_limit",   "handled",    "end_training", "restarted",   "begin_again", "whole",
+      "decided",      "squares",    "scale"};
   const std::size_t i = std::size_t(type);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
 }
@@ -89,7 +90,9 @@ void fields(auto& wire, Of<Welcome> auto& welcome) {
 
 void fields(auto& wire, Of<AggregationSpec> auto& spec) {
   wire.choice("aggregation", spec.kind, kAggregationKinds);
-  wire(spec.staleness);
+  wire(spec.staleness, spec.replicas);
+  wire.choice("late", spec.late, kLateContributions);
+  wire(spec.num_ps, spec.coordinator);
 }
 
 void fields(auto& wire, Of<Declared> auto& declared) {
@@ -101,7 +104,7 @@ void fields(auto& wire, Of<JobState> auto& state) {
 }
 
 void fields(auto& wire, Of<StepBegin> auto& begin) {
-  wire(begin.clipped, begin.examples, begin.learning_rates);
+  wire(begin.clipped, begin.examples, begin.round, begin.clip_norm, begin.learning_rates);
 }
 
 void fields(auto& wire, Of<StepEnd::Entry> auto& entry) {

@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 11;
+constexpr std::uint32_t kProtocolVersion = 12;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -92,6 +92,11 @@ enum class MessageType : std::uint16_t {
   // When a ps was lost with its values.
   kRestarted = 45,   // ps → worker: I am not the process that you know; the ps then closes
   kBeginAgain = 46,  // chief → ps: forget all that was; all values come from a checkpoint
+  // Among ps tasks in synchronous rounds (round_messages.h).
+  kWhole = 47,    // ps → ps 0: I have all of a worker's contribution
+  kDecided = 48,  // ps 0 → ps: apply the mean of these; these are dropped
+  kSquares = 49,  // ps → ps 0: the squares of my part of the mean
+  kScale = 50,    // ps 0 → ps: the factor by which the mean is clipped
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however
@@ -148,6 +153,8 @@ struct Declared {
 struct StepBegin {
   bool clipped = false;
   std::int64_t examples = 0;
+  std::int64_t round = 0;             // rounds only: it reads the values that so many have left
+  float clip_norm = 0;                // rounds only: of the mean; 0: it is not clipped
   std::vector<float> learning_rates;  // by variable
   bool operator==(const StepBegin&) const = default;
 };
@@ -169,8 +176,10 @@ struct StepEnd {
 struct StepDone {
   std::int64_t global_step = 0;
   /// How many updates of other workers were made between the read of the step's values and its own
-  /// update; −1: it made none, because it was applied before.
-  std::int64_t staleness = -1;
+  /// update; kAppliedBefore or kTooLate: it made none.
+  std::int64_t staleness = kAppliedBefore;
+  static constexpr std::int64_t kAppliedBefore = -1;
+  static constexpr std::int64_t kTooLate = -2;  // its round was closed
   bool operator==(const StepDone&) const = default;
 };
 

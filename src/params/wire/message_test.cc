@@ -62,7 +62,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "0b000000"
+            "0c000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"
@@ -81,10 +81,15 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
 
 TEST(Message, MessagesOfAStepHaveTheBytesOfTheirFormat) {
   std::vector<std::byte> bytes;
-  encode(StepBegin{.clipped = true, .examples = 20, .learning_rates = {1, 2}}, bytes);
+  encode(
+      StepBegin{
+          .clipped = true, .examples = 20, .round = 7, .clip_norm = 5, .learning_rates = {1, 2}},
+      bytes);
   EXPECT_EQ(hex(bytes),
             "01"
             "1400000000000000"
+            "0700000000000000"
+            "0000a040"
             "02000000"
             "0000803f"
             "00000040");

@@ -9,16 +9,16 @@
 #include "params/wire/fields.h"
 
 namespace paceline {
-PsSteps::PsSteps(WorkerContext& state, const PlanBinding& plan, bool clipped)
+PsSteps::PsSteps(WorkerContext& state, const PlanBinding& plan, float clip_norm)
     : state_(state),
       core_(state.core),
       uses_(plan.uses),
-      clipped_(clipped),
+      clipped_(clip_norm > 0),
       reads_(core_.variables().size()),
       contributed_(core_.variables().size(), false),
       ahead_(state),
       sender_(state),
-      begin_{.clipped = clipped, .examples = 0, .learning_rates = {}},
+      begin_{.clipped = clipped_, .clip_norm = in_rounds() ? clip_norm : 0, .learning_rates = {}},
       ends_(state.connections.size()),
       handle_(state) {
   for (const PlanBinding::Use& use : uses_) check(use);
@@ -40,7 +40,10 @@ PsSteps::MappedRead PsSteps::read_of(const PlanBinding::Use& use) const {
   if (core_.options().torn_free) return MappedRead::kCopiedInChunks;
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   const bool changes = variable.trained || core_.changes_after_reads(use.variable);
-  const bool others_contribute = core_.options().spec.workers.size() > 1;
+  // In rounds nobody changes what a contribution in time is made from.
+  const AggregationSpec& how = core_.options().aggregation;
+  const bool late_count = !in_rounds() || how.late == LateContribution::kFold;
+  const bool others_contribute = core_.options().spec.workers.size() > 1 && late_count;
   return use.reread && changes && others_contribute ? MappedRead::kInCopy : MappedRead::kInPlace;
 }
 
@@ -63,9 +66,9 @@ void PsSteps::begin_step(StepKind kind, std::span<const RowSet> rows, const Step
   if (kind == StepKind::kFetch) core_.look(ahead_.may_have_come(uses_));
   send_order();
   if (kind == StepKind::kTrain) {
-    bool waited = false;
-    step_ = state_.driver.begin_step(waited);
-    if (waited) forget_values();
+    bool outdated = false;
+    step_ = state_.driver.begin_step(outdated);
+    if (outdated) forget_values();
     send_step_begin(scalars, reads_now(rows) && !fetched_);
   }
   fetched_ = kind == StepKind::kFetch || (fetched_ && kind == StepKind::kEvaluate);
@@ -122,6 +125,7 @@ void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
   PACELINE_CHECK(scalars.learning_rates.size() == core_.variables().size());
   std::fill(contributed_.begin(), contributed_.end(), false);
   begin_.examples = scalars.examples;
+  begin_.round = in_rounds() ? core_.global_step.load() : 0;
   begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
   const std::uint16_t flags = reads_now ? kReadsNow : 0;
   for (const auto& ps : state_.connections) {
@@ -307,7 +311,7 @@ void PsSteps::send_read_done() {
 
 void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows) {
   StepEnd& end = ends_[std::size_t(ps.ps())];
-  end.clip_scale = clipped_ ? clip_scale : 1.0f;
+  end.clip_scale = clipped_ && !in_rounds() ? clip_scale : 1.0f;
   std::size_t count = 0;
   for_pieces_on(ps, [&](const PlanBinding::Use&, const Piece& piece) {
     if (count == end.entries.size()) end.entries.emplace_back();
@@ -328,6 +332,9 @@ void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const 
 
 std::int64_t PsSteps::Handle::global_step() {
   Arrivals& core = state_.core;
+  if (core.options().aggregation.kind == AggregationKind::kRounds) {
+    state_.driver.wait_for_rounds(steps_);
+  }
   if (!core.wait_for_reply([&] { return core.steps_done >= steps_; })) {
     throw Error(ErrorCode::kDeadlineExceeded,
                 "no global step from " + state_.connections.front()->text());

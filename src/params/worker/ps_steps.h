@@ -18,8 +18,10 @@ namespace paceline {
 class PsSteps : public StoreSteps {
  public:
   /// Throws kInvalidArgument when the plan uses a variable in a way that it cannot be.
-  PsSteps(WorkerContext& state, const PlanBinding& plan, bool clipped);
+  /// In rounds the store clips by `clip_norm`; else the plan does, if it is above 0.
+  PsSteps(WorkerContext& state, const PlanBinding& plan, float clip_norm);
 
+  NormBy norm_by() const override { return in_rounds() ? NormBy::kStore : NormBy::kPlan; }
   bool wants_next_rows() const override;
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
   AsyncView need(VariableId variable) override;
@@ -73,6 +75,8 @@ class PsSteps : public StoreSteps {
   PsConnection& connection(const Piece& piece) const {
     return *state_.connections[std::size_t(piece.ps)];
   }
+
+  bool in_rounds() const { return core_.options().aggregation.kind == AggregationKind::kRounds; }
 
   WorkerContext& state_;
   Arrivals& core_;

@@ -38,7 +38,7 @@ class PsStoreImpl : public PsStore {
 
   std::span<const VariableSpec> variables() const override { return core_.variables(); }
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
-    return std::make_unique<PsSteps>(steps_, plan, clip_norm > 0);
+    return std::make_unique<PsSteps>(steps_, plan, clip_norm);
   }
   void write(std::vector<VariableState> states, std::int64_t global_step) override;
   bool initialised() const override { return driver_.initialised(); }

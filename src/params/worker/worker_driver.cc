@@ -254,23 +254,33 @@ void WorkerDriver::say_goodbye() {
 
 // A member that is slow is waited for as long as it lives: one that dies is found by its link, and
 // the ps then raises the limit.
-void WorkerDriver::wait_for_turn() {
+template <typename Ready>
+void WorkerDriver::wait_for_others(Ready&& ready) {
   std::optional<AccountScope> scope;
   if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
   TimePoint say_at = now() + kSaySlow;
-  while (!core_.wait(Deadline::after(kInterruptCheck), [this] { return may_begin_.load(); })) {
+  while (!core_.wait(Deadline::after(kInterruptCheck), ready)) {
     if (options_.check_interrupt) options_.check_interrupt();
     if (now() < say_at) continue;
     say_at = now() + kSaySlow;
-    if (!options_.say) continue;
-    options_.say(fmt::format("waits for slower workers: it is {} own steps ahead (--staleness)",
-                             options_.aggregation.staleness + 1));
+    if (options_.say) options_.say("waits for " + awaited_others());
   }
 }
 
-std::uint64_t WorkerDriver::begin_step(bool& waited) {
-  waited = !permitted_;
-  if (waited && !may_begin_) wait_for_turn();
+std::string WorkerDriver::awaited_others() const {
+  if (in_rounds()) return fmt::format("round {} to be closed", core_.global_step.load());
+  return fmt::format("slower workers: it is {} own steps ahead (--staleness)",
+                     options_.aggregation.staleness + 1);
+}
+
+void WorkerDriver::wait_for_rounds(std::int64_t step) {
+  if (core_.steps_done >= step) return;
+  wait_for_others([&] { return core_.steps_done >= step; });
+}
+
+std::uint64_t WorkerDriver::begin_step(bool& outdated) {
+  outdated = !permitted_ && !in_rounds();
+  if (!permitted_ && !may_begin_) wait_for_others([this] { return may_begin_.load(); });
   const std::lock_guard lock(mutex_);
   const std::uint64_t step = std::uint64_t(machine_.begin_step());
   core_.steps_sent = machine_.next_step();

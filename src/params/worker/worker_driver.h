@@ -57,9 +57,11 @@ class WorkerDriver {
 
   // Steps.
   /// The number of the step that begins. Waits, as kWait of the account, while it would be too far
-  /// ahead of the slowest worker. `waited` tells that the permission came after the last step's
-  /// end: what its answers brought may be too old.
-  std::uint64_t begin_step(bool& waited);
+  /// ahead of the slowest worker, or while the round of the last step is open. `outdated` tells
+  /// that what the answers to the last step brought may be too old.
+  std::uint64_t begin_step(bool& outdated);
+  /// Waits, as kWait of the account, until the rounds of all steps before that one are closed.
+  void wait_for_rounds(std::int64_t step);
   /// The last frame of a step is about to be sent.
   void end_step();
 
@@ -76,7 +78,10 @@ class WorkerDriver {
   /// Lets the machine act until `ready` says true.
   template <typename Ready>
   void wait(Ready&& ready);
-  void wait_for_turn();
+  template <typename Ready>
+  void wait_for_others(Ready&& ready);
+  std::string awaited_others() const;
+  bool in_rounds() const { return options_.aggregation.kind == AggregationKind::kRounds; }
   TimePoint now() const { return options_.clock->now(); }
 
   const PsStoreOptions& options_;

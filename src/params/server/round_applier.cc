@@ -1,0 +1,228 @@
+#include "params/server/round_applier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "base/denormals.h"
+#include "params/server/job.h"
+#include "params/variable_arrays.h"
+
+namespace paceline {
+namespace {
+
+// The part of a sum of squares that one thread adds up. It depends on nothing but the length, so
+// that the sum has the same bits with any number of threads.
+constexpr std::size_t kSquaresElements = std::size_t{1} << 16;
+
+}  // namespace
+
+void RoundApplier::keep(int worker, std::uint64_t incarnation, KeptContribution contribution) {
+  const std::lock_guard lock(mutex_);
+  kept_[{worker, incarnation}] = std::move(contribution);
+}
+
+void RoundApplier::push(Shard& shard, Outbox::Decide decide) {
+  const std::lock_guard lock(mutex_);
+  shard_ = &shard;
+  waiting_.emplace_back(std::move(decide));
+}
+
+void RoundApplier::push(const RoundScale& scale) {
+  const std::lock_guard lock(mutex_);
+  scale_ = scale;
+}
+
+void RoundApplier::push(std::function<void()> act) {
+  const std::lock_guard lock(mutex_);
+  waiting_.emplace_back(std::move(act));
+}
+
+// Only a thread that runs calls it, with the lock.
+std::optional<RoundApplier::Work> RoundApplier::next() {
+  if (awaits_scale_) {
+    if (!scale_ || scale_->round != now_.decision.round) return {};
+    awaits_scale_ = false;
+    return [this, scale = scale_->scale] { finish(scale); };
+  }
+  if (waiting_.empty()) return {};
+  Work work = std::move(waiting_.front());
+  waiting_.pop_front();
+  return work;
+}
+
+void RoundApplier::run() {
+  std::unique_lock lock(mutex_);
+  if (running_) return;
+  running_ = true;
+  while (std::optional<Work> work = next()) {
+    lock.unlock();
+    try {
+      if (auto* const decide = std::get_if<Outbox::Decide>(&*work)) {
+        begin(std::move(*decide));
+      } else {
+        std::get<std::function<void()>> (*work)();
+      }
+    } catch (...) {
+      job_.fail(std::current_exception());
+    }
+    lock.lock();
+  }
+  running_ = false;
+}
+
+void RoundApplier::take(std::span<const RoundContribution> named,
+                        std::vector<KeptContribution>& taken) {
+  const std::lock_guard lock(mutex_);
+  taken.clear();
+  for (const RoundContribution& it : named) {
+    const auto found = kept_.find({it.worker, it.incarnation});
+    if (found == kept_.end() || found->second.step->step() != it.step) continue;
+    taken.push_back(std::move(found->second));
+    kept_.erase(found);
+  }
+}
+
+void RoundApplier::begin(Outbox::Decide decide) {
+  now_ = std::move(decide);
+  const RoundDecision& decision = now_.decision;
+  take(decision.contributors, contributors_);
+  take(decision.dropped, dropped_);
+  if (contributors_.size() != decision.contributors.size()) {
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("[ps] round {} counts contributions that are not here", decision.round));
+  }
+  row_means_.resize(shard_->size());
+  means_.resize(shard_->size());
+  if (contributors_.empty() || decision.contributors.front().clip_norm <= 0) return finish(1);
+  double squares = 0;
+  for (std::size_t position = 0; position < shard_->size(); ++position) {
+    squares += sum(position);
+  }
+  awaits_scale_ = true;
+  job_.squares({decision.round, squares});
+}
+
+std::vector<MeanPart> RoundApplier::parts(std::size_t position) const {
+  std::vector<MeanPart> parts;
+  std::int64_t examples = 0;
+  std::vector<std::int64_t> weights;
+  for (std::size_t i = 0; i < contributors_.size(); ++i) {
+    if (!contributors_[i].entries[position].contributed) continue;
+    const IncomingPiece& piece = contributors_[i].step->piece(position);
+    parts.push_back(
+        {.gradient = reinterpret_cast<const float*>(piece.gradient.data()), .rows = piece.rows});
+    weights.push_back(now_.decision.contributors[i].examples);
+    examples += weights.back();
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].weight =
+        examples > 0 ? float(double(weights[i]) / double(examples)) : 1.0f / float(parts.size());
+  }
+  return parts;
+}
+
+// Writes the mean of the contributions to a piece; returns the sum of its squares.
+double RoundApplier::sum(std::size_t position) {
+  const std::vector<MeanPart> parts = this->parts(position);
+  if (parts.empty()) return 0;
+  ShardPiece& piece = shard_->at(position);
+  const bool counts = piece.variable().rule.takes_gradient();
+  if (piece.variable().sparse) {
+    RowMean& mean = row_means_[position];
+    write_row_mean(parts, piece.row_bytes() / sizeof(float), mean);
+    return counts ? sum_of_squares(mean.values) : 0;
+  }
+  Buffer& memory = means_[position];
+  if (memory.size() < piece.bytes()) memory = Buffer(piece.bytes());
+  const std::span mean(reinterpret_cast<float*>(memory.span().data()),
+                       piece.bytes() / sizeof(float));
+  const std::size_t cuts = (mean.size() + kSquaresElements - 1) / kSquaresElements;
+  std::vector<double> squares(cuts);
+  shard_->pool().for_ranges(std::int64_t(cuts), 1, [&](std::int64_t from, std::int64_t to) {
+    for (std::size_t cut = std::size_t(from); cut < std::size_t(to); ++cut) {
+      const std::size_t first = cut * kSquaresElements;
+      const auto some = mean.subspan(first, std::min(kSquaresElements, mean.size() - first));
+      write_mean(parts, first, some);
+      squares[cut] = sum_of_squares(some);
+    }
+  });
+  double sum = 0;
+  for (const double part : squares) sum += part;
+  return counts ? sum : 0;
+}
+
+void RoundApplier::finish(float scale) {
+  const bool clipped = !contributors_.empty() && now_.decision.contributors.front().clip_norm > 0;
+  for (std::size_t position = 0; position < shard_->size(); ++position) {
+    if (now_.decision.closes) {
+      const TimelineScope event(job_.timeline(), job_.label(position));
+      const TimePoint began = job_.now();
+      const FlushDenormals flush;
+      apply(position, scale, clipped);
+      job_.account().add_apply(job_.now() - began);
+    }
+    for (const auto* list : {&contributors_, &dropped_}) {
+      for (const KeptContribution& kept : *list) answer(kept, position);
+    }
+  }
+  for (auto* list : {&contributors_, &dropped_}) {
+    for (KeptContribution& kept : *list) kept.step->end();
+    list->clear();
+  }
+  job_.account().contribution_at(job_.now());
+  job_.tell(now_.told);
+}
+
+// The learning rate is that of the first worker that contributes: in rounds all go in step.
+void RoundApplier::apply(std::size_t position, float scale, bool clipped) {
+  const std::vector<MeanPart> parts = this->parts(position);
+  if (parts.empty()) return;
+  ShardPiece& piece = shard_->at(position);
+  const VariableSpec& spec = piece.variable();
+  const auto first = std::ranges::find_if(contributors_, [&](const KeptContribution& kept) {
+    return kept.entries[position].contributed;
+  });
+  const std::int64_t count = piece.begin_contribution();
+  const RuleStep step{.learning_rate = first->step->learning_rate(piece.where().variable),
+                      .clip_scale = scale,
+                      .weight_decay = spec.weight_decay,
+                      .count = count,
+                      .average_decay = average_decay_at(spec, count)};
+  if (!clipped && (spec.sparse || spec.rule.whole())) sum(position);
+  const RowMean& rows = row_means_[position];
+  if (spec.sparse) {
+    if (!rows.rows.empty()) piece.apply_rows(step, rows.rows, rows.values.data());
+  } else if (clipped || spec.rule.whole()) {
+    piece.apply(step, 0, means_[position].span().first(piece.bytes()), {});
+  } else {
+    piece.apply_mean(step, parts);
+  }
+  piece.end_contribution();
+}
+
+// A worker to which too much waits to be sent reads too slowly: its connection ends, and no other
+// one's.
+void RoundApplier::answer(const KeptContribution& kept, std::size_t position) {
+  ShardPiece& piece = shard_->at(position);
+  const StepEnd::Entry& entry = kept.entries[position];
+  const std::uint64_t step = std::uint64_t(kept.step->step());
+  try {
+    if (entry.contributed) {
+      const StepAssembly::Part& part = kept.step->part(position);
+      if (part.wanted == WantedValues::kInItsCopy && kept.copy != nullptr) {
+        piece.copy(0, shard_->place_of(position, kept.copy->bytes()));
+      } else if (part.wanted == WantedValues::kInFrames && !piece.variable().sparse) {
+        kept.replies->answer_values(piece, step);
+      }
+      if (part.shared) kept.replies->tell(MessageType::kTaken, piece.where().id, step);
+    }
+    kept.replies->send_rows(piece, entry.next_rows, step);
+  } catch (const Error&) {
+    kept.replies->close(Deadline::after(Duration()));
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// The mean of several workers' contributions to a piece, in the order in which they are listed: the
+// same contributions give the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace paceline {
+
+/// One worker's contribution, where it lies, and what it counts. The weights of a mean sum to 1.
+struct MeanPart {
+  const float* gradient = nullptr;
+  std::span<const std::int32_t> rows;  // of a sparse variable, ascending
+  float weight = 0;
+};
+
+/// Writes elements from `first` on of the mean of dense contributions.
+void write_mean(std::span<const MeanPart> parts, std::size_t first, std::span<float> mean);
+
+/// The mean of contributions by rows: a row that a contribution lacks counts as zeros.
+struct RowMean {
+  std::vector<std::int32_t> rows;
+  std::vector<float> values;  // (rows.size(), row)
+};
+void write_row_mean(std::span<const MeanPart> parts, std::size_t row_size, RowMean& mean);
+
+/// The sum of the squares, added up in the order of the elements.
+double sum_of_squares(std::span<const float> values);
+
+}  // namespace paceline

@@ -1,0 +1,45 @@
+#include "params/wire/round_messages.h"
+
+#include "params/wire/message_fields.h"
+
+namespace paceline {
+
+void fields(auto& wire, Of<RoundContribution> auto& it) {
+  wire(it.worker, it.incarnation, it.step, it.round, it.examples, it.clip_norm);
+}
+
+void fields(auto& wire, Of<RoundDecision> auto& decision) {
+  wire(decision.closes, decision.round, decision.contributors, decision.dropped);
+}
+
+void fields(auto& wire, Of<RoundSquares> auto& squares) { wire(squares.round, squares.sum); }
+
+void fields(auto& wire, Of<RoundScale> auto& scale) { wire(scale.round, scale.scale); }
+
+std::vector<std::byte> encode(const RoundContribution& contribution) {
+  return encode_fields(contribution);
+}
+
+std::vector<std::byte> encode(const RoundDecision& decision) { return encode_fields(decision); }
+
+std::vector<std::byte> encode(const RoundSquares& squares) { return encode_fields(squares); }
+
+std::vector<std::byte> encode(const RoundScale& scale) { return encode_fields(scale); }
+
+RoundContribution decode_round_contribution(std::span<const std::byte> payload) {
+  return decode_fields<RoundContribution>(payload, "whole");
+}
+
+RoundDecision decode_round_decision(std::span<const std::byte> payload) {
+  return decode_fields<RoundDecision>(payload, "decided");
+}
+
+RoundSquares decode_round_squares(std::span<const std::byte> payload) {
+  return decode_fields<RoundSquares>(payload, "squares");
+}
+
+RoundScale decode_round_scale(std::span<const std::byte> payload) {
+  return decode_fields<RoundScale>(payload, "scale");
+}
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+// The messages of ps tasks among themselves in synchronous rounds. Format: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace paceline {
+
+/// One worker's contribution to a round, without its numbers.
+struct RoundContribution {
+  std::int32_t worker = 0;
+  std::uint64_t incarnation = 0;
+  std::int64_t step = 0;      // the worker's own
+  std::int64_t round = 0;     // it was made from the values that so many rounds have left
+  std::int64_t examples = 0;  // of its mean
+  float clip_norm = 0;        // 0: the round is not clipped
+  bool operator==(const RoundContribution&) const = default;
+};
+
+/// The word of ps 0 about contributions, which every ps carries out in the order of these words.
+struct RoundDecision {
+  bool closes = false;     // the round is closed: the contributors' are summed and applied
+  std::int64_t round = 0;  // the one that is closed, or the open one
+  std::vector<RoundContribution> contributors;  // by worker, ascending
+  std::vector<RoundContribution> dropped;       // answered, and applied nowhere
+  bool operator==(const RoundDecision&) const = default;
+};
+
+/// The sum of the squares of the mean contributions to one ps's variables.
+struct RoundSquares {
+  std::int64_t round = 0;
+  double sum = 0;
+  bool operator==(const RoundSquares&) const = default;
+};
+
+/// The factor by which the mean of a round is clipped.
+struct RoundScale {
+  std::int64_t round = 0;
+  float scale = 1;
+  bool operator==(const RoundScale&) const = default;
+};
+
+std::vector<std::byte> encode(const RoundContribution& contribution);
+std::vector<std::byte> encode(const RoundDecision& decision);
+std::vector<std::byte> encode(const RoundSquares& squares);
+std::vector<std::byte> encode(const RoundScale& scale);
+/// All throw kDataLoss naming the message.
+RoundContribution decode_round_contribution(std::span<const std::byte> payload);
+RoundDecision decode_round_decision(std::span<const std::byte> payload);
+RoundSquares decode_round_squares(std::span<const std::byte> payload);
+RoundScale decode_round_scale(std::span<const std::byte> payload);
+
+}  // namespace paceline
