@@ -48,6 +48,20 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
       return !payload.empty() && payload[0] == std::byte{1};
     case MessageType::kTaskState:
       return std::make_shared<const std::vector<std::byte>>(payload.begin(), payload.end());
+    case MessageType::kGroupStatus:
+      return decode_group_status(payload);
+    case MessageType::kPropose:
+      return decode_proposal(payload);
+    case MessageType::kAgree:
+      return decode_agreement(payload);
+    case MessageType::kForm:
+      return decode_formation(payload);
+    case MessageType::kCollectiveBegin:
+      return decode_collective_begin(payload);
+    case MessageType::kSumsWhole:
+      return decode_step_mark(payload, "sums_whole");
+    case MessageType::kCommit:
+      return decode_step_mark(payload, "commit");
     default:
       return std::monostate();
   }
@@ -83,6 +97,15 @@ bool is_control_for_worker(MessageType type) {
       MessageType::kInitialised, MessageType::kJobState, MessageType::kFoundFile,
       MessageType::kSaved,       MessageType::kAskState, MessageType::kTaskState,
       MessageType::kStop,        MessageType::kBusy,     MessageType::kRestarted};
+  return std::ranges::find(kTypes, type) != kTypes.end();
+}
+
+bool is_control_for_peer(MessageType type) {
+  constexpr std::array kTypes = {
+      MessageType::kHello,    MessageType::kWelcome,         MessageType::kRefuse,
+      MessageType::kAskState, MessageType::kTaskState,       MessageType::kGroupStatus,
+      MessageType::kPropose,  MessageType::kAgree,           MessageType::kForm,
+      MessageType::kCommit,   MessageType::kCollectiveBegin, MessageType::kSumsWhole};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 

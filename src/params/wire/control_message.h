@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "params/wire/collective_messages.h"
 #include "params/wire/message.h"
 #include "params/wire/round_messages.h"
 #include "params/wire/save_messages.h"
@@ -24,7 +25,9 @@ struct ControlMessage {
   /// The payload, whose alternative follows from the type; monostate: no payload.
   using Body = std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
                             Initialised, FindFile, SavedShard, RoundContribution, RoundDecision,
-                            RoundSquares, RoundScale, std::int64_t, std::string, bool, StateBytes>;
+                            RoundSquares, RoundScale, std::int64_t, std::string, bool, StateBytes,
+                            GroupStatus, Proposal, Agreement, Formation, CollectiveBegin,
+                            StepMark>;
   MessageType type{};
   Body body = {};
   std::uint64_t step = 0;  // the frame's step: a save's number, or a worker's own step
@@ -46,6 +49,8 @@ bool is_control_for_ps(MessageType type);
 bool is_control_from_coordinator(MessageType type);
 /// True for those that a ps sends to a worker.
 bool is_control_for_worker(MessageType type);
+/// True for those that the workers of an all-reduce send to one another.
+bool is_control_for_peer(MessageType type);
 /// Decodes a control message of either side. Throws kDataLoss naming the message. A kTaskState
 /// comes in several frames: it is made of their whole payload.
 ControlMessage decode_control(MessageType type, std::span<const std::byte> payload,

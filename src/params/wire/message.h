@@ -97,6 +97,18 @@ enum class MessageType : std::uint16_t {
   kDecided = 48,  // ps 0 → ps: apply the mean of these; these are dropped
   kSquares = 49,  // ps → ps 0: the squares of my part of the mean
   kScale = 50,    // ps 0 → ps: the factor by which the mean is clipped
+  // Between the workers of an all-reduce (collective_messages.h).
+  kGroupStatus = 53,      // where I stand; whenever it changes
+  kPropose = 54,          // the coordinator: these shall be the members of the next epoch
+  kAgree = 55,            // member → coordinator: I reduce no more in the last one
+  kForm = 56,             // the coordinator: the next epoch begins
+  kCollectiveBegin = 57,  // member → all: my step begins
+  kSumsWhole = 58,        // member → coordinator: I have all sums of the step
+  kCommit = 59,           // the coordinator: so have all; the step counts
+  kPartialSum = 60,       // member → next in the ring: bytes of a sum
+  kContributedRows = 61,  // member → all: rows of a contribution
+  kInPlace = 62,          // member → all: something of mine can be read where it lies
+  kValuesSent = 63,       // member → joiner: the values that were written to you are whole
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however

@@ -1,0 +1,619 @@
+#include "params/protocol/collective_group.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "params/protocol/seconds_text.h"
+
+namespace paceline {
+namespace {
+
+// A process that has paused for so long may have been given up by the others.
+constexpr Duration kLongPause = std::chrono::seconds(2);
+// So long it then waits for word of a group that went on without it.
+constexpr Duration kPatience = std::chrono::seconds(3);
+// For so long may one member see another that a third does not see.
+constexpr Duration kUnconnected = std::chrono::seconds(1);
+// A worker that sees none but retired ones for so long is too late.
+constexpr Duration kOver = std::chrono::seconds(10);
+// The lower bits of an epoch name its proposer, so that no two propose the same. They say less of a
+// higher worker, so that a group of the chief's goes on when it meets another.
+constexpr int kProposerBits = 16;
+
+std::uint64_t next_epoch(std::uint64_t after, int proposer) {
+  constexpr std::uint64_t kMost = (std::uint64_t{1} << kProposerBits) - 1;
+  return (((after >> kProposerBits) + 1) << kProposerBits) | (kMost - std::uint64_t(proposer));
+}
+
+bool contains(const std::vector<std::int32_t>& workers, int worker) {
+  return std::ranges::binary_search(workers, worker);
+}
+
+std::string count_text(std::size_t members) {
+  return members == 1 ? "1 worker goes on" : fmt::format("{} workers go on", members);
+}
+
+}  // namespace
+
+CollectiveGroup::CollectiveGroup(const CollectiveGroupOptions& options, TimePoint now)
+    : options_(options),
+      peers_(std::size_t(options.workers)),
+      own_steps_(std::size_t(options.workers)),
+      seen_(now),
+      alone_since_(now) {}
+
+bool CollectiveGroup::is_member(int worker) const { return contains(members_, worker); }
+
+bool CollectiveGroup::is_alive(int worker) const {
+  return worker == self() ||
+         (peer(worker).connected && peer(worker).status.standing == Standing::kMember);
+}
+
+int CollectiveGroup::coordinator() const {
+  const auto first =
+      std::ranges::find_if(members_, [this](std::int32_t member) { return is_alive(member); });
+  return first == members_.end() ? -1 : *first;
+}
+
+void CollectiveGroup::note_time(TimePoint now) {
+  if (now - seen_ >= kLongPause) {
+    stood_still_until_ = now;
+    alone_since_ += now - seen_;
+  }
+  seen_ = std::max(seen_, now);
+}
+
+GroupStatus CollectiveGroup::status() const {
+  GroupStatus status{.standing = standing_,
+                     .epoch = epoch_,
+                     .step = has_values_ ? step_ : -1,
+                     .members = members_,
+                     .connected = {},
+                     .done = done_,
+                     .ended = ended_,
+                     .wants_values = wants_values_};
+  for (int w = 0; w < options_.workers; ++w) {
+    if (peer(w).connected) status.connected.push_back(w);
+  }
+  return status;
+}
+
+void CollectiveGroup::send_all(MessageType type, const ControlMessage::Body& body, Outbox& out) {
+  for (int w = 0; w < options_.workers; ++w) {
+    if (peer(w).connected) out.send(PeerId(w), type, body);
+  }
+}
+
+void CollectiveGroup::tell_status(Outbox& out) {
+  send_all(MessageType::kGroupStatus, status(), out);
+}
+
+void CollectiveGroup::connected(int worker, bool shares, TimePoint now, Outbox& out) {
+  note_time(now);
+  peer(worker) = {};
+  peer(worker).connected = true;
+  peer(worker).shares = shares;
+  tell_status(out);
+  turn(now, out);
+}
+
+void CollectiveGroup::disconnected(int worker, const std::string& why, TimePoint now, Outbox& out) {
+  note_time(now);
+  if (!peer(worker).connected) return;
+  const bool retired = peer(worker).status.standing == Standing::kRetired;
+  peer(worker) = {};
+  if (!retired) peer(worker).lost = why;
+  std::erase(lacking_, worker);
+  if (is_member(worker) || (proposal_ && contains(proposal_->members, worker))) {
+    must_reform_ = true;
+    const bool suspicious =
+        stood_still_until_ != TimePoint{} && now - stood_still_until_ < kPatience;
+    if (suspicious) patient_until_ = now + kPatience;
+  }
+  tell_status(out);
+  turn(now, out);
+}
+
+void CollectiveGroup::received(int worker, const ControlMessage& message, TimePoint now,
+                               Outbox& out) {
+  note_time(now);
+  switch (message.type) {
+    case MessageType::kGroupStatus:
+      take_status(worker, message.as<GroupStatus>(), out);
+      break;
+    case MessageType::kPropose:
+      held_ = {worker, message.as<Proposal>()};
+      break;
+    case MessageType::kAgree:
+      take_agreement(worker, message.as<Agreement>(), now, out);
+      break;
+    case MessageType::kForm:
+      form(message.as<Formation>(), now, out);
+      break;
+    case MessageType::kCollectiveBegin:
+      take_begin(worker, message.as<CollectiveBegin>());
+      break;
+    case MessageType::kSumsWhole:
+      peer(worker).whole = message.as<StepMark>() == StepMark{epoch_, step_};
+      commit_when_whole(out);
+      break;
+    case MessageType::kCommit:
+      if (message.as<StepMark>() == StepMark{epoch_, step_} && whole_ && !agreed_) commit();
+      break;
+    default:
+      throw Error(ErrorCode::kDataLoss,
+                  fmt::format("{} is no message of workers", name_of(message.type)));
+  }
+  turn(now, out);
+}
+
+TimePoint CollectiveGroup::tick(TimePoint now, Outbox& out) {
+  note_time(now);
+  turn(now, out);
+  return now + kTick;
+}
+
+// Whatever may have become possible by what has just happened.
+void CollectiveGroup::turn(TimePoint now, Outbox& out) {
+  consider_solitude(now);
+  consider_founding(now);
+  consider_held(out);
+  agree(now, out);
+  regroup(now, out);
+}
+
+void CollectiveGroup::take_status(int worker, const GroupStatus& status, Outbox& out) {
+  peer(worker).status = status;
+  if (status.ended) ended_ = true;
+  const bool has_left = status.standing == Standing::kJoining && status.epoch == epoch_;
+  if (has_left && is_member(worker)) must_reform_ = true;
+  meet(worker, out);
+}
+
+// When two groups meet, the one with the later epoch goes on.
+void CollectiveGroup::meet(int worker, Outbox& out) {
+  const GroupStatus& other = peer(worker).status;
+  if (other.standing != Standing::kMember || contains(other.members, self())) return;
+  if (standing_ == Standing::kMember && other.epoch > epoch_) leave_group(out);
+}
+
+void CollectiveGroup::leave_group(Outbox& out) {
+  if (has_values_) out.say("the other workers went on without this one, which joins them again");
+  standing_ = Standing::kJoining;
+  founded_ = has_values_ = whole_ = agreed_ = must_reform_ = false;
+  members_.clear();
+  lacking_.clear();
+  proposal_.reset();
+  held_.reset();
+  begun_.reset();
+  patient_until_ = {};
+  tell_status(out);
+}
+
+bool CollectiveGroup::met() const {
+  const auto connected = std::ranges::count_if(peers_, &Peer::connected);
+  return connected == options_.workers - 1 || standing_ == Standing::kMember ||
+         sees(Standing::kMember);
+}
+
+bool CollectiveGroup::sees_members() const {
+  return std::ranges::any_of(peers_, [](const Peer& p) {
+    return p.connected && p.status.standing == Standing::kMember && p.status.step >= 0;
+  });
+}
+
+void CollectiveGroup::consider_founding(TimePoint now) {
+  if (self() != 0 || standing_ != Standing::kJoining || was_member_) return;
+  if (sees(Standing::kMember) || sees(Standing::kRetired)) return;
+  bool all = true;
+  for (int w = 1; w < options_.workers; ++w) {
+    all = all && peer(w).connected &&
+          peer(w).status.connected.size() == std::size_t(options_.workers - 1);
+  }
+  if (!all && now < alone_since_ + options_.join_timeout) return;
+  standing_ = Standing::kMember;
+  founded_ = true;
+  members_ = {0};
+  highest_ = epoch_ = next_epoch(0, self());
+}
+
+bool CollectiveGroup::sees(Standing standing) const {
+  return std::ranges::any_of(
+      peers_, [&](const Peer& p) { return p.connected && p.status.standing == standing; });
+}
+
+// Worker 0 begins without those that do not come in time, so whoever sees it waits.
+void CollectiveGroup::consider_solitude(TimePoint now) {
+  const bool begins = !was_member_ && (self() == 0 || peer(0).connected);
+  const bool over = sees(Standing::kRetired) && !sees(Standing::kJoining);
+  if (standing_ != Standing::kJoining || sees(Standing::kMember) || (begins && !over)) {
+    if (self() != 0 || was_member_) alone_since_ = now;
+    return;
+  }
+  if (!failure_.empty()) return;
+  if (over && now >= alone_since_ + std::min(kOver, options_.join_timeout)) {
+    failure_ = fmt::format("the training was over before worker:{} joined it", self());
+  }
+  if (now < alone_since_ + options_.join_timeout || begins) return;
+  failure_ = fmt::format("worker:{} waited {} (--join-timeout) for a worker that trains{}", self(),
+                         seconds_text(options_.join_timeout),
+                         was_member_ ? "" : ": worker:0, which begins, has not come");
+}
+
+void CollectiveGroup::initialise(std::int64_t step, std::span<const std::int64_t> own_steps,
+                                 TimePoint now, Outbox& out) {
+  if (!founded_ || has_values_) return;
+  has_values_ = was_member_ = true;
+  step_ = step;
+  std::ranges::copy(own_steps.first(std::min(own_steps.size(), own_steps_.size())),
+                    own_steps_.begin());
+  for (int w = 1; w < options_.workers; ++w) {
+    if (!peer(w).connected) {
+      out.warn(fmt::format("worker:{} has not come within {} (--join-timeout); it may join later",
+                           w, seconds_text(options_.join_timeout)),
+               Outbox::kNobody, "");
+    }
+  }
+  tell_status(out);
+  turn(now, out);
+}
+
+void CollectiveGroup::take_values(std::int64_t step, TimePoint now, Outbox& out) {
+  step_ = step;
+  has_values_ = true;
+  tell_status(out);
+  turn(now, out);
+}
+
+void CollectiveGroup::sent_values(int worker) { std::erase(lacking_, worker); }
+
+// The lowest living member keeps the group such as it should be.
+void CollectiveGroup::regroup(TimePoint now, Outbox& out) {
+  if (standing_ != Standing::kMember || (founded_ && !has_values_)) return;
+  if (now < patient_until_ || coordinator() != self()) return;
+  std::vector<std::int32_t> wanted = wanted_members(now);
+  if (proposal_ && proposer_ == self()) {
+    if (must_reform_ || wanted != proposal_->members) propose(std::move(wanted), out);
+  } else if (proposal_ || must_reform_ || wanted != members_) {
+    propose(std::move(wanted), out);
+  }
+  agree(now, out);
+}
+
+std::vector<std::int32_t> CollectiveGroup::wanted_members(TimePoint now) {
+  std::vector<std::int32_t> wanted;
+  std::ranges::copy_if(members_, std::back_inserter(wanted),
+                       [this](std::int32_t member) { return is_alive(member); });
+  leave_out_the_unconnected(wanted, now);
+  if (!ended_) add_joiners(wanted);
+  return wanted;
+}
+
+bool CollectiveGroup::is_connected_with(int worker, int other) const {
+  if (worker == self()) return peer(other).connected;
+  return other == self() || contains(peer(worker).status.connected, other);
+}
+
+// The higher of two members that see this one but not each other is left out, unless they meet
+// again soon. What they had sent each other may then be lost.
+void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& members, TimePoint now) {
+  const auto apart = std::ranges::find_if(members, [&](std::int32_t high) {
+    return std::ranges::any_of(members, [&](std::int32_t low) {
+      return low < high && (!is_connected_with(low, high) || !is_connected_with(high, low));
+    });
+  });
+  if (apart == members.end()) {
+    must_reform_ = must_reform_ || unconnected_since_;
+    return unconnected_since_.reset();
+  }
+  if (!unconnected_since_) unconnected_since_ = now;
+  if (now - *unconnected_since_ >= kUnconnected) members.erase(apart);
+}
+
+void CollectiveGroup::add_joiners(std::vector<std::int32_t>& members) const {
+  for (int w = 0; w < options_.workers; ++w) {
+    const Peer& joiner = peer(w);
+    if (!joiner.connected || joiner.status.standing != Standing::kJoining) continue;
+    const bool sees_all = std::ranges::all_of(
+        members, [&](std::int32_t member) { return contains(joiner.status.connected, member); });
+    if (sees_all) members.insert(std::ranges::lower_bound(members, w), w);
+  }
+}
+
+void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
+  highest_ = next_epoch(std::max(highest_, epoch_), self());
+  proposal_ = Proposal{highest_, std::move(members)};
+  proposer_ = self();
+  rested_ = agreed_ = must_reform_ = false;
+  for (Peer& each : peers_) each.agreement.reset();
+  for (const std::int32_t member : proposal_->members) {
+    if (member != self()) out.send(PeerId(member), MessageType::kPropose, *proposal_);
+  }
+}
+
+// A member follows the lowest living one only: the others may not know yet that it lives.
+void CollectiveGroup::consider_held(Outbox& out) {
+  if (!held_) return;
+  const auto& [proposer, proposal] = *held_;
+  if (standing_ == Standing::kRetired || !contains(proposal.members, self()) ||
+      !peer(proposer).connected) {
+    return held_.reset();
+  }
+  const int lowest = coordinator();
+  if (standing_ == Standing::kMember && lowest >= 0 && lowest < proposer) return;
+  const auto [from, accepted] = *std::exchange(held_, {});
+  accept(accepted, from, out);
+}
+
+void CollectiveGroup::accept(const Proposal& proposal, int proposer, Outbox& out) {
+  if (proposal.epoch <= highest_) {
+    out.send(PeerId(proposer), MessageType::kAgree,
+             Agreement{.epoch = proposal.epoch, .highest = highest_});
+    return;
+  }
+  highest_ = proposal.epoch;
+  proposal_ = proposal;
+  proposer_ = proposer;
+  rested_ = agreed_ = false;
+}
+
+void CollectiveGroup::rested(TimePoint now, Outbox& out) {
+  note_time(now);
+  if (!proposal_) return;
+  rested_ = true;
+  turn(now, out);
+}
+
+void CollectiveGroup::agree(TimePoint now, Outbox& out) {
+  if (!proposal_ || !rested_ || agreed_) return;
+  Agreement agreement{.epoch = proposal_->epoch,
+                      .highest = proposal_->epoch,
+                      .step = has_values_ ? step_ : -1,
+                      .in_place = true};
+  for (const std::int32_t member : proposal_->members) {
+    if (member == self()) continue;
+    if (!peer(member).connected) return;
+    agreement.in_place = agreement.in_place && peer(member).shares;
+  }
+  agreed_ = true;
+  if (proposer_ != self()) {
+    out.send(PeerId(proposer_), MessageType::kAgree, agreement);
+  } else {
+    peer(self()).agreement = agreement;
+    form_when_agreed(now, out);
+  }
+}
+
+void CollectiveGroup::take_agreement(int worker, const Agreement& agreement, TimePoint now,
+                                     Outbox& out) {
+  if (!proposal_ || proposer_ != self() || agreement.epoch != proposal_->epoch) return;
+  if (agreement.highest > agreement.epoch) {
+    highest_ = std::max(highest_, agreement.highest);
+    propose(proposal_->members, out);
+    return;
+  }
+  peer(worker).agreement = agreement;
+  form_when_agreed(now, out);
+}
+
+void CollectiveGroup::form_when_agreed(TimePoint now, Outbox& out) {
+  const std::vector<std::int32_t>& members = proposal_->members;
+  const auto agreed = [this](std::int32_t member) { return peer(member).agreement.has_value(); };
+  if (!std::ranges::all_of(members, agreed)) return;
+  Formation formation{.epoch = proposal_->epoch,
+                      .members = members,
+                      .step = -1,
+                      .source = -1,
+                      .lacking = {},
+                      .in_place = true,
+                      .own_steps = {}};
+  for (const std::int32_t member : members) {
+    const Agreement& agreement = *peer(member).agreement;
+    formation.in_place = formation.in_place && agreement.in_place;
+    formation.step = std::max(formation.step, agreement.step);
+  }
+  if (formation.step < 0) return leave_group(out);  // those that had the values are lost
+  if (has_values_ && formation.step == step_ + 1) commit();
+  formation.own_steps = own_steps_;
+  for (const std::int32_t member : members) {
+    const std::int64_t step = peer(member).agreement->step;
+    const bool lacks = step < 0 || step < formation.step - 1;
+    if (lacks) formation.lacking.push_back(member);
+    if (!lacks && formation.source < 0) formation.source = member;
+  }
+  for (const std::int32_t member : members) {
+    if (member != self()) out.send(PeerId(member), MessageType::kForm, formation);
+  }
+  form(formation, now, out);
+}
+
+void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
+  if (!proposal_ || formation.epoch != proposal_->epoch) return;
+  const bool lacks = contains(formation.lacking, self());
+  if (!lacks && has_values_ && formation.step == step_ + 1) commit();
+  const std::vector<std::int32_t> before = std::exchange(members_, formation.members);
+  const bool first = !std::exchange(was_member_, true) || (founded_ && committed_ == 0);
+  standing_ = Standing::kMember;
+  epoch_ = formation.epoch;
+  in_place_ = formation.in_place;
+  step_ = formation.step;
+  has_values_ = !lacks;
+  lacking_.clear();
+  if (formation.source == self()) lacking_ = formation.lacking;
+  if (proposer_ != self() && formation.own_steps.size() == own_steps_.size()) {
+    own_steps_ = formation.own_steps;
+  }
+  proposal_.reset();
+  agreed_ = whole_ = false;
+  if (proposer_ != self()) must_reform_ = false;
+  for (Peer& each : peers_) each.whole = false;
+  // What is known of members that the others have agreed with.
+  for (const std::int32_t member : members_) peer(member).status.standing = Standing::kMember;
+  if (proposer_ == self() && !first) say_who_changed(before, out);
+  if (begun_ && (begun_->step != step_ || lacks)) begun_.reset();
+  if (begun_) {
+    begun_->epoch = epoch_;
+    send_all(MessageType::kCollectiveBegin, *begun_, out);
+  }
+  tell_status(out);
+  for (int w = 0; w < options_.workers; ++w) meet(w, out);
+}
+
+void CollectiveGroup::say_who_changed(const std::vector<std::int32_t>& before, Outbox& out) {
+  for (const std::int32_t worker : before) {
+    if (is_member(worker)) continue;
+    const Peer& gone = peer(worker);
+    if (gone.connected || gone.lost.empty()) {
+      lines_.push_back(
+          fmt::format("worker:{} has ended its training; {}", worker, count_text(members_.size())));
+    } else {
+      out.warn(fmt::format("worker:{} is lost ({}); {} from global step {}", worker, gone.lost,
+                           count_text(members_.size()), step_),
+               Outbox::kNobody, "");
+    }
+  }
+  for (const std::int32_t worker : members_) {
+    if (contains(before, worker)) continue;
+    out.say(fmt::format("worker:{} joins at global step {}; {}", worker, step_,
+                        count_text(members_.size())));
+  }
+}
+
+void CollectiveGroup::begin(const CollectiveBegin& own, TimePoint now, Outbox& out) {
+  note_time(now);
+  begun_ = own;
+  begun_->epoch = epoch_;
+  begun_->step = step_;
+  for (const std::int32_t member : members_) check_training(member);
+  if (!proposal_) send_all(MessageType::kCollectiveBegin, *begun_, out);
+}
+
+// A worker may hear of a commit or of an epoch before this one does, and begin the next step.
+void CollectiveGroup::take_begin(int worker, const CollectiveBegin& begin) {
+  peer(worker).begun_before = std::exchange(peer(worker).begun, begin);
+  check_training(worker);
+}
+
+void CollectiveGroup::check_training(int worker) {
+  const CollectiveBegin* const begin = begun_by(worker);
+  if (!begun_ || begin == nullptr || begin->training == begun_->training) return;
+  failure_ = fmt::format(
+      "worker:{} and worker:{} make step {} of different trainings: with all-reduce, all workers "
+      "make the same steps",
+      self(), worker, step_);
+}
+
+const CollectiveBegin* CollectiveGroup::begun_by(int worker) const {
+  if (worker == self()) return begun_ ? &*begun_ : nullptr;
+  for (const auto* begun : {&peer(worker).begun, &peer(worker).begun_before}) {
+    if (*begun && (*begun)->epoch == epoch_ && (*begun)->step == step_) return &**begun;
+  }
+  return nullptr;
+}
+
+bool CollectiveGroup::started() const {
+  if (!begun_ || proposal_) return false;
+  return std::ranges::all_of(members_,
+                             [this](std::int32_t member) { return begun_by(member) != nullptr; });
+}
+
+void CollectiveGroup::finish_sums(TimePoint now, Outbox& out) {
+  note_time(now);
+  if (!started() || whole_) return;
+  whole_ = true;
+  if (members_.front() != self()) {
+    out.send(PeerId(members_.front()), MessageType::kSumsWhole, StepMark{epoch_, step_});
+  }
+  commit_when_whole(out);
+}
+
+void CollectiveGroup::commit_when_whole(Outbox& out) {
+  if (!whole_ || proposal_ || members_.empty() || members_.front() != self()) return;
+  const bool all = std::ranges::all_of(
+      members_, [this](std::int32_t member) { return member == self() || peer(member).whole; });
+  if (!all) return;
+  for (const std::int32_t member : members_) {
+    if (member != self()) out.send(PeerId(member), MessageType::kCommit, StepMark{epoch_, step_});
+  }
+  commit();
+  for (std::string& line : lines_) out.say(std::move(line));
+  lines_.clear();
+}
+
+void CollectiveGroup::commit() {
+  for (const std::int32_t member : members_) {
+    if (const auto* begun = begun_by(member)) own_steps_[std::size_t(member)] = begun->own_step + 1;
+  }
+  contributors_ = members_;
+  ++step_;
+  ++committed_;
+  whole_ = false;
+  begun_.reset();
+  for (Peer& each : peers_) each.whole = false;
+}
+
+void CollectiveGroup::set_done(Outbox& out) {
+  if (std::exchange(done_, true)) return;
+  tell_status(out);
+}
+
+void CollectiveGroup::end_training(Outbox& out) {
+  if (std::exchange(ended_, true)) return;
+  tell_status(out);
+}
+
+void CollectiveGroup::retire(bool wants_values, TimePoint now, Outbox& out) {
+  note_time(now);
+  if (standing_ == Standing::kRetired && wants_values == wants_values_) return;
+  standing_ = Standing::kRetired;
+  wants_values_ = wants_values;
+  members_.clear();
+  lacking_.clear();
+  proposal_.reset();
+  held_.reset();
+  begun_.reset();
+  tell_status(out);
+}
+
+std::vector<int> CollectiveGroup::waiting_for_values() const {
+  std::vector<int> waiting;
+  for (int w = 0; w < options_.workers; ++w) {
+    const GroupStatus& status = peer(w).status;
+    const bool waits = peer(w).connected && status.step < step_ &&
+                       (status.standing == Standing::kJoining || status.wants_values);
+    if (waits && has_values_) waiting.push_back(w);
+  }
+  return waiting;
+}
+
+bool CollectiveGroup::all_warm() const {
+  return std::ranges::all_of(members_, [this](std::int32_t member) {
+    const std::optional<CollectiveBegin>& begun = peer(member).begun;
+    return member == self() || (begun && begun->made >= options_.warm_steps);
+  });
+}
+
+bool CollectiveGroup::all_done() const {
+  return std::ranges::all_of(peers_, [](const Peer& each) {
+    return !each.connected || each.status.done || each.status.standing == Standing::kRetired;
+  });
+}
+
+bool CollectiveGroup::all_retired() const {
+  return std::ranges::all_of(peers_, [](const Peer& each) {
+    return !each.connected || each.status.standing == Standing::kRetired;
+  });
+}
+
+std::string CollectiveGroup::missing_text() const {
+  std::vector<std::string> missing;
+  for (int w = 0; w < options_.workers; ++w) {
+    if (w != self() && !peer(w).connected) missing.push_back(fmt::format("worker:{}", w));
+  }
+  return fmt::format("{}", fmt::join(missing, ", "));
+}
+
+}  // namespace paceline

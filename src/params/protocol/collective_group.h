@@ -1,0 +1,181 @@
+// The members of an all-reduce and the steps that count, as one worker sees them: a plain state
+// machine. The members of an epoch reduce together. The lowest of them commits each step, once all
+// have said that their sums are whole; no value changes before that. When a member is lost, retires
+// or joins, the lowest living one proposes the next epoch; a member that agrees reduces no more in
+// the last one, and says which step its values include. A step that anybody has committed is then
+// committed by all, and any other is reduced again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "params/protocol/outbox.h"
+#include "params/wire/collective_messages.h"
+
+namespace paceline {
+
+struct CollectiveGroupOptions {
+  int worker = 0;
+  int workers = 1;
+  Duration join_timeout{};
+  std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
+};
+
+/// Other workers are named by their index, which is also their PeerId in an Outbox. Its driver
+/// shows the machine the connections and what they bring, and does what the accessors ask for.
+class CollectiveGroup {
+ public:
+  /// The driver calls tick at least this often. A longer pause tells the machine that its own
+  /// process stood still.
+  static constexpr Duration kTick = std::chrono::milliseconds(250);
+
+  CollectiveGroup(const CollectiveGroupOptions& options, TimePoint now);
+
+  /// Both workers of a connection know each other. `shares` tells that they share memory.
+  void connected(int worker, bool shares, TimePoint now, Outbox& out);
+  void disconnected(int worker, const std::string& why, TimePoint now, Outbox& out);
+  /// Throws kDataLoss for a message that makes no sense.
+  void received(int worker, const ControlMessage& message, TimePoint now, Outbox& out);
+  /// Returns when to call again at the latest.
+  TimePoint tick(TimePoint now, Outbox& out);
+
+  /// Worker 0 begins the training once all workers are there, or those that came in time. The
+  /// others are then sent its values.
+  bool founded() const { return founded_; }
+  /// The founder has its values, which include so many global steps. Without effect when the group
+  /// exists by now.
+  void initialise(std::int64_t step, std::span<const std::int64_t> own_steps, TimePoint now,
+                  Outbox& out);
+  /// Values were received whole, which include so many global steps.
+  void take_values(std::int64_t step, TimePoint now, Outbox& out);
+  /// True when a member is to send its values to these, which are those of step() while it lasts.
+  const std::vector<std::int32_t>& lacking() const { return lacking_; }
+  void sent_values(int worker);
+
+  /// A member with values may begin its next step. Epoch and step are filled in here.
+  bool may_begin() const { return standing_ == Standing::kMember && has_values_ && !begun_; }
+  void begin(const CollectiveBegin& own, TimePoint now, Outbox& out);
+  /// True when every member has begun the step: its reduction goes on, with these contributors.
+  bool started() const;
+  /// All sums of the started step are whole here.
+  void finish_sums(TimePoint now, Outbox& out);
+  /// True when an epoch is proposed: the reduction must rest, and rested() be called then.
+  bool must_rest() const { return proposal_ && !rested_; }
+  void rested(TimePoint now, Outbox& out);
+
+  void set_done(Outbox& out);
+  void end_training(Outbox& out);
+  /// This worker makes no step any more.
+  void retire(bool wants_values, TimePoint now, Outbox& out);
+  /// The retired workers that want the values of the end, and have older ones.
+  std::vector<int> waiting_for_values() const;
+
+  Standing standing() const { return standing_; }
+  bool has_values() const { return has_values_; }
+  /// The global steps that count; with has_values() those that the values include.
+  std::int64_t step() const { return step_; }
+  std::uint64_t epoch() const { return epoch_; }
+  const std::vector<std::int32_t>& members() const { return members_; }
+  bool in_place() const { return in_place_; }
+  /// The members of the last step that this worker has committed.
+  const std::vector<std::int32_t>& contributors() const { return contributors_; }
+  /// The worker's word that it has begun the step() of this epoch; null: it has not.
+  const CollectiveBegin* begun_by(int worker) const;
+  std::int64_t next_own_step(int worker) const { return own_steps_[std::size_t(worker)]; }
+  /// True when this worker coordinates: it is the lowest living member.
+  bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
+  bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
+  /// True when all workers are connected with this one, or some member is.
+  bool met() const;
+  /// True when some connected worker is a member with values.
+  bool sees_members() const;
+  bool all_warm() const;
+  /// Every other worker is done, or gone.
+  bool all_done() const;
+  /// Every other worker is retired, or gone.
+  bool all_retired() const;
+  bool training_ended() const { return ended_; }
+  /// Why this worker cannot go on; empty while it can.
+  const std::string& failure() const { return failure_; }
+  /// "worker:1, worker:3": those that are not connected.
+  std::string missing_text() const;
+
+ private:
+  struct Peer {
+    bool connected = false, shares = false;
+    GroupStatus status;
+    std::optional<CollectiveBegin> begun, begun_before;  // the last, and the one before
+    bool whole = false;                                  // its sums of the step that is under way
+    std::optional<Agreement> agreement;
+    std::string lost;  // why, since the last formation
+  };
+  int self() const { return options_.worker; }
+  Peer& peer(int worker) { return peers_[std::size_t(worker)]; }
+  const Peer& peer(int worker) const { return peers_[std::size_t(worker)]; }
+  bool is_member(int worker) const;
+  bool is_alive(int worker) const;
+  int coordinator() const;
+  bool is_connected_with(int worker, int other) const;
+  bool sees(Standing standing) const;
+
+  void note_time(TimePoint now);
+  GroupStatus status() const;
+  void tell_status(Outbox& out);
+  void send_all(MessageType type, const ControlMessage::Body& body, Outbox& out);
+  void turn(TimePoint now, Outbox& out);
+  void consider_founding(TimePoint now);
+  void consider_solitude(TimePoint now);
+  void regroup(TimePoint now, Outbox& out);
+  std::vector<std::int32_t> wanted_members(TimePoint now);
+  void leave_out_the_unconnected(std::vector<std::int32_t>& members, TimePoint now);
+  void add_joiners(std::vector<std::int32_t>& members) const;
+  void propose(std::vector<std::int32_t> members, Outbox& out);
+  void consider_held(Outbox& out);
+  void accept(const Proposal& proposal, int proposer, Outbox& out);
+  void agree(TimePoint now, Outbox& out);
+  void take_agreement(int worker, const Agreement& agreement, TimePoint now, Outbox& out);
+  void form_when_agreed(TimePoint now, Outbox& out);
+  void form(const Formation& formation, TimePoint now, Outbox& out);
+  void say_who_changed(const std::vector<std::int32_t>& before, Outbox& out);
+  void take_status(int worker, const GroupStatus& status, Outbox& out);
+  void meet(int worker, Outbox& out);
+  void take_begin(int worker, const CollectiveBegin& begin);
+  void check_training(int worker);
+  void leave_group(Outbox& out);
+  void commit_when_whole(Outbox& out);
+  void commit();
+
+  const CollectiveGroupOptions options_;
+  std::vector<Peer> peers_;  // by worker; that of this one is not used
+  Standing standing_ = Standing::kJoining;
+  bool founded_ = false, was_member_ = false;
+  bool has_values_ = false;
+  std::uint64_t epoch_ = 0, highest_ = 0;  // formed; proposed or formed, as far as this one knows
+  std::int64_t step_ = -1;
+  std::vector<std::int32_t> members_, contributors_, lacking_;
+  bool in_place_ = false;
+  std::vector<std::int64_t> own_steps_;  // by worker
+  std::optional<CollectiveBegin> begun_;
+  bool whole_ = false;
+  std::int64_t committed_ = 0;  // steps, in this process
+
+  std::optional<Proposal> proposal_;
+  int proposer_ = -1;
+  bool rested_ = false, agreed_ = false;
+  bool must_reform_ = false;  // a member's connection has ended since the last formation
+  std::optional<std::pair<int, Proposal>> held_;  // of a worker that is not the lowest alive
+  std::vector<std::string> lines_;  // to be said once the smaller group has made a step
+
+  bool done_ = false, ended_ = false, wants_values_ = false;
+  TimePoint seen_;                              // the time of the last call
+  TimePoint stood_still_until_{};               // when it was noticed that this process had paused
+  TimePoint patient_until_{};                   // no epoch is proposed before
+  std::optional<TimePoint> unconnected_since_;  // two members are not connected with each other
+  TimePoint alone_since_;                       // no member is connected
+  std::string failure_;
+};
+
+}  // namespace paceline

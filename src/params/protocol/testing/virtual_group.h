@@ -1,0 +1,110 @@
+// A whole all-reduce in virtual time: workers with real state machines, whose messages are delayed
+// and lost, whose connections are cut, and which are killed, stopped, restarted, late, or retire.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "params/protocol/collective_group.h"
+#include "params/protocol/testing/virtual_time.h"
+
+namespace paceline {
+
+struct VirtualGroupOptions {
+  int workers = 3;
+  int faults = 12;                             // in `faulty`
+  Duration faulty = std::chrono::seconds(60);  // from the beginning
+  Duration quiet = std::chrono::seconds(30);   // after it, without faults
+  Duration join_timeout = std::chrono::seconds(20);
+};
+
+/// What has happened, for a test to look at. `trouble` is empty when all invariants held.
+struct VirtualGroupResult {
+  std::string trouble;
+  std::int64_t steps = 0;  // that count, at the end
+  int kills = 0, stops = 0, cuts = 0, retired = 0, joined = 0, epochs = 0;
+  std::uint64_t hash = 0;
+  std::vector<std::string> lines;
+};
+
+class VirtualGroup {
+ public:
+  VirtualGroup(std::uint64_t seed, const VirtualGroupOptions& options);
+  VirtualGroupResult run();
+
+ private:
+  // A step that counts: who has contributed to it.
+  using History = std::vector<std::vector<std::int32_t>>;
+  struct Tag {
+    std::uint64_t epoch = 0;
+    std::int64_t step = 0;
+    auto operator<=>(const Tag&) const = default;
+  };
+  struct Process {
+    int worker = 0;
+    std::uint64_t number = 0;  // of the process
+    std::unique_ptr<CollectiveGroup> group;
+    bool alive = true, stopped = false, retired = false, initialised = false;
+    bool computes = false;
+    std::vector<std::function<void()>> held;  // what happens once it goes on
+    std::map<Tag, std::set<int>> contributed;
+    std::optional<Tag> sent, rests;
+    std::set<std::pair<std::uint64_t, int>> sent_values;
+    History history;
+    std::int64_t own_step = 0;
+    TimePoint progressed{};
+  };
+  struct Wire {
+    std::uint64_t ends[2] = {0, 0};  // processes: the one of the lower worker first
+    std::unique_ptr<VirtualLink> links[2];
+    bool open[2] = {false, false}, cut = false;
+    TimePoint lost_after = TimePoint::max();
+  };
+
+  void start(int worker);
+  void tick(std::uint64_t process);
+  void connect_missing(Process& process);
+  void open_wire(std::uint64_t low, std::uint64_t high);
+  void close_end(std::uint64_t wire, int end, Duration within, const std::string& why);
+  void close_old_wires(std::uint64_t process, int worker, std::uint64_t except);
+  Wire* wire_of(const Process& process, int worker, int& end);
+  void send(Process& from, int worker, std::size_t bytes, std::function<void(Process&)> act);
+  /// Calls `act` when the process goes on, if it still lives.
+  void on(std::uint64_t process, std::function<void(Process&)> act);
+  void drive(Process& process, const std::function<void(Outbox&)>& event);
+  void look(Process& process);
+  void contribute(Process& process);
+  void finish_if_whole(Process& process);
+  void take_values(Process& process, std::uint64_t epoch, const History& history);
+
+  void fault();
+  void kill(Process& process);
+  void stop(Process& process);
+  void cut();
+  void retire(Process& process);
+  bool can_spare(const Process& process) const;
+  Process* random_process();
+  void check_progress();
+  void check_end();
+  std::string text_of(const Process& process) const;
+  void complain(const std::string& trouble);
+  Process* find(std::uint64_t process);
+  Process* of_worker(int worker);
+  Duration delay();
+
+  const VirtualGroupOptions options_;
+  VirtualTime time_;
+  std::map<std::uint64_t, std::unique_ptr<Process>> processes_;
+  std::map<std::uint64_t, Wire> wires_;
+  std::uint64_t made_ = 0;
+  VirtualGroupResult result_;
+  TimePoint end_of_faults_, end_;
+  std::set<std::pair<std::uint64_t, std::vector<std::int32_t>>> epochs_;
+};
+
+}  // namespace paceline

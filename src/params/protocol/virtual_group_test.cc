@@ -1,0 +1,61 @@
+// All-reduce in virtual time: whatever is killed, stopped, cut, late or retired, the workers that
+// live have applied the same steps.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "params/protocol/testing/virtual_group.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+
+VirtualGroupResult run(std::uint64_t seed, const VirtualGroupOptions& options) {
+  return VirtualGroup(seed, options).run();
+}
+
+TEST(VirtualGroup, WithoutFaultsEveryStepHasAllContributors) {
+  const VirtualGroupResult result = run(1, {.workers = 4, .faults = 0});
+  EXPECT_EQ(result.trouble, "");
+  EXPECT_GT(result.steps, 100);
+}
+
+TEST(VirtualGroup, ASeedReplaysExactly) {
+  EXPECT_EQ(run(7, {}).hash, run(7, {}).hash);
+  EXPECT_NE(run(7, {}).hash, run(8, {}).hash);
+}
+
+// Runs seeds [first, last].
+void run_seeds(std::uint64_t first, std::uint64_t last) {
+  int kills = 0, stops = 0, cuts = 0, retired = 0;
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    const VirtualGroupResult result = run(seed, {.workers = 2 + int(seed % 5)});
+    ASSERT_EQ(result.trouble, "") << "seed " << seed;
+    EXPECT_GT(result.steps, 50) << "seed " << seed;
+    kills += result.kills;
+    stops += result.stops;
+    cuts += result.cuts;
+    retired += result.retired;
+  }
+  EXPECT_GT(kills, 0);
+  EXPECT_GT(stops, 0);
+  EXPECT_GT(cuts, 0);
+  EXPECT_GT(retired, 0);
+}
+
+TEST(VirtualGroup, LivingWorkersApplyTheSameStepsWhateverHappens) { run_seeds(1, 200); }
+
+// scripts/slow_checks runs it.
+TEST(VirtualGroup, DISABLED_LivingWorkersApplyTheSameStepsInTenThousandSeeds) {
+  run_seeds(1, 10000);
+}
+
+TEST(VirtualGroup, ManyWorkersApplyTheSameSteps) {
+  const VirtualGroupResult result = run(3, {.workers = 24, .faults = 20});
+  EXPECT_EQ(result.trouble, "");
+}
+
+}  // namespace
+}  // namespace paceline

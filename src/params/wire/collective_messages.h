@@ -1,0 +1,88 @@
+// The messages of the workers of an all-reduce among themselves. Format: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace paceline {
+
+/// The place of a worker in the training of an all-reduce.
+enum class Standing : std::uint8_t {
+  kJoining,  // it waits to become a member
+  kMember,   // it takes part in each step
+  kRetired,  // it trains no more
+};
+
+struct GroupStatus {
+  Standing standing = Standing::kJoining;
+  std::uint64_t epoch = 0;              // that it is, or was last, a member of
+  std::int64_t step = -1;               // global steps that its values include; −1: it has none
+  std::vector<std::int32_t> members;    // of the epoch, ascending
+  std::vector<std::int32_t> connected;  // the workers that it is connected with, ascending
+  bool done = false;                    // its training is over; it may go on untimed
+  bool ended = false;                   // it has heard that the training of all has ended
+  bool wants_values = false;            // it is retired, and wants those of the end
+  bool operator==(const GroupStatus&) const = default;
+};
+
+struct Proposal {
+  std::uint64_t epoch = 0;
+  std::vector<std::int32_t> members;
+  bool operator==(const Proposal&) const = default;
+};
+
+struct Agreement {
+  std::uint64_t epoch = 0;    // of the proposal
+  std::uint64_t highest = 0;  // that it has agreed to; above `epoch`: it does not agree
+  std::int64_t step = -1;     // as in GroupStatus
+  bool in_place = false;      // it shares memory with all others of the proposal
+  bool operator==(const Agreement&) const = default;
+};
+
+struct Formation {
+  std::uint64_t epoch = 0;
+  std::vector<std::int32_t> members;
+  std::int64_t step = 0;                // global steps that count
+  std::int32_t source = 0;              // the member that sends its values to those that lack them
+  std::vector<std::int32_t> lacking;    // ascending
+  bool in_place = false;                // all share memory with all
+  std::vector<std::int64_t> own_steps;  // the next own step of each worker of the job
+  bool operator==(const Formation&) const = default;
+};
+
+struct CollectiveBegin {
+  std::uint64_t epoch = 0;
+  std::int64_t step = 0;       // global steps before this one
+  std::int64_t examples = 0;   // of its contribution
+  std::int64_t own_step = 0;   // the worker's own number of it
+  std::int64_t made = 0;       // own steps of this process before it
+  std::uint64_t training = 0;  // the fingerprint of what the plan contributes to
+  bool operator==(const CollectiveBegin&) const = default;
+};
+
+/// The step that sums_whole and commit are about.
+struct StepMark {
+  std::uint64_t epoch = 0;
+  std::int64_t step = 0;  // global steps before it
+  bool operator==(const StepMark&) const = default;
+};
+
+std::vector<std::byte> encode(const GroupStatus& status);
+std::vector<std::byte> encode(const Proposal& proposal);
+std::vector<std::byte> encode(const Agreement& agreement);
+std::vector<std::byte> encode(const Formation& formation);
+std::vector<std::byte> encode(const CollectiveBegin& begin);
+std::vector<std::byte> encode(const StepMark& mark);
+
+/// All throw kDataLoss naming the message.
+GroupStatus decode_group_status(std::span<const std::byte> payload);
+Proposal decode_proposal(std::span<const std::byte> payload);
+Agreement decode_agreement(std::span<const std::byte> payload);
+Formation decode_formation(std::span<const std::byte> payload);
+CollectiveBegin decode_collective_begin(std::span<const std::byte> payload);
+/// `message` is the name of the message that it is in.
+StepMark decode_step_mark(std::span<const std::byte> payload, const char* message);
+
+}  // namespace paceline
