@@ -54,6 +54,9 @@ class JobControl {
   virtual void send_state(const TaskState& state) = 0;
   /// True when the user has stopped some other task of the job.
   virtual bool stop_asked() const = 0;
+  /// True when this task saves checkpoints, though it may not be the chief: it is the lowest worker
+  /// that trains, and nobody else keeps the values.
+  virtual bool takes_over_saving() const { return false; }
 };
 
 }  // namespace paceline

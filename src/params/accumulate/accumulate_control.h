@@ -43,6 +43,7 @@ class AccumulateControl : public JobControl {
     below_->send_state(whole);
   }
   bool stop_asked() const override { return below_->stop_asked(); }
+  bool takes_over_saving() const override { return below_->takes_over_saving(); }
 
  private:
   const std::shared_ptr<JobControl> below_;

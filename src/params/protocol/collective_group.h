@@ -64,6 +64,8 @@ class CollectiveGroup {
   void finish_sums(TimePoint now, Outbox& out);
   /// True when an epoch is proposed: the reduction must rest, and rested() be called then.
   bool must_rest() const { return proposal_ && !rested_; }
+  bool proposes() const { return proposal_.has_value(); }
+  std::uint64_t proposed_epoch() const { return proposal_ ? proposal_->epoch : 0; }
   void rested(TimePoint now, Outbox& out);
 
   void set_done(Outbox& out);
@@ -80,6 +82,8 @@ class CollectiveGroup {
   std::uint64_t epoch() const { return epoch_; }
   const std::vector<std::int32_t>& members() const { return members_; }
   bool in_place() const { return in_place_; }
+  /// The number of steps that this worker has committed since it was made.
+  std::int64_t commits() const { return committed_; }
   /// The members of the last step that this worker has committed.
   const std::vector<std::int32_t>& contributors() const { return contributors_; }
   /// The worker's word that it has begun the step() of this epoch; null: it has not.

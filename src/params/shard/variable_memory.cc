@@ -134,6 +134,10 @@ std::size_t VariableMemory::array_bytes(std::size_t array) const {
   return is_scalar(array) ? kScalarSlotBytes : value_.size();
 }
 
+std::span<const std::byte> VariableMemory::slot_bytes(std::size_t slot) const {
+  return bytes_of(slots_[slot]);
+}
+
 std::size_t VariableMemory::all_bytes() const {
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < arrays(); ++i) bytes += array_bytes(i);

@@ -70,6 +70,12 @@ class VariableMemory {
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes);
   CopyOnWriteSnapshot& snapshot() { return *snapshot_; }
 
+  /// Returns the bytes of an array as they are now; empty for a scalar, which is count().
+  std::span<const std::byte> array(std::size_t array) const {
+    if (is_scalar(array)) return {};
+    return array == 0 ? std::span<const std::byte>(value_) : slot_bytes(array - 1);
+  }
+  std::int64_t count() const { return count_; }
   /// Counts one contribution (Adam's t), and returns how many there were.
   std::int64_t next_count() { return ++count_; }
   /// Begins one contribution that arrives in ranges. Returns the step to apply each of them with.
@@ -99,6 +105,7 @@ class VariableMemory {
 
  private:
   bool is_scalar(std::size_t array) const { return array > 0 && slot_specs_[array - 1].scalar; }
+  std::span<const std::byte> slot_bytes(std::size_t slot) const;
   void check(const VariableState& state) const;
   void put_value(Tensor value);
   void put_slots(std::vector<Tensor> slots);

@@ -14,6 +14,7 @@
 #include "exec/parameter_store.h"
 #include "net/link.h"
 #include "params/protocol/placement.h"
+#include "params/wakeup.h"
 #include "params/wire/message.h"
 #include "params/worker/contribution_buffer.h"
 #include "params/worker/mapped_shards.h"
@@ -21,7 +22,6 @@
 #include "params/worker/ps_store.h"
 #include "params/worker/pulled_value.h"
 #include "params/worker/save_inbox.h"
-#include "params/worker/wakeup.h"
 
 namespace paceline {
 

@@ -9,7 +9,7 @@
 
 #include "net/memory/shared_memory.h"
 #include "paceline/tensor.h"
-#include "params/worker/wakeup.h"
+#include "params/wakeup.h"
 
 namespace paceline {
 

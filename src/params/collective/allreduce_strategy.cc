@@ -1,0 +1,31 @@
+#include "params/collective/allreduce_strategy.h"
+
+#include <memory>
+#include <utility>
+
+#include "params/collective/collective_store.h"
+
+namespace paceline {
+
+Distribution make_allreduce_strategy(const DistributionOptions& options,
+                                     std::vector<VariableSpec> variables) {
+  const Cluster& cluster = options.cluster;
+  CollectiveOptions how;
+  how.spec = cluster.spec;
+  how.task = cluster.task;
+  how.cluster_id = cluster.cluster_id;
+  how.bind = cluster.bind;
+  how.link = cluster.link;
+  how.join_timeout = Duration(std::int64_t(cluster.join_timeout_s * 1e9));
+  how.pool = options.pool;
+  how.account = options.account;
+  how.timeline = options.timeline;
+  how.clock = options.clock;
+  how.say = options.say;
+  how.say_after = options.say_after;
+  how.check_interrupt = options.check_interrupt;
+  const std::shared_ptr<CollectiveStore> joined = CollectiveStore::join(how, std::move(variables));
+  return {joined, joined};
+}
+
+}  // namespace paceline

@@ -1,0 +1,322 @@
+#include "params/collective/collective_driver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "params/job_control.h"
+#include "params/wire/traced_messages.h"
+#include "params/wire/variables.h"
+
+namespace paceline {
+namespace {
+
+// Long enough to cost nothing, short enough for Ctrl-C.
+constexpr Duration kLookAround = std::chrono::milliseconds(250);
+constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
+constexpr Duration kSaySlow = std::chrono::seconds(10);
+
+CollectiveGroupOptions group_options(const CollectiveOptions& options) {
+  return {.worker = options.task.index,
+          .workers = int(options.spec.workers.size()),
+          .join_timeout = options.join_timeout,
+          .warm_steps = kUntimedSteps};
+}
+
+std::unique_ptr<Link> link_of(const CollectiveOptions& options) {
+  if (options.link_factory) return options.link_factory({});
+  return traced(make_link(options.link, {}), options.timeline);
+}
+
+}  // namespace
+
+CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariables& variables)
+    : options_(options),
+      variables_(variables),
+      layout_(variables.specs()),
+      incarnation_(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count())),
+      fingerprint_(paceline::fingerprint_of(variables.specs())),
+      group_(group_options(options), options.clock->now()),
+      current_(options.spec.workers.size()),
+      tries_(options.spec.workers.size()),
+      collectives_(variables.specs(), layout_, options.task.index, int(options.spec.workers.size()),
+                   *this, *this),
+      link_(link_of(options)) {
+  listen();
+  ticks_.emplace(CollectiveGroup::kTick, [this] { change([this] { group_.tick(now(), out_); }); });
+  keeper_ = std::thread([this] { keep_connected(); });
+}
+
+// The link goes before what its threads call.
+CollectiveDriver::~CollectiveDriver() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.raise();
+  keeper_wakes_.notify_all();
+  keeper_.join();
+  ticks_.reset();
+  link_.reset();
+}
+
+std::uint64_t CollectiveDriver::tag_of(std::uint64_t epoch, std::int64_t step) {
+  const std::uint64_t tag = (epoch ^ (epoch >> 29)) * 0xbf58476d1ce4e5b9u + std::uint64_t(step) + 1;
+  return tag == 0 ? 1 : tag;
+}
+
+// Lets the reduction do what the machine's state asks for. It opens an attempt before any member
+// can hear that this one has begun the step.
+void CollectiveDriver::follow() {
+  const CollectiveBegin* const begun = group_.begun_by(options_.task.index);
+  const std::uint64_t tag = tag_of(group_.epoch(), group_.step());
+  const bool safe = parked_ || group_.has_values();
+  if (group_.must_rest() && rests_for_ != group_.proposed_epoch() && safe) {
+    rests_for_ = group_.proposed_epoch();
+    collectives_.rest();
+  }
+  if (begun != nullptr && !group_.proposes() && opened_ != tag) {
+    opened_ = tag;
+    collectives_.open(tag);
+  }
+  if (group_.started() && started_ != tag) {
+    started_ = tag;
+    collectives_.start(reduction_group());
+  }
+}
+
+ReductionGroup CollectiveDriver::reduction_group() const {
+  ReductionGroup group;
+  group.tag = tag_of(group_.epoch(), group_.step());
+  group.members = group_.members();
+  group.rank = int(std::ranges::find(group.members, options_.task.index) - group.members.begin());
+  group.in_place = group_.in_place();
+  double examples = 0;
+  for (const std::int32_t member : group.members)
+    examples += double(group_.begun_by(member)->examples);
+  for (const std::int32_t member : group.members) {
+    const double own = double(group_.begun_by(member)->examples);
+    group.weights.push_back(
+        float(examples > 0 ? own / examples : 1.0 / double(group.members.size())));
+  }
+  return group;
+}
+
+void CollectiveDriver::flush() {
+  for (const Outbox::Action& action : out_.actions()) {
+    if (const auto* const send = std::get_if<Outbox::Send>(&action)) {
+      if (const CollectiveConnection* to = current_[std::size_t(send->to)]) {
+        send_message(*to, send->message);
+      }
+    } else if (const auto* const line = std::get_if<Outbox::Line>(&action)) {
+      if (options_.say) options_.say(line->before);
+    }
+  }
+  out_.clear();
+}
+
+void CollectiveDriver::show() {
+  shown_.met = group_.met();
+  shown_.has_values = group_.has_values();
+  shown_.may_begin = group_.may_begin();
+  shown_.step = std::max<std::int64_t>(group_.step(), 0);
+  shown_.commits = group_.commits();
+  shown_.takes = takes_;
+  shown_.all_warm = group_.all_warm();
+  shown_.all_done = group_.all_done();
+  shown_.all_retired = group_.all_retired();
+  shown_.ended = group_.training_ended();
+  shown_.coordinates = group_.coordinates();
+  if (!group_.failure().empty() && !shown_.failed) {
+    fail({ErrorCode::kUnavailable, group_.failure()});
+  }
+  if (!group_.lacking().empty() || !closing_.empty()) keeper_wakes_.notify_all();
+}
+
+void CollectiveDriver::fail(const Error& error) {
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = error;
+  }
+  shown_.failed = true;
+  wakeup_.notify();
+}
+
+void CollectiveDriver::check() const {
+  if (!shown_.failed) return;
+  const std::lock_guard lock(error_mutex_);
+  throw *error_;
+}
+
+// Waits as long as it takes: whoever is missing is found to be, and the machine goes on without it.
+template <typename Ready>
+void CollectiveDriver::wait(Ready&& ready, const char* what) {
+  TimePoint say_at = now() + std::max(options_.say_after, what == nullptr ? kSaySlow : Duration{});
+  while (!ready()) {
+    check();
+    wakeup_.wait(*link_, Deadline::after(kLookAround), [&] { return ready() || shown_.failed; });
+    if (options_.check_interrupt) options_.check_interrupt();
+    if (ready() || now() < say_at || !options_.say || what == nullptr) continue;
+    say_at = TimePoint::max();
+    std::string missing;
+    {
+      const std::lock_guard lock(mutex_);
+      missing = group_.missing_text();
+    }
+    options_.say(fmt::format("waits for {}{}", what, missing.empty() ? "" : ": " + missing));
+  }
+  check();
+}
+
+void CollectiveDriver::join() {
+  wait([this] { return shown_.met.load(); }, "the other workers");
+}
+
+bool CollectiveDriver::founded() const {
+  const std::lock_guard lock(mutex_);
+  return group_.founded() && !group_.has_values();
+}
+
+void CollectiveDriver::initialise(std::int64_t step, const std::vector<TaskState>& states) {
+  change([&] {
+    std::vector<std::int64_t> own_steps(options_.spec.workers.size());
+    for (const TaskState& state : states) {
+      if (std::size_t(state.worker) < own_steps.size()) {
+        own_steps[std::size_t(state.worker)] = state.step;
+      }
+    }
+    restored_ = states;
+    group_.initialise(step, own_steps, now(), out_);
+  });
+  wait_values();
+}
+
+// The step thread waits, and reads no values.
+void CollectiveDriver::park() {
+  change([this] { parked_ = true; });
+}
+
+void CollectiveDriver::wait_values() {
+  park();
+  wait([this] { return shown_.has_values.load(); }, "the values of the variables");
+  unpark([this] { return group_.has_values(); });
+}
+
+void CollectiveDriver::use_values() {
+  unpark([] { return true; });
+}
+
+// Waits until ready() holds under the lock and no values arrive; from then on none do.
+template <typename Ready>
+void CollectiveDriver::unpark(Ready&& ready) {
+  const auto now_ready = [&] {
+    const std::lock_guard lock(mutex_);
+    if (receives_from_ >= 0 || !ready()) return false;
+    parked_ = false;
+    return true;
+  };
+  wait(now_ready, nullptr);
+}
+
+void CollectiveDriver::begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets,
+                                  std::int64_t examples) {
+  park();
+  wait([this] { return shown_.may_begin.load(); }, "the other workers");
+  unpark([this] { return group_.may_begin(); });
+  collectives_.begin(buckets);
+  change([&] {
+    begun_commits_ = group_.commits();
+    begun_takes_ = takes_;
+    group_.begin({.examples = examples,
+                  .own_step = group_.next_own_step(options_.task.index),
+                  .made = made_++,
+                  .training = paceline::fingerprint_of(*buckets)},
+                 now(), out_);
+  });
+}
+
+bool CollectiveDriver::wait_committed() {
+  park();
+  bool committed = false;
+  unpark([&] {
+    committed = takes_ == begun_takes_;
+    return group_.commits() > begun_commits_ || !committed;
+  });
+  return committed;
+}
+
+std::unique_lock<std::mutex> CollectiveDriver::change_values() {
+  return std::unique_lock(values_mutex_);
+}
+
+void CollectiveDriver::set_applied() {
+  const std::lock_guard lock(mutex_);
+  applied_ = group_.commits();
+  keeper_wakes_.notify_all();
+}
+
+void CollectiveDriver::set_done() {
+  change([this] { group_.set_done(out_); });
+}
+
+void CollectiveDriver::end_training() {
+  change([this] { group_.end_training(out_); });
+}
+
+bool CollectiveDriver::wait_all_retired(Deadline deadline) {
+  std::vector<int> heirs;
+  {
+    const std::lock_guard lock(mutex_);
+    if (group_.coordinates()) heirs = group_.waiting_for_values();
+  }
+  for (const int heir : heirs) send_values(heir, 0, step());
+  park();
+  change([this] { group_.retire(true, now(), out_); });
+  wakeup_.wait(*link_, deadline, [this] { return shown_.all_retired || shown_.failed; });
+  const std::lock_guard lock(mutex_);
+  return shown_.all_retired && receives_from_ < 0;
+}
+
+void CollectiveDriver::goodbye() {
+  const Deadline deadline = Deadline::after(kGoodbyeTimeout);
+  std::vector<int> heirs;
+  {
+    const std::lock_guard lock(mutex_);
+    if (group_.coordinates()) heirs = group_.waiting_for_values();
+  }
+  for (const int heir : heirs) send_values(heir, 0, step());
+  change([this] {
+    leaving_ = true;
+    group_.retire(false, now(), out_);
+  });
+  for (const auto& connection : connections()) connection->close(deadline);
+  const auto all_closed = [this] {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::all_of(current_, [](const auto* peer) { return peer == nullptr; });
+  };
+  wakeup_.wait(*link_, deadline, all_closed);
+}
+
+std::int64_t CollectiveDriver::next_own_step() const {
+  const std::lock_guard lock(mutex_);
+  return group_.next_own_step(options_.task.index);
+}
+
+void CollectiveDriver::reduced(std::uint64_t tag) {
+  change([&] {
+    if (started_ == tag && tag == tag_of(group_.epoch(), group_.step())) {
+      group_.finish_sums(now(), out_);
+    }
+  });
+}
+
+void CollectiveDriver::rested() {
+  change([this] {
+    if (group_.proposed_epoch() == rests_for_) group_.rested(now(), out_);
+  });
+}
+
+void CollectiveDriver::failed(const Error& error) { fail(error); }
+
+}  // namespace paceline

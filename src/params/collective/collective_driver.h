@@ -1,0 +1,209 @@
+// The real driver of a group's state machine (protocol/collective_group.h): it keeps the
+// connections with the other workers, serialises what they bring, lets the reduction do what the
+// machine wants, and sends values to those that join.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "net/heartbeat_thread.h"
+#include "net/link.h"
+#include "params/collective/collective_connection.h"
+#include "params/collective/collective_options.h"
+#include "params/collective/held_variables.h"
+#include "params/collective/link_collectives.h"
+#include "params/collective/state_inbox.h"
+#include "params/protocol/collective_group.h"
+#include "params/wakeup.h"
+
+namespace paceline {
+
+/// One thread joins, steps and leaves; connections call from threads of the link.
+class CollectiveDriver : public PeerSender, public ReductionListener {
+ public:
+  /// Listens. Throws as Link::listen does, naming the task.
+  CollectiveDriver(const CollectiveOptions& options, HeldVariables& variables);
+  ~CollectiveDriver() override;
+
+  // The calls of the step thread.
+  /// Returns once this worker has met the others, or those that train.
+  void join();
+  bool founded() const;
+  void initialise(std::int64_t step, const std::vector<TaskState>& states);
+  /// Waits until this worker has values.
+  void wait_values();
+  bool has_values() const { return shown_.has_values; }
+  std::int64_t step() const { return shown_.step; }
+  /// Begins a step of these buckets, once this worker may.
+  void begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets, std::int64_t examples);
+  /// Returns true once the step is committed, and its sums are to be applied; false when this
+  /// worker was given newer values instead.
+  bool wait_committed();
+  /// Holds the values while the step thread changes them.
+  std::unique_lock<std::mutex> change_values();
+  /// The committed step has been applied.
+  void set_applied();
+  /// The step thread is going to read or write values, which nothing else may change from now on.
+  void use_values();
+  Collectives& collectives() { return collectives_; }
+
+  bool all_warm() const { return shown_.all_warm; }
+  bool all_done() const { return shown_.all_done; }
+  bool training_ended() const { return shown_.ended; }
+  bool coordinates() const { return shown_.coordinates; }
+  void set_done();
+  void end_training();
+  bool wait_all_retired(Deadline deadline);
+  void goodbye();
+  std::int64_t next_own_step() const;
+  std::optional<TaskState> restored() const;
+
+  std::uint64_t state_asked() const { return shown_.state_asked; }
+  void send_state(const TaskState& state);
+  void ask_states();
+  StateInbox& inbox() { return inbox_; }
+
+  std::vector<std::shared_ptr<Connection>> connections() const;
+  StoreAccount account() const;
+  std::vector<StoreLink> links() const;
+
+  // The calls of connections.
+  void received(CollectiveConnection& from, const FrameHeader& header,
+                std::span<const std::byte> payload);
+  void shared(CollectiveConnection& from, std::uint32_t id,
+              std::shared_ptr<const SharedMemory> memory);
+  void closed(CollectiveConnection& from, const Error& error);
+
+  // The calls of the reduction.
+  void send(int worker, const FrameHeader& header, std::span<const std::byte> payload,
+            void (*sent)(void* context), void* context) override;
+  void send_copy(int worker, const FrameHeader& header,
+                 std::span<const std::byte> payload) override;
+  void reduced(std::uint64_t tag) override;
+  void rested() override;
+  void failed(const Error& error) override;
+
+ private:
+  /// What other threads may look at without the lock.
+  struct Shown {
+    std::atomic<bool> met{false}, has_values{false}, may_begin{false}, all_warm{false},
+        all_done{false}, all_retired{false}, ended{false}, coordinates{false}, failed{false};
+    std::atomic<std::int64_t> step{0}, commits{0}, takes{0};
+    std::atomic<std::uint64_t> state_asked{0};
+  };
+
+  /// Calls event() under the lock, then does what the machine wants and shows what has changed.
+  template <typename Event>
+  auto change(Event&& event) {
+    struct Finish {
+      CollectiveDriver& driver;
+      std::unique_lock<std::mutex> lock;
+      ~Finish() {
+        driver.follow();
+        driver.flush();
+        driver.show();
+        lock.unlock();
+        driver.wakeup_.notify();
+      }
+    };
+    const Finish finish{*this, std::unique_lock(mutex_)};
+    return event();
+  }
+  void follow();
+  void flush();
+  void show();
+  template <typename Ready>
+  void wait(Ready&& ready, const char* what);
+  void fail(const Error& error);
+  void check() const;
+  static std::uint64_t tag_of(std::uint64_t epoch, std::int64_t step);
+  ReductionGroup reduction_group() const;
+  void park();
+  template <typename Ready>
+  void unpark(Ready&& ready);
+
+  // Connections (collective_links.cc).
+  void listen();
+  Receiver* accept(std::shared_ptr<Connection> connection);
+  void keep_connected();
+  void connect_missing();
+  void connect(int worker);
+  void close_idle();
+  Hello hello(int to) const;
+  void take_greeting(CollectiveConnection& from, const FrameHeader& header,
+                     std::span<const std::byte> payload);
+  void take_hello(CollectiveConnection& from, const Hello& theirs);
+  void take_welcome(CollectiveConnection& from, const Welcome& welcome);
+  void identify(CollectiveConnection& from, int worker, std::uint64_t incarnation);
+  void close_later(CollectiveConnection& peer, Duration patience);
+  void send_message(const CollectiveConnection& to, const ControlMessage& message) const;
+  std::shared_ptr<Connection> connection_of(int worker) const;
+
+  // Values of joiners, and states (collective_values.cc).
+  void take_value_frame(int worker, const FrameHeader& header, std::span<const std::byte> payload);
+  bool takes_values_of(std::uint64_t epoch);
+  void take_state(CollectiveConnection& from, const FrameHeader& header,
+                  std::span<const std::byte> payload);
+  void send_lacking_values();
+  void send_values(int worker, std::uint64_t epoch, std::int64_t step);
+  void send_state_frames(int worker, const TaskState& state, std::uint64_t save);
+
+  TimePoint now() const { return options_.clock->now(); }
+  std::string text_of(int worker) const;
+
+  const CollectiveOptions& options_;
+  HeldVariables& variables_;
+  const ContributionLayout layout_;
+  const std::uint64_t incarnation_, fingerprint_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable keeper_wakes_;
+  bool stopping_ = false, leaving_ = false;
+  CollectiveGroup group_;
+  Outbox out_;
+  std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;  // tags; an epoch
+  std::int64_t commits_ = 0, takes_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
+  bool parked_ = false;  // the step thread waits, and reads no values
+  int receives_from_ = -1;
+  std::vector<TaskState> restored_;  // of the founder: those of the others, until they are sent
+  std::optional<TaskState> own_restored_;
+  int state_asker_ = -1;
+  std::uint64_t saves_ = 0;
+  std::int64_t made_ = 0;
+
+  std::deque<std::unique_ptr<CollectiveConnection>> peers_;
+  std::vector<CollectiveConnection*> current_;  // by worker; null: none
+  struct Try {
+    TimePoint next{};
+    std::string why;
+  };
+  std::vector<Try> tries_;  // by worker
+  struct Closing {
+    std::shared_ptr<Connection> connection;
+    Deadline deadline;
+  };
+  std::vector<Closing> closing_;
+  StoreAccount gone_;  // of connections that have ended
+
+  std::mutex values_mutex_;  // values change, or are sent; before mutex_
+  Shown shown_;
+  StateInbox inbox_;
+  const EventFd stop_;
+  mutable std::mutex error_mutex_;
+  std::optional<Error> error_;
+  Wakeup wakeup_;
+  LinkCollectives collectives_;
+  std::unique_ptr<Link> link_;
+  std::optional<HeartbeatThread> ticks_;
+  std::thread keeper_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,37 @@
+// The options with which a worker joins an all-reduce.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/real_clock.h"
+#include "base/thread_pool.h"
+#include "net/link.h"
+#include "paceline/cluster.h"
+#include "trace/step_account.h"
+#include "trace/timeline.h"
+
+namespace paceline {
+
+struct CollectiveOptions {
+  ClusterSpec spec;
+  TaskId task;
+  std::string cluster_id;
+  std::string bind;  // empty: its address in the spec
+  std::string link = "auto";
+  Duration join_timeout = std::chrono::seconds(300);
+  ThreadPool* pool = nullptr;        // applies the rules, on the step thread; null: one thread
+  StepAccount* account = nullptr;    // of the step thread; null: nobody counts
+  Timeline* timeline = nullptr;      // gets the frames; null: none
+  const Clock* clock = &kRealClock;  // must outlive the store
+  std::function<void(const std::string&)> say;   // lines for the user, from any thread
+  Duration say_after = std::chrono::seconds(1);  // of waiting for other workers
+  /// Called several times a second while the store waits. An exception of it ends the wait.
+  std::function<void()> check_interrupt;
+  /// Makes the link instead of net's make_link, for tests.
+  std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
+};
+
+}  // namespace paceline

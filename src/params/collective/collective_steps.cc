@@ -1,0 +1,244 @@
+#include "params/collective/collective_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/copy_bytes.h"
+#include "params/collective/weighted_sum.h"
+#include "params/variable_arrays.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kNoBucket = ~std::size_t{0};
+// Squares are summed in blocks of so many numbers, whatever the number of threads.
+constexpr std::size_t kNormBlock = 64 * 1024;
+// A range this long takes some microseconds, as long as waking a thread for it.
+constexpr std::int64_t kApplyGrain = 16 * 1024;
+
+}  // namespace
+
+CollectiveSteps::CollectiveSteps(CollectiveDriver& driver, HeldVariables& variables,
+                                 const CollectiveOptions& options, const ContributionLayout& layout,
+                                 const PlanBinding& plan, float clip_norm)
+    : driver_(driver),
+      variables_(variables),
+      options_(options),
+      layout_(layout),
+      clip_norm_(clip_norm),
+      buckets_(
+          std::make_shared<const std::vector<Bucket>>(buckets_of(variables.specs(), layout, plan))),
+      bucket_of_(variables.specs().size(), kNoBucket),
+      most_rows_(variables.specs().size()),
+      own_places_(variables.specs().size()),
+      not_ready_(buckets_->size()),
+      rows_(buckets_->size()),
+      learning_rates_(variables.specs().size()) {
+  for (std::size_t b = 0; b < buckets_->size(); ++b) {
+    for (const VariableId variable : (*buckets_)[b].variables)
+      bucket_of_[std::size_t(variable)] = b;
+  }
+  for (const PlanBinding::Use& use : plan.uses) {
+    const VariableSpec& spec = variables.at(use.variable).spec();
+    if (!use.updated) continue;
+    if (!spec.trained) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("[all-reduce] the plan updates {}, which is not trained", spec.name));
+    }
+    if (!spec.sparse) continue;
+    most_rows_[std::size_t(use.variable)] = use.most_rows;
+    if (use.most_rows > spec.shape[0]) {
+      own_places_[std::size_t(use.variable)] =
+          Tensor(spec.dtype, contribution_shape(spec, use.most_rows));
+    }
+  }
+}
+
+void CollectiveSteps::begin_step(StepKind kind, std::span<const RowSet>,
+                                 const StepScalars& scalars) {
+  kind_ = kind;
+  if (kind != StepKind::kTrain) return;
+  if (scalars.learning_rates.size() != learning_rates_.size()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[all-reduce] {} learning rates for {} variables",
+                            scalars.learning_rates.size(), learning_rates_.size()));
+  }
+  std::ranges::copy(scalars.learning_rates, learning_rates_.begin());
+  for (std::size_t b = 0; b < buckets_->size(); ++b) {
+    not_ready_[b] = (*buckets_)[b].variables.size();
+  }
+  std::optional<AccountScope> scope;
+  if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
+  driver_.begin_step(buckets_, scalars.examples);
+}
+
+AsyncView CollectiveSteps::need(VariableId variable) {
+  if (driver_.has_values()) return variables_.at(variable).view();
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("[all-reduce] {} is read before it was written",
+                          variables_.at(variable).spec().name));
+}
+
+AsyncView CollectiveSteps::place(VariableId variable) {
+  const VariableSpec& spec = variables_.at(variable).spec();
+  const auto v = std::size_t(variable);
+  if (bucket_of_[v] == kNoBucket) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("[all-reduce] the plan did not say that it updates {}", spec.name));
+  }
+  if (own_places_[v].defined()) return own_places_[v].view();
+  return TensorView{driver_.collectives().memory().data() + layout_.offset(variable), spec.dtype,
+                    contribution_shape(spec, most_rows_[v])};
+}
+
+void CollectiveSteps::ready(VariableId variable, const Contribution& contribution,
+                            const Event& event) {
+  wait_on_host(event);
+  const std::size_t bucket = bucket_of_[std::size_t(variable)];
+  if ((*buckets_)[bucket].sparse) take_rows(variable, contribution);
+  if (--not_ready_[bucket] == 0) driver_.collectives().contribute(bucket, rows_[bucket]);
+}
+
+void CollectiveSteps::take_rows(VariableId variable, const Contribution& contribution) {
+  const VariableSpec& spec = variables_.at(variable).spec();
+  const std::span<const std::int32_t> ids = contribution.ids;
+  for (const std::int32_t id : ids) {
+    if (id >= 0 && id < spec.shape[0]) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[variable {}] row {} of a contribution is outside [0,{})", spec.name,
+                            id, spec.shape[0]));
+  }
+  std::byte* const memory = driver_.collectives().memory().data();
+  copy_bytes(memory + layout_.ids_offset(variable), ids.data(), ids.size_bytes());
+  rows_[bucket_of_[std::size_t(variable)]] = ids.size();
+  const Tensor& own = own_places_[std::size_t(variable)];
+  if (!own.defined()) return;
+  copy_bytes(memory + layout_.offset(variable), own.raw(), ids.size() * row_bytes(spec));
+}
+
+StepHandle& CollectiveSteps::end_step(float, std::span<const RowSet>) {
+  if (kind_ == StepKind::kTrain) {
+    bool committed = false;
+    {
+      std::optional<AccountScope> scope;
+      if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
+      committed = driver_.wait_committed();
+    }
+    if (committed) apply();
+    driver_.set_applied();
+  }
+  handle_.step = driver_.step();
+  return handle_;
+}
+
+void CollectiveSteps::apply() {
+  std::optional<AccountScope> scope;
+  if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kApply);
+  const std::unique_lock values = driver_.change_values();
+  const float scale = clip_norm_ > 0 ? clip_scale() : 1;
+  for (std::size_t b = 0; b < buckets_->size(); ++b) {
+    if ((*buckets_)[b].sparse) {
+      apply_rows(b, scale);
+    } else {
+      apply_dense(b, scale);
+    }
+  }
+}
+
+// The norm of the mean, with the same bits on every worker.
+float CollectiveSteps::clip_scale() {
+  double squares = 0;
+  for (std::size_t b = 0; b < buckets_->size(); ++b) squares += squares_of_bucket(b);
+  const double norm = float(std::sqrt(squares));
+  return norm > clip_norm_ ? float(clip_norm_ / norm) : 1.0f;
+}
+
+double CollectiveSteps::squares_of_bucket(std::size_t b) {
+  const Bucket& bucket = (*buckets_)[b];
+  parts_.clear();
+  if (bucket.sparse) {
+    parts_.push_back({0, driver_.collectives().row_sums_of(b).rows});
+  } else {
+    driver_.collectives().sum_of(b, parts_);
+  }
+  double sum = 0;
+  for (const VariableId variable : bucket.variables) {
+    const VariableSpec& spec = variables_.at(variable).spec();
+    if (!spec.rule.takes_gradient()) continue;
+    const std::size_t begin = bucket.sparse ? 0 : place_in(bucket, variable);
+    const std::size_t end =
+        bucket.sparse ? parts_[0].values.size() : begin + std::size_t(spec.shape.elements());
+    for (const SumPart& part : parts_) {
+      const std::size_t first = std::max(begin, part.first);
+      const std::size_t last = std::min(end, part.first + part.values.size());
+      if (first >= last) continue;
+      const auto numbers = part.values.subspan(first - part.first, last - first);
+      const std::size_t blocks = (numbers.size() + kNormBlock - 1) / kNormBlock;
+      block_squares_.assign(blocks, 0);
+      pool().parallel_for(std::int64_t(blocks), 1, [&](std::int64_t from, std::int64_t to) {
+        for (auto i = std::size_t(from); i < std::size_t(to); ++i) {
+          const std::size_t at = i * kNormBlock;
+          block_squares_[i] =
+              squares_of(numbers.subspan(at, std::min(kNormBlock, numbers.size() - at)));
+        }
+      });
+      for (const double squares : block_squares_) sum += squares;
+    }
+  }
+  return sum;
+}
+
+void CollectiveSteps::apply_dense(std::size_t b, float clip_scale) {
+  const Bucket& bucket = (*buckets_)[b];
+  driver_.collectives().sum_of(b, parts_);
+  for (const VariableId variable : bucket.variables) {
+    VariableMemory& memory = variables_.at(variable);
+    const UpdateScalars scalars{learning_rates_[std::size_t(variable)], clip_scale};
+    const std::size_t begin = place_in(bucket, variable);
+    const std::size_t end = begin + std::size_t(memory.spec().shape.elements());
+    if (memory.spec().rule.whole()) {
+      apply_whole(memory, scalars, begin);
+      continue;
+    }
+    const RuleStep step = memory.begin_contribution(scalars);
+    for (const SumPart& part : parts_) {
+      const std::size_t first = std::max(begin, part.first);
+      const std::size_t last = std::min(end, part.first + part.values.size());
+      if (first >= last) continue;
+      const float* const numbers = part.values.data() + (first - part.first);
+      pool().parallel_for(std::int64_t(last - first), kApplyGrain,
+                          [&](std::int64_t from, std::int64_t to) {
+                            memory.apply_range(step, std::int64_t(first - begin) + from,
+                                               {numbers + from, std::size_t(to - from)});
+                          });
+    }
+  }
+}
+
+// A rule that asks for its whole variable needs the sum in one piece.
+void CollectiveSteps::apply_whole(VariableMemory& memory, const UpdateScalars& scalars,
+                                  std::size_t first) {
+  const auto elements = std::size_t(memory.spec().shape.elements());
+  whole_.resize(elements);
+  for (const SumPart& part : parts_) {
+    const std::size_t from = std::max(first, part.first);
+    const std::size_t to = std::min(first + elements, part.first + part.values.size());
+    if (from >= to) continue;
+    copy_bytes(whole_.data() + (from - first), part.values.data() + (from - part.first),
+               (to - from) * sizeof(float));
+  }
+  memory.apply(scalars, whole_.data(), &pool());
+}
+
+void CollectiveSteps::apply_rows(std::size_t b, float clip_scale) {
+  const VariableId variable = (*buckets_)[b].variables.front();
+  const RowSums sums = driver_.collectives().row_sums_of(b);
+  variables_.at(variable).apply_rows({learning_rates_[std::size_t(variable)], clip_scale}, sums.ids,
+                                     sums.rows.data(), &pool());
+}
+
+}  // namespace paceline

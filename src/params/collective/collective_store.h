@@ -1,0 +1,22 @@
+// All-reduce as a store: every worker has all variables, contributions are averaged among the
+// workers, and each applies the rule to the mean.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "params/collective/collective_options.h"
+#include "params/job_control.h"
+#include "params/savable_store.h"
+
+namespace paceline {
+
+class CollectiveStore : public SavableStore, public JobControl {
+ public:
+  /// Listens, and joins the others. Throws kUnavailable when nobody that trains came within
+  /// join_timeout, kFailedPrecondition when another worker refuses this one.
+  static std::unique_ptr<CollectiveStore> join(const CollectiveOptions& options,
+                                               std::vector<VariableSpec> variables);
+};
+
+}  // namespace paceline

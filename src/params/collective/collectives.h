@@ -1,0 +1,72 @@
+// The reduction of a step's contributions among the members of a group. The calls are few, so that
+// MPI, NCCL or Gloo could take the place of links.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "paceline/error.h"
+#include "params/collective/contribution_layout.h"
+
+namespace paceline {
+
+/// The members that reduce one step together.
+struct ReductionGroup {
+  std::uint64_t tag = 0;              // of this attempt at this step, the same for all members
+  std::vector<std::int32_t> members;  // ascending
+  int rank = 0;                       // this worker's place among them
+  std::vector<float> weights;         // by rank; their sum is 1
+  bool in_place = false;              // every member reads the memory of all others
+};
+
+/// Numbers of a sum, which lie in memory of this worker or of another.
+struct SumPart {
+  std::size_t first = 0;  // its place in the bucket
+  std::span<const float> values;
+};
+
+/// The weighted sum of the rows of all members, in the ascending order of their ids.
+struct RowSums {
+  std::span<const std::int32_t> ids;
+  std::span<const float> rows;
+};
+
+/// Hears of a reduction, on any thread.
+class ReductionListener {
+ public:
+  virtual ~ReductionListener() = default;
+  /// All sums of the attempt are whole here.
+  virtual void reduced(std::uint64_t tag) = 0;
+  /// After rest(): nothing of the last attempt is read, written or sent here any more.
+  virtual void rested() = 0;
+  /// The reduction cannot go on.
+  virtual void failed(const Error& error) = 0;
+};
+
+/// Contributions lie in memory() and are not changed before the next step. Sums have the same bits
+/// on every member, whatever the timing. One thread makes the steps; open, start and rest may be
+/// called on any thread, one at a time.
+class Collectives {
+ public:
+  virtual ~Collectives() = default;
+  /// The memory of this worker's contributions, by a ContributionLayout.
+  virtual std::span<std::byte> memory() = 0;
+  /// A new step begins, in which nothing is contributed yet.
+  virtual void begin(std::shared_ptr<const std::vector<Bucket>> buckets) = 0;
+  /// Other members may reduce this attempt from now on. What was contributed in this step stays.
+  virtual void open(std::uint64_t tag) = 0;
+  /// All members have opened the attempt: it goes on, without waiting for the step thread.
+  virtual void start(const ReductionGroup& group) = 0;
+  /// This worker's contribution to a bucket is whole; `rows` are those of a sparse variable.
+  virtual void contribute(std::size_t bucket, std::size_t rows) = 0;
+  /// Gives the attempt up. ReductionListener::rested follows.
+  virtual void rest() = 0;
+  /// The sums of the last attempt, once it is reduced and until the next one is started.
+  virtual void sum_of(std::size_t bucket, std::vector<SumPart>& parts) const = 0;
+  virtual RowSums row_sums_of(std::size_t bucket) const = 0;
+};
+
+}  // namespace paceline

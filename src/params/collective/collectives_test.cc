@@ -1,0 +1,367 @@
+// The reduction among several workers of one process: in a ring, and in place in shared memory.
+#include "params/collective/collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "base/deadline.h"
+#include "base/philox.h"
+#include "params/collective/link_collectives.h"
+#include "params/collective/weighted_sum.h"
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Carries frames between the workers of one process on a thread for each receiver, and delays some.
+class FrameCourier {
+ public:
+  using Arrived = std::function<void(int from, const FrameHeader&, std::span<const std::byte>)>;
+  explicit FrameCourier(Arrived arrived)
+      : arrived_(std::move(arrived)), thread_([this] { run(); }) {}
+  ~FrameCourier() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  void put(int from, const FrameHeader& header, std::span<const std::byte> payload) {
+    {
+      const std::lock_guard lock(mutex_);
+      frames_.push_back({from, header, {payload.begin(), payload.end()}});
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  struct Frame {
+    int from;
+    FrameHeader header;
+    std::vector<std::byte> payload;
+  };
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [this] { return stopped_ || !frames_.empty(); });
+      if (stopped_) return;
+      const Frame frame = std::move(frames_.front());
+      frames_.pop_front();
+      lock.unlock();
+      arrived_(frame.from, frame.header, frame.payload);
+      lock.lock();
+    }
+  }
+
+  const Arrived arrived_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Frame> frames_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+class TestWorker : public PeerSender, public ReductionListener {
+ public:
+  TestWorker(std::span<const VariableSpec> variables, const ContributionLayout& layout, int worker,
+             std::vector<std::unique_ptr<TestWorker>>& all, int workers)
+      : worker_(worker),
+        all_(all),
+        collectives(variables, layout, worker, workers, *this, *this),
+        courier_([this](int from, const FrameHeader& header, std::span<const std::byte> payload) {
+          collectives.arrived(from, header, payload);
+        }) {}
+
+  void send(int to, const FrameHeader& header, std::span<const std::byte> payload,
+            void (*sent)(void*), void* context) override {
+    all_[std::size_t(to)]->courier_.put(worker_, header, payload);
+    sent(context);
+  }
+  void send_copy(int to, const FrameHeader& header, std::span<const std::byte> payload) override {
+    all_[std::size_t(to)]->courier_.put(worker_, header, payload);
+  }
+  void reduced(std::uint64_t tag) override { note(reduced_, tag); }
+  void rested() override { note(rested_, rested_ + 1); }
+  void failed(const Error& error) override { ADD_FAILURE() << error.what(); }
+  bool wait_reduced(std::uint64_t tag) {
+    return wait([&] { return reduced_ == tag; });
+  }
+  bool wait_rested(std::uint64_t times) {
+    return wait([&] { return rested_ >= times; });
+  }
+
+ private:
+  void note(std::uint64_t& number, std::uint64_t value) {
+    {
+      const std::lock_guard lock(mutex_);
+      number = value;
+    }
+    changed_.notify_all();
+  }
+  template <typename F>
+  bool wait(F&& holds) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 30s, holds);
+  }
+
+  const int worker_;
+  std::vector<std::unique_ptr<TestWorker>>& all_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t reduced_ = 0, rested_ = 0;
+
+ public:
+  LinkCollectives collectives;
+
+ private:
+  FrameCourier courier_;
+};
+
+struct Case {
+  int workers;
+  bool in_place;
+};
+
+class CollectivesTest : public ::testing::TestWithParam<Case> {
+ protected:
+  CollectivesTest() : layout_(variables_) {
+    PlanBinding plan;
+    for (std::size_t v = 0; v < variables_.size(); ++v) {
+      plan.uses.push_back(
+          {.variable = VariableId(variables_.size() - 1 - v), .updated = true, .most_rows = 50});
+    }
+    buckets_ = std::make_shared<const std::vector<Bucket>>(buckets_of(variables_, layout_, plan));
+    for (int w = 0; w < GetParam().workers; ++w) {
+      workers_.push_back(nullptr);
+      workers_.back() =
+          std::make_unique<TestWorker>(variables_, layout_, w, workers_, GetParam().workers);
+    }
+    for (const auto& to : workers_) {
+      for (int from = 0; from < GetParam().workers; ++from) {
+        const LinkCollectives& shared = workers_[std::size_t(from)]->collectives;
+        to->collectives.take_memory(from, 0, shared.contributions());
+        to->collectives.take_memory(from, 1, shared.sums());
+      }
+    }
+  }
+
+  // The contribution of a worker to an element.
+  float number(int worker, VariableId variable, std::size_t i) const {
+    return float((int(i) * 7 + worker * 13 + variable * 5 + int(step_) * 3) % 101 - 50) * 0.37f;
+  }
+  std::vector<std::int32_t> rows_of(int worker) const {
+    std::vector<std::int32_t> ids;
+    for (std::int32_t id = worker; id < 100; id += 2 + worker) ids.push_back(id);
+    return ids;
+  }
+  std::size_t elements(VariableId variable) const {
+    return std::size_t(variables_[std::size_t(variable)].shape.elements());
+  }
+  void contribute(int worker) {
+    LinkCollectives& collectives = workers_[std::size_t(worker)]->collectives;
+    for (std::size_t b = 0; b < buckets_->size(); ++b) {
+      std::size_t rows = 0;
+      for (const VariableId variable : (*buckets_)[b].variables) {
+        auto* const place =
+            reinterpret_cast<float*>(collectives.memory().data() + layout_.offset(variable));
+        std::size_t count = elements(variable);
+        if ((*buckets_)[b].sparse) {
+          const std::vector<std::int32_t> ids = rows_of(worker);
+          rows = ids.size();
+          count = rows * 3;
+          std::memcpy(collectives.memory().data() + layout_.ids_offset(variable), ids.data(),
+                      rows * sizeof(std::int32_t));
+        }
+        for (std::size_t i = 0; i < count; ++i) place[i] = number(worker, variable, i);
+      }
+      collectives.contribute(b, rows);
+    }
+  }
+  ReductionGroup group(std::uint64_t tag, const std::vector<std::int32_t>& members, int worker) {
+    ReductionGroup made;
+    made.tag = tag;
+    made.members = members;
+    made.in_place = GetParam().in_place;
+    made.rank = int(std::ranges::find(members, worker) - members.begin());
+    float sum = 0;
+    for (const std::int32_t member : members) sum += float(member + 1);
+    for (const std::int32_t member : members) made.weights.push_back(float(member + 1) / sum);
+    return made;
+  }
+  void open_and_start(std::uint64_t tag, const std::vector<std::int32_t>& members) {
+    for (const std::int32_t member : members) workers_[std::size_t(member)]->collectives.open(tag);
+    for (const std::int32_t member : members) {
+      workers_[std::size_t(member)]->collectives.start(group(tag, members, member));
+    }
+  }
+  std::vector<float> sum_of(int worker, std::size_t bucket) {
+    LinkCollectives& collectives = workers_[std::size_t(worker)]->collectives;
+    std::vector<float> sum((*buckets_)[bucket].elements);
+    std::vector<SumPart> parts;
+    collectives.sum_of(bucket, parts);
+    for (const SumPart& part : parts)
+      std::ranges::copy(part.values, sum.begin() + std::ptrdiff_t(part.first));
+    return sum;
+  }
+  void expect_sums(const std::vector<std::int32_t>& members) {
+    const ReductionGroup all = group(0, members, members.front());
+    for (std::size_t b = 0; b < buckets_->size(); ++b) {
+      const Bucket& bucket = (*buckets_)[b];
+      for (const std::int32_t member : members) {
+        if (bucket.sparse) {
+          expect_rows(member, b, all);
+          continue;
+        }
+        const std::vector<float> sum = sum_of(member, b);
+        ASSERT_EQ(sum, sum_of(members.front(), b)) << "bucket " << b << " of worker " << member;
+        for (const VariableId v : bucket.variables) {
+          const std::size_t begin = (layout_.offset(v) - bucket.offset) / sizeof(float);
+          for (std::size_t i = 0; i < elements(v); i += 97) {
+            double mean = 0;
+            for (std::size_t k = 0; k < members.size(); ++k) {
+              mean += double(all.weights[k]) * number(members[k], v, i);
+            }
+            ASSERT_NEAR(sum[begin + i], mean, 1e-4) << "variable " << v << " element " << i;
+          }
+        }
+      }
+    }
+  }
+  void expect_rows(int worker, std::size_t bucket, const ReductionGroup& all) {
+    const RowSums sums = workers_[std::size_t(worker)]->collectives.row_sums_of(bucket);
+    std::vector<float> expected(300);
+    std::vector<bool> there(100);
+    for (std::size_t k = 0; k < all.members.size(); ++k) {
+      const std::vector<std::int32_t> ids = rows_of(all.members[k]);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        there[std::size_t(ids[i])] = true;
+        for (std::size_t c = 0; c < 3; ++c) {
+          expected[std::size_t(ids[i]) * 3 + c] +=
+              all.weights[k] * number(all.members[k], (*buckets_)[bucket].variables[0], i * 3 + c);
+        }
+      }
+    }
+    ASSERT_EQ(std::int64_t(sums.ids.size()), std::ranges::count(there, true));
+    for (std::size_t i = 0; i < sums.ids.size(); ++i) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        ASSERT_EQ(sums.rows[i * 3 + c], expected[std::size_t(sums.ids[i]) * 3 + c]);
+      }
+    }
+  }
+  std::vector<std::int32_t> everyone() const {
+    std::vector<std::int32_t> members;
+    for (int w = 0; w < GetParam().workers; ++w) members.push_back(w);
+    return members;
+  }
+
+  const std::vector<VariableSpec> variables_ = {{.name = "bias", .shape = {7}},
+                                                {.name = "scalar", .shape = {}},
+                                                {.name = "rows", .shape = {100, 3}, .sparse = true},
+                                                {.name = "large", .shape = {700, 501}},
+                                                {.name = "small", .shape = {33}}};
+  const ContributionLayout layout_;
+  std::shared_ptr<const std::vector<Bucket>> buckets_;
+  std::vector<std::unique_ptr<TestWorker>> workers_;
+  std::uint64_t step_ = 0;
+};
+
+TEST_P(CollectivesTest, EveryMemberHasTheSameSumInEachStep) {
+  for (step_ = 1; step_ <= 5; ++step_) {
+    for (const auto& worker : workers_) worker->collectives.begin(buckets_);
+    open_and_start(step_, everyone());
+    std::vector<std::thread> threads;
+    for (const std::int32_t w : everyone()) {
+      threads.emplace_back([this, w] { contribute(w); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_reduced(step_));
+    expect_sums(everyone());
+  }
+}
+
+TEST_P(CollectivesTest, AStepIsReducedAgainFromWhatWasContributed) {
+  for (const auto& worker : workers_) worker->collectives.begin(buckets_);
+  open_and_start(1, everyone());
+  const std::vector<std::int32_t> members = everyone();
+  for (std::size_t i = 0; i + 1 < members.size(); ++i) contribute(members[i]);
+  const std::vector<std::int32_t> living(members.begin(), members.end() - 1);
+  for (const std::int32_t w : living) workers_[std::size_t(w)]->collectives.rest();
+  for (const std::int32_t w : living) ASSERT_TRUE(workers_[std::size_t(w)]->wait_rested(1));
+  open_and_start(2, living);
+  for (const std::int32_t w : living) ASSERT_TRUE(workers_[std::size_t(w)]->wait_reduced(2));
+  expect_sums(living);
+}
+
+TEST_P(CollectivesTest, FramesOfAnotherAttemptChangeNothing) {
+  for (const auto& worker : workers_) worker->collectives.begin(buckets_);
+  open_and_start(1, everyone());
+  for (const std::int32_t w : everyone()) contribute(w);
+  for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_reduced(1));
+  const std::vector<std::byte> garbage(64, std::byte{0x7f});
+  FrameHeader header{.payload_bytes = 64, .type = 60, .id = 0, .step = 77};
+  workers_.front()->collectives.arrived(GetParam().workers - 1, header, garbage);
+  expect_sums(everyone());
+}
+
+TEST_P(CollectivesTest, AFrameThatMakesNoSenseIsRefused) {
+  for (const auto& worker : workers_) worker->collectives.begin(buckets_);
+  open_and_start(1, everyone());
+  LinkCollectives& collectives = workers_.front()->collectives;
+  const int from = GetParam().workers - 1;
+  const std::vector<std::byte> bytes(12);
+  const auto refused = [&](FrameHeader header) {
+    header.payload_bytes = 12;
+    header.step = 1;
+    EXPECT_THROW(collectives.arrived(from, header, bytes), Error)
+        << header.type << " " << header.id;
+  };
+  refused({.type = 60, .id = 99});
+  refused({.type = 60, .id = 0, .offset = 2});
+  refused({.type = 60, .id = 0, .offset = ~std::uint64_t{0} - 3});
+  refused({.type = 60, .flags = 1, .id = 0});
+  refused({.type = 61, .id = 0, .offset = 1});
+  const std::size_t sparse =
+      std::size_t(std::ranges::find(*buckets_, true, &Bucket::sparse) - buckets_->begin());
+  refused({.type = 61, .id = std::uint32_t(sparse), .offset = ~std::uint64_t{0} / 4});
+  refused({.type = 62, .id = std::uint32_t(sparse), .offset = 101});
+  for (const auto& worker : workers_) worker->collectives.rest();
+  for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_rested(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, CollectivesTest,
+                         ::testing::Values(Case{2, false}, Case{3, false}, Case{5, false},
+                                           Case{2, true}, Case{4, true}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.workers) +
+                                  (info.param.in_place ? "InPlace" : "InARing");
+                         });
+
+TEST(Buckets, SmallVariablesThatLieSideBySideShareOne) {
+  const std::vector<VariableSpec> variables = {{.name = "a", .shape = {8}},
+                                               {.name = "frozen", .shape = {8}, .trained = false},
+                                               {.name = "b", .shape = {8}},
+                                               {.name = "c", .shape = {8}}};
+  const ContributionLayout layout(variables);
+  PlanBinding plan;
+  for (const VariableId v : {0, 2, 3}) plan.uses.push_back({.variable = v, .updated = true});
+  const std::vector<Bucket> buckets = buckets_of(variables, layout, plan);
+  ASSERT_EQ(buckets.size(), 2u);
+  EXPECT_EQ(buckets[1].variables, (std::vector<VariableId>{2, 3}));
+  EXPECT_EQ(buckets[1].elements, 16u + 8u);
+}
+
+TEST(WeightedSum, SquaresAreThoseOfAllNumbers) {
+  std::vector<float> values(1001, 2.0f);
+  EXPECT_EQ(squares_of(values), 4004.0);
+}
+
+}  // namespace
+}  // namespace paceline

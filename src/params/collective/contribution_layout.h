@@ -1,0 +1,43 @@
+// Where a worker's contributions lie: all variables side by side in one memory, in the same order
+// on every worker, so that several small ones are reduced as one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "exec/parameter_store.h"
+
+namespace paceline {
+
+class ContributionLayout {
+ public:
+  explicit ContributionLayout(std::span<const VariableSpec> variables);
+  std::size_t bytes() const { return bytes_; }
+  /// Where the values of a contribution lie, which has at most the variable's shape.
+  std::size_t offset(VariableId variable) const { return offsets_[std::size_t(variable)]; }
+  /// Where the row ids of a sparse one lie.
+  std::size_t ids_offset(VariableId variable) const { return ids_[std::size_t(variable)]; }
+
+ private:
+  std::size_t bytes_ = 0;
+  std::vector<std::size_t> offsets_, ids_;  // by variable
+};
+
+/// What is reduced at once: dense variables that lie side by side, or one sparse variable.
+struct Bucket {
+  std::vector<VariableId> variables;  // ascending
+  bool sparse = false;
+  std::size_t offset = 0;    // of a dense one in the layout, in bytes
+  std::size_t elements = 0;  // float32 numbers, with what lies between two variables
+  std::size_t priority = 0;  // the place in the plan of the first need; the lowest goes first
+};
+
+/// Returns the buckets of what a plan contributes to, the same for every worker that has this plan.
+std::vector<Bucket> buckets_of(std::span<const VariableSpec> variables,
+                               const ContributionLayout& layout, const PlanBinding& plan);
+/// Returns a number that two lists of buckets share only if they are alike.
+std::uint64_t fingerprint_of(std::span<const Bucket> buckets);
+
+}  // namespace paceline

@@ -1,0 +1,158 @@
+// Reduces over links between the members: in a chunked ring, or, where all of them share memory, in
+// place: each worker sums its part of all contributions where they lie, and all read the sums where
+// that worker has them. Rows of sparse variables are gathered, and each worker sums them.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "net/frame.h"
+#include "net/memory/shared_memory.h"
+#include "params/collective/collectives.h"
+#include "params/collective/peer_sender.h"
+
+namespace paceline {
+
+/// A thread of its own reduces beside the step, first what the next step needs first; ring chunks
+/// are summed where they arrive, on threads of the link.
+class LinkCollectives : public Collectives {
+ public:
+  /// The numbers of the memories that a worker shares with the others.
+  static constexpr std::uint32_t kContributions = 0, kSums = 1;
+  /// Flags of kPartialSum, of kContributedRows and of kInPlace: the sum has all contributions;
+  /// there are no more rows; a part was summed, and not only contributed.
+  static constexpr std::uint16_t kFinal = 1, kLastRows = 1, kSummed = 1;
+
+  /// What is borrowed must outlive it; the variables and the layout too.
+  LinkCollectives(std::span<const VariableSpec> variables, const ContributionLayout& layout,
+                  int worker, int workers, PeerSender& sender, ReductionListener& listener);
+  ~LinkCollectives() override;
+
+  std::span<std::byte> memory() override { return contributions_->bytes(); }
+  void begin(std::shared_ptr<const std::vector<Bucket>> buckets) override;
+  void open(std::uint64_t tag) override;
+  void start(const ReductionGroup& group) override;
+  void contribute(std::size_t bucket, std::size_t rows) override;
+  void rest() override;
+  void sum_of(std::size_t bucket, std::vector<SumPart>& parts) const override;
+  RowSums row_sums_of(std::size_t bucket) const override;
+
+  const std::shared_ptr<SharedMemory>& contributions() const { return contributions_; }
+  const std::shared_ptr<SharedMemory>& sums() const { return sums_; }
+  /// Another worker shares its memory. Throws kDataLoss when it is not such a memory.
+  void take_memory(int worker, std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
+  /// A frame of another worker. One of another attempt is ignored. Throws kDataLoss for one that
+  /// makes no sense.
+  void arrived(int worker, const FrameHeader& header, std::span<const std::byte> payload);
+
+ private:
+  /// Numbers of a bucket, as a ring sends them.
+  struct Chunk {
+    std::size_t first = 0, count = 0;
+  };
+  struct GatheredRows {
+    std::vector<std::int32_t> ids;
+    std::vector<float> rows;
+    bool whole = false;
+  };
+  struct Work {
+    bool contributed = false;
+    std::size_t rows = 0;
+    // Of this attempt.
+    bool begun = false;    // the others know that it is contributed
+    bool reduced = false;  // this worker has summed its part, or all rows
+    bool whole = false;
+    std::vector<bool> there, summed;     // by worker: in place
+    std::size_t summed_numbers = 0;      // in a ring: that have all contributions
+    std::vector<Chunk> early;            // lie in the sums, before this worker has contributed
+    std::vector<GatheredRows> gathered;  // by worker
+    std::vector<std::int32_t> ids;       // of the sum
+    std::vector<float> row_sums;
+  };
+  struct Shared {
+    std::shared_ptr<const SharedMemory> memories[2];
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  void run();
+  bool work_on_one(Lock& lock);
+  void fail(Lock& lock, const Error& error);
+  bool work_on(std::size_t bucket, Lock& lock);
+  /// Calls it without the lock. Meanwhile the attempt may be given up, but no other one is opened.
+  template <typename F>
+  void unlocked(Lock& lock, F&& function) {
+    struct Relock {
+      LinkCollectives& self;
+      Lock& lock;
+      ~Relock() {
+        lock.lock();
+        if (--self.working_ == 0 && self.resting_) self.changed_.notify_all();
+      }
+    };
+    ++working_;
+    lock.unlock();
+    const Relock relock{*this, lock};
+    function();
+  }
+  void notify_rested(Lock& lock);
+  void note_whole(std::size_t bucket, Lock& lock);
+  int size() const { return int(group_->members.size()); }
+  int member_at(int rank) const { return group_->members[std::size_t(rank)]; }
+  bool all_members(const std::vector<bool>& workers) const;
+  std::size_t row_elements(std::size_t bucket) const;
+
+  // In place.
+  void announce(std::size_t bucket, std::uint16_t flags, Lock& lock);
+  void sum_part(std::size_t bucket, Lock& lock);
+  const float* numbers_of(int worker, std::uint32_t memory, std::size_t bucket) const;
+  void take_in_place(int worker, const FrameHeader& header, Lock& lock);
+  // The ring (ring_reduction.cc).
+  Chunk segment(std::size_t bucket, int number) const;
+  void scatter(std::size_t bucket, Lock& lock);
+  void send_chunks(std::size_t bucket, Chunk chunk, std::uint16_t flags, Lock& lock);
+  static void sent(void* self);
+  void take_partial(int worker, const FrameHeader& header, std::span<const std::byte> payload,
+                    Lock& lock);
+  void add_and_pass_on(std::size_t bucket, Chunk chunk, const float* sum, Lock& lock);
+  void take_final(std::size_t bucket, Chunk chunk, const float* sum, Lock& lock);
+  void note_summed(std::size_t bucket, std::size_t count, Lock& lock);
+  int segment_of(std::size_t bucket, Chunk chunk) const;
+  // Rows (row_gathering.cc).
+  void send_rows(std::size_t bucket, Lock& lock);
+  void take_rows(int worker, const FrameHeader& header, std::span<const std::byte> payload,
+                 Lock& lock);
+  void sum_gathered(std::size_t bucket, Lock& lock);
+  void read_ids(int worker, std::size_t bucket, std::size_t count);
+  void check_rows(std::size_t bucket, std::span<const std::int32_t> ids) const;
+
+  const std::span<const VariableSpec> variables_;
+  const ContributionLayout& layout_;
+  const int worker_;
+  PeerSender& sender_;
+  ReductionListener& listener_;
+  const std::shared_ptr<SharedMemory> contributions_, sums_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;
+  std::vector<Shared> shared_;  // by worker
+  std::vector<Shared> mapped_;  // the same, as this attempt has begun with them
+  std::shared_ptr<const std::vector<Bucket>> bucket_list_;
+  std::span<const Bucket> buckets_;
+  std::vector<std::size_t> order_;  // of the buckets: by priority
+  std::vector<Work> work_;
+  std::uint64_t tag_ = 0;  // 0: none is open
+  std::optional<ReductionGroup> group_;
+  std::size_t left_ = 0;  // buckets that are not whole
+  bool resting_ = false;
+  int working_ = 0;               // threads that read or write sums and contributions
+  std::int64_t in_flight_ = 0;    // frames that borrow sums
+  std::vector<std::byte> frame_;  // of rows that are sent
+  std::thread thread_;
+};
+
+}  // namespace paceline

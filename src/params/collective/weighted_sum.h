@@ -1,0 +1,30 @@
+// Weighted sums of numbers, in an order that is fixed.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace paceline {
+
+/// sum[i] = weight · values[i].
+void scale(float weight, std::span<const float> values, float* sum);
+/// sum[i] = before[i] + weight · values[i]; `sum` may be `before`.
+void add_scaled(const float* before, float weight, std::span<const float> values, float* sum);
+/// sum[i] = Σ weights[k] · inputs[k][i] in the order of k. Each input is read once.
+void weighted_sum(std::span<const float> weights, std::span<const float* const> inputs,
+                  std::size_t count, float* sum);
+/// Σ values[i]², with the same bits whoever computes it.
+double squares_of(std::span<const float> values);
+
+/// Rows of one member.
+struct WeightedRows {
+  float weight = 0;
+  std::span<const std::int32_t> ids;  // unique
+  const float* rows = nullptr;        // (ids.size(), row)
+};
+/// Sums rows of equal ids in the order of `members`. The ids ascend.
+void sum_rows(std::span<const WeightedRows> members, std::size_t row,
+              std::vector<std::int32_t>& ids, std::vector<float>& rows);
+
+}  // namespace paceline

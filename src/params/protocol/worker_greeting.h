@@ -1,0 +1,14 @@
+// How two workers of an all-reduce recognise each other.
+#pragma once
+
+#include <string>
+
+#include "params/wire/message.h"
+
+namespace paceline {
+
+/// Returns why a worker that says `theirs` may not connect with the one that would say `ours`;
+/// empty: it may. `Hello::ps` is the index of the worker that it takes the other for.
+std::string greeting_refusal(const Hello& ours, const Hello& theirs);
+
+}  // namespace paceline
