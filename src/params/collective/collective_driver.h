@@ -171,7 +171,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   Outbox out_;
   std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;  // tags; an epoch
   std::int64_t commits_ = 0, takes_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
-  bool parked_ = false;  // the step thread waits, and reads no values
+  bool parked_ = true;  // the step thread waits, and reads no values
   int receives_from_ = -1;
   std::vector<TaskState> restored_;  // of the founder: those of the others, until they are sent
   std::optional<TaskState> own_restored_;

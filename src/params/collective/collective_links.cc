@@ -241,7 +241,7 @@ void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uin
   current = &from;
   from.incarnation = incarnation;
   from.worker = worker;
-  const bool shares = from.connection->can_share();
+  const bool shares = options_.share_memory && from.connection->can_share();
   if (shares) {
     from.connection->share(LinkCollectives::kContributions, collectives_.contributions());
     from.connection->share(LinkCollectives::kSums, collectives_.sums());

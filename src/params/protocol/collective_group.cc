@@ -159,7 +159,7 @@ TimePoint CollectiveGroup::tick(TimePoint now, Outbox& out) {
 // Whatever may have become possible by what has just happened.
 void CollectiveGroup::turn(TimePoint now, Outbox& out) {
   consider_solitude(now);
-  consider_founding(now);
+  consider_founding(now, out);
   consider_held(out);
   agree(now, out);
   regroup(now, out);
@@ -195,8 +195,8 @@ void CollectiveGroup::leave_group(Outbox& out) {
 
 bool CollectiveGroup::met() const {
   const auto connected = std::ranges::count_if(peers_, &Peer::connected);
-  return connected == options_.workers - 1 || standing_ == Standing::kMember ||
-         sees(Standing::kMember);
+  return standing_ == Standing::kMember || sees(Standing::kMember) ||
+         (self() != 0 && connected == options_.workers - 1);
 }
 
 bool CollectiveGroup::sees_members() const {
@@ -205,7 +205,7 @@ bool CollectiveGroup::sees_members() const {
   });
 }
 
-void CollectiveGroup::consider_founding(TimePoint now) {
+void CollectiveGroup::consider_founding(TimePoint now, Outbox& out) {
   if (self() != 0 || standing_ != Standing::kJoining || was_member_) return;
   if (sees(Standing::kMember) || sees(Standing::kRetired)) return;
   bool all = true;
@@ -218,6 +218,7 @@ void CollectiveGroup::consider_founding(TimePoint now) {
   founded_ = true;
   members_ = {0};
   highest_ = epoch_ = next_epoch(0, self());
+  tell_status(out);
 }
 
 bool CollectiveGroup::sees(Standing standing) const {

@@ -92,7 +92,8 @@ class CollectiveGroup {
   /// True when this worker coordinates: it is the lowest living member.
   bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
-  /// True when all workers are connected with this one, or some member is.
+  /// True when all workers are connected with this one, or some member is; of worker 0: when it
+  /// knows whether it begins the training.
   bool met() const;
   /// True when some connected worker is a member with values.
   bool sees_members() const;
@@ -130,7 +131,7 @@ class CollectiveGroup {
   void tell_status(Outbox& out);
   void send_all(MessageType type, const ControlMessage::Body& body, Outbox& out);
   void turn(TimePoint now, Outbox& out);
-  void consider_founding(TimePoint now);
+  void consider_founding(TimePoint now, Outbox& out);
   void consider_solitude(TimePoint now);
   void regroup(TimePoint now, Outbox& out);
   std::vector<std::int32_t> wanted_members(TimePoint now);
