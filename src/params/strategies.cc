@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "paceline/error.h"
 #include "params/accumulate/accumulate_store.h"
+#include "params/collective/allreduce_strategy.h"
 #include "params/local/local_strategy.h"
 #include "params/worker/async_strategy.h"
 #include "params/worker/ssp_strategy.h"
@@ -24,7 +25,21 @@ constexpr Strategy kStrategies[] = {
     {"ssp", true, "as async, but fast workers wait for slow ones (--staleness)", make_ssp_strategy},
     {"sync", true, "rounds: the mean of all workers' contributions is applied once",
      make_sync_strategy},
+    {"allreduce", false, "the workers average their contributions, without parameter servers",
+     make_allreduce_strategy, true},
 };
+
+const char* needs_of(ClusterKind kind) {
+  switch (kind) {
+    case ClusterKind::kOneProcess:
+      return "is for one process, without parameter servers or other workers";
+    case ClusterKind::kWithPs:
+      return "needs a cluster with parameter servers";
+    case ClusterKind::kWorkersOnly:
+      return "needs a cluster of workers without parameter servers";
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -45,24 +60,28 @@ const Strategy& strategy_named(std::string_view name) {
                           did_you_mean(name, names)));
 }
 
-const Strategy& default_strategy(bool with_ps) {
-  return *std::ranges::find(kStrategies, with_ps, &Strategy::with_ps);
+ClusterKind kind_of(const Cluster& cluster) {
+  if (!cluster.distributed()) return ClusterKind::kOneProcess;
+  const bool ps = !cluster.spec.ps.empty() || cluster.local_ps > 0;
+  return ps ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
+}
+
+const Strategy& default_strategy(ClusterKind kind) {
+  return *std::ranges::find(kStrategies, kind, &Strategy::kind);
 }
 
 std::string strategy_name(const Cluster& cluster) {
   if (!cluster.strategy.empty()) return cluster.strategy;
-  return std::string(default_strategy(cluster.distributed()).name);
+  return std::string(default_strategy(kind_of(cluster)).name);
 }
 
 Distribution make_distribution(const DistributionOptions& options,
                                std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   const Strategy& strategy = strategy_named(strategy_name(cluster));
-  if (strategy.with_ps != cluster.distributed()) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        fmt::format("[strategy] '{}' {} parameter servers", strategy.name,
-                    strategy.with_ps ? "needs a cluster with" : "is for one process, without"));
+  if (strategy.kind() != kind_of(cluster)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[strategy] '{}' {}", strategy.name, needs_of(strategy.kind())));
   }
   Distribution made = strategy.make(options, std::move(variables));
   if (cluster.accumulate <= 1) return made;

@@ -2,6 +2,7 @@
 // line in strategies.cc.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,11 +12,22 @@
 
 namespace paceline {
 
+/// What a cluster is made of.
+enum class ClusterKind : std::uint8_t { kOneProcess, kWithPs, kWorkersOnly };
+/// Also of a cluster that the launcher is to start.
+ClusterKind kind_of(const Cluster& cluster);
+
 struct Strategy {
   std::string_view name;     // as --strategy takes it
-  bool with_ps = false;      // needs parameter servers; else it is for one process
+  bool with_ps = false;      // needs parameter servers
   std::string_view meaning;  // for --help: "each contribution is applied as it arrives"
   Distribution (*make)(const DistributionOptions& options, std::vector<VariableSpec> variables);
+  bool among_workers = false;  // needs workers and no parameter servers
+
+  ClusterKind kind() const {
+    if (with_ps) return ClusterKind::kWithPs;
+    return among_workers ? ClusterKind::kWorkersOnly : ClusterKind::kOneProcess;
+  }
 };
 
 /// Returns all strategies. The first one that fits a cluster is its default.
@@ -23,8 +35,8 @@ std::span<const Strategy> strategies();
 std::vector<std::string> strategy_names();
 /// Returns the strategy of this name. Throws kInvalidArgument, with the nearest name and all names.
 const Strategy& strategy_named(std::string_view name);
-/// The default of a cluster with, or without, parameter servers.
-const Strategy& default_strategy(bool with_ps);
+/// The default of a kind of cluster.
+const Strategy& default_strategy(ClusterKind kind);
 
 /// Cluster::strategy, or the default's name where it is empty.
 std::string strategy_name(const Cluster& cluster);

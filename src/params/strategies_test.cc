@@ -17,8 +17,9 @@ DistributionOptions options(const std::string& strategy, Cluster::Role role) {
 }
 
 TEST(Strategies, EachKindOfClusterHasADefault) {
-  EXPECT_EQ(default_strategy(false).name, "local");
-  EXPECT_EQ(default_strategy(true).name, "async");
+  EXPECT_EQ(default_strategy(ClusterKind::kOneProcess).name, "local");
+  EXPECT_EQ(default_strategy(ClusterKind::kWithPs).name, "async");
+  EXPECT_EQ(default_strategy(ClusterKind::kWorkersOnly).name, "allreduce");
 }
 
 TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
@@ -37,6 +38,14 @@ TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
                      [] { make_distribution(options("local", Cluster::Role::kTask), kVariables); })
                 .find("'local' is for one process"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
+                     [] {
+                       DistributionOptions with_ps = options("allreduce", Cluster::Role::kTask);
+                       with_ps.cluster.spec = {.ps = {"a:1"}, .workers = {"b:1"}};
+                       make_distribution(with_ps, kVariables);
+                     })
+                .find("'allreduce' needs a cluster of workers without parameter servers"),
             std::string::npos);
 }
 

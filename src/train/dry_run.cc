@@ -106,7 +106,7 @@ class DryJob {
         }
       }
     }
-    if (cluster.distributed()) pieces_ = place_variables(specs_, ps_count(cluster));
+    if (ps_count(cluster) > 0) pieces_ = place_variables(specs_, ps_count(cluster));
   }
 
   std::string parameters() const {
@@ -126,6 +126,7 @@ class DryJob {
 
   std::string placement() const {
     if (!cluster_.distributed()) return "All variables are in this process.\n";
+    if (ps_count(cluster_) == 0) return "Every worker keeps all variables and slots.\n";
     std::string text;
     for (int ps = 0; ps < ps_count(cluster_); ++ps) {
       double values = 0, slots = 0;
@@ -147,7 +148,11 @@ class DryJob {
       text += fmt::format("A step of one {}{}:\n", cluster_.towers > 1 ? "tower" : "worker",
                           section.empty() ? "" : ", " + section);
       text += work_text(work_[i]);
-      if (cluster_.distributed()) text += link_text(work_[i]);
+      if (ps_count(cluster_) > 0) {
+        text += link_text(work_[i]);
+      } else if (cluster_.distributed()) {
+        text += reduction_text(work_[i]);
+      }
     }
     return text;
   }
@@ -167,6 +172,19 @@ class DryJob {
     }
     return text + fmt::format("  memory: activations {}, gradients {}\n", bytes(work.activations),
                               bytes(work.gradients));
+  }
+
+  // A ring moves each number but the own part twice: as a partial sum, and as a whole one.
+  std::string reduction_text(const StepCost& work) const {
+    const auto workers = double(std::max<std::size_t>(cluster_.spec.workers.empty()
+                                                          ? std::size_t(cluster_.local_workers)
+                                                          : cluster_.spec.workers.size(),
+                                                      1));
+    return fmt::format("  on links: {} of sums come and go{}\n",
+                       bytes(2 * work.link_bytes_out * (workers - 1) / workers),
+                       shares_memory(cluster_)
+                           ? "; on one host they are read where they lie, in shared memory"
+                           : "");
   }
 
   // Rows of a split sparse variable are taken to be anywhere in it.

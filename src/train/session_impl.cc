@@ -219,7 +219,7 @@ void Session::Impl::check_interrupt() {
   std::string message = fmt::format("{} was interrupted", cluster.task.str());
   if (loop != nullptr) message += fmt::format(" at step {}", loop->last().global_step);
   if (run_options.interrupt != nullptr) run_options.interrupt->take_time();
-  saving->save();
+  if (loop != nullptr) saving->save_interrupted();
   if (cluster.is_chief() && !cluster.launched && loop != nullptr) {
     message += how_to_go_on(run_options);
   }

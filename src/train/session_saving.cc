@@ -36,7 +36,15 @@ SessionSaving::SessionSaving(Parts parts)
   due_.begin(global_step, parts_.clock.now());
   for (std::size_t graph = 0; graph < parts_.trained_graphs; ++graph) restore_locals(graph);
   say_other_towers();
-  if (parts_.run.out.empty() || !parts_.cluster.is_chief()) return;
+  if (!parts_.run.out.empty() && parts_.cluster.is_chief()) make_saver(global_step);
+}
+
+bool SessionSaving::saves() const {
+  return !parts_.run.out.empty() &&
+         (parts_.cluster.is_chief() || parts_.job.control().takes_over_saving());
+}
+
+void SessionSaving::make_saver(std::int64_t global_step) {
   saver_ = std::make_unique<Saver>(Saver::Parts{.store = parts_.job.store(),
                                                 .folder = checkpoints_folder(parts_.run),
                                                 .keep = parts_.run.keep,
@@ -132,31 +140,44 @@ void SessionSaving::tell_state() {
 void SessionSaving::tend() {
   if (parts_.job.control().state_asked()) tell_state();
   const TrainLoop* const loop = parts_.loop;
-  if (saver_ != nullptr && due_.at(loop->last().global_step, loop->last_made_at())) begin();
+  if (saves() && due_.at(loop->last().global_step, loop->last_made_at())) begin();
 }
 
 bool SessionSaving::begin() {
-  if (saver_ == nullptr || saver_->busy()) return false;
+  if (!saves()) return false;
+  if (saver_ == nullptr) make_saver(0);
+  if (saver_->busy()) return false;
   saver_->start(own_state(), parts_.loop->last().global_step);
   due_.begin(parts_.loop->last().global_step, parts_.clock.now());
   return true;
 }
 
 void SessionSaving::save() {
-  if (saver_ == nullptr || saver_->saved_step() == parts_.job.store().global_step()) return;
+  if (!saves()) return;
+  if (saver_ == nullptr) make_saver(0);
+  if (saver_->saved_step() == parts_.job.store().global_step()) return;
   begin();
   saver_->wait();
 }
 
 // The chief saves values that include the last step of every worker.
-void SessionSaving::save_at_end() {
+void SessionSaving::save_at_end() { save_last(Deadline::after(kWaitForLastSteps)); }
+
+void SessionSaving::save_interrupted() { save_last(Deadline::after(Duration(0))); }
+
+// This task makes no step any more, so that no other waits for it meanwhile.
+void SessionSaving::save_last(Deadline deadline) {
+  const bool last = saves();
   if (parts_.job.control().others_save() && !parts_.run.out.empty()) tell_state();
-  if (saver_ == nullptr) return;
-  const Deadline deadline = Deadline::after(kWaitForLastSteps);
-  while (!deadline.passed() && !parts_.job.wait_all_done(Deadline::after(kLookForInterrupt))) {
+  if (!last) return;
+  if (saver_ == nullptr) make_saver(0);
+  while (!parts_.job.wait_all_done(Deadline::after(kLookForInterrupt)) && !deadline.passed()) {
     if (parts_.job.interrupted()) break;
   }
-  save();
+  const std::int64_t step = parts_.job.store().global_step();
+  if (saver_->saved_step() == step) return;
+  saver_->start(own_state(), step);
+  saver_->wait();
 }
 
 }  // namespace paceline

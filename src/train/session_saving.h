@@ -51,11 +51,17 @@ class SessionSaving {
   void tend();
   /// Saves, on the chief, once every worker has made its last step. To be called after training.
   void save_at_end();
+  /// The same for a task that is told to stop, and does not wait for the others.
+  void save_interrupted();
 
  private:
   void restore_locals(std::size_t graph, std::size_t tower);
   void say_other_towers() const;
   void add_locals(TaskState& state, std::size_t tower) const;
+  /// True when this task begins checkpoints now: it is the chief, or has taken over from it.
+  bool saves() const;
+  void make_saver(std::int64_t global_step);
+  void save_last(Deadline deadline);
   TaskState own_state();
   void tell_state();
 

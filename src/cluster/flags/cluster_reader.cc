@@ -129,21 +129,39 @@ void read_rounds(const FlagValues& values, Cluster& cluster) {
   }
 }
 
+void check_strategy_fits(const std::string& name, const Cluster& cluster) {
+  const ClusterKind needed = strategy_named(name).kind();
+  if (needed == kind_of(cluster)) return;
+  if (needed == ClusterKind::kOneProcess) {
+    refuse_flags(fmt::format(
+        "--strategy {} is for one process: leave --ps and --workers, or the cluster, out", name));
+  }
+  if (needed == ClusterKind::kWorkersOnly) {
+    refuse_flags(fmt::format(
+        "--strategy {} needs a cluster without parameter servers: give --ps 0 --workers 2", name));
+  }
+  refuse_flags(fmt::format("--strategy {} needs a cluster: add --ps 1 --workers 2", name));
+}
+
+// Flags that are about parameter servers.
+void check_for_ps(const FlagValues& values, const Cluster& cluster) {
+  if (kind_of(cluster) != ClusterKind::kWorkersOnly) return;
+  for (const char* flag :
+       {"--wire", "--torn-free", "--error-feedback", "--show-placement", "--reconnect-timeout"}) {
+    if (!values.given(flag)) continue;
+    refuse_flags(fmt::format(
+        "{} needs parameter servers: in an all-reduce each worker has all values itself", flag));
+  }
+}
+
 void read_strategy(const FlagValues& values, Cluster& cluster) {
   if (is_shrunk(values, cluster)) {
-    cluster.strategy = default_strategy(false).name;
+    cluster.strategy = default_strategy(ClusterKind::kOneProcess).name;
     return;
   }
   const std::optional<std::string> name = values.choice("--strategy", strategy_names());
-  const bool with_ps = cluster.distributed();
-  if (name && strategy_named(*name).with_ps != with_ps) {
-    refuse_flags(with_ps
-                     ? fmt::format("--strategy {} is for one process: leave --ps and --workers, "
-                                   "or the cluster, out",
-                                   *name)
-                     : fmt::format("--strategy {} needs a cluster: add --ps 1 --workers 2", *name));
-  }
-  cluster.strategy = name.value_or(std::string(default_strategy(with_ps).name));
+  if (name) check_strategy_fits(*name, cluster);
+  cluster.strategy = name.value_or(std::string(default_strategy(kind_of(cluster)).name));
   const std::optional<std::int64_t> staleness =
       values.whole_number("--staleness", 0, kMostStaleness);
   if (staleness && cluster.strategy != "ssp") {
@@ -182,6 +200,7 @@ Cluster read_cluster(const FlagValues& values) {
   read_role(values, cluster);
   read_strategy(values, cluster);
   cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
+  check_for_ps(values, cluster);
   read_link(values, cluster);
   check_for_cluster(values, cluster, "--show-placement", "one process keeps all variables itself");
   check_for_cluster(values, cluster, "--torn-free", "in one process nobody else writes");

@@ -133,6 +133,18 @@ TEST(Flags, RoundsAreOfTheStrategySync) {
   EXPECT_TRUE(some.fold_late);
 }
 
+TEST(Flags, WorkersWithoutAPsTrainByAllReduce) {
+  const Cluster local = read("--ps 0 --workers 3").cluster;
+  EXPECT_EQ(local.role, Cluster::Role::kLauncher);
+  EXPECT_EQ(local.strategy, "allreduce");
+  EXPECT_EQ(read("--workers 2 --strategy allreduce").cluster.strategy, "allreduce");
+  const Cluster task = read("--cluster worker=a:1,b:1 --task worker:1").cluster;
+  EXPECT_EQ(task.strategy, "allreduce");
+  EXPECT_EQ(task.spec.workers.size(), 2u);
+  EXPECT_EQ(read("--worker-hosts a:1,b:1 --task worker:0 --strategy allreduce").cluster.strategy,
+            "allreduce");
+}
+
 TEST(Flags, EachLaunchIsAClusterOfItsOwn) {
   EXPECT_NE(read("--ps 1 --workers 1").cluster.cluster_id,
             read("--ps 1 --workers 1").cluster.cluster_id);
@@ -238,9 +250,15 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadLine{
             "--workers 2",
-            "--workers 2 needs --ps M: workers without a parameter server would need all-reduce"},
+            "--workers 2 needs --ps M: --ps 1 starts a parameter server, --ps 0 trains without"},
         BadLine{"--ps 1", "--ps 1 needs --workers N"},
-        BadLine{"--ps 0 --workers 1", "--ps 0: must be a whole number from 1 to 1024"},
+        BadLine{"--ps 0", "--ps 0 needs --workers N: the workers to train with"},
+        BadLine{"--ps -1 --workers 1", "--ps -1: must be a whole number from 0 to 1024"},
+        BadLine{"--ps 0 --workers 2 --wire bfloat16", "--wire needs parameter servers"},
+        BadLine{"--ps 0 --workers 2 --strategy async",
+                "--strategy async needs a cluster: add --ps 1 --workers 2"},
+        BadLine{"--ps 1 --workers 2 --strategy allreduce",
+                "--strategy allreduce needs a cluster without parameter servers"},
         BadLine{"--ps 1 --workers two", "--workers two: must be a whole number from 1"},
         BadLine{"--ps 1 --workers -1", "--workers -1: must be a whole number from 1"},
         BadLine{"--ps 1 --workers 1.5", "--workers 1.5: must be a whole number"},
@@ -265,11 +283,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--towers 64 --threads 2", "--towers 64: "},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
         BadLine{"--strategy asnyc --ps 1 --workers 1",
-                "--strategy asnyc: must be one of local, async, ssp; did you mean 'async'?"},
+                "--strategy asnyc: must be one of local, async, ssp, sync, allreduce; did you mean "
+                "'async'?"},
         BadLine{"--strategy local --ps 1 --workers 1", "--strategy local is for one process"},
         BadLine{"--cluster ps=a:1;worker=b:1", "add --task worker:0"},
         BadLine{"--task worker:0", "add --cluster"},
-        BadLine{"--cluster ps=a:1 --task ps:0", "at least one ps and one worker"},
+        BadLine{"--cluster ps=a:1 --task ps:0", "needs at least one worker"},
         BadLine{"--cluster ps=a:1;worker=b --task ps:0", "--cluster: address 'b' has no port"},
         BadLine{"--cluster ps=a:1;workr=b:1 --task ps:0",
                 "--cluster: unknown job 'workr'; did you mean 'worker'?"},

@@ -25,8 +25,10 @@ const char* const kRun = "Run";
 std::string strategy_help() {
   std::vector<std::string> meanings;
   for (const Strategy& strategy : strategies()) {
-    const bool usual = &strategy == &default_strategy(strategy.with_ps);
-    const std::string_view where = strategy.with_ps ? "with --ps" : "alone";
+    const bool usual = &strategy == &default_strategy(strategy.kind());
+    const std::string_view where = strategy.with_ps         ? "with --ps"
+                                   : strategy.among_workers ? "with --ps 0"
+                                                            : "alone";
     meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
                                    usual ? "default " : "", where));
   }
@@ -84,7 +86,9 @@ bool displaced(const FlagValues& given, const std::string& flag) {
 
 std::vector<Flag> cluster_flags() {
   return {
-      {"--ps", "M", "Parameter servers to start on this machine", kHere},
+      {"--ps", "M",
+       "Parameter servers to start on this machine; 0: none, the workers train by all-reduce",
+       kHere},
       {"--workers", "N", "Workers to start on this machine; worker i gets device i", kHere},
       {"--on-failure", "stop|continue|restart",
        "When a task fails, end the others (stop), let them go on (continue), or start it again "
@@ -229,6 +233,8 @@ std::string cluster_examples(const std::string& command) {
       in one process
   {0} --steps 1000 --ps 1 --workers 2
       one parameter server and two workers on this machine
+  {0} --steps 1000 --ps 0 --workers 2
+      two workers on this machine, by all-reduce
   {0} --steps 1000 --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --job-name ps --task-index 0
   {0} --steps 1000 --ps-hosts a:2222 --worker-hosts b:2222,c:2222 --job-name worker --task-index 1
       on host a, and on host c: one command for each task, in any order

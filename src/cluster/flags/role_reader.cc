@@ -23,23 +23,25 @@ void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
 }
 
 void read_launcher(const FlagValues& values, Cluster& cluster) {
-  cluster.local_ps = int(values.whole_number("--ps", 1, kMostTasks).value_or(0));
+  cluster.local_ps = int(values.whole_number("--ps", 0, kMostTasks).value_or(0));
   cluster.local_workers = int(values.whole_number("--workers", 1, kMostTasks).value_or(0));
-  if (cluster.local_ps == 0 && cluster.local_workers == 0) return;
+  const bool no_ps = values.given("--ps") && cluster.local_ps == 0;
+  if (cluster.local_ps == 0 && cluster.local_workers == 0 && !no_ps) return;
   const bool existing = values.given("--existing-servers");
   if (existing) {
     read_launcher_of_workers(values, cluster);
-  } else if (cluster.local_ps == 0) {
+  } else if (cluster.local_ps == 0 && !no_ps && values.text("--strategy") != "allreduce") {
     refuse_flags(
-        fmt::format("--workers {} needs --ps M: workers without a parameter server would need "
-                    "all-reduce, which does not exist yet (for example --ps 1 --workers {})",
-                    cluster.local_workers, cluster.local_workers));
+        fmt::format("--workers {} needs --ps M: --ps 1 starts a parameter server, --ps 0 trains "
+                    "without one, by all-reduce",
+                    cluster.local_workers));
   }
   if (cluster.local_workers == 0) {
-    refuse_flags(
-        fmt::format("--ps {} needs --workers N: a parameter server only keeps the variables, "
-                    "workers train them (for example --ps {} --workers 2)",
-                    cluster.local_ps, cluster.local_ps));
+    refuse_flags(fmt::format(
+        "--ps {} needs --workers N: {} (for example --ps {} --workers 2)", cluster.local_ps,
+        no_ps ? "the workers to train with"
+              : "a parameter server only keeps the variables, workers train them",
+        cluster.local_ps));
   }
   for (const char* other : {"--cluster", "--ps-hosts", "--worker-hosts", "--task", "--job-name",
                             "--task-index", "--bind"}) {
@@ -54,6 +56,10 @@ void read_launcher(const FlagValues& values, Cluster& cluster) {
 }
 
 ClusterSpec read_hosts(const FlagValues& values) {
+  if (!values.given("--ps-hosts")) {
+    return read_flag("--worker-hosts",
+                     [&] { return ClusterSpec::parse("worker=" + values.text("--worker-hosts")); });
+  }
   const std::string ps = "ps=" + values.text("--ps-hosts");
   const std::string workers = "worker=" + values.text("--worker-hosts");
   read_flag("--ps-hosts", [&] { return ClusterSpec::parse(ps); });
@@ -70,15 +76,19 @@ ClusterSpec read_spec(const FlagValues& values) {
   }
   if (!values.given("--cluster")) {
     check_together(values, "--ps-hosts", "--worker-hosts", "the addresses of the workers");
-    check_together(values, "--worker-hosts", "--ps-hosts",
-                   "the addresses of the parameter servers");
+    if (values.text("--strategy") != "allreduce") {
+      check_together(values, "--worker-hosts", "--ps-hosts",
+                     "the addresses of the parameter servers (or --strategy allreduce, which has "
+                     "none)");
+    }
     return read_hosts(values);
   }
   ClusterSpec spec =
       read_flag("--cluster", [&] { return ClusterSpec::parse(values.text("--cluster")); });
-  if (spec.ps.empty() || spec.workers.empty()) {
+  if (spec.workers.empty()) {
     refuse_flag("--cluster", values.text("--cluster"),
-                "needs at least one ps and one worker: 'ps=host:port,…;worker=host:port,…'");
+                "needs at least one worker: 'ps=host:port,…;worker=host:port,…', or "
+                "'worker=host:port,…' for all-reduce");
   }
   return spec;
 }

@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "cluster/flags/config_value.h"
+#include "paceline/cluster.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -109,7 +110,7 @@ std::string read_tf_task(const ConfigValue& task, const TfCluster& jobs) {
 std::string spec_of(const TfCluster& jobs) {
   Addresses workers = jobs.chief;
   workers.insert(workers.end(), jobs.workers.begin(), jobs.workers.end());
-  return fmt::format("ps={};worker={}", fmt::join(jobs.ps, ","), fmt::join(workers, ","));
+  return ClusterSpec{jobs.ps, workers}.str();
 }
 
 }  // namespace
@@ -132,11 +133,6 @@ std::vector<GivenFlag> flags_of_tf_config(std::string_view text) {
     flags.push_back({flag, {value}, place_of("TF_CONFIG", at.line, at.column)});
   };
   const bool alone = jobs.ps.empty() && jobs.chief.size() + jobs.workers.size() <= 1;
-  if (!alone && jobs.ps.empty()) {
-    refuse_at(place,
-              "several workers and no ps: that would need all-reduce, which does not exist "
-              "yet; add replicas of the type PS");
-  }
   if (!jobs.ps.empty() && jobs.chief.empty() && jobs.workers.empty()) {
     refuse_at(place, "there is no worker: add a chief, a master or a worker");
   }

@@ -61,6 +61,12 @@ TEST(TfConfig, OneTaskIsAlone) {
             "--one-task  ");
 }
 
+TEST(TfConfig, SeveralWorkersWithoutAPsAreAnAllReduce) {
+  EXPECT_EQ(read(R"({"cluster":{"chief":["a:1"],"worker":["b:1"]},)"
+                 R"("task":{"type":"worker","index":0}})"),
+            "--cluster worker=a:1,b:1 --task worker:1 ");
+}
+
 TEST(TfConfig, WithoutATaskTheClusterIsStillGiven) {
   EXPECT_EQ(read(R"({"cluster":{"ps":["b:1"],"worker":["c:1"]}})"), "--cluster ps=b:1;worker=c:1 ");
 }
@@ -80,8 +86,6 @@ TEST(TfConfig, WhatIsWrongIsSaidWithItsPlace) {
       {R"({"cluster":{"chief":["a:1"],"master":["b:1"]}})",
        "TF_CONFIG, line 1, column 29: 'chief' and 'master' are the same job"},
       {R"({"cluster":{"chief":["a:1","b:1"]}})", "TF_CONFIG, line 1, column 2: there is only one"},
-      {R"({"cluster":{"worker":["a:1","b:1"]}})",
-       "TF_CONFIG, line 1, column 2: several workers and"},
       {R"({"cluster":{"ps":["a:1","b:1"]}})", "TF_CONFIG, line 1, column 2: there is no worker"},
       {R"({"sparseCluster":{}})", "TF_CONFIG, line 1, column 2: a cluster that changes its size"},
       {cluster + R"("task":3})", "TF_CONFIG, line 1, column 44: 'task' must be a table"},

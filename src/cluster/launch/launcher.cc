@@ -97,19 +97,21 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
 
 // The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
 // in this run (…)" after a resume. It is empty when nothing was trained. The steps of a worker that
-// left no report are known to ps 0, which counts them. In rounds a step of each is one global step.
+// left no report are known to ps 0, which counts them. In rounds, and in an
+// all-reduce, a step of each is one global step.
 std::string steps_text(const Report& merged, int workers) {
+  const bool together = merged.strategy == "sync" || merged.strategy == "allreduce";
   std::int64_t sum = 0, applied = 0;
   std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {
     if (task.task == "ps:0") applied = task.steps;
     if (!task.task.starts_with("worker:")) continue;
-    sum = merged.strategy == "sync" ? std::max(sum, task.steps) : sum + task.steps;
+    sum = together ? std::max(sum, task.steps) : sum + task.steps;
     parts.push_back(grouped_digits(task.steps));
   }
   if (!merged.first_loss) return "";
   const bool complete = int(parts.size()) == workers;
-  const bool counted_by_ps = !complete && merged.strategy != "sync";
+  const bool counted_by_ps = !complete && !together;
   const std::int64_t made = counted_by_ps ? std::max(sum, applied) : sum;
   const std::int64_t reached = std::max(made, merged.global_step.value_or(0));
   std::string text = counted(reached, "global step");

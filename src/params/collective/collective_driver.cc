@@ -15,7 +15,6 @@ namespace {
 // Long enough to cost nothing, short enough for Ctrl-C.
 constexpr Duration kLookAround = std::chrono::milliseconds(250);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
-constexpr Duration kSaySlow = std::chrono::seconds(10);
 
 CollectiveGroupOptions group_options(const CollectiveOptions& options) {
   return {.worker = options.task.index,
@@ -152,12 +151,13 @@ void CollectiveDriver::check() const {
 // Waits as long as it takes: whoever is missing is found to be, and the machine goes on without it.
 template <typename Ready>
 void CollectiveDriver::wait(Ready&& ready, const char* what) {
-  TimePoint say_at = now() + std::max(options_.say_after, what == nullptr ? kSaySlow : Duration{});
+  TimePoint say_at = now() + options_.say_after;
   while (!ready()) {
     check();
     wakeup_.wait(*link_, Deadline::after(kLookAround), [&] { return ready() || shown_.failed; });
+    if (what == nullptr) continue;  // a step that others have begun is finished first
     if (options_.check_interrupt) options_.check_interrupt();
-    if (ready() || now() < say_at || !options_.say || what == nullptr) continue;
+    if (ready() || now() < say_at || !options_.say) continue;
     say_at = TimePoint::max();
     std::string missing;
     {

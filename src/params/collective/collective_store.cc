@@ -14,7 +14,7 @@ namespace paceline {
 namespace {
 
 // The others tell their states between two steps, which may be long.
-constexpr Duration kStatesWithin = std::chrono::seconds(60);
+constexpr Duration kStatesWithin = std::chrono::seconds(10);
 
 class CollectiveStoreImpl : public CollectiveStore {
  public:

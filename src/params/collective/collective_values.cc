@@ -171,12 +171,12 @@ void CollectiveDriver::ask_states() {
   std::set<int> asked;
   const std::lock_guard lock(mutex_);
   ++saves_;
-  for (const std::int32_t member : group_.members()) {
-    if (member != options_.task.index && current_[std::size_t(member)] != nullptr) {
-      asked.insert(member);
+  for (int w = 0; w < int(current_.size()); ++w) {
+    if (current_[std::size_t(w)] != nullptr && group_.standing_of(w) != Standing::kJoining) {
+      asked.insert(w);
     }
   }
-  inbox_.ask(saves_, asked);
+  asked = inbox_.ask(saves_, std::move(asked));
   for (const int worker : asked) {
     send_message(*current_[std::size_t(worker)], {MessageType::kAskState, {}, saves_});
   }

@@ -16,17 +16,21 @@ namespace paceline {
 /// Thread-safe.
 class StateInbox {
  public:
-  /// These workers are asked for a new save.
-  void ask(std::uint64_t save, std::set<int> workers) {
+  /// These workers are asked for a new save; those that train no more have told theirs. Returns
+  /// whom to ask.
+  std::set<int> ask(std::uint64_t save, std::set<int> workers) {
     const std::lock_guard lock(mutex_);
     save_ = save;
+    for (const int worker : told_last_) workers.erase(worker);
     asked_ = std::move(workers);
+    return asked_;
   }
   /// A worker tells its state, for a save or, with 0, since it trains no more.
   void put(int worker, std::uint64_t save, TaskState state) {
     {
       const std::lock_guard lock(mutex_);
       states_[worker] = std::move(state);
+      if (save == 0) told_last_.insert(worker);
       if (save == save_ || save == 0) asked_.erase(worker);
     }
     changed_.notify_all();
@@ -36,6 +40,7 @@ class StateInbox {
     {
       const std::lock_guard lock(mutex_);
       asked_.erase(worker);
+      told_last_.erase(worker);
     }
     changed_.notify_all();
   }
@@ -54,7 +59,7 @@ class StateInbox {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t save_ = 0;
-  std::set<int> asked_;
+  std::set<int> asked_, told_last_;
   std::map<int, TaskState> states_;
 };
 

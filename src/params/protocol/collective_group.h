@@ -91,6 +91,8 @@ class CollectiveGroup {
   std::int64_t next_own_step(int worker) const { return own_steps_[std::size_t(worker)]; }
   /// True when this worker coordinates: it is the lowest living member.
   bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
+  /// As another worker has told.
+  Standing standing_of(int worker) const { return peers_[std::size_t(worker)].status.standing; }
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
   /// True when all workers are connected with this one, or some member is; of worker 0: when it
   /// knows whether it begins the training.
