@@ -181,7 +181,9 @@ void CollectiveGroup::meet(int worker, Outbox& out) {
 }
 
 void CollectiveGroup::leave_group(Outbox& out) {
-  if (has_values_) out.say("the other workers went on without this one, which joins them again");
+  if (has_values_) {
+    out.say(fmt::format("the others went on without worker:{}, which joins them again", self()));
+  }
   standing_ = Standing::kJoining;
   founded_ = has_values_ = whole_ = agreed_ = must_reform_ = false;
   members_.clear();
