@@ -232,9 +232,8 @@ bool PsJob::closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& en
 }
 
 void PsJob::on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out) {
-  if (!coordinator_) {
-    reject_round(fmt::format("{} of ps:{} before any round", name_of(message.type), peer.shard));
-  }
+  // It is of a job that is about to begin again, and nothing of that is of use.
+  if (!coordinator_ || peer.replaced) return;
   if (message.type == MessageType::kWhole) {
     const RoundContribution& whole = message.as<RoundContribution>();
     check_contribution(whole);
@@ -275,7 +274,7 @@ void PsJob::from_coordinator(const ControlMessage& message, TimePoint now, Outbo
     reject_round(fmt::format("round {} is closed, and {} is open", decision.round,
                              membership_.global_step()));
   }
-  for (const auto* list : {&decision.contributors, &decision.dropped}) {
+  for (const auto* list : {&decision.contributors, &decision.dropped, &decision.displaced}) {
     for (const RoundContribution& it : *list) check_contribution(it);
   }
   carry_out(decision, out);

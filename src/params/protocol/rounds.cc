@@ -24,17 +24,18 @@ std::vector<int> RoundCoordinator::absent() const {
   return absent;
 }
 
-void RoundCoordinator::drop(Worker& worker, Decisions& out) {
-  if (!worker.given) return;
-  out.push_back({.round = open_, .contributors = {}, .dropped = {*worker.given}});
-  worker.given.reset();
-  worker.shards = 0;
-}
-
 void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& out) {
   Worker& worker = workers_[std::size_t(index)];
-  if (std::exchange(worker.incarnation, incarnation) != incarnation) drop(worker, out);
+  if (std::exchange(worker.incarnation, incarnation) != incarnation && worker.given) {
+    displace(*std::exchange(worker.given, std::nullopt), out);
+  }
   worker.standing = Standing::kMember;
+}
+
+void RoundCoordinator::displace(const RoundContribution& contribution, Decisions& out) const {
+  RoundDecision& decision = out.emplace_back();
+  decision.round = open_;
+  decision.displaced = {contribution};
 }
 
 void RoundCoordinator::left(int index, Decisions& out) {
@@ -54,7 +55,7 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
 void RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out) {
   Worker& worker = workers_[std::size_t(contribution.worker)];
   if (contribution.incarnation != worker.incarnation) {
-    return out.push_back({.round = open_, .contributors = {}, .dropped = {contribution}});
+    return displace(contribution, out);
   }
   if (!worker.given || worker.given->step != contribution.step) {
     worker.given = contribution;
@@ -66,8 +67,10 @@ void RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
   ++worker.shards;
   if (!is_whole(worker)) return;
   const bool late = contribution.round < open_;
-  if (late && options_.late == LateContribution::kDrop) return drop(worker, out);
-  close_full(out);
+  if (!late || options_.late == LateContribution::kFold) return close_full(out);
+  RoundDecision& decision = out.emplace_back();
+  decision.round = open_;
+  decision.dropped = {*std::exchange(worker.given, std::nullopt)};
 }
 
 void RoundCoordinator::close_full(Decisions& out) {
@@ -78,7 +81,9 @@ void RoundCoordinator::close_full(Decisions& out) {
 // Where late contributions are dropped, those that were whole when the round was closed are among
 // its contributors: none is left over.
 bool RoundCoordinator::close_one(Decisions& out) {
-  RoundDecision decision{.closes = true, .round = open_, .contributors = {}, .dropped = {}};
+  RoundDecision decision;
+  decision.closes = true;
+  decision.round = open_;
   bool awaits = false;
   for (const Worker& worker : workers_) {
     if (worker.given && is_whole(worker)) {
@@ -90,9 +95,7 @@ bool RoundCoordinator::close_one(Decisions& out) {
   const int count = int(decision.contributors.size());
   if (count == 0 || (count < enough_ && awaits)) return false;
   for (const RoundContribution& contribution : decision.contributors) {
-    Worker& worker = workers_[std::size_t(contribution.worker)];
-    worker.given.reset();
-    worker.shards = 0;
+    workers_[std::size_t(contribution.worker)].given.reset();
   }
   ++open_;
   out.push_back(std::move(decision));

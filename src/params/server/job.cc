@@ -146,8 +146,9 @@ void ServerJob::carry_out(Outbox::Decide decide) {
   applied_ += std::int64_t(decision.contributors.size());
   late_ += std::ranges::count_if(decision.contributors, is_late) +
            std::ranges::count_if(decision.dropped, is_late);
+  const std::int64_t every = options_.progress_every.steps;
+  if (every > 0 && decision.closes && machine_.global_step() % every == 0) wake_();
   rounds_.push(*shard_, std::move(decide));
-  wake_();
 }
 
 CoordinatorConnection& ServerJob::coordinator() {
