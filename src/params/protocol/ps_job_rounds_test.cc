@@ -140,8 +140,8 @@ TEST(PsJobRounds, OnlyAPsOfTheJobMayAskPs0) {
 
 TEST(PsJobRounds, AContributionThatCannotBeIsRefused) {
   Rounds it;
-  EXPECT_THAT(it.refusal(0, 0, Rounds::first_frame(1)), HasSubstr("round 1, which is not open"));
-  EXPECT_THAT(it.refusal(0, 1, Rounds::first_frame(-1)), HasSubstr("round -1, which is not open"));
+  EXPECT_THAT(it.refusal(0, 0, Rounds::first_frame(1)), HasSubstr("to round 1, and 0 is open"));
+  EXPECT_THAT(it.refusal(0, 1, Rounds::first_frame(-1)), HasSubstr("to round -1"));
   EXPECT_THAT(it.refusal(0, 2, Rounds::first_frame(0, -5)), HasSubstr("-5 examples"));
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(it.refusal(0, 3, Rounds::first_frame(0, 1, nan)), HasSubstr("by the norm nan"));

@@ -51,10 +51,11 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
 }
 
 // Shards may hold contributions of several incarnations of one worker: only those of the last
-// count, and each word of another frees what is kept of it.
+// count, and each word of another frees what is kept of it. One of a round that is not open was
+// made from values of before a ps was lost, by a worker that has not heard of it yet.
 void RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out) {
   Worker& worker = workers_[std::size_t(contribution.worker)];
-  if (contribution.incarnation != worker.incarnation) {
+  if (contribution.incarnation != worker.incarnation || contribution.round > open_) {
     return displace(contribution, out);
   }
   if (!worker.given || worker.given->step != contribution.step) {

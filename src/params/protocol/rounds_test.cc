@@ -129,6 +129,15 @@ TEST(RoundCoordinator, ContributionsOfTwoIncarnationsAreNotMixed) {
   EXPECT_THAT(it.contributors(), ElementsAre(0, 1, 2));
 }
 
+TEST(RoundCoordinator, ForgetsWhatWasMadeFromValuesOfBeforeAPsWasLost) {
+  Coordinator it(3);
+  it.begins(0);
+  it.rounds[0] = 4;
+  it.whole(1, 0);
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_EQ(it.decided[0].displaced.size(), 1u);
+}
+
 TEST(RoundCoordinator, AConnectionThatComesBackKeepsWhatIsWhole) {
   Coordinator it(3);
   it.gives(1);
