@@ -31,18 +31,20 @@ std::vector<VariableSpec> variables_of_all_kinds() {
 /// told to.
 class PartDriver {
  public:
-  PartDriver(ParameterStore& store, float clip_norm)
-      : store_(store), steps_(store.bind(binding(store.variables()), clip_norm)) {
+  /// With `reread` each variable counts as read by several kernels of a step.
+  PartDriver(ParameterStore& store, float clip_norm, bool reread = false)
+      : store_(store), steps_(store.bind(binding(store.variables(), reread), clip_norm)) {
     for (const VariableSpec& variable : store.variables()) {
       learning_rates_.push_back(variable.rule.learning_rate());
     }
   }
-  static PlanBinding binding(std::span<const VariableSpec> variables) {
+  static PlanBinding binding(std::span<const VariableSpec> variables, bool reread) {
     PlanBinding plan;
     for (std::size_t v = 0; v < variables.size(); ++v) {
       plan.uses.push_back({.variable = VariableId(v),
                            .updated = true,
-                           .most_rows = variables[v].sparse ? variables[v].shape[0] : 0});
+                           .most_rows = variables[v].sparse ? variables[v].shape[0] : 0,
+                           .reread = reread});
     }
     return plan;
   }
@@ -230,6 +232,33 @@ TEST_F(SyncJob, EveryRunGivesTheSameBits) {
     leave_all();
     if (run == 0) first = bits;
     EXPECT_EQ(bits, first);
+  }
+}
+
+// Where late contributions count, kernels must see one value all through a step: each worker reads
+// a copy of its own, which the ps renews with each answer.
+TEST_F(SyncJob, CopiesOfWorkersHaveTheValuesOfTheRound) {
+  std::vector<std::vector<float>> in_place;
+  for (const LateContribution late : kLateContributions) {
+    spec_ = {};
+    stores_.clear();
+    late_ = late;
+    start(2, 2, variables_of_all_kinds());
+    in_threads([&](int worker, PsStore& store) {
+      const auto steps = store.bind(PartDriver::binding(store.variables(), true), 0);
+      PartDriver driver(store, 0, true);
+      for (int round = 0; round < 6; ++round) driver.step({{worker}}, 1);
+      steps->begin_step(StepKind::kFetch, {}, {});
+      const TensorView value = steps->need(2).view;
+      const auto written = everything(store)[3];
+      const std::span read(value.as<float>(), written.size());
+      EXPECT_TRUE(std::ranges::equal(read, written));
+      steps->end_step(1, {});
+    });
+    const auto bits = everything(*stores_[0]);
+    leave_all();
+    if (late == LateContribution::kDrop) in_place = bits;
+    EXPECT_EQ(bits, in_place);
   }
 }
 

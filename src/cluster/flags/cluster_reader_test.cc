@@ -271,7 +271,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps 1 --workers 2 --replicas-to-aggregate 1",
                 "--replicas-to-aggregate needs --strategy sync"},
         BadLine{"--ps 1 --workers 2 --strategy ssp --late fold", "--late needs --strategy sync"},
-        BadLine{"--ps 1 --workers 2 --strategy sync --late never", "must be drop or fold"},
+        BadLine{"--ps 1 --workers 2 --strategy sync --late never", "must be one of drop, fold"},
         BadLine{"--ps 1 --workers 2 --strategy sync --replicas-to-aggregate 3",
                 "--replicas-to-aggregate 3 is more than the 2 workers can give"},
         BadLine{"--ps 1 --workers 2 --strategy ssp --staleness -1",

@@ -111,7 +111,6 @@ StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts
   return {.global_step = ++global_step_, .staleness = member->read_at - 1 - read_at};
 }
 
-// A newer process of the worker may have joined here before its older one's step was decided.
 void Membership::decide_step(int worker, std::int64_t step, bool counts) {
   if (worker < 0 || std::size_t(worker) >= members_.size()) return;
   Member& member = members_[std::size_t(worker)];

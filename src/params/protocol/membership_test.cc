@@ -240,5 +240,26 @@ TEST(Membership, KnowsWhoIsDisplaced) {
   EXPECT_FALSE(members.is_displaced(2, 4)) << "there is none";
 }
 
+TEST(Membership, ARoundIsOneGlobalStepAndCountsTheStepsOfItsContributors) {
+  Membership members = two_workers();
+  join(members, 0, 1);
+  EXPECT_TRUE(members.begin_step(0, 1, 0));
+  members.decide_step(0, 0, true);
+  EXPECT_EQ(members.close_round(), 1);
+  EXPECT_EQ(members.applied(0), 1);
+  EXPECT_EQ(join(members, 0, 2), "");
+  EXPECT_FALSE(members.begin_step(0, 2, 0)) << "it has counted";
+  EXPECT_TRUE(members.begin_step(0, 2, 1));
+}
+
+TEST(Membership, AStepThatIsDroppedIsMadeAndNoGlobalStep) {
+  Membership members = two_workers();
+  join(members, 0, 1);
+  members.begin_step(0, 1, 0);
+  members.decide_step(0, 0, false);
+  EXPECT_EQ(members.applied(0), 1);
+  EXPECT_EQ(members.global_step(), 0);
+}
+
 }  // namespace
 }  // namespace paceline

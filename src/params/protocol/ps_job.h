@@ -3,6 +3,7 @@
 // clock or memory of values inside. docs/wire.md has the messages.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -116,6 +117,8 @@ class PsJob {
   int workers() const { return options_.workers; }
 
  private:
+  /// What was sent to a peer that is to go is given so long to arrive.
+  static constexpr Duration kCloseTimeout = std::chrono::seconds(2);
   struct Peer {
     TimePoint accepted{};
     int worker = -1;  // −1: has not said hello, or is another ps
@@ -144,6 +147,7 @@ class PsJob {
   };
 
   Peer& peer_of(PeerId id);
+  // Joining (ps_job_joining.cc).
   void on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out);
   std::string why_not(const Hello& hello) const;
   std::string join(const Hello& hello, TimePoint now, Outbox& out);

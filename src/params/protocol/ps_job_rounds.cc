@@ -17,7 +17,6 @@ namespace {
 constexpr Duration kWaitForAbsent = std::chrono::seconds(30);
 // More is a lie; it keeps sums of examples within 64 bits.
 constexpr std::int64_t kMostExamples = std::int64_t{1} << 40;
-constexpr Duration kRefusalPatience = std::chrono::seconds(2);
 
 [[noreturn]] void reject_round(const std::string& why) {
   throw Error(ErrorCode::kDataLoss, "[ps] " + why);
@@ -94,10 +93,7 @@ void PsJob::check_contribution(const RoundContribution& it) const {
   if (it.worker < 0 || it.worker >= options_.workers) {
     reject_round(fmt::format("a contribution of worker:{}, who is not in the cluster", it.worker));
   }
-  const bool known = !coordinator_ || it.round <= coordinator_->open_round();
-  if (it.round < 0 || !known) {
-    reject_round(fmt::format("a contribution to round {}, which is not open", it.round));
-  }
+  if (it.round < 0) reject_round(fmt::format("a contribution to round {}", it.round));
   if (it.examples < 0 || it.examples > kMostExamples) {
     reject_round(fmt::format("a contribution of {} examples", it.examples));
   }
@@ -118,6 +114,10 @@ void PsJob::give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begi
                                 .examples = begin.examples,
                                 .clip_norm = begin.clip_norm};
   check_contribution(given);
+  if (coordinator_ && given.round > coordinator_->open_round()) {
+    reject_round(fmt::format("a contribution to round {}, and {} is open", given.round,
+                             coordinator_->open_round()));
+  }
   peer.given = given;
   peer.given_whole = false;
   givers_[std::size_t(peer.worker)] = id;
@@ -190,7 +190,7 @@ void PsJob::on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& ou
       hello.ps_incarnation != options_.incarnation) {
     peer.refused = true;
     out.send(id, MessageType::kRestarted);
-    return out.close(id, kRefusalPatience);
+    return out.close(id, kCloseTimeout);
   }
   const bool takes_part = in_rounds() && counts_steps() && hello.index > 0 &&
                           hello.index < declared_->aggregation.num_ps;
@@ -232,9 +232,8 @@ bool PsJob::closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& en
 }
 
 void PsJob::on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out) {
-  if (!coordinator_) {
-    reject_round(fmt::format("{} of ps:{} before any round", name_of(message.type), peer.shard));
-  }
+  // It is of a job that is about to begin again, and nothing of that is of use.
+  if (!coordinator_ || peer.replaced) return;
   if (message.type == MessageType::kWhole) {
     const RoundContribution& whole = message.as<RoundContribution>();
     check_contribution(whole);
@@ -275,7 +274,7 @@ void PsJob::from_coordinator(const ControlMessage& message, TimePoint now, Outbo
     reject_round(fmt::format("round {} is closed, and {} is open", decision.round,
                              membership_.global_step()));
   }
-  for (const auto* list : {&decision.contributors, &decision.dropped}) {
+  for (const auto* list : {&decision.contributors, &decision.dropped, &decision.displaced}) {
     for (const RoundContribution& it : *list) check_contribution(it);
   }
   carry_out(decision, out);

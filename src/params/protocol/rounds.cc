@@ -24,17 +24,18 @@ std::vector<int> RoundCoordinator::absent() const {
   return absent;
 }
 
-void RoundCoordinator::drop(Worker& worker, Decisions& out) {
-  if (!worker.given) return;
-  out.push_back({.round = open_, .contributors = {}, .dropped = {*worker.given}});
-  worker.given.reset();
-  worker.shards = 0;
-}
-
 void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& out) {
   Worker& worker = workers_[std::size_t(index)];
-  if (std::exchange(worker.incarnation, incarnation) != incarnation) drop(worker, out);
+  if (std::exchange(worker.incarnation, incarnation) != incarnation && worker.given) {
+    displace(*std::exchange(worker.given, std::nullopt), out);
+  }
   worker.standing = Standing::kMember;
+}
+
+void RoundCoordinator::displace(const RoundContribution& contribution, Decisions& out) const {
+  RoundDecision& decision = out.emplace_back();
+  decision.round = open_;
+  decision.displaced = {contribution};
 }
 
 void RoundCoordinator::left(int index, Decisions& out) {
@@ -50,11 +51,12 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
 }
 
 // Shards may hold contributions of several incarnations of one worker: only those of the last
-// count, and each word of another frees what is kept of it.
+// count, and each word of another frees what is kept of it. One of a round that is not open was
+// made from values of before a ps was lost, by a worker that has not heard of it yet.
 void RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out) {
   Worker& worker = workers_[std::size_t(contribution.worker)];
-  if (contribution.incarnation != worker.incarnation) {
-    return out.push_back({.round = open_, .contributors = {}, .dropped = {contribution}});
+  if (contribution.incarnation != worker.incarnation || contribution.round > open_) {
+    return displace(contribution, out);
   }
   if (!worker.given || worker.given->step != contribution.step) {
     worker.given = contribution;
@@ -66,8 +68,10 @@ void RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
   ++worker.shards;
   if (!is_whole(worker)) return;
   const bool late = contribution.round < open_;
-  if (late && options_.late == LateContribution::kDrop) return drop(worker, out);
-  close_full(out);
+  if (!late || options_.late == LateContribution::kFold) return close_full(out);
+  RoundDecision& decision = out.emplace_back();
+  decision.round = open_;
+  decision.dropped = {*std::exchange(worker.given, std::nullopt)};
 }
 
 void RoundCoordinator::close_full(Decisions& out) {
@@ -78,7 +82,9 @@ void RoundCoordinator::close_full(Decisions& out) {
 // Where late contributions are dropped, those that were whole when the round was closed are among
 // its contributors: none is left over.
 bool RoundCoordinator::close_one(Decisions& out) {
-  RoundDecision decision{.closes = true, .round = open_, .contributors = {}, .dropped = {}};
+  RoundDecision decision;
+  decision.closes = true;
+  decision.round = open_;
   bool awaits = false;
   for (const Worker& worker : workers_) {
     if (worker.given && is_whole(worker)) {
@@ -90,9 +96,7 @@ bool RoundCoordinator::close_one(Decisions& out) {
   const int count = int(decision.contributors.size());
   if (count == 0 || (count < enough_ && awaits)) return false;
   for (const RoundContribution& contribution : decision.contributors) {
-    Worker& worker = workers_[std::size_t(contribution.worker)];
-    worker.given.reset();
-    worker.shards = 0;
+    workers_[std::size_t(contribution.worker)].given.reset();
   }
   ++open_;
   out.push_back(std::move(decision));

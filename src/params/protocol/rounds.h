@@ -39,7 +39,7 @@ class RoundCoordinator {
   explicit RoundCoordinator(const RoundOptions& options);
 
   /// The worker contributes from now on. The same incarnation may come back: what is whole of its
-  /// contribution stays so. Another one's contribution is dropped, since it was never answered.
+  /// contribution stays so. Another one's contribution is forgotten, since it was never answered.
   void joined(int worker, std::uint64_t incarnation, Decisions& out);
   /// Nobody waits for the worker. What it has given counts once it is whole on every shard.
   void left(int worker, Decisions& out);
@@ -63,7 +63,7 @@ class RoundCoordinator {
     int shards = 0;        // how many they are
   };
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
-  void drop(Worker& worker, Decisions& out);
+  void displace(const RoundContribution& contribution, Decisions& out) const;
   void close_full(Decisions& out);
   /// Returns false when more contributions are to come.
   bool close_one(Decisions& out);

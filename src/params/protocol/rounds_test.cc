@@ -121,12 +121,21 @@ TEST(RoundCoordinator, ContributionsOfTwoIncarnationsAreNotMixed) {
   it.whole(0, 0, 1);
   it.machine.joined(0, 2, it.decided);
   ASSERT_EQ(it.decided.size(), 1u);
-  EXPECT_FALSE(it.decided[0].closes) << "what the older process gave is dropped";
+  EXPECT_THAT(Coordinator::workers(it.decided[0].displaced), ElementsAre(0));
   it.whole(1, 0, 1);
   it.whole(0, 0, 2);
-  EXPECT_FALSE(it.decided.back().closes) << "shard 1 has only what the older process gave";
+  EXPECT_EQ(it.decided.back().displaced.size(), 1u) << "shard 1 has what the older process gave";
   it.whole(1, 0, 2);
   EXPECT_THAT(it.contributors(), ElementsAre(0, 1, 2));
+}
+
+TEST(RoundCoordinator, ForgetsWhatWasMadeFromValuesOfBeforeAPsWasLost) {
+  Coordinator it(3);
+  it.begins(0);
+  it.rounds[0] = 4;
+  it.whole(1, 0);
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_EQ(it.decided[0].displaced.size(), 1u);
 }
 
 TEST(RoundCoordinator, AConnectionThatComesBackKeepsWhatIsWhole) {

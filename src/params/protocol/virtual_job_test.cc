@@ -28,6 +28,17 @@ VirtualOptions with_everything(std::uint64_t seed) {
   return options;
 }
 
+/// As above, in rounds of all workers or of fewer.
+VirtualOptions rounds_with_everything(std::uint64_t seed) {
+  VirtualOptions options = with_everything(seed);
+  options.ps = 1 + int(seed % 3);
+  options.workers = 3 + int(seed % 4);
+  options.aggregation = {.kind = AggregationKind::kRounds,
+                         .replicas = int(seed % 5),
+                         .late = seed % 7 < 3 ? LateContribution::kFold : LateContribution::kDrop};
+  return options;
+}
+
 TEST(VirtualJob, EndsAtItsLastStepWithEveryStepCountedOnce) {
   const VirtualResult result = run_virtual_job({});
   EXPECT_THAT(result.errors, IsEmpty());
@@ -65,11 +76,63 @@ TEST(VirtualJob, SurvivesDeathsCutsLossesRepeatsLeaversAndLatecomers) {
   EXPECT_GT(all.waiting_replies, 500);
 }
 
-// scripts/slow_checks runs it.
+TEST(VirtualRounds, AreClosedOnceEachAndSumAllContributions) {
+  VirtualOptions options;
+  options.aggregation.kind = AggregationKind::kRounds;
+  const VirtualResult result = run_virtual_job(options);
+  EXPECT_THAT(result.errors, IsEmpty());
+  EXPECT_EQ(result.global_step, 100);
+  EXPECT_EQ(result.rounds, 100);
+  EXPECT_EQ(result.dropped, 0);
+}
+
+TEST(VirtualRounds, SurviveDeathsCutsLossesLeaversLatecomersAndLostPsTasks) {
+  VirtualResult all;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const VirtualResult result = run_virtual_job(rounds_with_everything(seed));
+    EXPECT_THAT(result.errors, IsEmpty());
+    all.come_backs += result.come_backs;
+    all.restarts += result.restarts;
+    all.restores += result.restores;
+    all.lost_messages += result.lost_messages;
+    all.dropped += result.dropped;
+    all.folded += result.folded;
+  }
+  EXPECT_GT(all.come_backs, 500);
+  EXPECT_GT(all.restarts, 50);
+  EXPECT_GT(all.restores, 10);
+  EXPECT_GT(all.lost_messages, 500);
+  EXPECT_GT(all.dropped, 500);
+  EXPECT_GT(all.folded, 500);
+}
+
+// scripts/slow_checks runs them.
 TEST(VirtualJob, DISABLED_SurvivesThemInTenThousandSeeds) {
   for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
     ASSERT_THAT(run_virtual_job(with_everything(seed)).errors, IsEmpty());
   }
+}
+
+TEST(VirtualRounds, DISABLED_SurviveThemInTenThousandSeeds) {
+  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
+    VirtualOptions options = rounds_with_everything(seed);
+    if (seed % 1000 == 0) {
+      options.workers = 1000;
+      options.last_step = 20;
+    }
+    ASSERT_THAT(run_virtual_job(options).errors, IsEmpty());
+  }
+}
+
+TEST(VirtualRounds, OfAThousandWorkersOnEightPs) {
+  VirtualOptions options = rounds_with_everything(5);
+  options.workers = 1000;
+  options.ps = 8;
+  options.last_step = 5;
+  options.aggregation.replicas = 900;
+  const VirtualResult result = run_virtual_job(options);
+  EXPECT_THAT(result.errors, IsEmpty());
+  EXPECT_GE(result.global_step, 5);
 }
 
 TEST(VirtualJob, AThousandWorkersOnEightPs) {
@@ -133,6 +196,26 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair(VirtualOptions::Plant::kRepliesInOrder, "needed first"),
                       std::pair(VirtualOptions::Plant::kNoWindow, "bytes of replies"),
                       std::pair(VirtualOptions::Plant::kValuesStay, "has not ended")));
+
+class VirtualRoundsFault
+    : public ::testing::TestWithParam<std::pair<VirtualOptions::Plant, const char*>> {};
+INSTANTIATE_TEST_SUITE_P(
+    Faults, VirtualRoundsFault,
+    ::testing::Values(
+        std::pair(VirtualOptions::Plant::kOneShardIsEnough, "has not what is to be summed"),
+        std::pair(VirtualOptions::Plant::kToldAndNotApplied, "where it does not"),
+        std::pair(VirtualOptions::Plant::kOneSumsWhatItLikes, "sums other contributions"),
+        std::pair(VirtualOptions::Plant::kForgetLost, "has not ended")));
+
+TEST_P(VirtualRoundsFault, IsFound) {
+  std::string found;
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    VirtualOptions options = rounds_with_everything(seed);
+    options.plant = GetParam().first;
+    for (const std::string& error : run_virtual_job(options).errors) found += error + "\n";
+  }
+  EXPECT_THAT(found, HasSubstr(GetParam().second));
+}
 
 TEST_P(VirtualJobFault, IsFound) {
   std::string found;

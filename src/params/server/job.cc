@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 
 #include "base/cores.h"
 #include "params/job_control.h"
@@ -13,8 +12,6 @@
 
 namespace paceline {
 namespace {
-
-constexpr Duration kOneTry = std::chrono::seconds(1);
 
 int apply_threads(const ServerOptions& options) {
   return options.threads > 0 ? options.threads : cores_of_machine();
@@ -67,29 +64,6 @@ std::vector<std::int32_t> ServerJob::take_variables(const Declare& declare) {
   return shard_->changed_after_reads();
 }
 
-template <typename Event>
-auto ServerJob::drive(Event&& event) {
-  using Result = decltype(event(out_));
-  std::vector<HostAction> later;
-  const auto finish = [&] {
-    for (const HostAction& action : later) carry_out_unlocked(action);
-  };
-  std::unique_lock lock(mutex_);
-  out_.clear();
-  if constexpr (std::is_void_v<Result>) {
-    event(out_);
-    carry_out(later);
-    lock.unlock();
-    finish();
-  } else {
-    Result result = event(out_);
-    carry_out(later);
-    lock.unlock();
-    finish();
-    return result;
-  }
-}
-
 void ServerJob::carry_out(std::vector<HostAction>& later) {
   for (std::size_t i = 0; i < out_.actions().size(); ++i) {
     Outbox::Action action = std::move(out_.actions()[i]);
@@ -138,21 +112,6 @@ void ServerJob::carry_out_in_order(Action action, std::vector<HostAction>& later
   if (!machine_.in_rounds()) return void(later.emplace_back(std::move(action)));
   rounds_.push([this, action = HostAction(std::move(action))] { carry_out_unlocked(action); });
   later.emplace_back(RunRounds{});
-}
-
-void ServerJob::carry_out(Outbox::Decide decide) {
-  const RoundDecision& decision = decide.decision;
-  const auto is_late = [&](const RoundContribution& it) { return it.round < decision.round; };
-  applied_ += std::int64_t(decision.contributors.size());
-  late_ += std::ranges::count_if(decision.contributors, is_late) +
-           std::ranges::count_if(decision.dropped, is_late);
-  rounds_.push(*shard_, std::move(decide));
-  wake_();
-}
-
-CoordinatorConnection& ServerJob::coordinator() {
-  if (coordinator_ == nullptr) coordinator_ = std::make_unique<CoordinatorConnection>(*this);
-  return *coordinator_;
 }
 
 // A message that cannot be sent, since too much waits for the peer or memory is out, ends that
@@ -271,49 +230,6 @@ void ServerJob::end_step(ServerPeer& peer, std::int64_t step, Fate fate) {
       drive([&](Outbox& out) { return machine_.end_step(peer.id(), step, fate, now(), out); });
   const std::int64_t every = options_.progress_every.steps;
   if (counts && every > 0 && global_step % every == 0) wake_();
-}
-
-void ServerJob::tell(const std::vector<Outbox::Decide::Told>& told) {
-  drive([&](Outbox& out) {
-    for (const auto& [to, step, done] : told) out.send(to, MessageType::kStepDone, done, step);
-  });
-}
-
-void ServerJob::squares(const RoundSquares& squares) {
-  drive([&](Outbox& out) { machine_.squares(squares, out); });
-}
-
-void ServerJob::from_coordinator(const ControlMessage& message) {
-  drive([&](Outbox& out) { machine_.from_coordinator(message, now(), out); });
-}
-
-void ServerJob::coordinator_closed(std::uint64_t handled) {
-  drive([&](Outbox&) { machine_.coordinator_closed(handled, now()); });
-  wake_();
-}
-
-void ServerJob::fail(const std::exception_ptr& error) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_ == nullptr) failure_ = error;
-  }
-  wake_();
-}
-
-void ServerJob::connect_coordinator(Link& link) {
-  CoordinatorConnection* to = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!std::exchange(connects_, false)) return;
-    to = &coordinator();
-  }
-  try {
-    to->connect(link, machine_.coordinator_address(),
-                Deadline::after(kOneTry).or_when_readable(options_.stop_fd));
-    drive([&](Outbox& out) { machine_.coordinator_connected(out); });
-  } catch (const Error& error) {
-    drive([&](Outbox&) { machine_.coordinator_failed(error.what(), now()); });
-  }
 }
 
 std::int64_t ServerJob::global_step() const {

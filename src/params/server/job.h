@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -159,5 +160,28 @@ class ServerJob {
   std::optional<Bytes> bytes_before_;  // when use_ began
   ShardSaver saving_;                  // last: its thread calls what is above
 };
+
+template <typename Event>
+auto ServerJob::drive(Event&& event) {
+  using Result = decltype(event(out_));
+  std::vector<HostAction> later;
+  const auto finish = [&] {
+    for (const HostAction& action : later) carry_out_unlocked(action);
+  };
+  std::unique_lock lock(mutex_);
+  out_.clear();
+  if constexpr (std::is_void_v<Result>) {
+    event(out_);
+    carry_out(later);
+    lock.unlock();
+    finish();
+  } else {
+    Result result = event(out_);
+    carry_out(later);
+    lock.unlock();
+    finish();
+    return result;
+  }
+}
 
 }  // namespace paceline

@@ -25,7 +25,7 @@ void RoundApplier::keep(int worker, std::uint64_t incarnation, KeptContribution 
 
 void RoundApplier::push(Shard& shard, Outbox::Decide decide) {
   const std::lock_guard lock(mutex_);
-  shard_ = &shard;
+  if (shard_ == nullptr) shard_ = &shard;
   waiting_.emplace_back(std::move(decide));
 }
 
@@ -88,6 +88,7 @@ void RoundApplier::begin(Outbox::Decide decide) {
   now_ = std::move(decide);
   const RoundDecision& decision = now_.decision;
   take(decision.contributors, contributors_);
+  take(decision.displaced, dropped_);  // nobody is there to be answered
   take(decision.dropped, dropped_);
   if (contributors_.size() != decision.contributors.size()) {
     throw Error(

@@ -9,7 +9,8 @@ void fields(auto& wire, Of<RoundContribution> auto& it) {
 }
 
 void fields(auto& wire, Of<RoundDecision> auto& decision) {
-  wire(decision.closes, decision.round, decision.contributors, decision.dropped);
+  wire(decision.closes, decision.round, decision.contributors, decision.dropped,
+       decision.displaced);
 }
 
 void fields(auto& wire, Of<RoundSquares> auto& squares) { wire(squares.round, squares.sum); }

@@ -37,6 +37,11 @@ inline std::string text_of(const Outbox::Action& action) {
   if (const auto* it = std::get_if<Outbox::Forget>(&action)) {
     return "forget " + std::to_string(it->peer);
   }
+  if (const auto* it = std::get_if<Outbox::Decide>(&action)) {
+    return (it->decision.closes ? "close round " : "drop in round ") +
+           std::to_string(it->decision.round);
+  }
+  if (std::holds_alternative<Outbox::Clip>(action)) return "clip";
   if (std::holds_alternative<Outbox::Find>(action)) return "find";
   if (std::holds_alternative<Outbox::Mark>(action)) return "mark";
   return "save";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "params/protocol/reply_schedule.h"
 
@@ -36,6 +37,21 @@ void VirtualChecks::ended(const VirtualStep& step) {
     fail(fmt::format("step {} of worker:{} counts twice", step.step, step.worker));
   }
   next = step.step + 1;
+}
+
+void VirtualChecks::told(const VirtualStep& step) {
+  if (ended_.contains(step)) return;
+  fail(fmt::format("worker:{} is told that its step {} counts on ps:{}, where it does not",
+                   step.worker, step.step, step.ps));
+}
+
+void VirtualChecks::closed(int ps, std::uint64_t coordinator, std::int64_t round,
+                           const std::vector<VirtualStep>& sums) {
+  std::vector<VirtualStep> anywhere = sums;
+  for (VirtualStep& step : anywhere) step.ps = 0;
+  const auto [first, is_first] = rounds_.try_emplace({coordinator, round}, anywhere);
+  if (is_first || first->second == anywhere) return;
+  fail(fmt::format("ps:{} sums other contributions than another ps", ps));
 }
 
 void VirtualChecks::goes_back(std::span<const std::int64_t> own_steps) {

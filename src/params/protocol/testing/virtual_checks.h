@@ -38,6 +38,12 @@ class VirtualChecks {
   // Contributions.
   void applied(const VirtualStep& step, std::uint32_t piece, Cut part);
   void ended(const VirtualStep& step);
+  /// A worker is told that the step counts.
+  void told(const VirtualStep& step);
+  /// A ps has closed the round, by the word of that process of ps 0, and sums these contributions:
+  /// all ps tasks must sum the same, in the same order.
+  void closed(int ps, std::uint64_t coordinator, std::int64_t round,
+              const std::vector<VirtualStep>& sums);
   /// Returns the number of own steps that have ended on the ps that counts.
   std::int64_t ended_on_first(int worker) const;
   /// Training goes on from a checkpoint, with these numbers of next own steps by worker.
@@ -72,6 +78,8 @@ class VirtualChecks {
   std::map<VirtualStep, std::map<std::uint32_t, std::multimap<std::size_t, std::size_t>>> applied_;
   std::set<VirtualStep> ended_;
   std::map<int, std::int64_t> ended_on_first_;  // by worker
+  /// By the process of ps 0 and the round: the contributions that are summed.
+  std::map<std::pair<std::uint64_t, std::int64_t>, std::vector<VirtualStep>> rounds_;
   std::map<PeerId, Replies> replies_;
 };
 

@@ -30,7 +30,7 @@ class VirtualJob {
  public:
   explicit VirtualJob(const VirtualOptions& options) : world_(options) {
     world_.network.set_ends([this](PeerId id) { ps_of(id).closed(id); },
-                            [this](PeerId id) { worker_of(id).closed(id); });
+                            [this](PeerId id) { world_.caller_closed(id); });
     for (int i = 0; i < options.ps; ++i) {
       world_.ps.push_back(std::make_unique<VirtualPs>(world_, i));
     }
@@ -56,9 +56,6 @@ class VirtualJob {
 
  private:
   VirtualPs& ps_of(PeerId id) { return *world_.ps[std::size_t(world_.network.wire(id).ps)]; }
-  VirtualWorker& worker_of(PeerId id) {
-    return *world_.workers[std::size_t(world_.network.wire(id).worker)];
-  }
   bool all_ended() const {
     return std::ranges::all_of(world_.ps, [](const auto& ps) { return ps->has_ended(); });
   }
@@ -83,8 +80,10 @@ class VirtualJob {
     for (const auto& ps : world_.ps) {
       if (!ps->has_ended() && world_.workers.size() < 10) text += ps->machine().members() + "; ";
     }
+    for (const auto& ps : world_.ps) text += ps->standing();
     for (const auto& [id, wire] : world_.network.wires()) {
-      if (!wire.ps_open || world_.ps[std::size_t(wire.ps)]->has_ended()) continue;
+      if (wire.worker < 0 || !wire.ps_open) continue;
+      if (world_.ps[std::size_t(wire.ps)]->has_ended()) continue;
       text += fmt::format("ps:{} has connection {} of worker:{}, {}; ", wire.ps, id, wire.worker,
                           wire.cut ? "cut" : "open");
     }
@@ -101,12 +100,32 @@ VirtualWorld::VirtualWorld(const VirtualOptions& the_options)
     : options(the_options), time(the_options.seed), checks(time, options), network(time, options) {
   declare.last_step = options.last_step;
   declare.aggregation = options.aggregation;
+  declare.aggregation.num_ps = options.ps;
+  declare.aggregation.coordinator = "ps:0";
   declare.variables = virtual_variables();
   declare.pieces = place_variables(declare.variables, options.ps);
   checkpoint.own_steps.resize(std::size_t(options.workers));
 }
 
 VirtualWorld::~VirtualWorld() = default;
+
+void VirtualWorld::caller_received(PeerId wire, const ControlMessage& message) {
+  const int caller = network.wire(wire).worker;
+  if (caller < 0) return ps[std::size_t(-caller)]->from_coordinator(wire, message);
+  workers[std::size_t(caller)]->received(wire, message);
+}
+
+void VirtualWorld::caller_confirmed(PeerId wire, std::uint64_t handled) {
+  const int caller = network.wire(wire).worker;
+  if (caller < 0) return ps[std::size_t(-caller)]->coordinator_confirmed(wire, handled);
+  workers[std::size_t(caller)]->confirmed(wire, handled);
+}
+
+void VirtualWorld::caller_closed(PeerId wire) {
+  const int caller = network.wire(wire).worker;
+  if (caller < 0) return ps[std::size_t(-caller)]->coordinator_closed(wire);
+  workers[std::size_t(caller)]->closed(wire);
+}
 
 std::vector<AssemblyTarget> VirtualWorld::needed_from(int index) const {
   std::vector<AssemblyTarget> targets = assembly_targets(declare.variables, declare.pieces, index);

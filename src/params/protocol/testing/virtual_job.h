@@ -51,6 +51,10 @@ struct VirtualOptions {
     kRepliesInOrder,  // a ps does not send first the piece that is needed first
     kNoWindow,        // a ps gives a connection all replies at once
     kValuesStay,      // a ps goes on with its values when the chief asks it to begin again
+    // Of rounds:
+    kOneShardIsEnough,    // what is whole on ps 0 counts as whole on all
+    kToldAndNotApplied,   // a worker is told that its step counts, and it does not
+    kOneSumsWhatItLikes,  // a ps leaves a contributor out
   };
   Plant plant = Plant::kNone;
 };
@@ -63,6 +67,7 @@ struct VirtualResult {
   std::int64_t come_backs = 0, restarts = 0, lost_messages = 0, repeated_steps = 0;
   std::int64_t ps_restarts = 0, restores = 0;
   std::int64_t replies = 0, waiting_replies = 0;  // all, and those that the window held back
+  std::int64_t rounds = 0, dropped = 0, folded = 0;
   std::int64_t most_ahead = 0;  // own steps that a worker began beyond the slowest member's
   double longest_wait_s = 0;    // that a living worker waited in one step
   double seconds = 0;           // virtual
@@ -70,7 +75,9 @@ struct VirtualResult {
 };
 
 /// Runs the job to its end and checks: it ends; every applied step is counted once; each byte of a
-/// contribution is applied once, and all of them of a step that has ended; replies go out in the
+/// contribution is applied once, and all of them of a step that has ended; a step of which a worker
+/// is told that it counts is applied on that ps; all ps tasks sum the same contributions in the
+/// same order; the global step never goes back, but for a ps that was lost; replies go out in the
 /// order in which the worker needs them, and a connection holds at most their window; nobody waits
 /// for longer than a lost peer may go unnoticed.
 VirtualResult run_virtual_job(const VirtualOptions& options);

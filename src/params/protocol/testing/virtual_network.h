@@ -11,9 +11,10 @@
 
 namespace paceline {
 
-/// One connection of a worker's process to a ps.
+/// One connection of a worker's process, or of another ps, to a ps.
 struct VirtualWire {
-  int worker = 0, ps = 0;
+  int worker = 0, ps = 0;  // worker: −i is ps i
+
   std::uint64_t incarnation = 0;
   PeerId peer = 0;  // the name of the worker's process in the machine of the ps
   VirtualLink to_ps, to_worker;

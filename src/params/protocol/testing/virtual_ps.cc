@@ -43,6 +43,7 @@ void VirtualPs::begin() {
   is_down_ = false;
   counted_ = 0;
   peers_.clear();
+  begin_rounds();
   machine_ = std::make_unique<PsJob>(
       machine_options(world_.options, index_, ++incarnation_),
       [](const Declare&) { return std::vector<std::int32_t>(); }, world_.time.now());
@@ -63,6 +64,7 @@ void VirtualPs::end_connections(Duration noticed) {
     world_.network.wire(id).ps_open = false;
     world_.network.cut(id, noticed);
   }
+  if (coordinator_.wire != 0) world_.network.cut(std::exchange(coordinator_.wire, 0), noticed);
 }
 
 void VirtualPs::tick() {
@@ -89,7 +91,17 @@ void VirtualPs::carry_out(Outbox& out) {
       send(message->to, std::move(message->message));
     } else if (const auto* same = std::get_if<Outbox::Attach>(&action)) {
       attach(same->from, same->to);
+    } else if (auto* decided = std::get_if<Outbox::Decide>(&action)) {
+      rounds_.push_back(std::move(*decided));
+    } else if (std::holds_alternative<Outbox::Clip>(action)) {
+      clipped_ = true;
+    } else if (std::holds_alternative<Outbox::Connect>(action)) {
+      connect_coordinator();
     } else if (const auto* on = std::get_if<Outbox::GoOn>(&action)) {
+      if (on->peer == Outbox::kCoordinator) {
+        coordinator_.stream.go_on(coordinator_.wire, on->handled);
+        continue;
+      }
       peer(on->peer).stream.go_on(peer(on->peer).wire, on->handled);
     } else if (const auto* gone = std::get_if<Outbox::Forget>(&action)) {
       peers_.erase(gone->peer);
@@ -97,15 +109,16 @@ void VirtualPs::carry_out(Outbox& out) {
       world_.network.cut_after_last_to_worker(peer(close->peer).wire);
     }
   }
+  carry_out_rounds();
 }
 
 void VirtualPs::send(PeerId id, ControlMessage message) {
+  if (id == Outbox::kCoordinator) return send_to_coordinator(std::move(message));
   const bool wake = message.type == MessageType::kStepLimit;
   if (wake && world_.planted(VirtualOptions::Plant::kLostWake) && ++wakes_ % 3 == 0) return;
   const bool counts = is_numbered(message.type);
   auto arrived = [this, message = std::move(message)](PeerId wire) {
-    const int worker = world_.network.wire(wire).worker;
-    world_.workers[std::size_t(worker)]->received(wire, message);
+    world_.caller_received(wire, message);
   };
   Peer& to = peer(id);
   if (counts) return to.stream.push({kVirtualControlBytes, nullptr, std::move(arrived)});
@@ -144,11 +157,9 @@ void VirtualPs::numbered(PeerId wire, Act&& act) {
   event(wire, [&](PeerId id, Outbox& out) {
     act(id, out);
     if (!peer(id).handled.handled(false)) return;
-    world_.network.to_worker(wire, kVirtualControlBytes, {},
-                             [this, wire, count = peer(id).handled.count()] {
-                               const int worker = world_.network.wire(wire).worker;
-                               world_.workers[std::size_t(worker)]->confirmed(wire, count);
-                             });
+    world_.network.to_worker(
+        wire, kVirtualControlBytes, {},
+        [this, wire, count = peer(id).handled.count()] { world_.caller_confirmed(wire, count); });
   });
 }
 
@@ -211,7 +222,12 @@ std::size_t VirtualPs::position(std::uint32_t piece) const {
 
 void VirtualPs::begin_step(PeerId id, const FrameHeader& header) {
   const std::int64_t step = std::int64_t(header.step);
-  Fate fate = machine_->begin_step(id, step);
+  // Only rounds look at it; the frame has no payload that could carry it.
+  const StepBegin first{.examples = 1,
+                        .round = std::int64_t(header.offset),
+                        .clip_norm = world_.options.clipped ? 1.0f : 0.0f,
+                        .learning_rates = {}};
+  Fate fate = machine_->begin_step(id, step, false, first);
   if (world_.planted(VirtualOptions::Plant::kRepeatsCount)) fate = Fate::kApply;
   peer(id).assembly.begin(step, world_.options.clipped, fate);
 }
@@ -231,8 +247,9 @@ void VirtualPs::chunk(PeerId id, const FrameHeader& header) {
 void VirtualPs::end_step(PeerId id, const FrameHeader& header, Outbox& out) {
   StepAssembly& assembly = peer(id).assembly;
   assembly.check_step(std::int64_t(header.step), MessageType::kStepEnd);
+  for (std::size_t at = 0; at < targets_.size(); ++at) assembly.check_whole(at);
+  if (assembly.fate() == Fate::kKeep) return keep(id, header, out);
   for (std::size_t at = 0; at < targets_.size(); ++at) {
-    assembly.check_whole(at);
     if (!assembly.take_whole(at)) continue;
     const std::size_t bytes = targets_[at].bytes();
     const std::uint32_t piece = targets_[at].where.id;

@@ -1,9 +1,12 @@
 // A ps of a virtual job: its state machines, driven by events.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "params/protocol/ps_job.h"
@@ -23,6 +26,8 @@ class VirtualPs {
   bool has_ended() const { return has_ended_; }
   /// Its process is gone, and another will be started.
   bool is_down() const { return is_down_; }
+  /// Returns a line for the message of a job that does not end.
+  std::string standing() const;
   /// Returns the number of steps that ended here and counted.
   std::int64_t counted() const { return counted_; }
 
@@ -36,8 +41,19 @@ class VirtualPs {
   /// The worker has handled so many numbered messages.
   void confirmed(PeerId wire, std::uint64_t handled);
   void closed(PeerId wire);
+  // The events of its own connection to ps 0.
+  void from_coordinator(PeerId wire, const ControlMessage& message);
+  void coordinator_confirmed(PeerId wire, std::uint64_t handled);
+  void coordinator_closed(PeerId wire);
 
  private:
+  /// Its side of the conversation with ps 0.
+  struct Coordinator {
+    VirtualStream stream = VirtualStream({});
+    HandledCount handled = {};
+    PeerId wire = 0;  // 0: none
+    std::uint64_t incarnation = 0;
+  };
   /// A worker's process, over all its connections.
   struct Peer {
     StepAssembly assembly;
@@ -65,6 +81,16 @@ class VirtualPs {
   VirtualStep step_of(PeerId id, const FrameHeader& header);
   std::size_t position(std::uint32_t piece) const;
 
+  // Rounds (virtual_ps_rounds.cc).
+  void begin_rounds();
+  void keep(PeerId id, const FrameHeader& header, Outbox& out);
+  void carry_out_rounds();
+  void sum(const Outbox::Decide& decided);
+  void answer_round(const Outbox::Decide& decided);
+  void pretend_others_have(const RoundContribution& contribution, Outbox& out);
+  void connect_coordinator();
+  void send_to_coordinator(ControlMessage message);
+
   void begin_step(PeerId id, const FrameHeader& header);
   void chunk(PeerId id, const FrameHeader& header);
   void end_step(PeerId id, const FrameHeader& header, Outbox& out);
@@ -80,6 +106,11 @@ class VirtualPs {
   bool has_ended_ = false, is_down_ = false;
   std::int64_t counted_ = 0;
   std::int64_t wakes_ = 0;
+  Coordinator coordinator_;
+  std::deque<Outbox::Decide> rounds_;            // to be carried out
+  bool squares_told_ = false, clipped_ = false;  // of the first of them
+  bool carries_out_ = false;
+  std::set<VirtualStep> kept_;  // whole here, and not decided
 };
 
 }  // namespace paceline

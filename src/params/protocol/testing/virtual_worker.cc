@@ -174,7 +174,14 @@ void VirtualWorker::received(PeerId id, const ControlMessage& message) {
   world_.time.mix(std::uint64_t(message.type));
   try {
     Outbox out;
+    const std::int64_t before = machine_->global_step();
     machine_->received(ps, message, world_.time.now(), out);
+    if (machine_->initialised() && machine_->global_step() < before) {
+      world_.checks.fail(fmt::format("worker:{} sees the global step go back", index_));
+    }
+    if (message.type == MessageType::kStepDone && message.as<StepDone>().staleness >= 0) {
+      world_.checks.told({index_, incarnation_, std::int64_t(message.step), ps});
+    }
     if (message.type == MessageType::kWelcome) go_on(*link, id, message.as<Welcome>().handled);
     carry_out(out);
   } catch (const Error& error) {

@@ -82,7 +82,8 @@ void VirtualWorker::send_own_step() {
   since_ = world_.time.now();
   for (int ps = 0; ps < world_.options.ps; ++ps) {
     send_step(ps, step_);
-    if (!world_.time.happens(world_.options.repeats)) continue;
+    // In rounds a step that is begun twice is refused: the first is not decided yet.
+    if (world_.in_rounds() || !world_.time.happens(world_.options.repeats)) continue;
     ++world_.checks.result().repeated_steps;
     send_step(ps, step_);
   }
@@ -100,7 +101,8 @@ void VirtualWorker::end_step() {
 void VirtualWorker::save() {
   const PsJob& first = world_.ps.front()->machine();
   VirtualWorld::Checkpoint& newest = world_.checkpoint;
-  if (!first.initialised() || first.global_step() < newest.global_step + 20) return;
+  const std::int64_t every = world_.in_rounds() ? 3 : 20;
+  if (!first.initialised() || first.global_step() < newest.global_step + every) return;
   newest.global_step = first.global_step();
   for (std::size_t i = 0; i < newest.own_steps.size(); ++i) {
     newest.own_steps[i] = world_.checks.ended_on_first(int(i));
@@ -156,7 +158,9 @@ void VirtualWorker::pull(int ps) {
 // The step is answered chunk by chunk.
 void VirtualWorker::send_step(int ps, std::int64_t step) {
   Link& link = links_[std::size_t(ps)];
-  FrameHeader header{.type = std::uint16_t(MessageType::kStepBegin), .step = std::uint64_t(step)};
+  FrameHeader header{.type = std::uint16_t(MessageType::kStepBegin),
+                     .offset = std::uint64_t(machine_->global_step()),
+                     .step = std::uint64_t(step)};
   plan_frame(link, ps, header);
   header.type = std::uint16_t(MessageType::kChunk);
   for (const AssemblyTarget& target : world_.needed_from(ps)) {

@@ -20,6 +20,12 @@ struct VirtualWorld {
   VirtualWorld(const VirtualWorld&) = delete;
   VirtualWorld& operator=(const VirtualWorld&) = delete;
 
+  bool in_rounds() const { return options.aggregation.kind == AggregationKind::kRounds; }
+  // The far end of a connection to a ps: a worker, or another ps.
+  void caller_received(PeerId wire, const ControlMessage& message);
+  void caller_confirmed(PeerId wire, std::uint64_t handled);
+  void caller_closed(PeerId wire);
+
   bool planted(VirtualOptions::Plant plant) const { return options.plant == plant; }
   /// Pieces on one ps, in the order in which workers need them: the last variable first.
   std::vector<AssemblyTarget> needed_from(int ps) const;
