@@ -119,7 +119,7 @@ class SlowTraining {
     LocalMemory locals(graph_, *device_);
     Executor executor(*plan_, std::move(steps), locals, *device_, account_);
     LearningRates rates(specs_, &training_);
-    TrainLoop loop({.trainings = {{executor, rates}},
+    TrainLoop loop({.trainings = {{{&executor}, rates}},
                     .store = *store_,
                     .account = account_,
                     .meter = meter_,

@@ -68,6 +68,11 @@ add_fuzzer(messages base graph FILES params/protocol/aggregation.cc params/proto
 add_fuzzer(records base checkpoint FILES data/record_files.cc)
 add_fuzzer(image base FILES data/decode.cc data/jpeg.cc data/png.cc data/resize.cc data/resize_rows.cc)
 target_link_libraries(fuzz_image PRIVATE JPEG::JPEG PNG::PNG PkgConfig::HWY)
+# A ps needs nearly all of these folders.
+file(GLOB SERVED RELATIVE ${PROJECT_SOURCE_DIR}/src
+     ${PROJECT_SOURCE_DIR}/src/params/protocol/*.cc ${PROJECT_SOURCE_DIR}/src/params/server/*.cc
+     ${PROJECT_SOURCE_DIR}/src/params/shard/*.cc ${PROJECT_SOURCE_DIR}/src/params/wire/*.cc)
+list(FILTER SERVED EXCLUDE REGEX "_test\\.cc$")
 add_fuzzer(server base checkpoint net FILES
            graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_extents.cc
            graph/rule_program.cc kernels/cpu/gemm.cc kernels/cpu/instruction_set.cc
@@ -75,19 +80,6 @@ add_fuzzer(server base checkpoint net FILES
            kernels/cpu/rule_program_whole.cc kernels/cpu/rule_step.cc kernels/cpu/rules.cc
            kernels/cpu/tile_blocks.cc kernels/cpu/tile_grid.cc kernels/cpu/vector_cast.cc
            kernels/cpu/vector_functions.cc kernels/cpu/vector_math.cc
-           params/protocol/aggregation.cc params/protocol/cluster_difference.cc
-           params/protocol/membership.cc params/protocol/placement.cc params/protocol/ps_job.cc
-           params/protocol/ps_job_saving.cc params/protocol/ps_job_variables.cc
-           params/protocol/reply_schedule.cc params/protocol/step_assembly.cc
-           params/resumable_connection.cc
-           params/server/account.cc params/server/incoming_step.cc params/server/job.cc
-           params/server/peer.cc params/server/replies.cc params/server/reply_blocks.cc
-           params/server/reply_queue.cc params/server/shard_saver.cc
-           params/shard/chunk_versions.cc params/shard/copy_on_write_snapshot.cc
-           params/shard/copy_past_caches.cc params/shard/layout.cc params/shard/saved_variables.cc
-           params/shard/shard.cc params/shard/shard_piece.cc params/shard/value_watchers.cc
-           params/shard/variable_memory.cc params/variable_arrays.cc params/wire/control_message.cc
-           params/wire/fields.cc params/wire/message.cc params/wire/rounded_floats.cc
-           params/wire/save_messages.cc params/wire/task_state.cc params/wire/variables.cc
+           ${SERVED} params/resumable_connection.cc params/variable_arrays.cc
            trace/timeline.cc trace/use_meter.cc)
 target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)

@@ -125,6 +125,12 @@ function(add_process_tests)
   target_include_directories(phase_task PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(phase_task PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(phase_task PRIVATE paceline fmt::fmt)
+  # What tests/parity/run compares with PyTorch; built when that asks for it.
+  add_executable(parity_step EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/parity/parity_step.cc
+                                              ${PROJECT_SOURCE_DIR}/tests/step_values.cc)
+  target_include_directories(parity_step PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(parity_step PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(parity_step PRIVATE paceline_models paceline_train)
   # And what is preloaded into one.
   add_library(hold_saves SHARED ${PROJECT_SOURCE_DIR}/tests/programs/hold_saves.cc)
   target_compile_options(hold_saves PRIVATE ${PACELINE_WARNINGS})

@@ -30,7 +30,7 @@ bool is_right(std::span<const float> logits, std::int32_t label) {
 }  // namespace
 
 ImageInput::ImageInput(const Settings& settings, const ImageUse& use, const Cluster& cluster)
-    : data_(image_data(settings, use, cluster)) {
+    : data_(image_data(settings, use, cluster)), has_evaluator_(cluster.evaluator) {
   save_images(settings, data_, cluster);
 }
 
@@ -136,13 +136,15 @@ Evaluation evaluate_checkpoint(const Training& training, const Classifier& class
   Session session(training, alone, run);
   Evaluator evaluator(session, int(std::max(1u, std::thread::hardware_concurrency())));
   evaluator.take_values(with);
-  return score_images(evaluator, classifier, *input.evaluation());
+  Evaluation score = score_images(evaluator, classifier, *input.evaluation());
+  score.global_step = evaluator.global_step();
+  return score;
 }
 
 void train_images(Session& session, const std::function<void(Feed&)>& feed, const ImageInput& input,
                   const Classifier& classifier, EvaluateWith with, const Settings& settings) {
   std::optional<ImageEvaluation> evaluation;
-  if (input.evaluation() != nullptr) {
+  if (input.evaluation() != nullptr && !input.has_evaluator()) {
     evaluation.emplace(classifier, *input.evaluation(), with);
     const double seconds = settings.number("evaluate_every");
     evaluation->add_to(session, Interval(std::chrono::duration<double>(seconds)));

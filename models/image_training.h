@@ -29,9 +29,12 @@ class ImageInput {
   std::function<InputReport()> report() const { return report_; }
   /// One pass over the images that models are evaluated with; null: there are none.
   const Pipeline* evaluation() const { return data_.evaluation ? &*data_.evaluation : nullptr; }
+  /// True when a task of its own evaluates the checkpoints, and the chief nothing.
+  bool has_evaluator() const { return has_evaluator_; }
 
  private:
   const ImageData data_;
+  const bool has_evaluator_;
   std::function<InputReport()> report_;
 };
 

@@ -32,12 +32,6 @@ struct StepGraph {
 /// called for one part of the values after the other, on any thread, and must not block.
 using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::span<float>)>>;
 
-/// The result of one pass over the images, or other examples, for evaluation.
-struct Evaluation {
-  double loss = 0;       // the mean
-  double precision = 0;  // the share of right answers
-};
-
 /// The name of a model and the settings that its user can change.
 struct ModelFacts {
   std::string_view name;     // "ptb"

@@ -4,10 +4,7 @@
 
 #include <functional>
 
-#include "base/philox.h"
-#include "graph/initializer_of.h"
 #include "graph/rewrite.h"
-#include "graph/sources.h"
 #include "kernels/device.h"
 #include "models/cifar10_graph.h"
 #include "models/mlp.h"
@@ -18,6 +15,7 @@
 #include "paceline/op.h"
 #include "paceline/session.h"
 #include "tests/graph_in_double.h"
+#include "tests/step_values.h"
 
 namespace paceline::testing {
 namespace {
@@ -25,27 +23,6 @@ namespace {
 using namespace models;
 
 constexpr double kTolerance = 1e-4;
-
-/// The values of a step: initial variables, zeros for locals, and inputs at random; ids from 0
-/// to 9.
-Feeds step_feeds(const Graph& graph) {
-  Feeds feeds;
-  for (const auto& node : graph.nodes()) {
-    if (!is_fed(*node)) continue;
-    const ValueType& type = node->outputs()[0];
-    Tensor tensor(type.dtype, type.shape);
-    if (is_variable(*node)) {
-      initializer_of(*node).fill(tensor.data<float>(), type.shape, 1, node->name());
-    } else if (node->op().name == "input" && type.dtype == DType::kFloat32) {
-      Initializer::normal(0, 1).fill(tensor.data<float>(), type.shape, 2, node->name());
-    } else if (node->op().name == "input") {
-      std::uint64_t next = 0;
-      for (std::int32_t& id : tensor.data<std::int32_t>()) id = std::int32_t(next++ * 7 % 10);
-    }
-    feeds[node->name()] = tensor;
-  }
-  return feeds;
-}
 
 Feeds feeds_in_double(const Feeds& feeds) {
   Feeds result;
@@ -56,20 +33,6 @@ Feeds feeds_in_double(const Feeds& feeds) {
 std::unique_ptr<Device> device(const char* kind) {
   static RealClock clock;
   return make_device({.kind = kind, .threads = 2}, clock);
-}
-
-struct Root {
-  std::string name;
-  Value value;
-};
-
-std::vector<Root> roots_of(const Training& training) {
-  std::vector<Root> roots = {{"loss", training.loss}};
-  for (const VariableUpdate& update : training.updates) {
-    const Gradient& gradient = update.contribution;
-    roots.push_back({update.variable.name(), gradient.sparse() ? gradient.rows : gradient.dense});
-  }
-  return roots;
 }
 
 void expect_faithful(const Training& training) {

@@ -82,6 +82,40 @@ TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
   EXPECT_EQ(read_text(folder_.path("out") + "/report.json"), report) << "it disturbs nothing";
 }
 
+TEST_F(Images, AnEvaluatorEvaluatesTheCheckpointsOfAJobInPlaceOfTheChief) {
+  const std::string output =
+      run(train("cifar10", {"--steps", "40", "--ps", "1", "--workers", "2", "--threads", "1",
+                            "--out", folder_.path("out"), "--save-every", "10", "--evaluator"}));
+  EXPECT_THAT(output, ContainsRegex("evaluator:0 +evaluates the checkpoints\n"));
+  EXPECT_THAT(output, ContainsRegex("evaluator:0 \\| step [0-9]+: loss [0-9.]+, precision "));
+  EXPECT_THAT(output,
+              ContainsRegex("evaluator:0 \\| precision 0\\.[0-9]{4}, best 0\\.[0-9]{4} at"));
+  EXPECT_EQ(output.find("worker:0    | precision"), std::string::npos) << output;
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("out") + "/summaries/evaluator"));
+}
+
+TEST_F(Images, AnEvaluatorMayBeStartedBeforeItsJobAndEndsWithIt) {
+  const Words of_job = {"--out", folder_.path("out"), "--threads", "1"};
+  Process evaluator(
+      paceline_words(train("resnet", join({{"--units", "1", "--task", "evaluator"}, of_job}))));
+  run(train("resnet",
+            join({{"--units", "1", "--steps", "6", "--set", "evaluate_every=0"}, of_job})));
+  EXPECT_EQ(evaluator.wait_exit(std::chrono::seconds(120)), 0) << evaluator.output();
+  EXPECT_THAT(evaluator.output(), HasSubstr("step 6: loss "));
+  EXPECT_THAT(evaluator.output(),
+              ContainsRegex("precision 0\\.[0-9]{4}, best 0\\.[0-9]{4} at step 6"));
+}
+
+TEST_F(Images, AnEvaluatorSaysWhatItLacks) {
+  const Finished no_folder = run_paceline({"train", "cifar10", "--task", "evaluator"});
+  EXPECT_EQ(no_folder.status, 2) << no_folder.output;
+  EXPECT_THAT(no_folder.output, HasSubstr("--out DIR is missing: an evaluator reads"));
+  const Finished no_evaluation = run_paceline(
+      {"train", "mlp", "--ps", "1", "--workers", "1", "--out", folder_.path("out"), "--evaluator"});
+  EXPECT_EQ(no_evaluation.status, 2) << no_evaluation.output;
+  EXPECT_THAT(no_evaluation.output, HasSubstr("this program evaluates no checkpoints"));
+}
+
 TEST_F(Images, AFolderWithoutACheckpointCannotBeEvaluated) {
   std::filesystem::create_directory(folder_.path("empty"));
   const Finished refused =

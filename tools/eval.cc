@@ -1,21 +1,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/grouped_digits.h"
-#include "checkpoint/checkpoints.h"
+#include "cluster/evaluator_task.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/settings_reader.h"
-#include "cluster/interrupt.h"
-#include "cluster/report/run_folder.h"
 #include "models/model.h"
-#include "net/poll/poll_until.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
@@ -24,9 +18,6 @@ namespace paceline {
 namespace {
 
 using models::Model;
-
-// The folder may be on a disk that several hosts share, where nobody is told of new files.
-constexpr Duration kLookEvery = std::chrono::seconds(2);
 
 std::vector<const Model*> models_with_evaluation() {
   std::vector<const Model*> found;
@@ -53,59 +44,6 @@ CommandLine eval_flags(const Model& model) {
   return with_settings(std::move(line), model.settings().declared());
 }
 
-/// The evaluations of one command.
-class Evaluations {
- public:
-  Evaluations(const Model& model, const std::string& out, const Settings& settings)
-      : model_(model), settings_(settings), checkpoints_(out + "/checkpoints") {
-    run_.out = out;
-    run_.resume = run_.quiet = true;
-  }
-
-  /// Evaluates the newest checkpoint unless it was before. False: there is no other.
-  bool evaluate_newest() {
-    const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
-    if (!newest || newest->step == last_step_) return false;
-    last_step_ = newest->step;
-    last_ = model_.evaluate(run_, settings_);
-    if (last_.precision > best_) {
-      best_ = last_.precision;
-      best_step_ = last_step_;
-    }
-    fmt::print("step {}: loss {:.4f}, precision {:.4f}, best precision {:.4f}\n",
-               grouped_digits(last_step_), last_.loss, last_.precision, best_);
-    std::fflush(stdout);
-    return true;
-  }
-  bool any() const { return last_step_ >= 0; }
-  void print_last_line() const {
-    fmt::print("precision {:.4f}, best {:.4f} at step {}\n", last_.precision, best_, best_step_);
-  }
-
- private:
-  const Model& model_;
-  const Settings& settings_;
-  const Checkpoints checkpoints_;
-  RunOptions run_;
-  models::Evaluation last_;
-  double best_ = -1;
-  std::int64_t last_step_ = -1, best_step_ = -1;
-};
-
-// A run has its lock there until it ends.
-bool run_goes_on(const std::string& out) { return std::filesystem::exists(out + "/lock"); }
-
-void follow(Evaluations& evaluations, const std::string& out, const Interrupt& interrupt) {
-  while (true) {
-    const bool goes_on = run_goes_on(out);
-    if (evaluations.evaluate_newest()) continue;
-    if (!goes_on) return;
-    if (wait_to_read(interrupt.fd(), Deadline::after(kLookEvery))) {
-      throw Error(ErrorCode::kCancelled, "the evaluation was interrupted");
-    }
-  }
-}
-
 int evaluate(const Model& model, const Arguments& arguments) {
   const CommandLine line = eval_flags(model);
   const auto values = parse(line, {arguments.begin() + 1, arguments.end()});
@@ -115,13 +53,14 @@ int evaluate(const Model& model, const Arguments& arguments) {
   if (!std::filesystem::is_directory(out)) refuse_flag("--out", out, "there is no such folder");
   const Settings settings = read_settings(model.settings().declared(), *values);
   model.check({}, {}, settings);
-  Evaluations evaluations(model, out, settings);
+  RunOptions run;
+  run.out = out;
+  const Log log(log_options({}, run));
+  CheckpointEvaluations evaluations(
+      run, [&](const RunOptions& of) { return model.evaluate(of, settings); }, log);
   const Interrupt interrupt;
   values->given("--once") ? void(evaluations.evaluate_newest())
-                          : follow(evaluations, out, interrupt);
-  if (!evaluations.any()) {
-    throw Error(ErrorCode::kNotFound, fmt::format("there is no whole checkpoint in {}", out));
-  }
+                          : follow_run(evaluations, out, interrupt, {});
   evaluations.print_last_line();
   return 0;
 }

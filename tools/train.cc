@@ -98,6 +98,11 @@ Program program_of(const Model& model, const TrainJob& job) {
   program.model = model.name();
   program.lab = job.lab;
   program.after_reads = model.after_reads(job.settings);
+  if (model.can_evaluate()) {
+    program.evaluate = [&model, settings = job.settings](const RunOptions& run) {
+      return model.evaluate(run, settings);
+    };
+  }
   program.work = [&model, settings = job.settings](const Cluster& cluster, const RunOptions& run) {
     model.run(cluster, run, settings);
   };

@@ -13,6 +13,9 @@ namespace paceline {
 struct ClusterSpec {
   std::vector<std::string> ps;       // by task index
   std::vector<std::string> workers;  // by task index; the first is the chief
+  /// Those of tasks that only evaluate. They are no part of the job: nobody connects to them, and
+  /// str() leaves them out.
+  std::vector<std::string> evaluators = {};
   bool operator==(const ClusterSpec&) const = default;
   /// Reads a text such as "ps=a:1,b:1;worker=c:1". Throws kUsage on an unknown job and on an
   /// address that is wrong or given twice.
@@ -65,18 +68,19 @@ struct Cluster {
     kAlone,      // the only one
     kLauncher,   // starts tasks on this machine
     kTask,       // a task of the cluster
-    kEvaluator,  // a role of training operators, which is no part of the cluster and does nothing
-                 // yet
+    kEvaluator,  // evaluates the checkpoints of a job, of which it is no part
   };
-  Role role = Role::kAlone;       // the role of this process
-  ClusterSpec spec;               // empty when alone
-  TaskId task;                    // worker:0 when alone
-  std::string strategy = "";      // empty: "local" alone, "async" with parameter servers
-  std::string cluster_id;         // the same for all tasks of a run
-  std::string bind;               // listen here instead of the address in the spec
-  std::string link = "auto";      // the link between tasks: auto, inproc, shm or tcp
-  int local_ps = 0;               // the number of ps tasks that the launcher starts
-  int local_workers = 0;          // the number of workers that the launcher starts
+  Role role = Role::kAlone;   // the role of this process
+  ClusterSpec spec;           // empty when alone
+  TaskId task;                // worker:0 when alone
+  std::string strategy = "";  // empty: "local" alone, "async" with parameter servers
+  std::string cluster_id;     // the same for all tasks of a run
+  std::string bind;           // listen here instead of the address in the spec
+  std::string link = "auto";  // the link between tasks: auto, inproc, shm or tcp
+  int local_ps = 0;           // the number of ps tasks that the launcher starts
+  int local_workers = 0;      // the number of workers that the launcher starts
+  /// A task of its own evaluates the job's checkpoints, so that the chief need not.
+  bool evaluator = false;
   bool existing_servers = false;  // spec.ps are `paceline server`, which outlive the job
   DeviceChoice device;            // the device of this task
   /// The number of devices that train in this task, each on a batch of its own: `device` and those
@@ -84,8 +88,8 @@ struct Cluster {
   /// task's contribution.
   int towers = 1;
   int threads = 0;  // of all towers of this task together; 0: all cores
-  /// The type in which matrix products are computed: kFloat32, or kBFloat16 with sums in float32.
-  /// Variables, slots, contributions, losses and norms are float32 either way.
+  /// The type in which matrix products and convolutions are computed: kFloat32, or kBFloat16 with
+  /// sums in float32. Variables, slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;
   double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
   /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.

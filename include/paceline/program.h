@@ -97,12 +97,23 @@ class Settings {
 int run_program(int argc, char** argv,
                 const std::function<void(const Cluster&, const RunOptions&)>& work);
 
+/// The result of one pass over the examples for evaluation.
+struct Evaluation {
+  double loss = 0;               // the mean
+  double precision = 0;          // the share of right answers
+  std::int64_t global_step = 0;  // of the values that were evaluated
+};
+
 /// The description and the settings of a program.
 struct ProgramOptions {
   /// The first lines of --help.
   std::string about = "Trains, alone or as a cluster.";
   /// The hyper-parameters and the program's own flags, in the order in which --help lists them.
   std::vector<Setting> settings = {};
+  /// Evaluates the newest whole checkpoint in RunOptions::out, of a run with these settings: a
+  /// session of a `Cluster` of its own, with --resume, reads it. The task "evaluator" calls this
+  /// for each new checkpoint. If it is empty, the program has no such task.
+  std::function<Evaluation(const RunOptions&, const Settings&)> evaluate = {};
 };
 
 /// The same, for a program with settings of its own: they are given on the command line or in the

@@ -63,6 +63,12 @@ void check_duplicates(const ClusterSpec& spec) {
   };
   take(spec.ps, "ps");
   take(spec.workers, "worker");
+  take(spec.evaluators, "evaluator");
+}
+
+std::vector<std::string>& addresses_of(ClusterSpec& spec, const std::string& job) {
+  if (job == "evaluator") return spec.evaluators;
+  return job_of(job) == TaskId::Job::kPs ? spec.ps : spec.workers;
 }
 
 }  // namespace
@@ -75,7 +81,7 @@ ClusterSpec ClusterSpec::parse(const std::string& text) {
       refuse(fmt::format("'{}' is no job: write ps=host:port,…;worker=host:port,…", part));
     }
     const std::string name = part.substr(0, equals);
-    std::vector<std::string>& addresses = job_of(name) == TaskId::Job::kPs ? spec.ps : spec.workers;
+    std::vector<std::string>& addresses = addresses_of(spec, name);
     if (!addresses.empty()) refuse(fmt::format("job '{}' is given twice", name));
     addresses = split(std::string_view(part).substr(equals + 1), ',');
     for (const std::string& address : addresses) check_address(address);

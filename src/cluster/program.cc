@@ -55,6 +55,9 @@ int run_program(
           read_cluster(*values), read_run_options(*values), "", arguments,
           [&](const Cluster& cluster, const RunOptions& run) { work(cluster, run, settings); }};
       program.lab = read_lab(*values, program.cluster);
+      if (options.evaluate) {
+        program.evaluate = [&](const RunOptions& run) { return options.evaluate(run, settings); };
+      }
       program.run.flags = flags_and_settings(*values, settings);
       return run_role(program);
     });

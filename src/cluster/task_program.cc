@@ -115,7 +115,17 @@ void run_task(const Program& program, const RunOptions& run) {
   }
 }
 
+int evaluate(const Program& program, const Log& log) {
+  if (program.evaluate) {
+    run_evaluator(program.cluster, program.run, program.evaluate, log);
+  } else {
+    log.warning("this program evaluates no checkpoints: the evaluator ends");
+  }
+  return 0;
+}
+
 int run_with(const Program& program, const Log& log) {
+  if (program.cluster.role == Cluster::Role::kEvaluator) return evaluate(program, log);
   RunOptions run = program.run;
   run.log = &log;
   const auto lock = prepare_run_folder(program.cluster, program.run);
@@ -125,6 +135,9 @@ int run_with(const Program& program, const Log& log) {
     TaskGroupOptions options;
     options.on_failure = program.cluster.on_failure;
     options.say = [&log](const std::string& line) { log.warning(line); };
+    if (program.cluster.evaluator && !program.evaluate) {
+      throw Error(ErrorCode::kUsage, "--evaluator: this program evaluates no checkpoints");
+    }
     // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
     if (!run.out.empty()) {
       options.interrupt_within = std::chrono::minutes(10);
@@ -166,12 +179,6 @@ int run_dry(const Program& program) {
 int run_role(const Program& program) {
   if (program.run.dry_run) return run_dry(program);
   const Log log(log_options(program.cluster, program.run));
-  if (program.cluster.role == Cluster::Role::kEvaluator) {
-    log.warning(
-        "an evaluator has nothing to do: workers evaluate, and a task that only evaluates is not "
-        "there yet; it ends");
-    return 0;
-  }
   if (program.run.log_format != "json") return run_with(program, log);
   try {
     return run_with(program, log);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/evaluator_task.h"
 #include "cluster/lab/lab_options.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -19,6 +20,9 @@ struct Program {
   std::vector<std::string> arguments;  // the command line as given, without the program's name
   /// It trains, as the only process or as a worker.
   std::function<void(const Cluster&, const RunOptions&)> work;
+  /// Evaluates the newest whole checkpoint in RunOptions::out, for the task "evaluator"; empty when
+  /// the program has no such task.
+  EvaluateCheckpoint evaluate = {};
   /// The changes that a ps of the program makes to variables after each read.
   AfterReads after_reads = {};
   LabOptions lab = {};  // the hosts for the tasks that it launches

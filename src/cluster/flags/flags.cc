@@ -90,6 +90,8 @@ std::vector<Flag> cluster_flags() {
        "Parameter servers to start on this machine; 0: none, the workers train by all-reduce",
        kHere},
       {"--workers", "N", "Workers to start on this machine; worker i gets device i", kHere},
+      {"--evaluator", "",
+       "Also start a task that evaluates each checkpoint in --out, in place of the chief", kHere},
       {"--on-failure", "stop|continue|restart",
        "When a task fails, end the others (stop), let them go on (continue), or start it again "
        "(restart); when a ps is started again, all go on from the newest checkpoint in --out",
@@ -108,13 +110,14 @@ std::vector<Flag> cluster_flags() {
       {"--cluster", "SPEC", "The addresses of all tasks: 'ps=a:1,b:1;worker=c:1,d:1'",
        kProcessFlags},
       {"--task", "JOB:I",
-       "The task that this process runs: ps:0, worker:1; worker:0 is the chief (default: from "
-       "$TF_CONFIG)",
+       "The task that this process runs: ps:0, worker:1, where worker:0 is the chief, or "
+       "evaluator, "
+       "which needs no cluster but --out (default: from $TF_CONFIG)",
        kProcessFlags},
       {"--ps-hosts", "LIST", "The addresses of the parameter servers, as in TensorFlow: a:1,b:1",
        kProcessFlags},
       {"--worker-hosts", "LIST", "The addresses of the workers: c:1,d:1", kProcessFlags},
-      {"--job-name", "ps|worker", "The job that this process belongs to", kProcessFlags},
+      {"--job-name", "ps|worker|evaluator", "The job that this process belongs to", kProcessFlags},
       {"--task-index", "I", "The index of this process in its job", kProcessFlags},
       {"--bind", "HOST[:PORT]", "Listen here instead of at the task's address in the cluster",
        kProcessFlags},

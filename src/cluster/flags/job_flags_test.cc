@@ -103,6 +103,20 @@ TEST_F(JobFlags, AnEvaluatorIsKnownAndNoPartOfTheCluster) {
   EXPECT_EQ(read.role, Cluster::Role::kEvaluator);
   EXPECT_EQ(cluster("", "--cluster ps=b:1;worker=c:1 --job-name evaluator --task-index 0").role,
             Cluster::Role::kEvaluator);
+  for (const char* alone : {"--task evaluator", "--task evaluator:0", "--job-name evaluator"}) {
+    EXPECT_EQ(cluster("", alone).role, Cluster::Role::kEvaluator) << alone;
+  }
+}
+
+TEST_F(JobFlags, AJobKnowsThatItHasAnEvaluator) {
+  const Cluster worker = cluster("", "--cluster ps=b:1;worker=c:1;evaluator=e:1 --task worker:0");
+  EXPECT_TRUE(worker.evaluator);
+  EXPECT_EQ(worker.spec.str(), "ps=b:1;worker=c:1");
+  EXPECT_FALSE(cluster("", "--cluster ps=b:1;worker=c:1 --task worker:0").evaluator);
+  EXPECT_TRUE(cluster("", "--ps 1 --workers 2 --out run --evaluator").evaluator);
+  for (const char* refused : {"--out run --evaluator", "--ps 1 --workers 2 --evaluator"}) {
+    EXPECT_THROW(cluster("", refused), Error) << refused;
+  }
 }
 
 TEST_F(JobFlags, WhatIsRefusedSaysWhereItWasGiven) {

@@ -93,9 +93,10 @@ ClusterSpec read_spec(const FlagValues& values) {
   return spec;
 }
 
-// "evaluator:0", as --task or --job-name say it; nothing when it is another job.
+// "evaluator" or "evaluator:0", as --task or --job-name say it; nothing when it is another job.
 std::optional<int> read_evaluator(const FlagValues& values) {
   const std::string task = values.text("--task");
+  if (task == "evaluator") return 0;
   if (task.starts_with("evaluator:")) {
     return read_flag("--task", [&] { return TaskId::parse("worker" + task.substr(9)).index; });
   }
@@ -150,6 +151,11 @@ void read_task(const FlagValues& values, Cluster& cluster) {
     check_together(values, "--existing-servers", "--workers", "how many workers to start");
     return;
   }
+  if (const std::optional<int> evaluator = read_evaluator(values)) {
+    cluster.task.index = *evaluator;
+    cluster.role = Cluster::Role::kEvaluator;
+    return;
+  }
   if (!spec) {
     refuse_flags(
         "which task this process is was given, but not the cluster: add --cluster "
@@ -165,11 +171,7 @@ void read_task(const FlagValues& values, Cluster& cluster) {
         how));
   }
   cluster.spec = read_spec(values);
-  if (const std::optional<int> evaluator = read_evaluator(values)) {
-    cluster.task.index = *evaluator;
-    cluster.role = Cluster::Role::kEvaluator;
-    return;
-  }
+  cluster.evaluator = cluster.evaluator || !cluster.spec.evaluators.empty();
   cluster.task = read_named_task(values);
   check_task_exists(cluster);
   cluster.existing_servers = values.given("--existing-servers");
@@ -186,6 +188,11 @@ void read_task(const FlagValues& values, Cluster& cluster) {
 }  // namespace
 
 void read_role(const FlagValues& values, Cluster& cluster) {
+  cluster.evaluator = values.given("--evaluator");
+  check_together(values, "--evaluator", "--workers",
+                 "one process evaluates beside its training; start another one with --task "
+                 "evaluator");
+  check_together(values, "--evaluator", "--out", "an evaluator reads the checkpoints there");
   // A task that the launcher starts has the launcher's own flags too.
   if (!values.given("--launched")) read_launcher(values, cluster);
   if (cluster.role == Cluster::Role::kAlone) read_task(values, cluster);

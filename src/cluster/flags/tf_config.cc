@@ -54,23 +54,23 @@ Addresses addresses_of(const ConfigValue* cluster, std::string_view job) {
   return addresses;
 }
 
-/// The jobs that take part in training.
+/// The jobs by their tasks.
 struct TfCluster {
   Addresses chief, workers, ps;
+  Addresses evaluators;  // take no part
 };
 
 TfCluster read_jobs(const ConfigValue& cluster) {
   if (cluster.kind != Kind::kTable) refuse_at(cluster, "'cluster' must be a table of jobs");
   for (const ConfigValue& job : cluster.items) check_job(job, job.key);
   TfCluster jobs{addresses_of(&cluster, "chief"), addresses_of(&cluster, "worker"),
-                 addresses_of(&cluster, "ps")};
+                 addresses_of(&cluster, "ps"), addresses_of(&cluster, "evaluator")};
   const Addresses master = addresses_of(&cluster, "master");
   if (!master.empty() && !jobs.chief.empty()) {
     refuse_at(*cluster.find("master"), "'chief' and 'master' are the same job: give one of them");
   }
   if (jobs.chief.empty()) jobs.chief = master;
   if (jobs.chief.size() > 1) refuse_at(cluster, "there is only one chief (or master)");
-  addresses_of(&cluster, "evaluator");  // must be addresses too
   return jobs;
 }
 
@@ -110,7 +110,11 @@ std::string read_tf_task(const ConfigValue& task, const TfCluster& jobs) {
 std::string spec_of(const TfCluster& jobs) {
   Addresses workers = jobs.chief;
   workers.insert(workers.end(), jobs.workers.begin(), jobs.workers.end());
-  return ClusterSpec{jobs.ps, workers}.str();
+  std::string spec = ClusterSpec{jobs.ps, workers}.str();
+  if (!jobs.evaluators.empty()) {
+    spec += fmt::format(";evaluator={}", fmt::join(jobs.evaluators, ","));
+  }
+  return spec;
 }
 
 }  // namespace
@@ -137,7 +141,11 @@ std::vector<GivenFlag> flags_of_tf_config(std::string_view text) {
     refuse_at(place, "there is no worker: add a chief, a master or a worker");
   }
   const std::string id = task != nullptr ? read_tf_task(*task, jobs) : "";
-  if (alone && !id.starts_with("evaluator")) {
+  if (id.starts_with("evaluator")) {
+    add("--task", id, *task);
+    return flags;
+  }
+  if (alone) {
     if (task != nullptr) add("--one-task", "", place);
     return flags;
   }

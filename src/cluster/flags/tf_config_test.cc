@@ -40,7 +40,7 @@ TEST(TfConfig, TheChiefBecomesWorkerZeroAndTheOthersShift) {
   EXPECT_EQ(task("worker", "1"), kSpec + "worker:2 ");
   EXPECT_EQ(task("worker", "\"1\""), kSpec + "worker:2 ");
   EXPECT_EQ(task("ps", "0"), kSpec + "ps:0 ");
-  EXPECT_EQ(task("evaluator", "0"), kSpec + "evaluator:0 ");
+  EXPECT_EQ(task("evaluator", "0"), "--task evaluator:0 ") << "it needs no cluster";
 }
 
 TEST(TfConfig, AMasterIsAChief) {
@@ -52,7 +52,7 @@ TEST(TfConfig, AMasterIsAChief) {
 TEST(TfConfig, WithoutAChiefWorkersKeepTheirNumbers) {
   EXPECT_EQ(read(R"({"cluster":{"ps":["b:1"],"worker":["c:1","d:1"],"evaluator":["e:1"]},)"
                  R"("task":{"type":"worker","index":1}})"),
-            "--cluster ps=b:1;worker=c:1,d:1 --task worker:1 ");
+            "--cluster ps=b:1;worker=c:1,d:1;evaluator=e:1 --task worker:1 ");
 }
 
 TEST(TfConfig, OneTaskIsAlone) {

@@ -39,7 +39,7 @@ Pipe make_pipe(const TaskCommand& command) {
 }
 
 // Runs between fork and exec, where only some calls are safe.
-[[noreturn]] void become(const char* program, char* const* arguments, int out, int err,
+[[noreturn]] void become(const char* program, char* const* arguments, int in, int out, int err,
                          int parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -47,7 +47,7 @@ Pipe make_pipe(const TaskCommand& command) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  dup2(in >= 0 ? in : open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   execv(program, arguments);
@@ -74,6 +74,7 @@ std::string ExitStatus::str() const {
 ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix, int out, int err)
     : name_(command.name),
       is_ps_(command.is_ps),
+      is_evaluator_(command.is_evaluator),
       out_{-1, LinePrefixer(prefix, out)},
       err_{-1, LinePrefixer(command.prefixed_errors ? prefix : "", err)} {
   std::vector<std::string> texts = {command.program};
@@ -81,13 +82,19 @@ ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix
   const std::vector<char*> arguments = argument_pointers(texts);
   const Pipe out_pipe = make_pipe(command);
   const Pipe err_pipe = make_pipe(command);
+  FileDescriptor in;
+  if (is_evaluator_) {
+    const Pipe in_pipe = make_pipe(command);
+    in = FileDescriptor(in_pipe.read_end);
+    in_ = FileDescriptor(in_pipe.write_end);
+  }
   out_.fd = out_pipe.read_end;
   err_.fd = err_pipe.read_end;
   const int parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    become(command.program.c_str(), arguments.data(), out_pipe.write_end, err_pipe.write_end,
-           parent);
+    become(command.program.c_str(), arguments.data(), in.get(), out_pipe.write_end,
+           err_pipe.write_end, parent);
   }
   close(out_pipe.write_end);
   close(err_pipe.write_end);

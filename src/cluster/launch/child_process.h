@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cluster/launch/line_prefixer.h"
+#include "net/poll/file_descriptor.h"
 
 namespace paceline {
 
@@ -26,6 +27,7 @@ struct TaskCommand {
   bool is_ps = false;
   bool prefixed_errors = true;  // else lines of its stderr are passed on as they are
   std::vector<std::string> restart_arguments = {};  // when it is started again
+  bool is_evaluator = false;                        // its standard input is open until end_input()
 };
 
 /// Starts the process in a process group of its own (a terminal's Ctrl-C reaches only the launcher,
@@ -41,9 +43,12 @@ class ChildProcess {
 
   const std::string& name() const { return name_; }
   bool is_ps() const { return is_ps_; }
+  bool is_evaluator() const { return is_evaluator_; }
   bool running() const { return !status_; }
   const ExitStatus& status() const { return *status_; }
   void send_signal(int signal);
+  /// Tells an evaluator that the job has ended.
+  void end_input() { in_ = FileDescriptor(); }
 
   /// The descriptors to poll for reading. `out` and `err` are −1 once they are closed.
   int exit_fd() const { return exit_fd_; }
@@ -63,9 +68,10 @@ class ChildProcess {
   static void end(Stream& stream);
 
   std::string name_;
-  bool is_ps_;
+  bool is_ps_, is_evaluator_;
   int pid_ = -1;
   int exit_fd_ = -1;
+  FileDescriptor in_;
   Stream out_, err_;
   std::optional<ExitStatus> status_;
 };

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <string_view>
 
 #include "base/cores.h"
 #include "base/grouped_digits.h"
@@ -66,10 +67,12 @@ std::vector<std::string> lab_addresses(const LabOptions& lab, const std::vector<
   return addresses;
 }
 
-std::string padded_prefix(const std::vector<TaskId>& tasks, const TaskId& task) {
-  std::size_t width = 0;
-  for (const TaskId& other : tasks) width = std::max(width, other.str().size());
-  return fmt::format("{:<{}} | ", task.str(), width);
+constexpr const char* kEvaluatorTask = "evaluator:0";
+
+std::string padded_prefix(const Cluster& cluster, const std::string& task) {
+  std::size_t width = cluster.evaluator ? std::string_view(kEvaluatorTask).size() : 0;
+  for (const TaskId& other : all_tasks(cluster)) width = std::max(width, other.str().size());
+  return fmt::format("{:<{}} | ", task, width);
 }
 
 std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFiles& files) {
@@ -131,6 +134,19 @@ void run_on(const Lab& lab, int host, TaskCommand& command) {
   words = lab.on_host(host, words);
   command.program = words.front();
   command.arguments.assign(words.begin() + 1, words.end());
+}
+
+// It evaluates on one thread, at the lowest priority.
+TaskCommand evaluator_command(const LaunchProgram& program, const RunOptions& run) {
+  TaskCommand command{.name = kEvaluatorTask,
+                      .program = program.path,
+                      .arguments = program.arguments,
+                      .prefixed_errors = run.log_format != "json",
+                      .is_evaluator = true};
+  command.arguments.insert(command.arguments.end(),
+                           {"--launched", "--task", kEvaluatorTask, "--threads", "1"});
+  command.restart_arguments = command.arguments;
+  return command;
 }
 
 void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
@@ -209,6 +225,9 @@ std::string announcement(const Cluster& cluster, int cores) {
     if (!ps) device += fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
     text += fmt::format("  {:<10}{:<17}  {}\n", task.str(), address, device);
   }
+  if (cluster.evaluator) {
+    text += fmt::format("  {:<29}evaluates the checkpoints\n", kEvaluatorTask);
+  }
   if (cluster.device.kind == "cpu") {
     text += fmt::format("  The tasks share {} core{}.\n", cores, cores == 1 ? "" : "s");
   } else if (cluster.device.index >= 0 && cluster.local_workers > 1) {
@@ -249,7 +268,10 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
     if (lab) run_on(*lab, host_of(hosts, task), command);
     const bool resumes = !command.is_ps && !run.out.empty();
     command.restart_arguments = resumes ? resume_arguments(command.arguments) : command.arguments;
-    group.start(command, padded_prefix(tasks, task));
+    group.start(command, padded_prefix(cluster, task.str()));
+  }
+  if (cluster.evaluator) {
+    group.start(evaluator_command(program, run), padded_prefix(cluster, kEvaluatorTask));
   }
   const TaskGroupResult result = group.run();
 

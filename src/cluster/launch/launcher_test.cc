@@ -128,6 +128,27 @@ TEST_F(Launcher, ATaskThatIsKilledIsNamedWithItsSignal) {
   EXPECT_THAT(outcome.err, HasSubstr("ps:0 failed first: killed by signal 9"));
 }
 
+TEST_F(Launcher, TellsTheEvaluatorThatTheJobHasEndedAndWaitsForIt) {
+  cluster_.evaluator = true;
+  const Outcome outcome = launch_shells(R"(
+if [ $task = evaluator:0 ]; then cat; sleep 1; echo evaluated; exit 0; fi
+write_report '')");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("evaluator:0 | evaluated\n")) << "it may take its time";
+  EXPECT_EQ(read_report(report_).tasks.size(), 3U);
+}
+
+TEST_F(Launcher, AnEvaluatorThatFailsEndsNothing) {
+  cluster_.evaluator = true;
+  options_.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  const Outcome outcome = launch_shells(
+      "if [ $task = evaluator:0 ]; then exit 3; fi; sleep 0.5; echo done; write_report ''");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("worker:0    | done"));
+  EXPECT_THAT(outcome.err, HasSubstr("evaluator:0 has failed: the job goes on without it\n"));
+  EXPECT_THAT(outcome.err, HasSubstr("evaluator:0 failed first: exit status 3"));
+}
+
 TEST_F(Launcher, ContinueLetsTheOthersGoOn) {
   cluster_.on_failure = options_.on_failure = OnFailure::kContinue;
   const Outcome outcome = launch_shells(

@@ -40,13 +40,14 @@ void TaskGroup::start(const TaskCommand& command, const std::string& prefix) {
 }
 
 TaskGroupResult TaskGroup::run() {
-  while (any_running()) {
+  while (any_running() || evaluator_running()) {
     wait_for_events();
     for (const auto& child : children_) child->forward_output();
     take_signal();
     take_exits();
     after_workers();
     after_ps();
+    after_job();
     if (next_ && now() >= *next_) {
       next_.reset();
       asked_ ? kill_all() : ask_all(SIGTERM, options_.stop_within);
@@ -58,8 +59,14 @@ TaskGroupResult TaskGroup::run() {
 bool TaskGroup::any_running() const { return any_running(true) || any_running(false); }
 
 bool TaskGroup::any_running(bool ps) const {
+  return std::ranges::any_of(children_, [&](const auto& child) {
+    return child->running() && child->is_ps() == ps && !child->is_evaluator();
+  });
+}
+
+bool TaskGroup::evaluator_running() const {
   return std::ranges::any_of(
-      children_, [&](const auto& child) { return child->running() && child->is_ps() == ps; });
+      children_, [](const auto& child) { return child->running() && child->is_evaluator(); });
 }
 
 void TaskGroup::wait_for_events() {
@@ -107,6 +114,10 @@ void TaskGroup::judge(std::size_t task) {
   if (asked_ || child.status().good()) return;
   if (options_.on_failure == OnFailure::kRestart && start_again(task)) return;
   if (!result_.first_failure) result_.first_failure = TaskFailure{child.name(), child.status()};
+  if (child.is_evaluator()) {
+    if (options_.say) options_.say(child.name() + " has failed: the job goes on without it");
+    return;
+  }
   if (options_.on_failure != OnFailure::kContinue) ask_all(SIGTERM, options_.stop_within);
 }
 
@@ -147,6 +158,12 @@ void TaskGroup::after_ps() {
   if (ps_over_ || asked_ || !has_ps || any_running(true)) return;
   ps_over_ = true;
   next_ = now() + options_.outlives_the_other_job;
+}
+
+void TaskGroup::after_job() {
+  if (asked_ || any_running()) return;
+  next_.reset();
+  for (const auto& child : children_) child->end_input();
 }
 
 // A worker whose ps ended before it would report a lost ps instead of what it was asked to do.

@@ -62,12 +62,15 @@ class TaskGroup {
   /// Called when the last worker has ended: the ps tasks are asked to end now or soon.
   void after_workers();
   void after_ps();
+  /// Called when all others have ended: the evaluator is told so, and may take its time.
+  void after_job();
   /// Asks all to end, workers first, and kills them when they have not in time.
   void ask_all(int signal, Duration within);
   void ask_ps();
   void kill_all();
   bool any_running() const;
   bool any_running(bool ps) const;
+  bool evaluator_running() const;
 
   TaskGroupOptions options_;
   EndingSignals signals_;

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 
 #include "cluster/flags/command_line.h"
@@ -29,7 +31,20 @@ std::string holder_of(const std::string& path) {
   return line.empty() ? "its pid is not known yet" : line;
 }
 
+// "pid 12 on host a", as FolderLock writes it.
+bool has_died(const std::string& holder) {
+  int pid = 0;
+  const std::size_t host = holder.find(" on host ");
+  if (host == std::string::npos || std::sscanf(holder.c_str(), "pid %d", &pid) != 1) return false;
+  return holder.substr(host + 9) == host_name() && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
 }  // namespace
+
+bool is_locked(const std::string& folder) {
+  const std::string path = folder + "/lock";
+  return access(path.c_str(), F_OK) == 0 && !has_died(holder_of(path));
+}
 
 FolderLock::FolderLock(const std::string& folder) : path_(folder + "/lock") {
   do {

@@ -21,4 +21,8 @@ class FolderLock {
   int file_ = -1;
 };
 
+/// True while a run holds the lock of the folder. A process of this host that has died holds none,
+/// whatever it left there; of another host the file alone tells.
+bool is_locked(const std::string& folder);
+
 }  // namespace paceline
