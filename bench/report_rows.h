@@ -12,7 +12,6 @@ struct ReportRow {
   std::string_view name;        // "1 ps + 4 workers"
   double device_ms = 0;         // that a step takes on the device
   int ps = 0, workers = 1;      // no ps: one process
-  double reported = 0;          // steps/s of all workers, as the author measured; 0: not reported
   bool quick = false;           // is in the short selection
   double gbps = 0;              // of each host's link; 0: all tasks are on one host
   std::string_view place = "";  // --lab-place; empty: each task has a host of its own
