@@ -58,6 +58,7 @@ std::vector<std::string> arguments_of(const ReportRow& row, ReportData& data) {
     add("--ps", std::to_string(row.ps));
     add("--workers", std::to_string(row.workers));
   }
+  if (row.towers > 1) add("--towers", std::to_string(row.towers));
   if (row.gbps > 0) {
     add("--lab-gbps", fmt::format("{}", row.gbps));
     row.place.empty() ? add("--lab-hosts", std::to_string(row.ps + row.workers))
@@ -81,6 +82,10 @@ PsHosts hosts_of(const ReportRow& row) {
           .memory_bytes_per_s = 0};
 }
 
+bool has_flag(const ReportRow& row, std::string_view flag) {
+  return row.flags.find(flag) != std::string_view::npos;
+}
+
 /// The work of a row's steps.
 class RowBound {
  public:
@@ -95,7 +100,7 @@ class RowBound {
     const auto plan = make_plan(request, specs_, *device);
     work_ = paceline::step_work(*plan, specs_);
     schedule_ = step_schedule(*plan, specs_.size(), row.device_ms * 1e-3);
-    if (row.flags.find("--wire bfloat16") != std::string_view::npos) {
+    if (has_flag(row, "--wire bfloat16")) {
       for (std::vector<double>* bytes : {&work_.bytes_in, &work_.bytes_out}) {
         for (double& each : *bytes) each /= 2;
       }
@@ -106,10 +111,11 @@ class RowBound {
     if (row_.ps == 0) {
       // One process applies its rules on its own thread, after the device's kernels.
       const double seconds = schedule_.seconds + work_.rule_bytes / roof.bytes_per_s;
-      return {1 / seconds, {1 / seconds}, "the device and its rules"};
+      return {row_.towers / seconds, {row_.towers / seconds}, "the devices and their rules"};
     }
     PsHosts hosts = hosts_of(row_);
     hosts.memory_bytes_per_s = roof.bytes_per_s;
+    if (has_flag(row_, "--strategy sync")) hosts.contributions = row_.workers;
     return ps_bound(work_, schedule_, place_variables(specs_, row_.ps), hosts);
   }
 
@@ -130,7 +136,7 @@ void measure_row(Recorder& recorder, const ReportRow& row, ReportData& data) {
   for (int i = 0; i < recorder.repeats(); ++i) {
     recorder.progress(fmt::format("{}, {} of {}", name, i + 1, recorder.repeats()));
     const PsBound now = bound.by(measure_roof(DType::kFloat32, cores_of_machine()));
-    made.push_back(total_steps_per_s(run_train(arguments_of(row, data))));
+    made.push_back(total_steps_per_s(run_train(arguments_of(row, data))) * row.towers);
     allowed.push_back(now.steps_per_s);
     limit = now.limit;
   }

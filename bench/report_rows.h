@@ -16,6 +16,7 @@ struct ReportRow {
   double gbps = 0;              // of each host's link; 0: all tasks are on one host
   std::string_view place = "";  // --lab-place; empty: each task has a host of its own
   std::string_view flags = "";  // more flags of the run, between blanks
+  int towers = 1;               // devices of each worker, each of which makes a step
 };
 
 /// All rows, report by report.

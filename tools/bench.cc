@@ -82,7 +82,7 @@ Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)"
        {"--json", "FILE", "Write every figure to this JSON file, too", "Flags"},
        {"--repeat", "N", "The number of repeats of every figure (default 9, of reports 1)",
         "Flags"},
-       {"--only", "NAME", "Of reports, measure this one: mlp, ptb or resnet", "Flags"},
+       {"--only", "NAME", "Of reports, measure this one: mlp, ptb, cifar10 or resnet", "Flags"},
        {"--quick", "", "Of reports, measure a few rows of each", "Flags"}}};
 }
 

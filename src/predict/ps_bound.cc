@@ -62,6 +62,14 @@ std::vector<Shared> links_of(const StepCost& work, std::span<const Piece> pieces
   return all;
 }
 
+// Returns the bytes that the update of a variable passes over, with all gradients that it sums.
+double update_bytes(const StepCost& work, std::size_t variable, int contributions) {
+  const VariableSpec& spec = work.specs[variable];
+  const double given = work.bytes_out[variable];
+  return given / double(size_of(spec.dtype)) * rule_bytes_per_element(spec.rule) +
+         double(contributions - 1) * given;
+}
+
 // Returns, by variable, the part of its bytes that lies on other hosts than the worker's.
 std::vector<double> remote_parts(const StepCost& work, std::span<const Piece> pieces,
                                  const PsHosts& hosts, std::size_t worker) {
@@ -85,9 +93,7 @@ Shared own_pace(const StepCost& work, const StepSchedule& schedule, const PsHost
     if (work.bytes_out[v] == 0) continue;
     double way = moments.ready - moments.needed;
     if (hosts.memory_bytes_per_s > 0) {
-      const VariableSpec& spec = work.specs[v];
-      const double elements = work.bytes_out[v] / double(size_of(spec.dtype));
-      way += elements * rule_bytes_per_element(spec.rule) / hosts.memory_bytes_per_s;
+      way += update_bytes(work, v, hosts.contributions) / hosts.memory_bytes_per_s;
     }
     if (hosts.link_bytes_per_s > 0) {
       way += remote[v] * std::max(work.bytes_in[v], work.bytes_out[v]) / hosts.link_bytes_per_s;
@@ -151,9 +157,13 @@ PsBound ps_bound(const StepCost& work, const StepSchedule& schedule, std::span<c
   if (hosts.link_bytes_per_s > 0) {
     for (Shared& link : links_of(work, pieces, hosts)) all.push_back(std::move(link));
   }
-  if (hosts.memory_bytes_per_s > 0 && work.rule_bytes > 0) {
+  double updated = 0;
+  for (std::size_t v = 0; v < work.specs.size(); ++v) {
+    updated += update_bytes(work, v, hosts.contributions) / hosts.contributions;
+  }
+  if (hosts.memory_bytes_per_s > 0 && updated > 0) {
     all.push_back({"the memory that rules pass over", hosts.memory_bytes_per_s,
-                   std::vector<double>(workers, work.rule_bytes)});
+                   std::vector<double>(workers, updated)});
   }
   return share_fairly(all, workers);
 }

@@ -1,4 +1,4 @@
-// The speed that hardware allows to workers that train with parameter servers asynchronously.
+// The speed that hardware allows to workers that train with parameter servers.
 #pragma once
 
 #include <span>
@@ -17,6 +17,9 @@ struct PsHosts {
   std::vector<int> ps, workers;   // the host of each task
   double link_bytes_per_s = 0;    // payload of a host's link, each way; 0: no limit
   double memory_bytes_per_s = 0;  // at which rules pass over variables
+  /// So many contributions are summed for one update: 1 when each is applied as it arrives, and
+  /// the number of workers in synchronous rounds.
+  int contributions = 1;
   int hosts() const;
 };
 
@@ -32,7 +35,8 @@ struct PsBound {
 /// Returns the bound of workers that each make the steps of `schedule`. No worker is faster than
 /// its device. None begins to read a variable before its own last contribution to it is applied and
 /// has come back. The bytes of values and contributions pass the links of both hosts, those that
-/// tasks of one host exchange none. The rules' bytes pass the machine's memory. Whatever several
+/// tasks of one host exchange none. The rules' bytes, and further gradients that they sum, pass
+/// the machine's memory. Whatever several
 /// workers need they share evenly (max-min fairness; Bertsekas & Gallager, Data Networks, 1992,
 /// section 6.5).
 PsBound ps_bound(const StepCost& work, const StepSchedule& schedule, std::span<const Piece> pieces,

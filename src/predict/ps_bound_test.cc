@@ -59,6 +59,16 @@ TEST_F(PsBoundTest, RulesPassOverTheMemoryOfOneMachine) {
   EXPECT_EQ(eight.limit, "the memory that rules pass over");
 }
 
+TEST_F(PsBoundTest, ARoundReadsEachGradientAndUpdatesOnce) {
+  // Two updates of 12 MB, and three more gradients of 4 MB for each: 48 MB for four steps.
+  const PsBound four = bound({.ps = {0},
+                              .workers = std::vector<int>(4, 0),
+                              .memory_bytes_per_s = 24 * kMega,
+                              .contributions = 4});
+  EXPECT_NEAR(four.steps_per_s, 2, 1e-9);
+  EXPECT_EQ(four.limit, "the memory that rules pass over");
+}
+
 TEST_F(PsBoundTest, AWorkerWaitsForItsOwnContribution) {
   // a is needed at 0 and ready at 1; applying its 12 MB takes half a second.
   const PsBound one = bound({.ps = {0}, .workers = {0}, .memory_bytes_per_s = 24 * kMega});
