@@ -1,8 +1,9 @@
 #include "params/protocol/rounds.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
+
+#include "params/clip_scale.h"
 
 namespace paceline {
 
@@ -112,13 +113,12 @@ std::optional<RoundScale> RoundNorms::add(int shard, const RoundSquares& squares
   if (found == rounds_.end()) return {};
   Round& round = found->second;
   round.squares[std::size_t(shard)] = squares.sum;
-  double sum = 0;
+  std::vector<double> all;
   for (const std::optional<double>& part : round.squares) {
     if (!part) return {};
-    sum += *part;
+    all.push_back(*part);
   }
-  const double norm = float(std::sqrt(sum));
-  const float scale = norm > round.clip_norm ? float(round.clip_norm / norm) : 1.0f;
+  const float scale = clip_scale_of(norm_of(all), round.clip_norm);
   rounds_.erase(found);
   return RoundScale{squares.round, scale};
 }

@@ -1,5 +1,6 @@
 #include "params/shard/shard.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/machine_memory.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -21,6 +23,22 @@ TEST(Shard, RefusesWhatItCannotHold) {
   EXPECT_THROW(shard_of({.name = "i", .dtype = DType::kInt64, .shape = {2}}), Error);
   EXPECT_THROW(shard_of({.name = "huge", .shape = {1 << 30, 1 << 20}}), Error);
   EXPECT_NO_THROW(shard_of({.name = "i", .dtype = DType::kInt64, .shape = {2}, .trained = false}));
+}
+
+// The variable is a twentieth of the machine's memory: it fits, and forty contributions to it do
+// not.
+TEST(Shard, CountsTheContributionsThatWaitForTheirRound) {
+  const auto elements = std::int64_t(memory_of_machine() / 20 / sizeof(float));
+  const std::vector<VariableSpec> variables = {{.name = "large", .shape = {elements}}};
+  ApplyPool pool(1);
+  try {
+    Shard(variables, place_variables(variables, 1), 0, pool, {}, 40);
+    FAIL() << "it has room for all";
+  } catch (const Error& error) {
+    EXPECT_THAT(
+        error.what(),
+        ::testing::HasSubstr("the variables and 40 contributions that wait for their round need"));
+  }
 }
 
 TEST(Shard, ChangesOnlyFloat32VariablesThatAreThere) {

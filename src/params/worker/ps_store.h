@@ -1,5 +1,5 @@
 // Parameter servers as a store: contributions are streamed to the shards, which apply the rule and
-// answer, unasked, with new values. Asynchronous updates.
+// answer, unasked, with new values: at once, or when their round is closed.
 #pragma once
 
 #include <functional>
@@ -36,6 +36,7 @@ struct PsStoreOptions {
   /// updates change it: a reader may see some elements before an update and others after it. Where
   /// there are other workers, one that several kernels of a step read is read in a copy: a step
   /// whose backward kernels saw other values than its forward ones would not follow any gradient.
+  /// In rounds that drop what is late there is no copy: no contribution that counts saw a change.
   /// The ps writes the copy, in memory for this worker alone, with what its contribution makes, in
   /// the same pass. Contributions are taken from where they lie. Else values come in frames.
   bool share_memory = true;
