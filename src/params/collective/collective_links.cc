@@ -161,6 +161,7 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
                                 std::span<const std::byte> payload) {
   const int worker = from.worker;
   const MessageType type{header.type};
+  check_flags(header);
   if (worker < 0) return take_greeting(from, header, payload);
   switch (type) {
     case MessageType::kPartialSum:

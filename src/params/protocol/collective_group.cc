@@ -117,6 +117,17 @@ void CollectiveGroup::disconnected(int worker, const std::string& why, TimePoint
   turn(now, out);
 }
 
+void CollectiveGroup::check_members(const std::vector<std::int32_t>& members) const {
+  const bool ascending =
+      std::ranges::adjacent_find(members, std::ranges::greater_equal{}) == members.end();
+  if (ascending && !members.empty() && members.front() >= 0 && members.back() < options_.workers) {
+    return;
+  }
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("[all-reduce] the members {} are no workers of this job",
+                          fmt::join(members, ", ")));
+}
+
 void CollectiveGroup::received(int worker, const ControlMessage& message, TimePoint now,
                                Outbox& out) {
   note_time(now);
@@ -125,12 +136,14 @@ void CollectiveGroup::received(int worker, const ControlMessage& message, TimePo
       take_status(worker, message.as<GroupStatus>(), out);
       break;
     case MessageType::kPropose:
+      check_members(message.as<Proposal>().members);
       held_ = {worker, message.as<Proposal>()};
       break;
     case MessageType::kAgree:
       take_agreement(worker, message.as<Agreement>(), now, out);
       break;
     case MessageType::kForm:
+      check_members(message.as<Formation>().members);
       form(message.as<Formation>(), now, out);
       break;
     case MessageType::kCollectiveBegin:
@@ -496,6 +509,10 @@ void CollectiveGroup::begin(const CollectiveBegin& own, TimePoint now, Outbox& o
 
 // A worker may hear of a commit or of an epoch before this one does, and begin the next step.
 void CollectiveGroup::take_begin(int worker, const CollectiveBegin& begin) {
+  if (begin.examples < 0) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[all-reduce] a step of {} examples", begin.examples));
+  }
   peer(worker).begun_before = std::exchange(peer(worker).begun, begin);
   check_training(worker);
 }

@@ -128,6 +128,7 @@ class CollectiveGroup {
   bool is_connected_with(int worker, int other) const;
   bool sees(Standing standing) const;
 
+  void check_members(const std::vector<std::int32_t>& members) const;
   void note_time(TimePoint now);
   GroupStatus status() const;
   void tell_status(Outbox& out);
