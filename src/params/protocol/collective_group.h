@@ -6,8 +6,10 @@
 // committed by all, and any other is reduced again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -122,6 +124,10 @@ class CollectiveGroup {
   int self() const { return options_.worker; }
   Peer& peer(int worker) { return peers_[std::size_t(worker)]; }
   const Peer& peer(int worker) const { return peers_[std::size_t(worker)]; }
+  static bool contains(const std::vector<std::int32_t>& workers, int worker) {
+    return std::ranges::binary_search(workers, worker);
+  }
+  static std::uint64_t next_epoch(std::uint64_t after, int proposer);
   bool is_member(int worker) const;
   bool is_alive(int worker) const;
   int coordinator() const;
