@@ -79,7 +79,7 @@ TEST_P(AllReduce, TheOthersGoOnWithoutAWorkerThatIsKilledAndTakeItBack) {
 TEST_P(AllReduce, AWorkerThatStoodStillJoinsAgain) {
   make_spec(2);
   const auto chief = start(0), other = start(1);
-  for (const auto* task : {chief.get(), other.get()}) {
+  for (auto* task : {chief.get(), other.get()}) {
     ASSERT_TRUE(task->wait_for("Step: ", kSoon)) << task->output();
   }
   chief->signal(SIGSTOP);

@@ -95,6 +95,10 @@ class CollectiveGroup {
   bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
   /// As another worker has told.
   Standing standing_of(int worker) const { return peers_[std::size_t(worker)].status.standing; }
+  /// True when this worker is the lowest that has contributed to the last step: it saves it.
+  bool saves() const {
+    return contributors_.empty() ? coordinates() : contributors_.front() == self();
+  }
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
   /// True when all workers are connected with this one, or some member is; of worker 0: when it
   /// knows whether it begins the training.
