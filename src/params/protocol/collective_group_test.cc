@@ -19,13 +19,18 @@ class ChiefOfTwo : public ::testing::Test {
   /// Both are members with values, at step 0.
   void form() {
     group_.connected(1, true, now_, out_);
-    receive(MessageType::kGroupStatus, GroupStatus{.connected = {0}});
+    receive(MessageType::kGroupStatus, seen_by_the_other());
     group_.initialise(0, {}, now_, out_);
     group_.rested(now_, out_);
     const std::uint64_t epoch = last_proposal();
     receive(MessageType::kAgree,
             Agreement{.epoch = epoch, .highest = epoch, .step = -1, .in_place = true});
     receive(MessageType::kGroupStatus, member());
+  }
+  static GroupStatus seen_by_the_other() {
+    GroupStatus status;
+    status.connected = {0};
+    return status;
   }
   std::uint64_t last_proposal() const {
     std::uint64_t epoch = 0;
@@ -62,7 +67,7 @@ TEST_F(ChiefOfTwo, BeginsTheTrainingOnceItHasMetAll) {
   EXPECT_FALSE(group_.founded());
   group_.connected(1, true, now_, out_);
   EXPECT_FALSE(group_.founded()) << "the other may not see this one yet";
-  receive(MessageType::kGroupStatus, GroupStatus{.connected = {0}});
+  receive(MessageType::kGroupStatus, seen_by_the_other());
   EXPECT_TRUE(group_.founded());
 }
 
@@ -122,7 +127,7 @@ TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
                Error);
   EXPECT_THROW(receive(MessageType::kPropose, Proposal{.epoch = 1u << 30, .members = {1, 0}}),
                Error);
-  EXPECT_THROW(receive(MessageType::kForm, Formation{.epoch = 1u << 30}), Error);
+  EXPECT_THROW(receive(MessageType::kForm, Formation()), Error);
   EXPECT_THROW(receive(MessageType::kCollectiveBegin, CollectiveBegin{.examples = -1}), Error);
   EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
 }
