@@ -1,5 +1,6 @@
 #include "paceline/error.h"
 #include "params/protocol/placement.h"
+#include "params/wire/control_message.h"
 #include "params/wire/message.h"
 #include "tests/fuzz/targets.h"
 
@@ -44,6 +45,15 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
       break;
     case MessageType::kPullRows:
       decode_rows(payload, type, rows);
+      break;
+    case MessageType::kGroupStatus:
+    case MessageType::kPropose:
+    case MessageType::kAgree:
+    case MessageType::kForm:
+    case MessageType::kCollectiveBegin:
+    case MessageType::kSumsWhole:
+    case MessageType::kCommit:
+      decode_control(type, payload, 0);
       break;
     default:
       decode_number(payload, type);

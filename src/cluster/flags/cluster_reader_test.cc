@@ -252,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(
             "--workers 2",
             "--workers 2 needs --ps M: --ps 1 starts a parameter server, --ps 0 trains without"},
         BadLine{"--ps 1", "--ps 1 needs --workers N"},
-        BadLine{"--ps 0", "--ps 0 needs --workers N: the workers to train with"},
+        BadLine{"--ps 0", "--ps 0 needs --workers N: the workers that train by all-reduce"},
         BadLine{"--ps -1 --workers 1", "--ps -1: must be a whole number from 0 to 1024"},
         BadLine{"--ps 0 --workers 2 --wire bfloat16", "--wire needs parameter servers"},
         BadLine{"--ps 0 --workers 2 --strategy async",

@@ -37,11 +37,15 @@ void read_launcher(const FlagValues& values, Cluster& cluster) {
                     cluster.local_workers));
   }
   if (cluster.local_workers == 0) {
-    refuse_flags(fmt::format(
-        "--ps {} needs --workers N: {} (for example --ps {} --workers 2)", cluster.local_ps,
-        no_ps ? "the workers to train with"
-              : "a parameter server only keeps the variables, workers train them",
-        cluster.local_ps));
+    if (no_ps) {
+      refuse_flags(
+          "--ps 0 needs --workers N: the workers that train by all-reduce (for example --workers "
+          "2)");
+    }
+    refuse_flags(
+        fmt::format("--ps {} needs --workers N: a parameter server only keeps the variables, "
+                    "workers train them (for example --ps {} --workers 2)",
+                    cluster.local_ps, cluster.local_ps));
   }
   for (const char* other : {"--cluster", "--ps-hosts", "--worker-hosts", "--task", "--job-name",
                             "--task-index", "--bind"}) {

@@ -211,6 +211,10 @@ std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& ta
 std::string announcement(const Cluster& cluster, int cores) {
   std::string text = fmt::format("{} ps + {} worker{} on this machine\n", cluster.local_ps,
                                  cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
+  if (cluster.local_ps == 0) {
+    text = fmt::format("{} worker{} on this machine, without a parameter server\n",
+                       cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
+  }
   if (cluster.existing_servers) {
     text = fmt::format("{} worker{} on this machine, with existing servers, which stay: {}\n",
                        cluster.local_workers, cluster.local_workers == 1 ? "" : "s",

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ class CollectiveConnection : public Receiver {
   std::atomic<int> worker{-1};
   std::atomic<bool> closed{false};
   std::uint64_t incarnation = 0;           // of the worker's process
+  std::optional<TimePoint> ended;          // when nothing more was to come
   std::shared_ptr<Connection> connection;  // null until it is made
   StateFrames state;                       // of a task, as it arrives
 

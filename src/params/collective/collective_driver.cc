@@ -126,7 +126,7 @@ void CollectiveDriver::show() {
   shown_.all_done = group_.all_done();
   shown_.all_retired = group_.all_retired();
   shown_.ended = group_.training_ended();
-  shown_.coordinates = group_.coordinates();
+  shown_.saves = group_.saves();
   if (!group_.failure().empty() && !shown_.failed) {
     fail({ErrorCode::kUnavailable, group_.failure()});
   }

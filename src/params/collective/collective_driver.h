@@ -58,7 +58,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool all_warm() const { return shown_.all_warm; }
   bool all_done() const { return shown_.all_done; }
   bool training_ended() const { return shown_.ended; }
-  bool coordinates() const { return shown_.coordinates; }
+  bool saves() const { return shown_.saves; }
   void set_done();
   void end_training();
   bool wait_all_retired(Deadline deadline);
@@ -95,7 +95,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// What other threads may look at without the lock.
   struct Shown {
     std::atomic<bool> met{false}, has_values{false}, may_begin{false}, all_warm{false},
-        all_done{false}, all_retired{false}, ended{false}, coordinates{false}, failed{false};
+        all_done{false}, all_retired{false}, ended{false}, saves{false}, failed{false};
     std::atomic<std::int64_t> step{0}, commits{0}, takes{0};
     std::atomic<std::uint64_t> state_asked{0};
   };

@@ -17,6 +17,8 @@ constexpr Duration kBetweenTries = std::chrono::milliseconds(300);
 // A peer that has called says who it is within this.
 constexpr Duration kHelloWithin = std::chrono::seconds(5);
 constexpr std::size_t kMostUnidentified = 64;
+// A connection that has ended is forgotten once no thread can be inside it any more.
+constexpr Duration kForgottenAfter = std::chrono::seconds(5);
 constexpr Duration kClosingPatience = std::chrono::seconds(2);
 
 FrameHeader header_of(MessageType type, std::size_t bytes, std::uint64_t step = 0) {
@@ -132,6 +134,7 @@ void CollectiveDriver::connect(int worker) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;
     const std::lock_guard lock(mutex_);
     peer->closed = true;
+    peer->ended = now();
     tries_[std::size_t(worker)] = {now() + kBetweenTries, error.what()};
   }
 }
@@ -147,6 +150,9 @@ void CollectiveDriver::close_idle() {
       if (silent) closing_.push_back({peer->connection, Deadline::after(Duration(0))});
     }
     closing = std::exchange(closing_, {});
+    std::erase_if(peers_, [this](const auto& peer) {
+      return peer->ended && now() - *peer->ended > kForgottenAfter;
+    });
   }
   for (const Closing& each : closing) each.connection->close(each.deadline);
 }
@@ -161,6 +167,7 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
                                 std::span<const std::byte> payload) {
   const int worker = from.worker;
   const MessageType type{header.type};
+  check_flags(header);
   if (worker < 0) return take_greeting(from, header, payload);
   switch (type) {
     case MessageType::kPartialSum:
@@ -257,6 +264,7 @@ void CollectiveDriver::shared(CollectiveConnection& from, std::uint32_t id,
 
 void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
   change([&] {
+    from.ended = now();
     if (from.connection != nullptr) {
       const Traffic& traffic = from.connection->traffic();
       gone_.bytes_sent += traffic.bytes_sent;

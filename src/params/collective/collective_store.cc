@@ -58,7 +58,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   bool others_save() const override { return true; }
   void send_state(const TaskState& state) override { driver_.send_state(state); }
   bool stop_asked() const override { return false; }
-  bool takes_over_saving() const override { return driver_.coordinates(); }
+  bool takes_over_saving() const override { return driver_.saves(); }
 
   std::vector<std::string> prepare_saving(const std::string&) override {
     for (VariableMemory& held : variables_.all()) held.snapshot().make_room();

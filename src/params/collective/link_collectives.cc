@@ -86,12 +86,14 @@ void LinkCollectives::start(const ReductionGroup& group) {
 }
 
 void LinkCollectives::contribute(std::size_t bucket, std::size_t rows) {
+  bool started = false;
   {
     const std::lock_guard lock(mutex_);
     work_[bucket].contributed = true;
     work_[bucket].rows = rows;
+    started = tag_ != 0 && group_.has_value();
   }
-  changed_.notify_all();
+  if (started) changed_.notify_all();
 }
 
 void LinkCollectives::rest() {

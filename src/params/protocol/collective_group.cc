@@ -15,26 +15,8 @@ namespace {
 constexpr Duration kLongPause = std::chrono::seconds(2);
 // So long it then waits for word of a group that went on without it.
 constexpr Duration kPatience = std::chrono::seconds(3);
-// For so long may one member see another that a third does not see.
-constexpr Duration kUnconnected = std::chrono::seconds(1);
 // A worker that sees none but retired ones for so long is too late.
 constexpr Duration kOver = std::chrono::seconds(10);
-// The lower bits of an epoch name its proposer, so that no two propose the same. They say less of a
-// higher worker, so that a group of the chief's goes on when it meets another.
-constexpr int kProposerBits = 16;
-
-std::uint64_t next_epoch(std::uint64_t after, int proposer) {
-  constexpr std::uint64_t kMost = (std::uint64_t{1} << kProposerBits) - 1;
-  return (((after >> kProposerBits) + 1) << kProposerBits) | (kMost - std::uint64_t(proposer));
-}
-
-bool contains(const std::vector<std::int32_t>& workers, int worker) {
-  return std::ranges::binary_search(workers, worker);
-}
-
-std::string count_text(std::size_t members) {
-  return members == 1 ? "1 worker goes on" : fmt::format("{} workers go on", members);
-}
 
 }  // namespace
 
@@ -117,6 +99,17 @@ void CollectiveGroup::disconnected(int worker, const std::string& why, TimePoint
   turn(now, out);
 }
 
+void CollectiveGroup::check_members(const std::vector<std::int32_t>& members) const {
+  const bool ascending =
+      std::ranges::adjacent_find(members, std::ranges::greater_equal{}) == members.end();
+  if (ascending && !members.empty() && members.front() >= 0 && members.back() < options_.workers) {
+    return;
+  }
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("[all-reduce] the members {} are no workers of this job",
+                          fmt::join(members, ", ")));
+}
+
 void CollectiveGroup::received(int worker, const ControlMessage& message, TimePoint now,
                                Outbox& out) {
   note_time(now);
@@ -125,12 +118,14 @@ void CollectiveGroup::received(int worker, const ControlMessage& message, TimePo
       take_status(worker, message.as<GroupStatus>(), out);
       break;
     case MessageType::kPropose:
+      check_members(message.as<Proposal>().members);
       held_ = {worker, message.as<Proposal>()};
       break;
     case MessageType::kAgree:
       take_agreement(worker, message.as<Agreement>(), now, out);
       break;
     case MessageType::kForm:
+      check_members(message.as<Formation>().members);
       form(message.as<Formation>(), now, out);
       break;
     case MessageType::kCollectiveBegin:
@@ -171,28 +166,6 @@ void CollectiveGroup::take_status(int worker, const GroupStatus& status, Outbox&
   const bool has_left = status.standing == Standing::kJoining && status.epoch == epoch_;
   if (has_left && is_member(worker)) must_reform_ = true;
   meet(worker, out);
-}
-
-// When two groups meet, the one with the later epoch goes on.
-void CollectiveGroup::meet(int worker, Outbox& out) {
-  const GroupStatus& other = peer(worker).status;
-  if (other.standing != Standing::kMember || contains(other.members, self())) return;
-  if (standing_ == Standing::kMember && other.epoch > epoch_) leave_group(out);
-}
-
-void CollectiveGroup::leave_group(Outbox& out) {
-  if (has_values_) {
-    out.say(fmt::format("the others went on without worker:{}, which joins them again", self()));
-  }
-  standing_ = Standing::kJoining;
-  founded_ = has_values_ = whole_ = agreed_ = must_reform_ = false;
-  members_.clear();
-  lacking_.clear();
-  proposal_.reset();
-  held_.reset();
-  begun_.reset();
-  patient_until_ = {};
-  tell_status(out);
 }
 
 bool CollectiveGroup::met() const {
@@ -273,218 +246,6 @@ void CollectiveGroup::take_values(std::int64_t step, TimePoint now, Outbox& out)
 
 void CollectiveGroup::sent_values(int worker) { std::erase(lacking_, worker); }
 
-// The lowest living member keeps the group such as it should be.
-void CollectiveGroup::regroup(TimePoint now, Outbox& out) {
-  if (standing_ != Standing::kMember || (founded_ && !has_values_)) return;
-  if (now < patient_until_ || coordinator() != self()) return;
-  std::vector<std::int32_t> wanted = wanted_members(now);
-  if (proposal_ && proposer_ == self()) {
-    if (must_reform_ || wanted != proposal_->members) propose(std::move(wanted), out);
-  } else if (proposal_ || must_reform_ || wanted != members_) {
-    propose(std::move(wanted), out);
-  }
-  agree(now, out);
-}
-
-std::vector<std::int32_t> CollectiveGroup::wanted_members(TimePoint now) {
-  std::vector<std::int32_t> wanted;
-  std::ranges::copy_if(members_, std::back_inserter(wanted),
-                       [this](std::int32_t member) { return is_alive(member); });
-  leave_out_the_unconnected(wanted, now);
-  if (!ended_) add_joiners(wanted);
-  return wanted;
-}
-
-bool CollectiveGroup::is_connected_with(int worker, int other) const {
-  if (worker == self()) return peer(other).connected;
-  return other == self() || contains(peer(worker).status.connected, other);
-}
-
-// The higher of two members that see this one but not each other is left out, unless they meet
-// again soon. What they had sent each other may then be lost.
-void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& members, TimePoint now) {
-  const auto apart = std::ranges::find_if(members, [&](std::int32_t high) {
-    return std::ranges::any_of(members, [&](std::int32_t low) {
-      return low < high && (!is_connected_with(low, high) || !is_connected_with(high, low));
-    });
-  });
-  if (apart == members.end()) {
-    must_reform_ = must_reform_ || unconnected_since_;
-    return unconnected_since_.reset();
-  }
-  if (!unconnected_since_) unconnected_since_ = now;
-  if (now - *unconnected_since_ >= kUnconnected) members.erase(apart);
-}
-
-void CollectiveGroup::add_joiners(std::vector<std::int32_t>& members) const {
-  for (int w = 0; w < options_.workers; ++w) {
-    const Peer& joiner = peer(w);
-    if (!joiner.connected || joiner.status.standing != Standing::kJoining) continue;
-    const bool sees_all = std::ranges::all_of(
-        members, [&](std::int32_t member) { return contains(joiner.status.connected, member); });
-    if (sees_all) members.insert(std::ranges::lower_bound(members, w), w);
-  }
-}
-
-void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
-  highest_ = next_epoch(std::max(highest_, epoch_), self());
-  proposal_ = Proposal{highest_, std::move(members)};
-  proposer_ = self();
-  rested_ = agreed_ = must_reform_ = false;
-  for (Peer& each : peers_) each.agreement.reset();
-  for (const std::int32_t member : proposal_->members) {
-    if (member != self()) out.send(PeerId(member), MessageType::kPropose, *proposal_);
-  }
-}
-
-// A member follows the lowest living one only: the others may not know yet that it lives.
-void CollectiveGroup::consider_held(Outbox& out) {
-  if (!held_) return;
-  const auto& [proposer, proposal] = *held_;
-  if (standing_ == Standing::kRetired || !contains(proposal.members, self()) ||
-      !peer(proposer).connected) {
-    return held_.reset();
-  }
-  const int lowest = coordinator();
-  if (standing_ == Standing::kMember && lowest >= 0 && lowest < proposer) return;
-  const auto [from, accepted] = *std::exchange(held_, {});
-  accept(accepted, from, out);
-}
-
-void CollectiveGroup::accept(const Proposal& proposal, int proposer, Outbox& out) {
-  if (proposal.epoch <= highest_) {
-    out.send(PeerId(proposer), MessageType::kAgree,
-             Agreement{.epoch = proposal.epoch, .highest = highest_});
-    return;
-  }
-  highest_ = proposal.epoch;
-  proposal_ = proposal;
-  proposer_ = proposer;
-  rested_ = agreed_ = false;
-}
-
-void CollectiveGroup::rested(TimePoint now, Outbox& out) {
-  note_time(now);
-  if (!proposal_) return;
-  rested_ = true;
-  turn(now, out);
-}
-
-void CollectiveGroup::agree(TimePoint now, Outbox& out) {
-  if (!proposal_ || !rested_ || agreed_) return;
-  Agreement agreement{.epoch = proposal_->epoch,
-                      .highest = proposal_->epoch,
-                      .step = has_values_ ? step_ : -1,
-                      .in_place = true};
-  for (const std::int32_t member : proposal_->members) {
-    if (member == self()) continue;
-    if (!peer(member).connected) return;
-    agreement.in_place = agreement.in_place && peer(member).shares;
-  }
-  agreed_ = true;
-  if (proposer_ != self()) {
-    out.send(PeerId(proposer_), MessageType::kAgree, agreement);
-  } else {
-    peer(self()).agreement = agreement;
-    form_when_agreed(now, out);
-  }
-}
-
-void CollectiveGroup::take_agreement(int worker, const Agreement& agreement, TimePoint now,
-                                     Outbox& out) {
-  if (!proposal_ || proposer_ != self() || agreement.epoch != proposal_->epoch) return;
-  if (agreement.highest > agreement.epoch) {
-    highest_ = std::max(highest_, agreement.highest);
-    propose(proposal_->members, out);
-    return;
-  }
-  peer(worker).agreement = agreement;
-  form_when_agreed(now, out);
-}
-
-void CollectiveGroup::form_when_agreed(TimePoint now, Outbox& out) {
-  const std::vector<std::int32_t>& members = proposal_->members;
-  const auto agreed = [this](std::int32_t member) { return peer(member).agreement.has_value(); };
-  if (!std::ranges::all_of(members, agreed)) return;
-  Formation formation{.epoch = proposal_->epoch,
-                      .members = members,
-                      .step = -1,
-                      .source = -1,
-                      .lacking = {},
-                      .in_place = true,
-                      .own_steps = {}};
-  for (const std::int32_t member : members) {
-    const Agreement& agreement = *peer(member).agreement;
-    formation.in_place = formation.in_place && agreement.in_place;
-    formation.step = std::max(formation.step, agreement.step);
-  }
-  if (formation.step < 0) return leave_group(out);  // those that had the values are lost
-  if (has_values_ && formation.step == step_ + 1) commit();
-  formation.own_steps = own_steps_;
-  for (const std::int32_t member : members) {
-    const std::int64_t step = peer(member).agreement->step;
-    const bool lacks = step < 0 || step < formation.step - 1;
-    if (lacks) formation.lacking.push_back(member);
-    if (!lacks && formation.source < 0) formation.source = member;
-  }
-  for (const std::int32_t member : members) {
-    if (member != self()) out.send(PeerId(member), MessageType::kForm, formation);
-  }
-  form(formation, now, out);
-}
-
-void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
-  if (!proposal_ || formation.epoch != proposal_->epoch) return;
-  const bool lacks = contains(formation.lacking, self());
-  if (!lacks && has_values_ && formation.step == step_ + 1) commit();
-  const std::vector<std::int32_t> before = std::exchange(members_, formation.members);
-  const bool first = !std::exchange(was_member_, true) || (founded_ && committed_ == 0);
-  standing_ = Standing::kMember;
-  epoch_ = formation.epoch;
-  in_place_ = formation.in_place;
-  step_ = formation.step;
-  has_values_ = !lacks;
-  lacking_.clear();
-  if (formation.source == self()) lacking_ = formation.lacking;
-  if (proposer_ != self() && formation.own_steps.size() == own_steps_.size()) {
-    own_steps_ = formation.own_steps;
-  }
-  proposal_.reset();
-  agreed_ = whole_ = false;
-  if (proposer_ != self()) must_reform_ = false;
-  for (Peer& each : peers_) each.whole = false;
-  // What is known of members that the others have agreed with.
-  for (const std::int32_t member : members_) peer(member).status.standing = Standing::kMember;
-  if (proposer_ == self() && !first) say_who_changed(before, out);
-  if (begun_ && (begun_->step != step_ || lacks)) begun_.reset();
-  if (begun_) {
-    begun_->epoch = epoch_;
-    send_all(MessageType::kCollectiveBegin, *begun_, out);
-  }
-  tell_status(out);
-  for (int w = 0; w < options_.workers; ++w) meet(w, out);
-}
-
-void CollectiveGroup::say_who_changed(const std::vector<std::int32_t>& before, Outbox& out) {
-  for (const std::int32_t worker : before) {
-    if (is_member(worker)) continue;
-    const Peer& gone = peer(worker);
-    if (gone.connected || gone.lost.empty()) {
-      lines_.push_back(
-          fmt::format("worker:{} has ended its training; {}", worker, count_text(members_.size())));
-    } else {
-      out.warn(fmt::format("worker:{} is lost ({}); {} from global step {}", worker, gone.lost,
-                           count_text(members_.size()), step_),
-               Outbox::kNobody, "");
-    }
-  }
-  for (const std::int32_t worker : members_) {
-    if (contains(before, worker)) continue;
-    out.say(fmt::format("worker:{} joins at global step {}; {}", worker, step_,
-                        count_text(members_.size())));
-  }
-}
-
 void CollectiveGroup::begin(const CollectiveBegin& own, TimePoint now, Outbox& out) {
   note_time(now);
   begun_ = own;
@@ -496,6 +257,10 @@ void CollectiveGroup::begin(const CollectiveBegin& own, TimePoint now, Outbox& o
 
 // A worker may hear of a commit or of an epoch before this one does, and begin the next step.
 void CollectiveGroup::take_begin(int worker, const CollectiveBegin& begin) {
+  if (begin.examples < 0) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[all-reduce] a step of {} examples", begin.examples));
+  }
   peer(worker).begun_before = std::exchange(peer(worker).begun, begin);
   check_training(worker);
 }

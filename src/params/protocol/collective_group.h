@@ -6,8 +6,10 @@
 // committed by all, and any other is reduced again.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -93,6 +95,10 @@ class CollectiveGroup {
   bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
   /// As another worker has told.
   Standing standing_of(int worker) const { return peers_[std::size_t(worker)].status.standing; }
+  /// True when this worker is the lowest that has contributed to the last step: it saves it.
+  bool saves() const {
+    return contributors_.empty() ? coordinates() : contributors_.front() == self();
+  }
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
   /// True when all workers are connected with this one, or some member is; of worker 0: when it
   /// knows whether it begins the training.
@@ -122,12 +128,17 @@ class CollectiveGroup {
   int self() const { return options_.worker; }
   Peer& peer(int worker) { return peers_[std::size_t(worker)]; }
   const Peer& peer(int worker) const { return peers_[std::size_t(worker)]; }
+  static bool contains(const std::vector<std::int32_t>& workers, int worker) {
+    return std::ranges::binary_search(workers, worker);
+  }
+  static std::uint64_t next_epoch(std::uint64_t after, int proposer);
   bool is_member(int worker) const;
   bool is_alive(int worker) const;
   int coordinator() const;
   bool is_connected_with(int worker, int other) const;
   bool sees(Standing standing) const;
 
+  void check_members(const std::vector<std::int32_t>& members) const;
   void note_time(TimePoint now);
   GroupStatus status() const;
   void tell_status(Outbox& out);

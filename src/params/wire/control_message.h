@@ -26,8 +26,7 @@ struct ControlMessage {
   using Body = std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
                             Initialised, FindFile, SavedShard, RoundContribution, RoundDecision,
                             RoundSquares, RoundScale, std::int64_t, std::string, bool, StateBytes,
-                            GroupStatus, Proposal, Agreement, Formation, CollectiveBegin,
-                            StepMark>;
+                            GroupStatus, Proposal, Agreement, Formation, CollectiveBegin, StepMark>;
   MessageType type{};
   Body body = {};
   std::uint64_t step = 0;  // the frame's step: a save's number, or a worker's own step

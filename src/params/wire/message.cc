@@ -39,6 +39,10 @@ std::uint16_t known_flags(MessageType type) {
       return kSendValues | kRenewCopy | kMemoryNumber * (kMostSharedMemories - 1);
     case MessageType::kTaskState:
       return kStateGoesOn;
+    case MessageType::kPartialSum:
+    case MessageType::kContributedRows:
+    case MessageType::kInPlace:
+      return 1;
     default:
       return 0;
   }

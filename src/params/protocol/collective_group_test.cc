@@ -1,0 +1,136 @@
+// The group of an all-reduce, message by message; collective_group.h is also run whole, with
+// faults, in virtual_group_test.cc.
+#include "params/protocol/collective_group.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Worker 0 of two, and what the other sends.
+class ChiefOfTwo : public ::testing::Test {
+ protected:
+  ChiefOfTwo() : group_({.worker = 0, .workers = 2, .join_timeout = 10s}, now_) {}
+  void receive(MessageType type, ControlMessage::Body body) {
+    group_.received(1, {type, std::move(body)}, now_, out_);
+  }
+  /// Both are members with values, at step 0.
+  void form() {
+    group_.connected(1, true, now_, out_);
+    receive(MessageType::kGroupStatus, seen_by_the_other());
+    group_.initialise(0, {}, now_, out_);
+    group_.rested(now_, out_);
+    const std::uint64_t epoch = last_proposal();
+    receive(MessageType::kAgree,
+            Agreement{.epoch = epoch, .highest = epoch, .step = -1, .in_place = true});
+    receive(MessageType::kGroupStatus, member());
+  }
+  static GroupStatus seen_by_the_other() {
+    GroupStatus status;
+    status.connected = {0};
+    return status;
+  }
+  std::uint64_t last_proposal() const {
+    std::uint64_t epoch = 0;
+    for (const Outbox::Action& action : actions()) {
+      const auto* const send = std::get_if<Outbox::Send>(&action);
+      if (send != nullptr && send->message.type == MessageType::kPropose) {
+        epoch = send->message.as<Proposal>().epoch;
+      }
+    }
+    return epoch;
+  }
+  GroupStatus member() const {
+    return {.standing = Standing::kMember,
+            .epoch = group_.epoch(),
+            .step = group_.step(),
+            .members = {0, 1},
+            .connected = {0}};
+  }
+  bool sent(MessageType type) const {
+    for (const Outbox::Action& action : actions()) {
+      const auto* const send = std::get_if<Outbox::Send>(&action);
+      if (send != nullptr && send->message.type == type) return true;
+    }
+    return false;
+  }
+  const std::vector<Outbox::Action>& actions() const { return const_cast<Outbox&>(out_).actions(); }
+
+  TimePoint now_{1h};
+  CollectiveGroup group_;
+  Outbox out_;
+};
+
+TEST_F(ChiefOfTwo, BeginsTheTrainingOnceItHasMetAll) {
+  EXPECT_FALSE(group_.founded());
+  group_.connected(1, true, now_, out_);
+  EXPECT_FALSE(group_.founded()) << "the other may not see this one yet";
+  receive(MessageType::kGroupStatus, seen_by_the_other());
+  EXPECT_TRUE(group_.founded());
+}
+
+TEST_F(ChiefOfTwo, BeginsAloneAfterTheJoinTimeout) {
+  for (int i = 0; i < 50; ++i) group_.tick(now_ += 250ms, out_);
+  EXPECT_TRUE(group_.founded());
+  group_.initialise(3, {}, now_, out_);
+  EXPECT_TRUE(group_.may_begin());
+  EXPECT_EQ(group_.step(), 3);
+}
+
+TEST_F(ChiefOfTwo, SendsItsValuesToTheOther) {
+  form();
+  EXPECT_EQ(group_.members(), (std::vector<std::int32_t>{0, 1}));
+  EXPECT_EQ(group_.lacking(), (std::vector<std::int32_t>{1}));
+  EXPECT_TRUE(group_.in_place());
+}
+
+TEST_F(ChiefOfTwo, CommitsAStepOnceAllSumsAreWhole) {
+  form();
+  group_.begin({.examples = 8}, now_, out_);
+  EXPECT_FALSE(group_.started());
+  const CollectiveBegin other{.epoch = group_.epoch(), .step = 0, .examples = 8};
+  receive(MessageType::kCollectiveBegin, other);
+  EXPECT_TRUE(group_.started());
+  group_.finish_sums(now_, out_);
+  EXPECT_EQ(group_.step(), 0);
+  receive(MessageType::kSumsWhole, StepMark{group_.epoch(), 0});
+  EXPECT_EQ(group_.step(), 1);
+  EXPECT_TRUE(sent(MessageType::kCommit));
+}
+
+TEST_F(ChiefOfTwo, ReducesAStepAgainWithoutAWorkerThatIsLost) {
+  form();
+  group_.begin({.examples = 8}, now_, out_);
+  group_.disconnected(1, "it has died", now_, out_);
+  EXPECT_TRUE(group_.must_rest());
+  group_.rested(now_, out_);
+  EXPECT_EQ(group_.members(), (std::vector<std::int32_t>{0}));
+  EXPECT_TRUE(group_.started()) << "with its own contribution alone";
+  group_.finish_sums(now_, out_);
+  EXPECT_EQ(group_.step(), 1);
+}
+
+TEST_F(ChiefOfTwo, AStepOfAnotherTrainingFails) {
+  form();
+  group_.begin({.examples = 8, .training = 1}, now_, out_);
+  receive(MessageType::kCollectiveBegin,
+          CollectiveBegin{.epoch = group_.epoch(), .step = 0, .examples = 8, .training = 2});
+  EXPECT_NE(group_.failure().find("worker:0 and worker:1 make step 0 of different trainings"),
+            std::string::npos);
+}
+
+TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
+  form();
+  EXPECT_THROW(receive(MessageType::kPropose, Proposal{.epoch = 1u << 30, .members = {0, 7}}),
+               Error);
+  EXPECT_THROW(receive(MessageType::kPropose, Proposal{.epoch = 1u << 30, .members = {1, 0}}),
+               Error);
+  EXPECT_THROW(receive(MessageType::kForm, Formation()), Error);
+  EXPECT_THROW(receive(MessageType::kCollectiveBegin, CollectiveBegin{.examples = -1}), Error);
+  EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,152 @@
+// Workers that train by all-reduce, each a process: one that is killed, stopped, late or done is
+// named, and the others go on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/temporary_folder.h"
+#include "checkpoint/checkpoints.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+const Words kSmall = {"train", "mlp", "--batch", "8", "--threads", "1"};
+const Words kHidden = {"--hidden", "32"};
+// Beyond the 5 s in which a loss is noticed: for starting and ending on a busy machine.
+constexpr seconds kSoon{60};
+
+class AllReduce : public ::testing::TestWithParam<const char*> {
+ protected:
+  void make_spec(int workers) {
+    for (int w = 0; w < workers; ++w) {
+      spec_ += (w == 0 ? "worker=" : ",") + free_address();
+    }
+  }
+  std::unique_ptr<Process> start(int worker, const Words& more = {},
+                                 const Words& hidden = kHidden) const {
+    return std::make_unique<Process>(join(
+        {paceline_words(kSmall),
+         hidden,
+         {"--link", GetParam(), "--cluster", spec_, "--task", fmt::format("worker:{}", worker)},
+         more}));
+  }
+  std::string spec_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Links, AllReduce, ::testing::Values("shm", "tcp"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_P(AllReduce, TheLauncherTrainsWithoutAPs) {
+  const Finished run = run_paceline(join(
+      {kSmall, kHidden, {"--ps", "0", "--workers", "3", "--steps", "40", "--link", GetParam()}}));
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("40 global steps (40 + 40 + 40)"));
+}
+
+TEST_P(AllReduce, TheOthersGoOnWithoutAWorkerThatIsKilledAndTakeItBack) {
+  make_spec(3);
+  std::vector<std::unique_ptr<Process>> tasks;
+  for (int w = 0; w < 3; ++w) tasks.push_back(start(w));
+  for (const auto& task : tasks) ASSERT_TRUE(task->wait_for("Step: ", kSoon)) << task->output();
+  for (const int victim : {2, 0}) {
+    const int teller = victim == 0 ? 1 : 0;
+    tasks[std::size_t(victim)]->signal(SIGKILL);
+    ASSERT_TRUE(
+        tasks[std::size_t(teller)]->wait_for_more(fmt::format("worker:{} is lost", victim), kSoon))
+        << tasks[std::size_t(teller)]->output();
+    ASSERT_TRUE(tasks[1]->wait_for_more("Step: ", kSoon)) << tasks[1]->output();
+    tasks[std::size_t(victim)] = start(victim);
+    ASSERT_TRUE(tasks[std::size_t(teller)]->wait_for_more(
+        fmt::format("worker:{} joins at global step", victim), kSoon))
+        << tasks[std::size_t(teller)]->output();
+    ASSERT_TRUE(tasks[std::size_t(victim)]->wait_for("Step: ", kSoon))
+        << tasks[std::size_t(victim)]->output();
+  }
+  for (const auto& task : tasks) task->signal(SIGINT);
+  for (const auto& task : tasks) EXPECT_EQ(task->wait_exit(kSoon), 130) << task->output();
+}
+
+TEST_P(AllReduce, AWorkerThatStoodStillJoinsAgain) {
+  make_spec(2);
+  const auto chief = start(0), other = start(1);
+  for (auto* task : {chief.get(), other.get()}) {
+    ASSERT_TRUE(task->wait_for("Step: ", kSoon)) << task->output();
+  }
+  chief->signal(SIGSTOP);
+  ASSERT_TRUE(other->wait_for_more("worker:0 is lost", kSoon)) << other->output();
+  ASSERT_TRUE(other->wait_for_more("Step: ", kSoon)) << other->output();
+  chief->signal(SIGCONT);
+  ASSERT_TRUE(other->wait_for_more("worker:0 joins at global step", kSoon)) << other->output();
+  ASSERT_TRUE(chief->wait_for_more("Step: ", kSoon)) << chief->output();
+  EXPECT_THAT(chief->output(), HasSubstr("the others went on without worker:0"));
+  for (const auto* task : {chief.get(), other.get()}) task->signal(SIGINT);
+  for (auto* task : {chief.get(), other.get()}) EXPECT_EQ(task->wait_exit(kSoon), 130);
+}
+
+TEST_P(AllReduce, ALateWorkerJoinsAndOneThatIsDoneIsNotWaitedFor) {
+  make_spec(3);
+  const auto chief = start(0, {"--join-timeout", "3"}), other = start(1, {"--join-timeout", "3"});
+  ASSERT_TRUE(chief->wait_for("worker:2 has not come within 3 s", kSoon)) << chief->output();
+  ASSERT_TRUE(other->wait_for("Step: ", kSoon)) << other->output();
+  const auto late = start(2, {"--seconds", "1"});
+  ASSERT_TRUE(chief->wait_for_more("worker:2 joins at global step", kSoon)) << chief->output();
+  other->signal(SIGINT);
+  EXPECT_EQ(other->wait_exit(kSoon), 130) << other->output();
+  ASSERT_TRUE(chief->wait_for_more("worker:1 has ended its training", kSoon)) << chief->output();
+  ASSERT_TRUE(chief->wait_for_more("Step: ", kSoon)) << chief->output();
+  for (const auto* task : {chief.get(), late.get()}) task->signal(SIGINT);
+  EXPECT_EQ(chief->wait_exit(kSoon), 130) << chief->output();
+}
+
+TEST_P(AllReduce, TheLowestWorkerSavesWhenTheChiefIsLostAndTrainingResumes) {
+  make_spec(2);
+  const TemporaryFolder folder;
+  const Words saves = {"--out", folder.path(), "--save-every", "100", "--keep", "3"};
+  auto chief = start(0, saves);
+  const auto other = start(1, saves);
+  ASSERT_TRUE(chief->wait_for("Saving model to", kSoon)) << chief->output();
+  chief->signal(SIGKILL);
+  ASSERT_TRUE(other->wait_for("Saving model to", kSoon)) << other->output();
+  other->signal(SIGINT);
+  EXPECT_EQ(other->wait_exit(kSoon), 130) << other->output();
+  const auto newest = Checkpoints(folder.path("checkpoints")).newest_whole(WholeCheck::kChecksums);
+  ASSERT_TRUE(newest.whole);
+  const std::string steps = std::to_string(newest.whole->step + 20);
+  const Finished again =
+      run_paceline(join({kSmall,
+                         kHidden,
+                         {"--ps", "0", "--workers", "2", "--link", GetParam(), "--out",
+                          folder.path(), "--resume", "--steps", steps}}));
+  EXPECT_EQ(again.status, 0) << again.output;
+  EXPECT_THAT(again.output, HasSubstr(fmt::format("Goes on from step {}", newest.whole->step)));
+}
+
+TEST_P(AllReduce, AWorkerOfAnotherModelIsRefusedByName) {
+  make_spec(2);
+  const auto chief = start(0);
+  const auto other = start(1, {}, {"--hidden", "16"});
+  EXPECT_EQ(other->wait_exit(kSoon), 1) << other->output();
+  EXPECT_THAT(other->output(), HasSubstr("refuses worker:1: its variables differ"));
+  chief->signal(SIGINT);
+  EXPECT_EQ(chief->wait_exit(kSoon), 130) << chief->output();
+}
+
+TEST_P(AllReduce, AWorkerWhoseChiefNeverComesSaysSo) {
+  make_spec(2);
+  const auto other = start(1, {"--join-timeout", "2"});
+  EXPECT_EQ(other->wait_exit(kSoon), 1) << other->output();
+  EXPECT_THAT(other->output(), HasSubstr("worker:0, which begins, has not come"));
+}
+
+}  // namespace
+}  // namespace paceline::testing
