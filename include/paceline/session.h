@@ -149,9 +149,11 @@ class Session {
 
   /// Steps until a hook, the feed or RunOptions end it; may be called again (the next epoch).
   /// False when training has ended for good: a hook said so, or steps or seconds are reached.
-  /// A worker whose variables are read by rows asks for the next rows with each step: `feed` is
-  /// then called for the next step before hooks see this one, and what it has filled in when a run
-  /// is ended by a hook is what the next run begins with.
+  /// A worker whose variables are read by rows asks for the next rows with each step, and towers
+  /// find their next batches filled when a step ends: `feed` is then called for the next step
+  /// before hooks see this one, and what it has filled in when a run is ended by a hook is what the
+  /// next run begins with. Meanwhile it may not call the session; with towers, it can fill inputs
+  /// alone.
   bool run(const std::function<void(Feed&)>& feed);
   /// Makes one step as `run` does, with hooks, checkpoints, limits and interrupts. The two may be
   /// mixed. Returns nothing when no step was made, because the feed stopped or training has ended

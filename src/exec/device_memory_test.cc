@@ -175,6 +175,41 @@ TEST_F(DeviceMemoryTest, LocalsAreReadWrittenAndReset) {
   EXPECT_EQ(locals.read("h").data<float>()[1], 0);
 }
 
+// A store that computes the norm itself. It notes how much of the queue was left when a step ended.
+class NormSteps : public FakeSteps {
+ public:
+  NormSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,
+            QueueDevice& device)
+      : FakeSteps(specs, values), device_(device) {}
+  NormBy norm_by() const override { return NormBy::kStore; }
+  StepHandle& end_step(float scale, std::span<const RowSet> rows) override {
+    left = device_.pushed() - device_.done();
+    return FakeSteps::end_step(scale, rows);
+  }
+  std::uint64_t left = 0;
+
+ private:
+  QueueDevice& device_;
+};
+
+TEST_F(DeviceMemoryTest, AStoreThatComputesTheNormEndsTheStepWhileTheDeviceComputes) {
+  const Training training = dense_training(0.01f);
+  const auto device = queue();
+  Values values = initial();
+  const std::vector<VariableSpec> specs = variable_specs({&graph_pointer_, 1}, &training);
+  const auto plan = make_plan({&graph_, {}, &training, true, {}}, specs, *device);
+  LocalMemory locals(graph_, *device);
+  StepAccount account(clock_);
+  auto made = std::make_unique<NormSteps>(specs, values, *device);
+  const NormSteps& steps = *made;
+  Executor executor(*plan, std::move(made), locals, *device, account);
+  const std::vector<float> rates(specs.size(), 1.0f);
+  executor.run({StepKind::kTrain, rates, 1, {}});
+  EXPECT_GT(steps.left, 0U) << "the results are on their way";
+  EXPECT_EQ(device->done(), device->pushed());
+  EXPECT_GT(executor.loss(), 0);
+}
+
 // A store that reads a contribution as soon as ready() is called.
 class HastySteps : public FakeSteps {
  public:

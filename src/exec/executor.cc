@@ -185,6 +185,7 @@ StepHandle& Executor::run(const StepRequest& request) {
   begin(request);
   run_commands(plan_.prologue, commands_.size(), request.identity);
   results_.refresh(device_);
+  if (steps_->norm_by() == NormBy::kStore && !wants_next_inputs_) return end_early();
   device_.synchronize();
   rows_known_ = wants_next_inputs_ && request.fill_next != nullptr && (*request.fill_next)();
   if (rows_known_) {
@@ -194,6 +195,18 @@ StepHandle& Executor::run(const StepRequest& request) {
   }
   const AccountScope push(account_, Activity::kPush);
   return steps_->end_step(clip_scale(), rows_known_ ? rows_read_ : std::span<const RowSet>());
+}
+
+// The store needs no result of the step, and waits for contributions itself: it ends the step while
+// the device still computes.
+StepHandle& Executor::end_early() {
+  StepHandle* handle = nullptr;
+  {
+    const AccountScope push(account_, Activity::kPush);
+    handle = &steps_->end_step(1, {});
+  }
+  device_.synchronize();
+  return *handle;
 }
 
 bool Executor::inputs_are_free_early() const {

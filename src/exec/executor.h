@@ -83,6 +83,7 @@ class Executor {
   std::byte* address_of(std::size_t storage) const;
   TensorView view_of(SlotIndex slot) const;
   TensorView host_view_of(SlotIndex slot, HostCopies& copies);
+  StepHandle& end_early();
   bool inputs_are_free_early() const;
   void find_rows(const StepIdentity& identity);
   void begin(const StepRequest& request);

@@ -25,6 +25,7 @@ class StagedSteps : public StoreSteps {
     }
   }
 
+  NormBy norm_by() const override { return steps_->norm_by(); }
   MemorySpace space() const override { return device_.space(); }
   void count_waits(StepAccount& account) override { steps_->count_waits(account); }
   bool wants_next_rows() const override { return steps_->wants_next_rows(); }

@@ -97,6 +97,16 @@ void BatchFeed::give_position(Feed& feed) const {
   give_changes(before_.sums, position_.sums, to.sums);
 }
 
+void BatchFeed::take_kept(const BatchFeed& other) {
+  for (const Input& its : other.inputs_) {
+    if (!its.kept || !its.fed) continue;
+    Input& own = entry(its.input);
+    if (own.fed || own.once.defined()) continue;
+    copy_bytes(own.memory.raw(), its.memory.raw(), its.memory.bytes());
+    own.fed = own.kept = true;
+  }
+}
+
 void BatchFeed::give(Feed& feed) const {
   give_position(feed);
   if (stopped_) return feed.stop();

@@ -20,6 +20,8 @@ class BatchFeed : public Feed {
   /// was changed. Throws kFailedPrecondition when the batch depends on the step that it was filled
   /// for, and `feed` is for another.
   void give(Feed& feed) const;
+  /// Inputs that were not filled, and that `other` keeps, become what they are there.
+  void take_kept(const BatchFeed& other);
 
   TensorView view(Value input) override;
   Feed& normal(Value input) override;

@@ -12,7 +12,8 @@
 
 namespace paceline {
 
-/// Tower 0 is the session's own device, on the session's thread. This has what the others need.
+/// Tower 0 is the session's own device. This has what the others need. Between two steps all towers
+/// rest, and the store below and every context are the session's thread's again.
 class SessionTowers {
  public:
   /// `pool`, on which means are computed, and all others must outlive the towers. The timeline may
@@ -32,8 +33,10 @@ class SessionTowers {
   void make_contexts(const DeviceContext::Parts& first);
   /// Returns the context of a tower from 1 on.
   DeviceContext& context(int tower) { return others_.at(std::size_t(tower - 1))->context; }
-  /// Calls work(tower) for each at once; see TowerThreads::run.
-  void run(TileFunction work) { threads_.run(work); }
+  /// Calls work(tower) for each at once, and `meanwhile` on this thread; see TowerThreads::run.
+  void run(TileFunction work, const std::function<void()>& meanwhile) {
+    threads_.run(work, meanwhile);
+  }
 
  private:
   struct Other {

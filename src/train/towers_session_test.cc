@@ -281,6 +281,69 @@ TEST(TowersSession, AnInputThatIsKeptIsKeptOnAllTowers) {
   EXPECT_THAT(losses, ElementsAre(15, 35, 77, 105));
 }
 
+// Session::run fills the batches of the next step while towers make this one; step() does not.
+TEST(TowersSession, BatchesThatAreFilledAheadTrainAsThoseThatAreNot) {
+  const auto train = [](bool ahead) {
+    StateModel model;
+    const TemporaryFolder folder;
+    Session session(model.training(), with_towers(3), quiet());
+    std::vector<std::int64_t> fed;
+    const auto feed = [&](Feed& to) {
+      std::int64_t& batch = to.position().numbers["batch"];
+      fed.push_back(batch++);
+      EXPECT_EQ(to.step(), fed.back());
+      to.normal(model.x);
+    };
+    session.add(StopAtStep(5));
+    if (ahead) session.run(feed);
+    while (!session.ended() && session.step(feed)) {
+    }
+    EXPECT_EQ(session.position().numbers.at("batch"), 15) << "those read ahead are not counted";
+    EXPECT_EQ(fed.size(), ahead ? 18U : 15U);
+    return session.last_step().loss;
+  };
+  EXPECT_EQ(train(true), train(false));
+}
+
+struct EndsAtStep : Hook {
+  explicit EndsAtStep(std::int64_t step) : last(step) {}
+  bool after_step(Session&, const StepResult& result) override { return result.step != last; }
+  std::int64_t last;
+};
+
+TEST(TowersSession, ARunGoesOnWithTheBatchesThatWereFilledAhead) {
+  StateModel model;
+  Session session(model.training(), with_towers(2), quiet());
+  std::vector<float> fed;
+  const auto feed = [&](Feed& to) {
+    if (fed.size() == 7) {
+      fed.push_back(-1);
+      return to.stop();
+    }
+    fed.push_back(float(to.step()));
+    to.data<float>(model.x)[0] = fed.back();
+  };
+  session.add(EndsAtStep(2));
+  EXPECT_FALSE(session.run(feed));
+  EXPECT_THAT(fed, ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_TRUE(session.run(feed)) << "the feed stops, with a batch for one tower";
+  EXPECT_EQ(session.last_step().step, 3);
+}
+
+TEST(TowersSession, WhatAFeedThrowsAheadIsThrownByTheStepOfThatBatch) {
+  StateModel model;
+  Session session(model.training(), with_towers(2), quiet());
+  EXPECT_EQ(error_of(ErrorCode::kDataLoss,
+                     [&] {
+                       session.run([&](Feed& feed) {
+                         if (feed.step() == 5) throw Error(ErrorCode::kDataLoss, "no such batch");
+                         feed.data<float>(model.x)[0] = 1;
+                       });
+                     }),
+            "no such batch");
+  EXPECT_EQ(session.last_step().step, 2);
+}
+
 TEST(TowersSession, AFeedThatStopsForOneTowerMakesNoStep) {
   StateModel model;
   Session session(model.training(), with_towers(3), quiet());

@@ -10,7 +10,9 @@ TrainLoop::TrainLoop(const Parts& parts)
     : parts_(parts),
       position_(parts.position),
       fed_position_(parts.position),
-      fill_next_([this] { return (inputs_ = fill(last_.step + 1)) == Inputs::kFilled; }) {
+      fill_next_([this] { return (inputs_ = fill(last_.step + 1)) == Inputs::kFilled; }),
+      fill_ahead_([this] { fill_ahead(); }) {
+  if (parts.towers != nullptr) ahead_.emplace(parts.towers->count());
   last_.step = parts_.first_step;
   last_.global_step = parts_.store.global_step();
   if (parts_.timeline == nullptr) return;
@@ -45,7 +47,11 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   excluded_ = parts_.meter.excluded();
   feed_ = &feed;
   training_ = training;
-  if (inputs_ == Inputs::kUnknown) inputs_ = fill(last_.step);
+  if (fill_error_ != nullptr) std::rethrow_exception(std::exchange(fill_error_, nullptr));
+  if (inputs_ == Inputs::kUnknown) {
+    inputs_ = fill(last_.step);
+    is_ahead_ = false;
+  }
   const bool over = std::exchange(inputs_, Inputs::kUnknown) == Inputs::kOver;
   // The step may fill the inputs of the next one.
   (over ? position_ : step_position_) = fed_position_;
@@ -57,7 +63,8 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   request.examples = parts_.examples;
   request.identity = {parts_.seed, parts_.task, last_.step};
   if (look_ahead && executor().wants_next_inputs()) request.fill_next = &fill_next_;
-  StepHandle& handle = run(request);
+  looks_ahead_ = look_ahead;
+  StepHandle& handle = run_towers(request);
   {
     const TimelineScope reply(parts_.timeline, reply_label_);
     AccountScope pull(parts_.account, Activity::kPull);
@@ -80,25 +87,50 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
 StepHandle& TrainLoop::run(const StepRequest& request) {
   const std::int64_t made = steps_made();
   if (parts_.kernels == nullptr || made == 0 || made % kTimedEvery != 0) {
-    return run_towers(request);
+    return executor().run(request);
   }
   parts_.kernels->begin_step();
-  StepHandle& handle = run_towers(request);
+  StepHandle& handle = executor().run(request);
   parts_.kernels->end_step();
   return handle;
 }
 
 StepHandle& TrainLoop::run_towers(const StepRequest& request) {
-  if (parts_.towers == nullptr) return executor().run(request);
+  if (parts_.towers == nullptr) return run(request);
   StepHandle* handle = nullptr;
-  auto step = [&](std::int64_t tower) {
-    StepRequest own = request;
-    own.identity.step = batch_of(request.identity.step, std::size_t(tower));
-    StepHandle& made = towers()[std::size_t(tower)]->run(own);
-    if (tower == 0) handle = &made;
-  };
-  parts_.towers->run(TileFunction(step));
+  auto step = [&](std::int64_t tower) { run_tower(std::size_t(tower), request, handle); };
+  filling_ = looks_ahead_;
+  ahead_->turn();
+  parts_.towers->run(TileFunction(step), looks_ahead_ ? fill_ahead_ : fill_nothing_);
+  is_ahead_ = looks_ahead_;
+  parts_.account.change_to(Activity::kOther);
   return *handle;
+}
+
+// Tower 0 has the account of the step. What filling takes longer than the step counts as input.
+void TrainLoop::run_tower(std::size_t tower, const StepRequest& request, StepHandle*& handle) {
+  Executor& executor = *towers()[tower];
+  if (is_ahead_) ahead_->give(tower, executor);
+  StepRequest own = request;
+  own.identity.step = batch_of(request.identity.step, tower);
+  if (tower > 0) {
+    executor.run(own);
+    return;
+  }
+  handle = &run(own);
+  if (filling_) parts_.account.change_to(Activity::kInput);
+}
+
+void TrainLoop::fill_ahead() {
+  const TimelineScope event(parts_.timeline, input_label_);
+  try {
+    const bool filled =
+        ahead_->fill(*feed_, batch_of(last_.step + 1, 0), fed_position_, parts_.normals);
+    inputs_ = filled ? Inputs::kFilled : Inputs::kOver;
+  } catch (...) {
+    fill_error_ = std::current_exception();
+  }
+  filling_ = false;
 }
 
 double TrainLoop::mean_loss() const {

@@ -1,8 +1,11 @@
 // The inner loop of training: feed, step, account.
 #pragma once
 
+#include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "exec/executor.h"
@@ -13,6 +16,7 @@
 #include "train/learning_rates.h"
 #include "train/session_towers.h"
 #include "train/step_meter.h"
+#include "train/tower_batches.h"
 
 namespace paceline {
 
@@ -47,10 +51,10 @@ class TrainLoop {
 
   /// Makes one step of a training: the feed's time counts as input, the step's as the executor
   /// says, and the wait for the global step that it made as pull. Returns false when the feed
-  /// stopped: no step was made, and batches that other towers were given are dropped. When the
-  /// executor wants the next inputs and may `look_ahead`, since
+  /// stopped: no step was made, and batches that other towers were given are dropped.
+  /// When the executor wants the next inputs, or there are towers, and it may `look_ahead`, since
   /// the next step is of the same training, the feed is called for it before this one ends; the
-  /// next call of step then begins with them.
+  /// next call of step then begins with them, or throws what the feed has thrown.
   bool step(const std::function<void(Feed&)>& feed, std::size_t training = 0,
             bool look_ahead = true);
   /// Ends the step's time. To be called after hooks have seen the step, so that they count as
@@ -79,6 +83,8 @@ class TrainLoop {
   bool fill_one(std::int64_t step, std::size_t tower);
   StepHandle& run(const StepRequest& request);
   StepHandle& run_towers(const StepRequest& request);
+  void run_tower(std::size_t tower, const StepRequest& request, StepHandle*& handle);
+  void fill_ahead();
   double mean_loss() const;
   double global_norm() const;
   void note_losses();
@@ -90,6 +96,12 @@ class TrainLoop {
   TaskPosition position_;                             // of the last step made
   TaskPosition step_position_, fed_position_;         // of this step; of the inputs as they are
   const std::function<bool()> fill_next_;
+  const std::function<void()> fill_ahead_, fill_nothing_ = {};
+  std::optional<TowerBatches> ahead_;  // where towers are
+  bool is_ahead_ = false;              // the batches of the next step are there
+  bool looks_ahead_ = false;           // this step
+  std::atomic<bool> filling_{false};   // ahead, while towers make this step
+  std::exception_ptr fill_error_;      // for the step whose batch it was
   StepResult last_;
   std::int64_t made_ = 0;  // by this loop
   const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr;

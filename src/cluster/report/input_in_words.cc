@@ -18,6 +18,11 @@ std::string rate_text(double rate, const std::string& unit) {
   return fmt::format("{} {}/s", grouped_digits(std::llround(rate)), unit);
 }
 
+// True when most of the time that went to the input was no waiting.
+bool were_ready(const InputReport& input, double share) {
+  return input.waited < 0.5 * share * input.seconds;
+}
+
 std::string limit_in_words(const TaskReport& worker) {
   const auto share = std::ranges::find(worker.share, name_of(Activity::kInput),
                                        &std::pair<std::string, double>::first);
@@ -25,6 +30,12 @@ std::string limit_in_words(const TaskReport& worker) {
   if (share == worker.share.end() || share->second < kWaitingShare || share->second >= 1 ||
       !worker.examples_per_s || slowest == nullptr) {
     return "";
+  }
+  if (were_ready(*worker.input, share->second)) {
+    return fmt::format(
+        "Batches were ready when they were wanted; {:.0f}% of the time went to copying them to "
+        "where the step reads them.",
+        100 * share->second);
   }
   return fmt::format(
       "The input is the limit, at {}: with {} it could make {}, and the rest of the step could "

@@ -16,7 +16,9 @@ TaskReport worker_with_input(double share) {
                            {.name = "distort", .records = 1000, .seconds = 0.75},
                            {.name = "prefetch", .fill = 0.1}},
                 .records = 900,
-                .most_threads = 2};
+                .most_threads = 2,
+                .seconds = 10,
+                .waited = 4};
   return task;
 }
 
@@ -32,6 +34,14 @@ TEST(InputInWords, SaysNothingWhereBatchesWereReady) {
   task.input.reset();
   EXPECT_EQ(input_in_words(task), "");
   EXPECT_EQ(input_in_words({}), "");
+}
+
+TEST(InputInWords, SaysWhereTimeGoesThoughBatchesWereReady) {
+  TaskReport task = worker_with_input(0.2);
+  task.input->waited = 0.9;
+  EXPECT_EQ(input_in_words(task),
+            "Batches were ready when they were wanted; 20% of the time went to copying them to "
+            "where the step reads them.");
 }
 
 TEST(InputInWords, CountsBadRecords) {

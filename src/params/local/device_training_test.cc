@@ -77,9 +77,19 @@ class DeviceTrainingTest : public testing::Test {
     const auto host = cpu();
     const Trained expected = train(*host, training, kSteps);
     ASSERT_NE(expected.losses.front(), expected.losses.back());
-    for (const Pace pace : {Pace::kAtOnce, Pace::kWhenWaitedFor}) {
-      QueueDevice device(cpu(), pace);
-      const Trained got = train(device, training, kSteps);
+    std::vector<std::unique_ptr<Device>> devices;
+    devices.push_back(std::make_unique<QueueDevice>(cpu(), Pace::kAtOnce));
+    devices.push_back(std::make_unique<QueueDevice>(cpu(), Pace::kWhenWaitedFor));
+    for (const double copy_gbps : {0.0, 10.0}) {
+      devices.push_back(make_device({.kind = "sim",
+                                     .threads = 2,
+                                     .sim_step_ms = 0.1,
+                                     .sim_copy_gbps = copy_gbps,
+                                     .sim_compute = true},
+                                    clock_));
+    }
+    for (const auto& device : devices) {
+      const Trained got = train(*device, training, kSteps);
       EXPECT_EQ(got.losses, expected.losses);
       ASSERT_EQ(got.tensors.size(), expected.tensors.size());
       for (std::size_t i = 0; i < got.tensors.size(); ++i) {

@@ -22,13 +22,6 @@ PlanBinding binding_of_all(std::span<const VariableSpec> variables, const PlanBi
   return all;
 }
 
-class NoHandle : public StepHandle {
- public:
-  std::int64_t global_step() override {
-    throw Error(ErrorCode::kFailedPrecondition, "[towers] tower 0 alone knows the global step");
-  }
-};
-
 }  // namespace
 
 /// The steps of tower 0.
@@ -55,6 +48,7 @@ class TowerGroup::Lead : public StoreSteps {
   void wait(std::unique_lock<std::mutex>& lock, Condition condition);
   bool is_there(const Use& use);
   void hand_over(std::size_t use);
+  Contribution take_mean(Use& use, const TensorView& into);
 
   TowerGroup& group_;
   StoreSteps& below_;
@@ -78,6 +72,13 @@ class TowerGroup::Follow : public StoreSteps {
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
  private:
+  class NoHandle : public StepHandle {
+   public:
+    std::int64_t global_step() override {
+      throw Error(ErrorCode::kFailedPrecondition, "[towers] tower 0 alone knows the global step");
+    }
+  };
+
   TowerGroup& group_;
   const int tower_;
   NoHandle handle_;
@@ -225,12 +226,19 @@ void TowerGroup::Lead::hand_over(std::size_t next) {
   for (const Event& event : use.events) wait_on_host(event);
   const AsyncView place = below_.place(use.variable);
   wait_on_host(place.event);
-  const Contribution mean = use.mean.take(use.given, place.view);
+  const Contribution mean = take_mean(use, place.view);
   // The squares are read before the store below may change the mean.
   if (group_.clips_ && use.mean.spec().rule.takes_gradient()) {
     group_.squares_[next] = use.mean.squares();
   }
   below_.ready(use.variable, mean, {});
+}
+
+// It is the first part of what is applied.
+Contribution TowerGroup::Lead::take_mean(Use& use, const TensorView& into) {
+  std::optional<AccountScope> applying;
+  if (account_ != nullptr) applying.emplace(*account_, Activity::kApply);
+  return use.mean.take(use.given, into);
 }
 
 StepHandle& TowerGroup::Lead::end_step(float, std::span<const RowSet>) {

@@ -18,7 +18,7 @@
 
 namespace paceline {
 
-/// Tower 0 leads: its thread alone calls the store below, which so sees one plan on one thread. The
+/// Tower 0 leads: in a step its thread alone calls the store below, which so sees one plan. The
 /// others take the values that tower 0 has asked for, and wait where it has not yet. The means of
 /// contributions go to the store below in the order in which tower 0 made its own, each as soon as
 /// all towers have theirs. No tower ends a step before tower 0 has taken what all of them made.
@@ -37,7 +37,7 @@ class TowerGroup {
   /// too. Any thread may call it.
   void fail(const std::exception_ptr& error);
   /// Returns the norm of the last step's means, if they are clipped and the store below does not
-  /// compute it. For the thread of tower 0.
+  /// compute it. Between two steps.
   std::optional<double> norm() const;
 
  private:

@@ -33,13 +33,13 @@ class TowerStore {
   int towers() const;
   /// Returns the store of one tower, from 0. The n-th plan with updates that it binds makes its
   /// steps with the n-th one of each other tower; all must be alike. Plans without updates are the
-  /// tower's own, and for the thread of tower 0 alone, as is all else that is asked of the store.
+  /// tower's own; they, and all else that is asked of the store, have their time between two steps.
   ParameterStore& of(int tower);
   /// A tower cannot go on: every wait of the others ends with this error, or with an earlier one.
   /// Any thread may call it.
   void fail(const std::exception_ptr& error);
-  /// Returns the norm of the mean in the last step of the n-th plan with updates, if it is clipped
-  /// and the store below does not compute the norm.
+  /// Between two steps: returns the norm of the mean in the last step of the n-th plan with
+  /// updates, if it is clipped and the store below does not compute the norm.
   std::optional<double> norm(std::size_t n) const;
 
  private:

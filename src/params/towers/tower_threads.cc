@@ -14,7 +14,7 @@ TowerThreads::TowerThreads(int towers, const std::function<void(int)>& begin,
                            std::function<void(const std::exception_ptr&)> failed)
     : failed_(std::move(failed)) {
   try {
-    for (int tower = 1; tower < towers; ++tower) {
+    for (int tower = 0; tower < towers; ++tower) {
       threads_.emplace_back([this, begin, tower] {
         const FlushDenormals flush;
         if (begin) begin(tower);
@@ -40,7 +40,7 @@ void TowerThreads::end() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void TowerThreads::run(TileFunction work) {
+void TowerThreads::run(TileFunction work, const std::function<void()>& meanwhile) {
   {
     const std::lock_guard lock(mutex_);
     work_ = &work;
@@ -48,7 +48,17 @@ void TowerThreads::run(TileFunction work) {
     ++calls_;
   }
   changed_.notify_all();
-  work_guarded(work, 0);
+  std::exception_ptr other;
+  try {
+    if (meanwhile) meanwhile();
+  } catch (...) {
+    other = std::current_exception();
+  }
+  wait_for_all();
+  if (other != nullptr) std::rethrow_exception(other);
+}
+
+void TowerThreads::wait_for_all() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return running_ == 0; });
   if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));

@@ -13,11 +13,10 @@
 
 namespace paceline {
 
-/// One thread for each tower; that of tower 0 is the caller's. The others sleep between two calls,
-/// and flush denormals (denormals.h).
+/// One thread for each tower, which sleeps between two calls and flushes denormals (denormals.h).
 class TowerThreads {
  public:
-  /// Each thread that is started calls `begin` with the number of its tower first. `failed` is
+  /// Each thread calls `begin` with the number of its tower first. `failed` is
   /// called on the thread of a tower whose work has thrown, at once, so that it can end what the
   /// others wait for. Either may be empty. Throws kUnavailable when a thread cannot be started.
   TowerThreads(int towers, const std::function<void(int)>& begin,
@@ -26,13 +25,15 @@ class TowerThreads {
   TowerThreads(const TowerThreads&) = delete;
   TowerThreads& operator=(const TowerThreads&) = delete;
 
-  /// Calls work(tower) for each tower, all at once, and returns when all have returned. Throws the
-  /// first exception. Allocates nothing. One caller at a time.
-  void run(TileFunction work);
+  /// Calls work(tower) for each tower, all at once, and `meanwhile`, unless it is empty, on the
+  /// calling thread. Returns when all have returned. Throws the first exception of a tower, or that
+  /// of `meanwhile`. Allocates nothing. One caller at a time.
+  void run(TileFunction work, const std::function<void()>& meanwhile = {});
 
  private:
   void serve(int tower);
   void work_guarded(TileFunction work, int tower);
+  void wait_for_all();
   void end();
 
   const std::function<void(const std::exception_ptr&)> failed_;
