@@ -85,6 +85,23 @@ TEST_F(ComparePeers, AloneIsPacelineItselfInOneProcess) {
               HasSubstr("train mlp --threads 2 --seconds 8 --threads 1 " + flag + " --report"));
 }
 
+// What takes time on one side alone is left out.
+TEST_F(ComparePeers, OfImagesTrainsWithoutEvaluations) {
+  const std::string peer = script("peer", "echo \"$@\" > " + folder_.path("peer_call") +
+                                              R"(; echo '{"total_examples_per_s": 100}')");
+  const Finished run =
+      compare({"resnet", "--depth", "32", "--peer", "torch", "--pairs", "1", "--no-roof", "--data",
+               "some/images", "--paceline", growing_paceline(), "--peer-program", peer});
+  ASSERT_EQ(run.status, 0) << run.output;
+  std::string ours, theirs;
+  std::ifstream calls(folder_.path("calls")), peer_call(folder_.path("peer_call"));
+  std::getline(calls, ours);
+  std::getline(peer_call, theirs);
+  EXPECT_THAT(ours, HasSubstr("train resnet --depth 32 --seconds 8 --data some/images --set "
+                              "evaluate_every=0 --report"));
+  EXPECT_EQ(theirs, "resnet --depth 32 --seconds 8");
+}
+
 // The order alternates, since the second program finds the machine as the first has left it.
 TEST_F(ComparePeers, TakesTurnsAtBeingFirst) {
   const std::string order = folder_.path("order");
@@ -132,6 +149,7 @@ TEST_F(ComparePeers, RefusesWhatAPeerCannot) {
   };
   refused({"mlp", "--peer", "mxnet"}, "mxnet");
   refused({"mlp", "--peer", "jax", "--ps", "1"}, "--peer jax runs in one process");
+  refused({"cifar10", "--peer", "jax"}, "--peer jax has no cifar10");
   refused({"fetch", "--peer", "torch"}, "has no fetch");
   refused({"fetch", "--peer", "alone"}, "has no fetch");
   refused({"mlp", "--peer", "alone", "--peer-program", "x"}, "not one of --peer-program");

@@ -16,6 +16,10 @@ import time
 WARM_UP = 10
 MLP = dict(batch=128, features=256, hidden=4096)
 PTB = dict(batch=20, unroll=20, hidden=200, vocabulary=10000, clip=5.0, scale=0.1)
+CIFAR10 = dict(batch=128, pixels=24, filters=64, classes=10)
+RESNET = dict(batch=128, pixels=32, units=18, classes=10)
+SIZES = dict(mlp=MLP, ptb=PTB, cifar10=CIFAR10, resnet=RESNET)
+IMAGES = ("cifar10", "resnet")
 FETCH = ((128, 32, 256), (256, 128, 128), (256, 128, 64))  # features, batch, hidden
 
 
@@ -27,6 +31,7 @@ def read_arguments(about, models, ps=False, workers=False):
                         help="of one task; 0: the peer's own choice, of several workers the cores divided among them")
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--hidden", type=int, default=0)
+    parser.add_argument("--depth", type=int, default=0, help="of resnet: 2 more than 6 times the units of a stage")
     parser.add_argument("--bfloat16", action="store_true", help="compute in bfloat16 where the peer can")
     if ps:
         parser.add_argument("--ps", type=int, default=0)
@@ -44,9 +49,12 @@ def read_arguments(about, models, ps=False, workers=False):
 
 def sizes(args):
     """The published ones, but for what the command line says."""
-    chosen = dict(MLP if args.model == "mlp" else PTB)
+    chosen = dict(SIZES[args.model])
     for name in ("batch", "hidden"):
-        chosen[name] = getattr(args, name) or chosen[name]
+        if name in chosen:
+            chosen[name] = getattr(args, name) or chosen[name]
+    if args.model == "resnet" and args.depth:
+        chosen["units"] = args.depth // 6
     return chosen
 
 

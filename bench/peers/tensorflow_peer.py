@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""mlp, ptb small and fetch in TensorFlow's own runtime: one process, or asynchronous ps and workers on this host."""
+"""mlp, ptb small, cifar10, resnet and fetch in TensorFlow's own runtime: one process, or asynchronous ps and workers on this host."""
 import json
 import os
 
 import peer
 
-args = peer.read_arguments(__doc__, ("mlp", "ptb", "fetch"), ps=True, workers=True)
+args = peer.read_arguments(__doc__, ("mlp", "ptb", *peer.IMAGES, "fetch"), ps=True, workers=True)
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow as tensorflow2
 
@@ -59,13 +59,89 @@ def ptb(s):
     return tf.reduce_sum(losses) / s["batch"], tf.train.GradientDescentOptimizer(1.0), s["clip"]
 
 
+def images(s):
+    """Drawn once, so that input takes no time."""
+    shape = [s["batch"], s["pixels"], s["pixels"], 3]
+    normal = tf.get_local_variable("images", initializer=lambda: tf.random_normal(shape), use_resource=True)
+    classes = lambda: tf.random_uniform([s["batch"]], maxval=s["classes"], dtype=tf.int32)
+    return normal.read_value(), tf.get_local_variable("labels", initializer=classes, use_resource=True).read_value()
+
+
+def conv(x, channels, size, stride, name, stddev):
+    shape = [size, size, int(x.shape[3]), channels]
+    w = variable(f"{name}/w", shape, tf.truncated_normal_initializer(stddev=stddev))
+    if not args.bfloat16:
+        return tf.nn.conv2d(x, w, stride, "SAME")
+    return tf.cast(tf.nn.conv2d(tf.cast(x, tf.bfloat16), tf.cast(w, tf.bfloat16), stride, "SAME"), tf.float32)
+
+
+def dense(x, columns, name, stddev, bias):
+    w = variable(f"{name}/w", [int(x.shape[1]), columns], tf.truncated_normal_initializer(stddev=stddev))
+    return product(x, w) + variable(f"{name}/b", [columns], tf.constant_initializer(bias)), w
+
+
+def cross_entropy(logits, labels):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+
+
+def cifar10(s):
+    x, labels = images(s)
+    norm = lambda x: tf.nn.lrn(x, 4, bias=1.0, alpha=0.001 / 9, beta=0.75)
+    pool = lambda x: tf.nn.max_pool2d(x, 3, 2, "SAME")
+
+    def layer(x, name, bias):
+        biases = variable(f"{name}/b", [s["filters"]], tf.constant_initializer(bias))
+        return tf.nn.relu(tf.nn.bias_add(conv(x, s["filters"], 5, 1, name, 0.05), biases))
+
+    x = norm(pool(layer(x, "conv1", 0.0)))
+    x = pool(norm(layer(x, "conv2", 0.1)))
+    x, w1 = dense(tf.reshape(x, [s["batch"], -1]), 384, "dense1", 0.04, 0.1)
+    x, w2 = dense(tf.nn.relu(x), 192, "dense2", 0.04, 0.1)
+    x, _ = dense(tf.nn.relu(x), s["classes"], "dense3", 1 / 192, 0.0)
+    decay = 0.004 * (tf.nn.l2_loss(w1) + tf.nn.l2_loss(w2))
+    return cross_entropy(x, labels) + decay, tf.train.GradientDescentOptimizer(0.1), None
+
+
+def batch_norm(x, name):
+    channels = [int(x.shape[3])]
+    gains = variable(f"{name}/gains", channels, tf.ones_initializer())
+    offsets = variable(f"{name}/offsets", channels, tf.zeros_initializer())
+    y, *statistics = tf.nn.fused_batch_norm(x, gains, offsets, epsilon=1e-3, is_training=True)
+    for kind, now in zip(("mean", "variance"), statistics):
+        moving = tf.get_variable(f"{name}/{kind}", channels, trainable=False, use_resource=True)
+        tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, moving.assign_sub(0.1 * (moving - now)))
+    return y
+
+
+def resnet(s):
+    x, labels = images(s)
+    activated = lambda x, name: tf.nn.leaky_relu(batch_norm(x, name), 0.1)
+    x = conv(x, 16, 3, 1, "conv0", 0.1)
+    for stage, channels in enumerate((16, 32, 64)):
+        for unit in range(s["units"]):
+            name, stride = f"stage{stage}/unit{unit}", 2 if stage > 0 and unit == 0 else 1
+            a = activated(x, name + "/norm1")
+            shortcut = a if stage + unit == 0 else x
+            if stride == 2:
+                more = channels // 4
+                shortcut = tf.pad(tf.nn.avg_pool2d(shortcut, 2, 2, "VALID"), [[0, 0], [0, 0], [0, 0], [more, more]])
+            y = conv(a, channels, 3, stride, name + "/conv1", 0.1)
+            x = shortcut + conv(activated(y, name + "/norm2"), channels, 3, 1, name + "/conv2", 0.1)
+    x = tf.reduce_mean(tf.nn.relu(batch_norm(x, "norm")), [1, 2])
+    logits, _ = dense(x, s["classes"], "dense", 0.1, 0.0)
+    decay = 0.0002 * tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables() if v.op.name.endswith("/w")])
+    return cross_entropy(logits, labels) + decay, tf.train.MomentumOptimizer(0.1, 0.9), None
+
+
 def train_op():
-    loss, optimizer, clip = dict(mlp=mlp, ptb=ptb)[args.model](peer.sizes(args))
+    models = dict(mlp=mlp, ptb=ptb, cifar10=cifar10, resnet=resnet)
+    loss, optimizer, clip = models[args.model](peer.sizes(args))
     pairs = optimizer.compute_gradients(loss)
     if clip:
         gradients, _ = tf.clip_by_global_norm([gradient for gradient, _ in pairs], clip)
         pairs = list(zip(gradients, [of for _, of in pairs]))
-    return optimizer.apply_gradients(pairs, global_step=tf.train.get_or_create_global_step())
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        return optimizer.apply_gradients(pairs, global_step=tf.train.get_or_create_global_step())
 
 
 def config():

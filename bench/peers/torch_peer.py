@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""mlp and ptb small in PyTorch: one process, or data-parallel workers over gloo on this host."""
+"""mlp, ptb small, cifar10 and resnet in PyTorch: one process, or data-parallel workers over gloo on this host."""
 import json
 import os
 
 import peer
 
-args = peer.read_arguments(__doc__, ("mlp", "ptb"), workers=True)
+args = peer.read_arguments(__doc__, ("mlp", "ptb", *peer.IMAGES), workers=True)
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 SIZES = peer.sizes(args)
 
@@ -58,14 +59,95 @@ class Ptb(nn.Module):
         return torch.optim.SGD(parameters, lr=1.0, fused=True)
 
 
+class Images(nn.Module):
+    """What the image models share; their images are drawn once, so that input takes no time."""
+
+    def __init__(self):
+        super().__init__()
+        shape = SIZES["batch"], 3, SIZES["pixels"], SIZES["pixels"]
+        self.drawn = (torch.randn(shape).to(memory_format=torch.channels_last),
+                      torch.randint(SIZES["classes"], (SIZES["batch"],)))
+
+    def batch(self):
+        return self.drawn
+
+    def forward(self, x, y):
+        return F.cross_entropy(self.logits(x), y)
+
+
+class Cifar10(Images):
+    def __init__(self):
+        super().__init__()
+        filters = SIZES["filters"]
+        self.conv1 = nn.Conv2d(3, filters, 5, padding=2)
+        self.conv2 = nn.Conv2d(filters, filters, 5, padding=2)
+        pooled = filters * (SIZES["pixels"] // 4) ** 2
+        self.dense = nn.Sequential(nn.Linear(pooled, 384), nn.ReLU(), nn.Linear(384, 192), nn.ReLU(),
+                                   nn.Linear(192, SIZES["classes"]))
+
+    def logits(self, x):
+        norm = lambda x: F.local_response_norm(x, 9, alpha=0.001, beta=0.75)
+        pool = lambda x: F.max_pool2d(x, 3, 2, 1)
+        x = norm(pool(F.relu(self.conv1(x))))
+        return self.dense(pool(norm(F.relu(self.conv2(x)))).flatten(1))
+
+    def optimizer(self, parameters):
+        decayed = [self.dense[0].weight, self.dense[2].weight]
+        others = [p for p in parameters if not any(p is d for d in decayed)]
+        groups = [dict(params=decayed, weight_decay=0.004), dict(params=others)]
+        return torch.optim.SGD(groups, lr=0.1, fused=True)
+
+
+class Unit(nn.Module):
+    """A residual unit with pre-activation; the first of the network shares its activation with the shortcut."""
+
+    def __init__(self, before, channels, first):
+        super().__init__()
+        self.first, self.widens = first, channels != before
+        self.norm1, self.norm2 = nn.BatchNorm2d(before, eps=1e-3), nn.BatchNorm2d(channels, eps=1e-3)
+        self.conv1 = nn.Conv2d(before, channels, 3, 2 if self.widens else 1, 1, bias=False)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+
+    def forward(self, x):
+        a = F.leaky_relu(self.norm1(x), 0.1)
+        shortcut = a if self.first else x
+        if self.widens:
+            more = self.conv1.out_channels - self.conv1.in_channels
+            shortcut = F.pad(F.avg_pool2d(shortcut, 2), (0, 0, 0, 0, more // 2, more // 2))
+        return shortcut + self.conv2(F.leaky_relu(self.norm2(self.conv1(a)), 0.1))
+
+
+class Resnet(Images):
+    def __init__(self):
+        super().__init__()
+        self.conv0 = nn.Conv2d(3, 16, 3, 1, 1, bias=False)
+        units, before = [], 16
+        for channels in (16, 32, 64):
+            for _ in range(SIZES["units"]):
+                units.append(Unit(before, channels, not units))
+                before = channels
+        self.units = nn.Sequential(*units)
+        self.norm, self.dense = nn.BatchNorm2d(64, eps=1e-3), nn.Linear(64, SIZES["classes"])
+
+    def logits(self, x):
+        x = self.units(self.conv0(x))
+        return self.dense(F.relu(self.norm(x)).mean((2, 3)))
+
+    @staticmethod
+    def optimizer(parameters):
+        return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.0002, fused=True)
+
+
 def measure(distributed):
     if args.threads:
         torch.set_num_threads(args.threads)
-    model = dict(mlp=Mlp, ptb=Ptb)[args.model]()
+    model = dict(mlp=Mlp, ptb=Ptb, cifar10=Cifar10, resnet=Resnet)[args.model]()
+    if args.model in peer.IMAGES:
+        model = model.to(memory_format=torch.channels_last)
     trained = model
     if distributed:
         trained = nn.parallel.DistributedDataParallel(model)
-    optimizer = model.optimizer(model.parameters())
+    optimizer = model.optimizer(list(model.parameters()))
 
     def step():
         x, y = model.batch()
