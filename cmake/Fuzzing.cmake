@@ -50,6 +50,17 @@ function(add_fuzzer name)
   endif()
 endfunction()
 
+# All sources of a folder of params/.
+function(list_params folder list)
+  file(GLOB sources RELATIVE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/src/params/${folder}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  set(${list} ${sources} PARENT_SCOPE)
+endfunction()
+list_params(protocol PROTOCOL)
+list_params(server SERVER)
+list_params(shard SHARD)
+list_params(wire WIRE)
+
 add_fuzzer(safetensors base checkpoint)
 add_fuzzer(checkpoint_index base checkpoint)
 add_fuzzer(event_file base checkpoint summary)
@@ -61,18 +72,15 @@ add_fuzzer(tf_config base FILES cluster/flags/config_json.cc cluster/flags/confi
                                 cluster/flags/tf_config.cc)
 add_fuzzer(preamble base trace net)
 add_fuzzer(frames base trace net)
-add_fuzzer(messages base graph FILES params/protocol/aggregation.cc params/protocol/placement.cc
-                                     params/shard/chunk_versions.cc params/variable_arrays.cc
-                                     params/wire/fields.cc params/wire/message.cc
-                                     params/wire/variables.cc)
 add_fuzzer(records base checkpoint FILES data/record_files.cc)
 add_fuzzer(image base FILES data/decode.cc data/jpeg.cc data/png.cc data/resize.cc data/resize_rows.cc)
 target_link_libraries(fuzz_image PRIVATE JPEG::JPEG PNG::PNG PkgConfig::HWY)
+set(DECODED ${WIRE})
+list(REMOVE_ITEM DECODED params/wire/rounded_floats.cc)  # which needs kernels
+add_fuzzer(messages base graph FILES ${DECODED} params/protocol/aggregation.cc
+                                     params/protocol/placement.cc params/shard/chunk_versions.cc
+                                     params/variable_arrays.cc)
 # A ps needs nearly all of these folders.
-file(GLOB SERVED RELATIVE ${PROJECT_SOURCE_DIR}/src
-     ${PROJECT_SOURCE_DIR}/src/params/protocol/*.cc ${PROJECT_SOURCE_DIR}/src/params/server/*.cc
-     ${PROJECT_SOURCE_DIR}/src/params/shard/*.cc ${PROJECT_SOURCE_DIR}/src/params/wire/*.cc)
-list(FILTER SERVED EXCLUDE REGEX "_test\\.cc$")
 add_fuzzer(server base checkpoint net FILES
            graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_extents.cc
            graph/rule_program.cc kernels/cpu/gemm.cc kernels/cpu/instruction_set.cc
@@ -80,6 +88,7 @@ add_fuzzer(server base checkpoint net FILES
            kernels/cpu/rule_program_whole.cc kernels/cpu/rule_step.cc kernels/cpu/rules.cc
            kernels/cpu/tile_blocks.cc kernels/cpu/tile_grid.cc kernels/cpu/vector_cast.cc
            kernels/cpu/vector_functions.cc kernels/cpu/vector_math.cc
-           ${SERVED} params/resumable_connection.cc params/variable_arrays.cc
+           ${PROTOCOL} ${SERVER} ${SHARD} ${WIRE} params/clip_scale.cc
+           params/resumable_connection.cc params/variable_arrays.cc
            trace/timeline.cc trace/use_meter.cc)
 target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)
