@@ -50,6 +50,16 @@ std::vector<KernelReport> top_kernels(const KernelMeter& meter) {
   return top;
 }
 
+// Returns the bound of one step of a worker from that of one batch and one update. The batches of
+// towers are computed on all threads, as if one after another. Steps that are accumulated, or those
+// of all workers in a synchronous round, share an update.
+Bound bound_of_step(Bound bound, const Cluster& cluster) {
+  bound.ops *= double(cluster.towers);
+  bound.rules /= double(cluster.accumulate);
+  if (strategy_name(cluster) == "sync") bound.rules /= double(cluster.workers());
+  return bound;
+}
+
 // "3,000 global steps (1,500 here)"
 std::string steps_text(const Cluster& cluster, std::int64_t global_step, const TaskReport& task) {
   std::string text = counted(global_step, "global step");
@@ -163,12 +173,7 @@ void Session::Impl::add_bound() {
   const DType products = product_dtype(cluster.precision);
   const int threads = cluster.distributed() ? cores_of_machine() : pool().threads();
   Roof roof = cache.roof(products, threads);
-  const auto allowed = [&] {
-    Bound bound = bound_of(work, roof);
-    bound.ops *= double(cluster.towers);  // on all threads, as if they ran one after another
-    bound.rules /= double(cluster.accumulate);
-    return 1 / bound.total();
-  };
+  const auto allowed = [&] { return 1 / bound_of_step(bound_of(work, roof), cluster).total(); };
   // Other processes were running when the roof was measured.
   if (*made * cluster.workers() > allowed()) roof = cache.measure(products, threads);
   report.set("bound", "steps_per_s", allowed());
