@@ -277,6 +277,8 @@ void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
     }
     if (worker < 0 || current_[std::size_t(worker)] != &from) return;
     current_[std::size_t(worker)] = nullptr;
+    // Whoever goes has lost nobody, and proposes nothing to those that it has not left yet.
+    if (stopping_) return;
     if (receives_from_ == worker) receives_from_ = -1;
     inbox_.lose(worker);
     group_.disconnected(worker, error.what(), now(), out_);
