@@ -56,7 +56,7 @@ TEST(BashCompletion, OffersWhatMayFollow) {
   EXPECT_THAT(bash_offers({"train", ""}),
               UnorderedElementsAre("mlp", "ptb", "fetch", "cifar10", "resnet"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--hid"}), ElementsAre("--hidden"));
-  EXPECT_THAT(bash_offers({"train", "mlp", "--steps", "5", "--rep"}), ElementsAre("--report"));
+  EXPECT_THAT(bash_offers({"train", "mlp", "--steps", "5", "--repo"}), ElementsAre("--report"));
   EXPECT_THAT(bash_offers({"bench", "ro"}), ElementsAre("roof"));
   EXPECT_THAT(bash_offers({"bench", "step", "ptb", "--dat"}), ElementsAre("--data"));
 }
