@@ -98,6 +98,7 @@ TEST_F(Images, AnEvaluatorMayBeStartedBeforeItsJobAndEndsWithIt) {
   const Words of_job = {"--out", folder_.path("out"), "--threads", "1"};
   Process evaluator(
       paceline_words(train("resnet", join({{"--units", "1", "--task", "evaluator"}, of_job}))));
+  ASSERT_TRUE(evaluator.wait_for("s for a run that writes to", std::chrono::seconds(120)));
   run(train("resnet",
             join({{"--units", "1", "--steps", "6", "--set", "evaluate_every=0"}, of_job})));
   EXPECT_EQ(evaluator.wait_exit(std::chrono::seconds(120)), 0) << evaluator.output();

@@ -83,11 +83,14 @@ void CheckpointEvaluations::print_last_line() const {
 void follow_run(CheckpointEvaluations& evaluations, const std::string& out,
                 const Interrupt& interrupt, const FollowOptions& options) {
   const Deadline begins = Deadline::after(options.begins_within);
-  for (bool began = false, ended = false;;) {
+  for (bool first = true, began = false, ended = false;;) {
     // Looked at first: what the run saves before it ends is seen after that.
     const bool goes_on = options.ended < 0 ? is_locked(out) : !ended;
-    began = began || goes_on || ended;
-    if (evaluations.evaluate_newest()) continue;
+    const bool found = evaluations.evaluate_newest();
+    // A short run may begin and end between two looks, and leaves a checkpoint.
+    began = began || goes_on || ended || (found && !first);
+    first = false;
+    if (found) continue;
     if (!goes_on && (began || begins.passed())) return;
     pollfd watched[] = {{interrupt.fd(), POLLIN, 0}, {options.ended, POLLIN, 0}};
     poll(watched, std::size(watched), kLookEveryMs);  // passes over −1
@@ -109,6 +112,9 @@ void run_evaluator(const Cluster& cluster, const RunOptions& run, EvaluateCheckp
   const Interrupt interrupt;
   CheckpointEvaluations evaluations(run, std::move(evaluate), log);
   const std::chrono::duration<double> join(cluster.join_timeout_s);
+  if (!cluster.launched && !is_locked(run.out)) {
+    log.info(fmt::format("waits up to {:g} s for a run that writes to {}", join.count(), run.out));
+  }
   follow_run(evaluations, run.out, interrupt,
              {std::chrono::duration_cast<Duration>(join), cluster.launched ? STDIN_FILENO : -1});
   evaluations.print_last_line();

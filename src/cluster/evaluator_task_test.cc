@@ -107,6 +107,20 @@ TEST_F(EvaluatorTask, AnEvaluationThatFailsEndsIt) {
   EXPECT_THROW(evaluated.evaluate_newest(), Error);
 }
 
+TEST_F(EvaluatorTask, ARunThatBeganAndEndedBetweenTwoLooksIsOver) {
+  const Interrupt interrupt;
+  std::int64_t step = 0;
+  CheckpointEvaluations evaluated = evaluations([&](const RunOptions&) {
+    step += 10;
+    if (step == 10) save(20);  // by the run, whose lock is never seen
+    return Evaluation{1, 0.5, step};
+  });
+  save(10);
+  ::testing::internal::CaptureStdout();
+  follow_run(evaluated, run_.out, interrupt, {.begins_within = std::chrono::hours(1)});
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(), HasSubstr("step 20: loss"));
+}
+
 TEST_F(EvaluatorTask, ALockIsHeldAsLongAsItsProcessLives) {
   std::filesystem::create_directories(run_.out);
   EXPECT_FALSE(is_locked(run_.out));
