@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace paceline::models {
 namespace {
@@ -11,7 +12,7 @@ constexpr std::int64_t kRateEvery = 10, kTermsEvery = 100;  // own steps
 
 // The value below which this part of the values is.
 double percentile(std::vector<float>& values, double part) {
-  const auto at = values.begin() + std::ptrdiff_t(part * double(values.size() - 1) + 0.5);
+  const auto at = values.begin() + std::lround(part * double(values.size() - 1));
   std::ranges::nth_element(values, at);
   return double(*at);
 }
@@ -20,6 +21,7 @@ double percentile(std::vector<float>& values, double part) {
 
 std::vector<Value> values_of(const std::vector<LossTerm>& terms) {
   std::vector<Value> values;
+  values.reserve(terms.size());
   for (const LossTerm& term : terms) values.push_back(term.value);
   return values;
 }

@@ -49,6 +49,7 @@ PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker,
   std::string path = begin + "train.txt";
   const std::vector<std::int32_t> text = part_of(read_noting(words, path, notes), worker, workers);
   std::vector<TextBatches> train;
+  train.reserve(std::size_t(towers));
   for (int tower = 0; tower < towers; ++tower) {
     train.push_back(batches_of(path, rows_of_tower(text, config.batch, tower, towers), config.batch,
                                config.unroll));

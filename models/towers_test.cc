@@ -50,6 +50,7 @@ std::vector<double> mlp_losses(int towers, std::int64_t batch, int steps) {
   const MlpGraph mlp = build_mlp(graph, config);
   Session session(minimize(mlp.loss, config.rule), with_towers(towers), quiet());
   std::vector<double> losses;
+  losses.reserve(std::size_t(steps));
   for (int step = 0; step < steps; ++step) {
     losses.push_back(session
                          .step([&](Feed& feed) {

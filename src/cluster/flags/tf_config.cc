@@ -141,7 +141,7 @@ std::vector<GivenFlag> flags_of_tf_config(std::string_view text) {
     refuse_at(place, "there is no worker: add a chief, a master or a worker");
   }
   const std::string id = task != nullptr ? read_tf_task(*task, jobs) : "";
-  if (id.starts_with("evaluator")) {
+  if (task != nullptr && id.starts_with("evaluator")) {
     add("--task", id, *task);
     return flags;
   }

@@ -60,6 +60,7 @@ int host_of(const LabOptions& lab, const TaskId& task) {
 std::vector<std::string> lab_addresses(const LabOptions& lab, const std::vector<TaskId>& tasks) {
   constexpr int kFirstPort = 7000;
   std::vector<std::string> addresses;
+  addresses.reserve(tasks.size());
   for (const TaskId& task : tasks) {
     addresses.push_back(
         fmt::format("{}:{}", lab_address(host_of(lab, task)), kFirstPort + int(addresses.size())));
