@@ -121,7 +121,7 @@ TEST(FishCompletion, OffersWhatMayFollow) {
   EXPECT_THAT(fish_offers("paceline train "),
               UnorderedElementsAre("mlp", "ptb", "fetch", "cifar10", "resnet"));
   EXPECT_THAT(fish_offers("paceline train mlp --hid"), ElementsAre("--hidden"));
-  EXPECT_THAT(fish_offers("paceline train mlp --steps 5 --rep"), ElementsAre("--report"));
+  EXPECT_THAT(fish_offers("paceline train mlp --steps 5 --repo"), ElementsAre("--report"));
   EXPECT_THAT(fish_offers("paceline train ptb --precision b"), ElementsAre("bfloat16"));
   EXPECT_THAT(fish_offers("paceline train mlp --report r"), ElementsAre("run.json"));
   EXPECT_THAT(fish_offers("paceline bench ro"), ElementsAre("roof"));
