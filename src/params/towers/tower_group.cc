@@ -157,8 +157,7 @@ std::span<const RowSet> TowerGroup::unite_rows() {
       if (set != rows.end()) united.ids.insert(united.ids.end(), set->ids.begin(), set->ids.end());
     }
     std::ranges::sort(united.ids);
-    const auto rest = std::ranges::unique(united.ids);
-    united.ids.erase(rest.begin(), rest.end());
+    united.ids.erase(std::unique(united.ids.begin(), united.ids.end()), united.ids.end());
     united_sets_.push_back({united.variable, united.ids});
   }
   return united_sets_;
