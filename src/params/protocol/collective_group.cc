@@ -174,12 +174,6 @@ bool CollectiveGroup::met() const {
          (self() != 0 && connected == options_.workers - 1);
 }
 
-bool CollectiveGroup::sees_members() const {
-  return std::ranges::any_of(peers_, [](const Peer& p) {
-    return p.connected && p.status.standing == Standing::kMember && p.status.step >= 0;
-  });
-}
-
 void CollectiveGroup::consider_founding(TimePoint now, Outbox& out) {
   if (self() != 0 || standing_ != Standing::kJoining || was_member_) return;
   if (sees(Standing::kMember) || sees(Standing::kRetired)) return;

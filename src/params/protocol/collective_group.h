@@ -103,8 +103,6 @@ class CollectiveGroup {
   /// True when all workers are connected with this one, or some member is; of worker 0: when it
   /// knows whether it begins the training.
   bool met() const;
-  /// True when some connected worker is a member with values.
-  bool sees_members() const;
   bool all_warm() const;
   /// Every other worker is done, or gone.
   bool all_done() const;

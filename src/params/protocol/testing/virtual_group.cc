@@ -240,8 +240,6 @@ void VirtualGroup::look(Process& process) {
     });
   }
   if (group.must_rest()) {
-    const Tag tag{group.epoch(), group.step()};
-    process.rests = tag;
     time_.after(time_.between(0ms, 20ms), [this, number] {
       on(number, [this](Process& p) {
         if (!p.group->must_rest()) return;

@@ -53,7 +53,7 @@ class VirtualGroup {
     bool computes = false;
     std::vector<std::function<void()>> held;  // what happens once it goes on
     std::map<Tag, std::set<int>> contributed;
-    std::optional<Tag> sent, rests;
+    std::optional<Tag> sent;
     std::set<std::pair<std::uint64_t, int>> sent_values;
     History history;
     std::int64_t own_step = 0;
