@@ -33,6 +33,7 @@ TextBatches batches_of(const std::string& path, std::vector<std::int32_t> stream
 // The rows of a text that is laid out in as many rows as all towers have together.
 std::vector<std::int32_t> rows_of_tower(const std::vector<std::int32_t>& text, std::int64_t rows,
                                         int tower, int towers) {
+  if (towers == 1) return text;
   const std::int64_t size = rows * (std::int64_t(text.size()) / (rows * towers));
   const auto first = text.begin() + tower * size;
   return {first, first + size};
