@@ -18,7 +18,7 @@ constexpr std::pair<Activity, std::string_view> kWords[] = {
     {Activity::kInput, "making batches"},
     {Activity::kCompute, "kernels"},
     {Activity::kPull, "waiting for values from the ps"},
-    {Activity::kPush, "handing contributions to the ps"},
+    {Activity::kPush, "handing contributions over"},
     {Activity::kApply, "rules, which update the variables"},
     {Activity::kWait, "waiting for other workers"},
     {Activity::kOther, "work outside the step"}};
