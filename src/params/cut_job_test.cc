@@ -72,7 +72,7 @@ class WholeJob {
     save(folder);
     driver.knows_next_rows = false;
     for (int step = 4; step < 6; ++step) EXPECT_EQ(driver.step(), step + 1);
-    const auto all = everything(store_);
+    auto all = everything(store_);
     store_.set_done();
     EXPECT_TRUE(store_.wait_all_done(Deadline::after(60s)));
     store_.goodbye();
@@ -166,6 +166,7 @@ TEST_P(CutWorkers, MakeAllTheirStepsOnTwoPsTasks) {
   constexpr int kWorkers = 3, kSteps = 15;
   start_behind_proxies(2, kWorkers);
   std::vector<std::future<std::int64_t>> workers;
+  workers.reserve(kWorkers);
   std::atomic<std::int64_t> last{0};
   for (int i = 0; i < kWorkers; ++i) {
     workers.push_back(std::async(std::launch::async, [&, i] {

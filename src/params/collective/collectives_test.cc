@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "base/deadline.h"
@@ -257,8 +258,8 @@ class CollectivesTest : public ::testing::TestWithParam<Case> {
     }
   }
   std::vector<std::int32_t> everyone() const {
-    std::vector<std::int32_t> members;
-    for (int w = 0; w < GetParam().workers; ++w) members.push_back(w);
+    std::vector<std::int32_t> members(std::size_t(GetParam().workers));
+    std::iota(members.begin(), members.end(), 0);
     return members;
   }
 

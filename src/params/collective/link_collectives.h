@@ -3,6 +3,7 @@
 // that worker has them. Rows of sparse variables are gathered, and each worker sums them.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -74,7 +75,7 @@ class LinkCollectives : public Collectives {
     std::vector<float> row_sums;
   };
   struct Shared {
-    std::shared_ptr<const SharedMemory> memories[2];
+    std::array<std::shared_ptr<const SharedMemory>, 2> memories;
   };
   using Lock = std::unique_lock<std::mutex>;
 

@@ -48,7 +48,7 @@ void sum_rows(std::span<const WeightedRows> members, std::size_t row,
   for (const WeightedRows& member : members)
     ids.insert(ids.end(), member.ids.begin(), member.ids.end());
   std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   rows.assign(ids.size() * row, 0.0f);
   for (const WeightedRows& member : members) {
     for (std::size_t i = 0; i < member.ids.size(); ++i) {

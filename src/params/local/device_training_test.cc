@@ -2,6 +2,7 @@
 // for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/philox.h"
@@ -19,7 +20,8 @@ void fill(const TensorView& view, std::uint64_t key, std::int64_t most) {
   for (std::int64_t i = 0; i < view.shape.elements(); ++i) {
     const std::uint32_t drawn = philox(key, std::uint64_t(i), 0)[0];
     if (view.dtype == DType::kInt32) {
-      view.as<std::int32_t>()[i] = std::int32_t(drawn % std::uint32_t(most));
+      view.as<std::int32_t>()[i] =
+          std::int32_t(drawn % std::max<std::uint32_t>(1, std::uint32_t(most)));
     } else {
       view.as<float>()[i] = 0.5f * to_unit_float(drawn) - 0.25f;
     }
