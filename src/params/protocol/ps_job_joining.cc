@@ -86,7 +86,7 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
   if (!peer.unidentified()) throw Error(ErrorCode::kDataLoss, "[ps] a second hello");
   if (hello.job == "ps") return on_shard_hello(id, peer, hello, out);
   if (hello.version == kProtocolVersion && hello.ps_incarnation != 0 &&
-      hello.ps_incarnation != options_.incarnation) {
+      (begins_again_ || hello.ps_incarnation != options_.incarnation)) {
     return tell_restarted(id, peer, hello, out);
   }
   if (hello.version == kProtocolVersion && serves_another(hello)) {

@@ -385,6 +385,11 @@ TEST(PsJob, TheChiefAsksItToBeginAgain) {
   EXPECT_FALSE(it.job.begins_again());
   it.received(10, MessageType::kBeginAgain);
   EXPECT_TRUE(it.job.begins_again());
+  // Until another takes its place, one that knows it is told that what it knows is gone.
+  it.out.clear();
+  Hello hello = Machine::hello_of(1);
+  hello.ps_incarnation = 9;
+  EXPECT_THAT(it.greet(21, hello), Contains("21 restarted"));
 }
 
 TEST(PsJob, TheEpochOfOneThatTakesThePlaceOfAnotherIsNewer) {
