@@ -49,8 +49,7 @@ void write_row_mean(std::span<const MeanPart> parts, std::size_t row_size, RowMe
     mean.rows.insert(mean.rows.end(), part.rows.begin(), part.rows.end());
   }
   std::ranges::sort(mean.rows);
-  const auto repeated = std::ranges::unique(mean.rows);
-  mean.rows.erase(repeated.begin(), repeated.end());
+  mean.rows.erase(std::unique(mean.rows.begin(), mean.rows.end()), mean.rows.end());
   mean.values.assign(mean.rows.size() * row_size, 0.0f);
   for (const MeanPart& part : parts) {
     std::size_t at = 0;

@@ -32,7 +32,7 @@ TEST(Shard, CountsTheContributionsThatWaitForTheirRound) {
   const std::vector<VariableSpec> variables = {{.name = "large", .shape = {elements}}};
   ApplyPool pool(1);
   try {
-    Shard(variables, place_variables(variables, 1), 0, pool, {}, 40);
+    const Shard shard(variables, place_variables(variables, 1), 0, pool, {}, 40);
     FAIL() << "it has room for all";
   } catch (const Error& error) {
     EXPECT_THAT(

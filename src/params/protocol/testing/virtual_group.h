@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "params/protocol/collective_group.h"
@@ -43,7 +44,10 @@ class VirtualGroup {
   struct Tag {
     std::uint64_t epoch = 0;
     std::int64_t step = 0;
-    auto operator<=>(const Tag&) const = default;
+    bool operator==(const Tag&) const = default;
+    bool operator<(const Tag& other) const {
+      return std::tie(epoch, step) < std::tie(other.epoch, other.step);
+    }
   };
   struct Process {
     int worker = 0;
