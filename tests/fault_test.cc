@@ -99,7 +99,9 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   std::unique_ptr<Process> start(const std::string& name, Words words, const std::string& task) {
     words.insert(words.end(), {"--cluster", spec_, "--task", task, "--reconnect-timeout", "2"});
     if (GetParam().phase->saves) {
-      words.insert(words.end(), {"--out", folder_.path("out"), "--save-every", "5"});
+      // A lost ps is waited for, since there is a checkpoint to go back to.
+      words.insert(words.end(),
+                   {"--out", folder_.path("out"), "--save-every", "5", "--join-timeout", "10"});
       if (name == holder()) words = held_.of(words);
     }
     if (!hosts_) return std::make_unique<Process>(words);
