@@ -32,16 +32,16 @@ class Environment {
 };
 
 TEST(CacheFolder, IsWhereTheUserKeepsCaches) {
-  const Environment home("HOME", "/home/ada"), cache("XDG_CACHE_HOME", "/caches");
+  const Environment home("HOME", "/ada"), cache("XDG_CACHE_HOME", "/caches");
   EXPECT_EQ(cache_folder(), "/caches/paceline");
 }
 
 TEST(CacheFolder, IsInTheHomeFolderOtherwise) {
-  const Environment home("HOME", "/home/ada");
+  const Environment home("HOME", "/ada");
   const Environment none("XDG_CACHE_HOME", nullptr);
-  EXPECT_EQ(cache_folder(), "/home/ada/.cache/paceline");
+  EXPECT_EQ(cache_folder(), "/ada/.cache/paceline");
   const Environment relative("XDG_CACHE_HOME", "caches");
-  EXPECT_EQ(cache_folder(), "/home/ada/.cache/paceline");
+  EXPECT_EQ(cache_folder(), "/ada/.cache/paceline");
 }
 
 TEST(CacheFolder, IsEmptyWithoutAHome) {

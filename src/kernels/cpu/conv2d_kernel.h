@@ -1,4 +1,4 @@
-// What the kernels of a convolution's three passes share. For .cc files only.
+// The parts that the kernels of a convolution's three passes share. For .cc files only.
 #pragma once
 
 #include <algorithm>

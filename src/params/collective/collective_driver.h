@@ -92,7 +92,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void failed(const Error& error) override;
 
  private:
-  /// What other threads may look at without the lock.
+  /// The state that other threads may read without the lock.
   struct Shown {
     std::atomic<bool> met{false}, has_values{false}, may_begin{false}, all_warm{false},
         all_done{false}, all_retired{false}, ended{false}, saves{false}, failed{false};

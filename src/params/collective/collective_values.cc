@@ -10,7 +10,8 @@
 namespace paceline {
 namespace {
 
-// What a joiner was when the checkpoint that training resumes from was written, and not for a save.
+// It marks the state of a joiner in the checkpoint that training resumes from; others are for a
+// save.
 constexpr std::uint64_t kRestoredState = ~std::uint64_t{0};
 
 // Frames that borrow values until they are sent.

@@ -1,5 +1,5 @@
-// Where a worker's contributions lie: all variables side by side in one memory, in the same order
-// on every worker, so that several small ones are reduced as one.
+// The layout of a worker's contributions: all variables lie side by side in one memory, in the same
+// order on every worker, so that several small ones are reduced as one.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ class ContributionLayout {
  public:
   explicit ContributionLayout(std::span<const VariableSpec> variables);
   std::size_t bytes() const { return bytes_; }
-  /// Where the values of a contribution lie, which has at most the variable's shape.
+  /// Returns the place of a contribution's values, which have at most the variable's shape.
   std::size_t offset(VariableId variable) const { return offsets_[std::size_t(variable)]; }
-  /// Where the row ids of a sparse one lie.
+  /// Returns the place of a sparse contribution's row ids.
   std::size_t ids_offset(VariableId variable) const { return ids_[std::size_t(variable)]; }
 
  private:
@@ -25,7 +25,7 @@ class ContributionLayout {
   std::vector<std::size_t> offsets_, ids_;  // by variable
 };
 
-/// What is reduced at once: dense variables that lie side by side, or one sparse variable.
+/// A bucket is reduced at once: dense variables that lie side by side, or one sparse variable.
 struct Bucket {
   std::vector<VariableId> variables;  // ascending
   bool sparse = false;

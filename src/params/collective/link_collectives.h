@@ -28,7 +28,7 @@ class LinkCollectives : public Collectives {
   /// there are no more rows; a part was summed, and not only contributed.
   static constexpr std::uint16_t kFinal = 1, kLastRows = 1, kSummed = 1;
 
-  /// What is borrowed must outlive it; the variables and the layout too.
+  /// All that it is given by reference must outlive it, the variables and the layout too.
   LinkCollectives(std::span<const VariableSpec> variables, const ContributionLayout& layout,
                   int worker, int workers, PeerSender& sender, ReductionListener& listener);
   ~LinkCollectives() override;
@@ -63,7 +63,7 @@ class LinkCollectives : public Collectives {
   struct Work {
     bool contributed = false;
     std::size_t rows = 0;
-    // Of this attempt.
+    // The state of this attempt.
     bool begun = false;    // the others know that it is contributed
     bool reduced = false;  // this worker has summed its part, or all rows
     bool whole = false;

@@ -23,7 +23,7 @@ enum class AggregationKind : std::uint8_t {
 inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync, AggregationKind::kBounded,
                                                  AggregationKind::kRounds};
 
-/// What becomes of a contribution that arrives after its round was closed.
+/// A contribution that arrives after its round was closed gets one of these.
 enum class LateContribution : std::uint8_t {
   kDrop,  // it is applied nowhere
   kFold,  // it counts in the round that is open

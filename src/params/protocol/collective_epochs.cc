@@ -207,7 +207,7 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   agreed_ = whole_ = false;
   if (proposer_ != self()) must_reform_ = false;
   for (Peer& each : peers_) each.whole = false;
-  // What is known of members that the others have agreed with.
+  // The others have agreed, so each is known to be a member.
   for (const std::int32_t member : members_) peer(member).status.standing = Standing::kMember;
   if (proposer_ == self() && !first) say_who_changed(before, out);
   if (begun_ && (begun_->step != step_ || lacks)) begun_.reset();
