@@ -29,8 +29,12 @@ class Streams : public ::testing::TestWithParam<Words> {
   Streams() {
     fs::create_directory(path("tmp"));
     setenv("TMPDIR", path("tmp").c_str(), 1);
+    setenv("XDG_CACHE_HOME", path("cache").c_str(), 1);  // by default in $TMPDIR, under a test
   }
-  ~Streams() override { unsetenv("TMPDIR"); }
+  ~Streams() override {
+    unsetenv("TMPDIR");
+    unsetenv("XDG_CACHE_HOME");
+  }
 
   std::string path(const std::string& name) const { return folder_.path(name); }
   Words train(const Words& more) const {
