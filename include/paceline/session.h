@@ -92,8 +92,8 @@ enum class EvaluateWith : std::uint8_t {
 
 /// The options of a session.
 struct SessionOptions {
-  /// What examples_per_s counts in one batch; 0: the first input's dimension 0. Each tower has a
-  /// batch of its own.
+  /// The number of examples (or words) of one batch, from which examples_per_s follows; 0 takes
+  /// dimension 0 of the first input. Each tower has a batch of its own.
   std::int64_t examples_per_step = 0;
   std::string unit = "examples";  // "words" for language models
   std::string model = "model";    // the report's "model"
