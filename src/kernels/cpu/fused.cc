@@ -43,9 +43,8 @@ std::vector<Step> prepare(const Node& node, std::string_view program) {
     const auto source = [&](std::size_t i) {
       return source_of(step.operands[std::min(i, step.operands.size() - 1)], node);
     };
-    steps.push_back({element_function(step.op),
-                     float(step.number),
-                     {source(0), source(1), source(2)}});
+    steps.push_back(
+        {element_function(step.op), float(step.number), {source(0), source(1), source(2)}});
   }
   return steps;
 }

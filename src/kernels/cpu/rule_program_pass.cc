@@ -204,9 +204,8 @@ class RuleVectorWriter {
     VectorInstruction* last = &vectors_.add(
         {.op = VectorOp::kScale, .a = RuleProgram::kGradient, .number = step_.clip_scale});
     if (step_.weight_decay != 0) {
-      last = &vectors_.add({.op = VectorOp::kAddScaled,
-                            .b = RuleProgram::kValue,
-                            .number = step_.weight_decay});
+      last = &vectors_.add(
+          {.op = VectorOp::kAddScaled, .b = RuleProgram::kValue, .number = step_.weight_decay});
     }
     gradient_ = last->result = scaled;
   }

@@ -45,36 +45,24 @@ struct RootOf {
   HWY_INLINE Vector operator()(Vector a) const { return hn::Sqrt(a); }
 };
 struct Plus {
-  HWY_INLINE Vector operator()(Vector a, Vector b) const {
-    return hn::Add(a, b);
-  }
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::Add(a, b); }
 };
 struct PlusScaled {
   Vector n;
-  HWY_INLINE Vector operator()(Vector a, Vector b) const {
-    return hn::MulAdd(b, n, a);
-  }
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::MulAdd(b, n, a); }
 };
 struct Minus {
-  HWY_INLINE Vector operator()(Vector a, Vector b) const {
-    return hn::Sub(a, b);
-  }
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::Sub(a, b); }
 };
 struct MinusScaled {
   Vector n;
-  HWY_INLINE Vector operator()(Vector a, Vector b) const {
-    return hn::NegMulAdd(b, n, a);
-  }
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::NegMulAdd(b, n, a); }
 };
 struct Times {
-  HWY_INLINE Vector operator()(Vector a, Vector b) const {
-    return hn::Mul(a, b);
-  }
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::Mul(a, b); }
 };
 struct Over {
-  HWY_INLINE Vector operator()(Vector a, Vector b) const {
-    return hn::Div(a, b);
-  }
+  HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::Div(a, b); }
 };
 /// The function with its operands exchanged.
 template <typename F>
@@ -88,12 +76,8 @@ struct Group {
   static constexpr std::size_t kElements = sizeof...(k) * kLanes;
   Vector vectors[sizeof...(k)];
 
-  HWY_INLINE void load(const float* x) {
-    ((vectors[k] = hn::LoadU(Tag(), x + k * kLanes)), ...);
-  }
-  HWY_INLINE void store(float* x) const {
-    (hn::StoreU(vectors[k], Tag(), x + k * kLanes), ...);
-  }
+  HWY_INLINE void load(const float* x) { ((vectors[k] = hn::LoadU(Tag(), x + k * kLanes)), ...); }
+  HWY_INLINE void store(float* x) const { (hn::StoreU(vectors[k], Tag(), x + k * kLanes), ...); }
   template <typename F>
   HWY_INLINE void apply(F f) {
     ((vectors[k] = f(vectors[k])), ...);
@@ -115,8 +99,7 @@ HWY_NOINLINE void call_function(const VectorInstruction& of, const float* a, con
 }
 
 template <typename Values>
-HWY_INLINE void run_instruction(const VectorInstruction& of, const Places& places,
-                                Values& values) {
+HWY_INLINE void run_instruction(const VectorInstruction& of, const Places& places, Values& values) {
   const float* const b = places[of.b];
   const Vector n = hn::Set(Tag(), of.number);
   switch (of.op) {
