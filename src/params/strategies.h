@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// What a cluster is made of.
+/// The tasks that a cluster is made of.
 enum class ClusterKind : std::uint8_t { kOneProcess, kWithPs, kWorkersOnly };
 /// Also of a cluster that the launcher is to start.
 ClusterKind kind_of(const Cluster& cluster);

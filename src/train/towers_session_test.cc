@@ -146,7 +146,7 @@ TEST(TowersSession, AccumulateMakesOneContributionOfTheStepsOfAllTowers) {
   }
 }
 
-/// What was seen of the steps of a StateModel.
+/// The steps of a StateModel, as they were seen.
 struct SeenSteps {
   std::vector<std::int64_t> batches;
   std::vector<double> losses;

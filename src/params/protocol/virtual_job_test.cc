@@ -28,7 +28,7 @@ VirtualOptions with_everything(std::uint64_t seed) {
   return options;
 }
 
-/// As above, in rounds of all workers or of fewer.
+/// Returns the same in rounds of all workers or of fewer.
 VirtualOptions rounds_with_everything(std::uint64_t seed) {
   VirtualOptions options = with_everything(seed);
   options.ps = 1 + int(seed % 3);
