@@ -23,7 +23,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-/// How far the tasks go, and how to see that they are there.
+/// A phase that the tasks get to, and the words by which they are seen to be there.
 struct Phase {
   std::string name;
   Words worker;         // the program, without its task
