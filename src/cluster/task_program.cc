@@ -95,8 +95,8 @@ RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Erro
     again.seconds = std::max(0.0, *run.seconds - *run.seconds_counted);
     left = fmt::format("; {:.1f} of {:.4g} s are left", *again.seconds, *run.seconds);
   }
-  run.log->warning(fmt::format("{}; goes back to the {}newest checkpoint{}", lost.what(),
-                               cluster.is_chief() ? "" : "chief's ", left));
+  run.log->warning(fmt::format("{}; goes back to the newest checkpoint{}{}", lost.what(),
+                               cluster.is_chief() ? "" : " of the chief", left));
   return again;
 }
 
