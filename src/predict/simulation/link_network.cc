@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "predict/simulation/virtual_seconds.h"
+
 namespace paceline {
 namespace {
 
@@ -10,10 +12,8 @@ namespace {
 // links are always busy.
 constexpr double kWindow = 4;
 
-Duration seconds(double number) { return Duration(std::int64_t(number * 1e9)); }
-
 Duration time_of(double bytes, double bytes_per_s) {
-  return bytes_per_s > 0 ? seconds(bytes / bytes_per_s) : Duration(0);
+  return bytes_per_s > 0 ? span_of(bytes / bytes_per_s) : Duration(0);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ void LinkNetwork::send_next(int host) {
   it.waits = false;
   Part part = take_part(stream);
   const double bytes = part.bytes;
-  const Duration late = seconds(latency_[std::size_t(it.from)] + latency_[std::size_t(it.to)]);
+  const Duration late = span_of(latency_[std::size_t(it.from)] + latency_[std::size_t(it.to)]);
   const TimePoint begun = time_.now(), left = begun + time_of(part.bytes, out.bytes_per_s);
   time_.at(begun + late, [this, part = std::move(part), begun, left, late]() mutable {
     arrive(std::move(part), begun + late, left + late);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "predict/simulation/virtual_seconds.h"
+
 namespace paceline {
 namespace {
 
@@ -35,7 +37,7 @@ void MachineShare::run(const SimulatedWork& work, std::function<void()> done) {
 }
 
 void MachineShare::advance() {
-  const double passed = double((time_.now() - advanced_).count()) * 1e-9;
+  const double passed = seconds_of(time_.now() - advanced_);
   advanced_ = time_.now();
   for (Running& each : running_) {
     const double made = std::min(each.left, each.rate * passed);

@@ -17,6 +17,7 @@
 #include "predict/simulation/simulated_ps.h"
 #include "predict/simulation/simulated_worker.h"
 #include "predict/simulation/single_process.h"
+#include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
 namespace {
@@ -138,7 +139,7 @@ class Simulation {
     SimulatedSpeed speed{.events = world_.time.events()};
     double all = 0;
     for (const StepThread* thread : threads_) {
-      const double seconds = double((thread->counted_to() - thread->counted_from()).count()) * 1e-9;
+      const double seconds = seconds_of(thread->counted_to() - thread->counted_from());
       speed.workers.push_back(double(world_.job.steps) / seconds);
       speed.steps_per_s += speed.workers.back();
       all += seconds;
@@ -153,7 +154,7 @@ class Simulation {
                          &speed.use.others}) {
       *each /= all;
     }
-    const double passed = double((after.at - before.at).count()) * 1e-9;
+    const double passed = seconds_of(after.at - before.at);
     const auto rates = [&](const std::vector<double>& from, const std::vector<double>& to) {
       std::vector<double> all_rates;
       for (std::size_t i = 0; i < to.size(); ++i) all_rates.push_back((to[i] - from[i]) / passed);

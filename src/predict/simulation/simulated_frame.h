@@ -10,6 +10,11 @@
 
 namespace paceline {
 
+/// The payload of a control message, about.
+constexpr std::size_t kSimulatedControlBytes = 64;
+/// A thread that handles frames turns to another connection after so many bytes.
+constexpr std::size_t kSimulatedTurnBytes = 512 * 1024;
+
 struct SimulatedFrame {
   MessageType type{};
   std::uint16_t flags = 0;

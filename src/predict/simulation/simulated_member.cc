@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "predict/simulation/known_messages.h"
+#include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::size_t kStatusBytes = 64, kTurnBytes = 512 * 1024;
 constexpr std::size_t kRingBytes = std::size_t{64} * 1024 * sizeof(float);  // of a ring's frame
 constexpr std::size_t kLine = 64;
 constexpr std::uint16_t kFinalSum = 1, kSummedPart = 1;
@@ -70,15 +70,16 @@ void SimulatedMember::drive(const std::function<void(Outbox&)>& event) {
   Outbox out;
   event(out);
   for (Outbox::Action& action : out.actions()) {
-    std::visit(OutboxActions{
-                   [&](Outbox::Send& it) {
-                     SimulatedFrame frame{.type = it.message.type, .wire_bytes = kStatusBytes};
-                     const int to = int(it.to);
-                     frame.control = std::make_shared<const ControlMessage>(std::move(it.message));
-                     send(to, std::move(frame));
-                   },
-                   [](const Outbox::Decide&) {}, [](const Outbox::Clip&) {},
-                   [](const Outbox::Connect&) {}, [](NotInASteadyRun) {}},
+    std::visit(OutboxActions{[&](Outbox::Send& it) {
+                               SimulatedFrame frame{.type = it.message.type,
+                                                    .wire_bytes = kSimulatedControlBytes};
+                               const int to = int(it.to);
+                               frame.control =
+                                   std::make_shared<const ControlMessage>(std::move(it.message));
+                               send(to, std::move(frame));
+                             },
+                             [](const Outbox::Decide&) {}, [](const Outbox::Clip&) {},
+                             [](const Outbox::Connect&) {}, [](NotInASteadyRun) {}},
                action);
   }
   look();
@@ -122,7 +123,7 @@ void SimulatedMember::take_frames() {
   std::vector<Arrived> some;
   SimulatedWork work;
   std::size_t bytes = 0;
-  while (!inbox_.empty() && bytes < kTurnBytes) {
+  while (!inbox_.empty() && bytes < kSimulatedTurnBytes) {
     const Arrived& first = inbox_.front();
     work.core_seconds +=
         world_.transport.receive_seconds(streams_in_[std::size_t(first.from)], first.frame);
@@ -200,7 +201,7 @@ void SimulatedMember::finish_step(const std::function<void()>& done) {
   for (const StepVariable& use : world_.job.step->variables) work.bytes += use.rule_bytes;
   const TimePoint begun = world_.time.now();
   machine().run(work, [this, begun, done] {
-    spend_on_rules(double((world_.time.now() - begun).count()) * 1e-9);
+    spend_on_rules(seconds_of(world_.time.now() - begun));
     done();
   });
 }

@@ -11,15 +11,12 @@
 #include "params/variable_arrays.h"
 #include "predict/simulation/known_messages.h"
 #include "predict/simulation/simulated_worker.h"
+#include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
 namespace {
 
-// A thread turns to another connection after so many bytes.
-constexpr std::size_t kTurnBytes = 512 * 1024;
-constexpr std::size_t kControlBytes = 64;
-
-PsJobOptions options_of(const SimulatedWorld& world, int index) {
+PsJobOptions ps_options(const SimulatedWorld& world, int index) {
   PsJobOptions options;
   options.ps = index;
   options.workers = world.num_workers();
@@ -49,7 +46,7 @@ SimulatedPs::SimulatedPs(SimulatedWorld& world, int index)
       targets_(assembly_targets(world.job.step->specs, world.pieces, index)),
       rows_(named_rows(world, targets_)),
       machine_(
-          options_of(world, index), [](const Declare&) { return std::vector<std::int32_t>(); },
+          ps_options(world, index), [](const Declare&) { return std::vector<std::int32_t>(); },
           world.time.now()) {
   const int peers = world.num_workers() + world.num_ps();
   peers_.reserve(std::size_t(peers));
@@ -124,14 +121,14 @@ void SimulatedPs::take_frames() {
     std::vector<SimulatedFrame> frames;
     SimulatedWork work;
     std::size_t bytes = 0;
-    while (!peer.inbox.empty() && bytes < kTurnBytes) {
+    while (!peer.inbox.empty() && bytes < kSimulatedTurnBytes) {
       const SimulatedWork one = work_of(peer, peer.inbox.front());
       work.core_seconds += one.core_seconds;
       work.bytes += one.bytes;
       bytes += peer.inbox.front().bytes;
       frames.push_back(std::move(peer.inbox.front()));
       peer.inbox.pop_front();
-      if (one.bytes > double(kTurnBytes)) break;
+      if (one.bytes > double(kSimulatedTurnBytes)) break;
     }
     const bool applies = work.bytes > 0;
     if (applies && applies_++ == 0) work.threads = threads();
@@ -140,7 +137,7 @@ void SimulatedPs::take_frames() {
         work, [this, from, applies, begun, frames = std::move(frames)] {
           if (applies) {
             --applies_;
-            applying_ += double((world_.time.now() - begun).count()) * 1e-9;
+            applying_ += seconds_of(world_.time.now() - begun);
           }
           Peer& it = peers_[from];
           Outbox out;
@@ -342,7 +339,8 @@ void SimulatedPs::send(PeerId to, ControlMessage message) {
     return for_coordinator_.push_back(std::move(message));
   }
   const int stream = to == Outbox::kCoordinator ? coordinator_ : peer_of(to).stream;
-  SimulatedFrame frame{.type = message.type, .wire_bytes = kControlBytes, .step = message.step};
+  SimulatedFrame frame{
+      .type = message.type, .wire_bytes = kSimulatedControlBytes, .step = message.step};
   frame.control = std::make_shared<const ControlMessage>(std::move(message));
   world_.transport.send(stream, std::move(frame));
 }

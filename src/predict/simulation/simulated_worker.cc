@@ -14,9 +14,7 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kControlBytes = 64, kTurnBytes = 512 * 1024;
-
-WorkerJobOptions options_of(const SimulatedWorld& world, int index) {
+WorkerJobOptions worker_options(const SimulatedWorld& world, int index) {
   WorkerJobOptions options;
   options.worker = index;
   options.workers = world.num_workers();
@@ -35,7 +33,7 @@ WorkerJobOptions options_of(const SimulatedWorld& world, int index) {
 
 SimulatedWorker::SimulatedWorker(SimulatedWorld& world, int index)
     : StepThread(world, index),
-      machine_(options_of(world, index), world.time.now()),
+      machine_(worker_options(world, index), world.time.now()),
       streams_in_(std::size_t(world.num_ps()), -1),
       pieces_(world.job.step->specs.size()),
       missing_(world.job.step->specs.size()) {
@@ -66,7 +64,8 @@ void SimulatedWorker::act() {
   }
   if (!machine_.initialised()) return machine_.wait_initialised(world_.time.now());
   if (!std::exchange(pulled_, true)) {
-    for (int ps = 0; ps < world_.num_ps(); ++ps) send(ps, MessageType::kOrder, kControlBytes);
+    for (int ps = 0; ps < world_.num_ps(); ++ps)
+      send(ps, MessageType::kOrder, kSimulatedControlBytes);
     pull();
   }
   go_on();
@@ -87,7 +86,8 @@ void SimulatedWorker::carry_out(Outbox& out) {
 }
 
 void SimulatedWorker::send_control(int ps, ControlMessage message) {
-  SimulatedFrame frame{.type = message.type, .wire_bytes = kControlBytes, .step = message.step};
+  SimulatedFrame frame{
+      .type = message.type, .wire_bytes = kSimulatedControlBytes, .step = message.step};
   frame.control = std::make_shared<const ControlMessage>(std::move(message));
   world_.transport.send(streams_[std::size_t(ps)], std::move(frame));
 }
@@ -102,7 +102,7 @@ void SimulatedWorker::send(int ps, MessageType type, std::size_t payload) {
 void SimulatedWorker::pull() {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     if (!world_.transport.shared(streams_[std::size_t(ps)]))
-      send(ps, MessageType::kPull, kControlBytes);
+      send(ps, MessageType::kPull, kSimulatedControlBytes);
   }
   for (const Piece& piece : world_.pieces) {
     if (world_.transport.shared(streams_[std::size_t(piece.ps)])) continue;
@@ -127,7 +127,7 @@ void SimulatedWorker::take_frames() {
   std::vector<Arrived> some;
   SimulatedWork work;
   std::size_t bytes = 0;
-  while (!inbox_.empty() && bytes < kTurnBytes) {
+  while (!inbox_.empty() && bytes < kSimulatedTurnBytes) {
     const Arrived& first = inbox_.front();
     work.core_seconds +=
         world_.transport.receive_seconds(streams_in_[std::size_t(first.ps)], first.frame);
@@ -182,7 +182,7 @@ void SimulatedWorker::begin_step() {
   step_ = machine_.begin_step();
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kStepBegin,
-         kControlBytes + sizeof(float) * world_.job.step->specs.size());
+         kSimulatedControlBytes + sizeof(float) * world_.job.step->specs.size());
   }
 }
 
@@ -225,7 +225,7 @@ void SimulatedWorker::contribute(const Piece& piece) {
 void SimulatedWorker::end_step() {
   if (!contributes()) return;
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
-    send(ps, MessageType::kStepEnd, kControlBytes + 16 * world_.job.step->specs.size());
+    send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.job.step->specs.size());
   }
   for (const Piece& piece : world_.pieces) {
     const VariableSpec& spec = world_.spec(piece.variable);

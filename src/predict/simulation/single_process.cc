@@ -1,4 +1,5 @@
 #include "predict/simulation/single_process.h"
+#include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
 
@@ -9,7 +10,7 @@ void SingleProcess::ready(VariableId variable, const std::function<void()>& done
   machine().run(
       {.bytes = world_.use(variable).rule_bytes, .threads = world_.job.step->rule_threads},
       [this, begun, done] {
-        spend_on_rules(double((world_.time.now() - begun).count()) * 1e-9);
+        spend_on_rules(seconds_of(world_.time.now() - begun));
         done();
       });
 }

@@ -2,14 +2,9 @@
 
 #include <utility>
 
+#include "predict/simulation/virtual_seconds.h"
+
 namespace paceline {
-namespace {
-
-Duration span(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }
-double seconds(Duration span) { return double(span.count()) * 1e-9; }
-
-}  // namespace
-
 StepThread::StepThread(SimulatedWorld& world, int index)
     : world_(world), index_(index), host_(world.job.cluster.workers[std::size_t(index)]) {}
 
@@ -43,7 +38,7 @@ bool StepThread::begin() {
   phase_ = Phase::kActs;
   at_ = 0;
   busy_ = true;
-  world_.time.after(span(world_.job.costs.step_s), [this] {
+  world_.time.after(span_of(world_.job.costs.step_s), [this] {
     busy_ = false;
     begin_step();
     go_on();
@@ -92,12 +87,12 @@ void StepThread::run(const StepAction& action) {
     });
   }
   auto then = [this, begun] {
-    spend(&Spent::device, seconds(world_.time.now() - begun));
+    spend(&Spent::device, seconds_of(world_.time.now() - begun));
     busy_ = false;
     go_on();
   };
   const int threads = world_.job.step->threads;
-  if (threads == 0) return world_.time.after(span(action.seconds), std::move(then));
+  if (threads == 0) return world_.time.after(span_of(action.seconds), std::move(then));
   machine().run(
       {.core_seconds = action.seconds * threads, .bytes = action.bytes, .threads = threads},
       std::move(then));
@@ -111,7 +106,7 @@ bool StepThread::wait(double Spent::*for_what) {
 
 void StepThread::stop_waiting() {
   if (waits_for_ == nullptr) return;
-  spend(std::exchange(waits_for_, nullptr), seconds(world_.time.now() - waits_since_));
+  spend(std::exchange(waits_for_, nullptr), seconds_of(world_.time.now() - waits_since_));
 }
 
 void StepThread::spend(double Spent::*on, double seconds) {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "predict/simulation/virtual_seconds.h"
+
 namespace paceline {
 namespace {
 
 // A sender hands the system several small frames at once.
 constexpr std::size_t kBatchBytes = 256 * 1024;
-
-Duration time_span(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }
 
 double bytes_of(const std::vector<SimulatedFrame>& frames) {
   double bytes = 0;
@@ -80,7 +80,7 @@ void Transport::sent(int number, std::vector<SimulatedFrame> frames) {
   TimePoint free = time_.now();
   if (costs_.stream_bytes_per_s > 0) {
     stream.free_at =
-        std::max(stream.free_at, time_.now()) + time_span(bytes / costs_.stream_bytes_per_s);
+        std::max(stream.free_at, time_.now()) + span_of(bytes / costs_.stream_bytes_per_s);
     free = stream.free_at;
   }
   time_.at(free, [this, number, bytes, payload, deliver_all] {
@@ -88,7 +88,7 @@ void Transport::sent(int number, std::vector<SimulatedFrame> frames) {
     if (it.network >= 0) {
       network_.send(it.network, bytes, deliver_all);
     } else {
-      time_.after(time_span(costs_.wake_s), deliver_all);
+      time_.after(span_of(costs_.wake_s), deliver_all);
     }
     it.sending = false;
     if (it.sent) it.sent(payload);
