@@ -205,6 +205,14 @@ std::vector<Flag> run_flags() {
        "Print the cluster, the place of each variable, and what a step computes and sends; start "
        "nothing",
        kRun},
+      {"--predict", "",
+       "Print how fast each way to distribute would be, and what limits it; start nothing", kRun},
+      {"--hosts", "FILE",
+       "With --predict: the hosts to predict for, a .toml file (default: this machine)", kRun},
+      {"--roof", "FILE",
+       "With --predict: the roof of this machine, as paceline roof --out writes it (default: it is "
+       "measured)",
+       kRun},
       {"--report", "FILE", "Write the measurements of the run to this JSON file", kOutputFlags},
       {"--timeline", "FILE",
        "Write a timeline of every task to this JSON file, for ui.perfetto.dev", kOutputFlags},

@@ -53,6 +53,7 @@ SimulatedPs::SimulatedPs(SimulatedWorld& world, int index)
   for (int i = 0; i < peers; ++i) peers_.emplace_back(targets_);
   // Each connection in shared memory has a thread of its own.
   free_threads_ = std::min(world.num_workers(), threads());
+  if (world.job.costs.serial_message_s > 0) free_threads_ = 1;
   for (const int host : world.job.cluster.workers) {
     if (host == host_ && world.job.cluster.share_memory) ++free_threads_;
   }
@@ -151,20 +152,27 @@ void SimulatedPs::take_frames() {
   }
 }
 
+// A transport that handles messages one by one has one for each variable, and one for its value.
+double SimulatedPs::serial_seconds(const SimulatedFrame& frame) const {
+  return frame.offset == 0 ? 2 * world_.job.costs.serial_message_s : 0;
+}
+
+// The rule passes over its part, and the new values are written beside.
+double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
+  const std::size_t position = position_of(frame.piece);
+  const AssemblyTarget& target = targets_[position];
+  if (target.sparse) return rule_bytes(position) + double(frame.bytes);
+  return rule_bytes(position, double(frame.bytes) / double(target.bytes())) + double(frame.bytes);
+}
+
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const bool keeps = world_.in_rounds();
   const bool clipped = world_.job.step->clipped;
   switch (frame.type) {
     case MessageType::kChunk:
-      if (keeps || clipped) break;
-      work.bytes =
-          rule_bytes(position_of(frame.piece),
-                     double(frame.bytes) / double(std::max<std::size_t>(
-                                               1, targets_[position_of(frame.piece)].bytes()))) +
-          double(frame.bytes);
-      if (targets_[position_of(frame.piece)].sparse)
-        work.bytes = rule_bytes(position_of(frame.piece));
+      work.core_seconds += serial_seconds(frame);
+      if (!keeps && !clipped) work.bytes = chunk_bytes(frame);
       break;
     case MessageType::kContribution:
       if (keeps || clipped) break;

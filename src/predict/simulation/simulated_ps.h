@@ -44,6 +44,8 @@ class SimulatedPs : public FrameReceiver {
   Peer& peer_of(PeerId id) { return peers_[names_[std::size_t(id) - 1]]; }
   void tick();
   void take_frames();
+  double serial_seconds(const SimulatedFrame& frame) const;
+  double chunk_bytes(const SimulatedFrame& frame) const;
   SimulatedWork work_of(const Peer& peer, const SimulatedFrame& frame) const;
   void handle(Peer& peer, const SimulatedFrame& frame, Outbox& out);
   void begin_step(Peer& peer, const SimulatedFrame& frame);
