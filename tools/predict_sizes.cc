@@ -129,7 +129,7 @@ ForecastJob forecast_job_of(const SizedJob& job, bool own_transport) {
   if (job.stream_bytes_per_s > 0 || job.message_s > 0) {
     made.share_memory = false;
     made.costs.serial_message_s = job.message_s;
-    made.costs.stream_bytes_per_s = job.stream_bytes_per_s;
+    made.costs.stream_bytes_per_s = job.stream_bytes_per_s / 2;  // of both ways together
   }
   return made;
 }

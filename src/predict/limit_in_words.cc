@@ -81,7 +81,7 @@ class Limit {
     const double messages = 2.0 * double(job_.step->specs.size()) * job_.costs.serial_message_s;
     double bytes = 0;
     for (const VariableSpec& spec : job_.step->specs) bytes += 8.0 * double(spec.shape.elements());
-    const double rate = job_.costs.stream_bytes_per_s;
+    const double rate = 2 * job_.costs.stream_bytes_per_s;  // of both ways
     const double stream = rate > 0 ? bytes / rate : 0;
     if (std::max(messages, stream) < 0.2 * 1e-3 * step_ms()) return {};
     if (messages > stream) {
@@ -89,7 +89,7 @@ class Limit {
                          2 * job_.step->specs.size(), 1e3 * messages);
     }
     return fmt::format("the transport: {:.0f} MB a step at {:.0f} MB/s take {:.3g} ms",
-                       bytes * 1e-6, job_.costs.stream_bytes_per_s * 1e-6, 1e3 * stream);
+                       bytes * 1e-6, rate * 1e-6, 1e3 * stream);
   }
 
   std::string memory() const {

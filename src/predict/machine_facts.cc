@@ -15,6 +15,8 @@
 namespace paceline {
 namespace {
 
+constexpr double kLeastOfThread = 0.6;  // of the memory's rate, on every machine that was seen
+
 std::string file_in_cache(const char* kind) {
   const std::string folder = cache_folder();
   return folder.empty() ? "" : fmt::format("{}/{}-{}.json", folder, kind, host_name());
@@ -31,7 +33,9 @@ ForecastHost this_host() {
           .cores = double(cores),
           .flops_per_s = all.flops_per_s,
           .bytes_per_s = all.bytes_per_s,
-          .thread_bytes_per_s = std::min(all.bytes_per_s, one.bytes_per_s)};
+          // Whatever ran beside the measurement made it lower.
+          .thread_bytes_per_s =
+              std::clamp(one.bytes_per_s, kLeastOfThread * all.bytes_per_s, all.bytes_per_s)};
 }
 
 PaceCache this_pace_cache() { return PaceCache(file_in_cache("pace")); }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 
@@ -44,14 +45,7 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
                        const PredictionOptions& options)
     : step_(step), cluster_(cluster), options_(options) {
   here_ = options.roof.empty() ? this_host() : read_roof_file(options.roof);
-  RealClock clock;
-  const std::unique_ptr<Device> device = make_device({.kind = "naive"}, clock);
-  specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
-  PlanRequest request = step_.request;
-  request.rewrite = rewrite_to(cluster.precision);
-  shared_ = make_plan(request, specs_, *device);
-  request.stream_updates = is_cpu(cluster);
-  alone_ = make_plan(request, specs_, *device);
+  make_plans();
   take_hosts();
   const double examples =
       step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
@@ -61,6 +55,23 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
     return simulated_step(plan, specs_, pace(plan, alone, workers_on_host),
                           examples * double(cluster_.towers));
   };
+}
+
+// Kernels of a simulated device are made at once; those of the cores decide how images are laid
+// out.
+void Prediction::make_plans() {
+  specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
+  if (step_.plan != nullptr) {
+    shared_ = alone_ = step_.plan;
+    return;
+  }
+  device_ = make_device(is_cpu(cluster_) ? worker_device(cluster_) : DeviceOptions{.kind = "naive"},
+                        clock_);
+  PlanRequest request = step_.request;
+  request.rewrite = rewrite_to(cluster_.precision);
+  shared_ = make_plan(request, specs_, *device_);
+  request.stream_updates = is_cpu(cluster_);
+  alone_ = make_plan(request, specs_, *device_);
 }
 
 std::vector<std::string> Prediction::task_hosts(const std::vector<std::string>& addresses) const {
@@ -188,7 +199,9 @@ WaysAsked Prediction::asked() const {
   asked.staleness = cluster_.staleness;
   asked.replicas = cluster_.replicas_to_aggregate;
   asked.links = job_.hosts.size() > 1;
-  if (!cluster_.strategy.empty()) asked.strategy = cluster_.strategy;
+  if (!cluster_.strategy.empty() && cluster_.role != Cluster::Role::kAlone) {
+    asked.strategy = cluster_.strategy;
+  }
   if (cluster_.wire == DType::kBFloat16) asked.bfloat16 = true;
   if (cluster_.role != Cluster::Role::kAlone) asked.workers = own_way().workers;
   int devices = 0;
@@ -253,6 +266,28 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
                                        return forecast_plot(all, title, terminal, picture);
                                      }));
   }
+}
+
+Expectation expect(const PredictedStep& step, const Cluster& cluster,
+                   const PredictionOptions& options) {
+  constexpr Duration kPatience = std::chrono::milliseconds(250);
+  constexpr double kWorthSaying = 1.1;
+  RealClock clock;
+  const TimePoint begun = clock.now();
+  const Prediction prediction(step, cluster, options);
+  Expectation made{.own = forecast(prediction.job(), prediction.own_way()), .better = {}};
+  WaysAsked asked = prediction.asked();
+  asked.strategy.reset();
+  for (const Way& way : ways_to_try(asked)) {
+    if (clock.now() - begun > kPatience) break;
+    if (way.text() == made.own.way.text()) continue;
+    const Forecast other = forecast(prediction.job(), way);
+    const double best = made.better ? made.better->steps_per_s : made.own.steps_per_s;
+    const bool alone = way.ps == 0 && way.workers == 1;
+    const double worth = made.better || alone ? 1 : kWorthSaying;
+    if (other.steps_per_s > worth * best) made.better = other;
+  }
+  return made;
 }
 
 }  // namespace paceline

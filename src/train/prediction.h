@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/real_clock.h"
 #include "exec/plan.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -21,6 +23,8 @@ struct PredictedStep {
   std::string model;
   PlanRequest request;
   double examples = 0;  // of a batch; 0: the first dimension of the inputs
+  /// The plan of a session that is about to train; null: plans are made of the request.
+  std::shared_ptr<const Plan> plan = nullptr;
 };
 
 class Prediction {
@@ -38,6 +42,7 @@ class Prediction {
   std::string facts() const;
 
  private:
+  void make_plans();
   void take_hosts();
   std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
   DevicePace pace(const Plan& plan, bool alone, int workers_on_host) const;
@@ -46,6 +51,8 @@ class Prediction {
   const PredictedStep step_;
   const Cluster cluster_;
   const PredictionOptions options_;
+  RealClock clock_;
+  std::unique_ptr<Device> device_;
   ForecastHost here_;
   ForecastJob job_;
   std::shared_ptr<const Plan> alone_, shared_;
@@ -58,5 +65,15 @@ class Prediction {
 /// options ask for.
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options);
+
+/// What is expected of a job of several tasks, before its first step.
+struct Expectation {
+  Forecast own;
+  /// A way with the same workers that would be faster by a tenth; one process among them.
+  std::optional<Forecast> better;
+};
+/// Takes half a second at most, with a roof that is known.
+Expectation expect(const PredictedStep& step, const Cluster& cluster,
+                   const PredictionOptions& options);
 
 }  // namespace paceline

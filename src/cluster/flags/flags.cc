@@ -210,7 +210,7 @@ std::vector<Flag> run_flags() {
       {"--hosts", "FILE",
        "With --predict: the hosts to predict for, a .toml file (default: this machine)", kRun},
       {"--roof", "FILE",
-       "With --predict: the roof of this machine, as paceline roof --out writes it (default: it is "
+       "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
        "measured)",
        kRun},
       {"--report", "FILE", "Write the measurements of the run to this JSON file", kOutputFlags},

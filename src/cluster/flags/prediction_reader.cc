@@ -9,9 +9,7 @@ PredictionOptions read_prediction(const FlagValues& values) {
   prediction.asked = values.given("--predict");
   prediction.hosts = values.text("--hosts");
   prediction.roof = values.text("--roof");
-  for (const char* flag : {"--hosts", "--roof"}) {
-    check_together(values, flag, "--predict", "what reads it");
-  }
+  check_together(values, "--hosts", "--predict", "what reads it");
   if (values.given("--lab-hosts") || values.given("--lab-place")) {
     prediction.link_gbps = values.positive_number("--lab-gbps").value_or(1);
     prediction.link_delay_ms = values.number_from_zero("--lab-delay-ms").value_or(0);
