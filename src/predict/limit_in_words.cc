@@ -78,7 +78,7 @@ class Limit {
 
   std::string transport() const {
     if (job_.costs.stream_bytes_per_s == 0 && job_.costs.serial_message_s == 0) return {};
-    const double messages = 2.0 * double(job_.step->specs.size()) * job_.costs.serial_message_s;
+    const double messages = double(job_.step->specs.size()) * job_.costs.serial_message_s;
     double bytes = 0;
     for (const VariableSpec& spec : job_.step->specs) bytes += 8.0 * double(spec.shape.elements());
     const double rate = 2 * job_.costs.stream_bytes_per_s;  // of both ways
@@ -86,7 +86,7 @@ class Limit {
     if (std::max(messages, stream) < 0.2 * 1e-3 * step_ms()) return {};
     if (messages > stream) {
       return fmt::format("the transport: {} messages a step take {:.3g} ms",
-                         2 * job_.step->specs.size(), 1e3 * messages);
+                         job_.step->specs.size(), 1e3 * messages);
     }
     return fmt::format("the transport: {:.0f} MB a step at {:.0f} MB/s take {:.3g} ms",
                        bytes * 1e-6, rate * 1e-6, 1e3 * stream);

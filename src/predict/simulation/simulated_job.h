@@ -51,7 +51,8 @@ struct TransportCosts {
   double step_s = 100e-6;  // of a step, beside kernels and messages
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.
   double stream_bytes_per_s = 0;
-  /// Each ps handles one message after the other, in so much time; 0: as its cores allow.
+  /// Each ps handles one variable's message and its answer after the other, in so much time; 0: as
+  /// its cores allow.
   double serial_message_s = 0;
   /// The bytes that the system holds of a stream, beyond which its sender waits.
   double socket_bytes = 1 << 20;

@@ -152,9 +152,9 @@ void SimulatedPs::take_frames() {
   }
 }
 
-// A transport that handles messages one by one has one for each variable, and one for its value.
+// A transport that handles messages one by one has one for each variable.
 double SimulatedPs::serial_seconds(const SimulatedFrame& frame) const {
-  return frame.offset == 0 ? 2 * world_.job.costs.serial_message_s : 0;
+  return frame.offset == 0 ? world_.job.costs.serial_message_s : 0;
 }
 
 // The rule passes over its part, and the new values are written beside.
