@@ -44,8 +44,9 @@ struct PredictionOptions {
   std::string plot;      // a picture, FILE.svg or FILE.png; empty: none
   double link_gbps = 0;  // the rate of each host's link; 0: not known
   double link_delay_ms = 0;  // of a packet from a host to the switch
-  /// The host of each task, by its index, where the launcher emulates hosts; empty: one host.
-  std::vector<int> ps_hosts, worker_hosts;
+  /// The emulated host of each ps, by its index; empty: the addresses say it.
+  std::vector<int> ps_hosts;
+  std::vector<int> worker_hosts;  // the same of the workers
 };
 
 /// The options of a run, which are flags of every program.

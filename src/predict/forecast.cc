@@ -15,6 +15,9 @@
 namespace paceline {
 namespace {
 
+// Of the memory's rate, when several updates are under way (mlp, 1 ps + 2 and 4 workers).
+constexpr double kSeveralPasses = 0.75;
+
 // Workers are spread over the hosts, each with a device; parameter servers over the hosts from the
 // first on.
 SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
@@ -22,7 +25,8 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   cluster.share_memory = job.share_memory;
   for (const ForecastHost& host : job.hosts) {
     if (std::size_t(host.machine) >= cluster.machines.size()) {
-      cluster.machines.push_back({host.cores, host.bytes_per_s, host.thread_bytes_per_s});
+      cluster.machines.push_back(
+          {host.cores, host.bytes_per_s, host.thread_bytes_per_s, kSeveralPasses});
     }
     cluster.hosts.push_back({host.machine, host.link_bytes_per_s, host.latency_s});
   }

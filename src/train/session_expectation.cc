@@ -11,7 +11,9 @@ namespace paceline {
 // Towers and several trainings are not predicted. What cannot be predicted stops no training.
 void Session::Impl::say_expected() {
   const bool one = trained.size() == 1 && cluster.towers == 1;
-  if (!cluster.distributed() || !cluster.is_chief() || !one) return;
+  // Only a program that was started for it tells its user anything.
+  const bool program = run_options.log != nullptr;
+  if (!program || !cluster.distributed() || !cluster.is_chief() || !one) return;
   try {
     PredictedStep step{
         .model = options.model, .request = {}, .examples = double(options.examples_per_step)};

@@ -16,23 +16,32 @@ Duration rounded_up(double seconds) { return Duration(std::int64_t(std::ceil(sec
 
 }  // namespace
 
+double MachineShare::memory_seconds(const SimulatedWork& work) const {
+  if (machine_.bytes_per_s <= 0) return 0;
+  double rate = machine_.bytes_per_s;
+  if (machine_.thread_bytes_per_s > 0) {
+    const double threads = std::min(double(work.threads), std::max(1.0, machine_.cores));
+    rate = std::min(rate, threads * machine_.thread_bytes_per_s);
+  }
+  return work.bytes / rate;
+}
+
 double MachineShare::seconds_alone(const SimulatedWork& work) const {
   const double threads = std::min(double(work.threads), std::max(1.0, machine_.cores));
-  double seconds = work.core_seconds / threads;
-  if (machine_.bytes_per_s > 0 && work.bytes > 0) {
-    double rate = machine_.bytes_per_s;
-    if (machine_.thread_bytes_per_s > 0)
-      rate = std::min(rate, threads * machine_.thread_bytes_per_s);
-    seconds = std::max(seconds, work.bytes / rate);
-  }
-  return seconds;
+  return std::max(work.core_seconds / threads, memory_seconds(work));
 }
 
 void MachineShare::run(const SimulatedWork& work, std::function<void()> done) {
   const double seconds = seconds_alone(work);
   if (seconds <= kRounding) return time_.after(Duration(0), std::move(done));
   advance();
-  running_.push_back({seconds, 0, seconds, work.bytes, work.threads, std::move(done)});
+  running_.push_back({.left = seconds,
+                      .rate = 0,
+                      .seconds = seconds,
+                      .bytes = work.bytes,
+                      .memory = memory_seconds(work) / seconds,
+                      .threads = work.threads,
+                      .done = std::move(done)});
   set_rates();
 }
 
@@ -47,24 +56,23 @@ void MachineShare::advance() {
   }
 }
 
-// Cores are given by threads. Of the time of a work on its cores, the part in which it would use
-// all of the memory's rate grows as others want the memory too.
+// Cores are given by threads. The part of a work's time in which it waits for the memory grows as
+// others want the memory too.
 void MachineShare::set_rates() {
   double threads = 0, wanted = 0;
-  for (const Running& each : running_) threads += each.threads;
+  int passes = 0;
+  for (const Running& each : running_) {
+    threads += each.threads;
+    passes += each.memory > 0 ? 1 : 0;
+  }
   const double share = threads > machine_.cores ? machine_.cores / threads : 1;
-  if (machine_.bytes_per_s > 0) {
-    for (const Running& each : running_) {
-      wanted += share * each.bytes / each.seconds / machine_.bytes_per_s;
-    }
+  const double rate = machine_.bytes_per_s * (passes > 1 ? machine_.several_passes : 1);
+  if (rate > 0) {
+    for (const Running& each : running_) wanted += share * each.bytes / each.seconds / rate;
   }
   double first = std::numeric_limits<double>::infinity();
   for (Running& each : running_) {
-    double slower = 1;
-    if (wanted > 1) {
-      const double part = std::min(1.0, each.bytes / each.seconds / machine_.bytes_per_s);
-      slower = 1 - part + part * wanted;
-    }
+    const double slower = wanted > 1 ? 1 - each.memory + each.memory * wanted : 1;
     each.rate = share / slower;
     first = std::min(first, each.left / each.rate);
   }

@@ -13,6 +13,7 @@ struct SimulatedMachine {
   double cores = 1;
   double bytes_per_s = 0;         // of all cores together; 0: memory takes no time
   double thread_bytes_per_s = 0;  // of one thread; 0: one thread reaches all of it
+  double several_passes = 1;      // of the rate that is left when several pass over it at once
 };
 
 /// Work that takes the longer of its computing and its memory traffic when it is alone.
@@ -45,9 +46,11 @@ class MachineShare {
     double left = 0;  // seconds alone
     double rate = 0;  // of them in a second
     double seconds = 0, bytes = 0;
+    double memory = 0;  // the part of the time in which it waits for the memory
     int threads = 1;
     std::function<void()> done;
   };
+  double memory_seconds(const SimulatedWork& work) const;
   void advance();
   void set_rates();
   void finish(std::uint64_t plan);

@@ -47,6 +47,8 @@ struct TransportCosts {
   double frame_s = 4e-6;                                           // of each frame, at each end
   double shared_frame_s = 3e-6;                                    // the same in shared memory
   double copy_s_per_byte = 0.1e-9;                                 // of values into replies
+  /// The pass that applies the mean of several contributions reaches so much of the memory's rate.
+  double mean_of_roof = 0.53;
   double wake_s = 30e-6;   // until a thread that sleeps goes on
   double step_s = 100e-6;  // of a step, beside kernels and messages
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.

@@ -44,6 +44,7 @@ void SimulatedPs::apply_round(std::size_t position) {
                              ? double(rows_[position].size() * targets_[position].row_bytes)
                              : double(targets_[position].bytes());
     work.bytes = rule_bytes(position) + (world_.job.step->clipped ? 0 : more * given);
+    if (more > 0) work.bytes /= world_.job.costs.mean_of_roof;
   }
   const TimePoint begun = world_.time.now();
   world_.transport.machine_of(host_).run(work, [this, position, begun] {
