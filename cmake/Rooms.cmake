@@ -1,10 +1,12 @@
-# add_room(NAME [LIBRARIES …]): the library of src/NAME, over all rooms added before it, and the
-# program NAME_tests of every *_test.cc and testing/*.cc in it. Sources and tests are found by folder.
+# add_room(NAME [LIBRARIES …] [LARGE_SUITES …]): the library of src/NAME, over all rooms added before
+# it, and the program NAME_tests of every *_test.cc and testing/*.cc in it. Sources and tests are
+# found by folder. CTest runs each test in a process of its own, but all of a large suite in one,
+# since starting a process takes longer than one of its thousands of cases.
 set(PACELINE_WARNINGS -Wall -Wextra -Werror -Wpedantic)
 set(PACELINE_ROOMS "")
 
 function(add_room name)
-  cmake_parse_arguments(ROOM "" "" "LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "LIBRARIES;LARGE_SUITES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test\\.cc|/testing/[^/]*)$")
@@ -37,7 +39,15 @@ function(add_room name)
     add_executable(${name}_tests ${tests})
     target_compile_options(${name}_tests PRIVATE ${PACELINE_WARNINGS})
     target_link_libraries(${name}_tests PRIVATE paceline_${name} GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+    set(others "*-")
+    foreach(suite ${ROOM_LARGE_SUITES})
+      add_test(NAME ${suite}.AllCases COMMAND ${name}_tests --gtest_filter=${suite}.*)
+      set_tests_properties(${suite}.AllCases PROPERTIES TIMEOUT 300
+                                                        FAIL_REGULAR_EXPRESSION "\\] 0 tests")
+      string(APPEND others ":${suite}.*")
+    endforeach()
+    gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST TEST_FILTER "${others}"
+                         PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
 

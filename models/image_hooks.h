@@ -18,7 +18,7 @@ struct LossTerm {
   std::string name;
   Value value;  // a float32 scalar
 };
-/// For SessionOptions::watch.
+/// These are for SessionOptions::watch.
 std::vector<Value> values_of(const std::vector<LossTerm>& terms);
 
 /// Prints `step 10, loss = 4.66 (2514.3 images/s; 0.051 s/step)` every 10 own steps, with the

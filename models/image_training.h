@@ -25,7 +25,7 @@ class ImageInput {
   std::int64_t classes() const { return data_.classes; }
   /// Fills the inputs of a step: float32 (N,3,H,W) and int32 (N).
   std::function<void(Feed&)> feed(Value images, Value labels);
-  /// For SessionOptions::input, once feed() was called.
+  /// It is meant for SessionOptions::input, once feed() was called.
   std::function<InputReport()> report() const { return report_; }
   /// One pass over the images that models are evaluated with; null: there are none.
   const Pipeline* evaluation() const { return data_.evaluation ? &*data_.evaluation : nullptr; }

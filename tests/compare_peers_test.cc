@@ -85,7 +85,7 @@ TEST_F(ComparePeers, AloneIsPacelineItselfInOneProcess) {
               HasSubstr("train mlp --threads 2 --seconds 8 --threads 1 " + flag + " --report"));
 }
 
-// What takes time on one side alone is left out.
+// Work that takes time on one side alone is left out.
 TEST_F(ComparePeers, OfImagesTrainsWithoutEvaluations) {
   const std::string peer = script("peer", "echo \"$@\" > " + folder_.path("peer_call") +
                                               R"(; echo '{"total_examples_per_s": 100}')");

@@ -11,8 +11,10 @@
 #include <ostream>
 #include <regex>
 
+#include "cluster/lab/lab.h"
+#include "cluster/lab/lab_options.h"
+#include "paceline/error.h"
 #include "tests/held_saves.h"
-#include "tests/namespaces.h"
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -21,7 +23,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-/// How far the tasks go, and how to see that they are there.
+/// A phase that the tasks get to, and the words by which they are seen to be there.
 struct Phase {
   std::string name;
   Words worker;         // the program, without its task
@@ -65,8 +67,11 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   void SetUp() override {
     const Case& test = GetParam();
     if (test.fault == Fault::kCut) {
-      hosts_.emplace();
-      if (!hosts_->made()) GTEST_SKIP() << "no network namespaces can be made here (root? ip?)";
+      try {
+        hosts_.emplace(2, LabLinks{.gbps = 10});
+      } catch (const Error& error) {
+        GTEST_SKIP() << error.what();
+      }
     }
     const std::string ps = address("ps"),
                       second = test.phase->second_ps ? "," + address("ps:1") : "";
@@ -94,7 +99,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   bool cut_off(const std::string& task) const { return hosts_ && task == GetParam().victim; }
   std::string address(const std::string& task) {
     if (!hosts_) return free_address();
-    return fmt::format("10.231.78.{}:{}", cut_off(task) ? 2 : 1, ++port_);
+    return fmt::format("{}:{}", lab_address(cut_off(task) ? 1 : 0), ++port_);
   }
   std::unique_ptr<Process> start(const std::string& name, Words words, const std::string& task) {
     words.insert(words.end(), {"--cluster", spec_, "--task", task, "--reconnect-timeout", "2"});
@@ -105,7 +110,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
       if (name == holder()) words = held_.of(words);
     }
     if (!hosts_) return std::make_unique<Process>(words);
-    return std::make_unique<Process>(cut_off(name) ? hosts_->in_b(words) : hosts_->in_a(words));
+    return std::make_unique<Process>(hosts_->on_host(cut_off(name) ? 1 : 0, words));
   }
 
   void strike() {
@@ -116,7 +121,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
       case Fault::kStopped:
         return task(GetParam().victim).signal(SIGSTOP);
       case Fault::kCut:
-        return hosts_->cut();
+        return hosts_->cut(1);
     }
   }
   void say_when(const char* who) const {
@@ -184,7 +189,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
 
   const TemporaryFolder folder_;
   HeldSaves held_{folder_.path("pipe"), holder() == "ps" ? "/shard-" : "/index.json"};
-  std::optional<Namespaces> hosts_;
+  std::optional<Lab> hosts_;  // the victim of a cut is alone on host 1
   int port_ = 2222;
   std::string spec_;
   std::unique_ptr<Process> ps_, chief_, other_;

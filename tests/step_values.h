@@ -9,15 +9,16 @@
 
 namespace paceline::testing {
 
-/// What a step reads: initial variables, zeros for locals, and inputs at random; ids from 0 to 9.
+/// The values that a step reads: initial variables, zeros for locals, and inputs at random; ids
+/// from 0 to 9.
 Feeds step_feeds(const Graph& graph);
 
 struct Root {
   std::string name;
   Value value;
 };
-/// What a step computes: "loss", and by the variable's name each contribution, a sparse one as its
-/// rows.
+/// The values that a step computes: "loss", and by the variable's name each contribution, a sparse
+/// one as its rows.
 std::vector<Root> roots_of(const Training& training);
 
 }  // namespace paceline::testing

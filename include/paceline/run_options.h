@@ -95,6 +95,9 @@ struct RunOptions {
   /// The last report is kept here for run_program, which adds the error of a program that fails. It
   /// must outlive the run. If it is null, the report is not kept.
   Report* last_report = nullptr;
+  /// How many seconds a session has counted towards `seconds` is kept here for run_program, which
+  /// goes on counting after a ps was lost. It must outlive the run. If it is null, it is not kept.
+  double* seconds_counted = nullptr;
   /// The flags of the command line and of its files by name, and the settings of the program with
   /// their values, for the report.
   std::vector<std::pair<std::string, std::string>> flags;

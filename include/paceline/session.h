@@ -54,7 +54,7 @@ class Feed {
   /// calls with the same tensor copy nothing, so that what is written to it meanwhile is not seen;
   /// another tensor is copied.
   virtual Feed& set_once(Value input, const Tensor& tensor) = 0;
-  /// Where the program is in its data once this batch is used. A feed function may read it and
+  /// The program's place in its data once this batch is used. A feed function may read it and
   /// change it: in its first call it is what a checkpoint has restored, or empty. A checkpoint has
   /// the position of the last batch whose step was made, and never that of a batch read ahead.
   /// Changes in a call that stops count at once. In evaluations it is empty and nobody keeps it.
@@ -92,8 +92,8 @@ enum class EvaluateWith : std::uint8_t {
 
 /// The options of a session.
 struct SessionOptions {
-  /// What examples_per_s counts in one batch; 0: the first input's dimension 0. Each tower has a
-  /// batch of its own.
+  /// The number of examples (or words) of one batch, from which examples_per_s follows; 0 takes
+  /// dimension 0 of the first input. Each tower has a batch of its own.
   std::int64_t examples_per_step = 0;
   std::string unit = "examples";  // "words" for language models
   std::string model = "model";    // the report's "model"
@@ -210,7 +210,7 @@ class Session {
   /// The seconds of all train steps so far by activity ("share" of docs/report.md), without
   /// evaluations.
   std::vector<std::pair<std::string, double>> seconds_spent();
-  /// How stale this worker's contributions were so far. Nothing is counted in one process.
+  /// The staleness of this worker's contributions so far. Nothing is counted in one process.
   Staleness staleness() const;
   /// Reads all variables from the store and calls `see` with the name and the value of each. It
   /// counts as an evaluation.
@@ -225,7 +225,7 @@ class Session {
   int worker_index() const;
   /// The number of workers of the job; 1 when alone.
   int workers() const;
-  /// Where this task is in its data after the last step made, as its feed functions have told
+  /// This task's place in its data after the last step made, as its feed functions have told
   /// (Feed::position); before the first step what was restored.
   const TaskPosition& position() const;
   /// `tell` adds to position(), between two steps, whenever a checkpoint is begun; what it uses

@@ -1,12 +1,12 @@
-// How old the values are that workers of a cluster compute with.
+// The age of the values that workers of a cluster compute with.
 #pragma once
 
 #include <cstdint>
 
 namespace paceline {
 
-/// How stale a worker's contributions were: how many updates of other workers were made between the
-/// read of the values that one was computed from and its own update (Ho et al., NIPS 2013).
+/// The staleness of a worker's contributions: how many updates of other workers were made between
+/// the read of the values that one was computed from and its own update (Ho et al., NIPS 2013).
 struct Staleness {
   std::int64_t contributions = 0;  ///< for which it was counted
   std::int64_t updates = 0;        ///< the sum over them

@@ -46,7 +46,7 @@ class CheckpointEvaluations {
   bool no_summaries_ = false;
 };
 
-/// How long an evaluator follows a run.
+/// The time for which an evaluator follows a run.
 struct FollowOptions {
   /// The time within which the run may begin.
   Duration begins_within{};

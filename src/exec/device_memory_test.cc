@@ -119,6 +119,29 @@ class DeviceMemoryTest : public testing::Test {
                     {.clip_norm = clip_norm, .learning_rate = {}, .groups = {}});
   }
 
+  // The plan of a training on a device, over a store of its own kind.
+  struct Job {
+    using MakeSteps =
+        std::function<std::unique_ptr<StoreSteps>(std::span<const VariableSpec>, Values&)>;
+    Job(DeviceMemoryTest& test, const Training& training, Device& device, const MakeSteps& make)
+        : values(test.initial()),
+          specs(variable_specs({&test.graph_pointer_, 1}, &training)),
+          plan(make_plan({&test.graph_, {}, &training, true, {}}, specs, device)),
+          locals(test.graph_, device),
+          account(test.clock_),
+          executor(*plan, make(specs, values), locals, device, account) {}
+    void step() {
+      const std::vector<float> rates(specs.size(), 1.0f);
+      executor.run({StepKind::kTrain, rates, 1, {}});
+    }
+    Values values;
+    const std::vector<VariableSpec> specs;
+    const std::unique_ptr<Plan> plan;
+    LocalMemory locals;
+    StepAccount account;
+    Executor executor;
+  };
+
   ManualClock clock_;
   Graph graph_;
   const Graph* const graph_pointer_ = &graph_;
@@ -195,19 +218,16 @@ class NormSteps : public FakeSteps {
 TEST_F(DeviceMemoryTest, AStoreThatComputesTheNormEndsTheStepWhileTheDeviceComputes) {
   const Training training = dense_training(0.01f);
   const auto device = queue();
-  Values values = initial();
-  const std::vector<VariableSpec> specs = variable_specs({&graph_pointer_, 1}, &training);
-  const auto plan = make_plan({&graph_, {}, &training, true, {}}, specs, *device);
-  LocalMemory locals(graph_, *device);
-  StepAccount account(clock_);
-  auto made = std::make_unique<NormSteps>(specs, values, *device);
-  const NormSteps& steps = *made;
-  Executor executor(*plan, std::move(made), locals, *device, account);
-  const std::vector<float> rates(specs.size(), 1.0f);
-  executor.run({StepKind::kTrain, rates, 1, {}});
-  EXPECT_GT(steps.left, 0U) << "the results are on their way";
+  const NormSteps* steps = nullptr;
+  Job job(*this, training, *device, [&](std::span<const VariableSpec> specs, Values& values) {
+    auto made = std::make_unique<NormSteps>(specs, values, *device);
+    steps = made.get();
+    return made;
+  });
+  job.step();
+  EXPECT_GT(steps->left, 0U) << "the results are on their way";
   EXPECT_EQ(device->done(), device->pushed());
-  EXPECT_GT(executor.loss(), 0);
+  EXPECT_GT(job.executor.loss(), 0);
 }
 
 // A store that reads a contribution as soon as ready() is called.
@@ -222,21 +242,17 @@ class HastySteps : public FakeSteps {
 TEST_F(DeviceMemoryTest, AStoreThatDoesNotWaitIsCaught) {
   const Training training = dense_training(0);
   const auto device = queue();
-  Values values = initial();
-  const std::vector<VariableSpec> specs = variable_specs({&graph_pointer_, 1}, &training);
-  const auto plan = make_plan({&graph_, {}, &training, true, {}}, specs, *device);
-  LocalMemory locals(graph_, *device);
-  StepAccount account(clock_);
-  Executor executor(*plan, std::make_unique<HastySteps>(specs, values), locals, *device, account);
-  const std::vector<float> rates(specs.size(), 1.0f);
+  Job job(*this, training, *device, [](std::span<const VariableSpec> specs, Values& values) {
+    return std::make_unique<HastySteps>(specs, values);
+  });
   try {
-    executor.run({StepKind::kTrain, rates, 1, {}});
+    job.step();
     ADD_FAILURE() << "nobody saw it";
   } catch (const Error& error) {
     // It also changes values while they are on their way to the device.
     EXPECT_THAT(error.what(), HasSubstr("changed before"));
   }
-  for (const auto& [name, value] : values) {
+  for (const auto& [name, value] : job.values) {
     EXPECT_TRUE(std::isnan(value.data<float>()[0]))
         << name << ": a contribution that was not there";
   }
@@ -265,16 +281,13 @@ class FarSteps : public FakeSteps, private Event::Source {
 TEST_F(DeviceMemoryTest, TheDeviceWaitsForTheStoresEvents) {
   const Training training = dense_training(0);
   const auto device = host();
-  Values values = initial();
-  const std::vector<VariableSpec> specs = variable_specs({&graph_pointer_, 1}, &training);
-  const auto plan = make_plan({&graph_, {}, &training, true, {}}, specs, *device);
-  LocalMemory locals(graph_, *device);
-  StepAccount account(clock_);
-  auto made = std::make_unique<FarSteps>(specs, values, MemorySpace());
-  FarSteps* const steps = made.get();
-  Executor executor(*plan, std::move(made), locals, *device, account);
-  const std::vector<float> rates(specs.size(), 1.0f);
-  executor.run({StepKind::kTrain, rates, 1, {}});
+  const FarSteps* steps = nullptr;
+  Job job(*this, training, *device, [&](std::span<const VariableSpec> specs, Values& values) {
+    auto made = std::make_unique<FarSteps>(specs, values, MemorySpace());
+    steps = made.get();
+    return made;
+  });
+  job.step();
   // Four variables, each needed and placed once.
   EXPECT_EQ(steps->waited, 44u);
 }
@@ -282,14 +295,11 @@ TEST_F(DeviceMemoryTest, TheDeviceWaitsForTheStoresEvents) {
 TEST_F(DeviceMemoryTest, AStoreOfAnotherDeviceIsRefused) {
   const Training training = dense_training(0);
   const auto device = host(), other = std::unique_ptr<Device>(queue());
-  Values values = initial();
-  const std::vector<VariableSpec> specs = variable_specs({&graph_pointer_, 1}, &training);
-  const auto plan = make_plan({&graph_, {}, &training, true, {}}, specs, *device);
-  LocalMemory locals(graph_, *device);
-  StepAccount account(clock_);
   const auto make = [&] {
-    Executor(*plan, std::make_unique<FarSteps>(specs, values, other->space()), locals, *device,
-             account);
+    const Job job(*this, training, *device,
+                  [&](std::span<const VariableSpec> specs, Values& values) {
+                    return std::make_unique<FarSteps>(specs, values, other->space());
+                  });
   };
   EXPECT_THROW(make(), Error);
 }

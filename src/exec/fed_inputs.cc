@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// By storage: something of the plan reads what lies there.
+// True, by storage, where something of the plan reads what lies there.
 std::vector<bool> read_storages(const Plan& plan) {
   std::vector<bool> read(plan.storages.size());
   const auto note = [&](SlotIndex slot) {

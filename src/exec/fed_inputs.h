@@ -1,4 +1,4 @@
-// Which inputs of a plan were filled for the next step.
+// The inputs of a plan that were filled for the next step.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// Where a node's value goes: to nothing, to one contribution at a distance, or to anything else.
+// The uses of a node's value: nothing, to one contribution at a distance, or to anything else.
 struct End {
   static constexpr int kNone = -1, kMany = -2;
   int contribution = kNone;

@@ -38,7 +38,7 @@ class Device {
   virtual std::unique_ptr<Kernel> make_kernel(const Node& node) = 0;
   /// Zero-filled memory of space(), which kernels read and write. The device must outlive it.
   virtual Buffer allocate(std::size_t bytes) = 0;
-  /// Where that lies. Whatever a kernel reads or writes must lie there.
+  /// The memory that it lies in. Whatever a kernel reads or writes must lie there.
   virtual MemorySpace space() const { return {}; }
   /// Copies from the host's memory, which must stay as it is until the copy was made.
   virtual void upload(void* to, const void* from, std::size_t bytes) {

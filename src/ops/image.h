@@ -23,18 +23,19 @@ struct ImageShape {
   std::array<std::int64_t, 4> strides(bool channels_last) const;
 };
 
-/// How windows move over an image. Pairs are of height and width; pads: top, left, bottom, right.
+/// The way in which windows move over an image. Pairs are of height and width; pads: top, left,
+/// bottom, right.
 struct Window2d {
   std::array<std::int64_t, 2> size = {1, 1}, strides = {1, 1}, dilations = {1, 1};
   std::array<std::int64_t, 4> pads = {0, 0, 0, 0};
 
-  /// From the attributes "strides", "dilations", "pads" and, where the op has it, "size".
+  /// Reads the attributes "strides", "dilations", "pads" and, where the op has it, "size".
   static Window2d of(const Attributes& attributes);
   /// Elements that a window covers in dimension d: 0 is the height.
   std::int64_t reach(int d) const;
   /// Windows along an extent of the image; less than 1 when none fits.
   std::int64_t outputs(int d, std::int64_t extent) const;
-  /// Where window `index` begins in dimension d; it may lie in the margin.
+  /// Returns the begin of window `index` in dimension d; it may lie in the margin.
   std::int64_t begin(int d, std::int64_t index) const;
 };
 

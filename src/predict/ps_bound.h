@@ -27,8 +27,8 @@ struct PsHosts {
 struct PsBound {
   double steps_per_s = 0;       // of all workers together
   std::vector<double> workers;  // of each
-  /// What limits the workers that are slowest: "the device", "the link of host 0", "the memory that
-  /// rules pass over", "the way of hidden/w from ready to needed".
+  /// The limit of the workers that are slowest: "the device", "the link of host 0", "the memory
+  /// that rules pass over", "the way of hidden/w from ready to needed".
   std::string limit;
 };
 

@@ -183,6 +183,9 @@ void Session::Impl::add_bound() {
 
 void Session::Impl::write_report() {
   add_results();
+  if (run_options.seconds_counted != nullptr && limit != nullptr) {
+    *run_options.seconds_counted = limit->seconds_counted();
+  }
   try {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {

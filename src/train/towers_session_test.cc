@@ -19,26 +19,13 @@
 #include "paceline/ops.h"
 #include "paceline/session.h"
 #include "train/testing/served.h"
+#include "train/testing/towers.h"
 
 namespace paceline {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-// Towers of a thread each; `naive` devices may be more than the machine has cores.
-Cluster with_towers(int towers, Cluster cluster = {}) {
-  cluster.device.kind = "naive";
-  cluster.threads = towers;
-  cluster.towers = towers;
-  return cluster;
-}
-
-RunOptions quiet() {
-  RunOptions run;
-  run.quiet = true;
-  return run;
-}
 
 /// The losses and the final variables of a training.
 struct Outcome {
@@ -159,26 +146,7 @@ TEST(TowersSession, AccumulateMakesOneContributionOfTheStepsOfAllTowers) {
   }
 }
 
-// A model with a state of its own on each device, and random numbers.
-class StateModel {
- public:
-  StateModel() {
-    x = graph.input("x", {1});
-    const Value state = graph.local("state", {1});
-    next = graph.named("next", add(scale(state, 2), x));
-    graph.assign(state, next);
-    noise = graph.named(
-        "noise",
-        dropout(graph.constant(Tensor::of<float>({64}, std::vector<float>(64, 1.0f))), 0.5f));
-    loss = reduce_sum(square(sub(mul(graph.variable("w", {1}), x), next)));
-  }
-  Training training() { return minimize(loss, Sgd{0.001f}); }
-
-  Graph graph;
-  Value x, next, noise, loss;
-};
-
-/// What was seen of the steps of a StateModel.
+/// The steps of a StateModel, as they were seen.
 struct SeenSteps {
   std::vector<std::int64_t> batches;
   std::vector<double> losses;
@@ -263,98 +231,6 @@ TEST(TowersSession, RandomNumbersAreDifferentOnEachTowerAndInEachStep) {
   EXPECT_EQ(two[1], one[2]);
 }
 
-TEST(TowersSession, AnInputThatIsKeptIsKeptOnAllTowers) {
-  Graph graph;
-  const Value x = graph.input("x", {1}), y = graph.input("y", {1});
-  const Value loss = reduce_sum(mul(mul(graph.variable("w", {1}, Initializer::constant(1)), x), y));
-  Session session(minimize(loss, Sgd{0}), with_towers(2), quiet());
-  std::vector<double> losses;
-  for (int step = 0; step < 4; ++step) {
-    const auto result = session.step([&](Feed& feed) {
-      feed.data<float>(x)[0] = float(feed.step() + 1);
-      if (feed.step() % 4 != 0) return;  // each second step, on the first tower
-      feed.data<float>(y)[0] = float(feed.step() + 10);
-      feed.keep(y);
-    });
-    losses.push_back(result->loss);
-  }
-  EXPECT_THAT(losses, ElementsAre(15, 35, 77, 105));
-}
-
-// Session::run fills the batches of the next step while towers make this one; step() does not.
-TEST(TowersSession, BatchesThatAreFilledAheadTrainAsThoseThatAreNot) {
-  const auto train = [](bool ahead) {
-    StateModel model;
-    const TemporaryFolder folder;
-    Session session(model.training(), with_towers(3), quiet());
-    std::vector<std::int64_t> fed;
-    const auto feed = [&](Feed& to) {
-      std::int64_t& batch = to.position().numbers["batch"];
-      fed.push_back(batch++);
-      EXPECT_EQ(to.step(), fed.back());
-      to.normal(model.x);
-    };
-    session.add(StopAtStep(5));
-    if (ahead) session.run(feed);
-    while (!session.ended() && session.step(feed)) {
-    }
-    EXPECT_EQ(session.position().numbers.at("batch"), 15) << "those read ahead are not counted";
-    EXPECT_EQ(fed.size(), ahead ? 18U : 15U);
-    return session.last_step().loss;
-  };
-  EXPECT_EQ(train(true), train(false));
-}
-
-struct EndsAtStep : Hook {
-  explicit EndsAtStep(std::int64_t step) : last(step) {}
-  bool after_step(Session&, const StepResult& result) override { return result.step != last; }
-  std::int64_t last;
-};
-
-TEST(TowersSession, ARunGoesOnWithTheBatchesThatWereFilledAhead) {
-  StateModel model;
-  Session session(model.training(), with_towers(2), quiet());
-  std::vector<float> fed;
-  const auto feed = [&](Feed& to) {
-    if (fed.size() == 7) {
-      fed.push_back(-1);
-      return to.stop();
-    }
-    fed.push_back(float(to.step()));
-    to.data<float>(model.x)[0] = fed.back();
-  };
-  session.add(EndsAtStep(2));
-  EXPECT_FALSE(session.run(feed));
-  EXPECT_THAT(fed, ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_TRUE(session.run(feed)) << "the feed stops, with a batch for one tower";
-  EXPECT_EQ(session.last_step().step, 3);
-}
-
-TEST(TowersSession, WhatAFeedThrowsAheadIsThrownByTheStepOfThatBatch) {
-  StateModel model;
-  Session session(model.training(), with_towers(2), quiet());
-  EXPECT_EQ(error_of(ErrorCode::kDataLoss,
-                     [&] {
-                       session.run([&](Feed& feed) {
-                         if (feed.step() == 5) throw Error(ErrorCode::kDataLoss, "no such batch");
-                         feed.data<float>(model.x)[0] = 1;
-                       });
-                     }),
-            "no such batch");
-  EXPECT_EQ(session.last_step().step, 2);
-}
-
-TEST(TowersSession, AFeedThatStopsForOneTowerMakesNoStep) {
-  StateModel model;
-  Session session(model.training(), with_towers(3), quiet());
-  std::int64_t left = 7;
-  EXPECT_TRUE(session.run([&](Feed& feed) {
-    if (left-- == 0) return feed.stop();
-    feed.data<float>(model.x)[0] = 1;
-  }));
-  EXPECT_EQ(session.last_step().step, 2);
-}
-
 // x ↦ x, unless it is 13.
 OpRegistry registry_with_unlucky() {
   OpRegistry registry = copy_of_builtin_ops();
@@ -429,6 +305,7 @@ TEST(TowersSession, TrainingsThatTakeTurnsHaveTheirTowers) {
         {.clip_norm = 0, .learning_rate = {}, .groups = {{.prefix = "a", .frozen = true}}}));
     Session session(std::move(trainings), with_towers(towers), quiet());
     std::vector<double> losses;
+    losses.reserve(10);
     for (int step = 0; step < 10; ++step) {
       losses.push_back(
           session.step(step % 2, [&](Feed& feed) { feed.data<float>(x)[0] = 1; })->loss);

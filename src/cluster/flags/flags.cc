@@ -22,15 +22,24 @@ const char* const kBoth = "Either cluster";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
 
+const char* flags_of(ClusterKind kind) {
+  switch (kind) {
+    case ClusterKind::kOneProcess:
+      return "alone";
+    case ClusterKind::kWithPs:
+      return "with --ps";
+    case ClusterKind::kWorkersOnly:
+      return "with --ps 0";
+  }
+  return "";
+}
+
 std::string strategy_help() {
   std::vector<std::string> meanings;
   for (const Strategy& strategy : strategies()) {
-    const bool usual = &strategy == &default_strategy(strategy.kind());
-    const std::string_view where = strategy.with_ps         ? "with --ps"
-                                   : strategy.among_workers ? "with --ps 0"
-                                                            : "alone";
+    const bool usual = &strategy == &default_strategy(strategy.kind);
     meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
-                                   usual ? "default " : "", where));
+                                   usual ? "default " : "", flags_of(strategy.kind)));
   }
   return fmt::format("The way in which workers share their updates. {}", fmt::join(meanings, "; "));
 }
@@ -50,9 +59,10 @@ struct Displacement {
   Names given, drops;
 };
 
-Names joined(std::initializer_list<Names> lists) {
-  Names all;
-  for (const Names& list : lists) all.insert(all.end(), list.begin(), list.end());
+template <typename T>
+std::vector<T> joined(std::initializer_list<std::vector<T>> lists) {
+  std::vector<T> all;
+  for (const std::vector<T>& list : lists) all.insert(all.end(), list.begin(), list.end());
   return all;
 }
 
@@ -73,18 +83,7 @@ std::vector<Displacement> displacements() {
           {{"--sim-gflops"}, {"--sim-step-ms"}}};
 }
 
-}  // namespace
-
-bool displaced(const FlagValues& given, const std::string& flag) {
-  if (given.given(flag)) return true;
-  const auto is_given = [&](std::string_view name) { return given.given(std::string(name)); };
-  return std::ranges::any_of(displacements(), [&](const Displacement& one) {
-    return std::ranges::any_of(one.given, is_given) &&
-           std::ranges::find(one.drops, flag) != one.drops.end();
-  });
-}
-
-std::vector<Flag> cluster_flags() {
+std::vector<Flag> local_flags() {
   return {
       {"--ps", "M",
        "Parameter servers to start on this machine; 0: none, the workers train by all-reduce",
@@ -96,23 +95,31 @@ std::vector<Flag> cluster_flags() {
        "When a task fails, end the others (stop), let them go on (continue), or start it again "
        "(restart); when a ps is started again, all go on from the newest checkpoint in --out",
        kHere},
+  };
+}
+
+std::vector<Flag> lab_flags() {
+  return {
       {"--lab-hosts", "N",
        "Start the tasks on N emulated hosts, joined over links of a limited rate; each task gets a "
        "host of its own where there are enough",
        kLab},
       {"--lab-place", "SHAPE",
        "The tasks of each host: 'ps+2/2/2' is a parameter server and 2 workers on the first host, "
-       "2 "
-       "workers on each of two others",
+       "2 workers on each of two others",
        kLab},
       {"--lab-gbps", "R", "The rate of each host's link in Gbit/s, each way (default 1)", kLab},
       {"--lab-delay-ms", "MS", "The delay of each packet that leaves a host (default 0)", kLab},
+  };
+}
+
+std::vector<Flag> process_flags() {
+  return {
       {"--cluster", "SPEC", "The addresses of all tasks: 'ps=a:1,b:1;worker=c:1,d:1'",
        kProcessFlags},
       {"--task", "JOB:I",
        "The task that this process runs: ps:0, worker:1, where worker:0 is the chief, or "
-       "evaluator, "
-       "which needs no cluster but --out (default: from $TF_CONFIG)",
+       "evaluator, which needs no cluster but --out (default: from $TF_CONFIG)",
        kProcessFlags},
       {"--ps-hosts", "LIST", "The addresses of the parameter servers, as in TensorFlow: a:1,b:1",
        kProcessFlags},
@@ -126,6 +133,11 @@ std::vector<Flag> cluster_flags() {
        kProcessFlags},
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
+  };
+}
+
+std::vector<Flag> strategy_flags() {
+  return {
       {"--strategy", fmt::format("{}", fmt::join(strategy_names(), "|")), strategy_help(), kBoth},
       {"--staleness", "S",
        "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
@@ -139,10 +151,14 @@ std::vector<Flag> cluster_flags() {
        "With sync, what becomes of a contribution that comes after its round was closed: it is "
        "dropped, or counts in the next one (default drop)",
        kBoth},
+  };
+}
+
+std::vector<Flag> link_flags() {
+  return {
       {"--link", "auto|shm|tcp|inproc",
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
-       "for "
-       "one process only (default auto)",
+       "for one process only (default auto)",
        kBoth},
       {"--join-timeout", "SECONDS", "The time that a task waits for the others (default 300)",
        kBoth},
@@ -157,6 +173,11 @@ std::vector<Flag> cluster_flags() {
       {"--error-feedback", "",
        "Add the rounding error of --wire bfloat16 to the worker's next contribution", kBoth},
       {"--show-placement", "", "Print which parameter server keeps which variables", kBoth},
+  };
+}
+
+std::vector<Flag> device_flags() {
+  return {
       {"--device", "cpu|sim[:I]",
        "The device that computes; sim takes time but no core (default cpu)", kDevice},
       {"--towers", "N",
@@ -174,12 +195,18 @@ std::vector<Flag> cluster_flags() {
        kDevice},
       {"--precision", "float32|bfloat16",
        "The type of products and convolutions; variables stay float32 (default float32)", kDevice},
+  };
+}
+
+// Flags that the launcher gives to the tasks that it starts.
+std::vector<Flag> hidden_flags() {
+  return {
       {"--launched", "", "", ""},
       {"--one-task", "", "", ""},
   };
 }
 
-std::vector<Flag> run_flags() {
+std::vector<Flag> loop_flags() {
   return {
       {"--steps", "N",
        "End at this global step, which counts the steps of all workers (each of several may make "
@@ -213,6 +240,11 @@ std::vector<Flag> run_flags() {
        "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
        "measured)",
        kRun},
+  };
+}
+
+std::vector<Flag> output_flags() {
+  return {
       {"--report", "FILE", "Write the measurements of the run to this JSON file", kOutputFlags},
       {"--timeline", "FILE",
        "Write a timeline of every task to this JSON file, for ui.perfetto.dev", kOutputFlags},
@@ -237,6 +269,24 @@ std::vector<Flag> run_flags() {
        "Restrict --init-from to variables that match ('layer*'); may repeat", kOutputFlags, true},
   };
 }
+
+}  // namespace
+
+bool displaced(const FlagValues& given, const std::string& flag) {
+  if (given.given(flag)) return true;
+  const auto is_given = [&](std::string_view name) { return given.given(std::string(name)); };
+  return std::ranges::any_of(displacements(), [&](const Displacement& one) {
+    return std::ranges::any_of(one.given, is_given) &&
+           std::ranges::find(one.drops, flag) != one.drops.end();
+  });
+}
+
+std::vector<Flag> cluster_flags() {
+  return joined({local_flags(), lab_flags(), process_flags(), strategy_flags(), link_flags(),
+                 device_flags(), hidden_flags()});
+}
+
+std::vector<Flag> run_flags() { return joined({loop_flags(), output_flags()}); }
 
 std::string cluster_examples(const std::string& command) {
   return fmt::format(R"(Examples:

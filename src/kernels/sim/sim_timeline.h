@@ -1,4 +1,4 @@
-// How long a simulated device is busy: kernels queue on it as they do on an accelerator.
+// The time for which a simulated device is busy: kernels queue on it as they do on an accelerator.
 #pragma once
 
 #include <cstdint>

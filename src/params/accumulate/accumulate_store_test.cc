@@ -3,34 +3,19 @@
 #include <gtest/gtest.h>
 
 #include "params/accumulate/accumulate_control.h"
-#include "params/testing/trainee.h"
+#include "params/testing/equal_batches.h"
 
 namespace paceline {
 namespace {
 
-struct Case {
-  std::string name;
-  Rule rule;
-  float clip_norm;
-  bool shared;
-};
-
-class Accumulated : public JobFixture, public ::testing::WithParamInterface<Case> {};
+class Accumulated : public EqualBatches {};
 
 TEST_P(Accumulated, FourBatchesOf32TrainAsOneOf128) {
-  const Case& test = GetParam();
-  const LookupModel small(32, test.rule, test.clip_norm), large(128, test.rule, test.clip_norm);
-  const std::vector<VariableSpec> specs = small.specs();
-  make_spec(1, 1);
-  start_all_ps();
-  PsStoreOptions options = store_options(0);
-  options.share_memory = test.shared;
-  const std::shared_ptr<PsStore> joined = PsStore::join(options, specs);
-  joined->write(initial_states(specs), 0);
-  const Distribution whole = local_distribution(specs),
-                     near = accumulate(local_distribution(specs), 4, nullptr),
+  const std::shared_ptr<PsStore> joined = joined_store();
+  const Distribution whole = local_distribution(specs_),
+                     near = accumulate(local_distribution(specs_), 4, nullptr),
                      far = accumulate({joined, joined}, 4, nullptr);
-  Trainee one(*whole.store, large), here(*near.store, small), there(*far.store, small);
+  Trainee one(*whole.store, large_), here(*near.store, small_), there(*far.store, small_);
   for (int step = 1; step <= 20; ++step) {
     const double loss = one.step(), accumulated = here.mean_of(4);
     EXPECT_NEAR(accumulated, loss, 1e-5 * loss) << step;
@@ -43,22 +28,7 @@ TEST_P(Accumulated, FourBatchesOf32TrainAsOneOf128) {
   for (auto& server : servers_) EXPECT_EQ(server.get().applied, 20);
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
-  const std::vector<std::pair<std::string, Rule>> rules = {
-      {"sgd", Sgd{.learning_rate = 0.5f}}, {"momentum", Momentum{0.1f}}, {"adam", Adam{0.01f}}};
-  for (const auto& [name, rule] : rules) {
-    for (const bool clipped : {false, true}) {
-      for (const bool shared : {false, true}) {
-        all.push_back({name + (clipped ? "_clipped" : "") + (shared ? "_shared" : ""), rule,
-                       clipped ? 0.05f : 0, shared});
-      }
-    }
-  }
-  return all;
-}
-
-INSTANTIATE_TEST_SUITE_P(Rules, Accumulated, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Rules, Accumulated, ::testing::ValuesIn(equal_batches_cases()),
                          [](const auto& test) { return test.param.name; });
 
 // The inner one computes the norm of its mean, so that the outer one leaves that to it.

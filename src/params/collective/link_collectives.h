@@ -106,7 +106,7 @@ class LinkCollectives : public Collectives {
   bool all_members(const std::vector<bool>& workers) const;
   std::size_t row_elements(std::size_t bucket) const;
 
-  // In place.
+  // It works in place.
   void announce(std::size_t bucket, std::uint16_t flags, Lock& lock);
   void sum_part(std::size_t bucket, Lock& lock);
   const float* numbers_of(int worker, std::uint32_t memory, std::size_t bucket) const;

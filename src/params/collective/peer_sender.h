@@ -11,10 +11,11 @@ namespace paceline {
 class PeerSender {
  public:
   virtual ~PeerSender() = default;
-  /// As Connection::send. To a worker that is not connected nothing is sent, and `sent` is called.
+  /// Sends as Connection::send does. To a worker that is not connected nothing is sent, and `sent`
+  /// is called.
   virtual void send(int worker, const FrameHeader& header, std::span<const std::byte> payload,
                     void (*sent)(void* context), void* context) = 0;
-  /// As Connection::send_copy.
+  /// Sends as Connection::send_copy does.
   virtual void send_copy(int worker, const FrameHeader& header,
                          std::span<const std::byte> payload) = 0;
 };

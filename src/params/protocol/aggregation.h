@@ -30,7 +30,7 @@ enum class LateContribution : std::uint8_t {
 };
 inline constexpr std::array kLateContributions = {LateContribution::kDrop, LateContribution::kFold};
 
-/// How the workers of a job train together; the chief declares it to every ps.
+/// The way in which the workers of a job train together; the chief declares it to every ps.
 struct AggregationSpec {
   AggregationKind kind = AggregationKind::kAsync;
   std::int64_t staleness = 0;  // kBounded: own steps

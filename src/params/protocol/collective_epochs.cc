@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// For so long may one member see another that a third does not see.
+// One member may see another that a third does not see for as long as this.
 constexpr Duration kUnconnected = std::chrono::seconds(1);
 
 std::string count_text(std::size_t members) {

@@ -93,7 +93,7 @@ class CollectiveGroup {
   std::int64_t next_own_step(int worker) const { return own_steps_[std::size_t(worker)]; }
   /// True when this worker coordinates: it is the lowest living member.
   bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
-  /// As another worker has told.
+  /// Another worker has told of it.
   Standing standing_of(int worker) const { return peers_[std::size_t(worker)].status.standing; }
   /// True when this worker is the lowest that has contributed to the last step: it saves it.
   bool saves() const {

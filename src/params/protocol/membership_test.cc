@@ -193,7 +193,7 @@ TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   EXPECT_FALSE(members.begin_step(0, 2, 2));
 }
 
-// As when it ends by its last step.
+// It is the same when it ends by its last step.
 TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   Membership members = two_workers();
   join(members, 0, 1);
@@ -207,7 +207,7 @@ TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   EXPECT_EQ(members.end(at(8)), Membership::End::kFinished);
 }
 
-// As when it ends by its last step.
+// It is the same when it ends by its last step.
 TEST(Membership, AJobWhoseTrainingAWorkerHasEndedWaitsForNoLostWorker) {
   Membership members = two_workers();
   members.set_last_step(1000);

@@ -29,7 +29,7 @@ struct PsJobOptions {
   std::uint64_t incarnation = 0;  // of this process, and of what it keeps
   std::uint64_t first_epoch = 1;  // of the membership
   Duration join_timeout{};
-  /// How long a worker whose connection was cut may take to come back; 0: it may not.
+  /// The time within which a worker whose connection was cut may come back; 0: it may not.
   Duration reconnect_timeout{};
   std::int64_t last_step = 0;   // 0: unknown; the chief may declare it
   std::int64_t warm_steps = 0;  // own steps after which a worker counts as warm
@@ -51,7 +51,7 @@ class PsJob {
   void refuse(PeerId peer, const std::string& why, Outbox& out);
   /// Nothing can be sent to the peer any more; its connection is closed.
   void give_up(PeerId peer, const std::string& why, Outbox& out);
-  /// How a peer's connection has ended.
+  /// The end of a peer's connection.
   struct Ended {
     std::string why;            // for the user
     std::uint64_t handled = 0;  // numbered messages of the peer, on all its connections

@@ -116,7 +116,8 @@ void PsJob::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out
   out.add(Outbox::GoOn{id, hello.handled});
 }
 
-// By its incarnation: a worker whose first welcome was lost does not know that it has joined.
+// It is known by its incarnation: a worker whose first welcome was lost does not know that it has
+// joined.
 bool PsJob::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out) {
   for (auto& [other, its] : peers_) {
     if (its.shard >= 0 || its.worker != hello.index || its.incarnation != hello.incarnation ||

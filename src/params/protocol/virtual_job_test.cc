@@ -28,7 +28,7 @@ VirtualOptions with_everything(std::uint64_t seed) {
   return options;
 }
 
-/// As above, in rounds of all workers or of fewer.
+/// Returns the same in rounds of all workers or of fewer.
 VirtualOptions rounds_with_everything(std::uint64_t seed) {
   VirtualOptions options = with_everything(seed);
   options.ps = 1 + int(seed % 3);
@@ -37,6 +37,25 @@ VirtualOptions rounds_with_everything(std::uint64_t seed) {
                          .replicas = int(seed % 5),
                          .late = seed % 7 < 3 ? LateContribution::kFold : LateContribution::kDrop};
   return options;
+}
+
+/// Runs a job of each of 200 seeds, none of which may have an error. Returns what happened in all.
+VirtualResult of_200_seeds(VirtualOptions (*options)(std::uint64_t seed)) {
+  VirtualResult all;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const VirtualResult result = run_virtual_job(options(seed));
+    EXPECT_THAT(result.errors, IsEmpty());
+    all.come_backs += result.come_backs;
+    all.restarts += result.restarts;
+    all.ps_restarts += result.ps_restarts;
+    all.restores += result.restores;
+    all.lost_messages += result.lost_messages;
+    all.repeated_steps += result.repeated_steps;
+    all.waiting_replies += result.waiting_replies;
+    all.dropped += result.dropped;
+    all.folded += result.folded;
+  }
+  return all;
 }
 
 TEST(VirtualJob, EndsAtItsLastStepWithEveryStepCountedOnce) {
@@ -55,18 +74,7 @@ TEST(VirtualJob, ASeedReplaysExactly) {
 }
 
 TEST(VirtualJob, SurvivesDeathsCutsLossesRepeatsLeaversAndLatecomers) {
-  VirtualResult all;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    const VirtualResult result = run_virtual_job(with_everything(seed));
-    EXPECT_THAT(result.errors, IsEmpty());
-    all.come_backs += result.come_backs;
-    all.restarts += result.restarts;
-    all.ps_restarts += result.ps_restarts;
-    all.restores += result.restores;
-    all.lost_messages += result.lost_messages;
-    all.repeated_steps += result.repeated_steps;
-    all.waiting_replies += result.waiting_replies;
-  }
+  const VirtualResult all = of_200_seeds(with_everything);
   EXPECT_GT(all.come_backs, 500);
   EXPECT_GT(all.restarts, 50);
   EXPECT_GT(all.ps_restarts, 30);
@@ -87,17 +95,7 @@ TEST(VirtualRounds, AreClosedOnceEachAndSumAllContributions) {
 }
 
 TEST(VirtualRounds, SurviveDeathsCutsLossesLeaversLatecomersAndLostPsTasks) {
-  VirtualResult all;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    const VirtualResult result = run_virtual_job(rounds_with_everything(seed));
-    EXPECT_THAT(result.errors, IsEmpty());
-    all.come_backs += result.come_backs;
-    all.restarts += result.restarts;
-    all.restores += result.restores;
-    all.lost_messages += result.lost_messages;
-    all.dropped += result.dropped;
-    all.folded += result.folded;
-  }
+  const VirtualResult all = of_200_seeds(rounds_with_everything);
   EXPECT_GT(all.come_backs, 500);
   EXPECT_GT(all.restarts, 50);
   EXPECT_GT(all.restores, 10);

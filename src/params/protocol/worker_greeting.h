@@ -1,4 +1,4 @@
-// How two workers of an all-reduce recognise each other.
+// The messages by which two workers of an all-reduce recognise each other.
 #pragma once
 
 #include <string>

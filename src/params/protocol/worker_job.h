@@ -26,7 +26,7 @@ struct WorkerJobOptions {
   std::uint64_t fingerprint = 0;  // of the variables
   Declare declare;
   Duration join_timeout{};
-  /// How long a connection that was cut may take to come back; 0: it is lost at once.
+  /// The time within which a connection that was cut may come back; 0: it is lost at once.
   Duration reconnect_timeout{};
   Duration say_after{};  // how long a wait is silent
 };
@@ -57,7 +57,7 @@ class WorkerJob {
     kLost,
     kStranger,  // twice its answer to a hello made no sense: it does not speak Paceline
   };
-  /// How the connection to a ps has ended.
+  /// The end of the connection to a ps.
   struct Ended {
     std::string where;           // "ps:0 at host:2222 in step 41, last message values"
     std::uint64_t handled = 0;   // numbered messages of the ps, on all its connections
@@ -105,9 +105,9 @@ class WorkerJob {
   /// The save for which this worker's state is asked for; 0: it is not.
   std::uint64_t state_asked() const { return state_asked_; }
   void set_state_told() { state_asked_ = 0; }
-  /// Where this worker was when what it resumes from was saved.
+  /// This worker's place when what it resumes from was saved.
   const std::optional<TaskState>& restored() const { return restored_; }
-  /// How often the ps has confirmed that all values were written.
+  /// The number of times that the ps has confirmed that all values were written.
   int written(int ps) const { return peers_[std::size_t(ps)].written; }
   bool all_closed() const;
   bool has_closed(int ps) const { return peers_[std::size_t(ps)].closed; }

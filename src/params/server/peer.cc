@@ -4,15 +4,11 @@
 
 #include <algorithm>
 
-#include "base/denormals.h"
 #include "params/server/job.h"
 
 namespace paceline {
-namespace {
 
-[[noreturn]] void fail(const std::string& why) { throw Error(ErrorCode::kDataLoss, "[ps] " + why); }
-
-}  // namespace
+void ServerPeer::fail(const std::string& why) { throw Error(ErrorCode::kDataLoss, "[ps] " + why); }
 
 ServerPeer::ServerPeer(ServerJob& job, PeerId id, std::shared_ptr<Connection> connection)
     : job_(job),
@@ -295,103 +291,6 @@ void ServerPeer::on_read_marked(const FrameHeader& header, std::span<const std::
   replies_.send_block(MessageType::kMarked,
                       {.flags = header.flags, .id = header.id, .offset = header.offset},
                       std::move(block));
-}
-
-template <typename F>
-void ServerPeer::timed_apply(std::size_t position, F&& apply) {
-  const TimelineScope event(job_.timeline(), job_.label(position));
-  const TimePoint began = job_.now();
-  const FlushDenormals flush;
-  apply();
-  job_.account().add_apply(job_.now() - began);
-}
-
-ReplyBlocks::Lent ServerPeer::apply_range(std::size_t position, float clip_scale,
-                                          std::size_t offset, std::span<const std::byte> gradient) {
-  ShardPiece& piece = shard().at(position);
-  ReplyBlocks::Lent block = replies_.take(gradient.size());
-  if (incoming_->counts()) {
-    timed_apply(position, [&] {
-      piece.apply(incoming_->rule_step(position, clip_scale), offset, gradient, block->span());
-    });
-  } else {
-    piece.copy(offset, block->span());
-  }
-  return block;
-}
-
-void ServerPeer::answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent values) {
-  ShardPiece& piece = shard().at(position);
-  const FrameHeader header{
-      .id = piece.where().id, .offset = offset, .step = std::uint64_t(incoming_->step())};
-  replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(values)));
-}
-
-// The copy is made for the first worker step that asks for it.
-void ServerPeer::renew_copy(std::size_t position, std::uint64_t step) {
-  ShardPiece& piece = shard().at(position);
-  if (copy_ == nullptr) {
-    copy_ = SharedMemory::create(shard().values()->size());
-    if (!replies_.share(kMemoryOfCopy, copy_)) fail("a copy in memory, which is not shared");
-  }
-  piece.copy(0, place_in_copy(position));
-  replies_.tell(MessageType::kCopied, piece.where().id, step);
-}
-
-std::span<std::byte> ServerPeer::place_in_copy(std::size_t position) {
-  if (copy_ == nullptr) fail("a copy that was not asked for cannot be renewed");
-  return shard().place_of(position, copy_->bytes());
-}
-
-void ServerPeer::apply_dense(std::size_t position, float clip_scale) {
-  const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
-  const WantedValues wanted = incoming_->part(position).wanted;
-  ShardPiece& piece = shard().at(position);
-  if (wanted != WantedValues::kInFrames) {
-    std::span<std::byte> copy;
-    if (wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
-    if (!incoming_->counts()) return piece.copy(0, copy);
-    return timed_apply(position, [&] {
-      piece.apply(incoming_->rule_step(position, clip_scale), 0, gradient, copy);
-    });
-  }
-  if (piece.variable().rule.whole()) return apply_and_answer_whole(position, clip_scale);
-  for (const Cut cut : byte_cuts(gradient.size())) {
-    answer(position, cut.begin,
-           apply_range(position, clip_scale, cut.begin, gradient.subspan(cut.begin, cut.size)));
-  }
-}
-
-void ServerPeer::apply_and_answer_whole(std::size_t position, float clip_scale) {
-  ShardPiece& piece = shard().at(position);
-  const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
-  if (incoming_->counts()) {
-    timed_apply(position,
-                [&] { piece.apply(incoming_->rule_step(position, clip_scale), 0, gradient, {}); });
-  }
-  for (const Cut cut : byte_cuts(gradient.size())) {
-    ReplyBlocks::Lent block = replies_.take(cut.size);
-    piece.copy(cut.begin, block->span());
-    answer(position, cut.begin, std::move(block));
-  }
-}
-
-void ServerPeer::apply_whole(std::size_t position, float clip_scale) {
-  if (!incoming_->take_whole(position)) return;
-  ShardPiece& piece = shard().at(position);
-  const IncomingPiece& incoming = incoming_->piece(position);
-  if (!piece.variable().sparse) {
-    apply_dense(position, clip_scale);
-  } else if (incoming_->counts() && !incoming.rows.empty()) {
-    timed_apply(position, [&] {
-      piece.apply_rows(incoming_->rule_step(position, clip_scale), incoming.rows,
-                       reinterpret_cast<const float*>(incoming.gradient.data()));
-    });
-  }
-  incoming_->applied(position);
-  if (incoming_->part(position).shared) {
-    replies_.tell(MessageType::kTaken, piece.where().id, std::uint64_t(incoming_->step()));
-  }
 }
 
 void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byte> payload) {

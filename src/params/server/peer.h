@@ -67,6 +67,8 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
    private:
     ServerPeer& peer_;
   };
+  /// Throws kDataLoss: the worker has sent what it may not send.
+  [[noreturn]] static void fail(const std::string& why);
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
   void on_hello(const ControlMessage& hello);
   void on_write(const FrameHeader& header, std::span<const std::byte> payload);

@@ -40,7 +40,7 @@ class RoundApplier {
   explicit RoundApplier(ServerJob& job) : job_(job) {}
 
   void keep(int worker, std::uint64_t incarnation, KeptContribution contribution);
-  // In the order in which the machine says them.
+  // They are kept in the order in which the machine says them.
   void push(Shard& shard, Outbox::Decide decide);
   void push(const RoundScale& scale);
   /// Calls `act` once everything that was pushed before is carried out.
@@ -68,7 +68,7 @@ class RoundApplier {
   std::optional<RoundScale> scale_;  // has come
   bool running_ = false;
 
-  // Of the thread that runs.
+  // These belong to the thread that runs.
   Shard* shard_ = nullptr;
   Outbox::Decide now_;
   bool awaits_scale_ = false;

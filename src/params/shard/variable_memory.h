@@ -80,7 +80,7 @@ class VariableMemory {
   std::int64_t next_count() { return ++count_; }
   /// Begins one contribution that arrives in ranges. Returns the step to apply each of them with.
   RuleStep begin_contribution(const UpdateScalars& scalars);
-  /// To be called before bytes [begin, end) of the value are changed by other means than the calls
+  /// It is called before bytes [begin, end) of the value are changed by other means than the calls
   /// below.
   void before_change(std::size_t begin, std::size_t end) { snapshot_->before_change(begin, end); }
   /// Applies the rule to elements from `first` on. Threads may apply ranges of their own at once.

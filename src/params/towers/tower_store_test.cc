@@ -13,7 +13,7 @@
 #include "base/testing/error_of.h"
 #include "kernels/testing/queue_device.h"
 #include "params/accumulate/accumulate_store.h"
-#include "params/testing/trainee.h"
+#include "params/testing/equal_batches.h"
 #include "params/towers/tower_threads.h"
 
 namespace paceline {
@@ -60,28 +60,13 @@ class Towers {
   std::vector<double> losses_;
 };
 
-struct Case {
-  std::string name;
-  Rule rule;
-  float clip_norm;
-  bool shared;
-};
-
-class TowersOfAModel : public JobFixture, public ::testing::WithParamInterface<Case> {};
+class TowersOfAModel : public EqualBatches {};
 
 TEST_P(TowersOfAModel, FourOf32TrainAsOneDeviceWith128) {
-  const Case& test = GetParam();
-  const LookupModel small(32, test.rule, test.clip_norm), large(128, test.rule, test.clip_norm);
-  const std::vector<VariableSpec> specs = small.specs();
-  make_spec(1, 1);
-  start_all_ps();
-  PsStoreOptions options = store_options(0);
-  options.share_memory = test.shared;
-  const std::unique_ptr<PsStore> far = PsStore::join(options, specs);
-  far->write(initial_states(specs), 0);
-  const Distribution whole = local_distribution(specs), near = local_distribution(specs);
-  Trainee one(*whole.store, large);
-  Towers here(*near.store, small, 4), there(*far, small, 4);
+  const std::shared_ptr<PsStore> far = joined_store();
+  const Distribution whole = local_distribution(specs_), near = local_distribution(specs_);
+  Trainee one(*whole.store, large_);
+  Towers here(*near.store, small_, 4), there(*far, small_, 4);
   for (int step = 1; step <= 20; ++step) {
     const double loss = one.step(), of_towers = here.step();
     EXPECT_NEAR(of_towers, loss, 1e-5 * loss) << step;
@@ -94,22 +79,7 @@ TEST_P(TowersOfAModel, FourOf32TrainAsOneDeviceWith128) {
   for (auto& server : servers_) EXPECT_EQ(server.get().applied, 20);
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
-  const std::vector<std::pair<std::string, Rule>> rules = {
-      {"sgd", Sgd{.learning_rate = 0.5f}}, {"momentum", Momentum{0.1f}}, {"adam", Adam{0.01f}}};
-  for (const auto& [name, rule] : rules) {
-    for (const bool clipped : {false, true}) {
-      for (const bool shared : {false, true}) {
-        all.push_back({name + (clipped ? "_clipped" : "") + (shared ? "_shared" : ""), rule,
-                       clipped ? 0.05f : 0, shared});
-      }
-    }
-  }
-  return all;
-}
-
-INSTANTIATE_TEST_SUITE_P(Rules, TowersOfAModel, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Rules, TowersOfAModel, ::testing::ValuesIn(equal_batches_cases()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(TowerStore, TwoRunsAreBitEqualWhateverTheOrderOfTheTowers) {
@@ -118,6 +88,7 @@ TEST(TowerStore, TwoRunsAreBitEqualWhateverTheOrderOfTheTowers) {
     const Distribution below = local_distribution(model.specs());
     Towers towers(*below.store, model, 3, device);
     std::vector<double> losses;
+    losses.reserve(20);
     for (int step = 0; step < 20; ++step) losses.push_back(towers.step());
     return std::pair(losses, everything(*below.store));
   };

@@ -187,8 +187,8 @@ struct StepEnd {
 
 struct StepDone {
   std::int64_t global_step = 0;
-  /// How many updates of other workers were made between the read of the step's values and its own
-  /// update; kAppliedBefore or kTooLate: it made none.
+  /// The number of updates of other workers that were made between the read of the step's values
+  /// and its own update; kAppliedBefore or kTooLate: it made none.
   std::int64_t staleness = kAppliedBefore;
   static constexpr std::int64_t kAppliedBefore = -1;
   static constexpr std::int64_t kTooLate = -2;  // its round was closed

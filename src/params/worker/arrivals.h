@@ -138,7 +138,7 @@ class Arrivals {
       if (cut_off == 0 && cuts == before) return false;
     }
   }
-  /// For a reply. Returns false when it takes too long. Throws the store's error.
+  /// Waits for a reply. Returns false when it takes too long. Throws the store's error.
   template <typename Predicate>
   bool wait_for_reply(Predicate&& come) {
     return wait_patiently([&](Deadline deadline) { return wait(deadline, come); });

@@ -39,7 +39,7 @@ struct ContributionBuffer {
   void use_own_memory(DType dtype, const Shape& shape);
   void use(const std::shared_ptr<SharedMemory>& memory, Place place, DType dtype,
            const Shape& shape);
-  /// To be given to Connection::send; the context is the buffer.
+  /// It is given to Connection::send; the context is the buffer.
   static void sent(void* context);
 
  private:

@@ -110,7 +110,7 @@ bool PsSteps::reads_now(std::span<const RowSet> rows) const {
                               [&](const PlanBinding::Use& use) { return was_brought(use, rows); });
 }
 
-// By the answers to the last train step.
+// The answers to the last train step say so.
 bool PsSteps::was_brought(const PlanBinding::Use& use, std::span<const RowSet> rows) const {
   const ValueUse how = use_of(use);
   const Freshness held = state_.held[std::size_t(use.variable)];

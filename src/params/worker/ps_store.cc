@@ -18,7 +18,7 @@
 namespace paceline {
 namespace {
 
-// For the last frames of a worker that leaves.
+// The time for the last frames of a worker that leaves.
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
 
 class PsStoreImpl : public PsStore {

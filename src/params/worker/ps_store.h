@@ -52,7 +52,8 @@ struct PsStoreOptions {
   /// The part of a contribution that rounding leaves out is added to this worker's next one to the
   /// same elements. With clipping both are as they were before they were scaled.
   bool error_feedback = false;
-  /// How the workers train together; the chief's counts, and the others are checked against it.
+  /// The way in which the workers train together; the chief's counts, and the others are checked
+  /// against it.
   AggregationSpec aggregation = {};
   /// Counts the wait for slower workers; null: nobody counts.
   StepAccount* account = nullptr;

@@ -78,7 +78,7 @@ class VirtualChecks {
   std::map<VirtualStep, std::map<std::uint32_t, std::multimap<std::size_t, std::size_t>>> applied_;
   std::set<VirtualStep> ended_;
   std::map<int, std::int64_t> ended_on_first_;  // by worker
-  /// By the process of ps 0 and the round: the contributions that are summed.
+  /// The contributions that are summed, by the process of ps 0 and the round.
   std::map<std::pair<std::uint64_t, std::int64_t>, std::vector<VirtualStep>> rounds_;
   std::map<PeerId, Replies> replies_;
 };

@@ -25,7 +25,7 @@ struct VirtualGroupOptions {
   Duration join_timeout = std::chrono::seconds(20);
 };
 
-/// What has happened, for a test to look at. `trouble` is empty when all invariants held.
+/// The events of a run, for a test to look at. `trouble` is empty when all invariants held.
 struct VirtualGroupResult {
   std::string trouble;
   std::int64_t steps = 0;  // that count, at the end

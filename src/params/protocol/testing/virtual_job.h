@@ -26,13 +26,13 @@ struct VirtualOptions {
   bool clipped = false;
   /// The bytes that a connection sends in a second, each way.
   double bytes_per_s = 1e9;
-  // How often something befalls a worker in a run, on average.
+  // The number of times that something befalls a worker in a run, on average.
   double deaths = 0;        // its process is gone; half of the dead are restarted
   double cuts = 0;          // one of its connections is cut, and made anew
   double early_leaves = 0;  // it says goodbye before the last step
   double latecomers = 0;    // it starts in the middle of the run
-  /// How often a ps loses its values and is started again in a run, on average. All then goes on
-  /// from a checkpoint, which the chief makes every 20 global steps.
+  /// The number of times that a ps loses its values and is started again in a run, on average. All
+  /// then goes on from a checkpoint, which the chief makes every 20 global steps.
   double ps_deaths = 0;
   /// The share of messages that are lost. What follows a lost message on its connection is lost as
   /// well, and the connection is cut.
@@ -51,7 +51,7 @@ struct VirtualOptions {
     kRepliesInOrder,  // a ps does not send first the piece that is needed first
     kNoWindow,        // a ps gives a connection all replies at once
     kValuesStay,      // a ps goes on with its values when the chief asks it to begin again
-    // Of rounds:
+    // These count what happens in rounds.
     kOneShardIsEnough,    // what is whole on ps 0 counts as whole on all
     kToldAndNotApplied,   // a worker is told that its step counts, and it does not
     kOneSumsWhatItLikes,  // a ps leaves a contributor out

@@ -43,7 +43,7 @@ void VirtualPs::pretend_others_have(const RoundContribution& contribution, Outbo
   }
 }
 
-// In their order: a round that is clipped waits for the squares of all.
+// They are taken in their order: a round that is clipped waits for the squares of all.
 void VirtualPs::carry_out_rounds() {
   if (std::exchange(carries_out_, true)) return;
   while (!rounds_.empty()) {

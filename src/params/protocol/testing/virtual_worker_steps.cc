@@ -97,7 +97,7 @@ void VirtualWorker::end_step() {
   world_.time.after(Duration(0), [this] { act(); });
 }
 
-// As if the chief had made a checkpoint of this moment.
+// It is as if the chief had made a checkpoint of this moment.
 void VirtualWorker::save() {
   const PsJob& first = world_.ps.front()->machine();
   VirtualWorld::Checkpoint& newest = world_.checkpoint;

@@ -1,0 +1,41 @@
+// For tests: a store that makes one update of several batches is compared with one that takes them
+// as one batch.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "params/testing/trainee.h"
+
+namespace paceline {
+
+struct EqualBatchesCase {
+  std::string name;
+  Rule rule;
+  float clip_norm;
+  bool shared;  // memory with the ps
+};
+
+/// Returns every rule with slots of a different kind, clipped and not, with the ps's memory shared
+/// and not.
+std::vector<EqualBatchesCase> equal_batches_cases();
+
+inline std::ostream& operator<<(std::ostream& out, const EqualBatchesCase& test) {
+  return out << test.name;
+}
+
+/// A model with batches of 32 and one with batches of 128, on a store of this process and on one
+/// ps.
+class EqualBatches : public JobFixture, public ::testing::WithParamInterface<EqualBatchesCase> {
+ protected:
+  /// Starts the ps and joins it.
+  std::shared_ptr<PsStore> joined_store();
+
+  const LookupModel small_{32, GetParam().rule, GetParam().clip_norm};
+  const LookupModel large_{128, GetParam().rule, GetParam().clip_norm};
+  const std::vector<VariableSpec> specs_ = small_.specs();
+};
+
+}  // namespace paceline
