@@ -16,6 +16,8 @@ std::vector<int> worker_counts(const WaysAsked& asked) {
   return counts;
 }
 
+bool has_ps(const Strategy& strategy) { return strategy.kind == ClusterKind::kWithPs; }
+
 std::vector<int> ps_counts(const WaysAsked& asked, bool with_ps) {
   if (!with_ps) return {0};
   if (asked.ps) return {*asked.ps};
@@ -24,9 +26,9 @@ std::vector<int> ps_counts(const WaysAsked& asked, bool with_ps) {
 
 bool is_tried(const WaysAsked& asked, const Strategy& strategy) {
   if (asked.strategy && *asked.strategy != strategy.name) return false;
-  if (asked.ps && (*asked.ps > 0) != strategy.with_ps) return false;
+  if (asked.ps && (*asked.ps > 0) != has_ps(strategy)) return false;
   const auto known = simulated_strategies();
-  return strategy.kind() != ClusterKind::kOneProcess &&
+  return strategy.kind != ClusterKind::kOneProcess &&
          std::ranges::find(known, strategy.name) != known.end();
 }
 
@@ -39,13 +41,13 @@ std::vector<Way> ways_to_try(const WaysAsked& asked) {
   if (!asked.bfloat16 && asked.links) wires = {false, true};
   for (const Strategy& strategy : strategies()) {
     if (!is_tried(asked, strategy)) continue;
-    for (const int ps : ps_counts(asked, strategy.with_ps)) {
+    for (const int ps : ps_counts(asked, has_ps(strategy))) {
       for (const int workers : worker_counts(asked)) {
         // More parameter servers than workers bring nothing; one worker has nobody to wait for.
         if (!asked.ps && ps > std::max(1, workers)) continue;
         if (workers == 1 && !asked.strategy && strategy.name != "async") continue;
         for (const bool bfloat16 : wires) {
-          if (bfloat16 && !strategy.with_ps) continue;
+          if (bfloat16 && !has_ps(strategy)) continue;
           ways.push_back({.strategy = std::string(strategy.name),
                           .ps = ps,
                           .workers = workers,

@@ -130,7 +130,7 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
   for (const std::string_view name : simulated_strategies()) {
     const Strategy& strategy = strategy_named(name);
     for (const bool several : {false, true}) {
-      const int ps = strategy.with_ps ? 2 : 0, workers = name == "local" ? 1 : 3;
+      const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0, workers = name == "local" ? 1 : 3;
       const SimulatedSpeed speed =
           simulate({.step = &step,
                     .cluster = several ? hosts(ps, workers, 1e9) : one_host(ps, workers),
@@ -148,7 +148,7 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
   for (const bool clipped : {false, true}) {
     step.clipped = clipped;
     for (const char* name : {"async", "ssp", "sync", "allreduce"}) {
-      const int ps = strategy_named(name).with_ps ? 2 : 0;
+      const int ps = strategy_named(name).kind == ClusterKind::kWithPs ? 2 : 0;
       for (const auto& cluster : {hosts(ps, 3, 1e9), one_host(ps, 3)}) {
         const SimulatedSpeed speed =
             simulate({.step = &step, .cluster = cluster, .way = {.strategy = name}});
