@@ -1,5 +1,7 @@
 #include "models/cifar10.h"
 
+#include <chrono>
+
 #include "models/cifar10_graph.h"
 #include "models/cifar10_recipe.h"
 #include "models/image_hooks.h"
@@ -38,8 +40,9 @@ class Cifar10Model : public Model {
                      .watch = values_of(trained.terms),
                      .input = input.report()});
     session.add(ImagesPerSecond(trained.terms)).add(ElapsedTime());
+    if (recipe->few_steps()) session.add(Progress(std::chrono::minutes(1)));
     train_images(session, feed, input, recipe->classify(evaluation_graph, input.classes()),
-                 recipe->evaluated(), evaluation_interval(settings, recipe->evaluates_at_end()));
+                 recipe->evaluated(), evaluation_interval(settings, recipe->few_steps()));
   }
 
   bool can_evaluate() const override { return true; }

@@ -97,7 +97,7 @@ class FastRecipe : public Cifar10Recipe {
   }
 
   EvaluateWith evaluated() const override { return EvaluateWith::kVariables; }
-  bool evaluates_at_end() const override { return true; }
+  bool few_steps() const override { return true; }
 
  private:
   AirbenchConfig config_for(std::int64_t batch, std::int64_t classes) const {

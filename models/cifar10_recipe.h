@@ -32,8 +32,9 @@ class Cifar10Recipe {
   virtual Classifier classify(Graph& graph, std::int64_t classes) const = 0;
   /// The values that classify() is meant for.
   virtual EvaluateWith evaluated() const = 0;
-  /// True when only the last values are evaluated, unless the user says otherwise.
-  virtual bool evaluates_at_end() const { return false; }
+  /// True for few and long steps: the time that is left is shown, and only the last values are
+  /// evaluated unless the user says otherwise.
+  virtual bool few_steps() const { return false; }
 };
 
 /// The settings of all recipes.
