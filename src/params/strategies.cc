@@ -19,14 +19,16 @@ namespace paceline {
 namespace {
 
 constexpr Strategy kStrategies[] = {
-    {"local", false, "one process, which applies its own contributions", make_local_strategy},
-    {"async", true, "a parameter server applies each contribution as it arrives",
+    {"local", "one process, which applies its own contributions", ClusterKind::kOneProcess,
+     make_local_strategy},
+    {"async", "a parameter server applies each contribution as it arrives", ClusterKind::kWithPs,
      make_async_strategy},
-    {"ssp", true, "as async, but fast workers wait for slow ones (--staleness)", make_ssp_strategy},
-    {"sync", true, "rounds: the mean of all workers' contributions is applied once",
+    {"ssp", "as async, but fast workers wait for slow ones (--staleness)", ClusterKind::kWithPs,
+     make_ssp_strategy},
+    {"sync", "rounds: the mean of all workers' contributions is applied once", ClusterKind::kWithPs,
      make_sync_strategy},
-    {"allreduce", false, "the workers average their contributions, without parameter servers",
-     make_allreduce_strategy, true},
+    {"allreduce", "the workers average their contributions, without parameter servers",
+     ClusterKind::kWorkersOnly, make_allreduce_strategy},
 };
 
 const char* needs_of(ClusterKind kind) {
@@ -79,9 +81,9 @@ Distribution make_distribution(const DistributionOptions& options,
                                std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   const Strategy& strategy = strategy_named(strategy_name(cluster));
-  if (strategy.kind() != kind_of(cluster)) {
+  if (strategy.kind != kind_of(cluster)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[strategy] '{}' {}", strategy.name, needs_of(strategy.kind())));
+                fmt::format("[strategy] '{}' {}", strategy.name, needs_of(strategy.kind)));
   }
   Distribution made = strategy.make(options, std::move(variables));
   if (cluster.accumulate <= 1) return made;

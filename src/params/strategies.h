@@ -19,15 +19,9 @@ ClusterKind kind_of(const Cluster& cluster);
 
 struct Strategy {
   std::string_view name;     // as --strategy takes it
-  bool with_ps = false;      // needs parameter servers
   std::string_view meaning;  // for --help: "each contribution is applied as it arrives"
+  ClusterKind kind;          // of the clusters that it is for
   Distribution (*make)(const DistributionOptions& options, std::vector<VariableSpec> variables);
-  bool among_workers = false;  // needs workers and no parameter servers
-
-  ClusterKind kind() const {
-    if (with_ps) return ClusterKind::kWithPs;
-    return among_workers ? ClusterKind::kWorkersOnly : ClusterKind::kOneProcess;
-  }
 };
 
 /// Returns all strategies. The first one that fits a cluster is its default.

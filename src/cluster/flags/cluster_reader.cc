@@ -130,7 +130,7 @@ void read_rounds(const FlagValues& values, Cluster& cluster) {
 }
 
 void check_strategy_fits(const std::string& name, const Cluster& cluster) {
-  const ClusterKind needed = strategy_named(name).kind();
+  const ClusterKind needed = strategy_named(name).kind;
   if (needed == kind_of(cluster)) return;
   if (needed == ClusterKind::kOneProcess) {
     refuse_flags(fmt::format(

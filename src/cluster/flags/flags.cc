@@ -22,15 +22,24 @@ const char* const kBoth = "Either cluster";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
 
+const char* flags_of(ClusterKind kind) {
+  switch (kind) {
+    case ClusterKind::kOneProcess:
+      return "alone";
+    case ClusterKind::kWithPs:
+      return "with --ps";
+    case ClusterKind::kWorkersOnly:
+      return "with --ps 0";
+  }
+  return "";
+}
+
 std::string strategy_help() {
   std::vector<std::string> meanings;
   for (const Strategy& strategy : strategies()) {
-    const bool usual = &strategy == &default_strategy(strategy.kind());
-    const std::string_view where = strategy.with_ps         ? "with --ps"
-                                   : strategy.among_workers ? "with --ps 0"
-                                                            : "alone";
+    const bool usual = &strategy == &default_strategy(strategy.kind);
     meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
-                                   usual ? "default " : "", where));
+                                   usual ? "default " : "", flags_of(strategy.kind)));
   }
   return fmt::format("The way in which workers share their updates. {}", fmt::join(meanings, "; "));
 }
@@ -222,6 +231,14 @@ std::vector<Flag> loop_flags() {
       {"--dry-run", "",
        "Print the cluster, the place of each variable, and what a step computes and sends; start "
        "nothing",
+       kRun},
+      {"--predict", "",
+       "Print how fast each way to distribute would be, and what limits it; start nothing", kRun},
+      {"--hosts", "FILE",
+       "With --predict: the hosts to predict for, a .toml file (default: this machine)", kRun},
+      {"--roof", "FILE",
+       "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
+       "measured)",
        kRun},
   };
 }
