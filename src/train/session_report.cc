@@ -220,6 +220,7 @@ void Session::Impl::end_well() {
   try {
     task_at_end_ = measured_task();  // without the memory that the roof takes
     if (loop != nullptr) add_bound();
+    keep_pace();
   } catch (const std::exception&) {
     // oneDNN may have no such product, and the memory may be short: the bound is not known then.
   }
