@@ -27,8 +27,9 @@ struct Strategy {
 /// Returns all strategies. The first one that fits a cluster is its default.
 std::span<const Strategy> strategies();
 std::vector<std::string> strategy_names();
-/// Returns the strategy of this name. Throws kInvalidArgument, with the nearest name and all names.
-const Strategy& strategy_named(std::string_view name);
+/// Returns the strategy of this name, of several that which is for such clusters. Throws
+/// kInvalidArgument, with the nearest name and all names.
+const Strategy& strategy_named(std::string_view name, ClusterKind kind);
 /// The default of a kind of cluster.
 const Strategy& default_strategy(ClusterKind kind);
 

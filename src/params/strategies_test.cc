@@ -37,8 +37,10 @@ TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {
                 .find("'async' needs a cluster"),
             std::string::npos);
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
-                     [] { make_distribution(options("local", Cluster::Role::kTask), kVariables); })
-                .find("'local' is for one process"),
+                     [] {
+                       make_distribution(options("allreduce", Cluster::Role::kAlone), kVariables);
+                     })
+                .find("'allreduce' needs a cluster of workers"),
             std::string::npos);
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
                      [] {

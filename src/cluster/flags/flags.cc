@@ -151,6 +151,20 @@ std::vector<Flag> strategy_flags() {
        "With sync, what becomes of a contribution that comes after its round was closed: it is "
        "dropped, or counts in the next one (default drop)",
        kBoth},
+      {"--local-steps", "H",
+       "With local and several workers, the steps that each makes on its own between two exchanges "
+       "of a variable (default 20)",
+       kBoth},
+      {"--outer-rate", "R",
+       "With local, the learning rate at which the workers' mean change is applied (default 0.7)",
+       kBoth},
+      {"--outer-momentum", "M",
+       "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged (default 0.9)",
+       kBoth},
+      {"--outer-fragments", "P",
+       "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
+       "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
+       kBoth},
   };
 }
 
