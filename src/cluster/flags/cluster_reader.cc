@@ -125,7 +125,8 @@ void read_local_steps(const FlagValues& values, Cluster& cluster) {
        {"--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments"}) {
     if (!values.given(flag) || makes_local_steps(cluster)) continue;
     refuse_flags(fmt::format(
-        "{} needs --strategy local and several workers: no other strategy makes local steps", flag));
+        "{} needs --strategy local and several workers: no other strategy makes local steps",
+        flag));
   }
   cluster.local_steps = int(steps.value_or(cluster.local_steps));
   cluster.outer_fragments = int(fragments.value_or(0));

@@ -103,6 +103,21 @@ TEST(Flags, AccumulateIsForEveryCluster) {
   EXPECT_EQ(read("--accumulate 4 --ps 1 --workers 2").cluster.accumulate, 4);
 }
 
+TEST(Flags, LocalStepsAreThoseOfAClusterWithOrWithoutParameterServers) {
+  for (const char* const cluster : {"--ps 1 --workers 2", "--ps 0 --workers 2"}) {
+    const std::string local = std::string(cluster) + " --strategy local ";
+    EXPECT_EQ(read(local).cluster.strategy, "local");
+    EXPECT_EQ(read(local).cluster.local_steps, 20);
+    const Cluster set =
+        read(local + "--local-steps 7 --outer-rate 0.5 --outer-momentum 0 --outer-fragments 2")
+            .cluster;
+    EXPECT_EQ(set.local_steps, 7);
+    EXPECT_EQ(set.outer_rate, 0.5f);
+    EXPECT_EQ(set.outer_momentum, 0.0f);
+    EXPECT_EQ(set.outer_fragments, 2);
+  }
+}
+
 TEST(Flags, TowersAreDevicesOfOneTask) {
   EXPECT_EQ(read("").cluster.towers, 1);
   EXPECT_EQ(read("--towers 8 --device sim --sim-step-ms 1").cluster.towers, 8);

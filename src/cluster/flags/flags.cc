@@ -159,7 +159,8 @@ std::vector<Flag> strategy_flags() {
        "With local, the learning rate at which the workers' mean change is applied (default 0.7)",
        kBoth},
       {"--outer-momentum", "M",
-       "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged (default 0.9)",
+       "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged (default "
+       "0.9)",
        kBoth},
       {"--outer-fragments", "P",
        "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "

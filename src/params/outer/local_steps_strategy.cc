@@ -32,8 +32,8 @@ Distribution make_local_steps_strategy(const DistributionOptions& options,
   DistributionOptions below = options;
   below.last_step = outer_rounds(variables, how, options.last_step);
   const auto make = cluster.spec.ps.empty() ? make_allreduce_strategy : make_sync_strategy;
-  return with_outer_rule(make(below, outer_variables(variables, how)), std::move(variables), how,
-                         options);
+  Distribution rounds = make(below, outer_variables(variables, how));
+  return with_outer_rule(std::move(rounds), std::move(variables), how, options);
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "paceline/error.h"
 #include "params/job_control.h"
 #include "params/outer/outer_schedule.h"
 
@@ -31,8 +32,13 @@ class OuterControl : public JobControl {
       : below_(std::move(below)), store_(std::move(store)), worker_(worker) {}
 
   bool all_warm() const override { return below_->all_warm(); }
+  /// A worker that is interrupted waits for no round.
   void set_done() override {
-    store_->settle();
+    try {
+      store_->settle();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) throw;
+    }
     below_->set_done();
   }
   bool wait_all_done(Deadline deadline) override { return below_->wait_all_done(deadline); }

@@ -15,7 +15,8 @@ OuterSchedule::OuterSchedule(std::span<const std::int64_t> bytes, std::int64_t l
   std::vector<VariableId> order(bytes.size());
   std::iota(order.begin(), order.end(), 0);
   std::erase_if(order, [&](VariableId v) { return bytes[std::size_t(v)] <= 0; });
-  std::ranges::stable_sort(order, std::greater{}, [&](VariableId v) { return bytes[std::size_t(v)]; });
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](VariableId v) { return bytes[std::size_t(v)]; });
   const std::int64_t most = std::min<std::int64_t>(local_steps, std::int64_t(order.size()));
   const auto count = std::size_t(std::clamp<std::int64_t>(most, 1, fragments));
   variables_.resize(count);

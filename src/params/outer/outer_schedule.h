@@ -36,7 +36,7 @@ class OuterSchedule {
  private:
   const std::int64_t local_steps_;
   std::vector<std::vector<VariableId>> variables_;  // by fragment
-  std::vector<std::int64_t> offsets_;               // by fragment: steps of a period until its round
+  std::vector<std::int64_t> offsets_;  // by fragment: steps of a period until its round
 };
 
 }  // namespace paceline

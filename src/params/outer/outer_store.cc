@@ -183,8 +183,8 @@ std::vector<VariableState> OuterStore::beginning() {
     if (!restored_) continue;
     const std::vector<SlotSpec> slots = slots_of(spec);
     for (const SlotSpec& slot : slots) {
-      const auto saved = std::ranges::find(restored_->local, slot_name(spec, slot),
-                                           &NamedTensor::name);
+      const auto saved =
+          std::ranges::find(restored_->local, slot_name(spec, slot), &NamedTensor::name);
       const std::int64_t elements = slot.scalar ? 1 : spec.shape.elements();
       if (saved == restored_->local.end() || saved->tensor.elements() != elements) break;
       state.slots.push_back(saved->tensor);
@@ -237,7 +237,8 @@ std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
     } else if (how.momentum == 0) {
       variable.rule = Sgd{how.rate};
     } else {
-      variable.rule = Momentum{.learning_rate = how.rate, .momentum = how.momentum, .nesterov = true};
+      variable.rule =
+          Momentum{.learning_rate = how.rate, .momentum = how.momentum, .nesterov = true};
     }
   }
   return variables;

@@ -13,9 +13,10 @@ namespace paceline {
 struct OuterOptions {
   std::int64_t local_steps = 20;  // between two exchanges of a variable
   float rate = 0.7f, momentum = 0.9f;
-  /// The variables are exchanged in so many parts, one after the other, so that a link has something
-  /// to send all the time (arXiv 2501.18512). What a round brings is then taken over one round
-  /// later, without the steps that were made meanwhile being lost. With one part a worker waits.
+  /// The variables are exchanged in so many parts, one after the other, so that a link has
+  /// something to send all the time (arXiv 2501.18512). What a round brings is then taken over one
+  /// round later, without the steps that were made meanwhile being lost. With one part a worker
+  /// waits.
   int fragments = 1;
 };
 
@@ -29,7 +30,8 @@ std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const Oute
                           std::int64_t steps);
 
 /// `below` was made for outer_variables(), and its contributions count in rounds.
-/// - Global steps and own steps are local steps of a worker; a round counts as the steps that led to
+/// - Global steps and own steps are local steps of a worker; a round counts as the steps that led
+/// to
 ///   it, once it is closed.
 /// - Rules of `variables`, clipping and schedules belong to the local steps. Slots stay with the
 ///   worker, and a checkpoint has them as a part of its state. It has nothing of the steps since

@@ -129,7 +129,8 @@ class OuterJob : public JobFixture, public ::testing::WithParamInterface<bool> {
   void start(const OuterOptions& how) {
     make_spec(2, kWorkers);
     start_all_ps();
-    const std::vector<VariableSpec> specs = part_model().specs(), below = outer_variables(specs, how);
+    const std::vector<VariableSpec> specs = part_model().specs(),
+                                    below = outer_variables(specs, how);
     std::vector<std::future<std::shared_ptr<PsStore>>> joining;
     for (int i = 0; i < kWorkers; ++i) {
       PsStoreOptions options = store_options(i);
@@ -198,9 +199,8 @@ TEST_P(OuterJob, FragmentsGoByTurnsInRoundsOfAllWorkers) {
   for (auto& server : servers_) EXPECT_EQ(server.get().applied, 60 * kWorkers);
 }
 
-INSTANTIATE_TEST_SUITE_P(Memory, OuterJob, ::testing::Bool(), [](const auto& test) {
-  return test.param ? "shared" : "frames";
-});
+INSTANTIATE_TEST_SUITE_P(Memory, OuterJob, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "shared" : "frames"; });
 
 class OuterCollective : public CollectiveFixture {};
 
