@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "paceline/error.h"
 #include "params/accumulate/accumulate_store.h"
+#include "params/automatic_strategy.h"
 #include "params/collective/allreduce_strategy.h"
 #include "params/local/local_strategy.h"
 #include "params/outer/local_steps_strategy.h"
@@ -77,6 +78,7 @@ const Strategy& default_strategy(ClusterKind kind) {
 }
 
 std::string strategy_name(const Cluster& cluster) {
+  if (cluster.strategy == kAutomatic) return std::string(automatic_strategy(cluster));
   if (!cluster.strategy.empty()) return cluster.strategy;
   return std::string(default_strategy(kind_of(cluster)).name);
 }

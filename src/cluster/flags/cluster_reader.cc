@@ -183,9 +183,12 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
     cluster.strategy = default_strategy(ClusterKind::kOneProcess).name;
     return;
   }
-  const std::optional<std::string> name = values.choice("--strategy", strategy_names());
-  if (name) check_strategy_fits(*name, cluster);
-  cluster.strategy = name.value_or(std::string(default_strategy(kind_of(cluster)).name));
+  std::vector<std::string> names = strategy_names();
+  names.emplace_back(kAutomatic);
+  const std::optional<std::string> name = values.choice("--strategy", names);
+  if (name && *name != kAutomatic) check_strategy_fits(*name, cluster);
+  cluster.strategy = name.value_or("");
+  cluster.strategy = strategy_name(cluster);
   const std::optional<std::int64_t> staleness =
       values.whole_number("--staleness", 0, kMostStaleness);
   if (staleness && cluster.strategy != "ssp") {

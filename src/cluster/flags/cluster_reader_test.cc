@@ -297,9 +297,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--towers 65", "--towers 65: must be a whole number from 1 to 64"},
         BadLine{"--towers 64 --threads 2", "--towers 64: "},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
-        BadLine{"--strategy asnyc --ps 1 --workers 1",
-                "--strategy asnyc: must be one of local, async, ssp, sync, allreduce; did you mean "
-                "'async'?"},
+        BadLine{
+            "--strategy asnyc --ps 1 --workers 1",
+            "--strategy asnyc: must be one of local, async, ssp, sync, allreduce, auto; did you "
+            "mean 'async'?"},
         BadLine{"--local-steps 4", "--local-steps needs --strategy local and several workers"},
         BadLine{"--ps 1 --workers 2 --outer-rate 1", "--outer-rate needs --strategy local"},
         BadLine{"--ps 1 --workers 2 --strategy local --local-steps 0",

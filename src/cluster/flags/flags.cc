@@ -41,7 +41,10 @@ std::string strategy_help() {
     meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
                                    usual ? "default " : "", flags_of(strategy.kind)));
   }
-  return fmt::format("The way in which workers share their updates. {}", fmt::join(meanings, "; "));
+  return fmt::format(
+      "The way in which workers share their updates. {}; {}: local for workers on several hosts, "
+      "else the default",
+      fmt::join(meanings, "; "), kAutomatic);
 }
 
 using Names = std::vector<std::string_view>;
@@ -138,7 +141,8 @@ std::vector<Flag> process_flags() {
 
 std::vector<Flag> strategy_flags() {
   return {
-      {"--strategy", fmt::format("{}", fmt::join(strategy_names(), "|")), strategy_help(), kBoth},
+      {"--strategy", fmt::format("{}|{}", fmt::join(strategy_names(), "|"), kAutomatic),
+       strategy_help(), kBoth},
       {"--staleness", "S",
        "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
        "0)",
