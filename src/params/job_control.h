@@ -48,6 +48,8 @@ class JobControl {
   /// when it begins anew, and when its state since is lost.
   virtual std::optional<TaskState> restored() const = 0;
 
+  /// Adds what the store keeps for this worker alone, which restored() gives back.
+  virtual void add_own_state(TaskState&) const {}
   /// True when another task saves, so that send_state has to be called with this worker's state.
   /// False where no other task ever saves.
   virtual bool state_asked() const = 0;

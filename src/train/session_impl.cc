@@ -75,7 +75,7 @@ void Session::Impl::make_parts() {
                                            .timeline = timeline.get()},
                               variables);
   job->initialise([&] {
-    return make_beginning(graphs, variables, run_options, cluster.workers(),
+    return make_beginning(graphs, job->store().kept_variables(), run_options, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
   });
   make_towers();

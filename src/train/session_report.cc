@@ -127,7 +127,9 @@ TaskReport Session::Impl::measured_task() const {
     task.staleness_mean = stale.mean();
     task.staleness_p95 = double(stale.p95);
   }
-  if (strategy_name(cluster) == "sync") task.dropped = job->store().staleness().dropped;
+  const std::string strategy = strategy_name(cluster);
+  if (strategy == "sync" || (strategy == "local" && !cluster.spec.ps.empty()))
+    task.dropped = job->store().staleness().dropped;
   const StoreAccount now = job->store().account();
   const std::optional<MachineUse> use = use_.measure();
   task.kernels = top_kernels(kernel_meter);

@@ -36,6 +36,7 @@ class AccumulateControl : public JobControl {
     if (state) state->step *= steps_;
     return state;
   }
+  void add_own_state(TaskState& state) const override { below_->add_own_state(state); }
   bool state_asked() const override { return below_->state_asked(); }
   bool others_save() const override { return below_->others_save(); }
   void send_state(const TaskState& state) override {
