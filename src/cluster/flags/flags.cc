@@ -142,6 +142,11 @@ std::vector<Flag> strategy_flags() {
        "With sync, what becomes of a contribution that comes after its round was closed: it is "
        "dropped, or counts in the next one (default drop)",
        kBoth},
+      {"--on-nan", "stop|skip",
+       "What becomes of a contribution with NaN or infinity: training ends with an error that "
+       "names "
+       "it, or it is left out and counted, which reads each gradient once more (default stop)",
+       kRun},
   };
 }
 
