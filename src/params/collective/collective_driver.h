@@ -49,6 +49,10 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool wait_committed();
   /// Holds the values while the step thread changes them.
   std::unique_lock<std::mutex> change_values();
+  /// Tells all others why the job ends, and throws it here, too.
+  [[noreturn]] void end_job(const Error& why);
+  /// Waits for another worker to do so, and throws what it says; after a while this, if none does.
+  [[noreturn]] void wait_job_end(const std::string& otherwise);
   /// The committed step has been applied.
   void set_applied();
   /// The step thread is going to read or write values, which nothing else may change from now on.

@@ -32,7 +32,7 @@ std::uint16_t known_flags(MessageType type) {
     case MessageType::kPull:
       return kTellChanges | kIntoCopy;
     case MessageType::kStepBegin:
-      return kReadsNow;
+      return kReadsNow | kMustBeFinite;
     case MessageType::kValues:
       return kOfVersion | kAskedAhead;
     case MessageType::kContribution:

@@ -28,6 +28,8 @@ constexpr std::uint16_t kIntoCopy = 2;
 /// Flag of kStepBegin: all values that others can change are read from now on. The step reads none
 /// that the answers to this worker's last step have brought.
 constexpr std::uint16_t kReadsNow = 1;
+/// Flag of kStepBegin: the job ends if the contribution has NaN or infinity.
+constexpr std::uint16_t kMustBeFinite = 2;
 /// Flags of kValues: the step is the piece's version, how often it has changed; kPullNext asked for
 /// them.
 constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;

@@ -47,6 +47,7 @@ class PsStoreImpl : public PsStore {
   StoreAccount account() const override;
   std::vector<StoreLink> links() const override;
   Staleness staleness() const override { return driver_.staleness(); }
+  std::int64_t skipped() const override { return steps_.skipped; }
 
   void wait_initialised() override { driver_.wait_initialised(); }
   bool rounds() const override {
