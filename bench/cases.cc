@@ -29,6 +29,8 @@ constexpr Case kCases[] = {
      measure_executor},
     {"reports", "The clusters of five reports of slow training, compared with their bounds",
      nullptr, false, 1},
+    {"foresight", "Configurations run for real, compared with what each expected before step 1",
+     nullptr, false, 1},
     {"step", "Any workload in any shape of cluster, compared with its bound", nullptr},
 };
 

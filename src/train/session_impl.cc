@@ -12,24 +12,11 @@
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "params/strategies.h"
+#include "train/dimensions.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
 
 namespace paceline {
-namespace {
-
-// Returns the number of examples of a step, unless the program says another.
-std::int64_t first_dimension_of_inputs(const Graph& graph) {
-  for (const auto& node : graph.nodes()) {
-    if (node->op().name != "input") continue;
-    const Shape& shape = node->outputs()[0].shape;
-    return shape.rank() > 0 ? shape[0] : 1;
-  }
-  return 1;
-}
-
-}  // namespace
-
 Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, const Cluster& on,
                     const RunOptions& run_with, const SessionOptions& session_options)
     : trainings(std::move(with)),

@@ -185,6 +185,9 @@ void Session::Impl::add_bound() {
 
 void Session::Impl::write_report() {
   add_results();
+  if (run_options.seconds_counted != nullptr && limit != nullptr) {
+    *run_options.seconds_counted = limit->seconds_counted();
+  }
   try {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
@@ -219,6 +222,7 @@ void Session::Impl::end_well() {
   try {
     task_at_end_ = measured_task();  // without the memory that the roof takes
     if (loop != nullptr) add_bound();
+    keep_pace();
   } catch (const std::exception&) {
     // oneDNN may have no such product, and the memory may be short: the bound is not known then.
   }

@@ -24,10 +24,10 @@ class TrainLimit {
   bool go_on(std::int64_t global_step);
   /// Begins the timing if it is time. It is for steps that train nothing.
   void start_when_warm();
+  /// Returns how many seconds have been counted towards --seconds.
+  double seconds_counted() const;
 
  private:
-  bool time_is_over() const;
-
   std::optional<std::int64_t> steps_;
   std::optional<double> seconds_;
   StepMeter& meter_;

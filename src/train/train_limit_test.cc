@@ -90,6 +90,15 @@ TEST_F(TrainLimitTest, GoesOnUntimedUntilAllAreDone) {
   EXPECT_EQ(steps(limit, 100), 0);
 }
 
+// For a run that begins again, without the steps that were not timed.
+TEST_F(TrainLimitTest, TellsHowManySecondsItHasCounted) {
+  run.seconds = 2;
+  TrainLimit limit(run, meter, alone);
+  EXPECT_EQ(limit.seconds_counted(), 0);
+  EXPECT_EQ(steps(limit, 25), 25);
+  EXPECT_DOUBLE_EQ(limit.seconds_counted(), 1.5);
+}
+
 TEST_F(TrainLimitTest, WithoutALimitGoesOn) {
   TrainLimit limit(run, meter, alone);
   EXPECT_EQ(steps(limit, 500), 500);

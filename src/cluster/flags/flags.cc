@@ -251,6 +251,14 @@ std::vector<Flag> loop_flags() {
        "Print the cluster, the place of each variable, and what a step computes and sends; start "
        "nothing",
        kRun},
+      {"--predict", "",
+       "Print how fast each way to distribute would be, and what limits it; start nothing", kRun},
+      {"--hosts", "FILE",
+       "With --predict: the hosts to predict for, a .toml file (default: this machine)", kRun},
+      {"--roof", "FILE",
+       "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
+       "measured)",
+       kRun},
   };
 }
 

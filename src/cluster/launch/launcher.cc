@@ -18,6 +18,7 @@
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
 #include "cluster/report/bound_in_words.h"
+#include "cluster/report/expected_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "trace/timeline_file.h"
@@ -127,7 +128,9 @@ std::string steps_text(const Report& merged, int workers) {
 
 std::string last_lines(const Report& merged, int workers) {
   const std::string bound = bound_in_words(merged);
-  return steps_text(merged, workers) + (bound.empty() ? "" : bound + "\n");
+  const std::string expected = expected_in_words(merged);
+  return steps_text(merged, workers) + (expected.empty() ? "" : expected + "\n") +
+         (bound.empty() ? "" : bound + "\n");
 }
 
 void run_on(const Lab& lab, int host, TaskCommand& command) {
