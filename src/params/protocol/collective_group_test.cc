@@ -128,8 +128,12 @@ TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
   EXPECT_THROW(receive(MessageType::kPropose, Proposal{.epoch = 1u << 30, .members = {1, 0}}),
                Error);
   EXPECT_THROW(receive(MessageType::kForm, Formation()), Error);
-  EXPECT_THROW(receive(MessageType::kForm, Formation{.members = {0, 1}, .lacking = {7}}), Error);
-  EXPECT_THROW(receive(MessageType::kForm, Formation{.members = {0, 1}, .step = -1}), Error);
+  Formation stranger, negative;
+  stranger.members = negative.members = {0, 1};
+  stranger.lacking = {7};
+  negative.step = -1;
+  EXPECT_THROW(receive(MessageType::kForm, stranger), Error);
+  EXPECT_THROW(receive(MessageType::kForm, negative), Error);
   EXPECT_THROW(receive(MessageType::kCollectiveBegin, CollectiveBegin{.examples = -1}), Error);
   EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
 }
