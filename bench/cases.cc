@@ -25,9 +25,11 @@ constexpr Case kCases[] = {
     {"rules", "Every update rule, compared with the rate of memory", measure_rules},
     {"kernels", "The main ops in the workloads' shapes, compared with the roof", measure_kernels},
     {"input", "Input pipelines: distorted CIFAR-10 records, a folder of JPEG files", measure_input},
-    {"executor", "The time per tiny op, and the share of a step that the accounting takes",
+    {"executor", "The time per tiny op, of the accounting, and until a deep graph can train",
      measure_executor},
     {"reports", "The clusters of five reports of slow training, compared with their bounds",
+     nullptr, false, 1},
+    {"foresight", "Configurations run for real, compared with what each expected before step 1",
      nullptr, false, 1},
     {"step", "Any workload in any shape of cluster, compared with its bound", nullptr},
 };

@@ -9,12 +9,15 @@
 #include "bench/timing.h"
 #include "models/mlp.h"
 #include "models/ptb.h"
+#include "paceline/minimize.h"
 #include "paceline/ops.h"
+#include "paceline/session.h"
 
 namespace paceline::bench {
 namespace {
 
 constexpr double kNanosPerSecond = 1e9;
+constexpr int kMostBuilds = 5;  // each may take seconds
 
 void measure_chain(Recorder& recorder, const TinyChain& chain, int threads) {
   const std::string name =
@@ -49,6 +52,28 @@ void measure_accounting(Recorder& recorder, const models::Model& model) {
     percent.push_back(100 * calls * cost[i] / steps[i]);
   recorder.add(figure_of(fmt::format("accounting of {}, {} calls a step", model.name(), calls), "%",
                          percent));
+}
+
+// Returns the seconds until a session of so many layers is ready to take its first step.
+double seconds_to_build(int layers) {
+  const RealClock clock;
+  const TimePoint start = clock.now();
+  Graph graph;
+  const Value x = graph.input("x", {4, 8});
+  Value h = x;
+  for (int i = 0; i < layers; ++i) h = dense(h, 8, fmt::format("layer{}", i));
+  RunOptions run;
+  run.quiet = true;
+  const Session session(minimize(mean_squared_error(h, x), Sgd{}), Cluster(), run);
+  return std::chrono::duration<double>(clock.now() - start).count();
+}
+
+void measure_building(Recorder& recorder, int layers) {
+  const std::string name = fmt::format("building {} dense layers", layers);
+  recorder.progress(name);
+  std::vector<double> seconds(std::size_t(std::min(recorder.repeats(), kMostBuilds)));
+  for (double& each : seconds) each = seconds_to_build(layers);
+  recorder.add(figure_of(name, "s", seconds));
 }
 
 }  // namespace
@@ -90,6 +115,7 @@ void measure_executor(Recorder& recorder) {
   for (const models::Model* model : {&models::mlp_model(), &models::ptb_model()}) {
     measure_accounting(recorder, *model);
   }
+  for (const int layers : {4000, 20000}) measure_building(recorder, layers);
 }
 
 }  // namespace paceline::bench

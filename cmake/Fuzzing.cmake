@@ -83,11 +83,11 @@ add_fuzzer(messages base graph FILES ${DECODED} params/protocol/aggregation.cc
 # A ps needs nearly all of these folders.
 add_fuzzer(server base checkpoint net FILES
            graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_extents.cc
-           graph/rule_program.cc kernels/cpu/gemm.cc kernels/cpu/instruction_set.cc
-           kernels/cpu/rule_program_pass.cc
-           kernels/cpu/rule_program_whole.cc kernels/cpu/rule_step.cc kernels/cpu/rules.cc
-           kernels/cpu/tile_blocks.cc kernels/cpu/tile_grid.cc kernels/cpu/vector_cast.cc
-           kernels/cpu/vector_functions.cc kernels/cpu/vector_math.cc
+           graph/rule_program.cc kernels/cpu/element_function.cc kernels/cpu/gemm.cc
+           kernels/cpu/instruction_set.cc kernels/cpu/rule_program_pass.cc
+           kernels/cpu/rule_program_whole.cc kernels/cpu/rules.cc kernels/cpu/tile_blocks.cc
+           kernels/cpu/tile_grid.cc kernels/cpu/vector_cast.cc kernels/cpu/vector_functions.cc
+           kernels/cpu/vector_math.cc kernels/cpu/vector_program.cc
            ${PROTOCOL} ${SERVER} ${SHARD} ${WIRE} params/clip_scale.cc
            params/resumable_connection.cc params/variable_arrays.cc
            trace/timeline.cc trace/use_meter.cc)

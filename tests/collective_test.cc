@@ -56,6 +56,7 @@ TEST_P(AllReduce, TheLauncherTrainsWithoutAPs) {
 TEST_P(AllReduce, TheOthersGoOnWithoutAWorkerThatIsKilledAndTakeItBack) {
   make_spec(3);
   std::vector<std::unique_ptr<Process>> tasks;
+  tasks.reserve(3);
   for (int w = 0; w < 3; ++w) tasks.push_back(start(w));
   for (const auto& task : tasks) ASSERT_TRUE(task->wait_for("Step: ", kSoon)) << task->output();
   for (const int victim : {2, 0}) {

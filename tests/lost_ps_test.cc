@@ -102,5 +102,36 @@ TEST_F(LostPs, StartedAgainByHandIsWaitedFor) {
   EXPECT_EQ(again.wait_exit(seconds(20)), 0) << again.output();
 }
 
+// What it goes back to comes from the chief.
+TEST_F(LostPs, IsWaitedForByAWorkerThatHasNoFolder) {
+  const std::string ps = free_address();
+  const Words task =
+      train({"--cluster", "ps=" + ps + ";worker=" + free_address() + "," + free_address(),
+             "--steps", "600", "--device", "sim", "--sim-step-ms", "5"});
+  const auto server = std::make_unique<Process>(paceline_words(join({task, {"--task", "ps:0"}})));
+  Process chief(
+      paceline_words(join({task, {"--task", "worker:0", "--out", out(), "--save-every", "50"}})));
+  Process worker(paceline_words(join({task, {"--task", "worker:1"}})));
+  ASSERT_TRUE(chief.wait_for("Saving model to", seconds(60))) << chief.output();
+  server->signal(SIGKILL);
+  EXPECT_EQ(server->wait_exit(seconds(10)), 128 + SIGKILL);
+  Process again(paceline_words(join({task, {"--task", "ps:0"}})));
+  EXPECT_EQ(chief.wait_exit(seconds(60)), 0) << chief.output();
+  EXPECT_EQ(worker.wait_exit(seconds(60)), 0) << worker.output();
+  EXPECT_THAT(worker.output(), HasSubstr("goes on from global step"));
+  EXPECT_EQ(again.wait_exit(seconds(20)), 0) << again.output();
+}
+
+TEST_F(LostPs, LeavesTheRestOfTheSeconds) {
+  Process job(paceline_words(
+      train({"--ps", "1", "--workers", "1", "--device", "sim", "--sim-step-ms", "5", "--seconds",
+             "8", "--out", out(), "--save-every", "50", "--on-failure", "restart"})));
+  ASSERT_TRUE(job.wait_for("Saving model to", seconds(60))) << job.output();
+  kill_task(job, "ps:0");
+  EXPECT_EQ(job.wait_exit(seconds(120)), 0) << job.output();
+  EXPECT_THAT(job.output(), ::testing::ContainsRegex("goes back to the newest checkpoint; "
+                                                     "[0-7]\\.[0-9] of 8 s are left"));
+}
+
 }  // namespace
 }  // namespace paceline::testing

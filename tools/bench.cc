@@ -10,6 +10,7 @@
 #include "base/temporary_folder.h"
 #include "base/text_file.h"
 #include "bench/cases.h"
+#include "bench/foresight_rates.h"
 #include "bench/report_rates.h"
 #include "bench/step_rates.h"
 #include "cluster/flags/flags.h"
@@ -57,7 +58,7 @@ CommandLine bench_flags() {
       "paceline bench [CASE…] [step MODEL [flags of paceline train MODEL]] [--json FILE] …\n\n"
       "Measures this machine and Paceline on it. Every figure is the median of several repeats, "
       "with the first and third quartile. Things that are compared are measured by turns.\n\n"
-      "Cases (default: all but reports):\n" +
+      "Cases (default: all but reports and foresight):\n" +
           cases_text(),
       R"(Bound and roof:
   The roof is the best that this machine can do: plain oneDNN products and passes over memory.
@@ -76,14 +77,19 @@ Examples:
   paceline bench step mlp --ps 1 --workers 4 --seconds 10
   paceline bench step ptb --data text --size medium
   paceline bench reports --quick
+  paceline bench foresight --minutes 5
 
 Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)",
       {{"--list", "", "Print the cases and end", "Flags"},
        {"--json", "FILE", "Write every figure to this JSON file, too", "Flags"},
        {"--repeat", "N", "The number of repeats of every figure (default 9, of reports 1)",
         "Flags"},
-       {"--only", "NAME", "Of reports, measure this one: mlp, ptb, cifar10 or resnet", "Flags"},
-       {"--quick", "", "Of reports, measure a few rows of each", "Flags"}}};
+       {"--only", "NAME", "Of reports and foresight, measure this one: mlp, ptb, cifar10 or resnet",
+        "Flags"},
+       {"--quick", "", "Of reports, measure a few rows of each", "Flags"},
+       {"--csv", "FILE", "Of foresight, append rows to this file (default foresight.csv)", "Flags"},
+       {"--minutes", "M", "Of foresight, begin no row later; another run goes on (default 60)",
+        "Flags"}}};
 }
 
 /// The parts of the command line.
@@ -107,7 +113,8 @@ const bench::Case& find_case(const std::string& name) {
 }
 
 bool is_own_flag_with_value(const std::string& argument) {
-  return argument == "--json" || argument == "--repeat" || argument == "--only";
+  return argument == "--json" || argument == "--repeat" || argument == "--only" ||
+         argument == "--csv" || argument == "--minutes";
 }
 
 bool is_own_flag_and_value(const std::string& argument) {
@@ -199,7 +206,9 @@ std::optional<std::vector<bench::StepCase>> read_steps(const BenchArguments& arg
 
 bench::ReportSelection read_selection(const FlagValues& values,
                                       const std::vector<const bench::Case*>& cases) {
+  const bool foresees = std::ranges::count(cases, "foresight", &bench::Case::name) > 0;
   for (const char* flag : {"--only", "--quick"}) {
+    if (foresees && flag == std::string_view("--only")) continue;
     if (values.given(flag) && std::ranges::count(cases, "reports", &bench::Case::name) == 0) {
       throw Error(ErrorCode::kUsage, fmt::format("{} selects rows of the case reports: paceline "
                                                  "bench reports {}",
@@ -208,6 +217,14 @@ bench::ReportSelection read_selection(const FlagValues& values,
   }
   bench::ReportSelection selection{values.text("--only"), values.given("--quick")};
   bench::check(selection);
+  return selection;
+}
+
+bench::ForesightSelection read_foresight(const FlagValues& values) {
+  bench::ForesightSelection selection{.only = values.text("--only"),
+                                      .csv = values.text("--csv"),
+                                      .minutes = values.positive_number("--minutes").value_or(60)};
+  if (selection.csv.empty()) selection.csv = "foresight.csv";
   return selection;
 }
 
@@ -240,8 +257,9 @@ void warn_of_debug_build() {
 /// The cases to measure.
 struct Selected {
   std::vector<const bench::Case*> cases;
-  std::optional<int> repeats;          // the usual number of each, if not given
-  bench::ReportSelection reports;      // of the case reports
+  std::optional<int> repeats;      // the usual number of each, if not given
+  bench::ReportSelection reports;  // of the case reports
+  bench::ForesightSelection foresight = {};
   std::vector<bench::StepCase> steps;  // of the case step
 };
 
@@ -252,6 +270,7 @@ void measure(bench::Recorder& recorder, const Selected& selected,
     recorder.begin(std::string(each->name), selected.repeats.value_or(each->repeats));
     if (each->measure != nullptr) each->measure(recorder);
     if (each->name == "reports") measure_reports(recorder, selected.reports);
+    if (each->name == "foresight") measure_foresight(recorder, selected.foresight);
     keep();
     if (each->name != "step") continue;
     for (const bench::StepCase& step : selected.steps) {
@@ -289,6 +308,7 @@ int bench_command(const Arguments& arguments) {
     if (parts.cases.empty() && each.usual) selected.cases.push_back(&each);
   }
   selected.reports = read_selection(*values, selected.cases);
+  selected.foresight = read_foresight(*values);
   GeneratedText text;
   const auto is_step = [](const bench::Case* each) { return each->name == "step"; };
   if (std::ranges::any_of(selected.cases, is_step)) {

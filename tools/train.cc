@@ -19,6 +19,7 @@
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 #include "train/dry_run.h"
+#include "train/prediction.h"
 
 namespace paceline {
 namespace {
@@ -126,6 +127,12 @@ int train(const Model& model, const Arguments& arguments) {
       parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
   if (!values) return 0;
   const TrainJob job = read_train_job(model, line, *values);
+  if (job.run.prediction.asked) {
+    const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
+    predict_ways({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
+                 job.run.prediction);
+    return 0;
+  }
   if (job.run.dry_run) {
     fmt::print("{}", dry_run_of(model, job));
     return 0;
@@ -144,6 +151,7 @@ TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagV
     TrainJob job{read_cluster(values), read_run_options(values),
                  read_settings(model.settings().declared(), values)};
     job.lab = read_lab(values, job.cluster);
+    set_places(job.lab, job.run.prediction);
     job.run.flags = flags_and_settings(values, job.settings);
     model.check(job.cluster, job.run, job.settings);
     return job;

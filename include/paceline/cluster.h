@@ -120,6 +120,12 @@ struct Cluster {
   /// For the same: whether a contribution that comes after its round was closed counts in the next
   /// one, and is not dropped.
   bool fold_late = false;
+  /// For the strategy `local` in a cluster: the steps that a worker makes with its own copies
+  /// between two exchanges of a variable; the learning rate and the Nesterov momentum of the outer
+  /// rule; the number of parts in which variables are exchanged, 0: the strategy chooses.
+  int local_steps = 20;
+  float outer_rate = 0.7f, outer_momentum = 0.9f;
+  int outer_fragments = 0;
   /// A session without NanGuard takes kStop for kApply.
   OnNan on_nan = OnNan::kStop;
   /// The number of a worker's steps that make one contribution, which is their mean, and one global

@@ -33,6 +33,22 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
+/// What the prediction of a job's speed needs to know beside the cluster.
+struct PredictionOptions {
+  /// A session prints how fast each way to distribute the job would be, and ends the program
+  /// (run_program then returns 0).
+  bool asked = false;
+  std::string hosts;     // a file that describes the hosts (docs/foresight.md); empty: this machine
+  std::string roof;      // a file with the roof of this machine; empty: it is measured
+  std::string json;      // a file to which all ways are written too; empty: none
+  std::string plot;      // a picture, FILE.svg or FILE.png; empty: none
+  double link_gbps = 0;  // the rate of each host's link; 0: not known
+  double link_delay_ms = 0;  // of a packet from a host to the switch
+  /// The emulated host of each ps, by its index; empty: the addresses say it.
+  std::vector<int> ps_hosts;
+  std::vector<int> worker_hosts;  // the same of the workers
+};
+
 /// The options of a run, which are flags of every program.
 struct RunOptions {
   std::optional<std::int64_t> steps;  // the global step at which it ends
@@ -67,6 +83,7 @@ struct RunOptions {
   /// A session prints what the job would be, from the flags and its graph alone, and ends the
   /// program (run_program then returns 0).
   bool dry_run = false;
+  PredictionOptions prediction;
   std::uint64_t seed = 1;  // the seed of all random numbers
   /// It reports SIGINT and SIGTERM, and must outlive the run. If it is null, nobody watches for
   /// them.
@@ -78,6 +95,9 @@ struct RunOptions {
   /// The last report is kept here for run_program, which adds the error of a program that fails. It
   /// must outlive the run. If it is null, the report is not kept.
   Report* last_report = nullptr;
+  /// How many seconds a session has counted towards `seconds` is kept here for run_program, which
+  /// goes on counting after a ps was lost. It must outlive the run. If it is null, it is not kept.
+  double* seconds_counted = nullptr;
   /// The flags of the command line and of its files by name, and the settings of the program with
   /// their values, for the report.
   std::vector<std::pair<std::string, std::string>> flags;

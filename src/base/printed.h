@@ -1,6 +1,8 @@
 // Numbers and counts as people read them.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -14,6 +16,13 @@ namespace paceline {
 /// The number to print: a NaN has no sign there, so that none is printed as "-nan".
 inline double printed(double number) {
   return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
+}
+
+/// "1,235", "98.77", "40": a rate with its first four digits, and never an exponent for a large
+/// one.
+inline std::string rounded(double number) {
+  const bool large = std::abs(number) >= 1000 && std::abs(number) < 1e18;
+  return large ? grouped_digits(std::llround(number)) : fmt::format("{:.4g}", printed(number));
 }
 
 /// "1 step", "3,000 steps".

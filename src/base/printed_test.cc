@@ -11,6 +11,15 @@ TEST(Printed, NoNanHasASign) {
   EXPECT_EQ(fmt::format("{:.1f}", printed(-2.5)), "-2.5");
 }
 
+TEST(Printed, ARateHasFourDigitsAndNoExponent) {
+  EXPECT_EQ(rounded(40), "40");
+  EXPECT_EQ(rounded(98.766), "98.77");
+  EXPECT_EQ(rounded(999.96), "1000");
+  EXPECT_EQ(rounded(83526.72), "83,527");
+  EXPECT_EQ(rounded(1.46e5), "146,000");
+  EXPECT_EQ(rounded(-std::numeric_limits<double>::quiet_NaN()), "nan");
+}
+
 TEST(Printed, OneThingIsSingular) {
   EXPECT_EQ(counted(1, "global step"), "1 global step");
   EXPECT_EQ(counted(0, "global step"), "0 global steps");

@@ -55,6 +55,7 @@ int run_program(
           read_cluster(*values), read_run_options(*values), "", arguments,
           [&](const Cluster& cluster, const RunOptions& run) { work(cluster, run, settings); }};
       program.lab = read_lab(*values, program.cluster);
+      set_places(program.lab, program.run.prediction);
       if (options.evaluate) {
         program.evaluate = [&](const RunOptions& run) { return options.evaluate(run, settings); };
       }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
@@ -64,9 +65,9 @@ void print_error(const RunOptions& run, const std::string& message) {
   print_text(stderr, fmt::format("paceline: error: {}\n", message));
 }
 
-// The run that goes on from the newest checkpoint after `lost`, the loss of a ps with its values.
-// Throws when there is none, or when the checkpoints of this job are not made at all.
-RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Error& lost) {
+// Throws when there is no checkpoint to go on from after `lost`, or when the checkpoints of this
+// job are not made at all.
+void check_can_begin_again(const RunOptions& run, const Error& lost) {
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorCode::kUnavailable, fmt::format("{}; {}", lost.what(), why));
   };
@@ -74,17 +75,28 @@ RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Erro
     fail("no checkpoint was made to go on from: --out DIR and --save-every would have saved them");
   }
   const Checkpoints checkpoints(checkpoints_folder(run));
-  if (cluster.is_chief() && !checkpoints.newest_whole(WholeCheck::kSizes).whole) {
-    fail(
-        fmt::format("there is no checkpoint in {} yet to go on from: a shorter --save-every would "
-                    "have saved one",
-                    run.out));
-  }
+  if (checkpoints.newest_whole(WholeCheck::kSizes).whole) return;
+  fail(
+      fmt::format("there is no checkpoint in {} yet to go on from: a shorter --save-every would "
+                  "have saved one",
+                  run.out));
+}
+
+// The run that goes on from the chief's newest checkpoint after `lost`, the loss of a ps with its
+// values. Only the chief reads it.
+RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Error& lost) {
+  if (cluster.is_chief()) check_can_begin_again(run, lost);
   RunOptions again = run;
   again.resume = true;
   again.overwrite = false;
   if (run.last_report->global_step) again.lost_at = run.last_report->global_step;
-  run.log->warning(fmt::format("{}; goes back to the newest checkpoint", lost.what()));
+  std::string left;
+  if (run.seconds) {
+    again.seconds = std::max(0.0, *run.seconds - *run.seconds_counted);
+    left = fmt::format("; {:.1f} of {:.4g} s are left", *again.seconds, *run.seconds);
+  }
+  run.log->warning(fmt::format("{}; goes back to the newest checkpoint{}{}", lost.what(),
+                               cluster.is_chief() ? "" : " of the chief", left));
   return again;
 }
 
@@ -92,8 +104,11 @@ RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Erro
 // made is not waited for again.
 void train(const Program& program, RunOptions run) {
   constexpr int kMostInVain = 3;
+  double seconds_counted = 0;
+  run.seconds_counted = &seconds_counted;
   for (int in_vain = 0;;) {
     *run.last_report = {};
+    seconds_counted = 0;
     try {
       return program.work(program.cluster, run);
     } catch (const Error& error) {
@@ -165,7 +180,7 @@ int run_with(const Program& program, const Log& log) {
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
 }
 
-// The first session prints the plan of the job and throws DryRunShown.
+// The first session prints the plan of the job, or its prediction, and throws DryRunShown.
 int run_dry(const Program& program) {
   try {
     program.work(program.cluster, program.run);
@@ -177,7 +192,7 @@ int run_dry(const Program& program) {
 }  // namespace
 
 int run_role(const Program& program) {
-  if (program.run.dry_run) return run_dry(program);
+  if (program.run.dry_run || program.run.prediction.asked) return run_dry(program);
   const Log log(log_options(program.cluster, program.run));
   if (program.run.log_format != "json") return run_with(program, log);
   try {

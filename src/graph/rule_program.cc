@@ -105,24 +105,6 @@ std::vector<std::size_t> last_reads_of(const RuleProgram& program) {
   return last;
 }
 
-// A step may write over what it reads, element by element.
-void assign_buffers(RuleProgram& program) {
-  const std::vector<std::size_t>& last = program.last_reads;
-  std::vector<std::size_t> free_after;  // by buffer: the step after which it is free
-  program.buffers.assign(program.element_steps.size(), 0);
-  for (std::size_t j = 0; j < program.element_steps.size(); ++j) {
-    auto buffer = std::ranges::find_if(free_after, [&](std::size_t step) { return step <= j; });
-    if (buffer == free_after.end()) buffer = free_after.insert(buffer, 0);
-    *buffer = std::max(last[j], j + 1);
-    program.buffers[j] = int(buffer - free_after.begin());
-  }
-  program.buffer_count = int(free_after.size());
-  if (program.buffer_count > RuleProgram::kMostBuffers) {
-    program.refuse(fmt::format("{} results of steps are needed at a time; at most {} are possible",
-                               program.buffer_count, RuleProgram::kMostBuffers));
-  }
-}
-
 // Takes the first word of the text, and the character after it.
 std::string_view take_word(std::string_view& text, char end) {
   const std::size_t length = std::min(text.find(end), text.size());
@@ -219,9 +201,8 @@ void RuleProgram::complete() {
     element_ops.push_back(op == nullptr ? 0 : std::uint8_t(op - fusable_ops().data()));
   }
   last_reads = last_reads_of(*this);
-  if (!whole) return assign_buffers(*this);
   // They fit one another for every variable if they do for one whose dimensions are like no other.
-  step_extents({2, 3});
+  if (whole) step_extents({2, 3});
 }
 
 bool RuleProgram::reads_count() const {

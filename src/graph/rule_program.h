@@ -36,10 +36,6 @@ struct RuleProgram {
   // complete() makes these from the others.
   /// The place of each element step's op among fusable_ops().
   std::vector<std::uint8_t> element_ops;
-  /// The buffer of each element step's result. A buffer is used again once its content was read for
-  /// the last time.
-  std::vector<int> buffers;
-  int buffer_count = 0;
   /// The last step that reads each element step's result; the number of steps for a result.
   std::vector<std::size_t> last_reads;
 
@@ -57,7 +53,6 @@ struct RuleProgram {
   Extent operand_extent(const FusedOperand& operand, const Extent& variable,
                         std::span<const Extent> steps) const;
 
-  static constexpr int kMostBuffers = 16;
   static constexpr std::string_view kNumber = "number";
   static constexpr std::string_view kMatmul = "matmul", kSum = "reduce_sum";
   static bool is_matrix_step(const FusedStep& step) {

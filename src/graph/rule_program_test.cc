@@ -33,13 +33,6 @@ TEST(RuleProgram, ComesBackFromItsText) {
   EXPECT_EQ(program, RuleProgram::parse(program.text()));
 }
 
-// The result of step 1 is needed to the end; those of 0 and 2 are written over.
-TEST(RuleProgram, UsesBuffersAgain) {
-  const RuleProgram program = RuleProgram::parse(kMomentum);
-  EXPECT_EQ(program.buffers, (std::vector<int>{0, 0, 1, 1}));
-  EXPECT_EQ(program.buffer_count, 2);
-}
-
 TEST(RuleProgram, KnowsThatTheCountIsRead) {
   EXPECT_TRUE(RuleProgram::parse("rule a\nelement mul i1 i3\nresult t0\n").reads_count());
   EXPECT_TRUE(
@@ -125,11 +118,6 @@ TEST(RuleProgram, IsBounded) {
   for (std::size_t i = 0; i <= CustomRule::kMostSteps; ++i) many += "element square i0\n";
   EXPECT_EQ(refusal(many + "result t0\n"),
             "[rule] a: it has 65 steps of a kind; at most 64 are possible");
-  std::string wide = "rule a\n";  // all results are needed at the end
-  for (int i = 0; i < 20; ++i) wide += "element square i0\n";
-  for (int i = 1; i < 20; ++i)
-    wide += "element add t" + std::to_string(i) + " t" + std::to_string(i - 1) + "\n";
-  EXPECT_NE(refusal(wide + "result t38\n"), "");
   EXPECT_NE(refusal("rule a\nslot b 0\nslot c 0\nslot d 0\nslot e 0\nresult i0\nresult i2\nresult "
                     "i3\nresult i4\nresult i5\n"),
             "");

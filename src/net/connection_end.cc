@@ -4,8 +4,13 @@
 
 namespace paceline {
 
-Error error_of_silence(const std::string& address) {
+Error error_of_slow_dialling(const std::string& address) {
   return {ErrorCode::kDeadlineExceeded, "connecting to " + address + " took too long"};
+}
+
+Error error_of_silence(const std::string& address) {
+  return {ErrorCode::kDeadlineExceeded,
+          address + " accepts connections but said nothing: it may not speak Paceline"};
 }
 
 Error error_of_closing_here(const std::string& peer) {

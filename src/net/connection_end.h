@@ -10,6 +10,8 @@
 namespace paceline {
 
 /// Says that connecting to the address took longer than the deadline allows.
+Error error_of_slow_dialling(const std::string& address);
+/// Says that who listens there takes calls and does not answer.
 Error error_of_silence(const std::string& address);
 /// Says that this side has closed the connection in good order.
 Error error_of_closing_here(const std::string& peer);

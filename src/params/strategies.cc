@@ -9,8 +9,10 @@
 #include "base/nearest.h"
 #include "paceline/error.h"
 #include "params/accumulate/accumulate_store.h"
+#include "params/automatic_strategy.h"
 #include "params/collective/allreduce_strategy.h"
 #include "params/local/local_strategy.h"
+#include "params/outer/local_steps_strategy.h"
 #include "params/worker/async_strategy.h"
 #include "params/worker/ssp_strategy.h"
 #include "params/worker/sync_strategy.h"
@@ -19,26 +21,25 @@ namespace paceline {
 namespace {
 
 constexpr Strategy kStrategies[] = {
-    {"local", false, "one process, which applies its own contributions", make_local_strategy},
-    {"async", true, "a parameter server applies each contribution as it arrives",
+    {"local", "one process, which applies its own contributions", ClusterKind::kOneProcess,
+     make_local_strategy},
+    {"async", "a parameter server applies each contribution as it arrives", ClusterKind::kWithPs,
      make_async_strategy},
-    {"ssp", true, "as async, but fast workers wait for slow ones (--staleness)", make_ssp_strategy},
-    {"sync", true, "rounds: the mean of all workers' contributions is applied once",
+    {"ssp", "as async, but fast workers wait for slow ones (--staleness)", ClusterKind::kWithPs,
+     make_ssp_strategy},
+    {"sync", "rounds: the mean of all workers' contributions is applied once", ClusterKind::kWithPs,
      make_sync_strategy},
-    {"allreduce", false, "the workers average their contributions, without parameter servers",
-     make_allreduce_strategy, true},
+    {"allreduce", "the workers average their contributions, without parameter servers",
+     ClusterKind::kWorkersOnly, make_allreduce_strategy},
+    {"local", "local steps, whose sum is a contribution to an outer rule in rounds (--local-steps)",
+     ClusterKind::kWithPs, make_local_steps_strategy},
+    {"local", "the same over an all-reduce", ClusterKind::kWorkersOnly, make_local_steps_strategy},
 };
 
+// The strategy of one process fits every cluster.
 const char* needs_of(ClusterKind kind) {
-  switch (kind) {
-    case ClusterKind::kOneProcess:
-      return "is for one process, without parameter servers or other workers";
-    case ClusterKind::kWithPs:
-      return "needs a cluster with parameter servers";
-    case ClusterKind::kWorkersOnly:
-      return "needs a cluster of workers without parameter servers";
-  }
-  return "";
+  return kind == ClusterKind::kWithPs ? "needs a cluster with parameter servers"
+                                      : "needs a cluster of workers without parameter servers";
 }
 
 }  // namespace
@@ -47,13 +48,19 @@ std::span<const Strategy> strategies() { return kStrategies; }
 
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
-  for (const Strategy& strategy : kStrategies) names.emplace_back(strategy.name);
+  for (const Strategy& strategy : kStrategies) {
+    if (std::ranges::find(names, strategy.name) == names.end()) names.emplace_back(strategy.name);
+  }
   return names;
 }
 
-const Strategy& strategy_named(std::string_view name) {
-  const auto* const found = std::ranges::find(kStrategies, name, &Strategy::name);
-  if (found != std::end(kStrategies)) return *found;
+const Strategy& strategy_named(std::string_view name, ClusterKind kind) {
+  const Strategy* named = nullptr;
+  for (const Strategy& strategy : kStrategies) {
+    if (strategy.name != name) continue;
+    if (named == nullptr || strategy.kind == kind) named = &strategy;
+  }
+  if (named != nullptr) return *named;
   const std::vector<std::string> names = strategy_names();
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[strategy] '{}' is none of {}{}", name, fmt::join(names, ", "),
@@ -71,6 +78,7 @@ const Strategy& default_strategy(ClusterKind kind) {
 }
 
 std::string strategy_name(const Cluster& cluster) {
+  if (cluster.strategy == kAutomatic) return std::string(automatic_strategy(cluster));
   if (!cluster.strategy.empty()) return cluster.strategy;
   return std::string(default_strategy(kind_of(cluster)).name);
 }
@@ -78,10 +86,10 @@ std::string strategy_name(const Cluster& cluster) {
 Distribution make_distribution(const DistributionOptions& options,
                                std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
-  const Strategy& strategy = strategy_named(strategy_name(cluster));
-  if (strategy.kind() != kind_of(cluster)) {
+  const Strategy& strategy = strategy_named(strategy_name(cluster), kind_of(cluster));
+  if (strategy.kind != kind_of(cluster)) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[strategy] '{}' {}", strategy.name, needs_of(strategy.kind())));
+                fmt::format("[strategy] '{}' {}", strategy.name, needs_of(strategy.kind)));
   }
   Distribution made = strategy.make(options, std::move(variables));
   if (cluster.accumulate <= 1) return made;

@@ -18,7 +18,6 @@ namespace paceline {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 
 /// Dense ones of several chunks and of one, one by rows, one whose rule asks for the whole.
 std::vector<VariableSpec> variables_of_all_kinds() {
@@ -125,6 +124,7 @@ class SyncJob : public JobFixture {
     make_spec(num_ps, num_workers);
     start_all_ps();
     std::vector<std::future<std::unique_ptr<PsStore>>> joining;
+    joining.reserve(std::size_t(num_workers));
     for (int i = 0; i < num_workers; ++i) {
       joining.push_back(std::async(std::launch::async, [this, i, &variables] {
         return PsStore::join(options(i), variables);

@@ -11,8 +11,6 @@
 namespace paceline {
 namespace {
 
-using ::testing::HasSubstr;
-
 class RoofCacheTest : public ::testing::Test {
  protected:
   std::string text() const {

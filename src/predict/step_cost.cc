@@ -13,26 +13,15 @@ namespace {
 
 double bytes_of(const VariableSpec& spec) { return double(byte_count(spec.dtype, spec.shape)); }
 
-// Returns the bytes of a variable that one step touches.
-double touched_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
-  return spec.sparse ? double(use.most_rows) * double(row_bytes(spec)) : bytes_of(spec);
-}
-
 void add_use(StepCost& work, const VariableSpec& spec, const PlanBinding::Use& use) {
-  const double touched = touched_bytes(spec, use);
+  const double touched = touched_bytes(spec, use.most_rows);
   work.link_bytes_in += touched;
   work.bytes_in[std::size_t(use.variable)] += touched;
   if (!use.updated) return;
   work.link_bytes_out += touched;
   work.bytes_out[std::size_t(use.variable)] += touched;
-  const double average = spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read and written
-  work.rule_bytes +=
-      touched / double(size_of(spec.dtype)) * (rule_bytes_per_element(spec.rule) + average);
-  if (use.streamed) {
-    work.rule_bytes -= touched;
-  } else {
-    work.gradients += touched;
-  }
+  work.rule_bytes += rule_bytes(spec, use);
+  if (!use.streamed) work.gradients += touched;
 }
 
 // An output that is streamed is never written as a whole.
@@ -59,6 +48,18 @@ double rule_bytes_per_element(const Rule& rule) {
   double slots = 0;
   for (const SlotSpec& slot : rule.slots()) slots += slot.scalar ? 0 : 2;
   return (value + gradient + slots) * sizeof(float);
+}
+
+double touched_bytes(const VariableSpec& spec, std::int64_t most_rows) {
+  return spec.sparse ? double(most_rows) * double(row_bytes(spec)) : bytes_of(spec);
+}
+
+double rule_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
+  const double average = spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read and written
+  const double touched = touched_bytes(spec, use.most_rows);
+  const double bytes =
+      touched / double(size_of(spec.dtype)) * (rule_bytes_per_element(spec.rule) + average);
+  return use.streamed ? bytes - touched : bytes;
 }
 
 double slot_bytes(const VariableSpec& spec, double rows) {

@@ -30,6 +30,11 @@ struct StepCost {
 /// ways (a value that is only assigned one way), the gradient once.
 double rule_bytes_per_element(const Rule& rule);
 
+/// Returns the bytes of a variable that one step touches; `most_rows`: of a sparse one.
+double touched_bytes(const VariableSpec& spec, std::int64_t most_rows);
+/// Returns the bytes that the update of a variable passes over in a step that uses it so.
+double rule_bytes(const VariableSpec& spec, const PlanBinding::Use& use);
+
 /// Returns the bytes of the slots of so many of its rows.
 double slot_bytes(const VariableSpec& spec, double rows);
 

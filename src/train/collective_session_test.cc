@@ -87,6 +87,7 @@ class CollectiveSession : public ::testing::TestWithParam<const char*> {
   void each(int workers, const std::function<void(int)>& train) {
     for (int w = 0; w < workers; ++w) cluster(w, workers);  // the ports are chosen here
     std::vector<std::future<void>> running;
+    running.reserve(std::size_t(workers));
     for (int w = 0; w < workers; ++w) {
       running.push_back(std::async(std::launch::async, [&train, w] { train(w); }));
     }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <iterator>
 #include <set>
+#include <string>
+#include <unordered_map>
 
 #include "base/cores.h"
 #include "base/grouped_digits.h"
@@ -94,15 +96,16 @@ class DryJob {
  public:
   DryJob(std::span<const DryStep> steps, const Cluster& cluster, const RunOptions& run)
       : cluster_(cluster) {
+    std::unordered_map<std::string, std::size_t> ids;
     for (const DryStep& step : steps) {
       work_.push_back(step_work(step.request, cluster, run));
       sections_.push_back(step.section);
       for (const VariableSpec& spec : work_.back().specs) {
-        const auto known = std::ranges::find(specs_, spec.name, &VariableSpec::name);
-        if (known == specs_.end()) {
+        const auto [known, is_new] = ids.emplace(spec.name, specs_.size());
+        if (is_new) {
           specs_.push_back(spec);
         } else if (spec.trained) {
-          *known = spec;  // Another step only reads it.
+          specs_[known->second] = spec;  // Another step only reads it.
         }
       }
     }

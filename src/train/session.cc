@@ -8,6 +8,7 @@
 #include "cluster/task_program.h"
 #include "paceline/error.h"
 #include "train/dry_run.h"
+#include "train/prediction.h"
 #include "train/session_impl.h"
 
 namespace paceline {
@@ -36,6 +37,16 @@ std::vector<DryStep> dry_steps(std::span<const Training> trainings, const Sessio
 [[noreturn]] void dry_run(std::span<const DryStep> steps, const Cluster& cluster,
                           const RunOptions& run, const SessionOptions& options) {
   fmt::print("{}", dry_run_text(options.model, steps, cluster, run));
+  throw DryRunShown();
+}
+
+// Prints the ways to distribute the job, and ends the program through run_program.
+[[noreturn]] void predict(const std::vector<DryStep>& steps, const Cluster& cluster,
+                          const RunOptions& run, const SessionOptions& options) {
+  predict_ways({.model = options.model,
+                .request = steps.front().request,
+                .examples = double(options.examples_per_step)},
+               cluster, run.prediction);
   throw DryRunShown();
 }
 
@@ -68,6 +79,7 @@ Session::Session(std::vector<Training> trainings, const Cluster& cluster, const 
     throw Error(ErrorCode::kInvalidArgument, "[session] of no training: give it a graph instead");
   }
   if (run.dry_run) dry_run(dry_steps(trainings, options), cluster, run, options);
+  if (run.prediction.asked) predict(dry_steps(trainings, options), cluster, run, options);
   std::vector<const Graph*> graphs = graphs_of(trainings);
   impl_ = std::make_unique<Impl>(std::move(trainings), std::move(graphs), cluster, run, options);
 }

@@ -13,21 +13,12 @@
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "params/strategies.h"
+#include "train/dimensions.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
 
 namespace paceline {
 namespace {
-
-// Returns the number of examples of a step, unless the program says another.
-std::int64_t first_dimension_of_inputs(const Graph& graph) {
-  for (const auto& node : graph.nodes()) {
-    if (node->op().name != "input") continue;
-    const Shape& shape = node->outputs()[0].shape;
-    return shape.rank() > 0 ? shape[0] : 1;
-  }
-  return 1;
-}
 
 std::vector<Training> prepared(std::vector<Training> trainings, OnNan on_nan) {
   if (on_nan != OnNan::kSkip) return trainings;
@@ -101,7 +92,7 @@ void Session::Impl::make_parts() {
                                            .timeline = timeline.get()},
                               variables);
   job->initialise([&] {
-    return make_beginning(graphs, variables, run_options, cluster.workers(),
+    return make_beginning(graphs, job->store().kept_variables(), run_options, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
   });
   make_towers();

@@ -128,6 +128,10 @@ class Session::Impl {
   bool call_hooks(Session& session);
   void read_watched();
 
+  // session_expectation.cc
+  void say_expected();
+  void keep_pace() const;
+
   // session_report.cc
   bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   void end_well();

@@ -127,7 +127,9 @@ TaskReport Session::Impl::measured_task() const {
     task.staleness_mean = stale.mean();
     task.staleness_p95 = double(stale.p95);
   }
-  if (strategy_name(cluster) == "sync") task.dropped = job->store().staleness().dropped;
+  const std::string strategy = strategy_name(cluster);
+  if (strategy == "sync" || (strategy == "local" && !cluster.spec.ps.empty()))
+    task.dropped = job->store().staleness().dropped;
   if (cluster.on_nan == OnNan::kSkip) task.skipped = job->store().skipped();
   const StoreAccount now = job->store().account();
   const std::optional<MachineUse> use = use_.measure();
@@ -184,6 +186,9 @@ void Session::Impl::add_bound() {
 
 void Session::Impl::write_report() {
   add_results();
+  if (run_options.seconds_counted != nullptr && limit != nullptr) {
+    *run_options.seconds_counted = limit->seconds_counted();
+  }
   try {
     write_reports(cluster, run_options, report);
   } catch (const std::exception& error) {
@@ -218,6 +223,7 @@ void Session::Impl::end_well() {
   try {
     task_at_end_ = measured_task();  // without the memory that the roof takes
     if (loop != nullptr) add_bound();
+    keep_pace();
   } catch (const std::exception&) {
     // oneDNN may have no such product, and the memory may be short: the bound is not known then.
   }

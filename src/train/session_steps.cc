@@ -97,7 +97,10 @@ void Session::Impl::begin_run(Session& session) {
   if (left_run) meter->exclude(clock.now() - *left_run);
   left_run.reset();
   start_use();
-  if (!std::exchange(ran, true)) add_summaries();
+  if (!std::exchange(ran, true)) {
+    add_summaries();
+    say_expected();
+  }
   for (const auto& hook : hooks) hook->begin(session);
   running = true;
   ended = false;

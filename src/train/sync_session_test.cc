@@ -72,6 +72,7 @@ std::vector<double> train_part(const Cluster& cluster, int part, int parts, floa
 std::vector<double> train_together(const Served& served, int parts, float clip_norm,
                                    const RunOptions& run) {
   std::vector<std::future<std::vector<double>>> workers;
+  workers.reserve(std::size_t(parts));
   for (int part = 0; part < parts; ++part) {
     workers.push_back(std::async(std::launch::async, [&, part] {
       return train_part(in_rounds(served.cluster(part)), part, parts, clip_norm, run);
@@ -131,6 +132,7 @@ TEST(SyncSessionAccumulate, IsTheMeanOfAllStepsOfAllWorkers) {
   const std::vector<double> whole = train_part(by_windows(alone()), 0, 1, 0, quiet(10));
   const Served served(2);
   std::vector<std::future<std::vector<double>>> workers;
+  workers.reserve(2);
   for (int part = 0; part < 2; ++part) {
     workers.push_back(std::async(std::launch::async, [&, part] {
       return train_part(by_windows(in_rounds(served.cluster(part))), part, 2, 0, quiet(10));

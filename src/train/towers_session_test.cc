@@ -305,6 +305,7 @@ TEST(TowersSession, TrainingsThatTakeTurnsHaveTheirTowers) {
         {.clip_norm = 0, .learning_rate = {}, .groups = {{.prefix = "a", .frozen = true}}}));
     Session session(std::move(trainings), with_towers(towers), quiet());
     std::vector<double> losses;
+    losses.reserve(10);
     for (int step = 0; step < 10; ++step) {
       losses.push_back(
           session.step(step % 2, [&](Feed& feed) { feed.data<float>(x)[0] = 1; })->loss);

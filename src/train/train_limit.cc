@@ -6,7 +6,7 @@ bool TrainLimit::go_on(std::int64_t global_step) {
   if (steps_ && global_step >= *steps_) return false;
   if (control_.training_ended()) return false;
   start_when_warm();
-  if (seconds_ && meter_.running() && time_is_over()) {
+  if (seconds_ && !meter_.stopped() && time_is_over()) {
     meter_.stop();
     control_.set_done();
   }
@@ -20,7 +20,12 @@ void TrainLimit::start_when_warm() {
 }
 
 bool TrainLimit::time_is_over() const {
-  return double(meter_.since_start().count()) * 1e-9 >= *seconds_;
+  return (meter_.running() && seconds_counted() >= *seconds_) || (is_late_ && control_.any_done());
+}
+
+double TrainLimit::seconds_counted() const {
+  const bool started = meter_.running() || meter_.stopped();
+  return started ? std::chrono::duration<double>(meter_.since_start()).count() : 0;
 }
 
 }  // namespace paceline

@@ -42,6 +42,7 @@ void write_step(const std::string& folder, const char* model, const Training& tr
   const Feeds feeds = step_feeds(training.graph());
   const std::vector<Root> roots = roots_with_ids(training);
   std::vector<Value> values;
+  values.reserve(roots.size());
   for (const Root& root : roots) values.push_back(root.value);
   const RewrittenGraph fast = rewrite(training.graph(), values, true, {}, nullptr);
   const std::vector<Tensor> results = evaluate_graph(fast.roots, feeds, *device);

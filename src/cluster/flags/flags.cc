@@ -22,17 +22,29 @@ const char* const kBoth = "Either cluster";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
 
+const char* flags_of(ClusterKind kind) {
+  switch (kind) {
+    case ClusterKind::kOneProcess:
+      return "alone";
+    case ClusterKind::kWithPs:
+      return "with --ps";
+    case ClusterKind::kWorkersOnly:
+      return "with --ps 0";
+  }
+  return "";
+}
+
 std::string strategy_help() {
   std::vector<std::string> meanings;
   for (const Strategy& strategy : strategies()) {
-    const bool usual = &strategy == &default_strategy(strategy.kind());
-    const std::string_view where = strategy.with_ps         ? "with --ps"
-                                   : strategy.among_workers ? "with --ps 0"
-                                                            : "alone";
+    const bool usual = &strategy == &default_strategy(strategy.kind);
     meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
-                                   usual ? "default " : "", where));
+                                   usual ? "default " : "", flags_of(strategy.kind)));
   }
-  return fmt::format("The way in which workers share their updates. {}", fmt::join(meanings, "; "));
+  return fmt::format(
+      "The way in which workers share their updates. {}; {}: local for workers on several hosts, "
+      "else the default",
+      fmt::join(meanings, "; "), kAutomatic);
 }
 
 using Names = std::vector<std::string_view>;
@@ -129,7 +141,8 @@ std::vector<Flag> process_flags() {
 
 std::vector<Flag> strategy_flags() {
   return {
-      {"--strategy", fmt::format("{}", fmt::join(strategy_names(), "|")), strategy_help(), kBoth},
+      {"--strategy", fmt::format("{}|{}", fmt::join(strategy_names(), "|"), kAutomatic),
+       strategy_help(), kBoth},
       {"--staleness", "S",
        "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
        "0)",
@@ -142,10 +155,25 @@ std::vector<Flag> strategy_flags() {
        "With sync, what becomes of a contribution that comes after its round was closed: it is "
        "dropped, or counts in the next one (default drop)",
        kBoth},
+      {"--local-steps", "H",
+       "With local and several workers, the steps that each makes on its own between two exchanges "
+       "of a variable (default 20)",
+       kBoth},
+      {"--outer-rate", "R",
+       "With local, the learning rate at which the workers' mean change is applied (default 0.7)",
+       kBoth},
+      {"--outer-momentum", "M",
+       "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged (default "
+       "0.9)",
+       kBoth},
+      {"--outer-fragments", "P",
+       "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
+       "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
+       kBoth},
       {"--on-nan", "stop|skip",
        "What becomes of a contribution with NaN or infinity: training ends with an error that "
-       "names "
-       "it, or it is left out and counted, which reads each gradient once more (default stop)",
+       "names it, or it is left out and counted, which reads each gradient once more (default "
+       "stop)",
        kRun},
   };
 }
@@ -227,6 +255,14 @@ std::vector<Flag> loop_flags() {
       {"--dry-run", "",
        "Print the cluster, the place of each variable, and what a step computes and sends; start "
        "nothing",
+       kRun},
+      {"--predict", "",
+       "Print how fast each way to distribute would be, and what limits it; start nothing", kRun},
+      {"--hosts", "FILE",
+       "With --predict: the hosts to predict for, a .toml file (default: this machine)", kRun},
+      {"--roof", "FILE",
+       "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
+       "measured)",
        kRun},
   };
 }

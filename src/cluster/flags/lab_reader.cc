@@ -71,4 +71,10 @@ LabOptions read_lab(const FlagValues& values, const Cluster& cluster) {
   return lab;
 }
 
+void set_places(const LabOptions& lab, PredictionOptions& prediction) {
+  if (!lab.asked()) return;
+  prediction.ps_hosts = lab.ps;
+  prediction.worker_hosts = lab.workers;
+}
+
 }  // namespace paceline

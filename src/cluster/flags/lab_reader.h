@@ -11,4 +11,7 @@ namespace paceline {
 /// the flag and what is allowed.
 LabOptions read_lab(const FlagValues& values, const Cluster& cluster);
 
+/// Tells the prediction of a job where its tasks run.
+void set_places(const LabOptions& lab, PredictionOptions& prediction);
+
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cluster/flags/flag_checks.h"
+#include "cluster/flags/prediction_reader.h"
 
 namespace paceline {
 namespace {
@@ -60,6 +61,7 @@ RunOptions read_run_options(const FlagValues& values) {
   read_what_is_left(values, run);
   read_timeline(values, run);
   run.dry_run = values.given("--dry-run");
+  run.prediction = read_prediction(values);
   run.fused_update = !values.given("--no-fused-update");
   run.quiet = values.given("--quiet");
   run.log_level = values.choice("--log-level", {"debug", "info", "warning", "error"})

@@ -18,6 +18,7 @@
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
 #include "cluster/report/bound_in_words.h"
+#include "cluster/report/expected_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "trace/timeline_file.h"
@@ -101,10 +102,11 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
 
 // The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
 // in this run (…)" after a resume. It is empty when nothing was trained. The steps of a worker that
-// left no report are known to ps 0, which counts them. In rounds, and in an
-// all-reduce, a step of each is one global step.
+// left no report are known to ps 0, which counts them. In rounds, of
+// local steps too, and in an all-reduce, a step of each is one global step.
 std::string steps_text(const Report& merged, int workers) {
-  const bool together = merged.strategy == "sync" || merged.strategy == "allreduce";
+  const bool together = merged.strategy == "sync" || merged.strategy == "allreduce" ||
+                        (merged.strategy == "local" && workers > 1);
   std::int64_t sum = 0, applied = 0;
   std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {
@@ -126,7 +128,9 @@ std::string steps_text(const Report& merged, int workers) {
 
 std::string last_lines(const Report& merged, int workers) {
   const std::string bound = bound_in_words(merged);
-  return steps_text(merged, workers) + (bound.empty() ? "" : bound + "\n");
+  const std::string expected = expected_in_words(merged);
+  return steps_text(merged, workers) + (expected.empty() ? "" : expected + "\n") +
+         (bound.empty() ? "" : bound + "\n");
 }
 
 void run_on(const Lab& lab, int host, TaskCommand& command) {

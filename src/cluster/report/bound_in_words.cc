@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printed.h"
+
 namespace paceline {
 
 std::string bound_in_words(const Report& run) {
@@ -13,8 +15,8 @@ std::string bound_in_words(const Report& run) {
   constexpr double kWithinNoise = 1.02;
   return fmt::format(
       "At this machine's roof, {:.0f} GFLOP/s and {:.1f} GB/s, kernels and rules would allow "
-      "{:.3g} steps/s{}: the run made {:.2f} of that{}.",
-      *products, *memory, *allowed, run.tasks.size() > 1 ? " in total" : "", reached,
+      "{} steps/s{}: the run made {:.2f} of that{}.",
+      *products, *memory, rounded(*allowed), run.tasks.size() > 1 ? " in total" : "", reached,
       reached > kWithinNoise ? ", so other processes were running when the roof was measured" : "");
 }
 

@@ -207,8 +207,8 @@ void read_section(Report& report, const std::string& name, const Json& values) {
 }
 
 void read_sections(Report& report, const Json& object) {
-  constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "flags",
-                                       "tasks", "total",    "loss",      "error"};
+  constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "flags",   "tasks",
+                                       "total", "loss",     "error",     "expected"};
   for (const auto& [name, values] : object.items()) {
     if (std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
     if (values.is_object()) read_section(report, name, values);
@@ -266,6 +266,12 @@ std::string Report::to_json() const {
   object["global_step"] = global_step ? Json(*global_step) : Json(nullptr);
   object["loss"] = {{"first", to_value(first_loss)}, {"last", to_value(last_loss)}};
   for (const ReportSection& section : sections) add_section(object, section);
+  if (expected) {
+    object["expected"] = {{"steps_per_s", expected->steps_per_s},
+                          {"low", expected->low},
+                          {"high", expected->high},
+                          {"limit", expected->limit}};
+  }
   if (!error.empty()) object["error"] = error;
   // A message may hold bytes of a peer or a file that are no UTF-8; the report is written all the
   // same.
@@ -297,6 +303,13 @@ Report Report::from_json(const std::string& text) {
     const auto global_step = object.find("global_step");
     if (global_step != object.end() && !global_step->is_null()) {
       report.global_step = global_step->get<std::int64_t>();
+    }
+    if (object.contains("expected")) {
+      const Json& expected = object["expected"];
+      report.expected = {.steps_per_s = expected.at("steps_per_s"),
+                         .low = expected.at("low"),
+                         .high = expected.at("high"),
+                         .limit = expected.at("limit").get<std::string>()};
     }
     report.error = object.value("error", "");
     read_sections(report, object);

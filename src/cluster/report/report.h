@@ -74,6 +74,15 @@ struct ReportSection {
   bool operator==(const ReportSection&) const = default;
 };
 
+/// The speed that was expected before the first step (docs/foresight.md).
+struct ExpectedSpeed {
+  double steps_per_s = 0;    // of all workers
+  double low = 0, high = 0;  // 80 of 100 runs are between them
+  std::string limit;         // in words
+
+  bool operator==(const ExpectedSpeed&) const = default;
+};
+
 /// The whole file. A task's own report has one entry in `tasks`.
 struct Report {
   std::string model;
@@ -88,6 +97,7 @@ struct Report {
   std::optional<double> first_loss, last_loss;  // of worker 0
   std::optional<std::int64_t> global_step;      // the last that a worker saw
   std::vector<ReportSection> sections;
+  std::optional<ExpectedSpeed> expected;
   std::string error;  // empty: the run went well
 
   /// Adds or replaces one value of a section.

@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 void make_folder(const std::string& out) {
   std::error_code error;
   fs::create_directories(out, error);
-  if (!fs::is_directory(out)) {
+  std::error_code unknown;
+  if (!fs::is_directory(out, unknown)) {
     refuse_flag("--out", out, "the folder cannot be made" + (error ? ": " + error.message() : ""));
   }
   if (access(out.c_str(), W_OK) != 0) refuse_flag("--out", out, "cannot be written to");

@@ -107,6 +107,8 @@ TEST_F(RunFolder, WithTornCheckpointsOnlyIsNotResumed) {
 TEST_F(RunFolder, ThatCannotBeMadeIsRefused) {
   run_.out = "/proc/nowhere";
   EXPECT_THAT(refusal(), HasSubstr("--out /proc/nowhere: the folder cannot be made"));
+  run_.out = std::string(300, 'a');
+  EXPECT_THAT(refusal(), HasSubstr("--out " + run_.out + ": the folder cannot be made"));
 }
 
 TEST_F(RunFolder, IsTheBusinessOfTheProcessThatDecides) {

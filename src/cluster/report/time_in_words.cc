@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/printed.h"
 #include "trace/step_account.h"
 
 namespace paceline {
@@ -43,8 +44,8 @@ std::string time_in_words(const TaskReport& worker) {
     if (name == name_of(Activity::kCompute) || name == name_of(Activity::kApply)) work += part;
   }
   if (work <= 0 || work > kNearlyAll) return text + ".";
-  return text + fmt::format("; kernels and rules alone would allow {:.2f} steps/s.",
-                            *worker.steps_per_s / work);
+  return text + fmt::format("; kernels and rules alone would allow {} steps/s.",
+                            rounded(*worker.steps_per_s / work));
 }
 
 }  // namespace paceline

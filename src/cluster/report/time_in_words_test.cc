@@ -17,11 +17,11 @@ TEST(TimeInWords, NamesTheLargestShareAndWhatTheWorkWouldAllow) {
   EXPECT_EQ(
       time_in_words(worker(0.25, 0.71)),
       "Most of the time (71%) went to waiting for values from the ps; kernels and rules alone "
-      "would allow 40.00 steps/s.");
+      "would allow 40 steps/s.");
   EXPECT_EQ(
       time_in_words(worker(0.5, 0.25)),
       "The largest part of the time (50%) went to kernels; kernels and rules alone would allow "
-      "20.00 steps/s.");
+      "20 steps/s.");
 }
 
 TEST(TimeInWords, SaysNoMoreWhereKernelsTakeAllOfIt) {

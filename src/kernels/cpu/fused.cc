@@ -1,15 +1,15 @@
 // fused_elementwise in float32: y (…) from inputs (…) or (1). The program is interpreted over
 // blocks so short that the results of all steps stay in the first-level cache.
 #include <algorithm>
+#include <array>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/fused_program.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/element_function.h"
 
 namespace paceline {
 
@@ -26,10 +26,9 @@ struct Source {
 };
 
 struct Step {
-  std::optional<UnaryFunction> unary;
-  std::optional<BinaryFunction> binary;
+  ElementFunction function;
   float number = 0;
-  Source a, b, c;  // of `where`, which is neither: condition, a, b
+  std::array<Source, 3> operands;  // those that the function does not have are the last one
 };
 
 Source source_of(const FusedOperand& operand, const Node& node) {
@@ -44,8 +43,8 @@ std::vector<Step> prepare(const Node& node, std::string_view program) {
     const auto source = [&](std::size_t i) {
       return source_of(step.operands[std::min(i, step.operands.size() - 1)], node);
     };
-    steps.push_back({unary_function(step.op), binary_function(step.op), float(step.number),
-                     source(0), source(1), source(2)});
+    steps.push_back(
+        {element_function(step.op), float(step.number), {source(0), source(1), source(2)}});
   }
   return steps;
 }
@@ -87,17 +86,9 @@ class FusedKernel : public Kernel {
     for (std::size_t j = 0; j < steps_.size(); ++j) {
       const bool last = j + 1 == steps_.size();
       float* y = last ? call.outputs[0].as<float>() + begin : results + j * kFusedBlock;
-      run_step(steps_[j], read(steps_[j].a), read(steps_[j].b), read(steps_[j].c), y, n);
+      const auto& [a, b, c] = steps_[j].operands;
+      compute_elements(steps_[j].function, steps_[j].number, {read(a), read(b), read(c)}, y, n);
     }
-  }
-
-  static void run_step(const Step& step, VectorOperand a, VectorOperand b, VectorOperand c,
-                       float* y, std::int64_t n) {
-    if (step.binary) return vector_binary(*step.binary, step.number, a, b, y, n);
-    if (!step.unary) return vector_where(a, b, c, y, n);
-    if (!a.repeats) return vector_unary(*step.unary, step.number, a.data, y, n);
-    vector_unary(*step.unary, step.number, a.data, y, 1);
-    std::fill(y + 1, y + n, *y);
   }
 
   const std::vector<Step> steps_;

@@ -7,8 +7,8 @@
 #include "base/buffer.h"
 #include "base/check.h"
 #include "graph/rule_program.h"
+#include "kernels/cpu/element_function.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/cpu/rule_step.h"
 #include "kernels/rule_kernel.h"
 #include "kernels/rule_scalars.h"
 
@@ -92,7 +92,8 @@ class WholePass {
             const bool repeats = extent(step.operands[k]).elements() == 1;
             operands[k] = {operand(step.operands[k]) + (repeats ? 0 : begin), repeats};
           }
-          compute_rule_step(program_, j, operands, result(int(j)) + begin, end - begin);
+          compute_elements(element_function_at(program_.element_ops[j]), float(step.number),
+                           operands, result(int(j)) + begin, end - begin);
         });
   }
 

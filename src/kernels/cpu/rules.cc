@@ -48,8 +48,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// So many floats of each array, whole lines, are fetched before any of them is used: that is faster
-// than lines of several arrays, or reads and writes, in turn (docs/performance-notes.md, Blocks).
+// So many floats of each array, whole lines, are fetched while the block before them is computed:
+// that is faster than lines of several arrays, or reads and writes, in turn
+// (docs/performance-notes.md, Blocks).
 constexpr std::size_t kFloatsPerLine = kCacheLine / sizeof(float);
 constexpr std::size_t kBlock = 16 * kFloatsPerLine;
 
@@ -209,7 +210,7 @@ class Pass {
     const std::size_t whole = arrays.size - arrays.size % hn::Lanes(D());
     std::size_t i = 0;
     for (; i + kBlock <= whole; i += kBlock) {
-      fetch(arrays, i);
+      fetch(arrays, i + kBlock);
       vectors(arrays, i, i + kBlock);
     }
     vectors(arrays, i, whole);

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "base/testing/error_of.h"
 #include "net/tcp/tcp_socket.h"
 #include "net/testing/conformance.h"
 
@@ -45,6 +46,21 @@ TEST(AutoLink, TakesTcpWhereMemoryCannotBeShared) {
     connection->send({}, payload);
     EXPECT_TRUE(listener.receiver(0)->wait_frames(1));
     EXPECT_THROW(make_link("shm", {})->connect(listener.address(), receiver, soon()), Error);
+  }
+}
+
+TEST(AutoLink, SaysThatSomebodyAcceptsAndSaysNothing) {
+  const ListeningSocket silent = listen_at({"127.0.0.1", 0});
+  TestReceiver receiver;
+  for (const char* kind : {"auto", "shm"}) {
+    const auto link = make_link(kind, {});
+    EXPECT_THAT(error_of(ErrorCode::kDeadlineExceeded,
+                         [&] {
+                           link->connect(silent.address, receiver,
+                                         Deadline::after(std::chrono::milliseconds(50)));
+                         }),
+                HasSubstr(silent.address + " accepts connections but said nothing"))
+        << kind;
   }
 }
 

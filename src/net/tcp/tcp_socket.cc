@@ -67,7 +67,7 @@ int try_one(const SocketAddress& target, Deadline deadline, FileDescriptor& conn
 Error error_of_dialling(const std::string& address, int error_number) {
   if (error_number == ECONNREFUSED)
     return {ErrorCode::kUnavailable, "nobody listens at " + address};
-  if (error_number == ETIME) return error_of_silence(address);
+  if (error_number == ETIME) return error_of_slow_dialling(address);
   return {ErrorCode::kUnavailable, "cannot connect to " + address + ": " + words_of(error_number)};
 }
 

@@ -125,6 +125,7 @@ void CollectiveDriver::show() {
   shown_.commits = group_.commits();
   shown_.takes = takes_;
   shown_.all_warm = group_.all_warm();
+  shown_.any_done = group_.any_done();
   shown_.all_done = group_.all_done();
   shown_.all_retired = group_.all_retired();
   shown_.ended = group_.training_ended();

@@ -61,6 +61,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
 
   bool all_warm() const { return shown_.all_warm; }
   bool all_done() const { return shown_.all_done; }
+  bool any_done() const { return shown_.any_done; }
   bool training_ended() const { return shown_.ended; }
   bool saves() const { return shown_.saves; }
   void set_done();
@@ -99,7 +100,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// The state that other threads may read without the lock.
   struct Shown {
     std::atomic<bool> met{false}, has_values{false}, may_begin{false}, all_warm{false},
-        all_done{false}, all_retired{false}, ended{false}, saves{false}, failed{false};
+        any_done{false}, all_done{false}, all_retired{false}, ended{false}, saves{false},
+        failed{false};
     std::atomic<std::int64_t> step{0}, commits{0}, takes{0};
     std::atomic<std::uint64_t> state_asked{0};
   };

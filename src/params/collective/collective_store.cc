@@ -44,6 +44,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   void set_done() override { driver_.set_done(); }
   bool wait_all_done(Deadline deadline) override { return driver_.wait_all_retired(deadline); }
   bool all_done() const override { return driver_.all_done(); }
+  bool any_done() const override { return driver_.any_done(); }
   void end_training() override { driver_.end_training(); }
   bool training_ended() const override { return driver_.training_ended(); }
   void goodbye() override { driver_.goodbye(); }

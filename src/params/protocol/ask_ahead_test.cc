@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "params/protocol/testing/virtual_time.h"
+#include "base/virtual_time.h"
 #include "params/protocol/value_watches.h"
 
 namespace paceline {

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/virtual_time.h"
 #include "params/protocol/frame_cuts.h"
 #include "params/protocol/reply_budget.h"
-#include "params/protocol/testing/virtual_time.h"
+#include "params/protocol/testing/virtual_link.h"
 
 namespace paceline {
 namespace {

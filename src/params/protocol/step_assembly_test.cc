@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "base/testing/error_of.h"
+#include "base/virtual_time.h"
 #include "params/protocol/reply_schedule.h"
-#include "params/protocol/testing/virtual_time.h"
+#include "params/protocol/testing/virtual_link.h"
 
 namespace paceline {
 namespace {

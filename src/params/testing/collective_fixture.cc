@@ -73,6 +73,7 @@ CollectiveFixture::Stores CollectiveFixture::join_all(const std::vector<Variable
 void CollectiveFixture::each(const std::vector<int>& workers,
                              const std::function<void(int)>& work) {
   std::vector<std::future<void>> running;
+  running.reserve(workers.size());
   for (const int worker : workers) {
     running.push_back(std::async(std::launch::async, [&work, worker] { work(worker); }));
   }

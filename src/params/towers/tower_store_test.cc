@@ -88,6 +88,7 @@ TEST(TowerStore, TwoRunsAreBitEqualWhateverTheOrderOfTheTowers) {
     const Distribution below = local_distribution(model.specs());
     Towers towers(*below.store, model, 3, device);
     std::vector<double> losses;
+    losses.reserve(20);
     for (int step = 0; step < 20; ++step) losses.push_back(towers.step());
     return std::pair(losses, everything(*below.store));
   };

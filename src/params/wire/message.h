@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 12;
+constexpr std::uint32_t kProtocolVersion = 13;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -198,7 +198,7 @@ struct StepDone {
 };
 
 struct JobState {
-  bool all_warm = false, all_done = false;
+  bool all_warm = false, any_done = false, all_done = false;
   bool ended = false;  // a worker has ended the training of all
   bool operator==(const JobState&) const = default;
 };

@@ -60,6 +60,7 @@ class PsStoreImpl : public PsStore {
 
   bool all_warm() const override { return core_.all_warm; }
   bool all_done() const override { return core_.all_done; }
+  bool any_done() const override { return core_.any_done; }
   void set_done() override { driver_.set_done(); }
   void end_training() override { driver_.end_training(); }
   bool training_ended() const override { return core_.training_ended; }

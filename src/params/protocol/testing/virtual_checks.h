@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "base/virtual_time.h"
 #include "net/frame.h"
 #include "params/protocol/outbox.h"
 #include "params/protocol/step_assembly.h"
 #include "params/protocol/testing/virtual_job.h"
-#include "params/protocol/testing/virtual_time.h"
 
 namespace paceline {
 

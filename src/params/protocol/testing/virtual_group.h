@@ -11,8 +11,9 @@
 #include <tuple>
 #include <vector>
 
+#include "base/virtual_time.h"
 #include "params/protocol/collective_group.h"
-#include "params/protocol/testing/virtual_time.h"
+#include "params/protocol/testing/virtual_link.h"
 
 namespace paceline {
 

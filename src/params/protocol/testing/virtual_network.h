@@ -5,9 +5,10 @@
 #include <functional>
 #include <map>
 
+#include "base/virtual_time.h"
 #include "params/protocol/outbox.h"
 #include "params/protocol/testing/virtual_job.h"
-#include "params/protocol/testing/virtual_time.h"
+#include "params/protocol/testing/virtual_link.h"
 
 namespace paceline {
 

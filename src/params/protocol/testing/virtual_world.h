@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/virtual_time.h"
 #include "params/protocol/testing/virtual_checks.h"
 #include "params/protocol/testing/virtual_job.h"
 #include "params/protocol/testing/virtual_network.h"
-#include "params/protocol/testing/virtual_time.h"
 
 namespace paceline {
 

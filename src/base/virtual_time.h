@@ -1,10 +1,9 @@
-// Virtual time for tests of state machines: a heap of events, random numbers from a seed that
-// replays exactly, and links on which frames take time.
+// Virtual time for what drives state machines without a clock, tests and the predictor: a heap of
+// events, and random numbers from a seed that replays exactly.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <queue>
 #include <random>
 #include <vector>
 
@@ -53,27 +52,9 @@ class VirtualTime {
   };
 
   std::mt19937_64 random_;
-  std::priority_queue<Event> events_to_come_;
+  std::vector<Event> events_to_come_;  // a heap
   TimePoint now_{};
   std::uint64_t number_ = 0, events_ = 0, hash_ = 0;
-};
-
-/// One direction of a connection, first in, first out. A frame takes its bytes by the link's rate
-/// to be sent, after the frames before it, and arrives some delay later, never before an earlier
-/// one.
-class VirtualLink {
- public:
-  VirtualLink(VirtualTime& time, double bytes_per_s) : time_(time), bytes_per_s_(bytes_per_s) {}
-  /// `sent` is called when its last byte has left, `arrived` when it is there; both may be empty.
-  void send(std::size_t bytes, Duration delay, std::function<void()> sent,
-            std::function<void()> arrived);
-  /// Returns the time at which the last frame arrives.
-  TimePoint last_arrival() const { return arrives_; }
-
- private:
-  VirtualTime& time_;
-  double bytes_per_s_;
-  TimePoint sent_{}, arrives_{};
 };
 
 }  // namespace paceline

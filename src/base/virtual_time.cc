@@ -1,4 +1,4 @@
-#include "params/protocol/testing/virtual_time.h"
+#include "base/virtual_time.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,13 +10,15 @@ double VirtualTime::seconds() const {
 }
 
 void VirtualTime::at(TimePoint time, std::function<void()> act) {
-  events_to_come_.push({std::max(time, now_), ++number_, std::move(act)});
+  events_to_come_.push_back({std::max(time, now_), ++number_, std::move(act)});
+  std::push_heap(events_to_come_.begin(), events_to_come_.end());
 }
 
 bool VirtualTime::run_one() {
   if (events_to_come_.empty()) return false;
-  const Event event = events_to_come_.top();
-  events_to_come_.pop();
+  std::pop_heap(events_to_come_.begin(), events_to_come_.end());
+  const Event event = std::move(events_to_come_.back());
+  events_to_come_.pop_back();
   now_ = event.at;
   ++events_;
   mix(std::uint64_t(now_.time_since_epoch().count()));
@@ -30,15 +32,6 @@ Duration VirtualTime::between(Duration least, Duration most) {
 
 void VirtualTime::mix(std::uint64_t number) {
   hash_ = (hash_ ^ number) * 0x100000001b3u + 0x9e3779b97f4a7c15u;
-}
-
-void VirtualLink::send(std::size_t bytes, Duration delay, std::function<void()> sent,
-                       std::function<void()> arrived) {
-  const Duration takes(std::int64_t(double(bytes) / bytes_per_s_ * 1e9));
-  sent_ = std::max(sent_, time_.now()) + takes;
-  arrives_ = std::max(arrives_, sent_ + delay);
-  if (sent) time_.at(sent_, std::move(sent));
-  if (arrived) time_.at(arrives_, std::move(arrived));
 }
 
 }  // namespace paceline

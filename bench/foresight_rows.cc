@@ -1,0 +1,102 @@
+#include "bench/foresight_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+
+#include "base/philox.h"
+
+namespace paceline::bench {
+namespace {
+
+/// A workload at the speed of the devices of its report.
+struct Workload {
+  std::string_view model;
+  double device_ms, seconds;
+};
+constexpr Workload kWorkloads[] = {
+    {"mlp", 5.6, 2}, {"ptb", 36, 2}, {"cifar10", 21, 2}, {"resnet", 333, 3}};
+constexpr int kWorkers[] = {1, 2, 4, 8}, kPs[] = {1, 2, 4};
+constexpr std::string_view kLinks[] = {"shm", "tcp", "1 Gbit/s"};
+constexpr std::string_view kSimulatedLink = "1 Gbit/s";
+
+// A step that takes many seconds on its link leaves no time for the others.
+bool is_too_slow(const ForesightRow& row) {
+  return row.model == "mlp" && row.link == kSimulatedLink && row.workers > 2;
+}
+
+void add_foresight_row(std::vector<ForesightRow>& rows, ForesightRow row) {
+  for (const std::string_view link : kLinks) {
+    row.link = link;
+    row.bfloat16 = false;
+    if (is_too_slow(row)) continue;
+    rows.push_back(row);
+    if (link != kSimulatedLink || row.strategy != "async") continue;
+    row.bfloat16 = true;
+    rows.push_back(row);
+  }
+}
+
+void add_workload(std::vector<ForesightRow>& rows, const Workload& workload) {
+  ForesightRow row{.model = std::string(workload.model),
+                   .device_ms = workload.device_ms,
+                   .strategy = "local",
+                   .link = "shm",
+                   .seconds = workload.seconds};
+  rows.push_back(row);
+  for (const int workers : kWorkers) {
+    row.workers = workers;
+    for (const int ps : kPs) {
+      if (ps > workers) continue;
+      row.ps = ps;
+      for (const char* strategy : {"async", "ssp", "sync"}) {
+        row.strategy = strategy;
+        if (workers > 1 || row.strategy == "async") add_foresight_row(rows, row);
+      }
+    }
+    row.ps = 0;
+    row.strategy = "allreduce";
+    if (workers > 1) add_foresight_row(rows, row);
+  }
+}
+
+}  // namespace
+
+std::string ForesightRow::name() const {
+  if (strategy == "local") return fmt::format("{}, one process", model);
+  return fmt::format("{}, {}, {} ps + {} worker{}, {}{}", model, strategy, ps, workers,
+                     workers == 1 ? "" : "s", link, bfloat16 ? ", bfloat16" : "");
+}
+
+std::vector<std::string> ForesightRow::flags() const {
+  std::vector<std::string> flags = {"--device",      "sim",
+                                    "--sim-step-ms", fmt::format("{}", device_ms),
+                                    "--seconds",     fmt::format("{}", seconds)};
+  const auto add = [&](const std::string& flag, const std::string& value) {
+    flags.insert(flags.end(), {flag, value});
+  };
+  if (strategy == "local") return flags;
+  add("--ps", std::to_string(ps));
+  add("--workers", std::to_string(workers));
+  add("--strategy", strategy);
+  if (link == kSimulatedLink) {
+    add("--lab-hosts", std::to_string(ps + workers));
+    add("--lab-gbps", "1");
+  } else {
+    add("--link", link);
+  }
+  if (bfloat16) add("--wire", "bfloat16");
+  return flags;
+}
+
+std::vector<ForesightRow> foresight_rows() {
+  std::vector<ForesightRow> rows;
+  for (const Workload& workload : kWorkloads) add_workload(rows, workload);
+  std::ranges::stable_sort(rows, {},
+                           [](const ForesightRow& row) { return random_key(1, row.name()); });
+  return rows;
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,20 @@
+#include "cluster/flags/prediction_reader.h"
+
+#include "cluster/flags/flag_checks.h"
+
+namespace paceline {
+
+PredictionOptions read_prediction(const FlagValues& values) {
+  PredictionOptions prediction;
+  prediction.asked = values.given("--predict");
+  prediction.hosts = values.text("--hosts");
+  prediction.roof = values.text("--roof");
+  check_together(values, "--hosts", "--predict", "what reads it");
+  if (values.given("--lab-hosts") || values.given("--lab-place")) {
+    prediction.link_gbps = values.positive_number("--lab-gbps").value_or(1);
+    prediction.link_delay_ms = values.number_from_zero("--lab-delay-ms").value_or(0);
+  }
+  return prediction;
+}
+
+}  // namespace paceline

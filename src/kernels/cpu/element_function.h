@@ -1,0 +1,29 @@
+// The fusable ops on the vectors of the cpu kernels.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "kernels/cpu/vector_math.h"
+
+namespace paceline {
+
+/// What computes a fusable op. `where` is neither.
+struct ElementFunction {
+  std::optional<UnaryFunction> unary = {};
+  std::optional<BinaryFunction> binary = {};
+};
+
+ElementFunction element_function(std::string_view op);
+/// That of the op at this place among fusable_ops(), without a search for its name.
+const ElementFunction& element_function_at(std::size_t place);
+
+/// Computes n > 0 elements; y may be one of the operands. Operands that the function does not have
+/// are not read. The number is the op's attribute, if it has one.
+void compute_elements(const ElementFunction& function, float number,
+                      const std::array<VectorOperand, 3>& operands, float* y, std::int64_t n);
+
+}  // namespace paceline

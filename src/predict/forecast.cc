@@ -1,0 +1,129 @@
+#include "predict/forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "paceline/error.h"
+#include "params/protocol/placement.h"
+#include "predict/interval.h"
+#include "predict/limit_in_words.h"
+#include "predict/simulation/simulate.h"
+#include "predict/speed_limit.h"
+
+namespace paceline {
+namespace {
+
+// Of the memory's rate, when several updates are under way (mlp, 1 ps + 2 and 4 workers).
+constexpr double kSeveralPasses = 0.75;
+
+// Workers are spread over the hosts, each with a device; parameter servers over the hosts from the
+// first on.
+SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
+  SimulatedCluster cluster;
+  cluster.share_memory = job.share_memory;
+  for (const ForecastHost& host : job.hosts) {
+    if (std::size_t(host.machine) >= cluster.machines.size()) {
+      cluster.machines.push_back(
+          {host.cores, host.bytes_per_s, host.thread_bytes_per_s, kSeveralPasses});
+    }
+    cluster.hosts.push_back({host.machine, host.link_bytes_per_s, host.latency_s});
+  }
+  cluster.ps = way.ps_hosts;
+  cluster.workers = way.worker_hosts;
+  for (int i = int(cluster.ps.size()); i < way.ps; ++i) {
+    cluster.ps.push_back(i % int(job.hosts.size()));
+  }
+  std::vector<int> used(job.hosts.size());
+  for (int host = 0; int(cluster.workers.size()) < way.workers;) {
+    const bool full = used[std::size_t(host)] >= job.hosts[std::size_t(host)].devices;
+    if (!full) {
+      cluster.workers.push_back(host);
+      ++used[std::size_t(host)];
+    }
+    const auto room = [&](int at) {
+      return used[std::size_t(at)] < job.hosts[std::size_t(at)].devices;
+    };
+    int next = (host + 1) % int(job.hosts.size());
+    while (next != host && !room(next)) next = (next + 1) % int(job.hosts.size());
+    if (!room(next) && int(cluster.workers.size()) < way.workers) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("[predict] the hosts have devices for {} workers, and not for {}",
+                              cluster.workers.size(), way.workers));
+    }
+    host = next;
+  }
+  return cluster;
+}
+
+int most_workers_on_a_host(const SimulatedCluster& cluster) {
+  std::map<int, int> count;
+  int most = 1;
+  for (const int host : cluster.workers) most = std::max(most, ++count[host]);
+  return most;
+}
+
+Forecast of_way(const ForecastJob& job, const Way& way) {
+  SimulatedJob simulated{.cluster = cluster_of(job, way),
+                         .way = {.strategy = way.strategy,
+                                 .bfloat16 = way.bfloat16,
+                                 .accumulate = way.accumulate,
+                                 .staleness = way.staleness,
+                                 .replicas = way.replicas},
+                         .costs = job.costs,
+                         .warm_steps = job.warm_steps,
+                         .steps = job.steps};
+  const bool alone = way.workers == 1 && way.ps == 0;
+  const SimulatedStep step = job.step(alone, most_workers_on_a_host(simulated.cluster));
+  simulated.step = &step;
+  const SimulatedSpeed speed = simulate(simulated);
+  Forecast made{.way = way, .steps_per_s = speed.steps_per_s};
+  made.limit = limit_in_words(job, simulated, speed);
+  if (job.input_steps_per_s > 0 && made.steps_per_s > job.input_steps_per_s) {
+    made.limit = fmt::format("the input gives {:.4g} steps/s; the devices could make {:.4g}",
+                             job.input_steps_per_s, made.steps_per_s);
+    made.steps_per_s = job.input_steps_per_s;
+  }
+  const SpeedInterval interval = interval_of(way);
+  made.low = made.steps_per_s * interval.low;
+  made.high = made.steps_per_s * interval.high;
+  made.examples_per_s = made.steps_per_s * step.examples;
+  const double bound = speed_limit(simulated);
+  made.of_bound = bound > 0 ? made.steps_per_s / bound : 0;
+  return made;
+}
+
+}  // namespace
+
+std::string Way::text() const {
+  if (ps == 0 && workers == 1) return "one process";
+  std::string text = fmt::format("{}, ", strategy);
+  if (ps > 0) text += fmt::format("{} ps + ", ps);
+  text += fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+  if (bfloat16) text += ", bfloat16";
+  if (accumulate > 1) text += fmt::format(", accumulate {}", accumulate);
+  return text;
+}
+
+Forecast forecast(const ForecastJob& job, const Way& way) {
+  Forecast made = of_way(job, way);
+  const Forecast alone = of_way(job, {});
+  made.times_alone = made.steps_per_s / alone.steps_per_s;
+  return made;
+}
+
+std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
+                                   const std::function<void(const Way&)>& progress) {
+  std::vector<Forecast> made;
+  const double alone = of_way(job, {}).steps_per_s;
+  for (const Way& way : ways) {
+    if (progress) progress(way);
+    made.push_back(of_way(job, way));
+    made.back().times_alone = made.back().steps_per_s / alone;
+  }
+  std::ranges::stable_sort(made, std::ranges::greater(), &Forecast::steps_per_s);
+  return made;
+}
+
+}  // namespace paceline

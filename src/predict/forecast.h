@@ -1,0 +1,70 @@
+// The expected speed of the ways to distribute a job over some hosts.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "paceline/cluster.h"
+#include "predict/simulation/simulated_job.h"
+
+namespace paceline {
+
+/// A host as far as prediction needs to know it.
+struct ForecastHost {
+  std::string name;
+  double cores = 1;
+  double flops_per_s = 0;         // products on all cores
+  double bytes_per_s = 0;         // memory, all cores
+  double thread_bytes_per_s = 0;  // memory, one thread; 0: as all
+  int devices = 1;                // workers that fit
+  double link_bytes_per_s = 0;    // payload, each way; 0: no limit
+  double latency_s = 0;           // one way, to a switch
+  int machine = 0;                // emulated hosts share one
+};
+
+/// One way to distribute.
+struct Way {
+  std::string strategy = "local";
+  int ps = 0, workers = 1;
+  bool bfloat16 = false;
+  int accumulate = 1;
+  std::int64_t staleness = 0;
+  int replicas = 0;
+  /// Where each task runs; empty: chosen.
+  std::vector<int> ps_hosts = {}, worker_hosts = {};
+
+  std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
+  bool operator==(const Way&) const = default;
+};
+
+struct ForecastJob {
+  /// Makes the step of a worker that has so many workers beside it on its host; `alone`: in the
+  /// only process.
+  std::function<SimulatedStep(bool alone, int workers_on_host)> step;
+  std::vector<ForecastHost> hosts;
+  TransportCosts costs = {};
+  bool share_memory = true;
+  /// Steps per second that the input of all workers together allows; 0: it is no limit.
+  double input_steps_per_s = 0;
+  std::int64_t warm_steps = 3, steps = 12;
+};
+
+/// The expected speed of one way.
+struct Forecast {
+  Way way;
+  double steps_per_s = 0;    // of all workers
+  double low = 0, high = 0;  // 80 of 100 runs are between them
+  double examples_per_s = 0;
+  double times_alone = 0;
+  double of_bound = 0;     // of what devices, links and memory allow at most
+  std::string limit = {};  // in words
+};
+
+/// Throws kInvalidArgument when the hosts have no room for the workers.
+Forecast forecast(const ForecastJob& job, const Way& way);
+/// The same of several ways, the fastest first. `progress` is called before each.
+std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
+                                   const std::function<void(const Way&)>& progress = {});
+
+}  // namespace paceline

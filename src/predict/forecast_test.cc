@@ -1,0 +1,99 @@
+#include "predict/forecast.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "paceline/error.h"
+#include "predict/forecast_text.h"
+#include "predict/simulation/step_of_plan.h"
+#include "predict/ways.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::DoubleNear;
+using ::testing::Field;
+using ::testing::Gt;
+using ::testing::HasSubstr;
+using ::testing::Lt;
+
+/// A model of 10 million parameters whose step takes 50 ms, on hosts with a link.
+ForecastJob job_on(int hosts, double bytes_per_s) {
+  ForecastJob job;
+  const SimulatedStep step = simulated_step(ModelSizes{.parameters = 10e6, .step_seconds = 50e-3});
+  job.step = [step](bool, int) { return step; };
+  for (int i = 0; i < hosts; ++i) {
+    job.hosts.push_back({.name = "host " + std::to_string(i),
+                         .cores = 8,
+                         .bytes_per_s = 100e9,
+                         .devices = 2,
+                         .link_bytes_per_s = bytes_per_s,
+                         .latency_s = 20e-6,
+                         .machine = i});
+  }
+  return job;
+}
+
+TEST(ForecastTest, DevicesAreTheLimitWhereLinksAreFast) {
+  const Forecast made = forecast(job_on(4, 10e9), {.strategy = "async", .ps = 1, .workers = 4});
+  EXPECT_THAT(made.steps_per_s, DoubleNear(80, 5));
+  EXPECT_THAT(made.times_alone, DoubleNear(4, 0.3));
+  EXPECT_THAT(made.limit, HasSubstr("the devices compute"));
+  EXPECT_THAT(made.low, Lt(made.steps_per_s));
+  EXPECT_THAT(made.high, Gt(made.steps_per_s));
+}
+
+TEST(ForecastTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
+  const Forecast made = forecast(job_on(8, 100e6), {.strategy = "async", .ps = 1, .workers = 8});
+  EXPECT_THAT(made.limit, HasSubstr("ps:0's link carries 100 MB/s; 8 workers ask for"));
+  EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
+}
+
+TEST(ForecastTest, TheInputIsALimit) {
+  ForecastJob job = job_on(4, 10e9);
+  job.input_steps_per_s = 30;
+  const Forecast made = forecast(job, {.strategy = "async", .ps = 1, .workers = 4});
+  EXPECT_THAT(made.steps_per_s, DoubleNear(30, 1e-9));
+  EXPECT_THAT(made.limit, HasSubstr("the input gives 30 steps/s"));
+}
+
+TEST(ForecastTest, WorkersWithoutADeviceAreRefused) {
+  EXPECT_THROW(forecast(job_on(2, 1e9), {.strategy = "async", .ps = 1, .workers = 5}), Error);
+}
+
+TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
+  WaysAsked asked;
+  asked.workers = 4;
+  asked.links = true;
+  const std::vector<Way> ways = ways_to_try(asked);
+  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways);
+  ASSERT_EQ(all.size(), ways.size());
+  EXPECT_TRUE(std::ranges::is_sorted(all, std::ranges::greater(), &Forecast::steps_per_s));
+  EXPECT_THAT(all, Contains(Field(&Forecast::way, Field(&Way::strategy, "allreduce"))));
+  EXPECT_THAT(all, Contains(Field(&Forecast::way, Field(&Way::workers, 1))));
+  const std::string table = forecast_table(all, "examples");
+  EXPECT_THAT(table, AllOf(HasSubstr("one process"), HasSubstr("80% between"),
+                           HasSubstr("sync, 2 ps + 4 workers, bfloat16")));
+  EXPECT_THAT(forecast_json(all, "net"), HasSubstr("\"times_alone\""));
+  EXPECT_THAT(forecast_plot(all, "net", "svg", "/tmp/x"), HasSubstr("plot"));
+}
+
+TEST(WaysTest, WhatTheUserHasFixedIsKept) {
+  WaysAsked asked;
+  asked.strategy = "sync";
+  asked.ps = 2;
+  asked.workers = 4;
+  const std::vector<Way> ways = ways_to_try(asked);
+  ASSERT_EQ(ways.size(), 2u);
+  EXPECT_EQ(ways[0].text(), "one process");
+  EXPECT_EQ(ways[1].text(), "sync, 2 ps + 4 workers");
+  EXPECT_EQ(flags_of(ways[1]), "--ps 2 --workers 4 --strategy sync");
+  EXPECT_EQ(flags_of(ways[0]), "");
+}
+
+}  // namespace
+}  // namespace paceline

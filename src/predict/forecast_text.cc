@@ -1,0 +1,126 @@
+#include "predict/forecast_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "params/strategies.h"
+
+namespace paceline {
+namespace {
+
+std::string interval_text(const Forecast& it) {
+  return fmt::format("{:.3g}–{:.3g}", it.low, it.high);
+}
+
+std::size_t widest(std::span<const Forecast> forecasts) {
+  std::size_t width = 11;
+  for (const Forecast& each : forecasts) width = std::max(width, each.way.text().size());
+  return width;
+}
+
+}  // namespace
+
+std::string forecast_table(std::span<const Forecast> forecasts, const std::string& unit) {
+  const std::size_t width = widest(forecasts);
+  const std::string per_s = unit + "/s";
+  std::string text =
+      fmt::format("{:<{}}  {:>8}  {:>13}  {:>10}  {:>7}  {:>8}  {}\n", "way", width, "steps/s",
+                  "80% between", per_s, "× alone", "of bound", "the limit");
+  for (const Forecast& it : forecasts) {
+    // The dash between two numbers is three bytes and one column.
+    text += fmt::format("{:<{}}  {:>8.3g}  {:>15}  {:>10.4g}  {:>7.2f}  {:>8.2f}  {}\n",
+                        it.way.text(), width, it.steps_per_s, interval_text(it), it.examples_per_s,
+                        it.times_alone, it.of_bound, it.limit);
+  }
+  return text;
+}
+
+std::string forecast_line(const Forecast& it) {
+  return fmt::format("{:.3g} steps/s (80%: {:.3g} to {:.3g}), {:.2f} × one process; the limit: {}",
+                     it.steps_per_s, it.low, it.high, it.times_alone, it.limit);
+}
+
+std::string flags_of(const Way& way) {
+  if (way.ps == 0 && way.workers == 1) return "";
+  std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
+  const ClusterKind kind = way.ps > 0 ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
+  if (way.strategy != default_strategy(kind).name) flags += " --strategy " + way.strategy;
+  if (way.staleness > 0) flags += fmt::format(" --staleness {}", way.staleness);
+  if (way.replicas > 0) flags += fmt::format(" --replicas-to-aggregate {}", way.replicas);
+  if (way.bfloat16) flags += " --wire bfloat16";
+  if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
+  return flags;
+}
+
+std::string forecast_json(std::span<const Forecast> forecasts, const std::string& model) {
+  nlohmann::ordered_json ways = nlohmann::ordered_json::array();
+  for (const Forecast& it : forecasts) {
+    ways.push_back({{"way", it.way.text()},
+                    {"flags", flags_of(it.way)},
+                    {"strategy", it.way.strategy},
+                    {"ps", it.way.ps},
+                    {"workers", it.way.workers},
+                    {"wire", it.way.bfloat16 ? "bfloat16" : "float32"},
+                    {"accumulate", it.way.accumulate},
+                    {"steps_per_s", it.steps_per_s},
+                    {"low", it.low},
+                    {"high", it.high},
+                    {"examples_per_s", it.examples_per_s},
+                    {"times_alone", it.times_alone},
+                    {"of_bound", it.of_bound},
+                    {"limit", it.limit}});
+  }
+  const nlohmann::ordered_json all = {{"model", model}, {"ways", ways}};
+  return all.dump(2) + "\n";
+}
+
+std::string forecast_plot(std::span<const Forecast> forecasts, const std::string& title,
+                          const std::string& terminal, const std::string& output) {
+  struct Line {
+    std::map<int, std::pair<double, double>> points;  // by workers: speed, bound
+  };
+  std::map<std::string, Line> lines;
+  double alone = 0;
+  for (const Forecast& it : forecasts) {
+    if (it.way.ps == 0 && it.way.workers == 1) {
+      alone = it.steps_per_s;
+      continue;
+    }
+    std::string name = it.way.strategy;
+    if (it.way.ps > 0) name += fmt::format(", {} ps", it.way.ps);
+    if (it.way.bfloat16) name += ", bfloat16";
+    const double bound = it.of_bound > 0 ? it.steps_per_s / it.of_bound : 0;
+    lines[name].points[it.way.workers] = {it.steps_per_s, bound};
+  }
+  std::string data, plots;
+  std::map<int, double> bounds;
+  int number = 0;
+  for (const auto& [name, line] : lines) {
+    data += fmt::format("$line{} << EOD\n", number);
+    for (const auto& [workers, point] : line.points) {
+      data += fmt::format("{} {}\n", workers, point.first);
+      bounds[workers] = std::max(bounds[workers], point.second);
+    }
+    data += "EOD\n";
+    plots += fmt::format("$line{} using 1:2 with linespoints title '{}', ", number++, name);
+  }
+  data += "$bound << EOD\n";
+  for (const auto& [workers, bound] : bounds) data += fmt::format("{} {}\n", workers, bound);
+  data += "EOD\n";
+  return fmt::format(R"(set terminal {} size 900,480
+set output '{}'
+set title '{}'
+set xlabel 'workers'
+set ylabel 'steps/s of all workers'
+set yrange [0:*]
+set key outside right top
+set grid
+{}plot {}$bound using 1:2 with lines dashtype 2 linecolor rgb '#999999' title 'the bound', {} with lines linecolor rgb '#d55e00' title 'one process'
+)",
+                     terminal, output, title, data, plots, alone);
+}
+
+}  // namespace paceline

@@ -1,0 +1,24 @@
+// Forecasts as a table, as JSON, as a picture, and as a line.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "predict/forecast.h"
+
+namespace paceline {
+
+/// "| way | steps/s | 80% between | × alone | of the bound | the limit |", aligned.
+std::string forecast_table(std::span<const Forecast> forecasts, const std::string& unit);
+/// "11.2 steps/s (80%: 10.6 to 11.7), 3.9 × one process; the limit: …"
+std::string forecast_line(const Forecast& forecast);
+/// An object with the hosts' facts and a list of all ways.
+std::string forecast_json(std::span<const Forecast> forecasts, const std::string& model);
+/// The flags of `paceline train` for the way: "--ps 1 --workers 4 --strategy async".
+std::string flags_of(const Way& way);
+/// Speed against workers, a line for each strategy and number of parameter servers, as a script of
+/// gnuplot.
+std::string forecast_plot(std::span<const Forecast> forecasts, const std::string& title,
+                          const std::string& terminal, const std::string& output);
+
+}  // namespace paceline

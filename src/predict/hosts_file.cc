@@ -1,0 +1,125 @@
+#include "predict/hosts_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <span>
+
+#include "base/nearest.h"
+#include "cluster/flags/config_value.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+// A link carries headers too: 118.9 MB/s of payload each way of 125 are left where both ways are
+// busy (iperf3 --bidir, 1 Gbit/s).
+constexpr double kPayloadOfLink = 118.9 / 125;
+constexpr int kMostHostsOfFile = 100'000;
+
+[[noreturn]] void refuse_host(const std::string& source, const ConfigValue& at,
+                              const std::string& why) {
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--hosts: {}: {}", place_of(source, at.line, at.column), why));
+}
+
+double number_of(const std::string& source, const ConfigValue& value, double least) {
+  const double number = std::atof(value.text.c_str());
+  if (value.kind != ConfigValue::Kind::kNumber || number < least || number > 1e15) {
+    refuse_host(source, value, fmt::format("{} must be a number of at least {}", value.key, least));
+  }
+  return number;
+}
+
+/// A number of a host, as the file names it.
+struct HostNumber {
+  std::string_view name;
+  double ForecastHost::*into;
+  double scale, least;
+};
+constexpr HostNumber kHostNumbers[] = {
+    {"cores", &ForecastHost::cores, 1, 1},
+    {"gflops", &ForecastHost::flops_per_s, 1e9, 1e-3},
+    {"gbytes_per_s", &ForecastHost::bytes_per_s, 1e9, 1e-3},
+    {"thread_gbytes_per_s", &ForecastHost::thread_bytes_per_s, 1e9, 1e-3},
+    {"gbps", &ForecastHost::link_bytes_per_s, 1e9 / 8 * kPayloadOfLink, 1e-4},
+    {"latency_us", &ForecastHost::latency_s, 1e-6, 0},
+};
+
+std::vector<std::string_view> known_keys() {
+  std::vector<std::string_view> keys = {"count", "name", "devices"};
+  for (const HostNumber& each : kHostNumbers) keys.push_back(each.name);
+  return keys;
+}
+
+ForecastHost host_of_table(const std::string& source, const ConfigValue& table, int& count) {
+  ForecastHost host;
+  for (const ConfigValue& item : table.items) {
+    const auto* const known = std::ranges::find(kHostNumbers, item.key, &HostNumber::name);
+    if (known != std::end(kHostNumbers)) {
+      host.*(known->into) = number_of(source, item, known->least) * known->scale;
+    } else if (item.key == "name") {
+      host.name = item.text;
+    } else if (item.key == "devices") {
+      host.devices = int(number_of(source, item, 0));
+    } else if (item.key == "count") {
+      count = int(std::min(number_of(source, item, 1), double(kMostHostsOfFile)));
+    } else {
+      refuse_host(source, item,
+                  fmt::format("'{}' is nothing that a host has{}", item.key,
+                              did_you_mean(item.key, known_keys())));
+    }
+  }
+  return host;
+}
+
+std::string text_of_file(const char* flag, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ErrorCode::kUsage, fmt::format("{} {}: cannot be read", flag, path));
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& source) {
+  const ConfigValue all = parse_toml(text, source);
+  const ConfigValue* const list = all.find("host");
+  if (list == nullptr || list->items.empty()) {
+    refuse_host(source, all, "there is no [[host]]");
+  }
+  std::vector<ForecastHost> hosts;
+  for (const ConfigValue& table : list->items) {
+    int count = 1;
+    ForecastHost host = host_of_table(source, table, count);
+    const std::string name = host.name.empty() ? "host" : host.name;
+    for (int i = 0; i < count && hosts.size() < kMostHostsOfFile; ++i) {
+      host.machine = int(hosts.size());
+      host.name = count == 1 && !host.name.empty() ? name : fmt::format("{} {}", name, i);
+      hosts.push_back(host);
+    }
+  }
+  return hosts;
+}
+
+std::vector<ForecastHost> read_hosts(const std::string& path) {
+  return parse_hosts(text_of_file("--hosts", path), path);
+}
+
+std::string roof_file_text(const ForecastHost& host) {
+  return fmt::format(
+      "# The roof of a host, for --roof and for [[host]] in --hosts (paceline predict)\n"
+      "[[host]]\nname = \"{}\"\ncores = {:.0f}\ngflops = {:.4g}\n"
+      "gbytes_per_s = {:.4g}\nthread_gbytes_per_s = {:.4g}\n",
+      host.name, host.cores, host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9,
+      host.thread_bytes_per_s * 1e-9);
+}
+
+ForecastHost read_roof_file(const std::string& path) {
+  return parse_hosts(text_of_file("--roof", path), path).front();
+}
+
+}  // namespace paceline

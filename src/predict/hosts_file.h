@@ -1,0 +1,31 @@
+// Hosts, as a .toml file describes them, and the roof of one, as a file keeps it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "predict/forecast.h"
+
+namespace paceline {
+
+/// Reads a text such as
+///     [[host]]
+///     count = 4             # hosts that are alike; default 1
+///     name = "node"
+///     cores = 32
+///     gflops = 2000         # products on all cores
+///     gbytes_per_s = 180    # memory, all cores
+///     devices = 2           # workers that fit; default 1
+///     gbps = 1              # of its link, each way; default: no limit
+///     latency_us = 30       # one way, to the switch
+/// Throws kUsage, naming the place in `source`.
+std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& source);
+/// The same of a file. Throws kUsage when it cannot be read.
+std::vector<ForecastHost> read_hosts(const std::string& path);
+
+/// The host as `paceline roof --out` writes it, and as --roof reads it. Throws kUsage.
+std::string roof_file_text(const ForecastHost& host);
+ForecastHost read_roof_file(const std::string& path);
+
+}  // namespace paceline

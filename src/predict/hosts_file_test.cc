@@ -1,0 +1,65 @@
+#include "predict/hosts_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/memory_file.h"
+#include "base/text_file.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+
+std::string refusal_of(const std::string& text) {
+  try {
+    parse_hosts(text, "hosts.toml");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    return error.what();
+  }
+  return "it was taken";
+}
+
+TEST(HostsFileTest, ReadsHostsThatAreAlike) {
+  const auto hosts = parse_hosts(
+      "[[host]]\ncount = 4\ncores = 32\ngflops = 2000\ngbytes_per_s = 180\ndevices = 2\n"
+      "gbps = 1\nlatency_us = 30\n[[host]]\nname = \"store\"\ncores = 8\ndevices = 0\n",
+      "hosts.toml");
+  ASSERT_EQ(hosts.size(), 5u);
+  EXPECT_EQ(hosts[3].name, "host 3");
+  EXPECT_EQ(hosts[3].machine, 3);
+  EXPECT_EQ(hosts[3].devices, 2);
+  EXPECT_THAT(hosts[3].link_bytes_per_s, DoubleNear(118.9e6, 1));
+  EXPECT_THAT(hosts[3].latency_s, DoubleNear(30e-6, 1e-9));
+  EXPECT_EQ(hosts[4].name, "store");
+  EXPECT_EQ(hosts[4].link_bytes_per_s, 0);
+}
+
+TEST(HostsFileTest, NamesThePlaceOfWhatIsWrong) {
+  EXPECT_THAT(refusal_of(""), HasSubstr("no [[host]]"));
+  EXPECT_THAT(refusal_of("[[host]]\ncore = 2\n"), HasSubstr("hosts.toml, line 2"));
+  EXPECT_THAT(refusal_of("[[host]]\ncore = 2\n"), HasSubstr("cores"));
+  EXPECT_THAT(refusal_of("[[host]]\ncores = \"two\"\n"), HasSubstr("must be a number"));
+  EXPECT_THAT(refusal_of("[[host]]\ngbps = -1\n"), HasSubstr("must be a number"));
+}
+
+TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
+  const ForecastHost host{.name = "node",
+                          .cores = 2,
+                          .flops_per_s = 219e9,
+                          .bytes_per_s = 57e9,
+                          .thread_bytes_per_s = 40e9};
+  const MemoryFile file;
+  write_text_file("the roof", file.path(), roof_file_text(host));
+  const ForecastHost read = read_roof_file(file.path());
+  EXPECT_EQ(read.cores, 2);
+  EXPECT_THAT(read.flops_per_s, DoubleNear(219e9, 1e6));
+  EXPECT_THAT(read.bytes_per_s, DoubleNear(57e9, 1e6));
+  EXPECT_THAT(read.thread_bytes_per_s, DoubleNear(40e9, 1e6));
+}
+
+}  // namespace
+}  // namespace paceline

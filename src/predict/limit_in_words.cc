@@ -1,0 +1,142 @@
+#include "predict/limit_in_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace paceline {
+namespace {
+
+constexpr double kUsedUp = 0.88;  // of what there is
+
+double device_seconds(const SimulatedStep& step) {
+  return std::accumulate(step.actions.begin(), step.actions.end(), 0.0,
+                         [](double sum, const StepAction& each) { return sum + each.seconds; });
+}
+
+std::string tasks_text(int workers) {
+  return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+}
+
+class Limit {
+ public:
+  Limit(const ForecastJob& hosts, const SimulatedJob& job, const SimulatedSpeed& speed)
+      : hosts_(hosts), job_(job), speed_(speed) {}
+
+  std::string text() const {
+    for (const auto part : {&Limit::link, &Limit::device, &Limit::applying, &Limit::transport,
+                            &Limit::memory, &Limit::cores}) {
+      if (const std::string text = (this->*part)(); !text.empty()) return text;
+    }
+    return waiting();
+  }
+
+ private:
+  int workers() const { return int(job_.cluster.workers.size()); }
+  double step_ms() const { return 1e3 * workers() / speed_.steps_per_s; }
+
+  std::string owner(std::size_t host) const {
+    for (std::size_t ps = 0; ps < job_.cluster.ps.size(); ++ps) {
+      if (job_.cluster.ps[ps] == int(host)) return fmt::format("ps:{}'s link", ps);
+    }
+    return fmt::format("the link of {}", hosts_.hosts[host].name);
+  }
+
+  std::string link() const {
+    for (std::size_t host = 0; host < job_.cluster.hosts.size(); ++host) {
+      const double rate = job_.cluster.hosts[host].link_bytes_per_s;
+      const double most = std::max(speed_.use.sent[host], speed_.use.received[host]);
+      if (rate == 0 || most < kUsedUp * rate) continue;
+      const double wanted = most / speed_.steps_per_s * workers() / device_seconds(*job_.step);
+      return fmt::format("{} carries {:.0f} MB/s; {} ask{} for {:.0f}", owner(host), rate * 1e-6,
+                         tasks_text(workers()), workers() == 1 ? "s" : "", wanted * 1e-6);
+    }
+    return {};
+  }
+
+  std::string device() const {
+    if (speed_.use.device < kUsedUp) return {};
+    if (job_.step->threads > 0) {
+      return fmt::format("the cores: kernels take {:.0f}% of the time", 100 * speed_.use.device);
+    }
+    return fmt::format("the devices compute {:.0f}% of the time", 100 * speed_.use.device);
+  }
+
+  std::string applying() const {
+    for (std::size_t ps = 0; ps < speed_.use.applying.size(); ++ps) {
+      if (speed_.use.applying[ps] < kUsedUp) continue;
+      const double bytes = std::accumulate(
+          job_.step->variables.begin(), job_.step->variables.end(), 0.0,
+          [](double sum, const StepVariable& each) { return sum + each.rule_bytes; });
+      return fmt::format("ps:{} applies rules {:.0f}% of the time: an update passes over {:.3g} MB",
+                         ps, std::min(100.0, 100 * speed_.use.applying[ps]),
+                         bytes * 1e-6 / double(speed_.use.applying.size()));
+    }
+    return {};
+  }
+
+  std::string transport() const {
+    if (job_.costs.stream_bytes_per_s == 0 && job_.costs.serial_message_s == 0) return {};
+    const double messages = double(job_.step->specs.size()) * job_.costs.serial_message_s;
+    double bytes = 0;
+    for (const VariableSpec& spec : job_.step->specs) bytes += 8.0 * double(spec.shape.elements());
+    const double rate = 2 * job_.costs.stream_bytes_per_s;  // of both ways
+    const double stream = rate > 0 ? bytes / rate : 0;
+    if (std::max(messages, stream) < 0.2 * 1e-3 * step_ms()) return {};
+    if (messages > stream) {
+      return fmt::format("the transport: {} messages a step take {:.3g} ms",
+                         job_.step->specs.size(), 1e3 * messages);
+    }
+    return fmt::format("the transport: {:.0f} MB a step at {:.0f} MB/s take {:.3g} ms",
+                       bytes * 1e-6, rate * 1e-6, 1e3 * stream);
+  }
+
+  std::string memory() const {
+    for (std::size_t m = 0; m < speed_.use.memory.size(); ++m) {
+      if (speed_.use.memory[m] < kUsedUp) continue;
+      return fmt::format("the memory moves {:.0f} GB/s, which rules and kernels want",
+                         job_.cluster.machines[m].bytes_per_s * 1e-9);
+    }
+    return {};
+  }
+
+  std::string cores() const {
+    for (std::size_t m = 0; m < speed_.use.cores.size(); ++m) {
+      if (speed_.use.cores[m] < kUsedUp) continue;
+      return fmt::format("the {:.0f} cores are busy {:.0f}% of the time",
+                         job_.cluster.machines[m].cores, 100 * speed_.use.cores[m]);
+    }
+    return {};
+  }
+
+  // Nothing is used up: a step is a chain of things that follow one another.
+  std::string waiting() const {
+    const SimulatedUse& use = speed_.use;
+    if (workers() == 1 && job_.cluster.ps.empty()) {
+      return fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time", 100 * use.device,
+                         100 * use.rules);
+    }
+    const double waits = 1e-2 * step_ms() * 100 * (use.values + use.answer);
+    if (use.others > use.values + use.answer) {
+      return fmt::format("workers wait {:.3g} of {:.3g} ms for one another", use.others * step_ms(),
+                         step_ms());
+    }
+    return fmt::format(
+        "each step waits {:.3g} of {:.3g} ms for its contributions to be applied and answered",
+        waits, step_ms());
+  }
+
+  const ForecastJob& hosts_;
+  const SimulatedJob& job_;
+  const SimulatedSpeed& speed_;
+};
+
+}  // namespace
+
+std::string limit_in_words(const ForecastJob& hosts, const SimulatedJob& job,
+                           const SimulatedSpeed& speed) {
+  return Limit(hosts, job, speed).text();
+}
+
+}  // namespace paceline

@@ -1,0 +1,77 @@
+#include "predict/simulation/known_messages.h"
+
+namespace paceline {
+
+// Without a default, so that the compiler names a message that is missing.
+Simulated simulated_as(MessageType type) {
+  switch (type) {
+    case MessageType::kHello:
+    case MessageType::kWelcome:
+    case MessageType::kDeclare:
+    case MessageType::kDeclared:
+    case MessageType::kWriteEnd:
+    case MessageType::kWritten:
+    case MessageType::kInitialised:
+    case MessageType::kPull:
+    case MessageType::kOrder:
+    case MessageType::kValues:
+    case MessageType::kRowValues:
+    case MessageType::kStepBegin:
+    case MessageType::kChunk:
+    case MessageType::kRowIds:
+    case MessageType::kContribution:
+    case MessageType::kTaken:
+    case MessageType::kStepEnd:
+    case MessageType::kStepDone:
+    case MessageType::kStepLimit:
+    case MessageType::kJobState:
+    case MessageType::kWhole:
+    case MessageType::kDecided:
+    case MessageType::kSquares:
+    case MessageType::kScale:
+    case MessageType::kGroupStatus:
+    case MessageType::kPropose:
+    case MessageType::kAgree:
+    case MessageType::kForm:
+    case MessageType::kCollectiveBegin:
+    case MessageType::kSumsWhole:
+    case MessageType::kCommit:
+    case MessageType::kPartialSum:
+    case MessageType::kContributedRows:
+    case MessageType::kInPlace:
+      return Simulated::kDriven;
+    // Fetch steps, whose values change between two steps of a worker.
+    case MessageType::kPullRows:
+    case MessageType::kPullNext:
+    case MessageType::kChanged:
+    case MessageType::kReadDone:
+    case MessageType::kCopied:
+    // Beginnings, ends and checkpoints.
+    case MessageType::kRefuse:
+    case MessageType::kWrite:
+    case MessageType::kRead:
+    case MessageType::kState:
+    case MessageType::kDone:
+    case MessageType::kGoodbye:
+    case MessageType::kEndTraining:
+    case MessageType::kFindFile:
+    case MessageType::kFoundFile:
+    case MessageType::kMark:
+    case MessageType::kSaveShard:
+    case MessageType::kSaved:
+    case MessageType::kReadMarked:
+    case MessageType::kMarked:
+    case MessageType::kAskState:
+    case MessageType::kTaskState:
+    case MessageType::kStop:
+    case MessageType::kBusy:
+    case MessageType::kHandled:
+    case MessageType::kRestarted:
+    case MessageType::kBeginAgain:
+    case MessageType::kValuesSent:
+      return Simulated::kNotInASteadyRun;
+  }
+  return Simulated::kNotInASteadyRun;
+}
+
+}  // namespace paceline

@@ -1,0 +1,38 @@
+// What the simulator knows of the protocol. Something new in it does not compile, or fails a test,
+// until somebody has decided what it costs.
+#pragma once
+
+#include <concepts>
+
+#include "params/protocol/outbox.h"
+#include "params/wire/message.h"
+
+namespace paceline {
+
+/// How the simulator treats a message.
+enum class Simulated : std::uint8_t {
+  kDriven,          // machines make and take it, and its bytes take time
+  kNotInASteadyRun  // joining late, saving, coming back: it takes no time of a step
+};
+Simulated simulated_as(MessageType type);
+
+/// The actions of an Outbox that take no time of a step.
+struct NotInASteadyRun {
+  template <typename Action>
+  requires std::same_as<Action, Outbox::ShareValues> || std::same_as<Action, Outbox::Close> ||
+      std::same_as<Action, Outbox::Line> || std::same_as<Action, Outbox::Find> ||
+      std::same_as<Action, Outbox::Mark> || std::same_as<Action, Outbox::Save> ||
+      std::same_as<Action, Outbox::Attach> || std::same_as<Action, Outbox::GoOn> ||
+      std::same_as<Action, Outbox::Forget>
+      NotInASteadyRun(const Action&) {}
+};
+
+/// One function of several, for std::visit.
+template <typename... Functions>
+struct OutboxActions : Functions... {
+  using Functions::operator()...;
+};
+template <typename... Functions>
+OutboxActions(Functions...) -> OutboxActions<Functions...>;
+
+}  // namespace paceline

@@ -1,0 +1,110 @@
+#include "predict/simulation/link_network.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "predict/simulation/virtual_seconds.h"
+
+namespace paceline {
+namespace {
+
+// So many quanta of a stream are on their way at once, beside what a link holds: enough that both
+// links are always busy.
+constexpr double kWindow = 4;
+
+Duration time_of(double bytes, double bytes_per_s) {
+  return bytes_per_s > 0 ? span_of(bytes / bytes_per_s) : Duration(0);
+}
+
+}  // namespace
+
+LinkNetwork::LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum)
+    : time_(time), quantum_(quantum), sent_(hosts.size()), received_(hosts.size()) {
+  for (const SimulatedHost& host : hosts) {
+    latency_.push_back(host.latency_s);
+    out_.push_back({.bytes_per_s = host.link_bytes_per_s});
+    in_.push_back({.bytes_per_s = host.link_bytes_per_s});
+  }
+}
+
+int LinkNetwork::open(int from, int to) {
+  const auto &out = out_[std::size_t(from)], &in = in_[std::size_t(to)];
+  const double late = latency_[std::size_t(from)] + latency_[std::size_t(to)];
+  streams_.push_back({.from = from, .to = to});
+  streams_.back().window =
+      kWindow * quantum_ + 2 * late * std::max(out.bytes_per_s, in.bytes_per_s);
+  return int(streams_.size()) - 1;
+}
+
+void LinkNetwork::send(int stream, double bytes, std::function<void()> arrived) {
+  Stream& it = streams_[std::size_t(stream)];
+  it.queue.push_back({bytes, std::move(arrived)});
+  it.queued += bytes;
+  consider(stream);
+}
+
+void LinkNetwork::consider(int stream) {
+  Stream& it = streams_[std::size_t(stream)];
+  if (it.waits || it.queue.empty() || it.under_way >= it.window) return;
+  it.waits = true;
+  Way& out = out_[std::size_t(it.from)];
+  out.streams.push_back(stream);
+  if (!out.busy) send_next(it.from);
+}
+
+LinkNetwork::Part LinkNetwork::take_part(int stream) {
+  Stream& it = streams_[std::size_t(stream)];
+  Part part{.stream = stream};
+  while (!it.queue.empty() && part.bytes < quantum_) {
+    Queued& first = it.queue.front();
+    const double taken = std::min(first.bytes, quantum_ - part.bytes);
+    part.bytes += taken;
+    first.bytes -= taken;
+    if (first.bytes > 0) break;
+    part.arrived.push_back(std::move(first.arrived));
+    it.queue.pop_front();
+  }
+  it.under_way += part.bytes;
+  return part;
+}
+
+void LinkNetwork::send_next(int host) {
+  Way& out = out_[std::size_t(host)];
+  out.busy = !out.streams.empty();
+  if (!out.busy) return;
+  const int stream = out.streams.front();
+  out.streams.pop_front();
+  Stream& it = streams_[std::size_t(stream)];
+  it.waits = false;
+  Part part = take_part(stream);
+  const double bytes = part.bytes;
+  const Duration late = span_of(latency_[std::size_t(it.from)] + latency_[std::size_t(it.to)]);
+  const TimePoint begun = time_.now(), left = begun + time_of(part.bytes, out.bytes_per_s);
+  time_.at(begun + late, [this, part = std::move(part), begun, left, late]() mutable {
+    arrive(std::move(part), begun + late, left + late);
+  });
+  time_.at(left, [this, stream, host, bytes] {
+    Stream& sent = streams_[std::size_t(stream)];
+    sent_[std::size_t(host)] += bytes;
+    sent.queued -= bytes;
+    consider(stream);
+    if (sent.left) sent.left();
+    send_next(host);
+  });
+}
+
+// The receiving link begins with the first byte and is not done before the last one has come.
+void LinkNetwork::arrive(Part part, TimePoint first, TimePoint last) {
+  const int host = streams_[std::size_t(part.stream)].to;
+  Way& in = in_[std::size_t(host)];
+  const TimePoint begins = std::max(first, in.free_at);
+  in.free_at = std::max(last, begins + time_of(part.bytes, in.bytes_per_s));
+  time_.at(in.free_at, [this, part = std::move(part), host] {
+    received_[std::size_t(host)] += part.bytes;
+    streams_[std::size_t(part.stream)].under_way -= part.bytes;
+    consider(part.stream);
+    for (const auto& act : part.arrived) act();
+  });
+}
+
+}  // namespace paceline

@@ -1,0 +1,78 @@
+// Hosts, each joined by a link to a switch, in virtual time: streams share the links fairly, a
+// window of each is under way, and what arrives is late by the links' delay.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "base/virtual_time.h"
+
+namespace paceline {
+
+struct SimulatedHost {
+  int machine = 0;              // whose cores and memory it uses
+  double link_bytes_per_s = 0;  // payload, each way; 0: no limit
+  double latency_s = 0;         // of its link, one way
+};
+
+class LinkNetwork {
+ public:
+  /// `quantum`: so many bytes of a stream follow one another.
+  LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum);
+  LinkNetwork(const LinkNetwork&) = delete;
+  LinkNetwork& operator=(const LinkNetwork&) = delete;
+
+  /// Returns the number of a new stream from one host to another.
+  int open(int from, int to);
+  /// Queues bytes. `arrived` is called when the last of them is there.
+  void send(int stream, double bytes, std::function<void()> arrived);
+  /// Returns the bytes that have not left the sending host.
+  double waiting(int stream) const { return streams_[std::size_t(stream)].queued; }
+  /// Sets what is called when a part of the stream has left the sending host.
+  void set_on_left(int stream, std::function<void()> left) {
+    streams_[std::size_t(stream)].left = std::move(left);
+  }
+
+  // Bytes that each host has sent and received until now, in the order of the hosts.
+  const std::vector<double>& sent() const { return sent_; }
+  const std::vector<double>& received() const { return received_; }
+
+ private:
+  struct Queued {
+    double bytes = 0;
+    std::function<void()> arrived;
+  };
+  struct Stream {
+    int from = 0, to = 0;
+    std::deque<Queued> queue = {};
+    double window = 0, queued = 0, under_way = 0;
+    bool waits = false;  // it is in its host's list
+    std::function<void()> left = {};
+  };
+  struct Way {
+    double bytes_per_s = 0;
+    std::deque<int> streams = {};  // with something to send, by turns
+    bool busy = false;
+    TimePoint free_at{};
+  };
+  /// What leaves a host at once, and what is whole with it.
+  struct Part {
+    int stream = 0;
+    double bytes = 0;
+    std::vector<std::function<void()>> arrived = {};
+  };
+  void consider(int stream);
+  void send_next(int host);
+  Part take_part(int stream);
+  void arrive(Part part, TimePoint first, TimePoint last);
+
+  VirtualTime& time_;
+  const double quantum_;
+  std::vector<double> latency_;
+  std::vector<Way> out_, in_;  // by host
+  std::vector<Stream> streams_;
+  std::vector<double> sent_, received_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,69 @@
+#include "predict/simulation/link_network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace paceline {
+namespace {
+
+using ::testing::DoubleNear;
+
+constexpr double kQuantum = 1000;
+
+std::vector<SimulatedHost> hosts(int count, double bytes_per_s, double latency_s = 0) {
+  std::vector<SimulatedHost> all;
+  for (int i = 0; i < count; ++i) all.push_back({i, bytes_per_s, latency_s});
+  return all;
+}
+
+TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
+  VirtualTime time;
+  LinkNetwork network(time, hosts(2, 1e6, 0.5), kQuantum);
+  double at = 0;
+  network.send(network.open(0, 1), 1e6, [&] { at = time.seconds(); });
+  time.run();
+  EXPECT_THAT(at, DoubleNear(2, 0.01));  // a second, late by both links
+  EXPECT_THAT(network.sent()[0], DoubleNear(1e6, 1));
+  EXPECT_THAT(network.received()[1], DoubleNear(1e6, 1));
+}
+
+TEST(LinkNetworkTest, StreamsToOneHostShareItsLink) {
+  VirtualTime time;
+  LinkNetwork network(time, hosts(5, 1e6), kQuantum);
+  std::vector<double> at(4);
+  for (int from = 1; from < 5; ++from) {
+    network.send(network.open(from, 0), 1e6,
+                 [&, from] { at[std::size_t(from) - 1] = time.seconds(); });
+  }
+  time.run();
+  for (const double each : at) EXPECT_THAT(each, DoubleNear(4, 0.05));
+}
+
+// Max-min: the stream whose way is free takes what the others, which are held elsewhere, leave.
+TEST(LinkNetworkTest, WhatOneStreamCannotUseAnotherTakes) {
+  VirtualTime time;
+  LinkNetwork network(time, hosts(4, 1e6), kQuantum);
+  double narrow = 0, wide = 0;
+  // Hosts 0, 1 and 2 send to host 3, and host 0 to host 1 as well.
+  for (int from = 1; from < 3; ++from) network.send(network.open(from, 3), 2e6, [] {});
+  network.send(network.open(0, 3), 1e6, [&] { narrow = time.seconds(); });
+  network.send(network.open(0, 1), 2e6, [&] { wide = time.seconds(); });
+  time.run();
+  EXPECT_THAT(narrow, DoubleNear(3, 0.35));  // a third of host 3's link
+  EXPECT_THAT(wide, DoubleNear(3, 0.35));    // two thirds of its own
+}
+
+TEST(LinkNetworkTest, TheTwoWaysOfALinkAreApart) {
+  VirtualTime time;
+  LinkNetwork network(time, hosts(2, 1e6), kQuantum);
+  std::vector<double> at(2);
+  network.send(network.open(0, 1), 1e6, [&] { at[0] = time.seconds(); });
+  network.send(network.open(1, 0), 1e6, [&] { at[1] = time.seconds(); });
+  time.run();
+  for (const double each : at) EXPECT_THAT(each, DoubleNear(1, 0.01));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,96 @@
+#include "predict/simulation/machine_share.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "predict/simulation/virtual_seconds.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kRounding = 1e-10;  // seconds
+
+Duration rounded_up(double seconds) { return Duration(std::int64_t(std::ceil(seconds * 1e9))); }
+
+}  // namespace
+
+double MachineShare::memory_seconds(const SimulatedWork& work) const {
+  if (machine_.bytes_per_s <= 0) return 0;
+  double rate = machine_.bytes_per_s;
+  if (machine_.thread_bytes_per_s > 0) {
+    const double threads = std::min(double(work.threads), std::max(1.0, machine_.cores));
+    rate = std::min(rate, threads * machine_.thread_bytes_per_s);
+  }
+  return work.bytes / rate;
+}
+
+double MachineShare::seconds_alone(const SimulatedWork& work) const {
+  const double threads = std::min(double(work.threads), std::max(1.0, machine_.cores));
+  return std::max(work.core_seconds / threads, memory_seconds(work));
+}
+
+void MachineShare::run(const SimulatedWork& work, std::function<void()> done) {
+  const double seconds = seconds_alone(work);
+  if (seconds <= kRounding) return time_.after(Duration(0), std::move(done));
+  advance();
+  running_.push_back({.left = seconds,
+                      .rate = 0,
+                      .seconds = seconds,
+                      .bytes = work.bytes,
+                      .memory = memory_seconds(work) / seconds,
+                      .threads = work.threads,
+                      .done = std::move(done)});
+  set_rates();
+}
+
+void MachineShare::advance() {
+  const double passed = seconds_of(time_.now() - advanced_);
+  advanced_ = time_.now();
+  for (Running& each : running_) {
+    const double made = std::min(each.left, each.rate * passed);
+    each.left -= made;
+    core_seconds_ += each.threads * made;
+    bytes_ += each.bytes * made / each.seconds;
+  }
+}
+
+// Cores are given by threads. The part of a work's time in which it waits for the memory grows as
+// others want the memory too.
+void MachineShare::set_rates() {
+  double threads = 0, wanted = 0;
+  int passes = 0;
+  for (const Running& each : running_) {
+    threads += each.threads;
+    passes += each.memory > 0 ? 1 : 0;
+  }
+  const double share = threads > machine_.cores ? machine_.cores / threads : 1;
+  const double rate = machine_.bytes_per_s * (passes > 1 ? machine_.several_passes : 1);
+  if (rate > 0) {
+    for (const Running& each : running_) wanted += share * each.bytes / each.seconds / rate;
+  }
+  double first = std::numeric_limits<double>::infinity();
+  for (Running& each : running_) {
+    const double slower = wanted > 1 ? 1 - each.memory + each.memory * wanted : 1;
+    each.rate = share / slower;
+    first = std::min(first, each.left / each.rate);
+  }
+  if (running_.empty()) return;
+  time_.after(rounded_up(first), [this, plan = ++plan_] { finish(plan); });
+}
+
+void MachineShare::finish(std::uint64_t plan) {
+  if (plan != plan_) return;
+  advance();
+  std::vector<std::function<void()>> done;
+  std::erase_if(running_, [&](Running& each) {
+    if (each.left > kRounding) return false;
+    done.push_back(std::move(each.done));
+    return true;
+  });
+  set_rates();
+  for (const auto& act : done) act();
+}
+
+}  // namespace paceline

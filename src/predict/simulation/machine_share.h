@@ -1,0 +1,66 @@
+// The cores and the memory of a machine in virtual time, shared by all that runs on it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/virtual_time.h"
+
+namespace paceline {
+
+struct SimulatedMachine {
+  double cores = 1;
+  double bytes_per_s = 0;         // of all cores together; 0: memory takes no time
+  double thread_bytes_per_s = 0;  // of one thread; 0: one thread reaches all of it
+  double several_passes = 1;      // of the rate that is left when several pass over it at once
+};
+
+/// Work that takes the longer of its computing and its memory traffic when it is alone.
+struct SimulatedWork {
+  double core_seconds = 0;  // on one core; several threads divide them
+  double bytes = 0;         // that pass the memory
+  int threads = 1;
+};
+
+/// Fluid: whatever runs at a moment shares the cores by its threads, and the memory by its traffic.
+class MachineShare {
+ public:
+  MachineShare(VirtualTime& time, const SimulatedMachine& machine)
+      : time_(time), machine_(machine) {}
+  MachineShare(const MachineShare&) = delete;
+  MachineShare& operator=(const MachineShare&) = delete;
+
+  /// Begins the work, and calls `done` when it is done.
+  void run(const SimulatedWork& work, std::function<void()> done);
+  /// Returns the seconds that the work takes when nothing else runs.
+  double seconds_alone(const SimulatedWork& work) const;
+
+  const SimulatedMachine& machine() const { return machine_; }
+  // Until now.
+  double core_seconds() const { return core_seconds_; }
+  double bytes() const { return bytes_; }
+
+ private:
+  struct Running {
+    double left = 0;  // seconds alone
+    double rate = 0;  // of them in a second
+    double seconds = 0, bytes = 0;
+    double memory = 0;  // the part of the time in which it waits for the memory
+    int threads = 1;
+    std::function<void()> done;
+  };
+  double memory_seconds(const SimulatedWork& work) const;
+  void advance();
+  void set_rates();
+  void finish(std::uint64_t plan);
+
+  VirtualTime& time_;
+  const SimulatedMachine machine_;
+  std::vector<Running> running_;
+  TimePoint advanced_{};
+  std::uint64_t plan_ = 0;
+  double core_seconds_ = 0, bytes_ = 0;
+};
+
+}  // namespace paceline

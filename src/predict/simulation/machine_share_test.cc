@@ -1,0 +1,60 @@
+#include "predict/simulation/machine_share.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace paceline {
+namespace {
+
+using ::testing::DoubleNear;
+
+/// Begins all works at once, and returns the times at which each is done.
+std::vector<double> ends_of(const SimulatedMachine& machine,
+                            const std::vector<SimulatedWork>& works) {
+  VirtualTime time;
+  MachineShare share(time, machine);
+  std::vector<double> ends(works.size());
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    share.run(works[i], [&, i] { ends[i] = time.seconds(); });
+  }
+  time.run();
+  return ends;
+}
+
+TEST(MachineShareTest, WorkAloneTakesTheLongerOfComputingAndMemory) {
+  const SimulatedMachine machine{.cores = 2, .bytes_per_s = 10};
+  EXPECT_THAT(ends_of(machine, {{.core_seconds = 4, .threads = 2}})[0], DoubleNear(2, 1e-6));
+  EXPECT_THAT(ends_of(machine, {{.core_seconds = 1, .bytes = 30}})[0], DoubleNear(3, 1e-6));
+}
+
+TEST(MachineShareTest, OneThreadDoesNotReachAllOfTheMemory) {
+  const SimulatedMachine machine{.cores = 2, .bytes_per_s = 10, .thread_bytes_per_s = 5};
+  EXPECT_THAT(ends_of(machine, {{.bytes = 10}})[0], DoubleNear(2, 1e-6));
+  EXPECT_THAT(ends_of(machine, {{.bytes = 10, .threads = 2}})[0], DoubleNear(1, 1e-6));
+}
+
+TEST(MachineShareTest, MoreThreadsThanCoresTakeTurns) {
+  const std::vector<double> ends =
+      ends_of({.cores = 2},
+              {{.core_seconds = 1}, {.core_seconds = 1}, {.core_seconds = 1}, {.core_seconds = 1}});
+  for (const double end : ends) EXPECT_THAT(end, DoubleNear(2, 1e-6));
+}
+
+TEST(MachineShareTest, TheMemoryIsSharedByTraffic) {
+  const SimulatedMachine machine{.cores = 4, .bytes_per_s = 10};
+  const std::vector<double> ends = ends_of(machine, {{.bytes = 10}, {.bytes = 10}});
+  EXPECT_THAT(ends[0], DoubleNear(2, 1e-6));
+  EXPECT_THAT(ends[1], DoubleNear(2, 1e-6));
+}
+
+TEST(MachineShareTest, WhoeverStaysGetsWhatTheOtherLeaves) {
+  const std::vector<double> ends =
+      ends_of({.cores = 1}, {{.core_seconds = 1}, {.core_seconds = 2}});
+  EXPECT_THAT(ends[0], DoubleNear(2, 1e-6));
+  EXPECT_THAT(ends[1], DoubleNear(3, 1e-6));
+}
+
+}  // namespace
+}  // namespace paceline

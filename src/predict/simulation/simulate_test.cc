@@ -1,0 +1,180 @@
+#include "predict/simulation/simulate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "paceline/error.h"
+#include "params/strategies.h"
+#include "predict/simulation/known_messages.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Gt;
+using ::testing::Lt;
+
+/// Two dense variables of 4 MB each, of which the first is needed first and ready last; 10 ms.
+SimulatedStep two_layers() {
+  SimulatedStep step;
+  for (const char* name : {"one/w", "two/w"}) {
+    step.specs.push_back({.name = name, .shape = {1024, 1024}});
+    step.variables.push_back({.read = true, .updated = true, .rule_bytes = 12.0 * 1024 * 1024});
+  }
+  step.need_order = {0, 1};
+  using Kind = StepAction::Kind;
+  step.actions = {{Kind::kNeed, 0},       {Kind::kRun, -1, 2.5e-3}, {Kind::kNeed, 1},
+                  {Kind::kRun, -1, 5e-3}, {Kind::kReady, 1},        {Kind::kRun, -1, 2.5e-3},
+                  {Kind::kReady, 0}};
+  return step;
+}
+
+/// Every task on a host of its own.
+SimulatedCluster hosts(int ps, int workers, double bytes_per_s) {
+  SimulatedCluster cluster;
+  for (int i = 0; i < ps + workers; ++i) {
+    cluster.machines.push_back({.cores = 4, .bytes_per_s = 100e9});
+    cluster.hosts.push_back({i, bytes_per_s, 20e-6});
+    (i < ps ? cluster.ps : cluster.workers).push_back(i);
+  }
+  return cluster;
+}
+
+SimulatedCluster one_host(int ps, int workers) {
+  SimulatedCluster cluster{.machines = {{.cores = 16, .bytes_per_s = 100e9}}, .hosts = {{}}};
+  cluster.ps.assign(std::size_t(ps), 0);
+  cluster.workers.assign(std::size_t(workers), 0);
+  return cluster;
+}
+
+TransportCosts free_of_cost() {
+  return {.send_s_per_byte = 0,
+          .receive_s_per_byte = 0,
+          .frame_s = 0,
+          .shared_frame_s = 0,
+          .copy_s_per_byte = 0,
+          .wake_s = 0,
+          .step_s = 0};
+}
+
+TEST(SimulateTest, OneProcessTakesItsKernelsAndRules) {
+  const SimulatedStep step = two_layers();
+  SimulatedCluster cluster = one_host(0, 1);
+  cluster.machines[0].bytes_per_s = 24.0 * 1024 * 1024 / 10e-3;  // rules take 10 ms
+  const SimulatedSpeed speed =
+      simulate({.step = &step, .cluster = cluster, .costs = free_of_cost()});
+  EXPECT_THAT(speed.steps_per_s, DoubleNear(50, 0.1));
+  EXPECT_THAT(speed.use.device, DoubleNear(0.5, 0.01));
+  EXPECT_THAT(speed.use.rules, DoubleNear(0.5, 0.01));
+}
+
+TEST(SimulateTest, WorkersOfFastLinksAreAsFastAsTheirDevices) {
+  const SimulatedStep step = two_layers();
+  const SimulatedSpeed speed = simulate({.step = &step,
+                                         .cluster = hosts(1, 4, 100e9),
+                                         .way = {.strategy = "async"},
+                                         .costs = free_of_cost()});
+  EXPECT_THAT(speed.steps_per_s, DoubleNear(400, 20));
+  EXPECT_THAT(speed.workers.size(), 4u);
+}
+
+TEST(SimulateTest, TheLinkOfThePsIsShared) {
+  const SimulatedStep step = two_layers();
+  const SimulatedSpeed speed = simulate({.step = &step,
+                                         .cluster = hosts(1, 4, 100e6),
+                                         .way = {.strategy = "async"},
+                                         .costs = free_of_cost()});
+  EXPECT_THAT(speed.steps_per_s, DoubleNear(100e6 / (8 << 20), 0.5));
+  EXPECT_THAT(speed.use.sent[0], DoubleNear(100e6, 5e6));
+  const SimulatedSpeed halves = simulate({.step = &step,
+                                          .cluster = hosts(1, 4, 100e6),
+                                          .way = {.strategy = "async", .bfloat16 = true},
+                                          .costs = free_of_cost()});
+  EXPECT_THAT(halves.steps_per_s, DoubleNear(2 * speed.steps_per_s, 1));
+}
+
+TEST(SimulateTest, TwoPsHaveTwoLinks) {
+  const SimulatedStep step = two_layers();
+  const auto with = [&](int ps) {
+    return simulate({.step = &step, .cluster = hosts(ps, 8, 100e6), .way = {.strategy = "async"}})
+        .steps_per_s;
+  };
+  EXPECT_THAT(with(2) / with(1), DoubleNear(2, 0.1));
+}
+
+TEST(SimulateTest, ASynchronousRoundWaitsForAllAndForItsValues) {
+  const SimulatedStep step = two_layers();
+  const auto with = [&](const char* strategy) {
+    return simulate({.step = &step, .cluster = hosts(2, 4, 1e9), .way = {.strategy = strategy}});
+  };
+  const SimulatedSpeed async = with("async"), sync = with("sync");
+  EXPECT_THAT(sync.steps_per_s, Lt(0.95 * async.steps_per_s));
+  EXPECT_THAT(sync.use.answer + sync.use.values, Gt(async.use.answer + async.use.values));
+}
+
+TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
+  const SimulatedStep step = two_layers();
+  const SimulatedSpeed speed = simulate({.step = &step,
+                                         .cluster = hosts(0, 4, 100e6),
+                                         .way = {.strategy = "allreduce"},
+                                         .costs = free_of_cost()});
+  const double link = 2.0 * 3 / 4 * (8 << 20) / 100e6;  // seconds of a step
+  EXPECT_THAT(speed.steps_per_s / 4, Lt(1 / link));
+  EXPECT_THAT(speed.steps_per_s / 4, Gt(0.85 / (link + 10e-3)));
+}
+
+TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
+  const SimulatedStep step = two_layers();
+  for (const std::string_view name : simulated_strategies()) {
+    const Strategy& strategy = strategy_named(name);
+    for (const bool several : {false, true}) {
+      const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0,
+                workers = name == "local" ? 1 : 3;
+      const SimulatedSpeed speed =
+          simulate({.step = &step,
+                    .cluster = several ? hosts(ps, workers, 1e9) : one_host(ps, workers),
+                    .way = {.strategy = std::string(name), .accumulate = several ? 2 : 1}});
+      EXPECT_THAT(speed.steps_per_s, Gt(30)) << name << (several ? " on several hosts" : "");
+      EXPECT_THAT(speed.steps_per_s, Lt(1.01 * 100 * workers)) << name;
+    }
+  }
+}
+
+TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
+  SimulatedStep step = two_layers();
+  step.specs[0].sparse = true;
+  step.variables[0].most_rows = 64;
+  for (const bool clipped : {false, true}) {
+    step.clipped = clipped;
+    for (const char* name : {"async", "ssp", "sync", "allreduce"}) {
+      const int ps = strategy_named(name).kind == ClusterKind::kWithPs ? 2 : 0;
+      for (const auto& cluster : {hosts(ps, 3, 1e9), one_host(ps, 3)}) {
+        const SimulatedSpeed speed =
+            simulate({.step = &step, .cluster = cluster, .way = {.strategy = name}});
+        EXPECT_THAT(speed.steps_per_s, Gt(30)) << name << clipped;
+      }
+    }
+  }
+}
+
+// A strategy that is new must be simulated, or be named here with the reason why not.
+TEST(SimulateTest, EveryStrategyIsKnown) {
+  for (const Strategy& strategy : strategies()) {
+    EXPECT_THAT(simulated_strategies(), ::testing::Contains(strategy.name));
+  }
+}
+
+TEST(SimulateTest, AnUnknownStrategyIsNamed) {
+  const SimulatedStep step = two_layers();
+  try {
+    simulate({.step = &step, .cluster = one_host(1, 1), .way = {.strategy = "gossip"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("gossip"));
+  }
+}
+
+}  // namespace
+}  // namespace paceline

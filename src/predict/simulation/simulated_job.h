@@ -1,0 +1,109 @@
+// A job as the simulator knows it: what a step does, which machines and links there are, and how
+// the workers train together.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "exec/parameter_store.h"
+#include "predict/simulation/link_network.h"
+#include "predict/simulation/machine_share.h"
+
+namespace paceline {
+
+/// What the step thread of a worker does next.
+struct StepAction {
+  enum class Kind : std::uint8_t { kRun, kNeed, kReady };
+  Kind kind = Kind::kRun;
+  VariableId variable = -1;
+  double seconds = 0;  // kRun: on the worker's device, alone
+  double bytes = 0;    // kRun on a device of cores: that pass the memory
+};
+
+/// A step's use of a variable.
+struct StepVariable {
+  bool read = false, updated = false;
+  bool reread = false;         // by several kernels
+  std::int64_t most_rows = 0;  // of a sparse one
+  double rule_bytes = 0;       // that its update passes over, the contribution included
+};
+
+/// The step of one worker.
+struct SimulatedStep {
+  std::vector<StepAction> actions;
+  std::vector<VariableSpec> specs;
+  std::vector<StepVariable> variables;  // by VariableId
+  std::vector<VariableId> need_order;   // in which the plan first reads them
+  bool clipped = false;
+  double examples = 1;
+  int threads = 0;       // of its kernels, on the cores of its host; 0: on a device of its own
+  int rule_threads = 1;  // that apply rules in the worker
+};
+
+/// The time that tasks take to send, receive and wake, on a core.
+struct TransportCosts {
+  double send_s_per_byte = 0.25e-9, receive_s_per_byte = 0.35e-9;  // tcp
+  double frame_s = 4e-6;                                           // of each frame, at each end
+  double shared_frame_s = 3e-6;                                    // the same in shared memory
+  double copy_s_per_byte = 0.1e-9;                                 // of values into replies
+  /// The pass that applies the mean of several contributions reaches so much of the memory's rate.
+  double mean_of_roof = 0.53;
+  double wake_s = 30e-6;   // until a thread that sleeps goes on
+  double step_s = 100e-6;  // of a step, beside kernels and messages
+  /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.
+  double stream_bytes_per_s = 0;
+  /// Each ps handles one variable's message and its answer after the other, in so much time; 0: as
+  /// its cores allow.
+  double serial_message_s = 0;
+  /// The bytes that the system holds of a stream, beyond which its sender waits.
+  double socket_bytes = 1 << 20;
+  double quantum = 64 * 1024;  // of a link that several streams share
+  bool operator==(const TransportCosts&) const = default;
+};
+
+struct SimulatedCluster {
+  std::vector<SimulatedMachine> machines = {};
+  std::vector<SimulatedHost> hosts = {};
+  std::vector<int> ps = {}, workers = {};  // the host of each task
+  bool share_memory = true;                // between tasks of one host
+  int ps_threads = 0;                      // of each ps; 0: all cores of its machine
+};
+
+/// The way to distribute.
+struct SimulatedWay {
+  std::string strategy = "local";  // as --strategy takes it
+  bool bfloat16 = false;           // wire
+  int accumulate = 1;
+  std::int64_t staleness = 0;
+  int replicas = 0;
+};
+
+struct SimulatedJob {
+  const SimulatedStep* step = nullptr;
+  SimulatedCluster cluster = {};
+  SimulatedWay way = {};
+  TransportCosts costs = {};
+  std::int64_t warm_steps = 5;  // of each worker, which are not counted
+  std::int64_t steps = 20;      // that are
+  std::uint64_t seed = 1;
+};
+
+/// Where the time of the counted steps went.
+struct SimulatedUse {
+  // Of all workers' time: on the device, waiting for values, for the answer to a step, for others.
+  double device = 0, values = 0, answer = 0, others = 0, rules = 0;
+  std::vector<double> sent = {}, received = {};  // bytes a second, by host
+  std::vector<double> cores = {};                // busy, by machine: of all of its cores
+  std::vector<double> memory = {};               // busy, by machine
+  std::vector<double> applying = {};  // by ps: the share of the time in which it applies rules
+};
+
+struct SimulatedSpeed {
+  double steps_per_s = 0;            // of all workers
+  std::vector<double> workers = {};  // of each
+  SimulatedUse use = {};
+  std::uint64_t events = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,338 @@
+#include "predict/simulation/simulated_member.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "predict/simulation/known_messages.h"
+#include "predict/simulation/virtual_seconds.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kRingBytes = std::size_t{64} * 1024 * sizeof(float);  // of a ring's frame
+constexpr std::size_t kLine = 64;
+constexpr std::uint16_t kFinalSum = 1, kSummedPart = 1;
+constexpr std::size_t kNowhere = ~std::size_t{0};
+
+PlanBinding binding_of(const SimulatedStep& step) {
+  PlanBinding binding;
+  for (const VariableId v : step.need_order) {
+    const StepVariable& use = step.variables[std::size_t(v)];
+    binding.uses.push_back({.variable = v, .updated = use.updated, .most_rows = use.most_rows});
+  }
+  return binding;
+}
+
+}  // namespace
+
+SimulatedMember::SimulatedMember(SimulatedWorld& world, int index, const Members& members)
+    : StepThread(world, index),
+      members_(members),
+      group_(
+          {.worker = index, .workers = world.num_workers(), .join_timeout = std::chrono::hours(1)},
+          world.time.now()),
+      streams_in_(std::size_t(world.num_workers()), -1),
+      buckets_(buckets_of(world.job.step->specs, ContributionLayout(world.job.step->specs),
+                          binding_of(*world.job.step))),
+      bucket_of_(world.job.step->specs.size(), kNowhere) {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    for (const VariableId v : buckets_[b].variables) bucket_of_[std::size_t(v)] = b;
+  }
+}
+
+void SimulatedMember::connect() {
+  for (const auto& other : members_) {
+    if (other.get() == this) {
+      streams_.push_back(-1);
+      continue;
+    }
+    streams_.push_back(world_.transport.open(host(), other->host(), *other, index()));
+    other->streams_in_[std::size_t(index())] = streams_.back();
+  }
+}
+
+void SimulatedMember::start() {
+  for (int other = 0; other < size(); ++other) {
+    if (other == index()) continue;
+    const bool shares = world_.transport.shared(streams_[std::size_t(other)]);
+    drive([&](Outbox& out) { group_.connected(other, shares, world_.time.now(), out); });
+  }
+  tick();
+}
+
+void SimulatedMember::tick() {
+  drive([&](Outbox& out) { group_.tick(world_.time.now(), out); });
+  world_.time.after(CollectiveGroup::kTick, [this] { tick(); });
+}
+
+void SimulatedMember::drive(const std::function<void(Outbox&)>& event) {
+  Outbox out;
+  event(out);
+  for (Outbox::Action& action : out.actions()) {
+    std::visit(OutboxActions{[&](Outbox::Send& it) {
+                               SimulatedFrame frame{.type = it.message.type,
+                                                    .wire_bytes = kSimulatedControlBytes};
+                               const int to = int(it.to);
+                               frame.control =
+                                   std::make_shared<const ControlMessage>(std::move(it.message));
+                               send(to, std::move(frame));
+                             },
+                             [](const Outbox::Decide&) {}, [](const Outbox::Clip&) {},
+                             [](const Outbox::Connect&) {}, [](NotInASteadyRun) {}},
+               action);
+  }
+  look();
+}
+
+// Does what the machine asks for, as its driver would.
+void SimulatedMember::look() {
+  if (group_.founded() && !std::exchange(initialised_, true)) {
+    return drive([&](Outbox& out) { group_.initialise(0, {}, world_.time.now(), out); });
+  }
+  if (group_.must_rest()) {
+    return drive([&](Outbox& out) { group_.rested(world_.time.now(), out); });
+  }
+  for (const std::int32_t to : std::vector(group_.lacking())) {
+    group_.sent_values(to);
+    world_.time.after(std::chrono::milliseconds(1), [this, to, step = group_.step()] {
+      SimulatedMember& other = *members_[std::size_t(to)];
+      other.drive([&](Outbox& out) { other.group_.take_values(step, world_.time.now(), out); });
+    });
+  }
+  if (in_step_ && group_.started()) {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) turn(b);
+  }
+  go_on();
+}
+
+void SimulatedMember::send(int to, SimulatedFrame frame) {
+  world_.transport.send(streams_[std::size_t(to)], std::move(frame));
+}
+
+// What arrives.
+
+void SimulatedMember::arrived(int from, std::vector<SimulatedFrame> frames) {
+  for (SimulatedFrame& frame : frames) inbox_.push_back({from, std::move(frame)});
+  if (!handles_) take_frames();
+}
+
+void SimulatedMember::take_frames() {
+  handles_ = !inbox_.empty();
+  if (!handles_) return;
+  std::vector<Arrived> some;
+  SimulatedWork work;
+  std::size_t bytes = 0;
+  while (!inbox_.empty() && bytes < kSimulatedTurnBytes) {
+    const Arrived& first = inbox_.front();
+    work.core_seconds +=
+        world_.transport.receive_seconds(streams_in_[std::size_t(first.from)], first.frame);
+    // Sums are made, or copied, where they arrive.
+    if (first.frame.type == MessageType::kPartialSum) {
+      work.bytes += ((first.frame.flags & kFinalSum) != 0 ? 2.0 : 3.0) * double(first.frame.bytes);
+    }
+    bytes += first.frame.bytes;
+    some.push_back(std::move(inbox_.front()));
+    inbox_.pop_front();
+  }
+  machine().run(work, [this, some = std::move(some)] {
+    for (const Arrived& each : some) handle(each.from, each.frame);
+    take_frames();
+  });
+}
+
+void SimulatedMember::handle(int from, const SimulatedFrame& frame) {
+  switch (frame.type) {
+    case MessageType::kPartialSum:
+      return take_partial(frame);
+    case MessageType::kContributedRows:
+      ++work_[frame.piece].there;
+      return turn(frame.piece);
+    case MessageType::kInPlace:
+      ++(frame.flags == kSummedPart ? work_[frame.piece].summed : work_[frame.piece].there);
+      return turn(frame.piece);
+    default:
+      break;
+  }
+  drive([&](Outbox& out) { group_.received(from, *frame.control, world_.time.now(), out); });
+}
+
+// Steps.
+
+bool SimulatedMember::contributes() const {
+  const std::int64_t each = world_.job.way.accumulate;
+  return steps() % each == each - 1;
+}
+
+bool SimulatedMember::may_begin() {
+  const bool all = group_.has_values() && int(group_.members().size()) == size();
+  return all && (!contributes() || group_.may_begin());
+}
+
+void SimulatedMember::begin_step() {
+  if (!contributes()) return;
+  work_.assign(buckets_.size(), {});
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    work_[b].not_ready = buckets_[b].variables.size();
+  }
+  left_ = buckets_.size();
+  commits_ = group_.commits();
+  in_step_ = true;
+  drive([&](Outbox& out) {
+    group_.begin({.examples = 1, .own_step = steps(), .made = steps()}, world_.time.now(), out);
+  });
+}
+
+void SimulatedMember::ready(VariableId variable, const std::function<void()>& done) {
+  if (contributes()) {
+    const std::size_t b = bucket_of_[std::size_t(variable)];
+    if (b != kNowhere && --work_[b].not_ready == 0) turn(b);
+  }
+  done();
+}
+
+bool SimulatedMember::answered() { return !contributes() || group_.commits() > commits_; }
+
+// The rule is applied to the sums.
+void SimulatedMember::finish_step(const std::function<void()>& done) {
+  if (!contributes()) return done();
+  in_step_ = false;
+  SimulatedWork work{.threads = world_.job.step->rule_threads};
+  for (const StepVariable& use : world_.job.step->variables) work.bytes += use.rule_bytes;
+  const TimePoint begun = world_.time.now();
+  machine().run(work, [this, begun, done] {
+    spend_on_rules(seconds_of(world_.time.now() - begun));
+    done();
+  });
+}
+
+// The reduction.
+
+std::size_t SimulatedMember::bucket_bytes(std::size_t bucket) const {
+  if (!buckets_[bucket].sparse) return buckets_[bucket].elements * sizeof(float);
+  const VariableId v = buckets_[bucket].variables.front();
+  const VariableSpec& spec = world_.spec(v);
+  const auto rows = std::size_t(std::max<std::int64_t>(1, world_.use(v).most_rows));
+  return rows * std::size_t(spec.shape.elements() / std::max<std::int64_t>(1, spec.shape[0])) *
+         sizeof(float);
+}
+
+void SimulatedMember::reduce(const SimulatedWork& work, std::function<void()> done) {
+  reductions_.push_back({work, std::move(done)});
+  if (!reduces_) reduce_next();
+}
+
+void SimulatedMember::reduce_next() {
+  reduces_ = !reductions_.empty();
+  if (!reduces_) return;
+  Reduction first = std::move(reductions_.front());
+  reductions_.pop_front();
+  machine().run(first.work, [this, done = std::move(first.done)] {
+    done();
+    reduce_next();
+  });
+}
+
+void SimulatedMember::turn(std::size_t b) {
+  if (!in_step_ || !group_.started()) return;
+  Work& work = work_[b];
+  if (work.whole || work.not_ready > 0) return;
+  const bool sparse = buckets_[b].sparse;
+  if (!std::exchange(work.begun, true)) {
+    if (size() == 1) return note_whole(b);
+    if (group_.in_place()) {
+      announce(b, 0);
+    } else if (sparse) {
+      for (int to = 0; to < size(); ++to) {
+        if (to == index()) continue;
+        send(to, {.type = MessageType::kContributedRows,
+                  .piece = std::uint32_t(b),
+                  .bytes = bucket_bytes(b),
+                  .wire_bytes = bucket_bytes(b)});
+      }
+    } else {
+      scatter(b);
+    }
+  }
+  if (!sparse && !group_.in_place()) return;
+  if (work.there == size() - 1 && !std::exchange(work.reduced, true)) {
+    // Its part of a dense bucket; all of the rows.
+    const double bytes =
+        double(bucket_bytes(b)) * (sparse ? 3.0 * size() : double(size() + 1) / size());
+    return reduce({.bytes = bytes}, [this, b, sparse] {
+      if (sparse) return note_whole(b);
+      announce(b, kSummedPart);
+      if (work_[b].summed == size() - 1) note_whole(b);
+    });
+  }
+  // Its own part is summed as well.
+  if (!sparse && work.reduced && work.summed_bytes > 0 && work.summed == size() - 1) note_whole(b);
+}
+
+void SimulatedMember::announce(std::size_t b, std::uint16_t flags) {
+  if (flags == kSummedPart) work_[b].summed_bytes = 1;
+  for (int to = 0; to < size(); ++to) {
+    if (to == index()) continue;
+    send(to, {.type = MessageType::kInPlace, .flags = flags, .piece = std::uint32_t(b)});
+  }
+}
+
+std::size_t SimulatedMember::segment_begin(std::size_t b, int number) const {
+  const std::size_t lines = (bucket_bytes(b) + kLine - 1) / kLine;
+  return std::min(lines * std::size_t(number) / std::size_t(size()) * kLine, bucket_bytes(b));
+}
+
+int SimulatedMember::segment_of(std::size_t b, std::size_t offset) const {
+  for (int k = size() - 1; k > 0; --k) {
+    if (offset >= segment_begin(b, k)) return k;
+  }
+  return 0;
+}
+
+// It begins the segment of the member before it, and adds to what has arrived meanwhile.
+void SimulatedMember::scatter(std::size_t b) {
+  const int before = (index() + size() - 1) % size();
+  const std::size_t end = segment_begin(b, before + 1);
+  for (std::size_t at = segment_begin(b, before); at < end; at += kRingBytes) {
+    const std::size_t bytes = std::min(kRingBytes, end - at);
+    reduce({.bytes = 2 * double(bytes)}, [this, b, at, bytes] {
+      send(next(), {.type = MessageType::kPartialSum,
+                    .piece = std::uint32_t(b),
+                    .offset = at,
+                    .bytes = bytes,
+                    .wire_bytes = bytes});
+    });
+  }
+  for (const SimulatedFrame& frame : std::exchange(work_[b].early, {})) {
+    reduce({.bytes = 3 * double(frame.bytes)}, [this, b, frame] { add_and_pass_on(b, frame); });
+  }
+}
+
+void SimulatedMember::take_partial(const SimulatedFrame& frame) {
+  const std::size_t b = frame.piece;
+  Work& work = work_[b];
+  if ((frame.flags & kFinalSum) == 0) {
+    if (!work.begun) return work.early.push_back(frame);
+    return add_and_pass_on(b, frame);
+  }
+  if (next() != segment_of(b, frame.offset)) send(next(), frame);
+  work.summed_bytes += frame.bytes;
+  if (work.summed_bytes == bucket_bytes(b)) note_whole(b);
+}
+
+void SimulatedMember::add_and_pass_on(std::size_t b, const SimulatedFrame& frame) {
+  SimulatedFrame on = frame;
+  const bool final = segment_of(b, frame.offset) == index();
+  if (final) on.flags = kFinalSum;
+  send(next(), on);
+  if (!final) return;
+  work_[b].summed_bytes += frame.bytes;
+  if (work_[b].summed_bytes == bucket_bytes(b)) note_whole(b);
+}
+
+void SimulatedMember::note_whole(std::size_t b) {
+  if (std::exchange(work_[b].whole, true) || --left_ > 0) return;
+  drive([&](Outbox& out) { group_.finish_sums(world_.time.now(), out); });
+}
+
+}  // namespace paceline

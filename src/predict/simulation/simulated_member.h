@@ -1,0 +1,89 @@
+// A worker of a simulated all-reduce: the group's state machine of a real one, and the reduction
+// that LinkCollectives makes, in place or in a ring, with sizes for bytes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "params/collective/contribution_layout.h"
+#include "params/protocol/collective_group.h"
+#include "predict/simulation/simulated_frame.h"
+#include "predict/simulation/step_thread.h"
+
+namespace paceline {
+
+class SimulatedMember : public StepThread, public FrameReceiver {
+ public:
+  using Members = std::vector<std::unique_ptr<SimulatedMember>>;
+  SimulatedMember(SimulatedWorld& world, int index, const Members& members);
+
+  void connect();
+  void start();
+  void arrived(int from, std::vector<SimulatedFrame> frames) override;
+
+ private:
+  /// The reduction of a bucket in one step.
+  struct Work {
+    std::size_t not_ready = 0;  // variables
+    bool begun = false, reduced = false, whole = false;
+    int there = 0, summed = 0;     // other members: have contributed, have summed their parts
+    std::size_t summed_bytes = 0;  // in a ring
+    std::vector<SimulatedFrame> early = {};
+  };
+  bool may_begin() override;
+  void begin_step() override;
+  bool has(VariableId) const override { return true; }
+  void ready(VariableId variable, const std::function<void()>& done) override;
+  void end_step() override {}
+  bool answered() override;
+  void finish_step(const std::function<void()>& done) override;
+
+  void drive(const std::function<void(Outbox&)>& event);
+  void look();
+  void tick();
+  void take_frames();
+  void handle(int from, const SimulatedFrame& frame);
+  /// Work of the thread that reduces beside the step, in order.
+  void reduce(const SimulatedWork& work, std::function<void()> done);
+  void reduce_next();
+  void turn(std::size_t bucket);
+  void announce(std::size_t bucket, std::uint16_t flags);
+  void scatter(std::size_t bucket);
+  void add_and_pass_on(std::size_t bucket, const SimulatedFrame& frame);
+  void take_partial(const SimulatedFrame& frame);
+  void note_whole(std::size_t bucket);
+  void send(int to, SimulatedFrame frame);
+  int size() const { return world_.num_workers(); }
+  int next() const { return (index() + 1) % size(); }
+  std::size_t bucket_bytes(std::size_t bucket) const;
+  std::size_t segment_begin(std::size_t bucket, int number) const;
+  int segment_of(std::size_t bucket, std::size_t offset) const;
+  bool contributes() const;
+
+  const Members& members_;
+  CollectiveGroup group_;
+  std::vector<int> streams_, streams_in_;  // by worker; −1: this one
+  std::vector<Bucket> buckets_;
+  std::vector<std::size_t> bucket_of_;  // by variable
+  std::vector<Work> work_;
+  std::size_t left_ = 0;  // buckets that are not whole
+  std::int64_t commits_ = 0;
+  bool initialised_ = false, in_step_ = false;
+  struct Arrived {
+    int from = 0;
+    SimulatedFrame frame;
+  };
+  std::deque<Arrived> inbox_;
+  bool handles_ = false;
+  struct Reduction {
+    SimulatedWork work;
+    std::function<void()> done;
+  };
+  std::deque<Reduction> reductions_;
+  bool reduces_ = false;
+};
+
+}  // namespace paceline

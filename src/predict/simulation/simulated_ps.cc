@@ -1,0 +1,386 @@
+#include "predict/simulation/simulated_ps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "paceline/error.h"
+#include "params/protocol/frame_cuts.h"
+#include "params/variable_arrays.h"
+#include "predict/simulation/known_messages.h"
+#include "predict/simulation/simulated_worker.h"
+#include "predict/simulation/virtual_seconds.h"
+
+namespace paceline {
+namespace {
+
+PsJobOptions ps_options(const SimulatedWorld& world, int index) {
+  PsJobOptions options;
+  options.ps = index;
+  options.workers = world.num_workers();
+  options.cluster_id = "simulated";
+  options.incarnation = 1;
+  options.join_timeout = std::chrono::hours(1);
+  options.warm_steps = 1;
+  return options;
+}
+
+std::vector<std::vector<std::int32_t>> named_rows(const SimulatedWorld& world,
+                                                  const std::vector<AssemblyTarget>& targets) {
+  std::vector<std::vector<std::int32_t>> all;
+  for (const AssemblyTarget& target : targets) {
+    auto& rows = all.emplace_back(target.sparse ? world.rows_named(target.where) : 0);
+    std::iota(rows.begin(), rows.end(), std::int32_t(target.where.first_row));
+  }
+  return all;
+}
+
+}  // namespace
+
+SimulatedPs::SimulatedPs(SimulatedWorld& world, int index)
+    : world_(world),
+      index_(index),
+      host_(world.job.cluster.ps[std::size_t(index)]),
+      targets_(assembly_targets(world.job.step->specs, world.pieces, index)),
+      rows_(named_rows(world, targets_)),
+      machine_(
+          ps_options(world, index), [](const Declare&) { return std::vector<std::int32_t>(); },
+          world.time.now()) {
+  const int peers = world.num_workers() + world.num_ps();
+  peers_.reserve(std::size_t(peers));
+  for (int i = 0; i < peers; ++i) peers_.emplace_back(targets_);
+  // Each connection in shared memory has a thread of its own.
+  free_threads_ = std::min(world.num_workers(), threads());
+  if (world.job.costs.serial_message_s > 0) free_threads_ = 1;
+  for (const int host : world.job.cluster.workers) {
+    if (host == host_ && world.job.cluster.share_memory) ++free_threads_;
+  }
+}
+
+int SimulatedPs::threads() const {
+  if (world_.job.cluster.ps_threads > 0) return world_.job.cluster.ps_threads;
+  return std::max(1, int(world_.transport.machine_of(host_).machine().cores));
+}
+
+void SimulatedPs::connect() {
+  for (int w = 0; w < world_.num_workers(); ++w) {
+    Peer& peer = peers_[std::size_t(w)];
+    SimulatedWorker& to = *world_.workers[std::size_t(w)];
+    peer.stream = world_.transport.open(host_, to.host(), to, index_);
+    to.set_stream_from(index_, peer.stream);
+    world_.transport.set_on_sent(peer.stream, [this, w](std::size_t bytes) {
+      Peer& it = peers_[std::size_t(w)];
+      if (bytes == 0) return;
+      it.replies.sent(bytes);
+      send_replies(it);
+    });
+  }
+  tick();
+}
+
+void SimulatedPs::tick() {
+  Outbox out;
+  const TimePoint next = machine_.tick(world_.time.now(), out);
+  carry_out(out);
+  const bool looks = index_ > 0 && world_.in_rounds() && !coordinator_goes_on_;
+  const Duration most = looks ? Duration(std::chrono::milliseconds(1)) : std::chrono::seconds(1);
+  const TimePoint at = std::min(next, world_.time.now() + most);
+  world_.time.at(at, [this] { tick(); });
+}
+
+std::size_t SimulatedPs::position_of(std::uint32_t piece) const {
+  const auto found = std::ranges::lower_bound(
+      targets_, piece, {}, [](const AssemblyTarget& target) { return target.where.id; });
+  return std::size_t(found - targets_.begin());
+}
+
+double SimulatedPs::rule_bytes(std::size_t position, double part) const {
+  const Piece& piece = targets_[position].where;
+  return world_.use(piece.variable).rule_bytes * world_.part_of(piece) * part;
+}
+
+// What arrives.
+
+void SimulatedPs::arrived(int from, std::vector<SimulatedFrame> frames) {
+  Peer& peer = peers_[std::size_t(from)];
+  for (SimulatedFrame& frame : frames) peer.inbox.push_back(std::move(frame));
+  if (peer.in_hand) return;
+  peer.in_hand = true;
+  in_turn_.push_back(std::size_t(from));
+  take_frames();
+}
+
+// The time that handling takes passes first, and then what it brings about happens.
+void SimulatedPs::take_frames() {
+  while (free_threads_ > 0 && !in_turn_.empty()) {
+    const std::size_t from = in_turn_.front();
+    in_turn_.pop_front();
+    --free_threads_;
+    receive_some(from);
+  }
+}
+
+// One thread receives; rules are applied by all threads that no other connection has.
+void SimulatedPs::receive_some(std::size_t from) {
+  Peer& peer = peers_[from];
+  std::vector<SimulatedFrame> frames;
+  SimulatedWork receiving, applying;
+  std::size_t bytes = 0;
+  while (!peer.inbox.empty() && bytes < kSimulatedTurnBytes &&
+         applying.bytes < double(kSimulatedTurnBytes)) {
+    const SimulatedWork one = work_of(peer, peer.inbox.front());
+    receiving.core_seconds += one.core_seconds;
+    applying.bytes += one.bytes;
+    bytes += peer.inbox.front().bytes;
+    frames.push_back(std::move(peer.inbox.front()));
+    peer.inbox.pop_front();
+  }
+  world_.transport.machine_of(host_).run(
+      receiving, [this, from, applying, frames = std::move(frames)]() mutable {
+        if (applying.bytes == 0) return finish_turn(from, frames);
+        apply_some(from, applying, std::move(frames));
+      });
+}
+
+void SimulatedPs::apply_some(std::size_t from, SimulatedWork work,
+                             std::vector<SimulatedFrame> frames) {
+  if (applies_++ == 0) work.threads = threads();
+  const TimePoint begun = world_.time.now();
+  world_.transport.machine_of(host_).run(work, [this, from, begun, frames = std::move(frames)] {
+    --applies_;
+    applying_ += seconds_of(world_.time.now() - begun);
+    finish_turn(from, frames);
+  });
+}
+
+void SimulatedPs::finish_turn(std::size_t from, const std::vector<SimulatedFrame>& frames) {
+  Peer& peer = peers_[from];
+  Outbox out;
+  for (const SimulatedFrame& frame : frames) handle(peer, frame, out);
+  carry_out(out);
+  ++free_threads_;
+  peer.in_hand = !peer.inbox.empty();
+  if (peer.in_hand) in_turn_.push_back(from);
+  take_frames();
+}
+
+// A transport that handles messages one by one has one for each variable.
+double SimulatedPs::serial_seconds(const SimulatedFrame& frame) const {
+  return frame.offset == 0 ? world_.job.costs.serial_message_s : 0;
+}
+
+// The rule passes over its part, and the new values are written beside.
+double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
+  const std::size_t position = position_of(frame.piece);
+  const AssemblyTarget& target = targets_[position];
+  if (target.sparse) return rule_bytes(position) + double(frame.bytes);
+  return rule_bytes(position, double(frame.bytes) / double(target.bytes())) + double(frame.bytes);
+}
+
+SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
+  SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
+  const bool keeps = world_.in_rounds();
+  const bool clipped = world_.job.step->clipped;
+  switch (frame.type) {
+    case MessageType::kChunk:
+      work.core_seconds += serial_seconds(frame);
+      if (!keeps && !clipped) work.bytes = chunk_bytes(frame);
+      break;
+    case MessageType::kContribution:
+      if (keeps || clipped) break;
+      work.bytes = rule_bytes(position_of(frame.piece));
+      if ((frame.flags & kRenewCopy) != 0)
+        work.bytes += double(targets_[position_of(frame.piece)].bytes());
+      break;
+    case MessageType::kStepEnd:
+      if (keeps || !clipped) break;
+      for (std::size_t at = 0; at < targets_.size(); ++at) work.bytes += rule_bytes(at);
+      break;
+    case MessageType::kPull:
+      for (const AssemblyTarget& target : targets_) work.bytes += 2 * double(target.bytes());
+      break;
+    default:
+      break;
+  }
+  return work;
+}
+
+void SimulatedPs::handle(Peer& peer, const SimulatedFrame& frame, Outbox& out) {
+  switch (frame.type) {
+    case MessageType::kOrder: {
+      std::vector<std::uint32_t> order;
+      for (const VariableId v : world_.job.step->need_order) {
+        for (const AssemblyTarget& target : targets_) {
+          if (target.where.variable == v) order.push_back(target.where.id);
+        }
+      }
+      return peer.replies.set_order(order);
+    }
+    case MessageType::kPull:
+      machine_.check_agreed(peer.id, true);
+      return pulled(peer);
+    case MessageType::kStepBegin:
+      return begin_step(peer, frame);
+    case MessageType::kRowIds:
+      return take_rows(peer, frame);
+    case MessageType::kChunk:
+      return chunk(peer, frame);
+    case MessageType::kContribution:
+      return contribution(peer, frame);
+    case MessageType::kStepEnd:
+      return end_step(peer, frame, out);
+    default:
+      break;
+  }
+  if (frame.control == nullptr) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("[simulation] a ps gets {}", name_of(frame.type)));
+  }
+  if (std::size_t(&peer - peers_.data()) >= std::size_t(world_.num_workers()) && index_ > 0)
+    return from_coordinator(*frame.control);
+  if (peer.id == 0) {
+    names_.push_back(std::size_t(&peer - peers_.data()));
+    peer.id = PeerId(names_.size());
+    machine_.accepted(peer.id, world_.time.now(), out);
+  }
+  machine_.received(peer.id, *frame.control, world_.time.now(), out);
+}
+
+void SimulatedPs::begin_step(Peer& peer, const SimulatedFrame& frame) {
+  const auto step = std::int64_t(frame.step);
+  const StepBegin first{.clipped = world_.job.step->clipped,
+                        .examples = 1,
+                        .round = std::int64_t(frame.offset),
+                        .clip_norm = world_.job.step->clipped && world_.in_rounds() ? 1.0f : 0.0f,
+                        .learning_rates = {}};
+  const Fate fate = machine_.begin_step(peer.id, step, false, first);
+  peer.assembly.begin(step, first.clipped, fate);
+}
+
+void SimulatedPs::take_rows(Peer& peer, const SimulatedFrame& frame) {
+  const std::size_t position = position_of(frame.piece);
+  peer.assembly.rows(position, rows_[position]);
+}
+
+void SimulatedPs::chunk(Peer& peer, const SimulatedFrame& frame) {
+  const std::size_t position = position_of(frame.piece);
+  peer.assembly.expect_chunk(position, frame.offset, frame.bytes);
+  const StepAssembly::Arrival arrival = peer.assembly.chunk(position, frame.bytes);
+  if (arrival.apply && !targets_[position].sparse) {
+    answer(peer, position, {frame.offset, frame.bytes});
+  }
+}
+
+void SimulatedPs::contribution(Peer& peer, const SimulatedFrame& frame) {
+  const std::size_t position = position_of(frame.piece);
+  const std::size_t bytes = targets_[position].sparse
+                                ? rows_[position].size() * targets_[position].row_bytes
+                                : targets_[position].bytes();
+  const auto flags = std::uint16_t(frame.flags & (kSendValues | kRenewCopy));
+  const StepAssembly::Arrival arrival =
+      peer.assembly.shared(position, bytes, 0, flags, rows_[position]);
+  if (arrival.apply) apply_whole(peer, position);
+}
+
+void SimulatedPs::apply_whole(Peer& peer, std::size_t position) {
+  if (!peer.assembly.take_whole(position)) return;
+  const StepAssembly::Part& part = peer.assembly.part(position);
+  if (part.wanted == WantedValues::kInFrames && !targets_[position].sparse) {
+    for (const Cut cut : byte_cuts(targets_[position].bytes())) answer(peer, position, cut);
+  }
+  if (part.shared) tell(peer, MessageType::kTaken, targets_[position].where.id);
+}
+
+void SimulatedPs::end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out) {
+  const auto step = std::int64_t(frame.step);
+  for (std::size_t at = 0; at < targets_.size(); ++at) {
+    if (world_.use(targets_[at].where.variable).updated) peer.assembly.check_whole(at);
+  }
+  const Fate fate = peer.assembly.fate();
+  if (fate == Fate::kKeep) {
+    machine_.end_step(peer.id, step, fate, world_.time.now(), out);
+    return;
+  }
+  for (std::size_t at = 0; at < targets_.size(); ++at) {
+    if (world_.use(targets_[at].where.variable).updated) apply_whole(peer, at);
+    send_next_rows(peer, at, frame.step);
+  }
+  peer.assembly.end();
+  machine_.end_step(peer.id, step, fate, world_.time.now(), out);
+}
+
+void SimulatedPs::pulled(Peer& peer) {
+  for (std::size_t at = 0; at < targets_.size(); ++at) {
+    if (targets_[at].sparse) {
+      send_next_rows(peer, at, 0);
+    } else if (world_.use(targets_[at].where.variable).read) {
+      for (const Cut cut : byte_cuts(targets_[at].bytes())) answer(peer, at, cut);
+    }
+  }
+}
+
+// What leaves.
+
+void SimulatedPs::send_next_rows(Peer& peer, std::size_t position, std::uint64_t step) {
+  if (!targets_[position].sparse || world_.transport.shared(peer.stream)) return;
+  const std::size_t bytes = rows_[position].size() * targets_[position].row_bytes;
+  const FrameHeader header{.type = std::uint16_t(MessageType::kRowValues),
+                           .id = targets_[position].where.id,
+                           .step = step};
+  peer.replies.push(header, bytes, 0);
+  send_replies(peer);
+}
+
+void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
+  const FrameHeader header{.type = std::uint16_t(MessageType::kValues),
+                           .id = targets_[position].where.id,
+                           .offset = part.begin};
+  peer.replies.push(header, part.size, 0);
+  send_replies(peer);
+}
+
+void SimulatedPs::send_replies(Peer& peer) {
+  while (auto reply = peer.replies.next()) {
+    world_.transport.send(peer.stream, {.type = MessageType{reply->header.type},
+                                        .piece = reply->header.id,
+                                        .offset = reply->header.offset,
+                                        .bytes = reply->bytes,
+                                        .wire_bytes = world_.travelling(reply->bytes, false),
+                                        .step = reply->header.step});
+  }
+}
+
+void SimulatedPs::tell(Peer& peer, MessageType type, std::uint32_t piece) {
+  world_.transport.send(peer.stream, {.type = type, .piece = piece});
+}
+
+void SimulatedPs::send(PeerId to, ControlMessage message) {
+  if (to == Outbox::kCoordinator && !coordinator_goes_on_ && is_numbered(message.type)) {
+    return for_coordinator_.push_back(std::move(message));
+  }
+  const int stream = to == Outbox::kCoordinator ? coordinator_ : peer_of(to).stream;
+  SimulatedFrame frame{
+      .type = message.type, .wire_bytes = kSimulatedControlBytes, .step = message.step};
+  frame.control = std::make_shared<const ControlMessage>(std::move(message));
+  world_.transport.send(stream, std::move(frame));
+}
+
+void SimulatedPs::carry_out(Outbox& out) {
+  for (std::size_t i = 0; i < out.actions().size(); ++i) {
+    std::visit(OutboxActions{[&](Outbox::Send& it) { send(it.to, std::move(it.message)); },
+                             [&](Outbox::Decide& it) { rounds_.push_back(std::move(it)); },
+                             [&](Outbox::Clip&) { clipped_ = true; },
+                             [&](Outbox::Connect&) { connect_coordinator(); },
+                             [&](const Outbox::GoOn& it) {
+                               if (it.peer == Outbox::kCoordinator) go_on_with_coordinator();
+                             },
+                             [](NotInASteadyRun) {}},
+               out.actions()[i]);
+  }
+  out.clear();
+  carry_out_rounds();
+}
+
+}  // namespace paceline

@@ -1,0 +1,109 @@
+// SimulatedPs: synchronous rounds, and its connection to ps 0.
+#include <algorithm>
+#include <utility>
+
+#include "params/protocol/frame_cuts.h"
+#include "predict/simulation/simulated_ps.h"
+
+namespace paceline {
+
+// In their order: a round that is clipped waits for the squares of all.
+void SimulatedPs::carry_out_rounds() {
+  if (!round_) {
+    if (rounds_.empty()) return;
+    round_ = std::move(rounds_.front());
+    rounds_.pop_front();
+    squares_told_ = clipped_ = false;
+    const RoundDecision& decision = round_->decision;
+    if (!decision.closes || decision.contributors.front().clip_norm <= 0) return apply_round(0);
+    // The mean is written, and its squares are summed.
+    SimulatedWork work{.threads = threads()};
+    for (const AssemblyTarget& target : targets_) {
+      work.bytes += double(target.bytes()) * double(decision.contributors.size() + 2);
+    }
+    return world_.transport.machine_of(host_).run(work, [this] {
+      squares_told_ = true;
+      Outbox out;
+      machine_.squares({round_->decision.round, 1}, out);
+      carry_out(out);
+    });
+  }
+  if (squares_told_ && std::exchange(clipped_, false)) {
+    squares_told_ = false;
+    apply_round(0);
+  }
+}
+
+void SimulatedPs::apply_round(std::size_t position) {
+  if (position == targets_.size()) return answer_round();
+  const RoundDecision& decision = round_->decision;
+  SimulatedWork work{.threads = threads()};
+  if (decision.closes) {
+    const double more = double(decision.contributors.size()) - 1;
+    const double given = targets_[position].sparse
+                             ? double(rows_[position].size() * targets_[position].row_bytes)
+                             : double(targets_[position].bytes());
+    work.bytes = rule_bytes(position) + (world_.job.step->clipped ? 0 : more * given);
+    if (more > 0) work.bytes /= world_.job.costs.mean_of_roof;
+  }
+  const TimePoint begun = world_.time.now();
+  world_.transport.machine_of(host_).run(work, [this, position, begun] {
+    applying_ += double((world_.time.now() - begun).count()) * 1e-9;
+    for (const auto* list : {&round_->decision.contributors, &round_->decision.dropped}) {
+      for (const RoundContribution& it : *list) {
+        Peer& peer = peers_[std::size_t(it.worker)];
+        const StepAssembly::Part& part = peer.assembly.part(position);
+        const AssemblyTarget& target = targets_[position];
+        if (part.wanted == WantedValues::kInFrames && !target.sparse &&
+            world_.use(target.where.variable).updated) {
+          for (const Cut cut : byte_cuts(target.bytes())) answer(peer, position, cut);
+        }
+        if (part.shared) tell(peer, MessageType::kTaken, target.where.id);
+        send_next_rows(peer, position, std::uint64_t(it.step));
+      }
+    }
+    apply_round(position + 1);
+  });
+}
+
+void SimulatedPs::answer_round() {
+  const Outbox::Decide decided = std::move(*round_);
+  round_.reset();
+  for (const auto* list : {&decided.decision.contributors, &decided.decision.dropped}) {
+    for (const RoundContribution& it : *list) peers_[std::size_t(it.worker)].assembly.end();
+  }
+  for (const auto& [to, step, done] : decided.told) {
+    send(to, {MessageType::kStepDone, done, step});
+  }
+  carry_out_rounds();
+}
+
+// Ps 0.
+
+void SimulatedPs::connect_coordinator() {
+  SimulatedPs& first = *world_.ps.front();
+  const std::size_t here = std::size_t(world_.num_workers() + index_);
+  const std::size_t there = std::size_t(world_.num_workers());
+  coordinator_ = world_.transport.open(host_, first.host_, first, int(here));
+  first.peers_[here].stream = world_.transport.open(first.host_, host_, *this, int(there));
+  first.peers_[here].stream_in = coordinator_;
+  peers_[there].stream_in = first.peers_[here].stream;
+  Outbox out;
+  machine_.coordinator_connected(out);
+  carry_out(out);
+}
+
+void SimulatedPs::go_on_with_coordinator() {
+  coordinator_goes_on_ = true;
+  for (ControlMessage& message : std::exchange(for_coordinator_, {})) {
+    send(Outbox::kCoordinator, std::move(message));
+  }
+}
+
+void SimulatedPs::from_coordinator(const ControlMessage& message) {
+  Outbox out;
+  machine_.from_coordinator(message, world_.time.now(), out);
+  carry_out(out);
+}
+
+}  // namespace paceline

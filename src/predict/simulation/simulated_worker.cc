@@ -1,0 +1,241 @@
+#include "predict/simulation/simulated_worker.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "paceline/error.h"
+#include "params/protocol/frame_cuts.h"
+#include "predict/simulation/known_messages.h"
+#include "predict/simulation/simulated_ps.h"
+
+namespace paceline {
+namespace {
+
+WorkerJobOptions worker_options(const SimulatedWorld& world, int index) {
+  WorkerJobOptions options;
+  options.worker = index;
+  options.workers = world.num_workers();
+  for (int i = 0; i < world.num_ps(); ++i) options.ps.push_back(fmt::format("ps:{}", i));
+  options.cluster_id = "simulated";
+  options.incarnation = 1;
+  // What the variables are, the simulator's driver knows; the machines only compare them.
+  options.declare.last_step = std::int64_t{1} << 60;
+  options.declare.aggregation = world.aggregation;
+  options.join_timeout = std::chrono::hours(1);
+  options.say_after = std::chrono::hours(1);
+  return options;
+}
+
+}  // namespace
+
+SimulatedWorker::SimulatedWorker(SimulatedWorld& world, int index)
+    : StepThread(world, index),
+      machine_(worker_options(world, index), world.time.now()),
+      streams_in_(std::size_t(world.num_ps()), -1),
+      pieces_(world.job.step->specs.size()),
+      missing_(world.job.step->specs.size()) {
+  for (const Piece& piece : world.pieces) pieces_[std::size_t(piece.variable)].push_back(piece);
+}
+
+void SimulatedWorker::connect() {
+  for (int ps = 0; ps < world_.num_ps(); ++ps) {
+    SimulatedPs& to = *world_.ps[std::size_t(ps)];
+    streams_.push_back(
+        world_.transport.open(host(), world_.job.cluster.ps[std::size_t(ps)], to, index()));
+    to.set_stream_from(index(), streams_.back());
+  }
+}
+
+void SimulatedWorker::start() { act(); }
+
+void SimulatedWorker::act() {
+  Outbox out;
+  const TimePoint next = machine_.tick(world_.time.now(), out);
+  carry_out(out);
+  (void)next;
+  if (!machine_.joined()) return;
+  if (index() == 0 && !machine_.initialised() && !std::exchange(wrote_, true)) {
+    for (int ps = 0; ps < world_.num_ps(); ++ps) {
+      send_control(ps, {MessageType::kWriteEnd, std::int64_t{0}, 0});
+    }
+  }
+  if (!machine_.initialised()) return machine_.wait_initialised(world_.time.now());
+  if (!std::exchange(pulled_, true)) {
+    for (int ps = 0; ps < world_.num_ps(); ++ps)
+      send(ps, MessageType::kOrder, kSimulatedControlBytes);
+    pull();
+  }
+  go_on();
+}
+
+void SimulatedWorker::carry_out(Outbox& out) {
+  for (std::size_t i = 0; i < out.actions().size(); ++i) {
+    std::visit(
+        OutboxActions{[&](Outbox::Send& it) { send_control(int(it.to), std::move(it.message)); },
+                      [&](const Outbox::Connect& it) {
+                        machine_.connected(int(it.peer), DType::kFloat32, out);
+                      },
+                      [](const Outbox::Decide&) {}, [](const Outbox::Clip&) {},
+                      [](NotInASteadyRun) {}},
+        out.actions()[i]);
+  }
+  out.clear();
+}
+
+void SimulatedWorker::send_control(int ps, ControlMessage message) {
+  SimulatedFrame frame{
+      .type = message.type, .wire_bytes = kSimulatedControlBytes, .step = message.step};
+  frame.control = std::make_shared<const ControlMessage>(std::move(message));
+  world_.transport.send(streams_[std::size_t(ps)], std::move(frame));
+}
+
+void SimulatedWorker::send(int ps, MessageType type, std::size_t payload) {
+  SimulatedFrame frame{.type = type, .wire_bytes = payload, .step = std::uint64_t(step_)};
+  frame.offset = std::size_t(machine_.global_step());
+  world_.transport.send(streams_[std::size_t(ps)], std::move(frame));
+}
+
+// All that it reads and does not see where it lies.
+void SimulatedWorker::pull() {
+  for (int ps = 0; ps < world_.num_ps(); ++ps) {
+    if (!world_.transport.shared(streams_[std::size_t(ps)]))
+      send(ps, MessageType::kPull, kSimulatedControlBytes);
+  }
+  for (const Piece& piece : world_.pieces) {
+    if (world_.transport.shared(streams_[std::size_t(piece.ps)])) continue;
+    const VariableSpec& spec = world_.spec(piece.variable);
+    if (!world_.use(piece.variable).read) continue;
+    const auto row = std::int64_t(piece_bytes(spec, piece)) / piece.rows;
+    missing_[std::size_t(piece.variable)] +=
+        spec.sparse ? world_.rows_named(piece) * row : std::int64_t(piece_bytes(spec, piece));
+  }
+}
+
+// What arrives.
+
+void SimulatedWorker::arrived(int from, std::vector<SimulatedFrame> frames) {
+  for (SimulatedFrame& frame : frames) inbox_.push_back({from, std::move(frame)});
+  if (!handles_) take_frames();
+}
+
+void SimulatedWorker::take_frames() {
+  handles_ = !inbox_.empty();
+  if (!handles_) return;
+  std::vector<Arrived> some;
+  SimulatedWork work;
+  std::size_t bytes = 0;
+  while (!inbox_.empty() && bytes < kSimulatedTurnBytes) {
+    const Arrived& first = inbox_.front();
+    work.core_seconds +=
+        world_.transport.receive_seconds(streams_in_[std::size_t(first.ps)], first.frame);
+    bytes += first.frame.bytes;
+    some.push_back(std::move(inbox_.front()));
+    inbox_.pop_front();
+  }
+  machine().run(work, [this, some = std::move(some)] {
+    for (const Arrived& each : some) handle(each.ps, each.frame);
+    act();
+    take_frames();
+  });
+}
+
+void SimulatedWorker::handle(int ps, const SimulatedFrame& frame) {
+  if (frame.type == MessageType::kValues || frame.type == MessageType::kRowValues) {
+    const Piece& piece = world_.pieces[frame.piece];
+    missing_[std::size_t(piece.variable)] -= std::int64_t(frame.bytes);
+    return;
+  }
+  if (frame.type == MessageType::kTaken) {
+    --missing_[std::size_t(world_.pieces[frame.piece].variable)];
+    return;
+  }
+  if (frame.control == nullptr) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("[simulation] a worker gets {}", name_of(frame.type)));
+  }
+  Outbox out;
+  machine_.received(ps, *frame.control, world_.time.now(), out);
+  carry_out(out);
+}
+
+// Steps.
+
+bool SimulatedWorker::contributes() const {
+  const std::int64_t each = world_.job.way.accumulate;
+  return steps() % each == each - 1;
+}
+
+bool SimulatedWorker::may_begin() {
+  return machine_.initialised() && (!contributes() || machine_.may_begin_step());
+}
+
+// A step that had to be permitted first reads values of now, as do the steps between whose
+// contributions others are applied.
+void SimulatedWorker::begin_step() {
+  const bool others = world_.num_workers() > 1 && !world_.in_rounds();
+  if (world_.job.way.accumulate > 1 && steps() > 0 && others) pull();
+  if (!contributes()) return;
+  if (!std::exchange(permitted_, true) && !world_.in_rounds()) pull();
+  step_ = machine_.begin_step();
+  for (int ps = 0; ps < world_.num_ps(); ++ps) {
+    send(ps, MessageType::kStepBegin,
+         kSimulatedControlBytes + sizeof(float) * world_.job.step->specs.size());
+  }
+}
+
+void SimulatedWorker::ready(VariableId variable, const std::function<void()>& done) {
+  if (contributes()) {
+    for (const Piece& piece : pieces_[std::size_t(variable)]) contribute(piece);
+  }
+  done();
+}
+
+void SimulatedWorker::contribute(const Piece& piece) {
+  const VariableSpec& spec = world_.spec(piece.variable);
+  const StepVariable& use = world_.use(piece.variable);
+  const int stream = streams_[std::size_t(piece.ps)];
+  const bool shared = world_.transport.shared(stream);
+  ContributionRoute route{
+      .bytes = piece_bytes(spec, piece),
+      .sparse = spec.sparse,
+      .in_shared_memory = shared,
+      .rounded = world_.travelling(2, shared) == 1,
+      .values_mapped = shared,
+      .renew_copy = use.reread && world_.num_workers() > 1 && !world_.in_rounds()};
+  if (spec.sparse) {
+    route.rows = std::size_t(world_.rows_named(piece));
+    route.bytes = route.rows * (piece_bytes(spec, piece) / std::size_t(piece.rows));
+  }
+  missing_[std::size_t(piece.variable)] += std::int64_t(awaited_after(route));
+  for_contribution_frames(route, [&](const ContributionFrame& frame) {
+    world_.transport.send(stream, {.type = frame.type,
+                                   .flags = frame.flags,
+                                   .piece = piece.id,
+                                   .offset = frame.part.begin,
+                                   .bytes = frame.part.size,
+                                   .wire_bytes = frame.payload_bytes,
+                                   .step = std::uint64_t(step_)});
+  });
+}
+
+// The rows that the next batch names come with the answer.
+void SimulatedWorker::end_step() {
+  if (!contributes()) return;
+  for (int ps = 0; ps < world_.num_ps(); ++ps) {
+    send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.job.step->specs.size());
+  }
+  for (const Piece& piece : world_.pieces) {
+    const VariableSpec& spec = world_.spec(piece.variable);
+    if (!spec.sparse || world_.transport.shared(streams_[std::size_t(piece.ps)])) continue;
+    missing_[std::size_t(piece.variable)] +=
+        world_.rows_named(piece) * std::int64_t(piece_bytes(spec, piece)) / piece.rows;
+  }
+  permitted_ = machine_.may_begin_step();
+}
+
+bool SimulatedWorker::answered() { return !contributes() || machine_.steps_done() > step_; }
+
+}  // namespace paceline

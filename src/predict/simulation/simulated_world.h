@@ -1,0 +1,44 @@
+// The state that the tasks of a simulated job share.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/virtual_time.h"
+#include "params/protocol/step_assembly.h"
+#include "predict/simulation/simulated_job.h"
+#include "predict/simulation/transport.h"
+
+namespace paceline {
+
+class SimulatedPs;
+class SimulatedWorker;
+
+struct SimulatedWorld {
+  explicit SimulatedWorld(const SimulatedJob& job);
+  ~SimulatedWorld();
+  SimulatedWorld(const SimulatedWorld&) = delete;
+  SimulatedWorld& operator=(const SimulatedWorld&) = delete;
+
+  int num_ps() const { return int(job.cluster.ps.size()); }
+  int num_workers() const { return int(job.cluster.workers.size()); }
+  const VariableSpec& spec(VariableId v) const { return job.step->specs[std::size_t(v)]; }
+  const StepVariable& use(VariableId v) const { return job.step->variables[std::size_t(v)]; }
+  bool in_rounds() const { return aggregation.kind == AggregationKind::kRounds; }
+  /// Bytes of float32 as they travel.
+  std::size_t travelling(std::size_t bytes, bool shared) const;
+  /// The part of a variable's rows that are in the piece.
+  double part_of(const Piece& piece) const;
+  /// The number of rows of a sparse variable that a step names in the piece.
+  std::int64_t rows_named(const Piece& piece) const;
+
+  const SimulatedJob& job;
+  AggregationSpec aggregation;
+  std::vector<Piece> pieces;
+  VirtualTime time;
+  Transport transport;
+  std::vector<std::unique_ptr<SimulatedPs>> ps;
+  std::vector<std::unique_ptr<SimulatedWorker>> workers;
+};
+
+}  // namespace paceline

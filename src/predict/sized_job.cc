@@ -1,0 +1,60 @@
+#include "predict/sized_job.h"
+
+#include <fmt/format.h>
+
+#include "predict/simulation/step_of_plan.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kPayloadOfRate = 1e9 / 8 * 118.9 / 125;
+// A host of which nothing else is known.
+constexpr double kUsualMemory = 50e9, kUsualCores = 16;
+
+}  // namespace
+
+Way way_of(const SizedJob& job) {
+  Way way{.strategy = job.strategy, .ps = job.ps, .workers = job.workers};
+  if (job.workers == 1 && job.ps == 0) way.strategy = "local";
+  for (int i = 0; i < job.ps; ++i) way.ps_hosts.push_back(job.gbps > 0 ? i : 0);
+  for (int i = 0; i < job.workers; ++i) {
+    way.worker_hosts.push_back(job.gbps > 0 ? job.ps + i : 0);
+  }
+  return way;
+}
+
+ForecastJob forecast_job_of(const SizedJob& job, bool own_transport) {
+  ForecastJob made;
+  const SimulatedStep step = simulated_step(ModelSizes{
+      .parameters = job.parameters, .tensors = job.tensors, .step_seconds = job.step_ms * 1e-3});
+  made.step = [step, examples = job.examples](bool alone, int) {
+    SimulatedStep one = step;
+    one.examples = examples;
+    // The time of a step alone includes its rules.
+    if (alone) {
+      for (StepVariable& use : one.variables) use.rule_bytes = 0;
+    }
+    return one;
+  };
+  const int hosts = job.gbps > 0 ? job.ps + job.workers : 1;
+  for (int i = 0; i < hosts; ++i) {
+    made.hosts.push_back({.name = fmt::format("host {}", i),
+                          .cores = kUsualCores,
+                          .bytes_per_s = kUsualMemory,
+                          .devices = 1 << 20,
+                          .link_bytes_per_s = job.gbps * kPayloadOfRate,
+                          .latency_s = job.latency_us * 1e-6,
+                          .machine = i});
+  }
+  made.input_steps_per_s = job.input_per_s / job.examples;
+  if (own_transport) return made;
+  // One message for each tensor and direction, one after the other, nothing in shared memory.
+  if (job.has_transport()) {
+    made.share_memory = false;
+    made.costs.serial_message_s = job.message_s;
+    made.costs.stream_bytes_per_s = job.stream_bytes_per_s / 2;  // of both ways together
+  }
+  return made;
+}
+
+}  // namespace paceline

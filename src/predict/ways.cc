@@ -1,0 +1,65 @@
+#include "predict/ways.h"
+
+#include <algorithm>
+
+#include "params/strategies.h"
+#include "predict/simulation/simulate.h"
+
+namespace paceline {
+namespace {
+
+std::vector<int> worker_counts(const WaysAsked& asked) {
+  if (asked.workers) return {*asked.workers};
+  std::vector<int> counts;
+  for (int workers = 1; workers < asked.most_workers; workers *= 2) counts.push_back(workers);
+  counts.push_back(std::max(1, asked.most_workers));
+  return counts;
+}
+
+bool has_ps(const Strategy& strategy) { return strategy.kind == ClusterKind::kWithPs; }
+
+std::vector<int> ps_counts(const WaysAsked& asked, bool with_ps) {
+  if (!with_ps) return {0};
+  if (asked.ps) return {*asked.ps};
+  return {1, 2, 4};
+}
+
+bool is_tried(const WaysAsked& asked, const Strategy& strategy) {
+  if (asked.strategy && *asked.strategy != strategy.name) return false;
+  if (asked.ps && (*asked.ps > 0) != has_ps(strategy)) return false;
+  const auto known = simulated_strategies();
+  return strategy.kind != ClusterKind::kOneProcess &&
+         std::ranges::find(known, strategy.name) != known.end();
+}
+
+}  // namespace
+
+std::vector<Way> ways_to_try(const WaysAsked& asked) {
+  std::vector<Way> ways = {{}};
+  std::vector<bool> wires = {false};
+  if (asked.bfloat16) wires = {*asked.bfloat16};
+  if (!asked.bfloat16 && asked.links) wires = {false, true};
+  for (const Strategy& strategy : strategies()) {
+    if (!is_tried(asked, strategy)) continue;
+    for (const int ps : ps_counts(asked, has_ps(strategy))) {
+      for (const int workers : worker_counts(asked)) {
+        // More parameter servers than workers bring nothing; one worker has nobody to wait for.
+        if (!asked.ps && ps > std::max(1, workers)) continue;
+        if (workers == 1 && !asked.strategy && strategy.name != "async") continue;
+        for (const bool bfloat16 : wires) {
+          if (bfloat16 && !has_ps(strategy)) continue;
+          ways.push_back({.strategy = std::string(strategy.name),
+                          .ps = ps,
+                          .workers = workers,
+                          .bfloat16 = bfloat16,
+                          .accumulate = asked.accumulate,
+                          .staleness = asked.staleness,
+                          .replicas = asked.replicas});
+        }
+      }
+    }
+  }
+  return ways;
+}
+
+}  // namespace paceline

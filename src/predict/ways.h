@@ -1,0 +1,26 @@
+// The ways to distribute that are compared.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "predict/forecast.h"
+
+namespace paceline {
+
+/// What the user has fixed; the rest is tried.
+struct WaysAsked {
+  std::optional<std::string> strategy;
+  std::optional<int> ps, workers;
+  std::optional<bool> bfloat16;
+  int accumulate = 1;
+  std::int64_t staleness = 0;
+  int replicas = 0;
+  int most_workers = 8;  // that fit
+  bool links = false;    // there are several hosts, so that the wire's type matters
+};
+
+/// One process first, then every strategy with 1, 2 and 4 parameter servers, and 1, 2, 4 … workers.
+std::vector<Way> ways_to_try(const WaysAsked& asked);
+
+}  // namespace paceline

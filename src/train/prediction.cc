@@ -1,0 +1,297 @@
+#include "train/prediction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "base/cores.h"
+#include "base/print_text.h"
+#include "base/real_clock.h"
+#include "base/text_file.h"
+#include "cluster/cache_folder.h"
+#include "cluster/gnuplot.h"
+#include "cluster/launch/launcher.h"
+#include "paceline/error.h"
+#include "params/strategies.h"
+#include "predict/forecast_text.h"
+#include "predict/hosts_file.h"
+#include "predict/machine_facts.h"
+#include "predict/memory_passes.h"
+#include "predict/simulation/step_of_plan.h"
+#include "train/dimensions.h"
+#include "train/precision.h"
+#include "train/worker_device.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kPayloadOfGigabit = 1e9 / 8 * 118.9 / 125;
+constexpr int kMostSimulated = 8;  // workers with devices that are simulated
+// Of the roof, where no step was measured: what the kernels of the workloads reach.
+constexpr double kKernelsOfRoof = 0.85;
+
+std::string host_part(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+bool is_cpu(const Cluster& cluster) { return cluster.device.kind == "cpu"; }
+
+bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kLauncher; }
+
+}  // namespace
+
+Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
+                       const PredictionOptions& options)
+    : step_(step), cluster_(cluster), options_(options) {
+  if (!options.roof.empty()) {
+    here_ = read_roof_file(options.roof);
+  } else {
+    here_ = options.asked ? measured_host() : this_host();
+  }
+  make_plans();
+  take_hosts();
+  const double examples =
+      step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
+  job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
+  job_.step = [this, examples](bool alone, int workers_on_host) {
+    const Plan& plan = alone ? *alone_ : *shared_;
+    return simulated_step(plan, specs_, pace(plan, alone, workers_on_host),
+                          examples * double(cluster_.towers));
+  };
+}
+
+// Kernels of a simulated device are made at once; those of the cores decide how images are laid
+// out.
+void Prediction::make_plans() {
+  specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
+  if (step_.plan != nullptr) {
+    shared_ = alone_ = step_.plan;
+    return;
+  }
+  device_ = make_device(is_cpu(cluster_) ? worker_device(cluster_) : DeviceOptions{.kind = "naive"},
+                        clock_);
+  PlanRequest request = step_.request;
+  request.rewrite = rewrite_to(cluster_.precision);
+  shared_ = make_plan(request, specs_, *device_);
+  request.stream_updates = is_cpu(cluster_);
+  alone_ = make_plan(request, specs_, *device_);
+}
+
+std::vector<std::string> Prediction::task_hosts(const std::vector<std::string>& addresses) const {
+  std::vector<std::string> hosts;
+  for (const std::string& address : addresses) hosts.push_back(host_part(address));
+  return hosts;
+}
+
+void Prediction::take_hosts() {
+  here_.devices = is_cpu(cluster_) ? std::max(1, int(here_.cores)) : kMostSimulated;
+  if (!options_.hosts.empty()) {
+    job_.hosts = read_hosts(options_.hosts);
+    for (ForecastHost& host : job_.hosts) {
+      if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
+      if (host.bytes_per_s == 0) host.bytes_per_s = here_.bytes_per_s;
+    }
+    return;
+  }
+  ForecastHost host = here_;
+  host.devices = 1 << 20;  // the cluster says who is where
+  host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
+  // Addresses say which tasks share a host; all emulated hosts are this machine.
+  std::vector<std::string> names;
+  const auto place = [&](const std::vector<std::string>& addresses, std::vector<int>& hosts) {
+    for (const std::string& name : task_hosts(addresses)) {
+      const auto found = std::ranges::find(names, name);
+      hosts.push_back(int(found - names.begin()));
+      if (found == names.end()) names.push_back(name);
+    }
+  };
+  if (!options_.ps_hosts.empty() || !options_.worker_hosts.empty()) {
+    ps_hosts_ = options_.ps_hosts;
+    worker_hosts_ = options_.worker_hosts;
+    for (const auto* list : {&ps_hosts_, &worker_hosts_}) {
+      for (const int at : *list) {
+        while (int(names.size()) <= at) names.push_back(fmt::format("host {}", names.size()));
+      }
+    }
+  } else if (!launches(cluster_)) {
+    place(cluster_.spec.ps, ps_hosts_);
+    place(cluster_.spec.workers, worker_hosts_);
+  }
+  if (names.size() <= 1) {
+    here_.name = "this machine";
+    here_.devices = std::max(here_.devices, launches(cluster_) ? cluster_.local_workers
+                                                               : int(cluster_.spec.workers.size()));
+    job_.hosts = {here_};
+    ps_hosts_.clear();
+    worker_hosts_.clear();
+    return;
+  }
+  const bool emulated = options_.link_gbps > 0;
+  const double gbps = emulated ? options_.link_gbps : network_gbps();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    host.name = names[i];
+    host.machine = emulated ? 0 : int(i);
+    host.link_bytes_per_s = gbps * kPayloadOfGigabit;
+    job_.hosts.push_back(host);
+  }
+}
+
+double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
+  const PaceCache cache = this_pace_cache();
+  // The step was measured with as many threads, or with others, which it divides as well.
+  for (int other = 0; other <= int(here_.cores); ++other) {
+    const int with = other == 0 ? threads : other;
+    if (const auto seconds = cache.find(pace_key(plan, cluster_.precision, with))) {
+      pace_from_ = "measured in an earlier run";
+      return *seconds * with / threads;
+    }
+  }
+  pace_from_ = "from its FLOPs and bytes, since no run of it was measured here yet";
+  double seconds = 0;
+  for (const Plan::KernelUse& use : plan.kernels) {
+    const Cost cost = use.node->op().cost(*use.node);
+    const double bytes = cost.bytes > double(roof.cache_bytes) ? cost.bytes : 0;
+    seconds += std::max(cost.flops / roof.flops_per_s, bytes / roof.bytes_per_s);
+  }
+  return seconds / kKernelsOfRoof;
+}
+
+DevicePace Prediction::pace(const Plan& plan, bool alone, int workers_on_host) const {
+  const ForecastHost& host = job_.hosts.front();
+  const int cores = std::max(1, int(host.cores));
+  const int usual = alone ? cores : std::max(1, cores / std::max(1, workers_on_host));
+  const int threads = cluster_.threads > 0 && !launches(cluster_) ? cluster_.threads : usual;
+  DevicePace pace{.rule_threads = threads};
+  pace.copy_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
+  if (!is_cpu(cluster_)) {
+    pace_from_ = "as --sim-step-ms and --sim-gflops say";
+    pace.step_seconds = cluster_.device.sim_step_ms * 1e-3;
+    double flops = 0;
+    for (const Plan::KernelUse& use : plan.kernels) flops += use.node->op().cost(*use.node).flops;
+    if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
+      pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
+    }
+    return pace;
+  }
+  pace.threads = threads;
+  pace.roof = {.flops_per_s = host.flops_per_s * threads / cores,
+               .bytes_per_s = std::max(1.0, host.bytes_per_s),
+               .cache_bytes = cache_bytes()};
+  pace.step_seconds = kernel_seconds(plan, pace.roof, threads) * cluster_.towers;
+  return pace;
+}
+
+Way Prediction::own_way() const {
+  Way way;
+  way.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
+                                                            : int(cluster_.spec.ps.size());
+  way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
+  way.strategy = strategy_name(cluster_);
+  way.bfloat16 = cluster_.wire == DType::kBFloat16;
+  way.accumulate = cluster_.accumulate;
+  way.staleness = cluster_.staleness;
+  way.replicas = cluster_.replicas_to_aggregate;
+  way.ps_hosts = ps_hosts_;
+  way.worker_hosts = worker_hosts_;
+  return way;
+}
+
+WaysAsked Prediction::asked() const {
+  WaysAsked asked;
+  asked.accumulate = cluster_.accumulate;
+  asked.staleness = cluster_.staleness;
+  asked.replicas = cluster_.replicas_to_aggregate;
+  asked.links = job_.hosts.size() > 1;
+  if (!cluster_.strategy.empty() && cluster_.role != Cluster::Role::kAlone) {
+    asked.strategy = cluster_.strategy;
+  }
+  if (cluster_.wire == DType::kBFloat16) asked.bfloat16 = true;
+  if (cluster_.role != Cluster::Role::kAlone) asked.workers = own_way().workers;
+  int devices = 0;
+  for (const ForecastHost& host : job_.hosts) devices += std::min(host.devices, 1 << 16);
+  asked.most_workers = std::max(1, devices);
+  return asked;
+}
+
+std::string Prediction::facts() const {
+  const SimulatedStep step = job_.step(true, 1);
+  double seconds = 0;
+  for (const StepAction& action : step.actions) seconds += action.seconds;
+  std::string text;
+  for (std::size_t i = 0; i < job_.hosts.size() && i < 1; ++i) {
+    const ForecastHost& host = job_.hosts[i];
+    text += fmt::format(
+        "{}: {:.0f} cores, {:.3g} GFLOP/s, {:.3g} GB/s",
+        job_.hosts.size() > 1 ? fmt::format("{} hosts, each", job_.hosts.size()) : host.name,
+        host.cores, host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9);
+    if (host.link_bytes_per_s > 0) {
+      text += fmt::format(", a link of {:.3g} Gbit/s", host.link_bytes_per_s / kPayloadOfGigabit);
+    }
+  }
+  return text +
+         fmt::format("\nThe kernels of a step take {:.3g} ms ({}).\n", 1e3 * seconds, pace_from_);
+}
+
+void predict_ways(const PredictedStep& step, const Cluster& cluster,
+                  const PredictionOptions& options) {
+  const Prediction prediction(step, cluster, options);
+  std::vector<Way> ways = ways_to_try(prediction.asked());
+  // The cluster's own way is among them, with its tasks where they are.
+  const Way own = prediction.own_way();
+  if (own.workers > 1 || own.ps > 0) {
+    std::erase_if(ways, [&](const Way& way) { return way.text() == own.text(); });
+    ways.push_back(own);
+  }
+  std::size_t made = 0;
+  const std::vector<Forecast> all = forecast_all(prediction.job(), ways, [&](const Way& way) {
+    if (++made % 8 == 0) {
+      print_text(stderr, fmt::format("{} of {} ways: {}\n", made, ways.size(), way.text()));
+    }
+  });
+  print_text(stdout, prediction.facts() + "\n" + forecast_table(all, "examples"));
+  const std::string flags = flags_of(all.front().way);
+  print_text(stdout, fmt::format("\nThe fastest: {}{}\n",
+                                 flags.empty() ? "one process, without --ps and --workers" : flags,
+                                 flags.empty() ? ""
+                                               : fmt::format(" ({:.2f} × one process)",
+                                                             all.front().times_alone)));
+  print_text(stdout,
+             "Not counted: how many steps each way needs to learn as much (docs/strategies.md), "
+             "input, checkpoints and evaluations.\n");
+  if (!options.json.empty()) {
+    write_text_file("the prediction", options.json, forecast_json(all, step.model));
+  }
+  if (!options.plot.empty()) {
+    const std::string title = step.model + ": expected speed";
+    write_text_file("the picture", options.plot,
+                    drawn_by_gnuplot(options.plot,
+                                     [&](const std::string& terminal, const std::string& picture) {
+                                       return forecast_plot(all, title, terminal, picture);
+                                     }));
+  }
+}
+
+Expectation expect(const PredictedStep& step, const Cluster& cluster,
+                   const PredictionOptions& options) {
+  constexpr Duration kPatience = std::chrono::milliseconds(250);
+  constexpr double kWorthSaying = 1.1;
+  RealClock clock;
+  const TimePoint begun = clock.now();
+  const Prediction prediction(step, cluster, options);
+  Expectation made{.own = forecast(prediction.job(), prediction.own_way()), .better = {}};
+  WaysAsked asked = prediction.asked();
+  asked.strategy.reset();
+  for (const Way& way : ways_to_try(asked)) {
+    if (clock.now() - begun > kPatience) break;
+    if (way.text() == made.own.way.text()) continue;
+    const Forecast other = forecast(prediction.job(), way);
+    const double best = made.better ? made.better->steps_per_s : made.own.steps_per_s;
+    const bool alone = way.ps == 0 && way.workers == 1;
+    const double worth = made.better || alone ? 1 : kWorthSaying;
+    if (other.steps_per_s > worth * best) made.better = other;
+  }
+  return made;
+}
+
+}  // namespace paceline

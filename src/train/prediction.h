@@ -1,0 +1,79 @@
+// The speed that a job is expected to have, from its graph, its cluster and the roof of this
+// machine.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/real_clock.h"
+#include "exec/plan.h"
+#include "paceline/cluster.h"
+#include "paceline/run_options.h"
+#include "predict/forecast.h"
+#include "predict/roof.h"
+#include "predict/simulation/step_of_plan.h"
+#include "predict/ways.h"
+
+namespace paceline {
+
+/// The step of one worker; what the request points to is borrowed.
+struct PredictedStep {
+  std::string model;
+  PlanRequest request;
+  double examples = 0;  // of a batch; 0: the first dimension of the inputs
+  /// The plan of a session that is about to train; null: plans are made of the request.
+  std::shared_ptr<const Plan> plan = nullptr;
+};
+
+class Prediction {
+ public:
+  /// Reads the files that the options name, and measures the roof of this machine unless it is
+  /// known. Throws kUsage.
+  Prediction(const PredictedStep& step, const Cluster& cluster, const PredictionOptions& options);
+
+  const ForecastJob& job() const { return job_; }
+  /// The cluster's own way; one process when it has none.
+  Way own_way() const;
+  /// The ways to compare it with, or all when the cluster does not say.
+  WaysAsked asked() const;
+  /// Lines about the hosts and the step: what the prediction is made from.
+  std::string facts() const;
+
+ private:
+  void make_plans();
+  void take_hosts();
+  std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
+  DevicePace pace(const Plan& plan, bool alone, int workers_on_host) const;
+  double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
+
+  const PredictedStep step_;
+  const Cluster cluster_;
+  const PredictionOptions options_;
+  RealClock clock_;
+  std::unique_ptr<Device> device_;
+  ForecastHost here_;
+  ForecastJob job_;
+  std::shared_ptr<const Plan> alone_, shared_;
+  std::vector<VariableSpec> specs_;
+  std::vector<int> ps_hosts_, worker_hosts_;
+  mutable std::string pace_from_;  // where the time of kernels is known from
+};
+
+/// Prints the table of ways, the best first, with the command line of the best; writes what the
+/// options ask for.
+void predict_ways(const PredictedStep& step, const Cluster& cluster,
+                  const PredictionOptions& options);
+
+/// What is expected of a job of several tasks, before its first step.
+struct Expectation {
+  Forecast own;
+  /// A way with the same workers that would be faster by a tenth; one process among them.
+  std::optional<Forecast> better;
+};
+/// Takes half a second at most, with a roof that is known.
+Expectation expect(const PredictedStep& step, const Cluster& cluster,
+                   const PredictionOptions& options);
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+// The speed that a session of several tasks expects, before its first step and beside what it made.
+#include <fmt/format.h>
+
+#include "predict/forecast_text.h"
+#include "predict/machine_facts.h"
+#include "train/prediction.h"
+#include "train/session_impl.h"
+
+namespace paceline {
+
+// Towers and several trainings are not predicted. What cannot be predicted stops no training.
+void Session::Impl::say_expected() {
+  const bool one = trained.size() == 1 && cluster.towers == 1;
+  // Only a program that was started for it tells its user anything.
+  const bool program = run_options.log != nullptr;
+  if (!program || !cluster.distributed() || !cluster.is_chief() || !one) return;
+  try {
+    PredictedStep step{
+        .model = options.model, .request = {}, .examples = double(options.examples_per_step)};
+    step.request.graph = graphs[0];
+    step.request.training = trainings.data();
+    // It is borrowed: the session outlives the prediction.
+    step.plan =
+        std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), trained[0].plans[0].plan.get());
+    const Expectation expected = expect(step, cluster, run_options.prediction);
+    const Forecast& own = expected.own;
+    report.expected = {own.steps_per_s, own.low, own.high, own.limit};
+    console.print("Expected: " + forecast_line(own));
+    if (!expected.better) return;
+    const Way& way = expected.better->way;
+    const std::string flags = flags_of(way);
+    console.print(fmt::format("Warning: {} would make {:.3g} steps/s, {:.2f} × as many",
+                              flags.empty() ? "one process, without --ps and --workers," : flags,
+                              expected.better->steps_per_s,
+                              expected.better->steps_per_s / own.steps_per_s));
+  } catch (const std::exception& error) {
+    console.print(fmt::format("No speed is expected: {}", failure_text(error)));
+  }
+}
+
+// A step that was made alone tells the predictions of later runs how long its kernels take.
+void Session::Impl::keep_pace() const {
+  const std::optional<double> speed = task_at_end_->steps_per_s;
+  if (cluster.distributed() || cluster.device.kind != "cpu" || trained.size() != 1 ||
+      cluster.towers > 1 || !speed) {
+    return;
+  }
+  for (const auto& [name, share] : task_at_end_->share) {
+    if (name != "compute") continue;
+    const Plan& plan = *trained[0].plans[0].plan;
+    this_pace_cache().keep(pace_key(plan, cluster.precision, device->threads().threads()),
+                           share / *speed);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,107 @@
+// paceline predict, --predict, and what a run expects of itself.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/temporary_folder.h"
+#include "base/text_file.h"
+#include "cluster/report/report.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kSmall = {"mlp", "--hidden",      "32", "--device",
+                                         "sim", "--sim-step-ms", "20"};
+
+/// A roof, so that nothing is measured.
+class PredictTest : public ::testing::Test {
+ protected:
+  PredictTest() : roof_(folder_.path() + "/roof.toml") {
+    write_text_file("the roof", roof_, "[[host]]\ncores = 4\ngflops = 200\ngbytes_per_s = 50\n");
+  }
+  Finished run(std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), kSmall.begin(), kSmall.end());
+    words.insert(words.end(), {"--roof", roof_});
+    words.insert(words.end(), more.begin(), more.end());
+    return run_paceline(words, std::chrono::seconds(60));
+  }
+
+  const TemporaryFolder folder_;
+  const std::string roof_;
+};
+
+TEST_F(PredictTest, PrintsEveryWayAndTheCommandOfTheBest) {
+  const Finished table = run({"predict"}, {});
+  EXPECT_EQ(table.status, 0) << table.output;
+  EXPECT_THAT(table.output,
+              AllOf(HasSubstr("one process"), HasSubstr("allreduce, 4 workers"),
+                    HasSubstr("sync, 2 ps + 8 workers"), HasSubstr("the devices compute"),
+                    HasSubstr("The fastest: --ps"), HasSubstr("docs/strategies.md")));
+}
+
+TEST_F(PredictTest, WritesJson) {
+  const std::string json = folder_.path() + "/ways.json";
+  const Finished made = run({"predict"}, {"--ps", "1", "--workers", "2", "--json", json});
+  EXPECT_EQ(made.status, 0) << made.output;
+  std::ifstream file(json);
+  const auto all = nlohmann::json::parse(file);
+  EXPECT_EQ(all["model"], "mlp");
+  EXPECT_GT(all["ways"].size(), 3u);
+  EXPECT_GT(all["ways"][0]["steps_per_s"], all["ways"].back()["steps_per_s"]);
+}
+
+TEST_F(PredictTest, KnowsHostsFromAFile) {
+  const std::string hosts = folder_.path() + "/hosts.toml";
+  write_text_file("the hosts", hosts,
+                  "[[host]]\ncount = 4\ncores = 8\ngbytes_per_s = 80\ndevices = 2\ngbps = 1\n");
+  const Finished made = run({"predict"}, {"--hosts", hosts});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, AllOf(HasSubstr("4 hosts, each"), HasSubstr("a link of 1 Gbit/s"),
+                                 HasSubstr("8 workers"), HasSubstr("bfloat16")));
+  const Finished wrong = run({"predict"}, {"--hosts", folder_.path() + "/none.toml"});
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.output, HasSubstr("--hosts"));
+}
+
+TEST_F(PredictTest, OfSizesNeedsNoModel) {
+  const Finished made = run_paceline(
+      {"predict", "--parameters", "18.9e6", "--step-ms", "5.6", "--workers", "4", "--gbps", "1"},
+      std::chrono::seconds(60));
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output,
+              AllOf(HasSubstr("ps:0's link carries 119 MB/s"), HasSubstr("allreduce, 4 workers")));
+  const Finished wrong =
+      run_paceline({"predict", "--parameters", "1e6", "--step-ms", "5", "--transport", "fast"},
+                   std::chrono::seconds(60));
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_THAT(wrong.output, HasSubstr("--transport fast"));
+}
+
+TEST_F(PredictTest, ARunSaysWhatItExpectsAndWhatItMade) {
+  const std::string path = folder_.path() + "/report.json";
+  const Finished made =
+      run({"train"}, {"--ps", "1", "--workers", "2", "--seconds", "1", "--report", path});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, ContainsRegex("worker:0 .*Expected: [0-9.]+ steps/s"));
+  EXPECT_THAT(made.output, ContainsRegex("Expected [0-9.]+ steps/s .* and made"));
+  const Report report = read_report(path);
+  ASSERT_TRUE(report.expected);
+  EXPECT_GT(report.expected->steps_per_s, 0);
+  EXPECT_FALSE(report.expected->limit.empty());
+}
+
+TEST_F(PredictTest, EveryProgramPredicts) {
+  const Finished made = run({"train"}, {"--ps", "1", "--workers", "2", "--predict"});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("async, 1 ps + 2 workers"));
+}
+
+}  // namespace
+}  // namespace paceline::testing

@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/print_text.h"
+#include "base/text_file.h"
+#include "bench/step_work.h"
+#include "cluster/flags/flags.h"
+#include "cluster/flags/job_flags.h"
+#include "cluster/gnuplot.h"
+#include "paceline/error.h"
+#include "predict/hosts_file.h"
+#include "predict/machine_facts.h"
+#include "tools/predict_sizes.h"
+#include "tools/subcommand.h"
+#include "tools/train_flags.h"
+#include "train/prediction.h"
+
+namespace paceline {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  {0}
+      on this machine: every strategy, 1 to all workers
+  {0} --ps 1 --workers 4 --device sim --sim-step-ms 5.6
+      with four devices that take 5.6 ms a step
+  {0} --hosts hosts.toml --plot speed.svg
+      on other hosts, as docs/foresight.md describes them
+  {0} --ps 1 --workers 4 --lab-gbps 1 --lab-hosts 5
+      on hosts with links of 1 Gbit/s
+
+The speed of training is predicted, not how fast the loss falls (docs/strategies.md).)";
+
+std::vector<Flag> output_flags() {
+  return {{"--json", "FILE", "Write all ways to this JSON file, too", "Prediction"},
+          {"--plot", "FILE", "Draw the speed against the workers: FILE.svg or FILE.png (gnuplot)",
+           "Prediction"}};
+}
+
+CommandLine predict_line(const models::Model& model) {
+  CommandLine line = train_flags(model);
+  line.name = fmt::format("paceline predict {}", model.name());
+  line.about = "Predicts how fast each way to distribute would be, and what limits it.";
+  line.examples = fmt::format(kExamples, line.name);
+  std::erase_if(line.flags, [](const Flag& flag) {
+    return flag.name == "--dry-run" || flag.name == "--predict" || flag.group == kOutputFlags;
+  });
+  line.flags.push_back({"--predict", "", "", ""});
+  for (const Flag& flag : output_flags()) line.flags.push_back(flag);
+  return line;
+}
+
+CommandLine sizes_line() {
+  return {
+      "paceline predict",
+      "Predicts how fast each way to distribute a training would be, and what limits it, before "
+      "anything is started.\n\n"
+      "paceline predict MODEL [flags of paceline train MODEL]\n"
+      "paceline predict --parameters N --step-ms MS [--workers N] [--gbps R] …\n\n"
+      "paceline predict MODEL --help lists the flags for a model.",
+      R"(Examples:
+  paceline predict mlp
+  paceline predict resnet --device sim --sim-step-ms 333 --hosts hosts.toml
+  paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --gbps 1
+  paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --transport 332MB/s,350us)",
+      sized_flags()};
+}
+
+int predict_model(const models::Model& model, const Arguments& arguments) {
+  const CommandLine line = predict_line(model);
+  std::optional<FlagValues> values =
+      parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
+  if (!values) return 0;
+  values->add("--predict", "");
+  TrainJob job = read_train_job(model, line, *values);
+  job.run.prediction.json = values->text("--json");
+  job.run.prediction.plot = values->text("--plot");
+  if (values->given("--json")) check_new_file("--json", job.run.prediction.json);
+  if (values->given("--plot")) {
+    terminal_for("--plot", job.run.prediction.plot);
+    check_new_file("--plot", job.run.prediction.plot);
+  }
+  const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
+  const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
+  predict_ways(step, job.cluster, job.run.prediction);
+  return 0;
+}
+
+}  // namespace
+
+std::vector<CommandLine> predict_lines() {
+  std::vector<CommandLine> lines = {sizes_line()};
+  for (const models::Model* model : models::all_models()) lines.push_back(predict_line(*model));
+  return lines;
+}
+
+int predict_command(const Arguments& arguments) {
+  if (!arguments.empty() && !arguments.front().starts_with('-')) {
+    return predict_model(named_model(arguments.front()), arguments);
+  }
+  const std::optional<FlagValues> values = parse(sizes_line(), arguments);
+  if (!values) return 0;
+  if (!values->given("--parameters")) {
+    throw Error(ErrorCode::kUsage,
+                "the model is missing: paceline predict MODEL …, or --parameters N --step-ms MS");
+  }
+  fmt::print("{}", sized_text(read_sized_job(*values)));
+  return 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,115 @@
+#include "tools/predict_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "paceline/error.h"
+#include "predict/forecast_text.h"
+#include "predict/ways.h"
+
+namespace paceline {
+namespace {
+
+constexpr const char* kSizes = "Sizes only, of any system's model";
+double positive(const FlagValues& values, const char* flag, double otherwise) {
+  return values.positive_number(flag).value_or(otherwise);
+}
+
+/// A number with one of these units at its end.
+struct Unit {
+  std::string_view name;
+  double scale;
+};
+constexpr Unit kUnits[] = {{"GB/s", 1e9}, {"MB/s", 1e6}, {"ms", 1e-3}, {"us", 1e-6}};
+
+}  // namespace
+
+std::vector<Flag> sized_flags() {
+  return {
+      {"--parameters", "N", "Numbers that are trained, such as 18.9e6; no MODEL is given", kSizes},
+      {"--step-ms", "MS", "The time of a step on one device", kSizes},
+      {"--tensors", "T", "Over how many tensors they are spread (default 10)", kSizes},
+      {"--workers", "N", "Workers, each with a device (default 1)", kSizes},
+      {"--ps", "M", "Parameter servers; 0: all-reduce (default 1)", kSizes},
+      {"--strategy", "S", "async, ssp, sync or allreduce (default async)", kSizes},
+      {"--gbps", "R", "Of each host's link; every task has a host (default: all on one host)",
+       kSizes},
+      {"--transport", "RATE,TIME",
+       "The transport of the other system: the rate of a stream and the time of a message, "
+       "such as 332MB/s,350us (default: Paceline's own)",
+       kSizes},
+      {"--input-rate", "E", "Examples a second that the input gives (default: no limit)", kSizes},
+      {"--examples", "B", "Examples of a step (default 1)", kSizes},
+  };
+}
+
+void read_transport(const std::string& text, SizedJob& job) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    const auto* const unit =
+        std::ranges::find_if(kUnits, [&](const Unit& each) { return part.ends_with(each.name); });
+    char* after = nullptr;
+    const double number = std::strtod(part.c_str(), &after);
+    if (unit == std::end(kUnits) || std::string_view(after) != unit->name || number <= 0) {
+      refuse_flag("--transport", text,
+                  "must be the rate of a stream and the time of a message, such as 332MB/s,350us");
+    }
+    (unit->name.ends_with("B/s") ? job.stream_bytes_per_s : job.message_s) = number * unit->scale;
+    at = end + 1;
+  }
+}
+
+SizedJob read_sized_job(const FlagValues& values) {
+  SizedJob job{.parameters = positive(values, "--parameters", 0),
+               .step_ms = positive(values, "--step-ms", 0)};
+  if (job.step_ms == 0) {
+    throw Error(ErrorCode::kUsage, "--step-ms is missing: the time of a step on one device");
+  }
+  job.tensors = int(values.whole_number("--tensors", 1, 100'000).value_or(10));
+  job.workers = int(values.whole_number("--workers", 1, 1000).value_or(1));
+  job.ps = int(values.whole_number("--ps", 0, 1000).value_or(1));
+  job.strategy = values.choice("--strategy", {"async", "ssp", "sync", "allreduce"})
+                     .value_or(job.ps > 0 ? "async" : "allreduce");
+  if ((job.strategy == "allreduce") != (job.ps == 0)) {
+    refuse_flag("--strategy", job.strategy, "does not fit --ps " + std::to_string(job.ps));
+  }
+  job.gbps = positive(values, "--gbps", 0);
+  job.examples = positive(values, "--examples", 1);
+  job.input_per_s = positive(values, "--input-rate", 0);
+  if (values.given("--transport")) read_transport(values.text("--transport"), job);
+  return job;
+}
+
+std::string sized_text(const SizedJob& job) {
+  const Way way = way_of(job);
+  std::string text = fmt::format("One process: {:.3g} steps/s\n",
+                                 forecast(forecast_job_of(job, true), {}).steps_per_s);
+  if (job.has_transport()) {
+    text += fmt::format("{} with that transport: {}\n", way.text(),
+                        forecast_line(forecast(forecast_job_of(job, false), way)));
+  }
+  const Forecast own = forecast(forecast_job_of(job, true), way);
+  text += fmt::format("{} with Paceline: {}\n", way.text(), forecast_line(own));
+  WaysAsked asked;
+  asked.workers = job.workers;
+  asked.most_workers = job.workers;
+  asked.links = job.gbps > 0;
+  std::vector<Way> ways = ways_to_try(asked);
+  for (Way& each : ways) {
+    if (each.workers == 1 && each.ps == 0) continue;
+    SizedJob other = job;
+    other.ps = each.ps;
+    const Way placed = way_of(other);
+    each.ps_hosts = placed.ps_hosts;
+    each.worker_hosts = placed.worker_hosts;
+  }
+  SizedJob most = job;
+  most.ps = std::max(job.ps, 4);
+  const std::vector<Forecast> all = forecast_all(forecast_job_of(most, true), ways);
+  return text + "\n" + forecast_table(all, "examples");
+}
+
+}  // namespace paceline
