@@ -139,6 +139,7 @@ class CollectiveGroup {
   bool sees(Standing standing) const;
 
   void check_members(const std::vector<std::int32_t>& members) const;
+  void check_formation(const Formation& formation) const;
   void note_time(TimePoint now);
   GroupStatus status() const;
   void tell_status(Outbox& out);

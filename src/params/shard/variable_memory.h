@@ -40,8 +40,6 @@ class VariableMemory {
                  std::span<std::byte> value);
 
   const VariableSpec& spec() const { return spec_; }
-  /// Slots that are kept, in the order of slots_of(spec()).
-  std::span<const SlotSpec> slot_specs() const { return slot_specs_; }
   std::size_t row_bytes() const { return row_bytes_; }
   /// True once there is memory.
   bool written() const { return snapshot_ != nullptr; }
