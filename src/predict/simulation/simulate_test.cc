@@ -130,7 +130,8 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
   for (const std::string_view name : simulated_strategies()) {
     const Strategy& strategy = strategy_named(name);
     for (const bool several : {false, true}) {
-      const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0, workers = name == "local" ? 1 : 3;
+      const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0,
+                workers = name == "local" ? 1 : 3;
       const SimulatedSpeed speed =
           simulate({.step = &step,
                     .cluster = several ? hosts(ps, workers, 1e9) : one_host(ps, workers),
@@ -155,6 +156,16 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
         EXPECT_THAT(speed.steps_per_s, Gt(30)) << name << clipped;
       }
     }
+  }
+}
+
+TEST(SimulateTest, LocalStepsOfSeveralWorkersAreRefused) {
+  const SimulatedStep step = two_layers();
+  try {
+    simulate({.step = &step, .cluster = one_host(1, 2), .way = {.strategy = "local"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("local steps, cannot be predicted"));
   }
 }
 
