@@ -26,6 +26,8 @@ class JobControl {
   /// Waits at most until the deadline. Returns true when every worker of the job is done or gone.
   virtual bool wait_all_done(Deadline deadline) = 0;
   virtual bool all_done() const = 0;
+  /// True when some other worker of the job is done.
+  virtual bool any_done() const = 0;
   /// Ends the training of all workers of the job: none begins another step once it has heard of it.
   virtual void end_training() = 0;
   /// True when this or another worker has called it.

@@ -130,6 +130,7 @@ TaskReport Session::Impl::measured_task() const {
   const std::string strategy = strategy_name(cluster);
   if (strategy == "sync" || (strategy == "local" && !cluster.spec.ps.empty()))
     task.dropped = job->store().staleness().dropped;
+  if (cluster.on_nan == OnNan::kSkip) task.skipped = job->store().skipped();
   const StoreAccount now = job->store().account();
   const std::optional<MachineUse> use = use_.measure();
   task.kernels = top_kernels(kernel_meter);
@@ -233,6 +234,7 @@ void Session::Impl::end_well() {
   }
   if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
   if (const std::string late = dropped_end(report); !late.empty()) console.print(late);
+  if (const std::string nans = skipped_end(report); !nans.empty()) console.print(nans);
 }
 
 void Session::Impl::print_summary() const {

@@ -227,6 +227,7 @@ Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
   read_role(values, cluster);
   read_strategy(values, cluster);
+  if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.on_nan = OnNan::kSkip;
   cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
   check_for_ps(values, cluster);
   read_link(values, cluster);

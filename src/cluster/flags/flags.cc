@@ -170,6 +170,11 @@ std::vector<Flag> strategy_flags() {
        "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
        "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
        kBoth},
+      {"--on-nan", "stop|skip",
+       "What becomes of a contribution with NaN or infinity: training ends with an error that "
+       "names it, or it is left out and counted, which reads each gradient once more (default "
+       "stop)",
+       kRun},
   };
 }
 
