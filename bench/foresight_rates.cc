@@ -11,7 +11,6 @@
 #include <set>
 #include <vector>
 
-#include "base/cores.h"
 #include "base/memory_file.h"
 #include "base/real_clock.h"
 #include "base/temporary_folder.h"
@@ -23,7 +22,7 @@
 #include "paceline/error.h"
 #include "paceline/version.h"
 #include "predict/hosts_file.h"
-#include "predict/roof.h"
+#include "predict/machine_facts.h"
 
 namespace paceline::bench {
 namespace {
@@ -57,17 +56,6 @@ bool emulates_hosts() {
   }
 }
 
-/// The roof of this machine as it is now, and not the best that it ever was.
-ForecastHost host_of_now() {
-  const int cores = cores_of_machine();
-  const Roof all = measure_roof(DType::kFloat32, cores), one = measure_roof(DType::kFloat32, 1);
-  return {.name = "this machine",
-          .cores = double(cores),
-          .flops_per_s = all.flops_per_s,
-          .bytes_per_s = all.bytes_per_s,
-          .thread_bytes_per_s = std::min(one.bytes_per_s, all.bytes_per_s)};
-}
-
 class ForesightRuns {
  public:
   explicit ForesightRuns(const std::string& csv) : csv_(csv), commit_(version_and_commit()) {
@@ -86,7 +74,7 @@ class ForesightRuns {
 
   /// Returns measured ÷ predicted; nothing when nothing was expected.
   std::optional<double> run(const ForesightRow& row) {
-    const ForecastHost host = host_of_now();
+    const ForecastHost host = measured_host();
     write_text_file("the roof", roof_.path(), roof_file_text(host));
     std::vector<std::string> arguments = {"train", row.model};
     const std::vector<std::string> flags = row.flags();

@@ -11,7 +11,6 @@
 namespace paceline {
 namespace {
 
-
 class RoofCacheTest : public ::testing::Test {
  protected:
   std::string text() const {

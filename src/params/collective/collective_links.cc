@@ -184,6 +184,8 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
         state_asker_ = worker;
         shown_.state_asked = header.step;
       });
+    case MessageType::kRefuse:
+      return fail({ErrorCode::kFailedPrecondition, decode_text(payload, type)});
     default:
       break;
   }

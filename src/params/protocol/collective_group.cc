@@ -364,6 +364,12 @@ bool CollectiveGroup::all_done() const {
   });
 }
 
+bool CollectiveGroup::any_done() const {
+  return std::ranges::any_of(peers_, [](const Peer& each) {
+    return each.status.done || each.status.standing == Standing::kRetired;
+  });
+}
+
 bool CollectiveGroup::all_retired() const {
   return std::ranges::all_of(peers_, [](const Peer& each) {
     return !each.connected || each.status.standing == Standing::kRetired;

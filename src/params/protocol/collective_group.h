@@ -106,6 +106,8 @@ class CollectiveGroup {
   bool all_warm() const;
   /// Every other worker is done, or gone.
   bool all_done() const;
+  /// Some other worker is done.
+  bool any_done() const;
   /// Every other worker is retired, or gone.
   bool all_retired() const;
   bool training_ended() const { return ended_; }

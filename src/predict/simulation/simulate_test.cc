@@ -130,7 +130,8 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
   for (const std::string_view name : simulated_strategies()) {
     const Strategy& strategy = strategy_named(name);
     for (const bool several : {false, true}) {
-      const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0, workers = name == "local" ? 1 : 3;
+      const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0,
+                workers = name == "local" ? 1 : 3;
       const SimulatedSpeed speed =
           simulate({.step = &step,
                     .cluster = several ? hosts(ps, workers, 1e9) : one_host(ps, workers),
