@@ -128,10 +128,18 @@ TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
   EXPECT_THROW(receive(MessageType::kPropose, Proposal{.epoch = 1u << 30, .members = {1, 0}}),
                Error);
   EXPECT_THROW(receive(MessageType::kForm, Formation()), Error);
-  EXPECT_THROW(receive(MessageType::kForm, Formation{.members = {0, 1}, .lacking = {7}}), Error);
-  EXPECT_THROW(receive(MessageType::kForm, Formation{.members = {0, 1}, .step = -1}), Error);
   EXPECT_THROW(receive(MessageType::kCollectiveBegin, CollectiveBegin{.examples = -1}), Error);
   EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
+}
+
+TEST_F(ChiefOfTwo, AGroupThatLacksValuesOutsideItIsRefused) {
+  Formation formation;
+  formation.members = {0, 1};
+  formation.lacking = {7};
+  EXPECT_THROW(receive(MessageType::kForm, formation), Error);
+  formation.lacking = {1};
+  formation.step = -1;
+  EXPECT_THROW(receive(MessageType::kForm, formation), Error);
 }
 
 }  // namespace
