@@ -9,7 +9,6 @@
 #include <set>
 #include <vector>
 
-#include "base/cores.h"
 #include "base/memory_file.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
@@ -19,7 +18,7 @@
 #include "cluster/lab/lab.h"
 #include "paceline/version.h"
 #include "predict/hosts_file.h"
-#include "predict/roof.h"
+#include "predict/machine_facts.h"
 
 namespace paceline::bench {
 namespace {
@@ -34,17 +33,6 @@ std::string quoted_field(const std::string& text) {
   std::string field = "\"";
   for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
   return field + "\"";
-}
-
-/// The roof of this machine as it is now, and not the best that it ever was.
-ForecastHost host_of_now() {
-  const int cores = cores_of_machine();
-  const Roof all = measure_roof(DType::kFloat32, cores), one = measure_roof(DType::kFloat32, 1);
-  return {.name = "this machine",
-          .cores = double(cores),
-          .flops_per_s = all.flops_per_s,
-          .bytes_per_s = all.bytes_per_s,
-          .thread_bytes_per_s = std::min(one.bytes_per_s, all.bytes_per_s)};
 }
 
 class ForesightRuns {
@@ -65,7 +53,7 @@ class ForesightRuns {
 
   /// Returns measured ÷ predicted; nothing when nothing was expected.
   std::optional<double> run(const ForesightRow& row) {
-    const ForecastHost host = host_of_now();
+    const ForecastHost host = measured_host();
     write_text_file("the roof", roof_.path(), roof_file_text(host));
     std::vector<std::string> arguments = {"train", row.model};
     const std::vector<std::string> flags = row.flags();

@@ -28,7 +28,7 @@ int roof_command(const Arguments& arguments) {
   if (!values) return 0;
   const std::string out = values->text("--out");
   if (values->given("--out")) check_new_file("--out", out);
-  const std::string text = roof_file_text(this_host());
+  const std::string text = roof_file_text(measured_host());
   if (values->given("--out")) {
     write_text_file("the roof", out, text);
   } else {

@@ -121,10 +121,13 @@ struct Cluster {
   /// one, and is not dropped.
   bool fold_late = false;
   /// For the strategy `local` in a cluster: the steps that a worker makes with its own copies
-  /// between two exchanges of a variable; the learning rate and the Nesterov momentum of the outer
-  /// rule; the number of parts in which variables are exchanged, 0: the strategy chooses.
+  /// between two exchanges of a variable.
   int local_steps = 20;
-  float outer_rate = 0.7f, outer_momentum = 0.9f;
+  /// For the same: the learning rate of the outer rule.
+  float outer_rate = 0.7f;
+  /// For the same: the Nesterov momentum of the outer rule.
+  float outer_momentum = 0.9f;
+  /// For the same: the number of parts in which variables are exchanged; 0: the strategy chooses.
   int outer_fragments = 0;
   /// A session without NanGuard takes kStop for kApply.
   OnNan on_nan = OnNan::kStop;

@@ -132,6 +132,8 @@ class StoreSteps {
   /// Waits for the value that this step reads, which has the variable's full shape and includes
   /// this worker's last contribution. Of a sparse variable only the asked rows are valid. Other
   /// workers' updates may change the memory meanwhile, element by element. It must not be written.
+  /// After a train step, and before the next step of its plan, it waits for the value that the
+  /// contribution has made.
   virtual AsyncView need(VariableId variable) = 0;
   /// Returns the place for the contribution, which has the variable's shape, or (most_rows, …) when
   /// it is sparse. Waits until the previous contribution was taken.

@@ -29,7 +29,7 @@ std::span<const Strategy> strategies();
 std::vector<std::string> strategy_names();
 /// Returns the strategy of this name, of several that which is for such clusters. Throws
 /// kInvalidArgument, with the nearest name and all names.
-const Strategy& strategy_named(std::string_view name, ClusterKind kind);
+const Strategy& strategy_named(std::string_view name, ClusterKind kind = ClusterKind::kOneProcess);
 /// The default of a kind of cluster.
 const Strategy& default_strategy(ClusterKind kind);
 

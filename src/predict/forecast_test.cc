@@ -67,7 +67,7 @@ TEST(ForecastTest, WorkersWithoutADeviceAreRefused) {
 
 TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
   WaysAsked asked;
-  asked.most_workers = 8;
+  asked.workers = 4;
   asked.links = true;
   const std::vector<Way> ways = ways_to_try(asked);
   const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways);
@@ -77,7 +77,7 @@ TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
   EXPECT_THAT(all, Contains(Field(&Forecast::way, Field(&Way::workers, 1))));
   const std::string table = forecast_table(all, "examples");
   EXPECT_THAT(table, AllOf(HasSubstr("one process"), HasSubstr("80% between"),
-                           HasSubstr("sync, 2 ps + 8 workers, bfloat16")));
+                           HasSubstr("sync, 2 ps + 4 workers, bfloat16")));
   EXPECT_THAT(forecast_json(all, "net"), HasSubstr("\"times_alone\""));
   EXPECT_THAT(forecast_plot(all, "net", "svg", "/tmp/x"), HasSubstr("plot"));
 }

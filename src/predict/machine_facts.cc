@@ -22,20 +22,29 @@ std::string file_in_cache(const char* kind) {
   return folder.empty() ? "" : fmt::format("{}/{}-{}.json", folder, kind, host_name());
 }
 
+// Whatever ran beside a measurement made it lower.
+ForecastHost host_with(int cores, const Roof& all, const Roof& one) {
+  return {.name = "this machine",
+          .cores = double(cores),
+          .flops_per_s = all.flops_per_s,
+          .bytes_per_s = all.bytes_per_s,
+          .thread_bytes_per_s =
+              std::clamp(one.bytes_per_s, kLeastOfThread * all.bytes_per_s, all.bytes_per_s)};
+}
+
 }  // namespace
 
 ForecastHost this_host() {
   const int cores = cores_of_machine();
   const RoofCache cache(file_in_cache("roof"));
   const Roof all = cache.roof(DType::kFloat32, cores);
-  const Roof one = cores > 1 ? cache.roof(DType::kFloat32, 1) : all;
-  return {.name = "this machine",
-          .cores = double(cores),
-          .flops_per_s = all.flops_per_s,
-          .bytes_per_s = all.bytes_per_s,
-          // Whatever ran beside the measurement made it lower.
-          .thread_bytes_per_s =
-              std::clamp(one.bytes_per_s, kLeastOfThread * all.bytes_per_s, all.bytes_per_s)};
+  return host_with(cores, all, cores > 1 ? cache.roof(DType::kFloat32, 1) : all);
+}
+
+ForecastHost measured_host() {
+  const int cores = cores_of_machine();
+  const Roof all = measure_roof(DType::kFloat32, cores);
+  return host_with(cores, all, cores > 1 ? measure_roof(DType::kFloat32, 1) : all);
 }
 
 PaceCache this_pace_cache() { return PaceCache(file_in_cache("pace")); }

@@ -12,9 +12,11 @@
 namespace paceline {
 namespace {
 
-/// The bytes that a step of all workers moves.
+/// The bytes that a step of every worker moves over the links.
 struct StepBytes {
+  explicit StepBytes(std::size_t hosts) : out(hosts), in(hosts) {}
   std::vector<double> out, in;  // by host
+  double most(std::size_t host) const { return std::max(out[host], in[host]); }
 };
 
 double wire_bytes(const SimulatedJob& job, VariableId v) {
@@ -25,8 +27,7 @@ double wire_bytes(const SimulatedJob& job, VariableId v) {
 
 StepBytes with_ps(const SimulatedJob& job) {
   const SimulatedCluster& cluster = job.cluster;
-  StepBytes bytes{std::vector<double>(cluster.hosts.size()),
-                  std::vector<double>(cluster.hosts.size())};
+  StepBytes bytes(cluster.hosts.size());
   for (const Piece& piece : place_variables(job.step->specs, int(cluster.ps.size()))) {
     const VariableSpec& spec = job.step->specs[std::size_t(piece.variable)];
     const double each =
@@ -45,8 +46,7 @@ StepBytes with_ps(const SimulatedJob& job) {
 
 StepBytes in_a_ring(const SimulatedJob& job) {
   const SimulatedCluster& cluster = job.cluster;
-  StepBytes bytes{std::vector<double>(cluster.hosts.size()),
-                  std::vector<double>(cluster.hosts.size())};
+  StepBytes bytes(cluster.hosts.size());
   double all = 0;
   for (std::size_t v = 0; v < job.step->specs.size(); ++v) all += wire_bytes(job, VariableId(v));
   const std::size_t workers = cluster.workers.size();
@@ -61,6 +61,26 @@ StepBytes in_a_ring(const SimulatedJob& job) {
   return bytes;
 }
 
+// A worker on the host of the only ps sends nothing over a link.
+bool is_remote(const SimulatedCluster& cluster, int host) {
+  return std::ranges::any_of(cluster.ps, [&](int ps) { return ps != host; });
+}
+
+// Whoever needs a link shares it evenly with the others.
+double links_allow(const SimulatedJob& job, double device, const StepBytes& bytes, bool ring) {
+  const SimulatedCluster& cluster = job.cluster;
+  const auto accumulated = double(job.way.accumulate);
+  double shared = 1 / device, all = 0;
+  for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
+    const double rate = cluster.hosts[host].link_bytes_per_s * accumulated;
+    if (rate > 0 && bytes.most(host) > 0) shared = std::min(shared, rate / bytes.most(host));
+  }
+  for (const int host : cluster.workers) {
+    all += ring || is_remote(cluster, host) ? shared : 1 / device;
+  }
+  return all;
+}
+
 }  // namespace
 
 double speed_limit(const SimulatedJob& job) {
@@ -73,14 +93,9 @@ double speed_limit(const SimulatedJob& job) {
   const bool ring = job.way.strategy == "allreduce", alone = cluster.ps.empty() && !ring;
   const double rule_seconds =
       cluster.machines[0].bytes_per_s > 0 ? rules / cluster.machines[0].bytes_per_s : 0;
-  double limit = workers / (device + (alone || ring ? rule_seconds : 0));
-  if (alone) return limit;
-  const StepBytes bytes = ring ? in_a_ring(job) : with_ps(job);
-  for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
-    const double rate = cluster.hosts[host].link_bytes_per_s * double(job.way.accumulate);
-    const double most = std::max(bytes.out[host], bytes.in[host]);
-    if (rate > 0 && most > 0) limit = std::min(limit, workers * rate / most);
-  }
+  if (alone) return workers / (device + rule_seconds);
+  const double step = device + (ring ? rule_seconds : 0);
+  double limit = links_allow(job, step, ring ? in_a_ring(job) : with_ps(job), ring);
   // In rounds the workers share an update.
   const double shared = job.way.strategy == "sync" ? workers : 1;
   const double ps_machines =

@@ -44,7 +44,11 @@ bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kL
 Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
                        const PredictionOptions& options)
     : step_(step), cluster_(cluster), options_(options) {
-  here_ = options.roof.empty() ? this_host() : read_roof_file(options.roof);
+  if (!options.roof.empty()) {
+    here_ = read_roof_file(options.roof);
+  } else {
+    here_ = options.asked ? measured_host() : this_host();
+  }
   make_plans();
   take_hosts();
   const double examples =

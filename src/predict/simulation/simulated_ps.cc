@@ -118,38 +118,52 @@ void SimulatedPs::take_frames() {
     const std::size_t from = in_turn_.front();
     in_turn_.pop_front();
     --free_threads_;
-    Peer& peer = peers_[from];
-    std::vector<SimulatedFrame> frames;
-    SimulatedWork work;
-    std::size_t bytes = 0;
-    while (!peer.inbox.empty() && bytes < kSimulatedTurnBytes) {
-      const SimulatedWork one = work_of(peer, peer.inbox.front());
-      work.core_seconds += one.core_seconds;
-      work.bytes += one.bytes;
-      bytes += peer.inbox.front().bytes;
-      frames.push_back(std::move(peer.inbox.front()));
-      peer.inbox.pop_front();
-      if (one.bytes > double(kSimulatedTurnBytes)) break;
-    }
-    const bool applies = work.bytes > 0;
-    if (applies && applies_++ == 0) work.threads = threads();
-    const TimePoint begun = world_.time.now();
-    world_.transport.machine_of(host_).run(
-        work, [this, from, applies, begun, frames = std::move(frames)] {
-          if (applies) {
-            --applies_;
-            applying_ += seconds_of(world_.time.now() - begun);
-          }
-          Peer& it = peers_[from];
-          Outbox out;
-          for (const SimulatedFrame& frame : frames) handle(it, frame, out);
-          carry_out(out);
-          ++free_threads_;
-          it.in_hand = !it.inbox.empty();
-          if (it.in_hand) in_turn_.push_back(from);
-          take_frames();
-        });
+    receive_some(from);
   }
+}
+
+// One thread receives; rules are applied by all threads that no other connection has.
+void SimulatedPs::receive_some(std::size_t from) {
+  Peer& peer = peers_[from];
+  std::vector<SimulatedFrame> frames;
+  SimulatedWork receiving, applying;
+  std::size_t bytes = 0;
+  while (!peer.inbox.empty() && bytes < kSimulatedTurnBytes &&
+         applying.bytes < double(kSimulatedTurnBytes)) {
+    const SimulatedWork one = work_of(peer, peer.inbox.front());
+    receiving.core_seconds += one.core_seconds;
+    applying.bytes += one.bytes;
+    bytes += peer.inbox.front().bytes;
+    frames.push_back(std::move(peer.inbox.front()));
+    peer.inbox.pop_front();
+  }
+  world_.transport.machine_of(host_).run(
+      receiving, [this, from, applying, frames = std::move(frames)]() mutable {
+        if (applying.bytes == 0) return finish_turn(from, frames);
+        apply_some(from, applying, std::move(frames));
+      });
+}
+
+void SimulatedPs::apply_some(std::size_t from, SimulatedWork work,
+                             std::vector<SimulatedFrame> frames) {
+  if (applies_++ == 0) work.threads = threads();
+  const TimePoint begun = world_.time.now();
+  world_.transport.machine_of(host_).run(work, [this, from, begun, frames = std::move(frames)] {
+    --applies_;
+    applying_ += seconds_of(world_.time.now() - begun);
+    finish_turn(from, frames);
+  });
+}
+
+void SimulatedPs::finish_turn(std::size_t from, const std::vector<SimulatedFrame>& frames) {
+  Peer& peer = peers_[from];
+  Outbox out;
+  for (const SimulatedFrame& frame : frames) handle(peer, frame, out);
+  carry_out(out);
+  ++free_threads_;
+  peer.in_hand = !peer.inbox.empty();
+  if (peer.in_hand) in_turn_.push_back(from);
+  take_frames();
 }
 
 // A transport that handles messages one by one has one for each variable.

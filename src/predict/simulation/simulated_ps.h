@@ -44,6 +44,9 @@ class SimulatedPs : public FrameReceiver {
   Peer& peer_of(PeerId id) { return peers_[names_[std::size_t(id) - 1]]; }
   void tick();
   void take_frames();
+  void receive_some(std::size_t from);
+  void apply_some(std::size_t from, SimulatedWork work, std::vector<SimulatedFrame> frames);
+  void finish_turn(std::size_t from, const std::vector<SimulatedFrame>& frames);
   double serial_seconds(const SimulatedFrame& frame) const;
   double chunk_bytes(const SimulatedFrame& frame) const;
   SimulatedWork work_of(const Peer& peer, const SimulatedFrame& frame) const;
