@@ -1,8 +1,10 @@
 #include "bench/figures.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cmath>
+#include <ctime>
 
 namespace paceline::bench {
 namespace {
@@ -21,6 +23,8 @@ std::string spread(const Summary& summary) {
 }
 
 }  // namespace
+
+std::string today() { return fmt::format("{:%F}", fmt::gmtime(std::time(nullptr))); }
 
 Figure figure_of(std::string name, std::string unit, const std::vector<double>& values) {
   return {std::move(name), std::move(unit), summarize(values), {}};

@@ -42,6 +42,8 @@ struct Circumstances {
   int cores = 0, repeats = 0;
 };
 
+/// Returns the date in UTC, such as "2026-11-21".
+std::string today();
 /// The layout of docs/benchmarks.md, "--json".
 std::string to_json(const Circumstances& circumstances, const std::vector<Table>& tables);
 

@@ -20,6 +20,10 @@ TEST(Figures, ALineHasMedianSpreadAndRatio) {
   EXPECT_THAT(line_of(kBeside), HasSubstr("1.200 × bare loop of 20.00 us (1.050–1.200)"));
 }
 
+TEST(Figures, TodayIsADate) {
+  EXPECT_THAT(today(), ::testing::MatchesRegex("20[0-9][0-9]-[01][0-9]-[0-3][0-9]"));
+}
+
 TEST(Figures, OneValueHasNoSpread) {
   EXPECT_THAT(line_of(figure_of("peak", "MB", {3})), Not(HasSubstr("(")));
 }

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -13,13 +11,11 @@
 
 #include "base/memory_file.h"
 #include "base/real_clock.h"
-#include "base/temporary_folder.h"
 #include "base/text_file.h"
 #include "bench/foresight_rows.h"
+#include "bench/generated_text.h"
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
-#include "paceline/data.h"
-#include "paceline/error.h"
 #include "paceline/version.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
@@ -32,28 +28,11 @@ constexpr const char* kHeader =
     "high,measured,ratio,limit\n";
 constexpr std::int64_t kForesightWords = 300'000;
 
-std::string day_of_today() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[sizeof "2000-01-01"];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
-}
-
 // A field of CSV, in quotes.
 std::string quoted_field(const std::string& text) {
   std::string field = "\"";
   for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
   return field + "\"";
-}
-
-bool emulates_hosts() {
-  try {
-    const Lab lab(1, {});
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
 }
 
 class ForesightRuns {
@@ -80,34 +59,25 @@ class ForesightRuns {
     const std::vector<std::string> flags = row.flags();
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     arguments.insert(arguments.end(), {"--roof", roof_.path()});
-    if (row.model == "ptb") arguments.insert(arguments.end(), {"--data", text()});
+    if (row.model == "ptb") arguments.insert(arguments.end(), {"--data", text_.folder()});
     const Report report = run_train(arguments);
     const double made = total_steps_per_s(report);
     if (!report.expected) return {};
     const ExpectedSpeed& expected = *report.expected;
     std::ofstream(csv_, std::ios::app) << fmt::format(
         "{},{},{},{},{:.1f},{},{},{},{},{},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4f},{}\n",
-        quoted_field(processor_name()), host.cores, day_of_today(), commit_,
-        host.bytes_per_s * 1e-9, quoted_field(row.name()), row.model, row.strategy, row.ps,
-        row.workers, row.link, row.bfloat16 ? "bfloat16" : "float32", expected.steps_per_s,
-        expected.low, expected.high, made, made / expected.steps_per_s,
-        quoted_field(expected.limit));
+        quoted_field(processor_name()), host.cores, today(), commit_, host.bytes_per_s * 1e-9,
+        quoted_field(row.name()), row.model, row.strategy, row.ps, row.workers, row.link,
+        row.bfloat16 ? "bfloat16" : "float32", expected.steps_per_s, expected.low, expected.high,
+        made, made / expected.steps_per_s, quoted_field(expected.limit));
     return made / expected.steps_per_s;
   }
 
  private:
-  const std::string& text() {
-    if (!text_) {
-      text_.emplace();
-      generate_corpus(text_->path(), kForesightWords, 1);
-    }
-    return text_->path();
-  }
-
   const std::string csv_, commit_;
   std::set<std::string> known_;
   const MemoryFile roof_;
-  std::optional<TemporaryFolder> text_;
+  GeneratedText text_{kForesightWords};
 };
 
 double percentile(std::vector<double> values, double part) {
@@ -120,13 +90,14 @@ double percentile(std::vector<double> values, double part) {
 void measure_foresight(Recorder& recorder, const ForesightSelection& selection) {
   const RealClock clock;
   const TimePoint begun = clock.now();
-  const bool lab = emulates_hosts();
-  if (!lab) recorder.note("Rows with links of a limited rate are left out: they need root");
+  const std::string no_lab = why_no_lab();
+  if (!no_lab.empty()) recorder.note("Rows with links of a limited rate are left out: " + no_lab);
   ForesightRuns runs(selection.csv);
   std::vector<double> errors;
   for (const ForesightRow& row : foresight_rows()) {
     if (!selection.only.empty() && row.model != selection.only) continue;
-    if ((row.link == "1 Gbit/s" && !lab) || row.strategy == "local" || runs.knows(row)) continue;
+    if ((row.link == "1 Gbit/s" && !no_lab.empty()) || row.strategy == "local" || runs.knows(row))
+      continue;
     if (double((clock.now() - begun).count()) * 1e-9 > 60 * selection.minutes) break;
     recorder.progress(row.name());
     if (const auto ratio = runs.run(row)) errors.push_back(100 * std::abs(*ratio - 1));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <optional>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -11,14 +10,14 @@
 #include "base/cores.h"
 #include "base/nearest.h"
 #include "base/real_clock.h"
-#include "base/temporary_folder.h"
+#include "bench/generated_text.h"
 #include "bench/report_rows.h"
 #include "bench/step_work.h"
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
 #include "cluster/lab/lab_options.h"
-#include "paceline/data.h"
 #include "paceline/error.h"
+#include "predict/link_payload.h"
 #include "predict/ps_bound.h"
 #include "predict/roof.h"
 
@@ -27,33 +26,15 @@ namespace {
 
 const char* const kTimedSeconds = "8";
 constexpr std::int64_t kReportWords = 1'000'000;
-// A link carries headers too: 118.9 MB/s of payload each way of 125 are left where both ways are
-// busy (iperf3 --bidir, 1 Gbit/s).
-constexpr double kPayload = 118.9 / 125;
 
-/// The data of all rows.
-class ReportData {
- public:
-  const std::string& text() {
-    if (!text_) {
-      text_.emplace();
-      generate_corpus(text_->path(), kReportWords, 1);
-    }
-    return text_->path();
-  }
-
- private:
-  std::optional<TemporaryFolder> text_;
-};
-
-std::vector<std::string> arguments_of(const ReportRow& row, ReportData& data) {
+std::vector<std::string> arguments_of(const ReportRow& row, GeneratedText& text) {
   std::vector<std::string> arguments = {
       "train",         std::string(row.report),          "--device",  "sim",
       "--sim-step-ms", fmt::format("{}", row.device_ms), "--seconds", kTimedSeconds};
   const auto add = [&](const char* flag, const std::string& value) {
     arguments.insert(arguments.end(), {flag, value});
   };
-  if (row.report == "ptb") add("--data", data.text());
+  if (row.report == "ptb") add("--data", text.folder());
   if (row.ps > 0) {
     add("--ps", std::to_string(row.ps));
     add("--workers", std::to_string(row.workers));
@@ -78,7 +59,7 @@ PsHosts hosts_of(const ReportRow& row) {
   }
   return {.ps = lab.ps,
           .workers = lab.workers,
-          .link_bytes_per_s = row.gbps * 1e9 / 8 * kPayload,
+          .link_bytes_per_s = row.gbps * kPayloadOfGigabit,
           .memory_bytes_per_s = 0};
 }
 
@@ -89,10 +70,10 @@ bool has_flag(const ReportRow& row, std::string_view flag) {
 /// The work of a row's steps.
 class RowBound {
  public:
-  RowBound(const ReportRow& row, ReportData& data) : row_(row) {
+  RowBound(const ReportRow& row, GeneratedText& text) : row_(row) {
     const models::Model& model = *models::find_model(row.report);
     Settings settings = model.settings();
-    if (row.report == "ptb") settings = model.settings({{"data", data.text()}});
+    if (row.report == "ptb") settings = model.settings({{"data", text.folder()}});
     step_ = std::move(model.step_graphs(settings)[0]);
     const PlanRequest request = request_of(step_);
     const auto device = make_device({.kind = "naive"}, clock_);
@@ -128,15 +109,15 @@ class RowBound {
   StepSchedule schedule_;
 };
 
-void measure_row(Recorder& recorder, const ReportRow& row, ReportData& data) {
+void measure_row(Recorder& recorder, const ReportRow& row, GeneratedText& text) {
   const std::string name = fmt::format("{}, {}", row.report, row.name);
-  const RowBound bound(row, data);
+  const RowBound bound(row, text);
   std::vector<double> made, allowed;
   std::string limit;
   for (int i = 0; i < recorder.repeats(); ++i) {
     recorder.progress(fmt::format("{}, {} of {}", name, i + 1, recorder.repeats()));
     const PsBound now = bound.by(measure_roof(DType::kFloat32, cores_of_machine()));
-    made.push_back(total_steps_per_s(run_train(arguments_of(row, data))) * row.towers);
+    made.push_back(total_steps_per_s(run_train(arguments_of(row, text))) * row.towers);
     allowed.push_back(now.steps_per_s);
     limit = now.limit;
   }
@@ -151,16 +132,6 @@ std::vector<std::string_view> report_names() {
   return names;
 }
 
-// Empty when emulated hosts can be made here; else why not.
-std::string no_lab() {
-  try {
-    const Lab lab(1, {});
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 }  // namespace
 
 void check(const ReportSelection& selection) {
@@ -173,14 +144,14 @@ void check(const ReportSelection& selection) {
 }
 
 void measure_reports(Recorder& recorder, const ReportSelection& selection) {
-  ReportData data;
-  const std::string why = no_lab();
+  GeneratedText text(kReportWords);
+  const std::string why = why_no_lab();
   if (!why.empty()) recorder.note("Rows with links of a limited rate are left out: " + why);
   for (const ReportRow& row : report_rows()) {
     if (!selection.only.empty() && row.report != selection.only) continue;
     if (selection.quick && !row.quick) continue;
     if (row.gbps > 0 && !why.empty()) continue;
-    measure_row(recorder, row, data);
+    measure_row(recorder, row, text);
   }
 }
 

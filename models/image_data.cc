@@ -213,6 +213,28 @@ ImageUse ImageUse::cifar10(std::int64_t batch, std::int64_t evaluation_batch, st
           .seed = seed};
 }
 
+ImageUse ImageUse::airbench(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed) {
+  Distortion plain{.random = false, .standardise = false, .seed = seed};
+  constexpr double kMeans[] = {0.4914, 0.4822, 0.4465}, kDeviations[] = {0.2470, 0.2435, 0.2616};
+  for (std::size_t c = 0; c < 3; ++c) {
+    plain.means[c] = 255 * kMeans[c];
+    plain.scales[c] = 1 / (255 * kDeviations[c]);
+  }
+  Distortion moved = plain;
+  moved.pad = 2;
+  moved.pad_with = PadWith::kReflection;
+  moved.mirror = Mirror::kAlternating;
+  moved.random = true;
+  plain.height = moved.height = plain.width = moved.width = 32;
+  return {.size = {32, 32, 3},
+          .training = moved,
+          .evaluation = plain,
+          .batch = batch,
+          .evaluation_batch = evaluation_batch,
+          .part_in_pool = 1,
+          .seed = seed};
+}
+
 ImageUse ImageUse::resnet(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed) {
   return {.size = {32, 32, 3},
           .training = Distortion::resnet(true, seed),
@@ -226,9 +248,11 @@ ImageUse ImageUse::resnet(std::int64_t batch, std::int64_t evaluation_batch, std
 ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
   const bool folder = is_folder_of_images(settings);
   const Sources sources = open_data(settings, folder);
-  ImageData data = {.training = training_pipeline(
-                        images_of(sources.training, settings, use, folder), settings, use, cluster),
-                    .evaluation = {}};
+  const Pipeline images = images_of(sources.training, settings, use, folder);
+  Pipeline undistorted = images;
+  ImageData data = {.training = training_pipeline(images, settings, use, cluster),
+                    .evaluation = {},
+                    .undistorted = undistorted.distort(use.evaluation)};
   if (sources.evaluation != nullptr) {
     data.evaluation = images_of(sources.evaluation, settings, use, folder)
                           .distort(use.evaluation)

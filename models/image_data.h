@@ -29,16 +29,19 @@ struct ImageUse {
 
   /// 24×24 images and a pool of at least 40% of the data.
   static ImageUse cifar10(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
+  /// 32×32 images, reflected at their margins, and a pool of all of them.
+  static ImageUse airbench(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
   /// 32×32 images and a pool of 16 batches.
   static ImageUse resnet(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
 };
 
-/// Two pipelines over the data. Both have a distortion and batches; the first one repeats, is
+/// Pipelines over the data. The first two have a distortion and batches; the first one repeats, is
 /// shuffled and is this worker's shard, the second one is a pass over all records in their order,
 /// with a last batch that is filled up.
 struct ImageData {
   Pipeline training;
   std::optional<Pipeline> evaluation;  // nothing when there is no data for it
+  Pipeline undistorted;  // the training images of all workers as evaluations see images, no batches
   std::int64_t classes = 10;
   std::vector<std::string> class_names = {};  // empty: not known
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <thread>
@@ -30,7 +31,9 @@ bool is_right(std::span<const float> logits, std::int32_t label) {
 }  // namespace
 
 ImageInput::ImageInput(const Settings& settings, const ImageUse& use, const Cluster& cluster)
-    : data_(image_data(settings, use, cluster)), has_evaluator_(cluster.evaluator) {
+    : data_(image_data(settings, use, cluster)),
+      has_evaluator_(cluster.evaluator),
+      generated_(settings.text("data").empty()) {
   save_images(settings, data_, cluster);
 }
 
@@ -38,6 +41,11 @@ std::function<void(Feed&)> ImageInput::feed(Value images, Value labels) {
   const PipelineFeed batches(data_.training, images, labels);
   report_ = [batches] { return batches.report(); };
   return batches;
+}
+
+std::int64_t ImageInput::images() const {
+  const std::vector<std::int64_t> files = data_.undistorted.source().files();
+  return std::accumulate(files.begin(), files.end(), std::int64_t{0});
 }
 
 void check_image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
@@ -125,6 +133,11 @@ Setting evaluation_interval_setting() {
           .most = 1e9};
 }
 
+Interval evaluation_interval(const Settings& settings, bool at_end) {
+  if (at_end && !settings.given("evaluate_every")) return {};
+  return std::chrono::duration<double>(settings.number("evaluate_every"));
+}
+
 Evaluation evaluate_checkpoint(const Training& training, const Classifier& classifier,
                                const ImageInput& input, EvaluateWith with, const RunOptions& run) {
   if (input.evaluation() == nullptr) {
@@ -142,14 +155,13 @@ Evaluation evaluate_checkpoint(const Training& training, const Classifier& class
 }
 
 void train_images(Session& session, const std::function<void(Feed&)>& feed, const ImageInput& input,
-                  const Classifier& classifier, EvaluateWith with, const Settings& settings) {
+                  const Classifier& classifier, EvaluateWith with, Interval every) {
   std::optional<ImageEvaluation> evaluation;
   if (input.evaluation() != nullptr && !input.has_evaluator()) {
     evaluation.emplace(classifier, *input.evaluation(), with);
-    const double seconds = settings.number("evaluate_every");
-    evaluation->add_to(session, Interval(std::chrono::duration<double>(seconds)));
+    evaluation->add_to(session, every);
   }
-  if (settings.text("data").empty()) session.print("No --data: the images are generated.");
+  if (input.generated()) session.print("No --data: the images are generated.");
   while (session.run(feed)) {
   }
   if (evaluation) evaluation->finish(session);

@@ -29,12 +29,18 @@ class ImageInput {
   std::function<InputReport()> report() const { return report_; }
   /// One pass over the images that models are evaluated with; null: there are none.
   const Pipeline* evaluation() const { return data_.evaluation ? &*data_.evaluation : nullptr; }
+  /// The number of images of all workers' training data.
+  std::int64_t images() const;
+  /// One pass over them, without distortions and batches.
+  const Pipeline& undistorted() const { return data_.undistorted; }
   /// True when a task of its own evaluates the checkpoints, and the chief nothing.
   bool has_evaluator() const { return has_evaluator_; }
+  /// True when the images are generated, because no data was named.
+  bool generated() const { return generated_; }
 
  private:
   const ImageData data_;
-  const bool has_evaluator_;
+  const bool has_evaluator_, generated_;
   std::function<InputReport()> report_;
 };
 
@@ -53,6 +59,8 @@ Evaluation score_images(Evaluator& evaluator, const Classifier& classifier, cons
 
 /// The setting "evaluate_every": the seconds between two evaluations beside training.
 Setting evaluation_interval_setting();
+/// The interval that it says; `at_end` is for a model that by default evaluates only at the end.
+Interval evaluation_interval(const Settings& settings, bool at_end = false);
 
 /// Evaluations of a model while it is trained and at the end, by the chief.
 class ImageEvaluation {
@@ -75,8 +83,9 @@ class ImageEvaluation {
 Evaluation evaluate_checkpoint(const Training& training, const Classifier& classifier,
                                const ImageInput& input, EvaluateWith with, const RunOptions& run);
 
-/// Runs the session to its end, with evaluations where there are images for them.
+/// Runs the session to its end, with evaluations at this interval and at the end where there are
+/// images for them.
 void train_images(Session& session, const std::function<void(Feed&)>& feed, const ImageInput& input,
-                  const Classifier& classifier, EvaluateWith with, const Settings& settings);
+                  const Classifier& classifier, EvaluateWith with, Interval every);
 
 }  // namespace paceline::models

@@ -119,7 +119,7 @@ class ResnetModel : public Model {
     const ResnetGraph evaluated =
         build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());
     train_images(session, feed, input, {evaluated.images, evaluated.logits},
-                 EvaluateWith::kVariables, settings);
+                 EvaluateWith::kVariables, evaluation_interval(settings));
   }
 
   bool can_evaluate() const override { return true; }

@@ -6,12 +6,14 @@
 
 #include "graph/rewrite.h"
 #include "kernels/device.h"
+#include "models/airbench_graph.h"
 #include "models/cifar10_graph.h"
 #include "models/mlp.h"
 #include "models/ptb.h"
 #include "models/ptb_graph.h"
 #include "models/resnet_graph.h"
 #include "models/testing/standardised_images.h"
+#include "models/whitening.h"
 #include "paceline/op.h"
 #include "paceline/session.h"
 #include "tests/graph_in_double.h"
@@ -74,6 +76,13 @@ TEST(Faithful, AStepOfCifar10) {
 TEST(Faithful, AStepOfResnet8) {
   Graph graph;
   expect_faithful(resnet_minimize(build_resnet(graph, 1, 8, true), {.batch = 8, .units = 1}));
+}
+
+TEST(Faithful, AStepOfAirbench) {
+  AirbenchConfig config{.batch = 8, .widths = {24, 32, 32}};
+  config.whitening = whitening_filters(standardised_images(8, kAirbenchPixels, 10, 1).images);
+  Graph graph;
+  expect_faithful(airbench_minimize(build_airbench(graph, config), config));
 }
 
 /// Training by momentum, weight decay and moving averages in float64, with naive kernels.

@@ -1,7 +1,9 @@
 // paceline predict, --predict, and what a run expects of itself.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -70,6 +72,29 @@ TEST_F(PredictTest, KnowsHostsFromAFile) {
   EXPECT_THAT(wrong.output, HasSubstr("--hosts"));
 }
 
+TEST_F(PredictTest, ScalesWhatWasMeasuredHereToOtherHosts) {
+  setenv("XDG_CACHE_HOME", folder_.path("cache").c_str(), 1);
+  const std::vector<std::string> model = {"mlp", "--hidden", "32"};
+  const auto predicted_ms = [&](int gflops) {
+    const std::string hosts = folder_.path("hosts.toml");
+    write_text_file("the hosts", hosts,
+                    fmt::format("[[host]]\ncores = 4\ngflops = {}\ngbps = 1\n", gflops));
+    std::vector<std::string> words = {"predict"};
+    words.insert(words.end(), model.begin(), model.end());
+    words.insert(words.end(), {"--roof", roof_, "--hosts", hosts});
+    const std::string text = run_paceline(words, std::chrono::seconds(60)).output;
+    EXPECT_THAT(text, HasSubstr("measured in an earlier run"));
+    const std::string before = "The kernels of a step take ";
+    return std::stod(text.substr(text.find(before) + before.size()));
+  };
+  std::vector<std::string> train = {"train"};
+  train.insert(train.end(), model.begin(), model.end());
+  train.insert(train.end(), {"--steps", "40"});
+  EXPECT_EQ(run_paceline(train, std::chrono::seconds(60)).status, 0);
+  EXPECT_NEAR(predicted_ms(200) / predicted_ms(2000), 10, 0.2);
+  unsetenv("XDG_CACHE_HOME");
+}
+
 TEST_F(PredictTest, OfSizesNeedsNoModel) {
   const Finished made = run_paceline(
       {"predict", "--parameters", "18.9e6", "--step-ms", "5.6", "--workers", "4", "--gbps", "1"},
@@ -77,11 +102,13 @@ TEST_F(PredictTest, OfSizesNeedsNoModel) {
   EXPECT_EQ(made.status, 0) << made.output;
   EXPECT_THAT(made.output,
               AllOf(HasSubstr("ps:0's link carries 119 MB/s"), HasSubstr("allreduce, 4 workers")));
-  const Finished wrong =
-      run_paceline({"predict", "--parameters", "1e6", "--step-ms", "5", "--transport", "fast"},
-                   std::chrono::seconds(60));
-  EXPECT_EQ(wrong.status, 2);
-  EXPECT_THAT(wrong.output, HasSubstr("--transport fast"));
+  for (const std::string transport : {"fast", "nanMB/s"}) {
+    const Finished wrong =
+        run_paceline({"predict", "--parameters", "1e6", "--step-ms", "5", "--transport", transport},
+                     std::chrono::seconds(60));
+    EXPECT_EQ(wrong.status, 2);
+    EXPECT_THAT(wrong.output, HasSubstr("--transport " + transport));
+  }
 }
 
 TEST_F(PredictTest, ARunSaysWhatItExpectsAndWhatItMade) {

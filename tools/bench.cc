@@ -1,23 +1,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <functional>
 #include <optional>
 
 #include "base/cores.h"
-#include "base/temporary_folder.h"
 #include "base/text_file.h"
 #include "bench/cases.h"
 #include "bench/foresight_rates.h"
+#include "bench/generated_text.h"
 #include "bench/report_rates.h"
 #include "bench/step_rates.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/settings_reader.h"
 #include "kernels/cpu/instruction_set.h"
-#include "paceline/data.h"
 #include "paceline/error.h"
 #include "paceline/version.h"
 #include "tools/subcommand.h"
@@ -143,21 +140,6 @@ BenchArguments take_apart(const Arguments& arguments) {
   return parts;
 }
 
-/// A folder with generated text, for models that need text when no --data names one.
-class GeneratedText {
- public:
-  const std::string& folder() {
-    if (!folder_) {
-      folder_.emplace();
-      generate_corpus(folder_->path(), kWordsOfText, 1);
-    }
-    return folder_->path();
-  }
-
- private:
-  std::optional<TemporaryFolder> folder_;
-};
-
 CommandLine step_flags(const models::Model& model) {
   CommandLine line = train_flags(model);
   line.name = fmt::format("paceline bench step {}", model.name());
@@ -172,7 +154,7 @@ CommandLine step_flags(const models::Model& model) {
 }
 
 /// The case that the arguments describe; nothing when only the help was asked for.
-std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& text) {
+std::optional<bench::StepCase> read_step(Arguments arguments, bench::GeneratedText& text) {
   const models::Model& model = named_model(arguments.front());
   const CommandLine line = step_flags(model);
   std::optional<FlagValues> values =
@@ -192,7 +174,7 @@ std::optional<bench::StepCase> read_step(Arguments arguments, GeneratedText& tex
 /// The steps are read before anything is measured, so that a mistake in the last flag does not cost
 /// the first figures.
 std::optional<std::vector<bench::StepCase>> read_steps(const BenchArguments& arguments,
-                                                       GeneratedText& text) {
+                                                       bench::GeneratedText& text) {
   std::vector<Arguments> lines(std::begin(kUsualSteps), std::end(kUsualSteps));
   if (!arguments.step.empty()) lines = {arguments.step};
   std::vector<bench::StepCase> steps;
@@ -228,17 +210,9 @@ bench::ForesightSelection read_foresight(const FlagValues& values) {
   return selection;
 }
 
-std::string today() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[sizeof "2000-01-01"];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &parts)};
-}
-
 bench::Circumstances circumstances(const Arguments& arguments, int repeats) {
   return {.command = fmt::format("paceline bench {}", fmt::join(arguments, " ")),
-          .date = today(),
+          .date = bench::today(),
           .processor = processor_name(),
           .paceline = version_and_commit(),
           .onednn = onednn_version(),
@@ -309,7 +283,7 @@ int bench_command(const Arguments& arguments) {
   }
   selected.reports = read_selection(*values, selected.cases);
   selected.foresight = read_foresight(*values);
-  GeneratedText text;
+  bench::GeneratedText text(kWordsOfText);
   const auto is_step = [](const bench::Case* each) { return each->name == "step"; };
   if (std::ranges::any_of(selected.cases, is_step)) {
     std::optional<std::vector<bench::StepCase>> steps = read_steps(parts, text);

@@ -53,7 +53,7 @@ void read_transport(const std::string& text, SizedJob& job) {
         std::ranges::find_if(kUnits, [&](const Unit& each) { return part.ends_with(each.name); });
     char* after = nullptr;
     const double number = std::strtod(part.c_str(), &after);
-    if (unit == std::end(kUnits) || std::string_view(after) != unit->name || number <= 0) {
+    if (unit == std::end(kUnits) || std::string_view(after) != unit->name || !(number > 0)) {
       refuse_flag("--transport", text,
                   "must be the rate of a stream and the time of a message, such as 332MB/s,350us");
     }

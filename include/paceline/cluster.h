@@ -61,6 +61,13 @@ enum class OnFailure : std::uint8_t {
   kRestart,   // it starts the task again
 };
 
+/// A contribution with NaN or infinity gets one of these:
+enum class OnNan : std::uint8_t {
+  kStop,   // training ends with an error that names the worker, the variable and the step
+  kSkip,   // it is applied nowhere, and counted
+  kApply,  // it is applied like any other
+};
+
 /// Everything about a job that is not the model. It is read from flags and complete with defaults.
 struct Cluster {
   /// The roles that a process can have.
@@ -113,6 +120,17 @@ struct Cluster {
   /// For the same: whether a contribution that comes after its round was closed counts in the next
   /// one, and is not dropped.
   bool fold_late = false;
+  /// For the strategy `local` in a cluster: the steps that a worker makes with its own copies
+  /// between two exchanges of a variable.
+  int local_steps = 20;
+  /// For the same: the learning rate of the outer rule.
+  float outer_rate = 0.7f;
+  /// For the same: the Nesterov momentum of the outer rule.
+  float outer_momentum = 0.9f;
+  /// For the same: the number of parts in which variables are exchanged; 0: the strategy chooses.
+  int outer_fragments = 0;
+  /// A session without NanGuard takes kStop for kApply.
+  OnNan on_nan = OnNan::kStop;
   /// The number of a worker's steps that make one contribution, which is their mean, and one global
   /// step.
   int accumulate = 1;

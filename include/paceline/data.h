@@ -2,6 +2,7 @@
 // models.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -128,23 +129,41 @@ struct InputBatch;
 void write_batch_png(const std::string& path, const InputBatch& batch,
                      PixelLayout layout = PixelLayout::kPlanar);
 
-/// A change of images and their conversion to float32, in this order: zeros around the image, a
+/// What lies around an image that is padded.
+enum class PadWith : std::uint8_t {
+  kZeros,       // zeros
+  kReflection,  // the image mirrored at its outermost pixels, which are not repeated
+};
+
+/// Which images a random distortion mirrors from left to right.
+enum class Mirror : std::uint8_t {
+  kRandom,       // each with probability ½ in each epoch
+  kAlternating,  // in the first epoch half of the records, then by turns the others and these
+                 // (Jordan, arXiv 2404.00498)
+};
+
+/// A change of images and their conversion to float32, in this order: a margin around the image, a
 /// part of it, mirrored from left to right, brighter or darker, more or less contrast about each
 /// channel's mean, standardised: (x − µ) / max(σ, 1/√N) over all N values of the image
-/// (TensorFlow's `per_image_standardization`). Steps that are not asked for are left out. All
-/// random numbers of a record are a function of (seed, epoch, its place in the epoch).
+/// (TensorFlow's `per_image_standardization`); then (x − mean) · scale with given numbers of each
+/// channel. Steps that are not asked for are left out. All random numbers of a record are a
+/// function of (seed, epoch, its place in the epoch).
 struct Distortion {
-  std::int64_t pad = 0;     // zeros added on each of the four sides
-  std::int64_t height = 0;  // of the part; 0: all of the image
-  std::int64_t width = 0;   // of the part; 0: all of the image
+  std::int64_t pad = 0;                // pixels added on each of the four sides
+  PadWith pad_with = PadWith::kZeros;  // these pixels
+  std::int64_t height = 0;             // of the part; 0: all of the image
+  std::int64_t width = 0;              // of the part; 0: all of the image
   /// A random part, mirrored or not. False: the part in the centre, and none of the random steps.
   bool random = true;
-  double brightness = 0;                      // what is added to all values: ± at most this
-  double contrast_low = 1;                    // the least factor of contrast
-  double contrast_high = 1;                   // the greatest
-  bool standardise = true;                    // mean 0 and deviation 1 for each image
-  PixelLayout layout = PixelLayout::kPlanar;  // of the result
-  std::uint64_t seed = 1;                     // of all random numbers
+  Mirror mirror = Mirror::kRandom;              // of random ones
+  double brightness = 0;                        // what is added to all values: ± at most this
+  double contrast_low = 1;                      // the least factor of contrast
+  double contrast_high = 1;                     // the greatest
+  bool standardise = true;                      // mean 0 and deviation 1 for each image
+  std::array<double, 4> means = {};             // subtracted, by channel
+  std::array<double, 4> scales = {1, 1, 1, 1};  // multiplied with after that, by channel
+  PixelLayout layout = PixelLayout::kPlanar;    // of the result
+  std::uint64_t seed = 1;                       // of all random numbers
 
   /// The distortion for the report's model `cifar10`: a random part of 24×24, mirrored or not,
   /// brightness ±63, contrast 0.2 to 1.8, standardised; for evaluation the centre, standardised.

@@ -147,29 +147,40 @@ struct Initializer {
     kUniform,          // in [a, b)
     kNormal,           // mean a and standard deviation b
     kTruncatedNormal,  // kNormal, redrawn beyond two standard deviations
+    kValues,           // `given`
   };
   Kind kind = Kind::kConstant;  // the distribution of each element
   float a = 0;                  // constant: the value; uniform: low; normal: mean
   float b = 0;                  // uniform: high; normal: standard deviation
   bool glorot = false;  // uniform ±√(6 / (fan_in + fan_out)) (Glorot & Bengio, AISTATS 2010)
-  bool operator==(const Initializer&) const = default;
+  Tensor given = {};    // float32, of the variable's shape; copies share it
+  /// True for the same numbers, of kValues in the same memory.
+  bool operator==(const Initializer& other) const {
+    return kind == other.kind && a == other.a && b == other.b && glorot == other.glorot &&
+           given.raw() == other.given.raw();
+  }
 
   /// Every element is `value`.
-  static Initializer constant(float value) { return {Kind::kConstant, value, 0, false}; }
+  static Initializer constant(float value) { return {.kind = Kind::kConstant, .a = value}; }
   /// Every element is 0.
   static Initializer zeros() { return constant(0); }
   /// The elements are uniform in [low, high).
-  static Initializer uniform(float low, float high) { return {Kind::kUniform, low, high, false}; }
+  static Initializer uniform(float low, float high) {
+    return {.kind = Kind::kUniform, .a = low, .b = high};
+  }
   /// The elements are normally distributed.
   static Initializer normal(float mean, float stddev) {
-    return {Kind::kNormal, mean, stddev, false};
+    return {.kind = Kind::kNormal, .a = mean, .b = stddev};
   }
   /// The elements are normally distributed, and drawn again beyond two standard deviations.
   static Initializer truncated_normal(float mean, float stddev) {
-    return {Kind::kTruncatedNormal, mean, stddev, false};
+    return {.kind = Kind::kTruncatedNormal, .a = mean, .b = stddev};
   }
+  /// The elements are those of a float32 tensor of the variable's shape, such as values computed
+  /// from the data.
+  static Initializer values(const Tensor& given) { return {.kind = Kind::kValues, .given = given}; }
   /// fan_in and fan_out are the last but one and the last dimension times the rest.
-  static Initializer glorot_uniform() { return {Kind::kUniform, 0, 0, true}; }
+  static Initializer glorot_uniform() { return {.kind = Kind::kUniform, .glorot = true}; }
   /// Fills `values`, of shape `shape`, for the variable `name`.
   void fill(std::span<float> values, const Shape& shape, std::uint64_t seed,
             std::string_view name) const;

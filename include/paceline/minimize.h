@@ -72,7 +72,10 @@ struct Training {
   Value loss;                           // with the weight-decay terms
   std::vector<VariableUpdate> updates;  // in the order in which variables were made
   Value global_norm;                    // the norm of all contributions; only with clipping
-  float clip_norm = 0;                  // as in MinimizeOptions
+  /// Whether a session leaves out contributions whose norm is not finite (OnNan::kSkip). There is a
+  /// global_norm then, too.
+  bool skip_not_finite = false;
+  float clip_norm = 0;  // as in MinimizeOptions
   /// The graph of the loss.
   Graph& graph() const { return loss.graph(); }
 };

@@ -228,6 +228,7 @@ struct BatchNormOptions {
   bool training = true;   // statistics of the batch; else the moving ones
   double momentum = 0.9;  // what stays of a moving statistic in a step
   double epsilon = 1e-3;  // is added to variances
+  bool gains = true;      // false: all are 1, and there is no such variable
 };
 /// The same with the variables "name/gains" (C), which begin as ones, "name/offsets" (C), zeros,
 /// "name/moving_mean" (C), zeros, and "name/moving_variance" (C), ones. A training contributes each

@@ -83,7 +83,7 @@ struct RunOptions {
   /// A session prints what the job would be, from the flags and its graph alone, and ends the
   /// program (run_program then returns 0).
   bool dry_run = false;
-  PredictionOptions prediction;
+  PredictionOptions prediction;  // what a prediction of its speed is made from
   std::uint64_t seed = 1;  // the seed of all random numbers
   /// It reports SIGINT and SIGTERM, and must outlive the run. If it is null, nobody watches for
   /// them.

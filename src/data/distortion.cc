@@ -39,7 +39,9 @@ void check_image(const Distortion& distortion, const Example& example, const Ima
                  std::size_t values) {
   const ImageSize& size = example.size;
   const std::int64_t pad = distortion.pad;
+  const std::int64_t reflected = distortion.pad_with == PadWith::kReflection ? pad : 0;
   if (part.height <= size.height + 2 * pad && part.width <= size.width + 2 * pad &&
+      reflected < size.height && 2 * reflected < std::min(size.width, part.width) &&
       size.channels >= 1 && size.channels <= kMostChannels &&
       std::int64_t(example.bytes.size()) == size.values() &&
       std::int64_t(values) == part.values()) {
@@ -47,13 +49,20 @@ void check_image(const Distortion& distortion, const Example& example, const Ima
   }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[distort] a part of {}x{} and {} values of an image of {}x{} and {} "
-                          "channels in {} bytes, with {} zeros around it",
+                          "channels in {} bytes, with {} pixels around it",
                           part.height, part.width, values, size.height, size.width, size.channels,
                           example.bytes.size(), pad));
 }
 
 std::int64_t scaled_down(std::uint32_t word, std::int64_t below) {
   return std::int64_t((std::uint64_t(word) * std::uint64_t(below)) >> 32);
+}
+
+// Of two epochs in a row, one mirrors a record.
+bool mirrors_by_turns(const Distortion& distortion, const Example& example) {
+  const PhiloxBlock words =
+      philox(random_key(distortion.seed, "mirror"), std::uint64_t(example.index), 0);
+  return (words[0] >> 31 != 0) != (example.epoch % 2 != 0);
 }
 
 Draws draw(const Distortion& distortion, const Example& example, const ImageSize& part) {
@@ -67,6 +76,9 @@ Draws draw(const Distortion& distortion, const Example& example, const ImageSize
       .left = scaled_down(words[1], right + 1),
       .mirrored = words[2] >> 31 != 0,
       .contrast = to_uniform<double>(words[3], distortion.contrast_low, distortion.contrast_high)};
+  if (distortion.mirror == Mirror::kAlternating) {
+    draws.mirrored = mirrors_by_turns(distortion, example);
+  }
   if (distortion.brightness > 0 && !distortion.standardise) {
     const PhiloxBlock more = philox(random_key(distortion.seed, "brightness"), place, epoch);
     draws.brightness = to_uniform<double>(more[0], -distortion.brightness, distortion.brightness);
@@ -85,6 +97,17 @@ void copy_mirrored(const std::uint8_t* from, std::int64_t count, std::uint8_t* t
   std::reverse_copy(from, from + count, to);
 }
 
+// Row or column i of `count` where i may lie beyond both ends.
+std::int64_t reflected(std::int64_t i, std::int64_t count) {
+  return i < 0 ? -i : std::min(i, 2 * (count - 1) - i);
+}
+
+// Fills what lies before and after the pixels [begin, end) of a row with their reflection.
+void reflect_margins(std::uint8_t* row, std::int64_t begin, std::int64_t end, std::int64_t width) {
+  for (std::int64_t i = 0; i < begin; ++i) row[i] = row[2 * begin - i];
+  for (std::int64_t i = end; i < width; ++i) row[i] = row[2 * (end - 1) - i];
+}
+
 /// Cuts one row after the other out of an image.
 class PartCutter {
  public:
@@ -93,10 +116,11 @@ class PartCutter {
       : from_(example),
         part_(part),
         mirrored_(draws.mirrored),
+        reflects_(distortion.pad_with == PadWith::kReflection),
         top_(draws.top - distortion.pad),
         left_(std::max<std::int64_t>(draws.left - distortion.pad, 0)),
-        zeros_(std::max<std::int64_t>(distortion.pad - draws.left, 0)),
-        count_(std::min(example.size.width - left_, part.width - zeros_)) {}
+        margin_(std::max<std::int64_t>(distortion.pad - draws.left, 0)),
+        count_(std::min(example.size.width - left_, part.width - margin_)) {}
 
   void cut(std::uint8_t* to) const {
     for (std::int64_t y = 0; y < part_.height; ++y, to += part_.width) cut_row(y, to);
@@ -108,18 +132,26 @@ class PartCutter {
   }
 
   void cut_row(std::int64_t y, std::uint8_t* to) const {
-    const bool inside = top_ + y >= 0 && top_ + y < from_.size.height && count_ > 0;
-    if (!inside || count_ < part_.width) {
-      for (std::int64_t c = 0; c < part_.channels; ++c) {
-        std::memset(row_of(c, to), 0, std::size_t(part_.width));
-      }
-    }
+    const std::int64_t rows = from_.size.height;
+    const std::int64_t row = reflects_ ? reflected(top_ + y, rows) : top_ + y;
+    const bool inside = row >= 0 && row < rows && count_ > 0;
+    if (!inside || count_ < part_.width) clear_row(to);
     if (!inside) return;
-    const std::int64_t zeros = mirrored_ ? part_.width - zeros_ - count_ : zeros_;
+    const std::int64_t margin = mirrored_ ? part_.width - margin_ - count_ : margin_;
     if (from_.layout == PixelLayout::kPlanar) {
-      copy_planar(top_ + y, to + zeros);
+      copy_planar(row, to + margin);
     } else {
-      copy_interleaved(top_ + y, to + zeros);
+      copy_interleaved(row, to + margin);
+    }
+    if (!reflects_) return;
+    for (std::int64_t c = 0; c < part_.channels; ++c) {
+      reflect_margins(row_of(c, to), margin, margin + count_, part_.width);
+    }
+  }
+
+  void clear_row(std::uint8_t* to) const {
+    for (std::int64_t c = 0; c < part_.channels; ++c) {
+      std::memset(row_of(c, to), 0, std::size_t(part_.width));
     }
   }
 
@@ -152,9 +184,9 @@ class PartCutter {
 
   const Example& from_;
   const ImageSize part_;
-  const bool mirrored_;
+  const bool mirrored_, reflects_;
   const std::int64_t top_, left_;  // of the part, in the image
-  const std::int64_t zeros_;       // to the left of the image's pixels
+  const std::int64_t margin_;      // pixels to the left of the image's
   const std::int64_t count_;       // of the image's pixels in a row
 };
 
@@ -183,8 +215,10 @@ Lines lines_of(const Distortion& distortion, const Draws& draws,
   Lines lines{};
   for (std::size_t c = 0; c < std::size_t(channels); ++c) {
     const double center = std::round(means[c]);
-    lines[c] = {float(center), float(k * scale),
-                float((k * center + (1 - k) * means[c] + shift) * scale)};
+    const double value = (k * center + (1 - k) * means[c] + shift) * scale;  // of the centre
+    const double factor = distortion.scales[c];
+    lines[c] = {float(center), float(k * scale * factor),
+                float((value - distortion.means[c]) * factor)};
   }
   return lines;
 }

@@ -100,6 +100,49 @@ TEST(Distortion, OfCifar10IsThatOfTheDefinitionWithSomePart) {
   });
 }
 
+TEST(Distortion, ReflectsTheImageAndScalesItsChannels) {
+  with_each_instruction_set([] {
+    for (const PixelLayout layout : {PixelLayout::kPlanar, PixelLayout::kInterleaved}) {
+      const Distortion distortion = {.pad = 3,
+                                     .pad_with = PadWith::kReflection,
+                                     .height = 12,
+                                     .width = 10,
+                                     .standardise = false,
+                                     .means = {120, 110, 100},
+                                     .scales = {0.5, 0.25, 0.125}};
+      Image image(5, {12, 10, 3}, layout);
+      std::set<std::pair<std::int64_t, bool>> seen;
+      for (std::int64_t place = 0; place < 60; ++place) {
+        image.example.place = place;
+        const std::vector<float> values = distorted(distortion, image.example);
+        const Nearest found = nearest(distortion, image.example, values, 1);
+        EXPECT_LT(found.difference, 2e-5);
+        seen.emplace(found.draws.left, found.draws.mirrored);
+      }
+      EXPECT_GT(seen.size(), 10u) << "margins on both sides";
+    }
+  });
+}
+
+TEST(Distortion, MirrorsByTurns) {
+  Image image(6, {4, 4, 3});
+  const Distortion distortion = {.mirror = Mirror::kAlternating, .standardise = false};
+  int mirrored = 0;
+  for (std::int64_t index = 0; index < 400; ++index) {
+    image.example.index = index;
+    std::vector<std::vector<float>> epochs;
+    for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
+      image.example.epoch = epoch;
+      image.example.place = 7 * index + epoch;
+      epochs.push_back(distorted(distortion, image.example));
+    }
+    EXPECT_NE(epochs[0], epochs[1]);
+    EXPECT_EQ(epochs[0], epochs[2]);
+    mirrored += epochs[0][0] == image.pixels[0] ? 0 : 1;
+  }
+  EXPECT_NEAR(mirrored, 200, 50);
+}
+
 TEST(Distortion, ForEvaluationIsTheCentre) {
   Image image(4, {32, 32, 3});
   image.example.place = 5;
@@ -232,6 +275,13 @@ TEST(Distortion, RefusesAPartThatIsLargerThanTheImage) {
   EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
                        [&] { distort(Distortion::cifar10(true, 1), image.example, values); }),
               HasSubstr("24x24 and 1728 values of an image of 20x32"));
+}
+
+TEST(Distortion, RefusesAReflectionThatIsLargerThanTheImage) {
+  Image image(1, {4, 16, 3});
+  const Distortion distortion = {.pad = 4, .pad_with = PadWith::kReflection, .width = 16};
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { distorted(distortion, image.example); }),
+              HasSubstr("with 4 pixels around it"));
 }
 
 TEST(PixelKernels, SumsAreExactForLargeImages) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/denormals.h"
@@ -185,7 +186,8 @@ StepHandle& Executor::run(const StepRequest& request) {
   begin(request);
   run_commands(plan_.prologue, commands_.size(), request.identity);
   results_.refresh(device_);
-  if (steps_->norm_by() == NormBy::kStore && !wants_next_inputs_) return end_early();
+  const bool needs_norm = plan_.skips_not_finite || steps_->norm_by() == NormBy::kPlan;
+  if (!needs_norm && !wants_next_inputs_) return end_early();
   device_.synchronize();
   rows_known_ = wants_next_inputs_ && request.fill_next != nullptr && (*request.fill_next)();
   if (rows_known_) {
@@ -299,7 +301,9 @@ void Executor::hand_over(const Command& command) {
 }
 
 float Executor::clip_scale() const {
-  if (!plan_.clipped() || steps_->norm_by() == NormBy::kStore) return 1;
+  if (!plan_.clipped()) return 1;
+  if (plan_.skips_not_finite && !std::isfinite(global_norm())) return kSkipContribution;
+  if (steps_->norm_by() == NormBy::kStore) return 1;
   const double norm = global_norm();
   return norm > plan_.clip_norm ? float(plan_.clip_norm / norm) : 1.0f;
 }

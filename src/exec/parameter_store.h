@@ -2,7 +2,9 @@
 // contribution is ready. Every way to distribute is one implementation of it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -96,6 +98,10 @@ enum class NormBy : std::uint8_t {
   kStore,  // the store computes that of what it applies, such as a mean of several contributions
 };
 
+/// The clip scale of a contribution that has NaN or infinity, and is to be applied nowhere.
+constexpr float kSkipContribution = std::numeric_limits<float>::quiet_NaN();
+inline bool is_skipped(float clip_scale) { return std::isnan(clip_scale); }
+
 /// Memory, and the event after which it may be used. An empty event allows it at once.
 struct AsyncView {
   AsyncView() = default;
@@ -126,6 +132,8 @@ class StoreSteps {
   /// Waits for the value that this step reads, which has the variable's full shape and includes
   /// this worker's last contribution. Of a sparse variable only the asked rows are valid. Other
   /// workers' updates may change the memory meanwhile, element by element. It must not be written.
+  /// After a train step, and before the next step of its plan, it waits for the value that the
+  /// contribution has made.
   virtual AsyncView need(VariableId variable) = 0;
   /// Returns the place for the contribution, which has the variable's shape, or (most_rows, …) when
   /// it is sparse. Waits until the previous contribution was taken.
@@ -141,8 +149,9 @@ class StoreSteps {
   /// event.
   virtual void ready(VariableId variable, const Contribution& contribution, const Event& event) = 0;
   /// Ends the step. When the plan computes the norm to clip by, the contributions count times
-  /// `clip_scale`; when the store does, the scale is ignored. `next_rows` are the next batch's
-  /// rows, if they are known. The handle is valid until the next end_step.
+  /// `clip_scale`; when the store does, the scale is ignored. kSkipContribution is heeded by both:
+  /// they are applied nowhere, and the step is counted. `next_rows` are the next batch's rows, if
+  /// they are known. The handle is valid until the next end_step.
   virtual StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) = 0;
 
  protected:
@@ -193,6 +202,8 @@ class ParameterStore {
   virtual StoreAccount account() const { return {}; }
   /// Returns the link to each task that keeps variables, in their order; none in one process.
   virtual std::vector<StoreLink> links() const { return {}; }
+  /// The contributions of this task that were skipped since they had NaN or infinity.
+  virtual std::int64_t skipped() const { return 0; }
   /// Zero contributions where nobody else updates the variables, and nothing is counted.
   virtual Staleness staleness() const { return {}; }
 };

@@ -1,6 +1,7 @@
 #include "exec/plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -84,7 +85,11 @@ class PlanMaker {
     if (roots_.loss) plan_->loss = kept(roots_.loss);
     if (roots_.global_norm) {
       plan_->global_norm = kept(roots_.global_norm);
-      plan_->clip_norm = request_.training->clip_norm;
+      const Training& training = *request_.training;
+      plan_->skips_not_finite = training.skip_not_finite;
+      // An infinite one changes nothing but that contributions wait for the end of the step.
+      plan_->clip_norm =
+          training.clip_norm > 0 ? training.clip_norm : std::numeric_limits<float>::infinity();
     }
   }
 

@@ -104,6 +104,7 @@ struct Plan {
   std::vector<SlotIndex> fetches;
   SlotIndex loss = -1, global_norm = -1;  // −1 when there is none
   float clip_norm = 0;                    // 0 when nothing is clipped
+  bool skips_not_finite = false;          // end_step is told of a norm that is not finite
   PlanBinding binding;
   std::vector<RowReads> row_reads;
 

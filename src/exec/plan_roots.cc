@@ -62,7 +62,7 @@ PlanRoots PlanRoots::of(const PlanRequest& request, const VariableIds& variables
   if (request.training == nullptr) return roots;
   const Training& training = *request.training;
   roots.loss = training.loss;
-  if (training.clip_norm > 0) roots.global_norm = training.global_norm;
+  if (training.clip_norm > 0 || training.skip_not_finite) roots.global_norm = training.global_norm;
   for (const VariableUpdate& update : training.updates) {
     if (update.contribution) roots.updates.push_back(planned(update, variables));
   }

@@ -32,7 +32,14 @@ std::vector<ValueType> checked_types(const Graph& graph, std::string_view op,
   return types;
 }
 
-void check_initializer(const std::string& name, const Initializer& initializer) {
+void check_initializer(const std::string& name, const Initializer& initializer,
+                       const ValueType& type) {
+  if (initializer.kind == Initializer::Kind::kValues) {
+    const ValueType given{initializer.given.dtype(), initializer.given.shape()};
+    if (initializer.given.defined() && given == type && type.dtype == DType::kFloat32) return;
+    invalid(fmt::format("[variable] '{}', {}, cannot begin with values of {}", name, type.str(),
+                        initializer.given.defined() ? given.str() : "nothing"));
+  }
   const bool uniform = initializer.kind == Initializer::Kind::kUniform;
   const float width = uniform ? initializer.b - initializer.a : initializer.b;
   if (!std::isfinite(initializer.a) || !std::isfinite(width) || width < 0) {
@@ -107,7 +114,7 @@ Value Graph::variable(const std::string& name, const Shape& shape, Initializer i
   index_names();
   const auto known = nodes_by_name_.find(scoped(name));
   if (known == nodes_by_name_.end() || !is_variable(*known->second)) {
-    check_initializer(scoped(name), initializer);
+    check_initializer(scoped(name), initializer, {dtype, shape});
     Attributes attributes;
     set_initializer(attributes, initializer);
     return declare("variable", name, shape, dtype, std::move(attributes));

@@ -117,6 +117,16 @@ TEST_F(GraphTest, KeepsInitializers) {
                [&] { graph_.variable("n", {2}, Initializer::normal(0, -1)); });
 }
 
+TEST_F(GraphTest, GivenValuesHaveTheShapeOfTheirVariable) {
+  const Initializer given = Initializer::values(Tensor::of<float>({2}, {3, 4}));
+  EXPECT_EQ(initializer_of(graph_.variable("w", {2}, given).node()), given);
+  expect_error(ErrorCode::kInvalidArgument,
+               "[variable] 'v', float32 (3), cannot begin with values of float32 (2)",
+               [&] { graph_.variable("v", {3}, given); });
+  expect_error(ErrorCode::kInvalidArgument, "cannot begin with values of nothing",
+               [&] { graph_.variable("n", {2}, Initializer::values({})); });
+}
+
 TEST_F(GraphTest, InputsAndLocalsHaveNamesOfTheirOwn) {
   graph_.input("x", {2});
   expect_error(ErrorCode::kInvalidArgument, "[input] the name 'x' is taken",

@@ -70,6 +70,9 @@ void Initializer::fill(std::span<float> values, const Shape& shape, std::uint64_
       return fill_normal(values, *this, HUGE_VAL, key);
     case Kind::kTruncatedNormal:
       return fill_normal(values, *this, 2, key);
+    case Kind::kValues:
+      std::ranges::copy(given.data<float>(), values.begin());
+      return;
   }
 }
 

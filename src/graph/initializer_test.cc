@@ -35,6 +35,11 @@ TEST(Initializer, ConstantsFill) {
   EXPECT_EQ(filled(Initializer::zeros(), {2}), (std::vector<float>{0, 0}));
 }
 
+TEST(Initializer, GivenValuesAreTaken) {
+  const Initializer given = Initializer::values(Tensor::of<float>({2, 1}, {3, -1}));
+  EXPECT_EQ(filled(given, {2, 1}, 5), (std::vector<float>{3, -1}));
+}
+
 TEST(Initializer, DependsOnSeedAndNameOnly) {
   const Initializer initializer = Initializer::uniform(-1, 1);
   EXPECT_EQ(filled(initializer, {100}), filled(initializer, {100}));

@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "graph/autodiff.h"
+#include "graph/gradient_norm.h"
 #include "graph/sources.h"
 #include "paceline/error.h"
 
@@ -182,17 +183,6 @@ Value with_weight_decay(Value loss, std::span<const VariableUpdate> updates) {
   return loss;
 }
 
-Value norm_of(std::span<const VariableUpdate> updates) {
-  std::vector<Value> parts;
-  for (const VariableUpdate& update : updates) {
-    if (!update.rule.takes_gradient()) continue;
-    const Gradient& contribution = update.contribution;
-    parts.push_back(contribution.sparse() ? contribution.rows : contribution.dense);
-  }
-  if (parts.empty()) refuse("clip_norm is given, and no rule takes a gradient");
-  return parts[0].graph().add("global_norm", parts).output(0);
-}
-
 }  // namespace
 
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) {
@@ -207,7 +197,10 @@ Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) 
   add_contributions(loss, training.updates, options);
   add_declared(loss, below, options, training.updates);
   training.clip_norm = options.clip_norm;
-  if (options.clip_norm > 0) training.global_norm = norm_of(training.updates);
+  if (options.clip_norm > 0) {
+    training.global_norm = norm_of_gradients(training.updates);
+    if (!training.global_norm) refuse("clip_norm is given, and no rule takes a gradient");
+  }
   training.loss = with_weight_decay(loss, training.updates);
   return training;
 }

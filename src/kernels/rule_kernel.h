@@ -18,6 +18,8 @@ struct RuleStep {
   /// Above 0: the last slot is a moving average of the variable, renewed after the rule in the same
   /// pass: a ← average_decay·a + (1 − average_decay)·w.
   float average_decay = 0;
+  /// A contribution with NaN or infinity is refused by whoever calls the kernels.
+  bool must_be_finite = false;
 };
 
 /// A range of a float32 variable; slot pointers are in the order of Rule::slots() without the

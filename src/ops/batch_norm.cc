@@ -1,6 +1,7 @@
 // Batch normalisation of the channels of images. Those with an activation are made by fusion.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/builtin_ops.h"
@@ -103,6 +104,16 @@ std::vector<Gradient> batch_norm_inference_gradient(const Node& node, std::span<
   return {{grad.output(0), {}, {}}, {grad.output(1), {}, {}}, {grad.output(2), {}, {}}, {}, {}};
 }
 
+Value ones(Graph& graph, const Shape& shape, DType dtype) {
+  const Tensor numbers(dtype, shape);
+  if (dtype == DType::kFloat64) {
+    std::ranges::fill(numbers.data<double>(), 1.0);
+  } else {
+    std::ranges::fill(numbers.data<float>(), 1.0f);
+  }
+  return graph.constant(numbers, "gains");
+}
+
 Op norm_op(const char* name, decltype(Op::infer) infer, double flops) {
   Op op;
   op.name = name;
@@ -156,7 +167,8 @@ Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options
   const auto variable = [&](const char* of, float value) {
     return graph.variable(of, channels, Initializer::constant(value), x.dtype());
   };
-  const Value gains = variable("gains", 1), offsets = variable("offsets", 0);
+  const Value gains = options.gains ? variable("gains", 1) : ones(graph, channels, x.dtype());
+  const Value offsets = variable("offsets", 0);
   const Value mean = variable("moving_mean", 0), variance = variable("moving_variance", 1);
   if (!options.training) {
     return batch_norm_inference(x, gains, offsets, mean, variance, options.epsilon);

@@ -26,6 +26,8 @@ class JobControl {
   /// Waits at most until the deadline. Returns true when every worker of the job is done or gone.
   virtual bool wait_all_done(Deadline deadline) = 0;
   virtual bool all_done() const = 0;
+  /// True when some other worker of the job is done.
+  virtual bool any_done() const = 0;
   /// Ends the training of all workers of the job: none begins another step once it has heard of it.
   virtual void end_training() = 0;
   /// True when this or another worker has called it.
@@ -46,6 +48,8 @@ class JobControl {
   /// when it begins anew, and when its state since is lost.
   virtual std::optional<TaskState> restored() const = 0;
 
+  /// Adds what the store keeps for this worker alone, which restored() gives back.
+  virtual void add_own_state(TaskState&) const {}
   /// True when another task saves, so that send_state has to be called with this worker's state.
   /// False where no other task ever saves.
   virtual bool state_asked() const = 0;

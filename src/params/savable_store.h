@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ class StoreSaving {
 };
 
 /// A store that can be saved.
-class SavableStore : public ParameterStore, public StoreSaving {};
+class SavableStore : public ParameterStore, public StoreSaving {
+ public:
+  /// The variables whose slots are written, read and saved. They are variables(), unless the rule
+  /// that is applied to the saved values is another one than that of a step.
+  virtual std::span<const VariableSpec> kept_variables() const { return variables(); }
+};
 
 }  // namespace paceline

@@ -9,8 +9,10 @@
 #include "base/nearest.h"
 #include "paceline/error.h"
 #include "params/accumulate/accumulate_store.h"
+#include "params/automatic_strategy.h"
 #include "params/collective/allreduce_strategy.h"
 #include "params/local/local_strategy.h"
+#include "params/outer/local_steps_strategy.h"
 #include "params/worker/async_strategy.h"
 #include "params/worker/ssp_strategy.h"
 #include "params/worker/sync_strategy.h"
@@ -29,18 +31,15 @@ constexpr Strategy kStrategies[] = {
      make_sync_strategy},
     {"allreduce", "the workers average their contributions, without parameter servers",
      ClusterKind::kWorkersOnly, make_allreduce_strategy},
+    {"local", "local steps, whose sum is a contribution to an outer rule in rounds (--local-steps)",
+     ClusterKind::kWithPs, make_local_steps_strategy},
+    {"local", "the same over an all-reduce", ClusterKind::kWorkersOnly, make_local_steps_strategy},
 };
 
+// The strategy of one process fits every cluster.
 const char* needs_of(ClusterKind kind) {
-  switch (kind) {
-    case ClusterKind::kOneProcess:
-      return "is for one process, without parameter servers or other workers";
-    case ClusterKind::kWithPs:
-      return "needs a cluster with parameter servers";
-    case ClusterKind::kWorkersOnly:
-      return "needs a cluster of workers without parameter servers";
-  }
-  return "";
+  return kind == ClusterKind::kWithPs ? "needs a cluster with parameter servers"
+                                      : "needs a cluster of workers without parameter servers";
 }
 
 }  // namespace
@@ -49,13 +48,19 @@ std::span<const Strategy> strategies() { return kStrategies; }
 
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
-  for (const Strategy& strategy : kStrategies) names.emplace_back(strategy.name);
+  for (const Strategy& strategy : kStrategies) {
+    if (std::ranges::find(names, strategy.name) == names.end()) names.emplace_back(strategy.name);
+  }
   return names;
 }
 
-const Strategy& strategy_named(std::string_view name) {
-  const auto* const found = std::ranges::find(kStrategies, name, &Strategy::name);
-  if (found != std::end(kStrategies)) return *found;
+const Strategy& strategy_named(std::string_view name, ClusterKind kind) {
+  const Strategy* named = nullptr;
+  for (const Strategy& strategy : kStrategies) {
+    if (strategy.name != name) continue;
+    if (named == nullptr || strategy.kind == kind) named = &strategy;
+  }
+  if (named != nullptr) return *named;
   const std::vector<std::string> names = strategy_names();
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[strategy] '{}' is none of {}{}", name, fmt::join(names, ", "),
@@ -73,6 +78,7 @@ const Strategy& default_strategy(ClusterKind kind) {
 }
 
 std::string strategy_name(const Cluster& cluster) {
+  if (cluster.strategy == kAutomatic) return std::string(automatic_strategy(cluster));
   if (!cluster.strategy.empty()) return cluster.strategy;
   return std::string(default_strategy(kind_of(cluster)).name);
 }
@@ -80,7 +86,7 @@ std::string strategy_name(const Cluster& cluster) {
 Distribution make_distribution(const DistributionOptions& options,
                                std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
-  const Strategy& strategy = strategy_named(strategy_name(cluster));
+  const Strategy& strategy = strategy_named(strategy_name(cluster), kind_of(cluster));
   if (strategy.kind != kind_of(cluster)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[strategy] '{}' {}", strategy.name, needs_of(strategy.kind)));

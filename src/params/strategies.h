@@ -27,12 +27,15 @@ struct Strategy {
 /// Returns all strategies. The first one that fits a cluster is its default.
 std::span<const Strategy> strategies();
 std::vector<std::string> strategy_names();
-/// Returns the strategy of this name. Throws kInvalidArgument, with the nearest name and all names.
-const Strategy& strategy_named(std::string_view name);
+/// Returns the strategy of this name, of several that which is for such clusters. Throws
+/// kInvalidArgument, with the nearest name and all names.
+const Strategy& strategy_named(std::string_view name, ClusterKind kind = ClusterKind::kOneProcess);
 /// The default of a kind of cluster.
 const Strategy& default_strategy(ClusterKind kind);
 
-/// Cluster::strategy, or the default's name where it is empty.
+/// The name that stands for the strategy that automatic_strategy() chooses.
+constexpr std::string_view kAutomatic = "auto";
+/// Cluster::strategy, the chosen one where it is kAutomatic, the default's name where it is empty.
 std::string strategy_name(const Cluster& cluster);
 
 /// Makes strategy_name(), and over it what Cluster::accumulate asks for. Joins the job. Throws as

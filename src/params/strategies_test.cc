@@ -36,10 +36,11 @@ TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {
                      [] { make_distribution(options("async", Cluster::Role::kAlone), kVariables); })
                 .find("'async' needs a cluster"),
             std::string::npos);
-  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
-                     [] { make_distribution(options("local", Cluster::Role::kTask), kVariables); })
-                .find("'local' is for one process"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of(ErrorCode::kInvalidArgument,
+               [] { make_distribution(options("allreduce", Cluster::Role::kAlone), kVariables); })
+          .find("'allreduce' needs a cluster of workers"),
+      std::string::npos);
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
                      [] {
                        DistributionOptions with_ps = options("allreduce", Cluster::Role::kTask);

@@ -298,9 +298,11 @@ TEST_F(SyncJob, ALateContributionIsFoldedIntoTheOpenRound) {
   late_ = LateContribution::kFold;
   start(2, 2, one_variable());
   PartDriver fast(*stores_[0], 0), slow(*stores_[1], 0);
+  slow.step({{1}}, 1);
+  fast.step({{0}}, 1);
   slow.begin({{1}}, 1);
-  EXPECT_EQ(fast.step({{0}}, 1), 1);
-  EXPECT_EQ(slow.end(), 2);
+  EXPECT_EQ(fast.step({{0}}, 1), 3);
+  EXPECT_EQ(slow.end(), 4);
   EXPECT_EQ(stores_[1]->staleness().dropped, 0);
   EXPECT_EQ(stores_[1]->staleness().updates, 1) << "it was made of values that were one round old";
   leave_all();
@@ -348,11 +350,18 @@ TEST_F(SyncJob, AWorkerThatComesLateTakesPartFromThenOn) {
   stores_[1] = PsStore::join(options(1), one_variable());
   stores_[1]->wait_initialised();
   EXPECT_TRUE(wait_said("worker:1 takes part in rounds from 1 on: 2 workers"));
-  std::thread late([&] { EXPECT_EQ(PartDriver(*stores_[1], 0).step({{1}}, 1), 2); });
+  std::thread late([&] {
+    PartDriver driver(*stores_[1], 0);
+    EXPECT_EQ(driver.step({{1}}, 1), 2);
+    EXPECT_EQ(driver.step({{1}}, 1), 3);
+  });
   EXPECT_EQ(early.step({{0}}, 1), 2) << "it waits for the other";
+  EXPECT_EQ(early.step({{0}}, 1), 3);
   late.join();
   leave_all();
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 3);
+  for (auto& server : servers_) {
+    EXPECT_EQ(server.get().applied, 4) << "the first of the late one counts nowhere";
+  }
 }
 
 // Ten seconds pass before it says so.

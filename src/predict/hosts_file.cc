@@ -12,27 +12,37 @@
 #include "base/nearest.h"
 #include "cluster/flags/config_value.h"
 #include "paceline/error.h"
+#include "predict/link_payload.h"
 
 namespace paceline {
 namespace {
 
-// A link carries headers too: 118.9 MB/s of payload each way of 125 are left where both ways are
-// busy (iperf3 --bidir, 1 Gbit/s).
-constexpr double kPayloadOfLink = 118.9 / 125;
-constexpr int kMostHostsOfFile = 100'000;
+constexpr int kMostOfHostsFile = 100'000;  // hosts, and devices of a host
 
-[[noreturn]] void refuse_host(const std::string& source, const ConfigValue& at,
+/// What is read, and the flag that named it.
+struct HostsText {
+  const char* flag;
+  std::string_view text;
+  const std::string& source;
+};
+
+[[noreturn]] void refuse_host(const HostsText& from, const ConfigValue& at,
                               const std::string& why) {
   throw Error(ErrorCode::kUsage,
-              fmt::format("--hosts: {}: {}", place_of(source, at.line, at.column), why));
+              fmt::format("{}: {}: {}", from.flag, place_of(from.source, at.line, at.column), why));
 }
 
-double number_of(const std::string& source, const ConfigValue& value, double least) {
+double number_of(const HostsText& from, const ConfigValue& value, double least) {
   const double number = std::atof(value.text.c_str());
-  if (value.kind != ConfigValue::Kind::kNumber || number < least || number > 1e15) {
-    refuse_host(source, value, fmt::format("{} must be a number of at least {}", value.key, least));
+  const bool fits = number >= least && number <= 1e15;  // false for "nan"
+  if (value.kind != ConfigValue::Kind::kNumber || !fits) {
+    refuse_host(from, value, fmt::format("{} must be a number of at least {}", value.key, least));
   }
   return number;
+}
+
+int count_of(const HostsText& from, const ConfigValue& value, int least) {
+  return int(std::min(number_of(from, value, least), double(kMostOfHostsFile)));
 }
 
 /// A number of a host, as the file names it.
@@ -46,7 +56,7 @@ constexpr HostNumber kHostNumbers[] = {
     {"gflops", &ForecastHost::flops_per_s, 1e9, 1e-3},
     {"gbytes_per_s", &ForecastHost::bytes_per_s, 1e9, 1e-3},
     {"thread_gbytes_per_s", &ForecastHost::thread_bytes_per_s, 1e9, 1e-3},
-    {"gbps", &ForecastHost::link_bytes_per_s, 1e9 / 8 * kPayloadOfLink, 1e-4},
+    {"gbps", &ForecastHost::link_bytes_per_s, kPayloadOfGigabit, 1e-4},
     {"latency_us", &ForecastHost::latency_s, 1e-6, 0},
 };
 
@@ -56,20 +66,20 @@ std::vector<std::string_view> known_keys() {
   return keys;
 }
 
-ForecastHost host_of_table(const std::string& source, const ConfigValue& table, int& count) {
+ForecastHost host_of_table(const HostsText& from, const ConfigValue& table, int& count) {
   ForecastHost host;
   for (const ConfigValue& item : table.items) {
     const auto* const known = std::ranges::find(kHostNumbers, item.key, &HostNumber::name);
     if (known != std::end(kHostNumbers)) {
-      host.*(known->into) = number_of(source, item, known->least) * known->scale;
+      host.*(known->into) = number_of(from, item, known->least) * known->scale;
     } else if (item.key == "name") {
       host.name = item.text;
     } else if (item.key == "devices") {
-      host.devices = int(number_of(source, item, 0));
+      host.devices = count_of(from, item, 0);
     } else if (item.key == "count") {
-      count = int(std::min(number_of(source, item, 1), double(kMostHostsOfFile)));
+      count = count_of(from, item, 1);
     } else {
-      refuse_host(source, item,
+      refuse_host(from, item,
                   fmt::format("'{}' is nothing that a host has{}", item.key,
                               did_you_mean(item.key, known_keys())));
     }
@@ -83,26 +93,33 @@ std::string text_of_file(const char* flag, const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-}  // namespace
-
-std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& source) {
-  const ConfigValue all = parse_toml(text, source);
+std::vector<ForecastHost> hosts_of(const HostsText& from) {
+  const ConfigValue all = parse_toml(from.text, from.source);
   const ConfigValue* const list = all.find("host");
   if (list == nullptr || list->items.empty()) {
-    refuse_host(source, all, "there is no [[host]]");
+    refuse_host(from, all, "there is no [[host]]");
   }
   std::vector<ForecastHost> hosts;
   for (const ConfigValue& table : list->items) {
+    if (table.kind != ConfigValue::Kind::kTable) {
+      refuse_host(from, *list, "each host begins with [[host]], in two pairs of brackets");
+    }
     int count = 1;
-    ForecastHost host = host_of_table(source, table, count);
+    ForecastHost host = host_of_table(from, table, count);
     const std::string name = host.name.empty() ? "host" : host.name;
-    for (int i = 0; i < count && hosts.size() < kMostHostsOfFile; ++i) {
+    for (int i = 0; i < count && hosts.size() < kMostOfHostsFile; ++i) {
       host.machine = int(hosts.size());
       host.name = count == 1 && !host.name.empty() ? name : fmt::format("{} {}", name, i);
       hosts.push_back(host);
     }
   }
   return hosts;
+}
+
+}  // namespace
+
+std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& source) {
+  return hosts_of({"--hosts", text, source});
 }
 
 std::vector<ForecastHost> read_hosts(const std::string& path) {
@@ -119,7 +136,13 @@ std::string roof_file_text(const ForecastHost& host) {
 }
 
 ForecastHost read_roof_file(const std::string& path) {
-  return parse_hosts(text_of_file("--roof", path), path).front();
+  const std::string text = text_of_file("--roof", path);
+  ForecastHost host = hosts_of({"--roof", text, path}).front();
+  if (host.flops_per_s > 0 && host.bytes_per_s > 0) return host;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("--roof {}: gflops or gbytes_per_s is missing; paceline roof --out FILE "
+                          "writes such a file",
+                          path));
 }
 
 }  // namespace paceline

@@ -38,12 +38,20 @@ TEST(HostsFileTest, ReadsHostsThatAreAlike) {
   EXPECT_EQ(hosts[4].link_bytes_per_s, 0);
 }
 
+TEST(HostsFileTest, HasSoManyDevicesThatTheyCanBeCounted) {
+  const auto hosts = parse_hosts("[[host]]\ndevices = 1e12\n", "hosts.toml");
+  ASSERT_EQ(hosts.size(), 1u);
+  EXPECT_EQ(hosts[0].devices, 100'000);
+}
+
 TEST(HostsFileTest, NamesThePlaceOfWhatIsWrong) {
   EXPECT_THAT(refusal_of(""), HasSubstr("no [[host]]"));
   EXPECT_THAT(refusal_of("[[host]]\ncore = 2\n"), HasSubstr("hosts.toml, line 2"));
   EXPECT_THAT(refusal_of("[[host]]\ncore = 2\n"), HasSubstr("cores"));
   EXPECT_THAT(refusal_of("[[host]]\ncores = \"two\"\n"), HasSubstr("must be a number"));
   EXPECT_THAT(refusal_of("[[host]]\ngbps = -1\n"), HasSubstr("must be a number"));
+  EXPECT_THAT(refusal_of("[[host]]\ncores = nan\n"), HasSubstr("must be a number"));
+  EXPECT_THAT(refusal_of("[host]\ncores = 2\n"), HasSubstr("two pairs of brackets"));
 }
 
 TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
@@ -59,6 +67,19 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
   EXPECT_THAT(read.flops_per_s, DoubleNear(219e9, 1e6));
   EXPECT_THAT(read.bytes_per_s, DoubleNear(57e9, 1e6));
   EXPECT_THAT(read.thread_bytes_per_s, DoubleNear(40e9, 1e6));
+}
+
+TEST(HostsFileTest, ARoofWithoutARateIsRefusedByTheNameOfItsFlag) {
+  const MemoryFile file;
+  for (const char* text : {"[[host]]\ncores = 2\n", "[[host]]\ncores = 0\n"}) {
+    write_text_file("the roof", file.path(), text);
+    try {
+      read_roof_file(file.path());
+      FAIL() << text;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr("--roof"));
+    }
+  }
 }
 
 }  // namespace

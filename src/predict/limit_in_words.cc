@@ -117,7 +117,7 @@ class Limit {
       return fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time", 100 * use.device,
                          100 * use.rules);
     }
-    const double waits = 1e-2 * step_ms() * 100 * (use.values + use.answer);
+    const double waits = step_ms() * (use.values + use.answer);
     if (use.others > use.values + use.answer) {
       return fmt::format("workers wait {:.3g} of {:.3g} ms for one another", use.others * step_ms(),
                          step_ms());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -29,7 +30,7 @@ PaceJson read_paces(const std::string& path) {
 
 }  // namespace
 
-std::string pace_key(const Plan& plan, DType precision, int threads) {
+std::string pace_key(const Plan& plan, DType precision) {
   std::uint64_t hash = 14695981039346656037u;  // FNV-1a
   const auto mix = [&](std::string_view text) {
     for (const char c : text) hash = (hash ^ std::uint8_t(c)) * 1099511628211u;
@@ -38,21 +39,27 @@ std::string pace_key(const Plan& plan, DType precision, int threads) {
     const Cost cost = use.node->op().cost(*use.node);
     mix(fmt::format("{} {} {};", use.node->op().name, cost.flops, cost.bytes));
   }
-  return fmt::format("{:016x} {} {}", hash, name_of(precision), threads);
+  return fmt::format("{:016x} {}", hash, name_of(precision));
 }
 
-std::optional<double> PaceCache::find(const std::string& key) const {
+std::optional<Pace> PaceCache::find(const std::string& key, int threads) const {
   if (file_.empty()) return std::nullopt;
-  const PaceJson paces = read_paces(file_);
-  const auto found = paces.find(key);
-  if (found == paces.end() || !found->is_number() || found->get<double>() <= 0) return std::nullopt;
-  return found->get<double>();
+  std::optional<Pace> best;
+  const std::string begin = key + ' ';
+  for (const auto& [name, value] : read_paces(file_).items()) {
+    if (!name.starts_with(begin) || !value.is_number()) continue;
+    const Pace pace{std::atoi(name.c_str() + begin.size()), value.get<double>()};
+    if (pace.threads <= 0 || pace.seconds <= 0) continue;
+    if (pace.threads == threads) return pace;
+    if (!best || pace.threads < best->threads) best = pace;
+  }
+  return best;
 }
 
-void PaceCache::keep(const std::string& key, double seconds) const {
+void PaceCache::keep(const std::string& key, const Pace& pace) const {
   if (file_.empty()) return;
   PaceJson paces = read_paces(file_);
-  paces[key] = seconds;
+  paces[fmt::format("{} {}", key, pace.threads)] = pace.seconds;
   std::error_code ignored;  // what fails is seen when the file is written
   std::filesystem::create_directories(std::filesystem::path(file_).parent_path(), ignored);
   try {

@@ -10,19 +10,26 @@
 
 namespace paceline {
 
-/// A number that two steps share only if they compute the same, on as many threads.
-std::string pace_key(const Plan& plan, DType precision, int threads);
+/// A text that two steps share only if they compute the same.
+std::string pace_key(const Plan& plan, DType precision);
 
-/// Times in a file of JSON. A file that cannot be read or is of another processor counts as empty,
+/// The time that the kernels of a step took on so many threads.
+struct Pace {
+  int threads = 0;
+  double seconds = 0;
+  bool operator==(const Pace&) const = default;
+};
+
+/// Paces in a file of JSON. A file that cannot be read or is of another processor counts as empty,
 /// and one that cannot be written stays as it is.
 class PaceCache {
  public:
   /// Nothing is kept when the name of the file is empty.
   explicit PaceCache(std::string file) : file_(std::move(file)) {}
 
-  /// Seconds of a step's kernels.
-  std::optional<double> find(const std::string& key) const;
-  void keep(const std::string& key, double seconds) const;
+  /// Returns the pace of the step on as many threads, else that on the fewest.
+  std::optional<Pace> find(const std::string& key, int threads) const;
+  void keep(const std::string& key, const Pace& pace) const;
 
  private:
   const std::string file_;

@@ -11,24 +11,32 @@ namespace {
 TEST(PaceCacheTest, KeepsPacesByTheirKey) {
   const TemporaryFolder folder;
   const PaceCache cache(folder.path() + "/below/pace.json");
-  EXPECT_EQ(cache.find("a"), std::nullopt);
-  cache.keep("a", 0.5);
-  cache.keep("b", 0.25);
-  EXPECT_EQ(cache.find("a"), 0.5);
-  EXPECT_EQ(cache.find("b"), 0.25);
-  cache.keep("a", 0.75);
-  EXPECT_EQ(cache.find("a"), 0.75);
+  EXPECT_EQ(cache.find("a", 2), std::nullopt);
+  cache.keep("a", {2, 0.5});
+  cache.keep("b", {2, 0.25});
+  EXPECT_EQ(cache.find("a", 2), (Pace{2, 0.5}));
+  EXPECT_EQ(cache.find("b", 2), (Pace{2, 0.25}));
+  cache.keep("a", {2, 0.75});
+  EXPECT_EQ(cache.find("a", 2), (Pace{2, 0.75}));
+}
+
+TEST(PaceCacheTest, PrefersAsManyThreadsThenTheFewest) {
+  const TemporaryFolder folder;
+  const PaceCache cache(folder.path() + "/pace.json");
+  for (const int threads : {10, 4, 16}) cache.keep("a", {threads, 1.0 / threads});
+  EXPECT_EQ(cache.find("a", 16), (Pace{16, 1.0 / 16}));
+  EXPECT_EQ(cache.find("a", 2), (Pace{4, 0.25}));
 }
 
 TEST(PaceCacheTest, ADamagedFileCountsAsEmpty) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/pace.json";
-  for (const char* text : {"{", "[]", R"({"processor": "another", "paces": {"a": 1}})"}) {
+  for (const char* text : {"{", "[]", R"({"processor": "another", "paces": {"a 1": 1}})"}) {
     write_text_file("the pace", path, text);
-    EXPECT_EQ(PaceCache(path).find("a"), std::nullopt);
+    EXPECT_EQ(PaceCache(path).find("a", 1), std::nullopt);
   }
-  PaceCache("").keep("a", 1);
-  EXPECT_EQ(PaceCache("").find("a"), std::nullopt);
+  PaceCache("").keep("a", {1, 1});
+  EXPECT_EQ(PaceCache("").find("a", 1), std::nullopt);
 }
 
 }  // namespace

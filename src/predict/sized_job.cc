@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "predict/link_payload.h"
 #include "predict/simulation/step_of_plan.h"
 
 namespace paceline {
 namespace {
 
-constexpr double kPayloadOfRate = 1e9 / 8 * 118.9 / 125;
 // A host of which nothing else is known.
 constexpr double kUsualMemory = 50e9, kUsualCores = 16;
 
@@ -42,7 +42,7 @@ ForecastJob forecast_job_of(const SizedJob& job, bool own_transport) {
                           .cores = kUsualCores,
                           .bytes_per_s = kUsualMemory,
                           .devices = 1 << 20,
-                          .link_bytes_per_s = job.gbps * kPayloadOfRate,
+                          .link_bytes_per_s = job.gbps * kPayloadOfGigabit,
                           .latency_s = job.latency_us * 1e-6,
                           .machine = i});
   }

@@ -24,11 +24,12 @@ std::vector<int> ps_counts(const WaysAsked& asked, bool with_ps) {
   return {1, 2, 4};
 }
 
+// Local steps in a cluster are not simulated.
 bool is_tried(const WaysAsked& asked, const Strategy& strategy) {
   if (asked.strategy && *asked.strategy != strategy.name) return false;
   if (asked.ps && (*asked.ps > 0) != has_ps(strategy)) return false;
   const auto known = simulated_strategies();
-  return strategy.kind != ClusterKind::kOneProcess &&
+  return strategy.kind != ClusterKind::kOneProcess && strategy.name != "local" &&
          std::ranges::find(known, strategy.name) != known.end();
 }
 

@@ -18,6 +18,7 @@
 #include "params/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
+#include "predict/link_payload.h"
 #include "predict/machine_facts.h"
 #include "predict/memory_passes.h"
 #include "predict/simulation/step_of_plan.h"
@@ -28,7 +29,6 @@
 namespace paceline {
 namespace {
 
-constexpr double kPayloadOfGigabit = 1e9 / 8 * 118.9 / 125;
 constexpr int kMostSimulated = 8;  // workers with devices that are simulated
 // Of the roof, where no step was measured: what the kernels of the workloads reach.
 constexpr double kKernelsOfRoof = 0.85;
@@ -137,15 +137,22 @@ void Prediction::take_hosts() {
   }
 }
 
+// The kernels of all workers are taken to be as fast as on the first host that has a device.
+const ForecastHost& Prediction::worker_host() const {
+  const auto found =
+      std::ranges::find_if(job_.hosts, [](const ForecastHost& host) { return host.devices > 0; });
+  return found == job_.hosts.end() ? job_.hosts.front() : *found;
+}
+
 double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
-  const PaceCache cache = this_pace_cache();
-  // The step was measured with as many threads, or with others, which it divides as well.
-  for (int other = 0; other <= int(here_.cores); ++other) {
-    const int with = other == 0 ? threads : other;
-    if (const auto seconds = cache.find(pace_key(plan, cluster_.precision, with))) {
-      pace_from_ = "measured in an earlier run";
-      return *seconds * with / threads;
-    }
+  std::string& key = pace_keys_[&plan];
+  if (key.empty()) key = pace_key(plan, cluster_.precision);
+  // Other threads than those that it was measured with are taken to divide it as well, and those
+  // of other hosts to compute as much faster as their roof is higher.
+  if (const std::optional<Pace> known = this_pace_cache().find(key, threads)) {
+    pace_from_ = "measured in an earlier run";
+    const double here = here_.flops_per_s / here_.cores * known->threads;
+    return known->seconds * here / roof.flops_per_s;
   }
   pace_from_ = "from its FLOPs and bytes, since no run of it was measured here yet";
   double seconds = 0;
@@ -158,7 +165,7 @@ double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int thread
 }
 
 DevicePace Prediction::pace(const Plan& plan, bool alone, int workers_on_host) const {
-  const ForecastHost& host = job_.hosts.front();
+  const ForecastHost& host = worker_host();
   const int cores = std::max(1, int(host.cores));
   const int usual = alone ? cores : std::max(1, cores / std::max(1, workers_on_host));
   const int threads = cluster_.threads > 0 && !launches(cluster_) ? cluster_.threads : usual;
@@ -218,16 +225,18 @@ std::string Prediction::facts() const {
   const SimulatedStep step = job_.step(true, 1);
   double seconds = 0;
   for (const StepAction& action : step.actions) seconds += action.seconds;
-  std::string text;
-  for (std::size_t i = 0; i < job_.hosts.size() && i < 1; ++i) {
-    const ForecastHost& host = job_.hosts[i];
-    text += fmt::format(
-        "{}: {:.0f} cores, {:.3g} GFLOP/s, {:.3g} GB/s",
-        job_.hosts.size() > 1 ? fmt::format("{} hosts, each", job_.hosts.size()) : host.name,
-        host.cores, host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9);
-    if (host.link_bytes_per_s > 0) {
-      text += fmt::format(", a link of {:.3g} Gbit/s", host.link_bytes_per_s / kPayloadOfGigabit);
-    }
+  const ForecastHost& host = worker_host();
+  const bool alike = std::ranges::all_of(job_.hosts, [&](const ForecastHost& other) {
+    return other.cores == host.cores && other.flops_per_s == host.flops_per_s &&
+           other.bytes_per_s == host.bytes_per_s && other.link_bytes_per_s == host.link_bytes_per_s;
+  });
+  const std::string who = job_.hosts.size() == 1 ? host.name
+                                                 : fmt::format("{} hosts, {}", job_.hosts.size(),
+                                                               alike ? "each" : host.name);
+  std::string text = fmt::format("{}: {:.0f} cores, {:.3g} GFLOP/s, {:.3g} GB/s", who, host.cores,
+                                 host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9);
+  if (host.link_bytes_per_s > 0) {
+    text += fmt::format(", a link of {:.3g} Gbit/s", host.link_bytes_per_s / kPayloadOfGigabit);
   }
   return text +
          fmt::format("\nThe kernels of a step take {:.3g} ms ({}).\n", 1e3 * seconds, pace_from_);

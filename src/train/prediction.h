@@ -2,6 +2,7 @@
 // machine.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ class Prediction {
   void make_plans();
   void take_hosts();
   std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
+  const ForecastHost& worker_host() const;
   DevicePace pace(const Plan& plan, bool alone, int workers_on_host) const;
   double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
 
@@ -59,6 +61,7 @@ class Prediction {
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
   mutable std::string pace_from_;  // where the time of kernels is known from
+  mutable std::map<const Plan*, std::string> pace_keys_;
 };
 
 /// Prints the table of ways, the best first, with the command line of the best; writes what the

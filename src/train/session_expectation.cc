@@ -48,8 +48,8 @@ void Session::Impl::keep_pace() const {
   for (const auto& [name, share] : task_at_end_->share) {
     if (name != "compute") continue;
     const Plan& plan = *trained[0].plans[0].plan;
-    this_pace_cache().keep(pace_key(plan, cluster.precision, device->threads().threads()),
-                           share / *speed);
+    this_pace_cache().keep(pace_key(plan, cluster.precision),
+                           {device->threads().threads(), share / *speed});
   }
 }
 

@@ -9,6 +9,7 @@
 #include "cluster/interrupt.h"
 #include "cluster/report/run_folder.h"
 #include "cluster/towers.h"
+#include "graph/gradient_norm.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "params/strategies.h"
@@ -17,12 +18,28 @@
 #include "train/worker_device.h"
 
 namespace paceline {
+namespace {
+
+std::vector<Training> prepared(std::vector<Training> trainings, OnNan on_nan) {
+  if (on_nan != OnNan::kSkip) return trainings;
+  for (Training& training : trainings) skip_not_finite(training);
+  return trainings;
+}
+
+// A program that wants no guard goes on with NaN.
+Cluster prepared(Cluster cluster, const SessionOptions& options) {
+  if (!options.nan_guard && cluster.on_nan == OnNan::kStop) cluster.on_nan = OnNan::kApply;
+  return cluster;
+}
+
+}  // namespace
+
 Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, const Cluster& on,
                     const RunOptions& run_with, const SessionOptions& session_options)
-    : trainings(std::move(with)),
+    : trainings(prepared(std::move(with), on.on_nan)),
       graphs(std::move(all)),
       trained_graphs(trainings.empty() ? 0 : graphs.size()),
-      cluster(on),
+      cluster(prepared(on, session_options)),
       run_options(run_with),
       options(session_options),
       console(run_with.quiet),
@@ -34,7 +51,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
   report.precision = name_of(cluster.precision);
   report.flags = run_options.flags;
   report.cores = cores_of_machine();
-  if (options.nan_guard) hooks.push_back(std::make_unique<NanGuard>());
+  if (cluster.on_nan == OnNan::kStop) hooks.push_back(std::make_unique<NanGuard>());
   try {
     guarded([&] { make_parts(); });
   } catch (...) {
@@ -75,7 +92,7 @@ void Session::Impl::make_parts() {
                                            .timeline = timeline.get()},
                               variables);
   job->initialise([&] {
-    return make_beginning(graphs, variables, run_options, cluster.workers(),
+    return make_beginning(graphs, job->store().kept_variables(), run_options, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
   });
   make_towers();

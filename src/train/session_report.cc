@@ -127,7 +127,10 @@ TaskReport Session::Impl::measured_task() const {
     task.staleness_mean = stale.mean();
     task.staleness_p95 = double(stale.p95);
   }
-  if (strategy_name(cluster) == "sync") task.dropped = job->store().staleness().dropped;
+  const std::string strategy = strategy_name(cluster);
+  if (strategy == "sync" || (strategy == "local" && !cluster.spec.ps.empty()))
+    task.dropped = job->store().staleness().dropped;
+  if (cluster.on_nan == OnNan::kSkip) task.skipped = job->store().skipped();
   const StoreAccount now = job->store().account();
   const std::optional<MachineUse> use = use_.measure();
   task.kernels = top_kernels(kernel_meter);
@@ -231,6 +234,7 @@ void Session::Impl::end_well() {
   }
   if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
   if (const std::string late = dropped_end(report); !late.empty()) console.print(late);
+  if (const std::string nans = skipped_end(report); !nans.empty()) console.print(nans);
 }
 
 void Session::Impl::print_summary() const {

@@ -112,6 +112,7 @@ TaskState SessionSaving::own_state() {
     state.position = parts_.loop->position();
   }
   if (tell_position_) tell_position_(state.position);
+  parts_.job.control().add_own_state(state);
   for (std::size_t tower = 0; tower < parts_.contexts.size(); ++tower) add_locals(state, tower);
   return state;
 }

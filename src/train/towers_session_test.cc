@@ -277,7 +277,7 @@ TEST(TowersSession, TheNanOfOneTowerIsFound) {
                                feed.step() == 5 ? std::numeric_limits<float>::quiet_NaN() : 1.0f;
                          });
                        }),
-              HasSubstr("the loss of step 3 is nan"));
+              HasSubstr("worker:0 contributed NaN or infinity to w in its step 2"));
 }
 
 TEST(TowersSession, MovingStatisticsAreThoseOfTheMeanOverTheTowers) {

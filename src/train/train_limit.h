@@ -14,13 +14,17 @@ class TrainLimit {
  public:
   /// Meter and control must outlive the limit.
   TrainLimit(const RunOptions& run, StepMeter& meter, JobControl& control)
-      : steps_(run.steps), seconds_(run.seconds), meter_(meter), control_(control) {}
+      : steps_(run.steps),
+        seconds_(run.seconds),
+        is_late_(control.was_initialised()),
+        meter_(meter),
+        control_(control) {}
 
   /// Returns true when another step is to be made. `global_step` is the last one known to this
   /// task. One worker makes exactly --steps; each of n workers may have one more step under way.
   /// The call also begins and ends the timing: it begins after kUntimedSteps own steps; with
   /// --seconds, when every worker has made them. A worker whose time is over goes on untimed until
-  /// the time of every worker is.
+  /// the time of every worker is. One that was started again, or late, ends with the first.
   bool go_on(std::int64_t global_step);
   /// Begins the timing if it is time. It is for steps that train nothing.
   void start_when_warm();
@@ -28,8 +32,11 @@ class TrainLimit {
   double seconds_counted() const;
 
  private:
+  bool time_is_over() const;
+
   std::optional<std::int64_t> steps_;
   std::optional<double> seconds_;
+  bool is_late_;  // the job had begun when this worker joined
   StepMeter& meter_;
   JobControl& control_;
 };

@@ -14,7 +14,9 @@ class FakeControl : public LocalControl {
   bool all_warm() const override { return warm; }
   void set_done() override { done = true; }
   bool all_done() const override { return done && others_done; }
-  bool warm = false, done = false, others_done = false;
+  bool any_done() const override { return some_done; }
+  bool was_initialised() const override { return begun; }
+  bool warm = false, done = false, others_done = false, some_done = false, begun = false;
 };
 
 class TrainLimitTest : public ::testing::Test {
@@ -97,6 +99,21 @@ TEST_F(TrainLimitTest, TellsHowManySecondsItHasCounted) {
   EXPECT_EQ(limit.seconds_counted(), 0);
   EXPECT_EQ(steps(limit, 25), 25);
   EXPECT_DOUBLE_EQ(limit.seconds_counted(), 1.5);
+}
+
+// The others have counted since before it was there.
+TEST_F(TrainLimitTest, OfAWorkerThatWasStartedAgainEndsWithTheFirst) {
+  run.seconds = 2;
+  control.warm = control.others_done = true;
+  control.some_done = true;
+  EXPECT_EQ(steps(*std::make_unique<TrainLimit>(run, meter, control), 15), 15);
+  control.begun = true;
+  TrainLimit late(run, meter, control);
+  control.some_done = false;
+  EXPECT_EQ(steps(late, 3), 3);
+  control.some_done = true;
+  EXPECT_EQ(steps(late, 100), 0);
+  EXPECT_TRUE(control.done);
 }
 
 TEST_F(TrainLimitTest, WithoutALimitGoesOn) {

@@ -20,6 +20,7 @@ namespace {
 constexpr int kMostThreads = 1024;
 constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
+constexpr std::int64_t kMostLocalSteps = 1'000'000;
 constexpr std::int64_t kMostStaleness = 1'000'000;
 
 // "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
@@ -112,12 +113,39 @@ DType read_wire(const FlagValues& values, const Cluster& cluster) {
   return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
 }
 
+// In a cluster `local` makes rounds of local steps; in one process it has none.
+bool makes_local_steps(const Cluster& cluster) {
+  return cluster.strategy == "local" && cluster.distributed();
+}
+
+void read_local_steps(const FlagValues& values, Cluster& cluster) {
+  const auto steps = values.whole_number("--local-steps", 1, kMostLocalSteps);
+  const auto fragments = values.whole_number("--outer-fragments", 1, kMostLocalSteps);
+  for (const char* const flag :
+       {"--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments"}) {
+    if (!values.given(flag) || makes_local_steps(cluster)) continue;
+    refuse_flags(fmt::format(
+        "{} needs --strategy local and several workers: no other strategy makes local steps",
+        flag));
+  }
+  cluster.local_steps = int(steps.value_or(cluster.local_steps));
+  cluster.outer_fragments = int(fragments.value_or(0));
+  cluster.outer_rate = float(values.positive_number("--outer-rate").value_or(cluster.outer_rate));
+  const auto momentum = values.number_from_zero("--outer-momentum");
+  if (momentum && *momentum >= 1) {
+    refuse_flag("--outer-momentum", values.text("--outer-momentum"), "it is below 1");
+  }
+  cluster.outer_momentum = float(momentum.value_or(cluster.outer_momentum));
+}
+
 void read_rounds(const FlagValues& values, Cluster& cluster) {
   const auto replicas = values.whole_number("--replicas-to-aggregate", 1, kMostTasks);
   const std::optional<std::string> late = values.choice("--late", {"drop", "fold"});
   for (const char* const flag : {"--replicas-to-aggregate", "--late"}) {
     if (!values.given(flag) || cluster.strategy == "sync") continue;
-    refuse_flags(fmt::format("{} needs --strategy sync: no other strategy has rounds", flag));
+    if (makes_local_steps(cluster) && kind_of(cluster) == ClusterKind::kWithPs) continue;
+    refuse_flags(fmt::format(
+        "{} needs --strategy sync, or local, and --ps: no other strategy has such rounds", flag));
   }
   cluster.replicas_to_aggregate = int(replicas.value_or(0));
   cluster.fold_late = late == "fold";
@@ -130,12 +158,8 @@ void read_rounds(const FlagValues& values, Cluster& cluster) {
 }
 
 void check_strategy_fits(const std::string& name, const Cluster& cluster) {
-  const ClusterKind needed = strategy_named(name).kind;
+  const ClusterKind needed = strategy_named(name, kind_of(cluster)).kind;
   if (needed == kind_of(cluster)) return;
-  if (needed == ClusterKind::kOneProcess) {
-    refuse_flags(fmt::format(
-        "--strategy {} is for one process: leave --ps and --workers, or the cluster, out", name));
-  }
   if (needed == ClusterKind::kWorkersOnly) {
     refuse_flags(fmt::format(
         "--strategy {} needs a cluster without parameter servers: give --ps 0 --workers 2", name));
@@ -159,9 +183,12 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
     cluster.strategy = default_strategy(ClusterKind::kOneProcess).name;
     return;
   }
-  const std::optional<std::string> name = values.choice("--strategy", strategy_names());
-  if (name) check_strategy_fits(*name, cluster);
-  cluster.strategy = name.value_or(std::string(default_strategy(kind_of(cluster)).name));
+  std::vector<std::string> names = strategy_names();
+  names.emplace_back(kAutomatic);
+  const std::optional<std::string> name = values.choice("--strategy", names);
+  if (name && *name != kAutomatic) check_strategy_fits(*name, cluster);
+  cluster.strategy = name.value_or("");
+  cluster.strategy = strategy_name(cluster);
   const std::optional<std::int64_t> staleness =
       values.whole_number("--staleness", 0, kMostStaleness);
   if (staleness && cluster.strategy != "ssp") {
@@ -169,6 +196,7 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
   }
   cluster.staleness = staleness.value_or(0);
   read_rounds(values, cluster);
+  read_local_steps(values, cluster);
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {
@@ -199,6 +227,7 @@ Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
   read_role(values, cluster);
   read_strategy(values, cluster);
+  if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.on_nan = OnNan::kSkip;
   cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
   check_for_ps(values, cluster);
   read_link(values, cluster);

@@ -103,6 +103,21 @@ TEST(Flags, AccumulateIsForEveryCluster) {
   EXPECT_EQ(read("--accumulate 4 --ps 1 --workers 2").cluster.accumulate, 4);
 }
 
+TEST(Flags, LocalStepsAreThoseOfAClusterWithOrWithoutParameterServers) {
+  for (const char* const cluster : {"--ps 1 --workers 2", "--ps 0 --workers 2"}) {
+    const std::string local = std::string(cluster) + " --strategy local ";
+    EXPECT_EQ(read(local).cluster.strategy, "local");
+    EXPECT_EQ(read(local).cluster.local_steps, 20);
+    const Cluster set =
+        read(local + "--local-steps 7 --outer-rate 0.5 --outer-momentum 0 --outer-fragments 2")
+            .cluster;
+    EXPECT_EQ(set.local_steps, 7);
+    EXPECT_EQ(set.outer_rate, 0.5f);
+    EXPECT_EQ(set.outer_momentum, 0.0f);
+    EXPECT_EQ(set.outer_fragments, 2);
+  }
+}
+
 TEST(Flags, TowersAreDevicesOfOneTask) {
   EXPECT_EQ(read("").cluster.towers, 1);
   EXPECT_EQ(read("--towers 8 --device sim --sim-step-ms 1").cluster.towers, 8);
@@ -282,10 +297,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--towers 65", "--towers 65: must be a whole number from 1 to 64"},
         BadLine{"--towers 64 --threads 2", "--towers 64: "},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
-        BadLine{"--strategy asnyc --ps 1 --workers 1",
-                "--strategy asnyc: must be one of local, async, ssp, sync, allreduce; did you mean "
-                "'async'?"},
-        BadLine{"--strategy local --ps 1 --workers 1", "--strategy local is for one process"},
+        BadLine{
+            "--strategy asnyc --ps 1 --workers 1",
+            "--strategy asnyc: must be one of local, async, ssp, sync, allreduce, auto; did you "
+            "mean 'async'?"},
+        BadLine{"--local-steps 4", "--local-steps needs --strategy local and several workers"},
+        BadLine{"--ps 1 --workers 2 --outer-rate 1", "--outer-rate needs --strategy local"},
+        BadLine{"--ps 1 --workers 2 --strategy local --local-steps 0",
+                "--local-steps 0: must be a whole number from 1"},
+        BadLine{"--ps 1 --workers 2 --strategy local --outer-momentum 1",
+                "--outer-momentum 1: it is below 1"},
+        BadLine{"--ps 0 --workers 2 --strategy local --late fold", "--late needs --strategy sync"},
         BadLine{"--cluster ps=a:1;worker=b:1", "add --task worker:0"},
         BadLine{"--task worker:0", "add --cluster"},
         BadLine{"--cluster ps=a:1 --task ps:0", "needs at least one worker"},

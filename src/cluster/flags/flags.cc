@@ -41,7 +41,10 @@ std::string strategy_help() {
     meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
                                    usual ? "default " : "", flags_of(strategy.kind)));
   }
-  return fmt::format("The way in which workers share their updates. {}", fmt::join(meanings, "; "));
+  return fmt::format(
+      "The way in which workers share their updates. {}; {}: local for workers on several hosts, "
+      "else the default",
+      fmt::join(meanings, "; "), kAutomatic);
 }
 
 using Names = std::vector<std::string_view>;
@@ -138,7 +141,8 @@ std::vector<Flag> process_flags() {
 
 std::vector<Flag> strategy_flags() {
   return {
-      {"--strategy", fmt::format("{}", fmt::join(strategy_names(), "|")), strategy_help(), kBoth},
+      {"--strategy", fmt::format("{}|{}", fmt::join(strategy_names(), "|"), kAutomatic),
+       strategy_help(), kBoth},
       {"--staleness", "S",
        "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
        "0)",
@@ -151,6 +155,26 @@ std::vector<Flag> strategy_flags() {
        "With sync, what becomes of a contribution that comes after its round was closed: it is "
        "dropped, or counts in the next one (default drop)",
        kBoth},
+      {"--local-steps", "H",
+       "With local and several workers, the steps that each makes on its own between two exchanges "
+       "of a variable (default 20)",
+       kBoth},
+      {"--outer-rate", "R",
+       "With local, the learning rate at which the workers' mean change is applied (default 0.7)",
+       kBoth},
+      {"--outer-momentum", "M",
+       "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged (default "
+       "0.9)",
+       kBoth},
+      {"--outer-fragments", "P",
+       "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
+       "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
+       kBoth},
+      {"--on-nan", "stop|skip",
+       "What becomes of a contribution with NaN or infinity: training ends with an error that "
+       "names it, or it is left out and counted, which reads each gradient once more (default "
+       "stop)",
+       kRun},
   };
 }
 

@@ -150,4 +150,13 @@ void Lab::mend(int host) {
   must(fmt::format("ip -n {} link set port{} master bridge0", switch_name(), host));
 }
 
+std::string why_no_lab() {
+  try {
+    const Lab lab(1, {});
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 }  // namespace paceline

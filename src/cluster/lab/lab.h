@@ -46,4 +46,7 @@ class Lab {
   std::string ip_;            // the path of that program
 };
 
+/// Returns why no lab can be made here; empty when one can.
+std::string why_no_lab();
+
 }  // namespace paceline

@@ -102,10 +102,11 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
 
 // The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
 // in this run (…)" after a resume. It is empty when nothing was trained. The steps of a worker that
-// left no report are known to ps 0, which counts them. In rounds, and in an
-// all-reduce, a step of each is one global step.
+// left no report are known to ps 0, which counts them. In rounds, of
+// local steps too, and in an all-reduce, a step of each is one global step.
 std::string steps_text(const Report& merged, int workers) {
-  const bool together = merged.strategy == "sync" || merged.strategy == "allreduce";
+  const bool together = merged.strategy == "sync" || merged.strategy == "allreduce" ||
+                        (merged.strategy == "local" && workers > 1);
   std::int64_t sum = 0, applied = 0;
   std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {

@@ -13,6 +13,7 @@ namespace paceline {
 namespace {
 
 constexpr double kWaitingShare = 0.05;
+constexpr double kAmple = 1.25;  // times what the step takes: the stages are not what limits it
 
 std::string rate_text(double rate, const std::string& unit) {
   return fmt::format("{} {}/s", grouped_digits(std::llround(rate)), unit);
@@ -37,12 +38,19 @@ std::string limit_in_words(const TaskReport& worker) {
         "where the step reads them.",
         100 * share->second);
   }
+  const double makes = worker.input->capacity();
+  const double takes = *worker.examples_per_s / (1 - share->second);
+  const std::string threads = counted(worker.input->most_threads, "thread");
+  if (makes > kAmple * takes) {
+    return fmt::format(
+        "Batches were waited for in {:.0f}% of the time, though with {} the input could make {}, "
+        "and the rest of the step could take {}: its threads lacked cores.",
+        100 * share->second, threads, rate_text(makes, worker.unit), rate_text(takes, worker.unit));
+  }
   return fmt::format(
       "The input is the limit, at {}: with {} it could make {}, and the rest of the step could "
       "take {}.",
-      slowest->name, counted(worker.input->most_threads, "thread"),
-      rate_text(worker.input->capacity(), worker.unit),
-      rate_text(*worker.examples_per_s / (1 - share->second), worker.unit));
+      slowest->name, threads, rate_text(makes, worker.unit), rate_text(takes, worker.unit));
 }
 
 }  // namespace

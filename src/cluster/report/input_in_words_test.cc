@@ -28,6 +28,16 @@ TEST(InputInWords, NamesTheSlowestStageItsRateAndWhatTheRestCouldTake) {
             "rest of the step could take 760 images/s.");
 }
 
+TEST(InputInWords, SaysWhenItsThreadsLackCores) {
+  TaskReport task = worker_with_input(0.25);
+  task.examples_per_s = 75;
+  EXPECT_EQ(
+      input_in_words(task),
+      "Batches were waited for in 25% of the time, though with 2 threads the input could make "
+      "400 images/s, and the rest of the step could take 100 images/s: its threads lacked "
+      "cores.");
+}
+
 TEST(InputInWords, SaysNothingWhereBatchesWereReady) {
   EXPECT_EQ(input_in_words(worker_with_input(0.049)), "");
   TaskReport task = worker_with_input(0.5);

@@ -130,6 +130,7 @@ Json to_object(const TaskReport& task) {
     object["staleness"] = {{"mean", to_value(task.staleness_mean)},
                            {"p95", to_value(task.staleness_p95)}};
     if (task.dropped) object["dropped"] = *task.dropped;
+    if (task.skipped) object["skipped"] = *task.skipped;
   }
   object["use"] = to_object(task.use, is_ps(task));
   for (const LinkReport& link : task.links) object["links"].push_back(to_object(link));
@@ -171,6 +172,7 @@ TaskReport to_task(const Json& object) {
     task.staleness_p95 = to_number(object["staleness"].at("p95"));
   }
   if (object.contains("dropped")) task.dropped = object["dropped"].get<std::int64_t>();
+  if (object.contains("skipped")) task.skipped = object["skipped"].get<std::int64_t>();
   return task;
 }
 

@@ -55,6 +55,8 @@ struct TaskReport {
   std::optional<double> staleness_mean, staleness_p95;
   /// The worker's contributions that were dropped, since they came after their round was closed.
   std::optional<std::int64_t> dropped;
+  /// The worker's contributions that were left out, since they had NaN or infinity.
+  std::optional<std::int64_t> skipped;
   TaskUse use = {};                   // of its machine
   std::vector<LinkReport> links;      // of a worker, by ps
   std::vector<KernelReport> kernels;  // of a worker: the ops that took most

@@ -18,6 +18,16 @@ double mean_staleness(const Report& run) {
   return steps > 0 ? updates / steps : 0;
 }
 
+// "2 of worker:0, 1 of worker:1"; empty: none of any.
+std::string counts_of(const Report& run, std::optional<std::int64_t> TaskReport::*count) {
+  std::string text;
+  for (const TaskReport& task : run.tasks) {
+    if ((task.*count).value_or(0) == 0) continue;
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", *(task.*count), task.task);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string high_staleness(const Report& run) {
@@ -39,14 +49,16 @@ std::string stale_end(const Report& run) {
 }
 
 std::string dropped_end(const Report& run) {
-  std::string text;
-  for (const TaskReport& task : run.tasks) {
-    if (task.dropped.value_or(0) == 0) continue;
-    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", *task.dropped, task.task);
-  }
+  const std::string text = counts_of(run, &TaskReport::dropped);
   if (text.empty()) return "";
   return fmt::format(
       "Contributions that came after their round was closed were dropped (--late drop): {}.", text);
+}
+
+std::string skipped_end(const Report& run) {
+  const std::string text = counts_of(run, &TaskReport::skipped);
+  if (text.empty()) return "";
+  return fmt::format("Contributions with NaN or infinity were left out (--on-nan skip): {}.", text);
 }
 
 }  // namespace paceline

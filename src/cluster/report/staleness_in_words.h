@@ -20,4 +20,8 @@ std::string stale_end(const Report& run);
 /// how many of each worker. Else empty.
 std::string dropped_end(const Report& run);
 
+/// The last line of a run in which contributions were left out, since they had NaN; empty: none
+/// was.
+std::string skipped_end(const Report& run);
+
 }  // namespace paceline

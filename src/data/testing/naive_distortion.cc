@@ -15,8 +15,18 @@ struct Planes {
   }
 };
 
-double pixel(const Example& example, std::int64_t c, std::int64_t y, std::int64_t x) {
+std::int64_t reflected_place(std::int64_t i, std::int64_t count) {
+  if (i < 0) return -i;
+  return i < count ? i : 2 * count - 2 - i;
+}
+
+double pixel(const Example& example, PadWith margin, std::int64_t c, std::int64_t y,
+             std::int64_t x) {
   const ImageSize& size = example.size;
+  if (margin == PadWith::kReflection) {
+    y = reflected_place(y, size.height);
+    x = reflected_place(x, size.width);
+  }
   if (y < 0 || y >= size.height || x < 0 || x >= size.width) return 0;
   const std::int64_t at = example.layout == PixelLayout::kPlanar
                               ? (c * size.height + y) * size.width + x
@@ -66,11 +76,16 @@ std::vector<double> naive_distortion(const Distortion& distortion, const Example
                 example.size.channels}};
   for_each_value(image.size, [&](std::int64_t c, std::int64_t y, std::int64_t x) {
     const std::int64_t from = draws.mirrored ? image.size.width - 1 - x : x;
-    image.at(c, y, x) = pixel(example, c, y + draws.top - pad, from + draws.left - pad);
+    image.at(c, y, x) =
+        pixel(example, distortion.pad_with, c, y + draws.top - pad, from + draws.left - pad);
   });
   for (double& value : image.values) value += draws.brightness;
   change_contrast(image, draws.contrast);
   if (distortion.standardise) standardise(image);
+  for_each_value(image.size, [&](std::int64_t c, std::int64_t y, std::int64_t x) {
+    double& value = image.at(c, y, x);
+    value = (value - distortion.means[std::size_t(c)]) * distortion.scales[std::size_t(c)];
+  });
   if (distortion.layout == PixelLayout::kPlanar) return image.values;
   std::vector<double> values(image.values.size());
   for_each_value(image.size, [&](std::int64_t c, std::int64_t y, std::int64_t x) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_program.cc"
@@ -31,9 +30,6 @@ constexpr std::size_t kMostPlaces = VectorProgram::kMostArrays + VectorProgram::
 
 using Places = std::array<float*, kMostPlaces>;
 
-struct Copy {
-  HWY_INLINE Vector operator()(Vector a) const { return a; }
-};
 struct ScaleBy {
   Vector n;
   HWY_INLINE Vector operator()(Vector a) const { return hn::Mul(a, n); }

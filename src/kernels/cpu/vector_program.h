@@ -49,7 +49,7 @@ class VectorProgram {
 
   /// Adds a place that holds the number for each element, until an instruction writes to it.
   std::uint8_t add_cell(float number = 0);
-  /// What `kInRegisters` stands for may be told later: the reference is valid until the next call.
+  /// Adds an instruction. Its result may still be changed through the reference, which stays valid.
   VectorInstruction& add(const VectorInstruction& instruction);
 
   /// Runs over n elements of each array. What becomes of an element does not depend on its place in

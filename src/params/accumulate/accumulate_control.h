@@ -19,6 +19,7 @@ class AccumulateControl : public JobControl {
   void set_done() override { below_->set_done(); }
   bool wait_all_done(Deadline deadline) override { return below_->wait_all_done(deadline); }
   bool all_done() const override { return below_->all_done(); }
+  bool any_done() const override { return below_->any_done(); }
   void end_training() override { below_->end_training(); }
   bool training_ended() const override { return below_->training_ended(); }
   void goodbye() override { below_->goodbye(); }
@@ -35,6 +36,7 @@ class AccumulateControl : public JobControl {
     if (state) state->step *= steps_;
     return state;
   }
+  void add_own_state(TaskState& state) const override { below_->add_own_state(state); }
   bool state_asked() const override { return below_->state_asked(); }
   bool others_save() const override { return below_->others_save(); }
   void send_state(const TaskState& state) override {

@@ -1,6 +1,7 @@
 #include "params/accumulate/accumulate_store.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -21,7 +22,7 @@ class AccumulateSteps : public StoreSteps {
   AccumulateSteps(ParameterStore& below, const PlanBinding& plan, float clip_norm, int steps,
                   ThreadPool* pool)
       : below_(below.bind(binding_below(below.variables(), plan, steps), clip_norm)),
-        clips_(clip_norm > 0 && below_->norm_by() == NormBy::kPlan),
+        clips_(clip_norm > 0 && std::isfinite(clip_norm) && below_->norm_by() == NormBy::kPlan),
         clip_norm_(clip_norm),
         steps_(steps),
         use_of_(below.variables().size(), -1) {
@@ -66,7 +67,8 @@ class AccumulateSteps : public StoreSteps {
   std::vector<bool> is_gradient_;                       // the same: part of the norm
   std::vector<double> squares_;                         // the same, of the mean; 0: none
   StepKind kind_ = StepKind::kTrain;
-  int made_ = 0;  // steps of the window
+  int made_ = 0;          // steps of the window
+  bool skipped_ = false;  // one of them had NaN: so has the mean
   std::int64_t examples_ = 0;
 };
 
@@ -108,12 +110,14 @@ void AccumulateSteps::ready(VariableId variable, const Contribution& contributio
 
 StepHandle& AccumulateSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
   if (kind_ != StepKind::kTrain) return below_->end_step(clip_scale, next_rows);
+  skipped_ = skipped_ || is_skipped(clip_scale);
   if (!ends_window()) {
     ++made_;
     return below_->end_step(1, {});
   }
   made_ = 0;
   examples_ = 0;
+  if (std::exchange(skipped_, false)) return below_->end_step(kSkipContribution, {});
   return below_->end_step(clips_ ? clip_scale_of(norm_of(squares_), clip_norm_) : 1, {});
 }
 
@@ -123,6 +127,9 @@ class AccumulateStore : public SavableStore {
       : below_(std::move(below)), steps_(steps), pool_(pool) {}
 
   std::span<const VariableSpec> variables() const override { return below_->variables(); }
+  std::span<const VariableSpec> kept_variables() const override {
+    return below_->kept_variables();
+  }
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
     if (!updates(plan)) return below_->bind(plan, clip_norm);
     return std::make_unique<AccumulateSteps>(*below_, plan, clip_norm, steps_, pool_);
@@ -138,6 +145,7 @@ class AccumulateStore : public SavableStore {
   StoreAccount account() const override { return below_->account(); }
   std::vector<StoreLink> links() const override { return below_->links(); }
   Staleness staleness() const override { return below_->staleness(); }
+  std::int64_t skipped() const override { return below_->skipped(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {
     return below_->prepare_saving(folder);

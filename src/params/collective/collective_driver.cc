@@ -14,6 +14,8 @@ namespace {
 
 // Long enough to cost nothing, short enough for Ctrl-C.
 constexpr Duration kLookAround = std::chrono::milliseconds(250);
+// The worker whose contribution was bad finds it at the same time as the others.
+constexpr Duration kBlameWithin = std::chrono::seconds(10);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
 
 CollectiveGroupOptions group_options(const CollectiveOptions& options) {
@@ -123,6 +125,7 @@ void CollectiveDriver::show() {
   shown_.commits = group_.commits();
   shown_.takes = takes_;
   shown_.all_warm = group_.all_warm();
+  shown_.any_done = group_.any_done();
   shown_.all_done = group_.all_done();
   shown_.all_retired = group_.all_retired();
   shown_.ended = group_.training_ended();
@@ -140,6 +143,23 @@ void CollectiveDriver::fail(const Error& error) {
   }
   shown_.failed = true;
   wakeup_.notify();
+}
+
+void CollectiveDriver::end_job(const Error& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const CollectiveConnection* peer : current_) {
+      if (peer != nullptr) send_message(*peer, {MessageType::kRefuse, std::string(why.what())});
+    }
+  }
+  fail(why);
+  throw why;
+}
+
+void CollectiveDriver::wait_job_end(const std::string& otherwise) {
+  wakeup_.wait(*link_, Deadline::after(kBlameWithin), [&] { return shown_.failed.load(); });
+  check();
+  throw Error(ErrorCode::kFailedPrecondition, otherwise);
 }
 
 void CollectiveDriver::check() const {

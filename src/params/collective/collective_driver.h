@@ -49,6 +49,10 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool wait_committed();
   /// Holds the values while the step thread changes them.
   std::unique_lock<std::mutex> change_values();
+  /// Tells all others why the job ends, and throws it here, too.
+  [[noreturn]] void end_job(const Error& why);
+  /// Waits for another worker to do so, and throws what it says; after a while this, if none does.
+  [[noreturn]] void wait_job_end(const std::string& otherwise);
   /// The committed step has been applied.
   void set_applied();
   /// The step thread is going to read or write values, which nothing else may change from now on.
@@ -57,6 +61,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
 
   bool all_warm() const { return shown_.all_warm; }
   bool all_done() const { return shown_.all_done; }
+  bool any_done() const { return shown_.any_done; }
   bool training_ended() const { return shown_.ended; }
   bool saves() const { return shown_.saves; }
   void set_done();
@@ -95,7 +100,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// The state that other threads may read without the lock.
   struct Shown {
     std::atomic<bool> met{false}, has_values{false}, may_begin{false}, all_warm{false},
-        all_done{false}, all_retired{false}, ended{false}, saves{false}, failed{false};
+        any_done{false}, all_done{false}, all_retired{false}, ended{false}, saves{false},
+        failed{false};
     std::atomic<std::int64_t> step{0}, commits{0}, takes{0};
     std::atomic<std::uint64_t> state_asked{0};
   };

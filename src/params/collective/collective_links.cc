@@ -184,6 +184,8 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
         state_asker_ = worker;
         shown_.state_asked = header.step;
       });
+    case MessageType::kRefuse:
+      return fail({ErrorCode::kFailedPrecondition, decode_text(payload, type)});
     default:
       break;
   }
@@ -234,7 +236,12 @@ void CollectiveDriver::take_hello(CollectiveConnection& from, const Hello& their
 }
 
 void CollectiveDriver::take_welcome(CollectiveConnection& from, const Welcome& welcome) {
-  change([&] { identify(from, from.expected(), welcome.incarnation); });
+  change([&] {
+    if (from.connection == nullptr) {
+      throw Error(ErrorCode::kDataLoss, "[all-reduce] a welcome before the hello");
+    }
+    identify(from, from.expected(), welcome.incarnation);
+  });
 }
 
 // Both sides know each other. An older connection with the worker has ended, or will.

@@ -22,6 +22,7 @@ struct CollectiveOptions {
   std::string bind;  // empty: its address in the spec
   std::string link = "auto";
   Duration join_timeout = std::chrono::seconds(300);
+  OnNan on_nan = OnNan::kStop;  // of the mean
   /// With the workers of this host, if the link can: contributions are then read where they lie.
   bool share_memory = true;
   ThreadPool* pool = nullptr;        // applies the rules, on the step thread; null: one thread

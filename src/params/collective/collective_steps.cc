@@ -9,6 +9,7 @@
 
 #include "base/copy_bytes.h"
 #include "params/collective/weighted_sum.h"
+#include "params/shard/not_finite.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
@@ -24,12 +25,13 @@ constexpr std::int64_t kApplyGrain = 16 * 1024;
 
 CollectiveSteps::CollectiveSteps(CollectiveDriver& driver, HeldVariables& variables,
                                  const CollectiveOptions& options, const ContributionLayout& layout,
-                                 const PlanBinding& plan, float clip_norm)
+                                 const PlanBinding& plan, float clip_norm, std::int64_t& skipped)
     : driver_(driver),
       variables_(variables),
       options_(options),
       layout_(layout),
       clip_norm_(clip_norm),
+      skipped_(skipped),
       buckets_(
           std::make_shared<const std::vector<Bucket>>(buckets_of(variables.specs(), layout, plan))),
       bucket_of_(variables.specs().size(), kNoBucket),
@@ -62,6 +64,7 @@ void CollectiveSteps::begin_step(StepKind kind, std::span<const RowSet>,
                                  const StepScalars& scalars) {
   kind_ = kind;
   if (kind != StepKind::kTrain) return;
+  own_step_ = scalars.step;
   if (scalars.learning_rates.size() != learning_rates_.size()) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[all-reduce] {} learning rates for {} variables",
@@ -128,7 +131,7 @@ StepHandle& CollectiveSteps::end_step(float, std::span<const RowSet>) {
       if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
       committed = driver_.wait_committed();
     }
-    if (committed) apply();
+    if (committed) apply_or_fail();
     driver_.set_applied();
   }
   handle_.step = driver_.step();
@@ -140,6 +143,10 @@ void CollectiveSteps::apply() {
   if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kApply);
   const std::unique_lock values = driver_.change_values();
   const float scale = clip_norm_ > 0 ? clip_scale() : 1;
+  if (is_skipped(scale)) {
+    ++skipped_;
+    return;
+  }
   for (std::size_t b = 0; b < buckets_->size(); ++b) {
     if ((*buckets_)[b].sparse) {
       apply_rows(b, scale);
@@ -149,11 +156,42 @@ void CollectiveSteps::apply() {
   }
 }
 
+// All find it in the same sums. Only the worker whose contribution it is can tell, and does so.
+void CollectiveSteps::apply_or_fail() {
+  try {
+    apply();
+  } catch (const NotFinite& of_mean) {
+    try {
+      check_own();
+    } catch (const NotFinite& own) {
+      driver_.end_job(own.of(options_.task.str(), own_step_));
+    }
+    driver_.wait_job_end(
+        fmt::format("the mean of all contributions to {} in global step {} has "
+                    "NaN or infinity",
+                    of_mean.variable(), driver_.step()));
+  }
+}
+
+void CollectiveSteps::check_own() const {
+  const std::byte* const memory = driver_.collectives().memory().data();
+  for (std::size_t b = 0; b < buckets_->size(); ++b) {
+    for (const VariableId variable : (*buckets_)[b].variables) {
+      const VariableSpec& spec = variables_.at(variable).spec();
+      const std::size_t count = (*buckets_)[b].sparse ? rows_[b] * row_elements(spec)
+                                                      : std::size_t(spec.shape.elements());
+      check_finite(spec.name, 0,
+                   {reinterpret_cast<const float*>(memory + layout_.offset(variable)), count});
+    }
+  }
+}
+
 // The norm of the mean, with the same bits on every worker.
 float CollectiveSteps::clip_scale() {
   double squares = 0;
   for (std::size_t b = 0; b < buckets_->size(); ++b) squares += squares_of_bucket(b);
   const double norm = float(std::sqrt(squares));
+  if (options_.on_nan == OnNan::kSkip && !std::isfinite(norm)) return kSkipContribution;
   return norm > clip_norm_ ? float(clip_norm_ / norm) : 1.0f;
 }
 
@@ -197,7 +235,8 @@ void CollectiveSteps::apply_dense(std::size_t b, float clip_scale) {
   driver_.collectives().sum_of(b, parts_);
   for (const VariableId variable : bucket.variables) {
     VariableMemory& memory = variables_.at(variable);
-    const UpdateScalars scalars{learning_rates_[std::size_t(variable)], clip_scale};
+    const UpdateScalars scalars{learning_rates_[std::size_t(variable)], clip_scale,
+                                must_be_finite()};
     const std::size_t begin = place_in(bucket, variable);
     const std::size_t end = begin + std::size_t(memory.spec().shape.elements());
     if (memory.spec().rule.whole()) {
@@ -237,8 +276,9 @@ void CollectiveSteps::apply_whole(VariableMemory& memory, const UpdateScalars& s
 void CollectiveSteps::apply_rows(std::size_t b, float clip_scale) {
   const VariableId variable = (*buckets_)[b].variables.front();
   const RowSums sums = driver_.collectives().row_sums_of(b);
-  variables_.at(variable).apply_rows({learning_rates_[std::size_t(variable)], clip_scale}, sums.ids,
-                                     sums.rows.data(), &pool());
+  variables_.at(variable).apply_rows(
+      {learning_rates_[std::size_t(variable)], clip_scale, must_be_finite()}, sums.ids,
+      sums.rows.data(), &pool());
 }
 
 }  // namespace paceline

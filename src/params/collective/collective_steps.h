@@ -14,10 +14,11 @@ namespace paceline {
 /// Every worker applies the rule to all of each variable, from the same sums.
 class CollectiveSteps : public StoreSteps {
  public:
-  /// Throws kInvalidArgument when the plan updates what is not trained.
+  /// Counts the steps that were left out in `skipped`. Throws kInvalidArgument when the plan
+  /// updates what is not trained.
   CollectiveSteps(CollectiveDriver& driver, HeldVariables& variables,
                   const CollectiveOptions& options, const ContributionLayout& layout,
-                  const PlanBinding& plan, float clip_norm);
+                  const PlanBinding& plan, float clip_norm, std::int64_t& skipped);
 
   NormBy norm_by() const override { return NormBy::kStore; }
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
@@ -33,7 +34,10 @@ class CollectiveSteps : public StoreSteps {
   };
 
   void take_rows(VariableId variable, const Contribution& contribution);
+  void apply_or_fail();
   void apply();
+  void check_own() const;
+  bool must_be_finite() const { return options_.on_nan == OnNan::kStop; }
   float clip_scale();
   double squares_of_bucket(std::size_t bucket);
   void apply_dense(std::size_t bucket, float clip_scale);
@@ -49,6 +53,8 @@ class CollectiveSteps : public StoreSteps {
   const CollectiveOptions& options_;
   const ContributionLayout& layout_;
   const float clip_norm_;
+  std::int64_t& skipped_;
+  std::int64_t own_step_ = 0;
   const std::shared_ptr<const std::vector<Bucket>> buckets_;
   std::vector<std::size_t> bucket_of_;   // by variable
   std::vector<std::int64_t> most_rows_;  // by variable

@@ -30,12 +30,13 @@ class CollectiveStoreImpl : public CollectiveStore {
   std::span<const VariableSpec> variables() const override { return variables_.specs(); }
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
     return std::make_unique<CollectiveSteps>(driver_, variables_, options_, layout_, plan,
-                                             clip_norm);
+                                             clip_norm, skipped_);
   }
   void write(std::vector<VariableState> states, std::int64_t global_step) override;
   bool initialised() const override { return driver_.has_values(); }
   std::vector<VariableState> read(std::span<const VariableId> variables) override;
   std::int64_t global_step() const override { return driver_.step(); }
+  std::int64_t skipped() const override { return skipped_; }
   StoreAccount account() const override { return driver_.account(); }
   std::vector<StoreLink> links() const override { return driver_.links(); }
 
@@ -43,6 +44,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   void set_done() override { driver_.set_done(); }
   bool wait_all_done(Deadline deadline) override { return driver_.wait_all_retired(deadline); }
   bool all_done() const override { return driver_.all_done(); }
+  bool any_done() const override { return driver_.any_done(); }
   void end_training() override { driver_.end_training(); }
   bool training_ended() const override { return driver_.training_ended(); }
   void goodbye() override { driver_.goodbye(); }
@@ -73,7 +75,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   const ContributionLayout layout_;
   std::vector<TaskState> restored_;
   bool was_initialised_ = false;
-  std::int64_t marked_step_ = 0;
+  std::int64_t marked_step_ = 0, skipped_ = 0;
   CollectiveDriver driver_;
 };
 

@@ -11,6 +11,7 @@ class LocalControl : public JobControl {
   void set_done() override {}
   bool wait_all_done(Deadline) override { return true; }
   bool all_done() const override { return true; }
+  bool any_done() const override { return false; }
   void end_training() override { training_ended_ = true; }
   bool training_ended() const override { return training_ended_; }
   void goodbye() override {}

@@ -12,6 +12,7 @@
 #include "base/machine_memory.h"
 #include "checkpoint/checkpoint_save.h"
 #include "paceline/error.h"
+#include "params/shard/not_finite.h"
 #include "params/shard/rule_label.h"
 #include "params/shard/saved_variables.h"
 #include "params/shard/variable_memory.h"
@@ -28,18 +29,30 @@ class LocalHandle : public StepHandle {
   std::int64_t step = 0;
 };
 
+// Calls apply(). One process is worker:0.
+template <typename Apply>
+void named(std::int64_t own_step, Apply&& apply) {
+  try {
+    apply();
+  } catch (const NotFinite& error) {
+    throw error.of("worker:0", own_step);
+  }
+}
+
 // Applies the rule to each range of a contribution where and when it is made.
 class LocalSink : public OutputSink {
  public:
   explicit LocalSink(Timeline* timeline) : timeline_(timeline) {}
-  void begin(VariableMemory& held, const TimelineLabel* label, const UpdateScalars& scalars) {
+  void begin(VariableMemory& held, const TimelineLabel* label, const UpdateScalars& scalars,
+             std::int64_t own_step) {
+    own_step_ = own_step;
     held_ = &held;
     label_ = label;
     step_ = held.begin_contribution(scalars);
   }
   void take(std::int64_t first, std::span<const float> values) override {
     const TimelineScope scope(timeline_, label_, std::int64_t(values.size_bytes()));
-    held_->apply_range(step_, first, values);
+    named(own_step_, [&] { held_->apply_range(step_, first, values); });
   }
 
  private:
@@ -47,6 +60,7 @@ class LocalSink : public OutputSink {
   const TimelineLabel* label_ = nullptr;
   VariableMemory* held_ = nullptr;
   RuleStep step_;
+  std::int64_t own_step_ = 0;
 };
 
 class LocalSteps : public StoreSteps {
@@ -70,6 +84,7 @@ class LocalSteps : public StoreSteps {
   LocalStore& store_;
   const bool clipped_;
   StepKind kind_ = StepKind::kTrain;
+  std::int64_t own_step_ = 0;
   std::vector<float> learning_rates_;
   std::vector<Tensor> places_;  // by variable; undefined when the plan does not update it
   std::vector<bool> streamed_;  // by variable: through sink_, applied when ready() comes
@@ -90,8 +105,12 @@ std::size_t bytes_with_slots(std::span<const VariableSpec> variables) {
 class LocalStore : public SavableStore {
  public:
   LocalStore(std::vector<VariableSpec> specs, ThreadPool* pool, StepAccount* account,
-             Timeline* timeline)
-      : specs_(std::move(specs)), pool_(pool), account_(account), timeline_(timeline) {
+             Timeline* timeline, OnNan on_nan)
+      : specs_(std::move(specs)),
+        pool_(pool),
+        account_(account),
+        timeline_(timeline),
+        on_nan_(on_nan) {
     check_fits_machine("[local store] the variables need", double(bytes_with_slots(specs_)));
     std::set<std::string> names;
     for (const VariableSpec& spec : specs_) {
@@ -149,6 +168,9 @@ class LocalStore : public SavableStore {
                 fmt::format("[local store] {} is read before it was written", held.spec().name));
   }
   void count_step() { ++global_step_; }
+  void count_skipped() { ++skipped_; }
+  std::int64_t skipped() const override { return skipped_; }
+  bool must_be_finite() const { return on_nan_ == OnNan::kStop; }
   ThreadPool* pool() const { return pool_; }
   StepAccount* step_account() { return account_; }
   Timeline* timeline() const { return timeline_; }
@@ -162,6 +184,8 @@ class LocalStore : public SavableStore {
   ThreadPool* pool_;
   StepAccount* account_;
   Timeline* timeline_;
+  const OnNan on_nan_;
+  std::int64_t skipped_ = 0;
   std::vector<const TimelineLabel*> labels_;  // by variable; null without a timeline
 };
 
@@ -204,6 +228,7 @@ LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
 
 void LocalSteps::begin_step(StepKind kind, std::span<const RowSet>, const StepScalars& scalars) {
   kind_ = kind;
+  own_step_ = scalars.step;
   waiting_.clear();
   if (kind != StepKind::kTrain) return;
   if (scalars.learning_rates.size() != learning_rates_.size()) {
@@ -226,7 +251,7 @@ AsyncView LocalSteps::place(VariableId variable) {
 
 OutputSink& LocalSteps::sink(VariableId variable) {
   sink_.begin(store_.written(variable), store_.label(variable),
-              {learning_rates_[std::size_t(variable)], 1});
+              {learning_rates_[std::size_t(variable)], 1, store_.must_be_finite()}, own_step_);
   return sink_;
 }
 
@@ -245,16 +270,23 @@ void LocalSteps::apply(const Ready& ready, float clip_scale) {
   if (store_.step_account() != nullptr) scope.emplace(*store_.step_account(), Activity::kApply);
   const TimelineScope event(store_.timeline(), store_.label(ready.variable));
   VariableMemory& held = store_.written(ready.variable);
-  const UpdateScalars scalars{learning_rates_[std::size_t(ready.variable)], clip_scale};
+  const UpdateScalars scalars{learning_rates_[std::size_t(ready.variable)], clip_scale,
+                              store_.must_be_finite()};
   const float* gradient = places_[std::size_t(ready.variable)].view().as<float>();
-  if (ready.contribution.sparse) {
-    held.apply_rows(scalars, ready.contribution.ids, gradient, store_.pool());
-  } else {
-    held.apply(scalars, gradient, store_.pool());
-  }
+  named(own_step_, [&] {
+    if (ready.contribution.sparse) {
+      held.apply_rows(scalars, ready.contribution.ids, gradient, store_.pool());
+    } else {
+      held.apply(scalars, gradient, store_.pool());
+    }
+  });
 }
 
 StepHandle& LocalSteps::end_step(float clip_scale, std::span<const RowSet>) {
+  if (is_skipped(clip_scale)) {
+    store_.count_skipped();
+    waiting_.clear();
+  }
   for (const Ready& ready : waiting_) apply(ready, clip_scale);
   waiting_.clear();
   if (kind_ == StepKind::kTrain) store_.count_step();
@@ -266,8 +298,8 @@ StepHandle& LocalSteps::end_step(float clip_scale, std::span<const RowSet>) {
 
 std::unique_ptr<SavableStore> make_local_store(std::vector<VariableSpec> variables,
                                                ThreadPool* pool, StepAccount* account,
-                                               Timeline* timeline) {
-  return std::make_unique<LocalStore>(std::move(variables), pool, account, timeline);
+                                               Timeline* timeline, OnNan on_nan) {
+  return std::make_unique<LocalStore>(std::move(variables), pool, account, timeline, on_nan);
 }
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "paceline/cluster.h"
 #include "params/savable_store.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
@@ -19,6 +20,7 @@ namespace paceline {
 /// and for a name that comes twice.
 std::unique_ptr<SavableStore> make_local_store(std::vector<VariableSpec> variables,
                                                ThreadPool* pool, StepAccount* account,
-                                               Timeline* timeline = nullptr);
+                                               Timeline* timeline = nullptr,
+                                               OnNan on_nan = OnNan::kStop);
 
 }  // namespace paceline

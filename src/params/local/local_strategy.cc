@@ -10,7 +10,8 @@ namespace paceline {
 
 Distribution make_local_strategy(const DistributionOptions& options,
                                  std::vector<VariableSpec> variables) {
-  return {make_local_store(std::move(variables), options.pool, options.account, options.timeline),
+  return {make_local_store(std::move(variables), options.pool, options.account, options.timeline,
+                           options.cluster.on_nan),
           std::make_shared<LocalControl>()};
 }
 

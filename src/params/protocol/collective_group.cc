@@ -110,6 +110,14 @@ void CollectiveGroup::check_members(const std::vector<std::int32_t>& members) co
                           fmt::join(members, ", ")));
 }
 
+void CollectiveGroup::check_formation(const Formation& formation) const {
+  check_members(formation.members);
+  if (std::ranges::includes(formation.members, formation.lacking) && formation.step >= 0) return;
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("[all-reduce] a group forms at step {}, and the workers {} lack values",
+                          formation.step, fmt::join(formation.lacking, ", ")));
+}
+
 void CollectiveGroup::received(int worker, const ControlMessage& message, TimePoint now,
                                Outbox& out) {
   note_time(now);
@@ -125,7 +133,7 @@ void CollectiveGroup::received(int worker, const ControlMessage& message, TimePo
       take_agreement(worker, message.as<Agreement>(), now, out);
       break;
     case MessageType::kForm:
-      check_members(message.as<Formation>().members);
+      check_formation(message.as<Formation>());
       form(message.as<Formation>(), now, out);
       break;
     case MessageType::kCollectiveBegin:
@@ -361,6 +369,12 @@ bool CollectiveGroup::all_warm() const {
 bool CollectiveGroup::all_done() const {
   return std::ranges::all_of(peers_, [](const Peer& each) {
     return !each.connected || each.status.done || each.status.standing == Standing::kRetired;
+  });
+}
+
+bool CollectiveGroup::any_done() const {
+  return std::ranges::any_of(peers_, [](const Peer& each) {
+    return each.status.done || each.status.standing == Standing::kRetired;
   });
 }
 

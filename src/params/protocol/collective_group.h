@@ -106,6 +106,8 @@ class CollectiveGroup {
   bool all_warm() const;
   /// Every other worker is done, or gone.
   bool all_done() const;
+  /// Some other worker is done.
+  bool any_done() const;
   /// Every other worker is retired, or gone.
   bool all_retired() const;
   bool training_ended() const { return ended_; }
@@ -137,6 +139,7 @@ class CollectiveGroup {
   bool sees(Standing standing) const;
 
   void check_members(const std::vector<std::int32_t>& members) const;
+  void check_formation(const Formation& formation) const;
   void note_time(TimePoint now);
   GroupStatus status() const;
   void tell_status(Outbox& out);

@@ -128,6 +128,8 @@ TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
   EXPECT_THROW(receive(MessageType::kPropose, Proposal{.epoch = 1u << 30, .members = {1, 0}}),
                Error);
   EXPECT_THROW(receive(MessageType::kForm, Formation()), Error);
+  EXPECT_THROW(receive(MessageType::kForm, Formation{.members = {0, 1}, .lacking = {7}}), Error);
+  EXPECT_THROW(receive(MessageType::kForm, Formation{.members = {0, 1}, .step = -1}), Error);
   EXPECT_THROW(receive(MessageType::kCollectiveBegin, CollectiveBegin{.examples = -1}), Error);
   EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
 }

@@ -136,7 +136,10 @@ bool Membership::deserted() const { return connected() == 0 && count(Presence::k
 
 JobState Membership::job_state(TimePoint now) const {
   const bool waits_for_absent = now < start_ + options_.join_timeout;
-  JobState state{.all_warm = true, .all_done = true, .ended = ended_};
+  JobState state{.all_warm = true,
+                 .any_done = std::ranges::any_of(members_, &Member::done),
+                 .all_done = true,
+                 .ended = ended_};
   for (const Member& member : members_) {
     const bool awaited = member.presence == Presence::kAbsent && waits_for_absent;
     const bool trains = member.presence == Presence::kConnected && !member.done;

@@ -73,7 +73,7 @@ class Membership {
   bool training_ended() const { return ended_; }
   std::int64_t applied(int worker) const { return members_[std::size_t(worker)].applied; }
 
-  /// Warm: every worker that takes part has made its first steps. Done: none of them trains any
+  /// Warm: every worker that takes part has made its first steps. All done: none of them trains any
   /// more. A worker that never came takes part until join_timeout, one that died does not.
   JobState job_state(TimePoint now) const;
 

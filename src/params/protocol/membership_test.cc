@@ -110,6 +110,7 @@ TEST(Membership, DoneWhenAllAreDoneOrGone) {
   join(members, 1, 1);
   members.set_done(0, 1);
   EXPECT_FALSE(members.job_state(at(1)).all_done);
+  EXPECT_TRUE(members.job_state(at(1)).any_done);
   members.say_goodbye(1, 1, at(2));
   EXPECT_TRUE(members.job_state(at(2)).all_done);
 }

@@ -139,10 +139,11 @@ Fate PsJob::begin_step(PeerId id, std::int64_t step, bool reads_now, const StepB
   return fate;
 }
 
-std::int64_t PsJob::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint now, Outbox& out) {
+std::int64_t PsJob::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
+                             bool skipped) {
   Peer& peer = peer_of(id);
   if (fate == Fate::kKeep) {
-    end_giving(peer, out);
+    end_giving(peer, skipped, out);
     return membership_.global_step();
   }
   const StepDone done = membership_.end_step(peer.worker, peer.incarnation, fate == Fate::kApply);

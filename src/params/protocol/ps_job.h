@@ -49,6 +49,8 @@ class PsJob {
   /// Throws what makes the message one that a peer must not send; refuse() then tells it so.
   void received(PeerId peer, const ControlMessage& message, TimePoint now, Outbox& out);
   void refuse(PeerId peer, const std::string& why, Outbox& out);
+  /// Ends the training of all workers.
+  void refuse_workers(const std::string& why, Outbox& out);
   /// Nothing can be sent to the peer any more; its connection is closed.
   void give_up(PeerId peer, const std::string& why, Outbox& out);
   /// The end of a peer's connection.
@@ -67,8 +69,9 @@ class PsJob {
                   const StepBegin& begin = {});
   /// Counts a global step if the fate was kApply, and answers kStepDone on the ps that counts. If
   /// it was kKeep, the contribution is whole here: Outbox::Decide will say what becomes of it.
-  /// Returns the global step.
-  std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out);
+  /// A skipped one has NaN, and a round closes without it. Returns the global step.
+  std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
+                        bool skipped = false);
 
   // Rounds.
   /// The squares of this shard's part of a round's mean; Outbox::Clip will answer.
@@ -188,7 +191,7 @@ class PsJob {
   void on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out);
   void check_contribution(const RoundContribution& contribution) const;
   void give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begin);
-  void end_giving(Peer& peer, Outbox& out);
+  void end_giving(Peer& peer, bool skipped, Outbox& out);
   void send_to_shards(MessageType type, const ControlMessage::Body& body, Outbox& out);
   void decide(const RoundCoordinator::Decisions& decisions, Outbox& out);
   void carry_out(const RoundDecision& decision, Outbox& out);

@@ -201,6 +201,14 @@ void PsJob::refuse(PeerId id, const std::string& why, Outbox& out) {
   out.close(id, kCloseTimeout);
 }
 
+void PsJob::refuse_workers(const std::string& why, Outbox& out) {
+  std::vector<PeerId> workers;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.worker >= 0 && !peer.refused) workers.push_back(id);
+  }
+  for (const PeerId id : workers) refuse(id, why, out);
+}
+
 void PsJob::give_up(PeerId id, const std::string& why, Outbox& out) {
   const auto found = peers_.find(id);
   // A refused peer may have let too much pile up to be told so.

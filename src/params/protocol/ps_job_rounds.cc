@@ -123,11 +123,11 @@ void PsJob::give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begi
   givers_[std::size_t(peer.worker)] = id;
 }
 
-void PsJob::end_giving(Peer& peer, Outbox& out) {
+void PsJob::end_giving(Peer& peer, bool skipped, Outbox& out) {
   if (!peer.given || std::exchange(peer.given_whole, true)) return;
   if (!coordinator_) return out.send(Outbox::kCoordinator, MessageType::kWhole, *peer.given);
   RoundCoordinator::Decisions decisions;
-  coordinator_->whole(0, *peer.given, decisions);
+  coordinator_->whole(0, *peer.given, decisions, skipped);
   decide(decisions, out);
 }
 
@@ -139,7 +139,8 @@ void PsJob::send_to_shards(MessageType type, const ControlMessage::Body& body, O
 
 void PsJob::decide(const RoundCoordinator::Decisions& decisions, Outbox& out) {
   for (const RoundDecision& decision : decisions) {
-    const float clip_norm = decision.closes ? decision.contributors.front().clip_norm : 0;
+    const float clip_norm =
+        decision.contributors.empty() ? 0 : decision.contributors.front().clip_norm;
     if (clip_norm > 0) norms_->expect(decision.round, clip_norm);
     send_to_shards(MessageType::kDecided, decision, out);
     carry_out(decision, out);
@@ -156,7 +157,9 @@ void PsJob::carry_out(const RoundDecision& decision, Outbox& out) {
   }
   for (const RoundContribution& it : decision.dropped) {
     membership_.decide_step(it.worker, it.step, false);
-    tell(it, {membership_.global_step(), StepDone::kTooLate}, action);
+    const bool late = it.round < round;
+    tell(it, {membership_.global_step(), late ? StepDone::kTooLate : StepDone::kAppliedBefore},
+         action);
   }
   out.add(std::move(action));
 }

@@ -324,10 +324,13 @@ TEST(PsJob, AllAreToldTheStateOfTheJobWhenItChanges) {
   EXPECT_THAT(take_text(it.out),
               ElementsAre("10 job_state", "11 job_state", "12 job_state", "12 step_done"));
   it.received(10, MessageType::kDone);
+  EXPECT_EQ(sent<JobState>(it.out), (JobState{.all_warm = true, .any_done = true}));
+  it.out.clear();
   it.received(11, MessageType::kGoodbye);
   EXPECT_THAT(take_text(it.out), IsEmpty());
   it.job.closed(12, {.why = "cut"}, it.now, it.out);
-  EXPECT_EQ(sent<JobState>(it.out), (JobState{.all_warm = true, .all_done = true}));
+  EXPECT_EQ(sent<JobState>(it.out),
+            (JobState{.all_warm = true, .any_done = true, .all_done = true}));
   EXPECT_THAT(take_text(it.out),
               ElementsAre("warn lost 12: cut; it may come back within 30 s (--reconnect-timeout)",
                           "10 job_state"));

@@ -27,8 +27,9 @@ std::vector<int> RoundCoordinator::absent() const {
 
 void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& out) {
   Worker& worker = workers_[std::size_t(index)];
-  if (std::exchange(worker.incarnation, incarnation) != incarnation && worker.given) {
-    displace(*std::exchange(worker.given, std::nullopt), out);
+  if (std::exchange(worker.incarnation, incarnation) != incarnation) {
+    if (worker.given) displace(*std::exchange(worker.given, std::nullopt), out);
+    worker.fresh = true;
   }
   worker.standing = Standing::kMember;
 }
@@ -54,7 +55,8 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
 // Shards may hold contributions of several incarnations of one worker: only those of the last
 // count, and each word of another frees what is kept of it. One of a round that is not open was
 // made from values of before a ps was lost, by a worker that has not heard of it yet.
-void RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out) {
+void RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out,
+                             bool skipped) {
   Worker& worker = workers_[std::size_t(contribution.worker)];
   if (contribution.incarnation != worker.incarnation || contribution.round > open_) {
     return displace(contribution, out);
@@ -63,7 +65,9 @@ void RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
     worker.given = contribution;
     worker.on.assign(std::size_t(options_.shards), false);
     worker.shards = 0;
+    worker.skipped = false;
   }
+  worker.skipped = worker.skipped || skipped || (worker.fresh && open_ > options_.first_round);
   if (worker.on[std::size_t(shard)]) return;
   worker.on[std::size_t(shard)] = true;
   ++worker.shards;
@@ -73,6 +77,7 @@ void RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
   RoundDecision& decision = out.emplace_back();
   decision.round = open_;
   decision.dropped = {*std::exchange(worker.given, std::nullopt)};
+  worker.fresh = false;
 }
 
 void RoundCoordinator::close_full(Decisions& out) {
@@ -89,15 +94,18 @@ bool RoundCoordinator::close_one(Decisions& out) {
   bool awaits = false;
   for (const Worker& worker : workers_) {
     if (worker.given && is_whole(worker)) {
-      decision.contributors.push_back(*worker.given);
+      (worker.skipped ? decision.dropped : decision.contributors).push_back(*worker.given);
     } else if (worker.standing != Standing::kAway) {
       awaits = true;
     }
   }
-  const int count = int(decision.contributors.size());
+  const int count = int(decision.contributors.size() + decision.dropped.size());
   if (count == 0 || (count < enough_ && awaits)) return false;
-  for (const RoundContribution& contribution : decision.contributors) {
-    workers_[std::size_t(contribution.worker)].given.reset();
+  for (const auto* list : {&decision.contributors, &decision.dropped}) {
+    for (const RoundContribution& it : *list) {
+      workers_[std::size_t(it.worker)].given.reset();
+      workers_[std::size_t(it.worker)].fresh = false;
+    }
   }
   ++open_;
   out.push_back(std::move(decision));

@@ -38,13 +38,18 @@ class RoundCoordinator {
   using Decisions = std::vector<RoundDecision>;
   explicit RoundCoordinator(const RoundOptions& options);
 
-  /// The worker contributes from now on. The same incarnation may come back: what is whole of its
+  /// The worker contributes from now on. If rounds are closed before its first contribution is
+  /// whole, it may have read shards that had closed different ones: that contribution counts
+  /// nowhere, and the answers to it are of one round. The same incarnation may come back: what is whole of its
   /// contribution stays so. Another one's contribution is forgotten, since it was never answered.
   void joined(int worker, std::uint64_t incarnation, Decisions& out);
   /// Nobody waits for the worker. What it has given counts once it is whole on every shard.
   void left(int worker, Decisions& out);
   /// All of the contribution is on the shard. It may say so after the worker has left.
-  void whole(int shard, const RoundContribution& contribution, Decisions& out);
+  /// A skipped one (it has NaN) closes the round like any other, and counts nowhere; it is enough
+  /// that one shard says so.
+  void whole(int shard, const RoundContribution& contribution, Decisions& out,
+             bool skipped = false);
   /// Nobody waits any more for workers that have never come.
   void stop_waiting(Decisions& out);
 
@@ -61,6 +66,8 @@ class RoundCoordinator {
     std::optional<RoundContribution> given;
     std::vector<bool> on;  // the shards where it is whole
     int shards = 0;        // how many they are
+    bool skipped = false;  // it is to count nowhere
+    bool fresh = false;    // nothing that it gave is decided
   };
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;

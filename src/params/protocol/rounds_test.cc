@@ -79,6 +79,8 @@ TEST(RoundCoordinator, DropsWhatIsWholeAfterItsRoundAndAnswersItAtOnce) {
 
 TEST(RoundCoordinator, FoldsWhatIsLateIntoTheOpenRound) {
   Coordinator it(2, LateContribution::kFold);
+  for (const int worker : {0, 1, 2, 0}) it.gives(worker);
+  it.decided.clear();
   it.begins(0);
   it.gives(1);
   it.gives(2);
@@ -88,7 +90,8 @@ TEST(RoundCoordinator, FoldsWhatIsLateIntoTheOpenRound) {
   it.gives(2);
   ASSERT_EQ(it.decided.size(), 2u);
   EXPECT_THAT(it.contributors(), ElementsAre(0, 2));
-  EXPECT_EQ(it.decided[1].contributors[0].round, 0) << "one round before the one it counts in";
+  EXPECT_EQ(it.decided[1].contributors[0].round, it.decided[1].round - 1)
+      << "one round before the one it counts in";
 }
 
 TEST(RoundCoordinator, AWorkerThatDiesBetweenItsShardsCountsOnNone) {
@@ -162,6 +165,47 @@ TEST(RoundCoordinator, WaitsForWorkersThatHaveNotComeUntilItIsToldNotTo) {
   machine.stop_waiting(decided);
   ASSERT_EQ(decided.size(), 1u);
   EXPECT_THAT(Coordinator::workers(decided[0].contributors), ElementsAre(0));
+}
+
+TEST(RoundCoordinator, TheFirstContributionOfALateJoinerCountsNowhereAndClosesTheRound) {
+  Coordinator it(3);
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  it.machine.left(2, it.decided);
+  it.machine.joined(2, 2, it.decided);
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker, worker == 2 ? 2 : 1);
+  ASSERT_EQ(it.decided.size(), 2u);
+  EXPECT_TRUE(it.decided[1].closes);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1));
+  EXPECT_THAT(Coordinator::workers(it.decided[1].dropped), ElementsAre(2));
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker, worker == 2 ? 2 : 1);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1, 2)) << "it has the values of one round now";
+}
+
+TEST(RoundCoordinator, AContributionWithNanCountsNowhereAndClosesTheRound) {
+  Coordinator it(3);
+  it.gives(0);
+  it.gives(2);
+  it.begins(1);
+  it.whole(1, 1);
+  it.machine.whole(0, {.worker = 1, .incarnation = 1, .step = 1, .examples = 1}, it.decided, true);
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 2));
+  EXPECT_THAT(Coordinator::workers(it.decided[0].dropped), ElementsAre(1));
+  it.gives(1);
+  it.gives(0);
+  it.gives(2);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1, 2));
+}
+
+TEST(RoundCoordinator, ARoundOfNothingButNanIsClosed) {
+  RoundCoordinator machine({.shards = 1, .workers = 1});
+  RoundCoordinator::Decisions decided;
+  machine.joined(0, 1, decided);
+  machine.whole(0, {.worker = 0, .incarnation = 1, .examples = 1}, decided, true);
+  ASSERT_EQ(decided.size(), 1u);
+  EXPECT_TRUE(decided[0].closes);
+  EXPECT_THAT(decided[0].contributors, IsEmpty());
+  EXPECT_EQ(machine.open_round(), 1);
 }
 
 TEST(RoundCoordinator, NeverHasMoreMembersThanItCounts) {

@@ -21,7 +21,8 @@ IncomingStep::~IncomingStep() {
   for (std::size_t position = 0; position < pieces_.size(); ++position) applied(position);
 }
 
-void IncomingStep::begin(std::int64_t step, const StepBegin& begin, Fate fate) {
+void IncomingStep::begin(std::int64_t step, const StepBegin& begin, Fate fate,
+                         bool must_be_finite) {
   if (begin.learning_rates.size() != shard_.variables().size()) {
     throw Error(ErrorCode::kDataLoss,
                 fmt::format("[ps] {} learning rates for {} variables", begin.learning_rates.size(),
@@ -29,6 +30,8 @@ void IncomingStep::begin(std::int64_t step, const StepBegin& begin, Fate fate) {
   }
   assembly_.begin(step, begin.clipped, fate);
   begin_ = begin;
+  must_be_finite_ = must_be_finite;
+  skipped_ = false;
 }
 
 RuleStep IncomingStep::rule_step(std::size_t position, float clip_scale) const {
@@ -37,7 +40,8 @@ RuleStep IncomingStep::rule_step(std::size_t position, float clip_scale) const {
           .clip_scale = clip_scale,
           .weight_decay = piece.variable().weight_decay,
           .count = pieces_[position].count,
-          .average_decay = average_decay_at(piece.variable(), pieces_[position].count)};
+          .average_decay = average_decay_at(piece.variable(), pieces_[position].count),
+          .must_be_finite = must_be_finite_};
 }
 
 // Returns false when it has begun before in this step.

@@ -36,11 +36,14 @@ class IncomingStep {
   IncomingStep(const IncomingStep&) = delete;
   IncomingStep& operator=(const IncomingStep&) = delete;
 
-  void begin(std::int64_t step, const StepBegin& begin, Fate fate);
+  void begin(std::int64_t step, const StepBegin& begin, Fate fate, bool must_be_finite = false);
+  /// Its norm is not finite: it is applied nowhere.
+  void skip() { skipped_ = true; }
+  bool must_be_finite() const { return must_be_finite_; }
   bool open() const { return assembly_.open(); }
   Fate fate() const { return assembly_.fate(); }
-  /// False when this step was applied before and must not be again.
-  bool counts() const { return assembly_.counts(); }
+  /// False when this step was applied before and must not be again, and when it is skipped.
+  bool counts() const { return assembly_.counts() && !skipped_; }
   std::int64_t step() const { return assembly_.step(); }
   /// The numbers that the rule of the piece's variable is applied with.
   RuleStep rule_step(std::size_t position, float clip_scale) const;
@@ -85,6 +88,7 @@ class IncomingStep {
   StepAssembly assembly_;
   std::vector<IncomingPiece> pieces_;  // by position in the shard
   StepBegin begin_;
+  bool must_be_finite_ = false, skipped_ = false;
   std::atomic<bool> kept_{false};
 };
 

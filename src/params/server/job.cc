@@ -212,6 +212,10 @@ void ServerJob::refuse(ServerPeer& peer, const std::string& why) {
   drive([&](Outbox& out) { machine_.refuse(peer.id(), why, out); });
 }
 
+void ServerJob::refuse_all(const std::string& why) {
+  drive([&](Outbox& out) { machine_.refuse_workers(why, out); });
+}
+
 Fate ServerJob::begin_step(ServerPeer& peer, std::int64_t step, bool reads_now,
                            const StepBegin& begin) {
   return drive([&](Outbox&) {
@@ -223,11 +227,11 @@ Fate ServerJob::begin_step(ServerPeer& peer, std::int64_t step, bool reads_now,
   });
 }
 
-void ServerJob::end_step(ServerPeer& peer, std::int64_t step, Fate fate) {
+void ServerJob::end_step(ServerPeer& peer, std::int64_t step, Fate fate, bool skipped) {
   const bool counts = fate == Fate::kApply;
   if (counts) ++applied_;
-  const std::int64_t global_step =
-      drive([&](Outbox& out) { return machine_.end_step(peer.id(), step, fate, now(), out); });
+  const std::int64_t global_step = drive(
+      [&](Outbox& out) { return machine_.end_step(peer.id(), step, fate, now(), out, skipped); });
   const std::int64_t every = options_.progress_every.steps;
   if (counts && every > 0 && global_step % every == 0) wake_();
 }

@@ -50,8 +50,10 @@ class ServerJob {
   /// is asked for, while they are not.
   Shard& shard_for(ServerPeer& peer, bool initialised);
   void refuse(ServerPeer& peer, const std::string& why);
+  /// Ends the training of all workers.
+  void refuse_all(const std::string& why);
   Fate begin_step(ServerPeer& peer, std::int64_t step, bool reads_now, const StepBegin& begin);
-  void end_step(ServerPeer& peer, std::int64_t step, Fate fate);
+  void end_step(ServerPeer& peer, std::int64_t step, Fate fate, bool skipped = false);
   /// A contribution to a round, before end_step.
   RoundApplier& rounds() { return rounds_; }
 

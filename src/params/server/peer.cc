@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "params/server/job.h"
+#include "params/shard/not_finite.h"
 
 namespace paceline {
 
@@ -83,6 +84,9 @@ void ServerPeer::on_frame(const FrameHeader& header, std::span<const std::byte> 
   if (ended_) fail(name_of(type) + " after a refusal");
   try {
     handle(type, header, payload);
+  } catch (const NotFinite& error) {
+    ended_ = true;
+    job_.refuse_all(error.of(task_, last_step_).what());
   } catch (const Error& error) {
     // The worker is told why before the connection is closed.
     ended_ = true;
@@ -220,7 +224,8 @@ void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::b
   const bool reads_now = (header.flags & kReadsNow) != 0;
   IncomingStep& incoming = this->incoming();
   incoming.begin(step, messages_.step_begin,
-                 job_.begin_step(*this, step, reads_now, messages_.step_begin));
+                 job_.begin_step(*this, step, reads_now, messages_.step_begin),
+                 (header.flags & kMustBeFinite) != 0);
   last_step_ = step;
 }
 
@@ -301,8 +306,9 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
   decode_step_end(payload, messages_.step_end);
   if (incoming_->fate() == Fate::kKeep) {
     keep();
-    return job_.end_step(*this, incoming_->step(), Fate::kKeep);
+    return job_.end_step(*this, incoming_->step(), Fate::kKeep, is_skipped(end.clip_scale));
   }
+  if (is_skipped(end.clip_scale)) incoming_->skip();
   for (const StepEnd::Entry& entry : end.entries) {
     const std::size_t position = shard().position(entry.piece);
     if (entry.contributed) {

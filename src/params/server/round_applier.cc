@@ -7,6 +7,7 @@
 
 #include "base/denormals.h"
 #include "params/server/job.h"
+#include "params/shard/not_finite.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
@@ -191,8 +192,21 @@ void RoundApplier::apply(std::size_t position, float scale, bool clipped) {
                       .clip_scale = scale,
                       .weight_decay = spec.weight_decay,
                       .count = count,
-                      .average_decay = average_decay_at(spec, count)};
+                      .average_decay = average_decay_at(spec, count),
+                      .must_be_finite = first->step->must_be_finite()};
   if (!clipped && (spec.sparse || spec.rule.whole())) sum(position);
+  try {
+    apply_mean(position, step, parts, clipped);
+  } catch (const NotFinite& of_mean) {
+    job_.refuse_all(blame(position, of_mean).what());
+  }
+  piece.end_contribution();
+}
+
+void RoundApplier::apply_mean(std::size_t position, const RuleStep& step,
+                              std::span<const MeanPart> parts, bool clipped) {
+  ShardPiece& piece = shard_->at(position);
+  const VariableSpec& spec = piece.variable();
   const RowMean& rows = row_means_[position];
   if (spec.sparse) {
     if (!rows.rows.empty()) piece.apply_rows(step, rows.rows, rows.values.data());
@@ -201,7 +215,24 @@ void RoundApplier::apply(std::size_t position, float scale, bool clipped) {
   } else {
     piece.apply_mean(step, parts);
   }
-  piece.end_contribution();
+}
+
+// Finds the contribution that has made the mean what it is.
+Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const {
+  for (const KeptContribution& kept : contributors_) {
+    if (!kept.entries[position].contributed) continue;
+    const std::span<const std::byte> gradient = kept.step->piece(position).gradient;
+    try {
+      check_finite(
+          of_mean.variable(), 0,
+          {reinterpret_cast<const float*>(gradient.data()), gradient.size() / sizeof(float)});
+    } catch (const NotFinite& own) {
+      const std::size_t at = std::size_t(&kept - contributors_.data());
+      return own.of(fmt::format("worker:{}", now_.decision.contributors[at].worker),
+                    kept.step->step());
+    }
+  }
+  return of_mean;
 }
 
 // A worker to which too much waits to be sent reads too slowly: its connection ends, and no other

@@ -22,6 +22,7 @@
 
 namespace paceline {
 
+class NotFinite;
 class ServerJob;
 
 /// One worker's contribution, whole on this ps, until its round has been applied.
@@ -59,6 +60,9 @@ class RoundApplier {
   std::vector<MeanPart> parts(std::size_t position) const;
   double sum(std::size_t position);
   void apply(std::size_t position, float scale, bool clipped);
+  void apply_mean(std::size_t position, const RuleStep& step, std::span<const MeanPart> parts,
+                  bool clipped);
+  Error blame(std::size_t position, const NotFinite& of_mean) const;
   void answer(const KeptContribution& kept, std::size_t position);
 
   ServerJob& job_;

@@ -14,6 +14,7 @@
 #include "base/row_count.h"
 #include "graph/rule_program.h"
 #include "paceline/error.h"
+#include "params/shard/not_finite.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
@@ -21,6 +22,9 @@ namespace {
 
 // A range this long takes some microseconds, as long as waking a thread for it.
 constexpr std::int64_t kGrain = 16 * 1024;
+// So much of a contribution is looked at for NaN before it is applied: it is in the first cache
+// then.
+constexpr std::size_t kCheckedElements = 4096;
 
 [[noreturn]] void refuse(const VariableSpec& spec, const std::string& why) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("[variable {}] {}", spec.name, why));
@@ -252,12 +256,24 @@ std::span<const std::byte> VariableMemory::read_marked(std::size_t array, std::s
 
 RuleStep VariableMemory::begin_contribution(const UpdateScalars& scalars) {
   const std::int64_t count = next_count();
-  return {scalars.learning_rate, scalars.clip_scale, spec_.weight_decay, count,
-          average_decay_at(spec_, count)};
+  return {scalars.learning_rate,          scalars.clip_scale,    spec_.weight_decay, count,
+          average_decay_at(spec_, count), scalars.must_be_finite};
 }
 
 void VariableMemory::apply_range(const RuleStep& step, std::int64_t first,
                                  std::span<const float> gradient) {
+  if (!step.must_be_finite) return apply_finite(step, first, gradient);
+  for (std::size_t begin = 0; begin < gradient.size(); begin += kCheckedElements) {
+    const auto some = gradient.subspan(begin, std::min(kCheckedElements, gradient.size() - begin));
+    check_finite(
+        spec_.name,
+        first_row_ * std::int64_t(row_bytes_ / sizeof(float)) + first + std::int64_t(begin), some);
+    apply_finite(step, first + std::int64_t(begin), some);
+  }
+}
+
+void VariableMemory::apply_finite(const RuleStep& step, std::int64_t first,
+                                  std::span<const float> gradient) {
   const std::size_t begin = std::size_t(first) * sizeof(float);
   before_change(begin, begin + gradient.size_bytes());
   std::array<float*, kMaxSlots> slots{};
@@ -270,6 +286,7 @@ void VariableMemory::apply_range(const RuleStep& step, std::int64_t first,
 
 void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
                                      const float* gradient) {
+  if (step.must_be_finite) check_rows_finite(ids, gradient);
   for (const std::int32_t id : ids) {
     const std::size_t begin = std::size_t(id - first_row_) * row_bytes_;
     before_change(begin, begin + row_bytes_);
@@ -293,6 +310,7 @@ void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::
 
 void VariableMemory::apply_whole(const RuleStep& step, const float* gradient, ThreadPool& pool) {
   const auto [rows, columns] = extent_of(spec_);
+  if (step.must_be_finite) check_finite(spec_.name, 0, {gradient, std::size_t(rows * columns)});
   before_change(0, value_.size());
   apply_rule_to_whole(spec_.rule, step,
                       {.values = reinterpret_cast<float*>(value_.data()),
@@ -325,6 +343,15 @@ void VariableMemory::apply_rows(const UpdateScalars& scalars, std::span<const st
     apply_row_range(step, ids.subspan(std::size_t(begin), std::size_t(end - begin)),
                     gradient + begin * row_size);
   });
+}
+
+void VariableMemory::check_rows_finite(std::span<const std::int32_t> ids,
+                                       const float* gradient) const {
+  const std::size_t row_size = row_bytes_ / sizeof(float);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    check_finite(spec_.name, std::int64_t(ids[i]) * std::int64_t(row_size),
+                 {gradient + i * row_size, row_size});
+  }
 }
 
 void VariableMemory::check_rows(std::span<const std::int32_t> ids) const {

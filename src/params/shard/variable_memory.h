@@ -20,6 +20,7 @@ namespace paceline {
 struct UpdateScalars {
   float learning_rate = 0;
   float clip_scale = 1;
+  bool must_be_finite = false;  // NaN and infinity are refused: NotFinite
 };
 
 /// It locks nothing: its user sees to it that no two threads change the same elements at once, and
@@ -39,8 +40,6 @@ class VariableMemory {
                  std::span<std::byte> value);
 
   const VariableSpec& spec() const { return spec_; }
-  /// Slots that are kept, in the order of slots_of(spec()).
-  std::span<const SlotSpec> slot_specs() const { return slot_specs_; }
   std::size_t row_bytes() const { return row_bytes_; }
   /// True once there is memory.
   bool written() const { return snapshot_ != nullptr; }
@@ -113,6 +112,8 @@ class VariableMemory {
   void reset_slots();
   void begin_average(std::size_t offset, std::span<const std::byte> bytes);
   void settle();
+  void apply_finite(const RuleStep& step, std::int64_t first, std::span<const float> gradient);
+  void check_rows_finite(std::span<const std::int32_t> ids, const float* gradient) const;
   void check_rows(std::span<const std::int32_t> ids) const;
 
   const VariableSpec spec_;

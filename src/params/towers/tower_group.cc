@@ -1,6 +1,7 @@
 #include "params/towers/tower_group.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -88,7 +89,7 @@ TowerGroup::TowerGroup(ParameterStore& below, const PlanBinding& plan, float cli
                        ThreadPool* pool)
     : towers_(towers),
       below_(below.bind(binding_of_all(below.variables(), plan, towers), clip_norm)),
-      clips_(clip_norm > 0 && below_->norm_by() == NormBy::kPlan),
+      clips_(clip_norm > 0 && std::isfinite(clip_norm) && below_->norm_by() == NormBy::kPlan),
       clip_norm_(clip_norm),
       use_of_(below.variables().size(), -1),
       rows_(std::size_t(towers)),
@@ -240,7 +241,7 @@ Contribution TowerGroup::Lead::take_mean(Use& use, const TensorView& into) {
   return use.mean.take(use.given, into);
 }
 
-StepHandle& TowerGroup::Lead::end_step(float, std::span<const RowSet>) {
+StepHandle& TowerGroup::Lead::end_step(float own_scale, std::span<const RowSet>) {
   for (; handed_over_ < order_.size(); ++handed_over_) {
     const std::size_t next = order_[handed_over_];
     {
@@ -249,13 +250,16 @@ StepHandle& TowerGroup::Lead::end_step(float, std::span<const RowSet>) {
     }
     hand_over(next);
   }
+  bool skipped = false;
   {
     std::unique_lock lock(group_.mutex_);
     wait(lock, [&] { return group_.ended_ == group_.towers_ - 1; });
+    skipped = std::exchange(group_.skipped_, false) || is_skipped(own_scale);
     group_.end_step();
   }
-  const float scale =
-      group_.clips_ ? clip_scale_of(norm_of(group_.squares_), group_.clip_norm_) : 1;
+  const float scale = skipped         ? kSkipContribution
+                      : group_.clips_ ? clip_scale_of(norm_of(group_.squares_), group_.clip_norm_)
+                                      : 1;
   return below_.end_step(scale, {});
 }
 
@@ -275,8 +279,9 @@ AsyncView TowerGroup::Follow::need(VariableId variable) {
   return *value;
 }
 
-StepHandle& TowerGroup::Follow::end_step(float, std::span<const RowSet>) {
+StepHandle& TowerGroup::Follow::end_step(float own_scale, std::span<const RowSet>) {
   std::unique_lock lock(group_.mutex_);
+  group_.skipped_ = group_.skipped_ || is_skipped(own_scale);
   ++group_.ended_;
   group_.changed_.notify_all();
   group_.wait(lock, [&, step = group_.step_] { return group_.step_ != step; });

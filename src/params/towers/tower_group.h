@@ -87,6 +87,7 @@ class TowerGroup {
   std::condition_variable changed_;
   std::vector<std::span<const RowSet>> rows_;     // by tower
   std::vector<std::optional<AsyncView>> values_;  // by variable; empty: not asked for in this step
+  bool skipped_ = false;                          // the contribution of one of them has NaN
   int begun_ = 0, ended_ = 0;                     // towers other than 0, in this step
   std::int64_t step_ = 0;                         // steps that all have ended
   std::exception_ptr error_;

@@ -32,7 +32,7 @@ std::uint16_t known_flags(MessageType type) {
     case MessageType::kPull:
       return kTellChanges | kIntoCopy;
     case MessageType::kStepBegin:
-      return kReadsNow;
+      return kReadsNow | kMustBeFinite;
     case MessageType::kValues:
       return kOfVersion | kAskedAhead;
     case MessageType::kContribution:
@@ -110,7 +110,7 @@ void fields(auto& wire, Of<Declared> auto& declared) {
 }
 
 void fields(auto& wire, Of<JobState> auto& state) {
-  wire(state.all_warm, state.all_done, state.ended);
+  wire(state.all_warm, state.any_done, state.all_done, state.ended);
 }
 
 void fields(auto& wire, Of<StepBegin> auto& begin) {

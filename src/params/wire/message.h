@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 12;
+constexpr std::uint32_t kProtocolVersion = 13;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -28,6 +28,8 @@ constexpr std::uint16_t kIntoCopy = 2;
 /// Flag of kStepBegin: all values that others can change are read from now on. The step reads none
 /// that the answers to this worker's last step have brought.
 constexpr std::uint16_t kReadsNow = 1;
+/// Flag of kStepBegin: the job ends if the contribution has NaN or infinity.
+constexpr std::uint16_t kMustBeFinite = 2;
 /// Flags of kValues: the step is the piece's version, how often it has changed; kPullNext asked for
 /// them.
 constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
@@ -196,7 +198,7 @@ struct StepDone {
 };
 
 struct JobState {
-  bool all_warm = false, all_done = false;
+  bool all_warm = false, any_done = false, all_done = false;
   bool ended = false;  // a worker has ended the training of all
   bool operator==(const JobState&) const = default;
 };

@@ -62,7 +62,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "0c000000"
+            "0d000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"
@@ -110,10 +110,12 @@ TEST(Message, MessagesOfAStepHaveTheBytesOfTheirFormat) {
             "e803000000000000"
             "0300000000000000");
   EXPECT_EQ(decode_step_done(encode(done)), done);
-  EXPECT_EQ(hex(encode(JobState{.all_warm = true, .all_done = false, .ended = true})),
-            "01"
-            "00"
-            "01");
+  EXPECT_EQ(
+      hex(encode(JobState{.all_warm = true, .any_done = true, .all_done = false, .ended = true})),
+      "01"
+      "01"
+      "00"
+      "01");
   EXPECT_EQ(hex(encode(Welcome{.incarnation = 3, .epoch = 4, .handled = 5})),
             "0300000000000000"
             "0400000000000000"

@@ -24,7 +24,7 @@ struct RoundDecision {
   bool closes = false;     // the round is closed: the contributors' are summed and applied
   std::int64_t round = 0;  // the one that is closed, or the open one
   std::vector<RoundContribution> contributors;  // by worker, ascending
-  std::vector<RoundContribution> dropped;       // too late: answered, and applied nowhere
+  std::vector<RoundContribution> dropped;       // too late, or with NaN: answered, not applied
   std::vector<RoundContribution> displaced;     // of older processes of a worker: forgotten
   bool operator==(const RoundDecision&) const = default;
 };

@@ -162,7 +162,7 @@ class Arrivals {
   // The state that the worker's state machine knows, as WorkerDriver publishes it.
   std::atomic<std::int64_t> global_step{0};
   std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
-  std::atomic<bool> all_warm{false}, all_done{false}, training_ended{false};
+  std::atomic<bool> all_warm{false}, any_done{false}, all_done{false}, training_ended{false};
   std::atomic<bool> stop_asked{false};
   std::atomic<int> cut_off{0};        // ps tasks whose connection was cut and is not made yet
   std::atomic<std::int64_t> cuts{0};  // so often was one cut

@@ -29,6 +29,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.torn_free = cluster.torn_free;
   ps.wire = cluster.wire;
   ps.error_feedback = cluster.error_feedback;
+  ps.on_nan = cluster.on_nan;
   ps.last_step = options.last_step;
   ps.timeline = options.timeline;
   ps.clock = options.clock;

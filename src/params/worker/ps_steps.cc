@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -18,7 +19,9 @@ PsSteps::PsSteps(WorkerContext& state, const PlanBinding& plan, float clip_norm)
       contributed_(core_.variables().size(), false),
       ahead_(state),
       sender_(state),
-      begin_{.clipped = clipped_, .clip_norm = in_rounds() ? clip_norm : 0, .learning_rates = {}},
+      begin_{.clipped = clipped_,
+             .clip_norm = in_rounds() && std::isfinite(clip_norm) ? clip_norm : 0,
+             .learning_rates = {}},
       ends_(state.connections.size()),
       handle_(state) {
   for (const PlanBinding::Use& use : uses_) check(use);
@@ -127,7 +130,8 @@ void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
   begin_.examples = scalars.examples;
   begin_.round = in_rounds() ? core_.global_step.load() : 0;
   begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
-  const std::uint16_t flags = reads_now ? kReadsNow : 0;
+  const bool finite = core_.options().on_nan == OnNan::kStop;
+  const auto flags = std::uint16_t((reads_now ? kReadsNow : 0) | (finite ? kMustBeFinite : 0));
   for (const auto& ps : state_.connections) {
     ControlBuffers::Buffer& buffer = ps->control().take();
     encode(begin_, buffer.bytes);
@@ -289,6 +293,7 @@ StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_row
   core_.check();
   if (kind_ == StepKind::kTrain) {
     state_.driver.end_step();
+    if (is_skipped(clip_scale)) ++state_.skipped;
     for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
     handle_.wait_for(core_.steps_sent);
     next_rows_.ended(++state_.uses, next_rows);
@@ -311,7 +316,7 @@ void PsSteps::send_read_done() {
 
 void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows) {
   StepEnd& end = ends_[std::size_t(ps.ps())];
-  end.clip_scale = clipped_ && !in_rounds() ? clip_scale : 1.0f;
+  end.clip_scale = (clipped_ && !in_rounds()) || is_skipped(clip_scale) ? clip_scale : 1.0f;
   std::size_t count = 0;
   for_pieces_on(ps, [&](const PlanBinding::Use&, const Piece& piece) {
     if (count == end.entries.size()) end.entries.emplace_back();

@@ -47,6 +47,7 @@ class PsStoreImpl : public PsStore {
   StoreAccount account() const override;
   std::vector<StoreLink> links() const override;
   Staleness staleness() const override { return driver_.staleness(); }
+  std::int64_t skipped() const override { return steps_.skipped; }
 
   void wait_initialised() override { driver_.wait_initialised(); }
   bool rounds() const override {
@@ -59,6 +60,7 @@ class PsStoreImpl : public PsStore {
 
   bool all_warm() const override { return core_.all_warm; }
   bool all_done() const override { return core_.all_done; }
+  bool any_done() const override { return core_.any_done; }
   void set_done() override { driver_.set_done(); }
   void end_training() override { driver_.end_training(); }
   bool training_ended() const override { return core_.training_ended; }

@@ -55,6 +55,7 @@ struct PsStoreOptions {
   /// The way in which the workers train together; the chief's counts, and the others are checked
   /// against it.
   AggregationSpec aggregation = {};
+  OnNan on_nan = OnNan::kStop;
   /// Counts the wait for slower workers; null: nobody counts.
   StepAccount* account = nullptr;
   /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.

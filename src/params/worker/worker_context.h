@@ -19,6 +19,7 @@ struct WorkerContext {
   WorkerDriver& driver;
   std::vector<Freshness> held;  // by variable
   std::int64_t uses = 0;        // steps begun and ended, writes and reads
+  std::int64_t skipped = 0;     // contributions with NaN
   std::uint32_t shared_memories = 0;
   std::size_t shared_bytes = 0;
   const void* ordered_by = nullptr;  // whose order of need the ps tasks know

@@ -83,6 +83,7 @@ void WorkerDriver::publish() {
   core_.steps_sent = machine_.next_step();
   core_.steps_done = machine_.steps_done();
   core_.all_warm = machine_.job_state().all_warm;
+  core_.any_done = machine_.job_state().any_done;
   core_.all_done = machine_.job_state().all_done;
   core_.training_ended = machine_.training_ended();
   core_.stop_asked = machine_.stop_asked();

@@ -39,9 +39,12 @@ AggregationSpec aggregation_of(const SimulatedJob& job) {
 }
 
 void check_strategy(const SimulatedJob& job) {
-  if (std::ranges::find(kSimulated, std::string_view(job.way.strategy)) != kSimulated.end()) return;
+  const std::string_view name = job.way.strategy;
+  const bool local_steps = name == "local" && job.cluster.workers.size() > 1;
+  if (!local_steps && std::ranges::find(kSimulated, name) != kSimulated.end()) return;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("[predict] the strategy '{}' cannot be predicted", job.way.strategy));
+              fmt::format("[predict] the strategy '{}'{} cannot be predicted", name,
+                          local_steps ? " of several workers, local steps," : ""));
 }
 
 /// What the tasks have used of the hosts at some moment.

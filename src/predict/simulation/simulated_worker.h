@@ -37,7 +37,6 @@ class SimulatedWorker : public StepThread, public FrameReceiver {
   void send(int ps, MessageType type, std::size_t payload);
   void pull();
   void contribute(const Piece& piece);
-  bool in_one_place() const;
   /// This step's contributions go to the ps tasks: it is the last of those that are accumulated.
   bool contributes() const;
 

@@ -54,6 +54,19 @@ void VirtualChecks::closed(int ps, std::uint64_t coordinator, std::int64_t round
   fail(fmt::format("ps:{} sums other contributions than another ps", ps));
 }
 
+void VirtualChecks::read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds) {
+  read_[{worker, incarnation}][ps] = rounds;
+}
+
+void VirtualChecks::check_read(int worker, std::uint64_t incarnation) {
+  const std::map<int, std::int64_t>& rounds = read_[{worker, incarnation}];
+  for (const auto& [ps, round] : rounds) {
+    if (round == rounds.begin()->second) continue;
+    fail(fmt::format("a contribution of worker:{} counts, made from values of rounds {} and {}",
+                     worker, rounds.begin()->second, round));
+  }
+}
+
 void VirtualChecks::goes_back(std::span<const std::int64_t> own_steps) {
   for (std::size_t i = 0; i < own_steps.size(); ++i) ended_on_first_[int(i)] = own_steps[i];
 }

@@ -44,6 +44,10 @@ class VirtualChecks {
   /// all ps tasks must sum the same, in the same order.
   void closed(int ps, std::uint64_t coordinator, std::int64_t round,
               const std::vector<VirtualStep>& sums);
+  /// Rounds only: the worker was last sent the values that the ps has after so many rounds.
+  void read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds);
+  /// A contribution of the worker counts: it was made from values of one round.
+  void check_read(int worker, std::uint64_t incarnation);
   /// Returns the number of own steps that have ended on the ps that counts.
   std::int64_t ended_on_first(int worker) const;
   /// Training goes on from a checkpoint, with these numbers of next own steps by worker.
@@ -80,6 +84,8 @@ class VirtualChecks {
   std::map<int, std::int64_t> ended_on_first_;  // by worker
   /// The contributions that are summed, by the process of ps 0 and the round.
   std::map<std::pair<std::uint64_t, std::int64_t>, std::vector<VirtualStep>> rounds_;
+  /// The rounds of the values that a worker's process has, by ps.
+  std::map<std::pair<int, std::uint64_t>, std::map<int, std::int64_t>> read_;
   std::map<PeerId, Replies> replies_;
 };
 

@@ -193,6 +193,10 @@ void VirtualPs::pulled(PeerId wire, const std::vector<std::uint32_t>& order) {
   numbered(wire, [&](PeerId id, Outbox&) {
     machine_->check_agreed(id, true);
     world_.checks.set_order(id, order);
+    const VirtualWire& wire = world_.network.wire(peer(id).wire);
+    peer(id).worker = wire.worker;
+    peer(id).incarnation = wire.incarnation;
+    note_read(id);
     if (!world_.planted(VirtualOptions::Plant::kRepliesInOrder)) peer(id).replies.set_order(order);
     for (const AssemblyTarget& target : targets_) {
       for (const Cut cut : byte_cuts(target.bytes())) answer(id, target.where.id, cut);

@@ -56,6 +56,8 @@ class VirtualPs {
   };
   /// A worker's process, over all its connections.
   struct Peer {
+    int worker = -1;  // since it has pulled values
+    std::uint64_t incarnation = 0;
     StepAssembly assembly;
     VirtualStream stream;
     ReplySchedule<int> replies = {};  // the payload is only a size
@@ -86,6 +88,8 @@ class VirtualPs {
   void keep(PeerId id, const FrameHeader& header, Outbox& out);
   void carry_out_rounds();
   void sum(const Outbox::Decide& decided);
+  /// The worker is sent the values of now.
+  void note_read(PeerId id);
   void answer_round(const Outbox::Decide& decided);
   void pretend_others_have(const RoundContribution& contribution, Outbox& out);
   void connect_coordinator();

@@ -48,7 +48,8 @@ void VirtualPs::carry_out_rounds() {
   if (std::exchange(carries_out_, true)) return;
   while (!rounds_.empty()) {
     const RoundDecision& decision = rounds_.front().decision;
-    const bool clips = decision.closes && decision.contributors.front().clip_norm > 0;
+    const bool clips =
+        !decision.contributors.empty() && decision.contributors.front().clip_norm > 0;
     if (clips && !std::exchange(squares_told_, true)) {
       Outbox out;
       machine_->squares({decision.round, 1}, out);
@@ -72,6 +73,7 @@ void VirtualPs::sum(const Outbox::Decide& decided) {
                             world_.planted(VirtualOptions::Plant::kOneSumsWhatItLikes);
     if (leaves_out) continue;
     sums.push_back({it.worker, it.incarnation, it.step, index_});
+    if (index_ == 0) world_.checks.check_read(it.worker, it.incarnation);
   }
   for (const VirtualStep& step : sums) {
     if (kept_.erase(step) == 0) {
@@ -106,11 +108,17 @@ void VirtualPs::answer_round(const Outbox::Decide& decided) {
     Peer* const peer = find(to);
     if (peer == nullptr) continue;
     peer->assembly.end();
+    note_read(to);
     for (const AssemblyTarget& target : targets_) {
       for (const Cut cut : byte_cuts(target.bytes())) answer(to, target.where.id, cut);
     }
     if (find(to) != nullptr) send(to, {MessageType::kStepDone, done, step});
   }
+}
+
+void VirtualPs::note_read(PeerId id) {
+  const Peer& reader = peer(id);
+  world_.checks.read(reader.worker, reader.incarnation, index_, counted_);
 }
 
 std::string VirtualPs::standing() const {

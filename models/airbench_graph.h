@@ -1,0 +1,44 @@
+// The network and the training of airbench94 (Jordan, arXiv 2404.00498, in its later form with
+// Muon, github.com/KellerJordan/cifar10-airbench): 94% on CIFAR-10 in 8 epochs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "paceline/graph.h"
+#include "paceline/minimize.h"
+#include "paceline/tensor.h"
+
+namespace paceline::models {
+
+struct AirbenchConfig {
+  std::int64_t batch = 2000;
+  std::int64_t classes = 10;
+  std::array<std::int64_t, 3> widths = {64, 256, 256};  // channels of the three groups
+  std::int64_t steps = 200;                             // in which the rates fall to 0
+  std::uint64_t seed = 1;                               // of the initial values
+  Tensor whitening = {};                                // the first layer's filters; none: zeros
+
+  /// The steps in which the rate of the first layer's biases falls to 0.
+  std::int64_t whitening_steps() const { return (steps * 3 + 7) / 8; }
+};
+
+constexpr std::int64_t kAirbenchPixels = 32;  // height and width of an image
+
+struct AirbenchGraph {
+  Value images;       // (N,3,32,32), each channel standardised over the set
+  Value labels;       // int32 (N)
+  Value logits = {};  // (N, classes)
+  Value loss = {};    // the mean cross-entropy with smoothed labels, a scalar
+};
+
+/// Builds the graph that is trained.
+AirbenchGraph build_airbench(Graph& graph, const AirbenchConfig& config);
+/// Builds the graph for evaluation: the logits are a mean over six views of each image, as it is
+/// and shifted by a pixel up and left or down and right, each also mirrored.
+AirbenchGraph build_airbench_views(Graph& graph, const AirbenchConfig& config);
+/// Muon for the convolutions but the first, whose filters stay as they are, and SGD with Nesterov's
+/// momentum for biases and the last layer; all rates fall evenly to 0.
+Training airbench_minimize(const AirbenchGraph& airbench, const AirbenchConfig& config);
+
+}  // namespace paceline::models

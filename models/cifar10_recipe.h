@@ -1,0 +1,46 @@
+// The ways to train `cifar10`, by the names that --recipe takes.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/image_hooks.h"
+#include "models/image_training.h"
+#include "paceline/cluster.h"
+#include "paceline/minimize.h"
+#include "paceline/program.h"
+#include "paceline/run_options.h"
+
+namespace paceline::models {
+
+/// The graph that is trained.
+struct TrainedImages {
+  Value images, labels;
+  std::vector<LossTerm> terms;
+  Training training;
+};
+
+class Cifar10Recipe {
+ public:
+  virtual ~Cifar10Recipe() = default;
+  virtual ImageUse use() const = 0;
+  /// Reads what it has to know of the data; without it, graphs have no initial values of use.
+  virtual void look_at(const ImageInput& /*input*/) {}
+  /// The global step at which training ends.
+  virtual std::int64_t steps() const = 0;
+  virtual TrainedImages train(Graph& graph, std::int64_t classes) const = 0;
+  virtual Classifier classify(Graph& graph, std::int64_t classes) const = 0;
+  /// The values that classify() is meant for.
+  virtual EvaluateWith evaluated() const = 0;
+  /// True for few and long steps: the time that is left is shown, and only the last values are
+  /// evaluated unless the user says otherwise.
+  virtual bool few_steps() const { return false; }
+};
+
+/// The settings of all recipes.
+std::vector<Setting> cifar10_settings();
+/// Returns the recipe that the settings name. Throws kUsage when a setting is not one of it.
+std::unique_ptr<Cifar10Recipe> cifar10_recipe(const Settings& settings, const RunOptions& run,
+                                              const Cluster& cluster);
+
+}  // namespace paceline::models

@@ -1,0 +1,36 @@
+// The filters of a first layer that whitens small patches of images: their outputs are not
+// correlated and have variance 1 over the images that they were made from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "paceline/data.h"
+#include "paceline/tensor.h"
+
+namespace paceline::models {
+
+/// The eigenvalues of a symmetric matrix, and a vector of length 1 for each.
+struct Eigensystem {
+  std::vector<double> values;
+  std::vector<std::vector<double>> vectors;
+};
+/// Decomposes a symmetric n × n matrix, row-major, by Jacobi's rotations.
+Eigensystem eigensystem(std::vector<double> matrix, std::size_t n);
+
+constexpr std::int64_t kPatch = 2;  // height and width of a patch
+
+/// The number of filters for images of so many channels: two for each value of a patch.
+constexpr std::int64_t whitening_filter_count(std::int64_t channels) {
+  return 2 * channels * kPatch * kPatch;
+}
+
+/// Filters (2·C·4, C, 2, 2) for images (N,C,H,W): the eigenvectors of E[p·pᵀ] over all patches p of
+/// 2 × 2 pixels, each divided by √(eigenvalue + 5e-4), then the same ones negated.
+Tensor whitening_filters(const Tensor& images);
+/// The same for the first batch of a pipeline.
+Tensor whitening_filters(const Pipeline& images);
+
+}  // namespace paceline::models

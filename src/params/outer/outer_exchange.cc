@@ -1,0 +1,122 @@
+#include "params/outer/outer_exchange.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/copy_bytes.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::int64_t kExchangeGrain = 1 << 14;  // elements
+
+PlanBinding plan_of(std::span<const VariableId> variables) {
+  PlanBinding plan;
+  for (const VariableId variable : variables) {
+    plan.uses.push_back({.variable = variable, .updated = true});
+  }
+  return plan;
+}
+
+}  // namespace
+
+OuterExchange::OuterExchange(ParameterStore& below, const OuterSchedule& schedule,
+                             std::vector<TensorView> local, std::vector<float> rates,
+                             ThreadPool* pool, StepAccount* account)
+    : below_(below),
+      schedule_(schedule),
+      local_(std::move(local)),
+      rates_(std::move(rates)),
+      pool_(pool),
+      account_(account),
+      base_(local_.size()),
+      round_(below.global_step()) {
+  for (int fragment = 0; fragment < schedule.fragments(); ++fragment) {
+    steps_.push_back(below.bind(plan_of(schedule.variables_of(fragment)), 0));
+    for (const VariableId variable : schedule.variables_of(fragment)) {
+      const TensorView& from = local_[std::size_t(variable)];
+      Tensor& base = base_[std::size_t(variable)] = Tensor(from.dtype, from.shape);
+      copy_bytes(base.raw(), from.data, base.bytes());
+    }
+  }
+}
+
+template <typename Element>
+void OuterExchange::for_elements(VariableId variable, Element&& element) {
+  std::optional<AccountScope> scope;
+  if (account_ != nullptr) scope.emplace(*account_, Activity::kApply);
+  const auto range = [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t i = from; i < to; ++i) element(i);
+  };
+  const std::int64_t elements = local_[std::size_t(variable)].shape.elements();
+  if (pool_ == nullptr) return range(0, elements);
+  pool_->parallel_for(elements, kExchangeGrain, range);
+}
+
+void OuterExchange::step_made(std::int64_t examples) {
+  examples_ += examples;
+  if (++made_ < schedule_.length(round_)) return;
+  contribute();
+  made_ = 0;
+  examples_ = 0;
+}
+
+void OuterExchange::settle() {
+  if (sent_ == nullptr) return;
+  round_ = std::exchange(sent_, nullptr)->global_step();
+}
+
+// A worker that was too late for a round goes on with the round that is open.
+void OuterExchange::contribute() {
+  settle();
+  while (under_way_.size() > 1) take_over(under_way_.front());
+  const int fragment = schedule_.fragment_of_round(round_);
+  if (std::ranges::find(under_way_, fragment) != under_way_.end()) take_over(fragment);
+  StoreSteps& steps = *steps_[std::size_t(fragment)];
+  steps.begin_step(StepKind::kTrain, {},
+                   {.learning_rates = rates_, .examples = examples_, .step = step_++});
+  for (const VariableId variable : schedule_.variables_of(fragment)) {
+    const AsyncView place = steps.place(variable);
+    place.event.synchronize();
+    float* const difference = place.view.as<float>();
+    float* const base = base_[std::size_t(variable)].data<float>().data();
+    const float* const local = local_[std::size_t(variable)].as<float>();
+    for_elements(variable, [=](std::int64_t i) {
+      difference[i] = base[i] - local[i];
+      base[i] = local[i];
+    });
+    steps.ready(variable, {}, {});
+  }
+  sent_ = &steps.end_step(1, {});
+  under_way_.push_back(fragment);
+  if (schedule_.fragments() == 1) {
+    settle();
+    take_over(fragment);
+  } else {
+    ++round_;
+  }
+}
+
+// The steps since the copy was sent stay; without any the copy becomes the common value.
+void OuterExchange::take_over(int fragment) {
+  std::erase(under_way_, fragment);
+  for (const VariableId variable : schedule_.variables_of(fragment)) {
+    AsyncView come;
+    {
+      std::optional<AccountScope> scope;
+      if (account_ != nullptr) scope.emplace(*account_, Activity::kPull);
+      come = steps_[std::size_t(fragment)]->need(variable);
+      come.event.synchronize();
+    }
+    const float* const common = come.view.as<float>();
+    float* const base = base_[std::size_t(variable)].data<float>().data();
+    float* const local = local_[std::size_t(variable)].as<float>();
+    for_elements(variable, [=](std::int64_t i) {
+      local[i] = common[i] + (local[i] - base[i]);
+      base[i] = common[i];
+    });
+  }
+}
+
+}  // namespace paceline

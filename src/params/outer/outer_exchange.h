@@ -1,0 +1,53 @@
+// A worker's exchange of its copies of variables with the store that all workers share.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "exec/parameter_store.h"
+#include "params/outer/outer_schedule.h"
+#include "trace/step_account.h"
+
+namespace paceline {
+
+/// One thread.
+class OuterExchange {
+ public:
+  /// `local` are the worker's copies, by variable. Everything must outlive this; pool and account
+  /// may be null. The copies are the values of the store below when it is made.
+  OuterExchange(ParameterStore& below, const OuterSchedule& schedule, std::vector<TensorView> local,
+                std::vector<float> rates, ThreadPool* pool, StepAccount* account);
+
+  /// A local step was made; the one that leads to a round contributes.
+  void step_made(std::int64_t examples);
+  /// Waits until the round that this worker has contributed to is closed.
+  void settle();
+  /// The rounds that are closed, once all workers have given to that of this worker.
+  std::int64_t rounds() const { return round_; }
+
+ private:
+  void contribute();
+  void take_over(int fragment);
+  template <typename Element>
+  void for_elements(VariableId variable, Element&& element);
+
+  ParameterStore& below_;
+  const OuterSchedule& schedule_;
+  const std::vector<TensorView> local_;
+  const std::vector<float> rates_;
+  ThreadPool* const pool_;
+  StepAccount* const account_;
+  std::vector<std::unique_ptr<StoreSteps>> steps_;  // by fragment
+  /// By variable, of a trained one: the common value that the copy began from, or, while its
+  /// difference is under way, the copy that was sent.
+  std::vector<Tensor> base_;
+  std::deque<int> under_way_;  // fragments whose values are to come, in their order
+  StepHandle* sent_ = nullptr;
+  std::int64_t round_, made_ = 0, examples_ = 0, step_ = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,45 @@
+// Local steps with an outer rule (DiLoCo, arXiv 2311.08105): each worker trains copies of its own,
+// and now and then the difference to the common values is its contribution to a store below.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "params/distribution.h"
+
+namespace paceline {
+
+struct OuterOptions {
+  std::int64_t local_steps = 20;  // between two exchanges of a variable
+  float rate = 0.7f, momentum = 0.9f;
+  /// The variables are exchanged in so many parts, one after the other, so that a link has
+  /// something to send all the time (arXiv 2501.18512). What a round brings is then taken over one
+  /// round later, without the steps that were made meanwhile being lost. With one part a worker
+  /// waits.
+  int fragments = 1;
+};
+
+/// The variables as the store below knows them: the outer rule, Nesterov's momentum, applies dense
+/// differences. What a rule does not learn by gradients (moving statistics) is averaged.
+std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
+                                          const OuterOptions& how);
+
+/// The rounds that the store below makes in so many steps.
+std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,
+                          std::int64_t steps);
+
+/// `below` was made for outer_variables(), and its contributions count in rounds.
+/// - Global steps and own steps are local steps of a worker; a round counts as the steps that led
+/// to
+///   it, once it is closed.
+/// - Rules of `variables`, clipping and schedules belong to the local steps. Slots stay with the
+///   worker, and a checkpoint has them as a part of its state. It has nothing of the steps since
+///   the last exchange: training that resumes makes them again.
+/// - Reading, evaluating and saving see the common values, which rounds alone change.
+/// - One plan trains; bind() throws kInvalidArgument for another.
+/// The pool and the account of `options` are used as in one process.
+Distribution with_outer_rule(Distribution below, std::vector<VariableSpec> variables,
+                             const OuterOptions& how, const DistributionOptions& options);
+
+}  // namespace paceline

@@ -1,0 +1,29 @@
+// The refusal of a contribution with NaN or infinity (--on-nan stop).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "paceline/error.h"
+
+namespace paceline {
+
+/// Some element of a contribution is not finite, and the rest of it is not applied.
+class NotFinite : public Error {
+ public:
+  /// `what` names the element and its value: "element 17 is nan".
+  NotFinite(const std::string& variable, const std::string& what);
+  /// Returns the error of the job, which says whose contribution it was.
+  Error of(const std::string& task, std::int64_t step) const;
+  const std::string& variable() const { return variable_; }
+
+ private:
+  std::string variable_, what_;
+};
+
+/// Throws NotFinite for the first value that is not finite. They are the elements from `first` on
+/// of a contribution to the variable.
+void check_finite(const std::string& variable, std::int64_t first, std::span<const float> values);
+
+}  // namespace paceline

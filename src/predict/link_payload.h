@@ -1,0 +1,10 @@
+// The payload that a link carries.
+#pragma once
+
+namespace paceline {
+
+/// The bytes of payload that a link of 1 Gbit/s carries in a second, each way. The rest are
+/// headers: 118.9 MB/s of 125 are left where both ways are busy (iperf3 --bidir).
+constexpr double kPayloadOfGigabit = 1e9 / 8 * 118.9 / 125;
+
+}  // namespace paceline

@@ -1,0 +1,144 @@
+// Sessions that make local steps: as sync where that must be so, and how they save and go on.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <future>
+#include <vector>
+
+#include "base/temporary_folder.h"
+#include "paceline/hooks.h"
+#include "paceline/ops.h"
+#include "paceline/session.h"
+#include "train/testing/served.h"
+
+namespace paceline {
+namespace {
+
+constexpr int kPartRows = 6, kFeatures = 8;
+
+struct LossesAndStep : Hook {
+  explicit LossesAndStep(std::vector<double>& to, std::int64_t& step_in)
+      : losses(to), step(step_in) {}
+  bool after_step(Session&, const StepResult& result) override {
+    losses.push_back(result.loss);
+    step = result.global_step;
+    return true;
+  }
+  std::vector<double>& losses;
+  std::int64_t& step;
+};
+
+struct Trained {
+  std::vector<double> losses;
+  std::int64_t global_step = 0;
+};
+
+/// A worker trains a small mlp on rows of its own.
+Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions& run) {
+  Graph graph;
+  const Value x = graph.input("x", {kPartRows, kFeatures}), y = graph.input("y", x.shape());
+  Value h = relu(dense(x, 32, "layer1"));
+  h = relu(dense(h, 32, "layer2"));
+  Session session(minimize(mean_squared_error(dense(h, kFeatures, "layer3"), y), rule), cluster,
+                  run);
+  Trained trained;
+  session.add(LossesAndStep(trained.losses, trained.global_step));
+  session.run([&](Feed& feed) {
+    for (const Value& input : {x, y}) {
+      const auto values = feed.data<float>(input);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double element = double(i) + double(std::size_t(cluster.task.index) * values.size());
+        values[i] = float(std::sin(element * element + 3.0 * double(feed.step() % 20)));
+      }
+    }
+  });
+  return trained;
+}
+
+RunOptions quiet(std::int64_t steps) {
+  RunOptions run;
+  run.quiet = true;
+  run.steps = steps;
+  return run;
+}
+
+Cluster with_local_steps(Cluster cluster, int local_steps) {
+  cluster.strategy = "local";
+  cluster.local_steps = local_steps;
+  return cluster;
+}
+
+std::vector<Trained> train_two(const Served& served, const Rule& rule, const RunOptions& run,
+                               const std::function<Cluster(Cluster)>& how) {
+  std::vector<std::future<Trained>> workers;
+  for (int worker = 0; worker < 2; ++worker) {
+    workers.push_back(std::async(std::launch::async, [&, worker] {
+      return train_worker(how(served.cluster(worker)), rule, run);
+    }));
+  }
+  std::vector<Trained> trained;
+  for (auto& worker : workers) trained.push_back(worker.get());
+  return trained;
+}
+
+TEST(LocalStepsSession, OneStepAndPlainAveragingGiveTheLossesOfSync) {
+  const Rule rule = Sgd{.learning_rate = 0.1f};
+  const Served first(2), second(2);
+  const auto sync = train_two(first, rule, quiet(100), [](Cluster cluster) {
+    cluster.strategy = "sync";
+    return cluster;
+  });
+  const auto local = train_two(second, rule, quiet(100), [](Cluster cluster) {
+    cluster.outer_rate = 1;
+    cluster.outer_momentum = 0;
+    return with_local_steps(cluster, 1);
+  });
+  for (std::size_t worker = 0; worker < 2; ++worker) {
+    EXPECT_EQ(local[worker].global_step, 100);
+    ASSERT_EQ(local[worker].losses.size(), 100U);
+    for (std::size_t i = 0; i < 100; ++i) {
+      EXPECT_NEAR(local[worker].losses[i], sync[worker].losses[i], 1e-5) << worker << " " << i;
+    }
+  }
+}
+
+// 95 steps are made in whole rounds. Fragments are exchanged while workers go on.
+TEST(LocalStepsSession, GlobalStepsAreLocalStepsAndTheLossFalls) {
+  const Rule rule = Adam{.learning_rate = 3e-3f};
+  for (const int fragments : {1, 3}) {
+    const Served served(2);
+    const auto trained = train_two(served, rule, quiet(95), [&](Cluster cluster) {
+      cluster.outer_fragments = fragments;
+      return with_local_steps(cluster, 10);
+    });
+    for (const Trained& worker : trained) {
+      EXPECT_GE(worker.global_step, 95);
+      EXPECT_LE(worker.global_step, 100);
+      EXPECT_EQ(std::int64_t(worker.losses.size()), worker.global_step);
+      EXPECT_LT(worker.losses.back(), 0.8 * worker.losses.front());
+    }
+  }
+}
+
+// A checkpoint between two rounds has the values of the round and Adam's slots.
+TEST(LocalStepsSession, ResumesAsIfItHadNotEnded) {
+  const Rule rule = Adam{.learning_rate = 3e-3f};
+  const auto train = [&](const RunOptions& run) {
+    const Served served;
+    return train_worker(with_local_steps(served.cluster(), 4), rule, run);
+  };
+  const Trained unbroken = train(quiet(40));
+  const TemporaryFolder folder;
+  RunOptions run = quiet(20);
+  run.out = folder.path();
+  run.summary_every = {};
+  EXPECT_EQ(train(run).global_step, 20);
+  run.resume = true;
+  run.steps = 40;
+  const Trained resumed = train(run);
+  EXPECT_EQ(resumed.global_step, 40);
+  EXPECT_EQ(resumed.losses, std::vector(unbroken.losses.begin() + 20, unbroken.losses.end()));
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,170 @@
+// What becomes of a contribution with NaN (--on-nan), in every strategy.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/temporary_folder.h"
+#include "cluster/launch/held_ports.h"
+#include "cluster/report/report.h"
+#include "paceline/ops.h"
+#include "paceline/session.h"
+#include "train/testing/served.h"
+#include "train/testing/towers.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kBadStep = 3;  // of the worker whose batch has NaN or infinity
+constexpr int kSteps = 6;
+
+struct NanCase {
+  std::string name, strategy;
+  int workers = 1, towers = 1, accumulate = 1;
+  float clip_norm = 0;
+  bool shared = true;  // memory
+  float bad = std::numeric_limits<float>::quiet_NaN();
+};
+std::ostream& operator<<(std::ostream& out, const NanCase& test) { return out << test.name; }
+
+/// The outcome of one worker's training.
+struct Trained {
+  std::string error;
+  std::int64_t global_step = 0;
+  std::vector<float> values;  // of all variables
+  std::optional<std::int64_t> skipped;
+};
+
+/// A model with rows and a dense layer.
+Trained train(const Cluster& cluster, const NanCase& test, RunOptions run, bool has_nan) {
+  const TemporaryFolder folder;
+  run.report = folder.path("report.json");
+  Graph graph;
+  const Value ids = graph.input("ids", {4}, DType::kInt32), x = graph.input("x", {4, 3});
+  const Value rows = embedding_lookup(graph.variable("rows", {10, 3}), ids);
+  const Value loss = reduce_mean(square(dense(mul(rows, x), 2, "layer")));
+  Trained trained;
+  try {
+    Session session(minimize(loss, Adam{.learning_rate = 0.01f}, {.clip_norm = test.clip_norm}),
+                    cluster, run);
+    session.run([&](Feed& feed) {
+      for (int i = 0; i < 4; ++i) feed.data<std::int32_t>(ids)[std::size_t(i)] = i;
+      std::ranges::fill(feed.data<float>(x), 0.5f);
+      if (has_nan && feed.step() == kBadStep) feed.data<float>(x)[4] = test.bad;
+    });
+    trained.global_step = session.last_step().global_step;
+    for (const std::string& name : session.variable_names()) {
+      const Tensor value = session.variable(name);
+      trained.values.insert(trained.values.end(), value.data<float>().begin(),
+                            value.data<float>().end());
+    }
+  } catch (const Error& error) {
+    trained.error = error.what();
+    return trained;
+  }
+  trained.skipped = read_report(folder.path("report.json")).tasks[0].skipped;
+  return trained;
+}
+
+class OnNanSession : public ::testing::TestWithParam<NanCase> {
+ protected:
+  OnNanSession() {
+    const NanCase& test = GetParam();
+    if (test.strategy == "allreduce") ports_.emplace(test.workers);
+    if (test.strategy != "allreduce" && test.strategy != "local") served_.emplace(test.workers);
+  }
+  Cluster cluster(int worker, OnNan on_nan) const {
+    const NanCase& test = GetParam();
+    Cluster cluster;
+    if (served_) cluster = served_->cluster(worker);
+    if (ports_) {
+      cluster.role = Cluster::Role::kTask;
+      cluster.spec.workers = ports_->addresses();
+      cluster.task = {TaskId::Job::kWorker, worker};
+      cluster.cluster_id = "test";
+    }
+    cluster.strategy = test.strategy;
+    cluster.link = test.shared ? "auto" : "tcp";
+    cluster.threads = 1;
+    cluster.on_nan = on_nan;
+    cluster.accumulate = test.accumulate;
+    return test.towers > 1 ? with_towers(test.towers, cluster) : cluster;
+  }
+  /// Worker 1 has the bad batch, or worker 0 where it is alone.
+  std::vector<Trained> train_all(OnNan on_nan) const {
+    const int workers = GetParam().workers;
+    std::vector<std::future<Trained>> training;
+    for (int worker = 0; worker < workers; ++worker) {
+      training.push_back(std::async(std::launch::async, [&, worker] {
+        RunOptions run;
+        run.quiet = true;
+        const bool counts_all = GetParam().strategy == "async" || GetParam().strategy == "ssp";
+        run.steps = counts_all ? kSteps * workers : kSteps;
+        return train(cluster(worker, on_nan), GetParam(), run, worker == workers - 1);
+      }));
+    }
+    std::vector<Trained> trained;
+    for (auto& worker : training) trained.push_back(worker.get());
+    return trained;
+  }
+
+ private:
+  std::optional<Served> served_;
+  std::optional<HeldPorts> ports_;
+};
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, OnNanSession,
+    ::testing::Values(NanCase{"local", "local"},
+                      NanCase{"infinite", "local", 1, 1, 1, 0, true, kInfinity},
+                      NanCase{"clipped", "local", 1, 1, 1, 0.1f},
+                      NanCase{"accumulate", "local", 1, 1, 2}, NanCase{"towers", "local", 1, 2},
+                      NanCase{"async", "async"}, NanCase{"async_tcp", "async", 1, 1, 1, 0, false},
+                      NanCase{"async_2", "async", 2}, NanCase{"ssp", "ssp", 2},
+                      NanCase{"sync", "sync", 2}, NanCase{"sync_clipped", "sync", 2, 1, 1, 0.1f},
+                      NanCase{"sync_tcp", "sync", 2, 1, 1, 0, false},
+                      NanCase{"allreduce", "allreduce", 2},
+                      NanCase{"allreduce_clipped", "allreduce", 2, 1, 1, 0.1f},
+                      NanCase{"allreduce_tcp", "allreduce", 3, 1, 1, 0, false}),
+    [](const auto& one) { return one.param.name; });
+
+TEST_P(OnNanSession, StopEndsTheJobAndNamesWorkerVariableAndStep) {
+  const std::vector<Trained> all = train_all(OnNan::kStop);
+  const int worker = int(all.size()) - 1;
+  for (const Trained& trained : all) {
+    EXPECT_THAT(trained.error, HasSubstr("worker:" + std::to_string(worker) + " contributed NaN"));
+    const int step = kBadStep / GetParam().towers;
+    EXPECT_THAT(trained.error,
+                ::testing::ContainsRegex("to (rows|layer/[a-z]+) in its step " +
+                                         std::to_string(step) + ": element [0-9]+ is -?(nan|inf)"));
+  }
+}
+
+TEST_P(OnNanSession, SkipLeavesTheContributionOutAndCountsIt) {
+  const std::vector<Trained> all = train_all(OnNan::kSkip);
+  const bool counts_all = GetParam().strategy == "async" || GetParam().strategy == "ssp";
+  for (const Trained& trained : all) {
+    EXPECT_EQ(trained.error, "");
+    EXPECT_TRUE(std::ranges::all_of(trained.values, [](float x) { return std::isfinite(x); }));
+    if (!counts_all) {
+      EXPECT_EQ(trained.global_step, kSteps);
+    }
+  }
+  EXPECT_EQ(all.back().skipped, 1);
+  // In an all-reduce the mean has it, and nobody applies that.
+  const bool all_skip = all.size() == 1 || GetParam().strategy == "allreduce";
+  EXPECT_EQ(all.front().skipped, all_skip ? 1 : 0);
+}
+
+}  // namespace
+}  // namespace paceline
