@@ -13,6 +13,7 @@
 #include "cluster/flags/role_reader.h"
 #include "cluster/towers.h"
 #include "params/strategies.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 namespace {
@@ -102,14 +103,24 @@ DType read_precision(const FlagValues& values) {
 }
 
 DType read_wire(const FlagValues& values, const Cluster& cluster) {
-  if (values.text("--wire") == "float16") {
-    refuse_flag("--wire", "float16",
-                "small contributions underflow without loss scaling, which does not exist yet; "
-                "bfloat16 takes as many bytes and needs none");
-  }
-  const std::optional<std::string> name = values.choice("--wire", {"float32", "bfloat16"});
+  std::vector<std::string> names;
+  for (const TravellingType& each : kTravellingTypes) names.emplace_back(each.name);
+  const std::optional<std::string> name = values.choice("--wire", names);
   check_for_cluster(values, cluster, "--wire", "one process sends nothing");
-  return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
+  for (const TravellingType& each : kTravellingTypes) {
+    if (each.name == name) return each.type;
+  }
+  return DType::kFloat32;
+}
+
+// Contributions that are smaller than the least float16, or than a step of int8, would be lost.
+bool read_error_feedback(const FlagValues& values, DType wire) {
+  const bool given = values.given("--error-feedback");
+  if (given && wire == DType::kFloat32) {
+    refuse_flags(
+        "--error-feedback needs --wire bfloat16, float16 or int8: nothing else is rounded");
+  }
+  return given || wire == DType::kFloat16 || wire == DType::kUInt8;
 }
 
 void read_rounds(const FlagValues& values, Cluster& cluster) {
@@ -227,10 +238,7 @@ Cluster read_cluster(const FlagValues& values) {
       values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
   cluster.torn_free = values.given("--torn-free");
   cluster.wire = read_wire(values, cluster);
-  cluster.error_feedback = values.given("--error-feedback");
-  if (cluster.error_feedback && cluster.wire == DType::kFloat32) {
-    refuse_flags("--error-feedback needs --wire bfloat16: nothing else is rounded");
-  }
+  cluster.error_feedback = read_error_feedback(values, cluster.wire);
   return cluster;
 }
 

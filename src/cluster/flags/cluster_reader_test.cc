@@ -230,6 +230,11 @@ TEST(Flags, Wire) {
   const Cluster cluster = read("--ps 1 --workers 1 --wire bfloat16 --error-feedback").cluster;
   EXPECT_EQ(cluster.wire, DType::kBFloat16);
   EXPECT_TRUE(cluster.error_feedback);
+  EXPECT_FALSE(read("--ps 1 --workers 1 --wire bfloat16").cluster.error_feedback);
+  EXPECT_EQ(read("--ps 1 --workers 1 --wire int8").cluster.wire, DType::kUInt8);
+  for (const char* always : {"float16", "int8"}) {
+    EXPECT_TRUE(read(std::string("--ps 1 --workers 1 --wire ") + always).cluster.error_feedback);
+  }
 }
 
 struct BadLine {
@@ -310,9 +315,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--bind 0.0.0.0", "--bind needs --cluster"},
         BadLine{"--torn-free", "--torn-free needs a cluster"},
         BadLine{"--wire bfloat16", "--wire needs a cluster"},
-        BadLine{"--ps 1 --workers 1 --wire float16",
-                "without loss scaling, which does not exist yet; bfloat16"},
-        BadLine{"--ps 1 --workers 1 --wire int8", "--wire int8: must be one of float32, bfloat16"},
+        BadLine{"--ps 1 --workers 1 --wire int4",
+                "--wire int4: must be one of float32, bfloat16, float16, int8"},
         BadLine{"--ps 1 --workers 1 --error-feedback", "--error-feedback needs --wire bfloat16"},
         BadLine{"--show-placement", "--show-placement needs a cluster"},
         BadLine{"--join-timeout 3", "--join-timeout needs a cluster"},

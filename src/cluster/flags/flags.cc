@@ -168,10 +168,15 @@ std::vector<Flag> link_flags() {
        kBoth},
       {"--torn-free", "",
        "Read each chunk (256 KiB) of a variable as of one moment; costs a copy on one host", kBoth},
-      {"--wire", "float32|bfloat16",
-       "The type in which values and contributions travel between hosts (default float32)", kBoth},
+      {"--wire", "float32|bfloat16|float16|int8",
+       "The type in which contributions travel between hosts, and values, which int8 sends as "
+       "bfloat16 (default float32)",
+       kBoth},
       {"--error-feedback", "",
-       "Add the rounding error of --wire bfloat16 to the worker's next contribution", kBoth},
+       "Add the rounding error of --wire bfloat16 to the worker's next contribution, as float16 "
+       "and "
+       "int8 always do",
+       kBoth},
       {"--show-placement", "", "Print which parameter server keeps which variables", kBoth},
   };
 }
