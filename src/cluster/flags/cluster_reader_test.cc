@@ -218,6 +218,18 @@ TEST(Flags, Devices) {
   EXPECT_EQ(read("--device sim --sim-step-ms 3.5").cluster.device.index, 0);
 }
 
+TEST(Flags, OnlyTheStragglerIsSlower) {
+  const auto device_of = [](const std::string& task, const std::string& speed) {
+    return read("--cluster ps=a:1;worker=b:1,c:1 --device sim --sim-straggler 1:2.5 --task " +
+                task + " " + speed)
+        .cluster.device;
+  };
+  EXPECT_EQ(device_of("worker:0", "--sim-step-ms 4").sim_step_ms, 4);
+  EXPECT_EQ(device_of("worker:1", "--sim-step-ms 4").sim_step_ms, 10);
+  EXPECT_EQ(device_of("worker:1", "--sim-gflops 5").sim_gflops, 2);
+  EXPECT_EQ(device_of("ps:0", "--sim-step-ms 4").sim_step_ms, 4);
+}
+
 TEST(Flags, Precision) {
   EXPECT_EQ(read("").cluster.precision, DType::kFloat32);
   EXPECT_EQ(read("--precision float32").cluster.precision, DType::kFloat32);
@@ -331,6 +343,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--sim-step-ms 3", "--sim-step-ms needs --device sim"},
         BadLine{"--sim-copy-gbps 3", "--sim-copy-gbps needs --device sim"},
         BadLine{"--sim-compute", "--sim-compute needs --device sim"},
+        BadLine{"--ps 1 --workers 2 --sim-straggler 1:3", "--sim-straggler needs --device sim"},
+        BadLine{"--device sim --sim-step-ms 3 --sim-straggler 1:3",
+                "--sim-straggler needs a cluster"},
+        BadLine{"--ps 1 --workers 2 --device sim --sim-step-ms 3 --sim-straggler 1",
+                "--sim-straggler 1: must be a worker and how many times"},
+        BadLine{"--ps 1 --workers 2 --device sim --sim-step-ms 3 --sim-straggler 1:0.5",
+                "--sim-straggler 1:0.5: must be a worker and how many times"},
+        BadLine{"--ps 1 --workers 2 --device sim --sim-step-ms 3 --sim-straggler 1:nan",
+                "--sim-straggler 1:nan: must be a worker and how many times"},
+        BadLine{"--ps 1 --workers 2 --device sim --sim-step-ms 3 --sim-straggler 2:3",
+                "--sim-straggler 2:3: the last of the 2 workers is worker 1"},
         BadLine{"--device sim --sim-step-ms 3 --sim-copy-gbps 0",
                 "--sim-copy-gbps 0: must be a number above 0"},
         BadLine{"--device sim --sim-step-ms 0", "--sim-step-ms 0: must be a number above 0"},

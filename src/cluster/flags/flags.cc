@@ -194,6 +194,8 @@ std::vector<Flag> device_flags() {
       {"--sim-copy-gbps", "G",
        "Give sim memory of its own, to and from which copies run at G GB/s (default: the host's)",
        kDevice},
+      {"--sim-straggler", "I:K",
+       "Make worker I slower than the others: each of its steps takes K times as long", kDevice},
       {"--sim-compute", "", "Let sim also compute, on the cores of this machine", kDevice},
       {"--threads", "T",
        "The number of threads that compute in each task (default: the tasks share all cores)",
