@@ -195,7 +195,7 @@ Way Prediction::own_way() const {
                                                             : int(cluster_.spec.ps.size());
   way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
   way.strategy = strategy_name(cluster_);
-  way.bfloat16 = cluster_.wire == DType::kBFloat16;
+  way.bfloat16 = cluster_.wire != DType::kFloat32;
   way.accumulate = cluster_.accumulate;
   way.staleness = cluster_.staleness;
   way.replicas = cluster_.replicas_to_aggregate;
@@ -213,7 +213,7 @@ WaysAsked Prediction::asked() const {
   if (!cluster_.strategy.empty() && cluster_.role != Cluster::Role::kAlone) {
     asked.strategy = cluster_.strategy;
   }
-  if (cluster_.wire == DType::kBFloat16) asked.bfloat16 = true;
+  if (cluster_.wire != DType::kFloat32) asked.bfloat16 = true;
   if (cluster_.role != Cluster::Role::kAlone) asked.workers = own_way().workers;
   int devices = 0;
   for (const ForecastHost& host : job_.hosts) devices += std::min(host.devices, 1 << 16);

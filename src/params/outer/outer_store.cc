@@ -62,7 +62,8 @@ class OuterStore : public SavableStore, public OuterState {
         pool_(options.pool),
         account_(options.account),
         inner_(make_local_store(inner_variables(variables_), options.pool, options.account,
-                                options.timeline)),
+                                options.timeline, options.cluster.on_nan,
+                                options.cluster.task.str())),
         inner_values_(inner_->bind(reads_all(variables_), 0)) {}
 
   std::span<const VariableSpec> variables() const override { return variables_; }
@@ -81,6 +82,7 @@ class OuterStore : public SavableStore, public OuterState {
   StoreAccount account() const override { return below_->account(); }
   std::vector<StoreLink> links() const override { return below_->links(); }
   Staleness staleness() const override { return below_->staleness(); }
+  std::int64_t skipped() const override { return inner_->skipped(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {
     return below_->prepare_saving(folder);

@@ -159,6 +159,16 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
   }
 }
 
+TEST(SimulateTest, LocalStepsOfSeveralWorkersAreRefused) {
+  const SimulatedStep step = two_layers();
+  try {
+    simulate({.step = &step, .cluster = one_host(1, 2), .way = {.strategy = "local"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("local steps, cannot be predicted"));
+  }
+}
+
 // A strategy that is new must be simulated, or be named here with the reason why not.
 TEST(SimulateTest, EveryStrategyIsKnown) {
   for (const Strategy& strategy : strategies()) {
