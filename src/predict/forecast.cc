@@ -16,7 +16,7 @@ namespace paceline {
 namespace {
 
 // Of the memory's rate, when several updates are under way (mlp, 1 ps + 2 and 4 workers).
-constexpr double kSeveralPasses = 0.88;
+constexpr double kSeveralPasses = 0.75;
 
 // Workers are spread over the hosts, each with a device; parameter servers over the hosts from the
 // first on.
