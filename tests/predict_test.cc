@@ -116,8 +116,8 @@ TEST_F(PredictTest, ARunSaysWhatItExpectsAndWhatItMade) {
   const Finished made =
       run({"train"}, {"--ps", "1", "--workers", "2", "--seconds", "1", "--report", path});
   EXPECT_EQ(made.status, 0) << made.output;
-  EXPECT_THAT(made.output, ContainsRegex("worker:0 .*Expected: [0-9.]+ steps/s"));
-  EXPECT_THAT(made.output, ContainsRegex("Expected [0-9.]+ steps/s .* and made"));
+  EXPECT_THAT(made.output, ContainsRegex("worker:0 .*Expected: [0-9.,]+ steps/s"));
+  EXPECT_THAT(made.output, ContainsRegex("Expected [0-9.,]+ steps/s .* and made"));
   const Report report = read_report(path);
   ASSERT_TRUE(report.expected);
   EXPECT_GT(report.expected->steps_per_s, 0);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/printed.h"
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
 #include "predict/ways.h"
@@ -85,8 +86,8 @@ SizedJob read_sized_job(const FlagValues& values) {
 
 std::string sized_text(const SizedJob& job) {
   const Way way = way_of(job);
-  std::string text = fmt::format("One process: {:.3g} steps/s\n",
-                                 forecast(forecast_job_of(job, true), {}).steps_per_s);
+  std::string text = fmt::format("One process: {} steps/s\n",
+                                 rounded(forecast(forecast_job_of(job, true), {}).steps_per_s));
   if (job.has_transport()) {
     text += fmt::format("{} with that transport: {}\n", way.text(),
                         forecast_line(forecast(forecast_job_of(job, false), way)));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/printed.h"
 #include "paceline/error.h"
 #include "params/protocol/placement.h"
 #include "predict/interval.h"
@@ -81,8 +82,8 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};
   made.limit = limit_in_words(job, simulated, speed);
   if (job.input_steps_per_s > 0 && made.steps_per_s > job.input_steps_per_s) {
-    made.limit = fmt::format("the input gives {:.4g} steps/s; the devices could make {:.4g}",
-                             job.input_steps_per_s, made.steps_per_s);
+    made.limit = fmt::format("the input gives {} steps/s; the devices could make {}",
+                             rounded(job.input_steps_per_s), rounded(made.steps_per_s));
     made.steps_per_s = job.input_steps_per_s;
   }
   const SpeedInterval interval = interval_of(way);

@@ -6,14 +6,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/printed.h"
 #include "params/strategies.h"
 
 namespace paceline {
 namespace {
 
-std::string interval_text(const Forecast& it) {
-  return fmt::format("{:.3g}–{:.3g}", it.low, it.high);
-}
+std::string interval_text(const Forecast& it) { return rounded(it.low) + "–" + rounded(it.high); }
 
 std::size_t widest(std::span<const Forecast> forecasts) {
   std::size_t width = 11;
@@ -31,16 +30,17 @@ std::string forecast_table(std::span<const Forecast> forecasts, const std::strin
                   "80% between", per_s, "× alone", "of bound", "the limit");
   for (const Forecast& it : forecasts) {
     // The dash between two numbers is three bytes and one column.
-    text += fmt::format("{:<{}}  {:>8.3g}  {:>15}  {:>10.4g}  {:>7.2f}  {:>8.2f}  {}\n",
-                        it.way.text(), width, it.steps_per_s, interval_text(it), it.examples_per_s,
-                        it.times_alone, it.of_bound, it.limit);
+    text += fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7.2f}  {:>8.2f}  {}\n", it.way.text(),
+                        width, rounded(it.steps_per_s), interval_text(it),
+                        rounded(it.examples_per_s), it.times_alone, it.of_bound, it.limit);
   }
   return text;
 }
 
 std::string forecast_line(const Forecast& it) {
-  return fmt::format("{:.3g} steps/s (80%: {:.3g} to {:.3g}), {:.2f} × one process; the limit: {}",
-                     it.steps_per_s, it.low, it.high, it.times_alone, it.limit);
+  return fmt::format("{} steps/s (80%: {} to {}), {:.2f} × one process; the limit: {}",
+                     rounded(it.steps_per_s), rounded(it.low), rounded(it.high), it.times_alone,
+                     it.limit);
 }
 
 std::string flags_of(const Way& way) {

@@ -1,6 +1,7 @@
 // The speed that a session of several tasks expects, before its first step and beside what it made.
 #include <fmt/format.h>
 
+#include "base/printed.h"
 #include "predict/forecast_text.h"
 #include "predict/machine_facts.h"
 #include "train/prediction.h"
@@ -29,9 +30,9 @@ void Session::Impl::say_expected() {
     if (!expected.better) return;
     const Way& way = expected.better->way;
     const std::string flags = flags_of(way);
-    console.print(fmt::format("Warning: {} would make {:.3g} steps/s, {:.2f} × as many",
+    console.print(fmt::format("Warning: {} would make {} steps/s, {:.2f} × as many",
                               flags.empty() ? "one process, without --ps and --workers," : flags,
-                              expected.better->steps_per_s,
+                              rounded(expected.better->steps_per_s),
                               expected.better->steps_per_s / own.steps_per_s));
   } catch (const std::exception& error) {
     console.print(fmt::format("No speed is expected: {}", failure_text(error)));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printed.h"
+
 namespace paceline {
 
 std::string expected_in_words(const Report& run) {
@@ -9,8 +11,8 @@ std::string expected_in_words(const Report& run) {
   if (!run.expected || !made) return "";
   const ExpectedSpeed& expected = *run.expected;
   const bool inside = *made >= expected.low && *made <= expected.high;
-  return fmt::format("Expected {:.3g} steps/s ({:.3g} to {:.3g}) and made {:.3g}{}",
-                     expected.steps_per_s, expected.low, expected.high, *made,
+  return fmt::format("Expected {} steps/s ({} to {}) and made {}{}", rounded(expected.steps_per_s),
+                     rounded(expected.low), rounded(expected.high), rounded(*made),
                      inside ? "." : fmt::format(": {:.2f} of it.", *made / expected.steps_per_s));
 }
 
