@@ -33,8 +33,8 @@ struct Phase {
   bool saves = false;   // a save is then held open: by the ps, or by the chief if that is struck
 };
 
-const Words kMlp = paceline_words(
-    {"train", "mlp", "--hidden", "32", "--batch", "8", "--threads", "1", "--join-timeout", "12"});
+const Words kMlp =
+    paceline_words({"train", "mlp", "--hidden", "32", "--batch", "8", "--threads", "1"});
 
 Words phase_task(const std::string& phase) { return {PACELINE_PHASE_TASK, phase}; }
 
@@ -103,7 +103,8 @@ class FaultTest : public ::testing::TestWithParam<Case> {
     return fmt::format("{}:{}", lab_address(cut_off(task) ? 1 : 0), ++port_);
   }
   std::unique_ptr<Process> start(const std::string& name, Words words, const std::string& task) {
-    words.insert(words.end(), {"--cluster", spec_, "--task", task, "--reconnect-timeout", "2"});
+    words.insert(words.end(), {"--cluster", spec_, "--task", task, "--reconnect-timeout", "2",
+                               "--join-timeout", "12"});
     if (GetParam().phase->saves) {
       words.insert(words.end(), {"--out", folder_.path("out"), "--save-every", "5"});
       if (name == holder()) words = held_.of(words);

@@ -35,6 +35,8 @@ void work(const std::string& phase, const Cluster& cluster) {
   options.task = cluster.task;
   options.cluster_id = cluster.cluster_id;
   options.link = cluster.link;
+  options.join_timeout =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));
   options.reconnect_timeout = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(cluster.reconnect_timeout_s));
   options.say = say;
