@@ -24,7 +24,7 @@ class CollectiveStoreImpl : public CollectiveStore {
         layout_(variables_.specs()),
         driver_(options_, variables_) {
     driver_.join();
-    was_initialised_ = !driver_.founded() && options_.task.index == 0;
+    was_initialised_ = !driver_.founded();  // only worker 0 founds a group: others get its values
   }
 
   std::span<const VariableSpec> variables() const override { return variables_.specs(); }
