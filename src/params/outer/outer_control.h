@@ -43,6 +43,7 @@ class OuterControl : public JobControl {
   }
   bool wait_all_done(Deadline deadline) override { return below_->wait_all_done(deadline); }
   bool all_done() const override { return below_->all_done(); }
+  bool any_done() const override { return below_->any_done(); }
   void end_training() override { below_->end_training(); }
   bool training_ended() const override { return below_->training_ended(); }
   void goodbye() override { below_->goodbye(); }

@@ -81,6 +81,7 @@ class OuterStore : public SavableStore, public OuterState {
   StoreAccount account() const override { return below_->account(); }
   std::vector<StoreLink> links() const override { return below_->links(); }
   Staleness staleness() const override { return below_->staleness(); }
+  std::int64_t skipped() const override { return inner_->skipped(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {
     return below_->prepare_saving(folder);
