@@ -17,6 +17,7 @@ struct ReportRow {
   std::string_view place = "";  // --lab-place; empty: each task has a host of its own
   std::string_view flags = "";  // more flags of the run, between blanks
   int towers = 1;               // devices of each worker, each of which makes a step
+  bool straggler = false;       // the last worker is 3 times as slow; the others are counted
 };
 
 /// All rows, report by report.

@@ -87,7 +87,7 @@ add_fuzzer(server base checkpoint net FILES
            kernels/cpu/instruction_set.cc kernels/cpu/rule_program_pass.cc
            kernels/cpu/rule_program_whole.cc kernels/cpu/rules.cc kernels/cpu/tile_blocks.cc
            kernels/cpu/tile_grid.cc kernels/cpu/vector_cast.cc kernels/cpu/vector_functions.cc
-           kernels/cpu/vector_math.cc kernels/cpu/vector_program.cc
+           kernels/cpu/vector_math.cc kernels/cpu/vector_program.cc kernels/finite.cc
            ${PROTOCOL} ${SERVER} ${SHARD} ${WIRE} params/clip_scale.cc
            params/resumable_connection.cc params/variable_arrays.cc
            trace/timeline.cc trace/use_meter.cc)

@@ -107,24 +107,17 @@ std::string refusal_of(const std::map<std::string, std::string>& set) {
   return "nothing was refused";
 }
 
-std::int64_t steps_of(const Cluster& cluster, const std::map<std::string, std::string>& set) {
-  const Settings settings = cifar10_model().settings(set);  // 5,000 images are generated
-  const auto recipe = cifar10_recipe(settings, {}, cluster);
-  recipe->look_at(ImageInput(settings, recipe->use(), cluster));
-  return recipe->steps();
-}
-
 TEST(FastRecipe, RunsEightEpochs) {
-  const std::map<std::string, std::string> fast = {{"recipe", "fast"}, {"batch", "500"}};
-  EXPECT_EQ(steps_of({}, fast), 80);
+  EXPECT_EQ(fast_steps(50'000, 2000, {}), 200);
+  EXPECT_EQ(fast_steps(3, 2000, {}), 1);
   Cluster towers;
   towers.towers = 2;
-  EXPECT_EQ(steps_of(towers, fast), 40) << "a step takes the batches of both";
-  Cluster rounds;
-  rounds.spec.workers = {"a:1", "b:1"};
-  EXPECT_EQ(steps_of(rounds, fast), 80) << "each worker's step is a global one";
-  rounds.strategy = "sync";
-  EXPECT_EQ(steps_of(rounds, fast), 40);
+  EXPECT_EQ(fast_steps(5000, 500, towers), 40) << "a step takes the batches of both";
+  Cluster cluster;
+  cluster.spec.workers = {"a:1", "b:1"};
+  EXPECT_EQ(fast_steps(5000, 500, cluster), 80) << "each worker's step is a global one";
+  cluster.strategy = "sync";
+  EXPECT_EQ(fast_steps(5000, 500, cluster), 40);
 }
 
 TEST(FastRecipe, RefusesSettingsOfTheOther) {

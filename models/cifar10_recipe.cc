@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "models/airbench_graph.h"
 #include "models/cifar10_graph.h"
@@ -76,8 +77,7 @@ class FastRecipe : public Cifar10Recipe {
     const std::int64_t all = input.images();
     images.seed(config_.seed).shuffle(all).batch(std::min(kWhitenedImages, all));
     config_.whitening = whitening_filters(images);
-    const std::int64_t epoch = all / config_.batch / batches_of_step(cluster_);
-    config_.steps = given_steps_.value_or(std::max<std::int64_t>(1, kFastEpochs * epoch));
+    config_.steps = given_steps_.value_or(fast_steps(all, config_.batch, cluster_));
   }
 
   std::int64_t steps() const override { return config_.steps; }
@@ -113,6 +113,11 @@ class FastRecipe : public Cifar10Recipe {
 };
 
 }  // namespace
+
+std::int64_t fast_steps(std::int64_t images, std::int64_t batch, const Cluster& cluster) {
+  const std::int64_t epoch = images / batch / batches_of_step(cluster);
+  return std::max<std::int64_t>(1, kFastEpochs * epoch);
+}
 
 std::vector<Setting> cifar10_settings() {
   Setting batch = batch_setting(128);

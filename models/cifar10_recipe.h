@@ -1,6 +1,7 @@
 // The ways to train `cifar10`, by the names that --recipe takes.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -36,6 +37,9 @@ class Cifar10Recipe {
   /// evaluated unless the user says otherwise.
   virtual bool few_steps() const { return false; }
 };
+
+/// The global steps in which the recipe `fast` sees so many images 8 times.
+std::int64_t fast_steps(std::int64_t images, std::int64_t batch, const Cluster& cluster);
 
 /// The settings of all recipes.
 std::vector<Setting> cifar10_settings();

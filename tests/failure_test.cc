@@ -144,12 +144,7 @@ TEST_F(PsAndWorkers, OfAClusterWithAnotherNumberOfWorkersAreRefused) {
 
 /// Connects to "127.0.0.1:port", sends, and closes.
 void send_bytes(const std::string& address, const std::string& bytes) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(std::uint16_t(std::stoi(address.substr(address.rfind(':') + 1))));
-  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0) << address;
+  const int fd = connect_to(address);
   // The peer may close before it has read all.
   [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   close(fd);

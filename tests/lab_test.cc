@@ -69,6 +69,22 @@ TEST_F(LabTest, HostsReachEachOtherUntilOneIsCutOff) {
   EXPECT_THAT(reaches().output, HasSubstr("Connection refused"));
 }
 
+TEST_F(LabTest, PacketsAreLostUntilTheyAreNotAnyMore) {
+  Lab lab(2, {.gbps = 1});
+  const auto reaches = [&] {
+    return run_words(
+        lab.on_host(0, {"timeout", "5", "bash", "-c", "exec 3<>/dev/tcp/10.77.0.2/9"}));
+  };
+  try {
+    lab.lose(1, 0.9999);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  EXPECT_THAT(reaches().output, Not(HasSubstr("Connection refused")));
+  lab.lose(1, 0);
+  EXPECT_THAT(reaches().output, HasSubstr("Connection refused"));
+}
+
 TEST_F(LabTest, LinksHaveTheRateThatWasAskedFor) {
   Lab lab(1, {.gbps = 0.25});
   const auto rate = [&] { return run_words(lab.on_host(0, {"tc", "qdisc", "show"})).output; };

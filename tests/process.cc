@@ -176,6 +176,17 @@ std::string free_address() {
   throw std::runtime_error("no free port of 127.0.0.1");
 }
 
+int connect_to(const std::string& address) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(std::uint16_t(std::stoi(address.substr(address.rfind(':') + 1))));
+  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) return fd;
+  close(fd);
+  throw std::runtime_error("nobody listens at " + address);
+}
+
 Words join(std::initializer_list<Words> lists) {
   Words all;
   for (const Words& list : lists) all.insert(all.end(), list.begin(), list.end());

@@ -63,5 +63,7 @@ std::vector<std::string> paceline_words(const std::vector<std::string>& argument
 
 /// A loopback address with a free port, which no other test program is given until this one ends.
 std::string free_address();
+/// Connects to "127.0.0.1:port". Returns the socket, which the caller closes.
+int connect_to(const std::string& address);
 
 }  // namespace paceline::testing

@@ -83,22 +83,22 @@ TEST_F(Training, OneWorkerOnTwoPsComputesTheLossesOfOneProcessBitForBitForPtb) {
 }
 
 // Losses differ by at most 1%, the same in every run. Tasks that share memory round nothing.
-TEST_F(Training, RoundedToBfloat16OnTheWireLossesStayCloseToFloat32) {
+TEST_F(Training, RoundedOnTheWireLossesStayCloseToFloat32) {
   const std::vector<std::string> ptb = {"train",  "ptb",     "--size", "test",      "--data",
                                         corpus(), "--steps", "200",    "--threads", "1"};
   for (const auto& words : {with(kSmallMlp, {"--steps", "200"}), ptb}) {
     const auto cluster = with(words, {"--ps", "1", "--workers", "1"});
     const json exact = train("exact", with(cluster, {"--link", "tcp"}));
-    for (const bool feedback : {false, true}) {
-      auto rounded = with(cluster, {"--wire", "bfloat16"});
-      if (feedback) rounded.emplace_back("--error-feedback");
+    for (const Words& wire : {Words{"bfloat16"}, Words{"bfloat16", "--error-feedback"},
+                              Words{"float16"}, Words{"int8"}}) {
+      const auto rounded = join({cluster, {"--wire"}, wire});
       const json loss = train("rounded", with(rounded, {"--link", "tcp"}))["loss"];
       const double last = exact["loss"]["last"];
       EXPECT_NEAR(loss["last"].get<double>(), last, 0.01 * last);
       EXPECT_NE(loss["last"], exact["loss"]["last"]);
       EXPECT_EQ(train("again", with(rounded, {"--link", "tcp"}))["loss"], loss);
       EXPECT_EQ(train("shared", rounded)["loss"], exact["loss"]);
-      EXPECT_THAT(output_, HasSubstr("--wire bfloat16 rounds nothing"));
+      EXPECT_THAT(output_, HasSubstr("--wire " + wire[0] + " rounds nothing"));
     }
   }
 }

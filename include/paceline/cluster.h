@@ -108,8 +108,8 @@ struct Cluster {
   /// the rows of a batch), which costs a copy on one host. Otherwise each element is of a moment of
   /// its own.
   bool torn_free = false;
-  /// The type in which values and contributions travel between hosts: kFloat32, or kBFloat16 with
-  /// rounding to nearest even. Tasks that share memory round nothing.
+  /// The type in which contributions travel between hosts: kFloat32, kBFloat16, kFloat16, or kUInt8
+  /// for int8 with scales, where values travel as bfloat16. Tasks that share memory round nothing.
   DType wire = DType::kFloat32;
   /// True when the rounding error of a worker's contribution is added to its next one.
   bool error_feedback = false;

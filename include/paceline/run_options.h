@@ -84,7 +84,7 @@ struct RunOptions {
   /// program (run_program then returns 0).
   bool dry_run = false;
   PredictionOptions prediction;  // what a prediction of its speed is made from
-  std::uint64_t seed = 1;  // the seed of all random numbers
+  std::uint64_t seed = 1;        // the seed of all random numbers
   /// It reports SIGINT and SIGTERM, and must outlive the run. If it is null, nobody watches for
   /// them.
   const Interrupt* interrupt = nullptr;

@@ -301,8 +301,8 @@ TEST_F(SyncJob, ALateContributionIsFoldedIntoTheOpenRound) {
   slow.step({{1}}, 1);
   fast.step({{0}}, 1);
   slow.begin({{1}}, 1);
-  EXPECT_EQ(fast.step({{0}}, 1), 3);
-  EXPECT_EQ(slow.end(), 4);
+  EXPECT_EQ(fast.step({{0}}, 1), 2);
+  EXPECT_EQ(slow.end(), 3);
   EXPECT_EQ(stores_[1]->staleness().dropped, 0);
   EXPECT_EQ(stores_[1]->staleness().updates, 1) << "it was made of values that were one round old";
   leave_all();
@@ -352,16 +352,13 @@ TEST_F(SyncJob, AWorkerThatComesLateTakesPartFromThenOn) {
   EXPECT_TRUE(wait_said("worker:1 takes part in rounds from 1 on: 2 workers"));
   std::thread late([&] {
     PartDriver driver(*stores_[1], 0);
+    EXPECT_EQ(driver.step({{1}}, 1), 1) << "what it has read may be of two rounds";
     EXPECT_EQ(driver.step({{1}}, 1), 2);
-    EXPECT_EQ(driver.step({{1}}, 1), 3);
   });
   EXPECT_EQ(early.step({{0}}, 1), 2) << "it waits for the other";
-  EXPECT_EQ(early.step({{0}}, 1), 3);
   late.join();
   leave_all();
-  for (auto& server : servers_) {
-    EXPECT_EQ(server.get().applied, 4) << "the first of the late one counts nowhere";
-  }
+  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 3);
 }
 
 // Ten seconds pass before it says so.

@@ -13,12 +13,14 @@ struct Wire {
   bool error_feedback = false, share_memory = false;
 };
 constexpr Wire kExact{}, kRounded{.dtype = DType::kBFloat16},
-    kFedBack{.dtype = DType::kBFloat16, .error_feedback = true};
+    kFedBack{.dtype = DType::kBFloat16, .error_feedback = true},
+    kHalf{.dtype = DType::kFloat16, .error_feedback = true},
+    kBytes{.dtype = DType::kUInt8, .error_feedback = true};
 
 class WireJob : public JobFixture {
  protected:
   void start(int num_ps) {
-    make_spec(num_ps, 4);
+    make_spec(num_ps, 5);
     start_all_ps();
   }
   /// The next worker; the first one is the chief, and writes `states`.
@@ -43,11 +45,11 @@ std::vector<VariableSpec> trained_variables() {
           {.name = "rows", .shape = {200, 7}, .rule = Sgd{.learning_rate = 0.1f}, .sparse = true}};
 }
 
-TEST_F(WireJob, BytesOnTheLinkHalve) {
+TEST_F(WireJob, FewerBytesAreOnTheLink) {
   const auto variables = trained_variables();
   start(1);
   std::vector<double> sent, received;
-  for (const Wire& wire : {kExact, kRounded, kFedBack}) {
+  for (const Wire& wire : {kExact, kRounded, kFedBack, kHalf, kBytes}) {
     const auto store = join(wire, variables, initial_states(variables));
     EXPECT_EQ(store->rounds(), wire.dtype != DType::kFloat32);
     const StoreAccount before = store->account();
@@ -60,6 +62,9 @@ TEST_F(WireJob, BytesOnTheLinkHalve) {
   EXPECT_NEAR(sent[1] / sent[0], 0.5, 0.01);
   EXPECT_NEAR(received[1] / received[0], 0.5, 0.06);  // the last step's may still be on their way
   EXPECT_EQ(sent[2], sent[1]);
+  EXPECT_EQ(sent[3], sent[1]);
+  EXPECT_NEAR(sent[4] / sent[0], 0.25, 0.01);
+  EXPECT_NEAR(received[4] / received[0], 0.5, 0.06);
 }
 
 TEST_F(WireJob, NothingIsRoundedWhereMemoryIsShared) {
@@ -72,15 +77,15 @@ TEST_F(WireJob, NothingIsRoundedWhereMemoryIsShared) {
 }
 
 class WireTraining : public WireJob,
-                     public ::testing::WithParamInterface<std::tuple<int, bool, bool>> {};
+                     public ::testing::WithParamInterface<std::tuple<int, bool, Wire>> {};
 
 // The variables stay close to float32 after steps that feed every error back into the next one.
 TEST_P(WireTraining, StaysCloseToThatInFloat32) {
-  const auto [num_ps, clipped, feedback] = GetParam();
+  const auto [num_ps, clipped, wire] = GetParam();
   const auto variables = trained_variables();
   start(num_ps);
   const auto chief = join(kExact, variables, initial_states(variables));
-  const auto other = join(feedback ? kFedBack : kRounded, variables, {});
+  const auto other = join(wire, variables, {});
   std::vector<std::vector<std::vector<float>>> ends;
   for (PsStore* store : {chief.get(), other.get()}) {
     chief->write(initial_states(variables), 0);
@@ -99,7 +104,7 @@ TEST_P(WireTraining, StaysCloseToThatInFloat32) {
 
 INSTANTIATE_TEST_SUITE_P(Jobs, WireTraining,
                          ::testing::Combine(::testing::Values(1, 2), ::testing::Bool(),
-                                            ::testing::Bool()));
+                                            ::testing::Values(kRounded, kFedBack, kHalf, kBytes)));
 
 // Sums of small multiples of 2^-9, which float32 holds exactly: only the wire rounds. An odd
 // multiple beside 1 is what bfloat16 has no place for.
@@ -171,6 +176,16 @@ TEST_P(ErrorFeedback, WhatIsAppliedSumsToTheContributionsToWithinOneRounding) {
   start(GetParam());
   EXPECT_LE(largest_difference(kFedBack), 1.0 / 256)
       << "half of the last place of a number in 1 … 2";
+}
+
+TEST_P(ErrorFeedback, HoldsForFloat16) {
+  start(GetParam());
+  EXPECT_LE(largest_difference(kHalf), 1.0 / 2048);
+}
+
+TEST_P(ErrorFeedback, HoldsForBytes) {
+  start(GetParam());
+  EXPECT_LE(largest_difference(kBytes), 1.0 / 127);
 }
 
 TEST_P(ErrorFeedback, WithoutItRoundingsAddUp) {

@@ -46,7 +46,8 @@ std::optional<Pace> PaceCache::find(const std::string& key, int threads) const {
   if (file_.empty()) return std::nullopt;
   std::optional<Pace> best;
   const std::string begin = key + ' ';
-  for (const auto& [name, value] : read_paces(file_).items()) {
+  const PaceJson paces = read_paces(file_);  // it must outlive what iterates over it
+  for (const auto& [name, value] : paces.items()) {
     if (!name.starts_with(begin) || !value.is_number()) continue;
     const Pace pace{std::atoi(name.c_str() + begin.size()), value.get<double>()};
     if (pace.threads <= 0 || pace.seconds <= 0) continue;

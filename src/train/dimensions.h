@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "paceline/graph.h"
+#include "paceline/op.h"
 
 namespace paceline {
 

@@ -195,7 +195,7 @@ Way Prediction::own_way() const {
                                                             : int(cluster_.spec.ps.size());
   way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
   way.strategy = strategy_name(cluster_);
-  way.bfloat16 = cluster_.wire == DType::kBFloat16;
+  way.bfloat16 = cluster_.wire != DType::kFloat32;
   way.accumulate = cluster_.accumulate;
   way.staleness = cluster_.staleness;
   way.replicas = cluster_.replicas_to_aggregate;
@@ -210,11 +210,15 @@ WaysAsked Prediction::asked() const {
   asked.staleness = cluster_.staleness;
   asked.replicas = cluster_.replicas_to_aggregate;
   asked.links = job_.hosts.size() > 1;
-  if (!cluster_.strategy.empty() && cluster_.role != Cluster::Role::kAlone) {
-    asked.strategy = cluster_.strategy;
+  if (cluster_.wire != DType::kFloat32) asked.bfloat16 = true;
+  if (cluster_.role != Cluster::Role::kAlone) {
+    const Way own = own_way();
+    asked.ps = own.ps;
+    asked.workers = own.workers;
+    // The default may be there because nobody asked for another.
+    const Strategy& strategy = strategy_named(own.strategy);
+    if (&strategy != &default_strategy(strategy.kind)) asked.strategy = own.strategy;
   }
-  if (cluster_.wire == DType::kBFloat16) asked.bfloat16 = true;
-  if (cluster_.role != Cluster::Role::kAlone) asked.workers = own_way().workers;
   int devices = 0;
   for (const ForecastHost& host : job_.hosts) devices += std::min(host.devices, 1 << 16);
   asked.most_workers = std::max(1, devices);
@@ -291,6 +295,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   Expectation made{.own = forecast(prediction.job(), prediction.own_way()), .better = {}};
   WaysAsked asked = prediction.asked();
   asked.strategy.reset();
+  asked.ps.reset();
   for (const Way& way : ways_to_try(asked)) {
     if (clock.now() - begun > kPatience) break;
     if (way.text() == made.own.way.text()) continue;

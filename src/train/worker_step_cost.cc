@@ -1,19 +1,21 @@
 #include "train/worker_step_cost.h"
 
+#include "params/wire/travelling_type.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
 
 namespace paceline {
 namespace {
 
-// In frames, float32 values are rounded to the type of the wire.
+// In frames, numbers of float32 are rounded to the type of the wire.
 void round_on_links(StepCost& work, DType wire) {
-  const double part = double(size_of(wire)) / sizeof(float);
+  constexpr std::size_t kMany = std::size_t{1} << 20;
+  const auto part = [&](DType type) { return double(travelling_bytes(kMany, type)) / kMany; };
   work.link_bytes_in = work.link_bytes_out = 0;
   for (std::size_t v = 0; v < work.specs.size(); ++v) {
-    const double scale = work.specs[v].dtype == DType::kFloat32 ? part : 1;
-    work.bytes_in[v] *= scale;
-    work.bytes_out[v] *= scale;
+    const bool rounded = work.specs[v].dtype == DType::kFloat32;
+    work.bytes_in[v] *= rounded ? part(type_of_values(wire)) : 1;
+    work.bytes_out[v] *= rounded ? part(wire) : 1;
     work.link_bytes_in += work.bytes_in[v];
     work.link_bytes_out += work.bytes_out[v];
   }

@@ -13,6 +13,7 @@
 #include "cluster/flags/role_reader.h"
 #include "cluster/towers.h"
 #include "params/strategies.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 namespace {
@@ -22,6 +23,7 @@ constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
 constexpr std::int64_t kMostLocalSteps = 1'000'000;
 constexpr std::int64_t kMostStaleness = 1'000'000;
+constexpr double kMostSlowness = 1e6;
 
 // "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
 std::optional<DeviceChoice> device_named(const std::string& text) {
@@ -39,7 +41,65 @@ std::optional<DeviceChoice> device_named(const std::string& text) {
   return device;
 }
 
-DeviceChoice read_device(const FlagValues& values) {
+// A manifest whose cluster has shrunk to one task (by $TF_CONFIG) may keep the flags of a cluster.
+bool is_shrunk(const FlagValues& values, const Cluster& cluster) {
+  return values.given("--one-task") && !cluster.distributed();
+}
+
+void check_for_cluster(const FlagValues& values, const Cluster& cluster, const std::string& flag,
+                       const std::string& why) {
+  if (!values.given(flag) || cluster.distributed() || is_shrunk(values, cluster)) return;
+  refuse_flags(fmt::format("{} needs a cluster: {}", flag, why));
+}
+
+int workers_of(const Cluster& cluster) {
+  return cluster.local_workers > 0 ? cluster.local_workers : int(cluster.spec.workers.size());
+}
+
+/// A worker that is slower than the others.
+struct Straggler {
+  int worker = 0;
+  double times = 1;  // as long as theirs are its steps
+};
+
+// "1:3" is worker 1, 3 times as slow.
+std::optional<Straggler> straggler_named(const std::string& text) {
+  Straggler named;
+  const char* const end = text.data() + text.size();
+  const auto [colon, index] = std::from_chars(text.data(), end, named.worker);
+  if (index != std::errc() || colon == end || *colon != ':') return std::nullopt;
+  const auto [stop, status] = std::from_chars(colon + 1, end, named.times);
+  const bool well = status == std::errc() && stop == end && named.worker >= 0;
+  if (!well || !(named.times >= 1 && named.times <= kMostSlowness)) return std::nullopt;
+  return named;
+}
+
+// Slows the device of this task down, if it is the straggler.
+void read_straggler(const FlagValues& values, const Cluster& cluster, DeviceChoice& device) {
+  if (!values.given("--sim-straggler") || is_shrunk(values, cluster)) return;
+  check_for_cluster(values, cluster, "--sim-straggler", "one process has no other workers");
+  const std::string text = values.text("--sim-straggler");
+  const std::optional<Straggler> named = straggler_named(text);
+  if (!named) {
+    refuse_flag("--sim-straggler", text,
+                "must be a worker and how many times as long its steps take, from 1 to 1e6, as in "
+                "1:3");
+  }
+  const int workers = workers_of(cluster);
+  if (named->worker >= workers) {
+    refuse_flag("--sim-straggler", text,
+                fmt::format("the last of the {} worker{} is worker {}", workers,
+                            workers == 1 ? "" : "s", workers - 1));
+  }
+  if (cluster.role != Cluster::Role::kTask ||
+      cluster.task != TaskId{TaskId::Job::kWorker, named->worker}) {
+    return;
+  }
+  device.sim_step_ms *= named->times;
+  device.sim_gflops /= named->times;
+}
+
+DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
   const std::string text = values.given("--device") ? values.text("--device") : "cpu";
   const std::optional<DeviceChoice> named = device_named(text);
   if (!named) {
@@ -47,7 +107,8 @@ DeviceChoice read_device(const FlagValues& values) {
   }
   DeviceChoice device = *named;
   const bool sim = device.kind == "sim";
-  for (const char* flag : {"--sim-step-ms", "--sim-gflops", "--sim-copy-gbps", "--sim-compute"}) {
+  for (const char* flag :
+       {"--sim-step-ms", "--sim-gflops", "--sim-copy-gbps", "--sim-compute", "--sim-straggler"}) {
     if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
   }
   device.sim_compute = values.given("--sim-compute");
@@ -63,21 +124,11 @@ DeviceChoice read_device(const FlagValues& values) {
   device.sim_step_ms = values.positive_number("--sim-step-ms").value_or(0);
   device.sim_gflops = values.positive_number("--sim-gflops").value_or(0);
   device.sim_copy_gbps = values.positive_number("--sim-copy-gbps").value_or(0);
+  read_straggler(values, cluster, device);
   if (sim && device.sim_step_ms == 0 && device.sim_gflops == 0) {
     refuse_flag("--device", text, "needs --sim-step-ms MS or --sim-gflops G: how fast it is");
   }
   return device;
-}
-
-// A manifest whose cluster has shrunk to one task (by $TF_CONFIG) may keep the flags of a cluster.
-bool is_shrunk(const FlagValues& values, const Cluster& cluster) {
-  return values.given("--one-task") && !cluster.distributed();
-}
-
-void check_for_cluster(const FlagValues& values, const Cluster& cluster, const std::string& flag,
-                       const std::string& why) {
-  if (!values.given(flag) || cluster.distributed() || is_shrunk(values, cluster)) return;
-  refuse_flags(fmt::format("{} needs a cluster: {}", flag, why));
 }
 
 // A ps has no device, but may be given the flags of the workers.
@@ -103,14 +154,24 @@ DType read_precision(const FlagValues& values) {
 }
 
 DType read_wire(const FlagValues& values, const Cluster& cluster) {
-  if (values.text("--wire") == "float16") {
-    refuse_flag("--wire", "float16",
-                "small contributions underflow without loss scaling, which does not exist yet; "
-                "bfloat16 takes as many bytes and needs none");
-  }
-  const std::optional<std::string> name = values.choice("--wire", {"float32", "bfloat16"});
+  std::vector<std::string> names;
+  for (const TravellingType& each : kTravellingTypes) names.emplace_back(each.name);
+  const std::optional<std::string> name = values.choice("--wire", names);
   check_for_cluster(values, cluster, "--wire", "one process sends nothing");
-  return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
+  for (const TravellingType& each : kTravellingTypes) {
+    if (each.name == name) return each.type;
+  }
+  return DType::kFloat32;
+}
+
+// Contributions that are smaller than the least float16, or than a step of int8, would be lost.
+bool read_error_feedback(const FlagValues& values, DType wire) {
+  const bool given = values.given("--error-feedback");
+  if (given && wire == DType::kFloat32) {
+    refuse_flags(
+        "--error-feedback needs --wire bfloat16, float16 or int8: nothing else is rounded");
+  }
+  return given || wire == DType::kFloat16 || wire == DType::kUInt8;
 }
 
 // In a cluster `local` makes rounds of local steps; in one process it has none.
@@ -149,8 +210,7 @@ void read_rounds(const FlagValues& values, Cluster& cluster) {
   }
   cluster.replicas_to_aggregate = int(replicas.value_or(0));
   cluster.fold_late = late == "fold";
-  const int workers =
-      cluster.local_workers > 0 ? cluster.local_workers : int(cluster.spec.workers.size());
+  const int workers = workers_of(cluster);
   if (replicas && workers > 0 && *replicas > workers) {
     refuse_flags(fmt::format("--replicas-to-aggregate {} is more than the {} workers can give",
                              *replicas, workers));
@@ -233,7 +293,7 @@ Cluster read_cluster(const FlagValues& values) {
   read_link(values, cluster);
   check_for_cluster(values, cluster, "--show-placement", "one process keeps all variables itself");
   check_for_cluster(values, cluster, "--torn-free", "in one process nobody else writes");
-  cluster.device = read_device(values);
+  cluster.device = read_device(values, cluster);
   const bool own_device = values.text("--device").find(':') == std::string::npos;
   if (cluster.role == Cluster::Role::kLauncher && own_device) cluster.device.index = -1;
   if (cluster.distributed()) cluster.cluster_id = read_cluster_id(values, cluster);
@@ -256,10 +316,7 @@ Cluster read_cluster(const FlagValues& values) {
       values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
   cluster.torn_free = values.given("--torn-free");
   cluster.wire = read_wire(values, cluster);
-  cluster.error_feedback = values.given("--error-feedback");
-  if (cluster.error_feedback && cluster.wire == DType::kFloat32) {
-    refuse_flags("--error-feedback needs --wire bfloat16: nothing else is rounded");
-  }
+  cluster.error_feedback = read_error_feedback(values, cluster.wire);
   return cluster;
 }
 

@@ -233,6 +233,18 @@ TEST(Flags, Devices) {
   EXPECT_EQ(read("--device sim --sim-step-ms 3.5").cluster.device.index, 0);
 }
 
+TEST(Flags, OnlyTheStragglerIsSlower) {
+  const auto device_of = [](const std::string& task, const std::string& speed) {
+    return read("--cluster ps=a:1;worker=b:1,c:1 --device sim --sim-straggler 1:2.5 --task " +
+                task + " " + speed)
+        .cluster.device;
+  };
+  EXPECT_EQ(device_of("worker:0", "--sim-step-ms 4").sim_step_ms, 4);
+  EXPECT_EQ(device_of("worker:1", "--sim-step-ms 4").sim_step_ms, 10);
+  EXPECT_EQ(device_of("worker:1", "--sim-gflops 5").sim_gflops, 2);
+  EXPECT_EQ(device_of("ps:0", "--sim-step-ms 4").sim_step_ms, 4);
+}
+
 TEST(Flags, Precision) {
   EXPECT_EQ(read("").cluster.precision, DType::kFloat32);
   EXPECT_EQ(read("--precision float32").cluster.precision, DType::kFloat32);
@@ -245,6 +257,11 @@ TEST(Flags, Wire) {
   const Cluster cluster = read("--ps 1 --workers 1 --wire bfloat16 --error-feedback").cluster;
   EXPECT_EQ(cluster.wire, DType::kBFloat16);
   EXPECT_TRUE(cluster.error_feedback);
+  EXPECT_FALSE(read("--ps 1 --workers 1 --wire bfloat16").cluster.error_feedback);
+  EXPECT_EQ(read("--ps 1 --workers 1 --wire int8").cluster.wire, DType::kUInt8);
+  for (const char* always : {"float16", "int8"}) {
+    EXPECT_TRUE(read(std::string("--ps 1 --workers 1 --wire ") + always).cluster.error_feedback);
+  }
 }
 
 struct BadLine {
@@ -332,9 +349,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--bind 0.0.0.0", "--bind needs --cluster"},
         BadLine{"--torn-free", "--torn-free needs a cluster"},
         BadLine{"--wire bfloat16", "--wire needs a cluster"},
-        BadLine{"--ps 1 --workers 1 --wire float16",
-                "without loss scaling, which does not exist yet; bfloat16"},
-        BadLine{"--ps 1 --workers 1 --wire int8", "--wire int8: must be one of float32, bfloat16"},
+        BadLine{"--ps 1 --workers 1 --wire int4",
+                "--wire int4: must be one of float32, bfloat16, float16, int8"},
         BadLine{"--ps 1 --workers 1 --error-feedback", "--error-feedback needs --wire bfloat16"},
         BadLine{"--show-placement", "--show-placement needs a cluster"},
         BadLine{"--join-timeout 3", "--join-timeout needs a cluster"},
@@ -349,6 +365,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--sim-step-ms 3", "--sim-step-ms needs --device sim"},
         BadLine{"--sim-copy-gbps 3", "--sim-copy-gbps needs --device sim"},
         BadLine{"--sim-compute", "--sim-compute needs --device sim"},
+        BadLine{"--ps 1 --workers 2 --sim-straggler 1:3", "--sim-straggler needs --device sim"},
+        BadLine{"--device sim --sim-step-ms 3 --sim-straggler 1:3",
+                "--sim-straggler needs a cluster"},
+        BadLine{"--ps 1 --workers 2 --device sim --sim-step-ms 3 --sim-straggler 1",
+                "--sim-straggler 1: must be a worker and how many times"},
+        BadLine{"--ps 1 --workers 2 --device sim --sim-step-ms 3 --sim-straggler 1:0.5",
+                "--sim-straggler 1:0.5: must be a worker and how many times"},
+        BadLine{"--ps 1 --workers 2 --device sim --sim-step-ms 3 --sim-straggler 1:nan",
+                "--sim-straggler 1:nan: must be a worker and how many times"},
+        BadLine{"--ps 1 --workers 2 --device sim --sim-step-ms 3 --sim-straggler 2:3",
+                "--sim-straggler 2:3: the last of the 2 workers is worker 1"},
         BadLine{"--device sim --sim-step-ms 3 --sim-copy-gbps 0",
                 "--sim-copy-gbps 0: must be a number above 0"},
         BadLine{"--device sim --sim-step-ms 0", "--sim-step-ms 0: must be a number above 0"},

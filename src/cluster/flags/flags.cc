@@ -192,10 +192,15 @@ std::vector<Flag> link_flags() {
        kBoth},
       {"--torn-free", "",
        "Read each chunk (256 KiB) of a variable as of one moment; costs a copy on one host", kBoth},
-      {"--wire", "float32|bfloat16",
-       "The type in which values and contributions travel between hosts (default float32)", kBoth},
+      {"--wire", "float32|bfloat16|float16|int8",
+       "The type in which contributions travel between hosts, and values, which int8 sends as "
+       "bfloat16 (default float32)",
+       kBoth},
       {"--error-feedback", "",
-       "Add the rounding error of --wire bfloat16 to the worker's next contribution", kBoth},
+       "Add the rounding error of --wire bfloat16 to the worker's next contribution, as float16 "
+       "and "
+       "int8 always do",
+       kBoth},
       {"--show-placement", "", "Print which parameter server keeps which variables", kBoth},
   };
 }
@@ -213,6 +218,8 @@ std::vector<Flag> device_flags() {
       {"--sim-copy-gbps", "G",
        "Give sim memory of its own, to and from which copies run at G GB/s (default: the host's)",
        kDevice},
+      {"--sim-straggler", "I:K",
+       "Make worker I slower than the others: each of its steps takes K times as long", kDevice},
       {"--sim-compute", "", "Let sim also compute, on the cores of this machine", kDevice},
       {"--threads", "T",
        "The number of threads that compute in each task (default: the tasks share all cores)",

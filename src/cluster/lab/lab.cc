@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -20,6 +21,7 @@ namespace paceline {
 namespace {
 
 constexpr const char* kNamePrefix = "paceline-lab-";
+constexpr int kLossParts = 10000;
 
 struct CommandEnd {
   bool well = false;
@@ -139,6 +141,25 @@ void Lab::set_rate(int host, double gbps) {
                    rate_of(gbps)));
   must(fmt::format("tc -n {} qdisc change dev port{} root handle 1: {}", switch_name(), host,
                    rate_of(gbps)));
+}
+
+// The switch drops them, as a cable would: a host would notice that its own packet was dropped.
+void Lab::lose(int host, double share) {
+  if (!call("command -v nft").well) {
+    throw Error(ErrorCode::kUnavailable,
+                "packets are lost by the program nft: apt-get install nftables");
+  }
+  const std::string nft = fmt::format("ip netns exec {} nft ", switch_name());
+  const std::string table = fmt::format("bridge host{}", host);
+  call(nft + "delete table " + table);
+  const int lost = std::clamp(int(std::lround(share * kLossParts)), 0, kLossParts - 1);
+  if (lost == 0) return;
+  must(nft + "add table " + table);
+  must(fmt::format("{}'add chain {} lose {{ type filter hook forward priority 0; }}'", nft, table));
+  for (const char* const way : {"iifname", "oifname"}) {
+    must(fmt::format("{}'add rule {} lose {} port{} numgen random mod {} < {} drop'", nft, table,
+                     way, host, kLossParts, lost));
+  }
 }
 
 // A port that is down would not tell the host, whose own end stays up.

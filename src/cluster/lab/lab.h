@@ -30,6 +30,10 @@ class Lab {
 
   /// Changes the rate of the host's link, each way.
   void set_rate(int host, double gbps);
+  /// Loses this share of the packets to and from the host, at random: 0.01 is one in a hundred, 0
+  /// none. Throws kUnavailable without the program nft, of nftables, or where its kernel part
+  /// lacks.
+  void lose(int host, double share);
   /// Unplugs the host: nothing passes any more, and nobody is told.
   void cut(int host);
   /// Plugs it in again.

@@ -9,6 +9,7 @@ Report run_with(std::optional<ExpectedSpeed> expected, std::optional<double> mad
   Report run;
   run.expected = expected;
   run.tasks.emplace_back().task = "worker:0";
+  run.tasks[0].steps = 20;
   run.tasks[0].steps_per_s = made;
   return run;
 }

@@ -127,9 +127,7 @@ class AccumulateStore : public SavableStore {
       : below_(std::move(below)), steps_(steps), pool_(pool) {}
 
   std::span<const VariableSpec> variables() const override { return below_->variables(); }
-  std::span<const VariableSpec> kept_variables() const override {
-    return below_->kept_variables();
-  }
+  std::span<const VariableSpec> kept_variables() const override { return below_->kept_variables(); }
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
     if (!updates(plan)) return below_->bind(plan, clip_norm);
     return std::make_unique<AccumulateSteps>(*below_, plan, clip_norm, steps_, pool_);

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/copy_bytes.h"
-#include "params/collective/weighted_sum.h"
+#include "params/shard/contribution_mean.h"
 #include "params/shard/not_finite.h"
 #include "params/variable_arrays.h"
 
@@ -221,7 +221,7 @@ double CollectiveSteps::squares_of_bucket(std::size_t b) {
         for (auto i = std::size_t(from); i < std::size_t(to); ++i) {
           const std::size_t at = i * kNormBlock;
           block_squares_[i] =
-              squares_of(numbers.subspan(at, std::min(kNormBlock, numbers.size() - at)));
+              sum_of_squares(numbers.subspan(at, std::min(kNormBlock, numbers.size() - at)));
         }
       });
       for (const double squares : block_squares_) sum += squares;

@@ -14,7 +14,6 @@
 #include "base/deadline.h"
 #include "base/philox.h"
 #include "params/collective/link_collectives.h"
-#include "params/collective/weighted_sum.h"
 
 namespace paceline {
 namespace {
@@ -357,11 +356,6 @@ TEST(Buckets, SmallVariablesThatLieSideBySideShareOne) {
   ASSERT_EQ(buckets.size(), 2u);
   EXPECT_EQ(buckets[1].variables, (std::vector<VariableId>{2, 3}));
   EXPECT_EQ(buckets[1].elements, 16u + 8u);
-}
-
-TEST(WeightedSum, SquaresAreThoseOfAllNumbers) {
-  std::vector<float> values(1001, 2.0f);
-  EXPECT_EQ(squares_of(values), 4004.0);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "params/collective/weighted_sum.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 namespace paceline {
@@ -9,7 +8,6 @@ namespace {
 
 // A sum of so many numbers stays in the first cache while inputs are added to it.
 constexpr std::size_t kSumBlock = 4096;
-constexpr std::size_t kLanes = 8;
 
 }  // namespace
 
@@ -30,16 +28,6 @@ void weighted_sum(std::span<const float> weights, std::span<const float* const> 
       add_scaled(sum + begin, weights[k], {inputs[k] + begin, size}, sum + begin);
     }
   }
-}
-
-double squares_of(std::span<const float> values) {
-  std::array<double, kLanes> lanes{};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    lanes[i % kLanes] += double(values[i]) * double(values[i]);
-  }
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
 }
 
 void sum_rows(std::span<const WeightedRows> members, std::size_t row,

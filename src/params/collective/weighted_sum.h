@@ -14,8 +14,6 @@ void add_scaled(const float* before, float weight, std::span<const float> values
 /// sum[i] = Σ weights[k] · inputs[k][i] in the order of k. Each input is read once.
 void weighted_sum(std::span<const float> weights, std::span<const float* const> inputs,
                   std::size_t count, float* sum);
-/// Σ values[i]², with the same bits whoever computes it.
-double squares_of(std::span<const float> values);
 
 /// Rows of one member.
 struct WeightedRows {

@@ -29,20 +29,19 @@ class LocalHandle : public StepHandle {
   std::int64_t step = 0;
 };
 
-// Calls apply(). One process is worker:0.
 template <typename Apply>
-void named(std::int64_t own_step, Apply&& apply) {
+void named(const std::string& task, std::int64_t own_step, Apply&& apply) {
   try {
     apply();
   } catch (const NotFinite& error) {
-    throw error.of("worker:0", own_step);
+    throw error.of(task, own_step);
   }
 }
 
 // Applies the rule to each range of a contribution where and when it is made.
 class LocalSink : public OutputSink {
  public:
-  explicit LocalSink(Timeline* timeline) : timeline_(timeline) {}
+  LocalSink(Timeline* timeline, const std::string& task) : timeline_(timeline), task_(task) {}
   void begin(VariableMemory& held, const TimelineLabel* label, const UpdateScalars& scalars,
              std::int64_t own_step) {
     own_step_ = own_step;
@@ -52,11 +51,12 @@ class LocalSink : public OutputSink {
   }
   void take(std::int64_t first, std::span<const float> values) override {
     const TimelineScope scope(timeline_, label_, std::int64_t(values.size_bytes()));
-    named(own_step_, [&] { held_->apply_range(step_, first, values); });
+    named(task_, own_step_, [&] { held_->apply_range(step_, first, values); });
   }
 
  private:
   Timeline* const timeline_;
+  const std::string& task_;
   const TimelineLabel* label_ = nullptr;
   VariableMemory* held_ = nullptr;
   RuleStep step_;
@@ -105,12 +105,13 @@ std::size_t bytes_with_slots(std::span<const VariableSpec> variables) {
 class LocalStore : public SavableStore {
  public:
   LocalStore(std::vector<VariableSpec> specs, ThreadPool* pool, StepAccount* account,
-             Timeline* timeline, OnNan on_nan)
+             Timeline* timeline, OnNan on_nan, std::string task)
       : specs_(std::move(specs)),
         pool_(pool),
         account_(account),
         timeline_(timeline),
-        on_nan_(on_nan) {
+        on_nan_(on_nan),
+        task_(std::move(task)) {
     check_fits_machine("[local store] the variables need", double(bytes_with_slots(specs_)));
     std::set<std::string> names;
     for (const VariableSpec& spec : specs_) {
@@ -170,6 +171,7 @@ class LocalStore : public SavableStore {
   void count_step() { ++global_step_; }
   void count_skipped() { ++skipped_; }
   std::int64_t skipped() const override { return skipped_; }
+  const std::string& task() const { return task_; }
   bool must_be_finite() const { return on_nan_ == OnNan::kStop; }
   ThreadPool* pool() const { return pool_; }
   StepAccount* step_account() { return account_; }
@@ -185,6 +187,7 @@ class LocalStore : public SavableStore {
   StepAccount* account_;
   Timeline* timeline_;
   const OnNan on_nan_;
+  const std::string task_;  // named by errors
   std::int64_t skipped_ = 0;
   std::vector<const TimelineLabel*> labels_;  // by variable; null without a timeline
 };
@@ -205,7 +208,7 @@ SavedShards LocalStore::write_shards(const std::string& folder) {
 }
 
 LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
-    : store_(store), clipped_(clipped), sink_(store.timeline()) {
+    : store_(store), clipped_(clipped), sink_(store.timeline(), store.task()) {
   const std::span<const VariableSpec> specs = store.variables();
   learning_rates_.resize(specs.size());
   places_.resize(specs.size());
@@ -273,7 +276,7 @@ void LocalSteps::apply(const Ready& ready, float clip_scale) {
   const UpdateScalars scalars{learning_rates_[std::size_t(ready.variable)], clip_scale,
                               store_.must_be_finite()};
   const float* gradient = places_[std::size_t(ready.variable)].view().as<float>();
-  named(own_step_, [&] {
+  named(store_.task(), own_step_, [&] {
     if (ready.contribution.sparse) {
       held.apply_rows(scalars, ready.contribution.ids, gradient, store_.pool());
     } else {
@@ -298,8 +301,9 @@ StepHandle& LocalSteps::end_step(float clip_scale, std::span<const RowSet>) {
 
 std::unique_ptr<SavableStore> make_local_store(std::vector<VariableSpec> variables,
                                                ThreadPool* pool, StepAccount* account,
-                                               Timeline* timeline, OnNan on_nan) {
-  return std::make_unique<LocalStore>(std::move(variables), pool, account, timeline, on_nan);
+                                               Timeline* timeline, OnNan on_nan,
+                                               const std::string& task) {
+  return std::make_unique<LocalStore>(std::move(variables), pool, account, timeline, on_nan, task);
 }
 
 }  // namespace paceline

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -21,6 +22,7 @@ namespace paceline {
 std::unique_ptr<SavableStore> make_local_store(std::vector<VariableSpec> variables,
                                                ThreadPool* pool, StepAccount* account,
                                                Timeline* timeline = nullptr,
-                                               OnNan on_nan = OnNan::kStop);
+                                               OnNan on_nan = OnNan::kStop,
+                                               const std::string& task = "worker:0");
 
 }  // namespace paceline

@@ -62,7 +62,8 @@ class OuterStore : public SavableStore, public OuterState {
         pool_(options.pool),
         account_(options.account),
         inner_(make_local_store(inner_variables(variables_), options.pool, options.account,
-                                options.timeline)),
+                                options.timeline, options.cluster.on_nan,
+                                options.cluster.task.str())),
         inner_values_(inner_->bind(reads_all(variables_), 0)) {}
 
   std::span<const VariableSpec> variables() const override { return variables_; }

@@ -189,7 +189,10 @@ void CollectiveGroup::form_when_agreed(TimePoint now, Outbox& out) {
 
 void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   if (!proposal_ || formation.epoch != proposal_->epoch) return;
-  const bool lacks = contains(formation.lacking, self());
+  // It may have been given the values of this step after it agreed. They are not taken again: the
+  // step thread may read them by now.
+  const bool has_them = has_values_ && step_ == formation.step;
+  const bool lacks = contains(formation.lacking, self()) && !has_them;
   if (!lacks && has_values_ && formation.step == step_ + 1) commit();
   const std::vector<std::int32_t> before = std::exchange(members_, formation.members);
   const bool first = !std::exchange(was_member_, true) || (founded_ && committed_ == 0);

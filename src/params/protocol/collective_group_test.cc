@@ -128,10 +128,47 @@ TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
   EXPECT_THROW(receive(MessageType::kPropose, Proposal{.epoch = 1u << 30, .members = {1, 0}}),
                Error);
   EXPECT_THROW(receive(MessageType::kForm, Formation()), Error);
-  EXPECT_THROW(receive(MessageType::kForm, Formation{.members = {0, 1}, .lacking = {7}}), Error);
-  EXPECT_THROW(receive(MessageType::kForm, Formation{.members = {0, 1}, .step = -1}), Error);
   EXPECT_THROW(receive(MessageType::kCollectiveBegin, CollectiveBegin{.examples = -1}), Error);
   EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
+}
+
+// Its step thread may read them by now, so that no others could be written over them.
+TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
+  const TimePoint now{1h};
+  CollectiveGroup group({.worker = 1, .workers = 2, .join_timeout = 10s}, now);
+  Outbox out;
+  const auto propose_and_form = [&](std::uint64_t epoch, bool values_come_between) {
+    const std::vector<std::int32_t> both = {0, 1};
+    group.received(0, {MessageType::kPropose, Proposal{epoch, both}}, now, out);
+    group.rested(now, out);
+    if (values_come_between) group.take_values(5, now, out);
+    group.received(0,
+                   {MessageType::kForm, Formation{.epoch = epoch,
+                                                  .members = both,
+                                                  .step = 5,
+                                                  .source = 0,
+                                                  .lacking = {1},
+                                                  .in_place = true,
+                                                  .own_steps = {}}},
+                   now, out);
+    EXPECT_EQ(group.epoch(), epoch);
+  };
+  group.connected(0, true, now, out);
+  propose_and_form(std::uint64_t{1} << 16, false);
+  EXPECT_FALSE(group.has_values());
+  propose_and_form(std::uint64_t{2} << 16, true);
+  EXPECT_TRUE(group.has_values());
+  EXPECT_EQ(group.step(), 5);
+}
+
+TEST_F(ChiefOfTwo, AGroupThatLacksValuesOutsideItIsRefused) {
+  Formation formation;
+  formation.members = {0, 1};
+  formation.lacking = {7};
+  EXPECT_THROW(receive(MessageType::kForm, formation), Error);
+  formation.lacking = {1};
+  formation.step = -1;
+  EXPECT_THROW(receive(MessageType::kForm, formation), Error);
 }
 
 }  // namespace

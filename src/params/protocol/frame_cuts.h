@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "params/wire/message.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 
@@ -50,10 +51,6 @@ inline Cuts row_cuts(std::size_t rows, std::size_t row_bytes) {
   return {rows, std::max<std::size_t>(1, kChunkBytes / (row_bytes + sizeof(std::int32_t)))};
 }
 
-/// The bytes that float32 numbers take on the wire, where they may be rounded to bfloat16.
-inline std::size_t travelling_bytes(std::size_t bytes, bool rounded) {
-  return rounded ? bytes / 2 : bytes;
-}
 /// The part of a kRowValues payload that comes before the rows: their count and their numbers.
 inline std::size_t row_numbers_bytes(std::size_t rows) {
   return sizeof(std::uint32_t) + rows * sizeof(std::int32_t);
@@ -64,11 +61,11 @@ struct ContributionRoute {
   std::size_t bytes = 0;  // of float32, in this piece
   std::size_t rows = 0;   // of a sparse one
   bool sparse = false;
-  bool in_shared_memory = false;  // the ps reads it where it is
-  std::uint32_t memory = 0;       // then: the number of the memory
-  bool rounded = false;           // its float32 numbers travel as bfloat16
-  bool values_mapped = false;     // the worker reads the values in memory of the ps
-  bool renew_copy = false;        // the ps copies the new values for this worker
+  bool in_shared_memory = false;       // the ps reads it where it is
+  std::uint32_t memory = 0;            // then: the number of the memory
+  DType travels_as = DType::kFloat32;  // its numbers, in frames
+  bool values_mapped = false;          // the worker reads the values in memory of the ps
+  bool renew_copy = false;             // the ps copies the new values for this worker
 };
 
 struct ContributionFrame {
@@ -97,7 +94,7 @@ void for_contribution_frames(const ContributionRoute& route, F&& send) {
   if (route.sparse) send(ContributionFrame{MessageType::kRowIds, 0, {}, numbers});
   for (const Cut part : byte_cuts(route.bytes)) {
     send(ContributionFrame{MessageType::kChunk, 0, part,
-                           travelling_bytes(part.size, route.rounded)});
+                           travelling_bytes(part.size, route.travels_as)});
   }
 }
 

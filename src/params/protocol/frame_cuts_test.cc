@@ -54,11 +54,18 @@ TEST(FrameCuts, TheFlagsOfAContributionSayWhatTheWorkerWants) {
 }
 
 TEST(FrameCuts, RoundedNumbersTakeHalfOfTheWire) {
-  const auto frames = frames_of({.bytes = kChunkBytes + 8, .rounded = true});
+  const auto frames = frames_of({.bytes = kChunkBytes + 8, .travels_as = DType::kBFloat16});
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(frames[0].payload_bytes, kChunkBytes / 2);
   EXPECT_EQ(frames[1].part, (Cut{kChunkBytes, 8}));
   EXPECT_EQ(frames[1].payload_bytes, 4u);
+}
+
+TEST(FrameCuts, BytesTravelWithAScaleForEachBlock) {
+  const auto frames = frames_of({.bytes = kChunkBytes + 8, .travels_as = DType::kUInt8});
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].payload_bytes, kChunkBytes / 4 + kChunkBytes / 1024 * 2);
+  EXPECT_EQ(frames[1].payload_bytes, 2u + 2u);
 }
 
 TEST(FrameCuts, RowsBeginWithTheirNumbersEvenWhenThereAreNone) {

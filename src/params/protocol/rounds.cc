@@ -67,17 +67,17 @@ void RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
     worker.shards = 0;
     worker.skipped = false;
   }
-  worker.skipped = worker.skipped || skipped || (worker.fresh && open_ > options_.first_round);
+  worker.skipped = worker.skipped || skipped;
   if (worker.on[std::size_t(shard)]) return;
   worker.on[std::size_t(shard)] = true;
   ++worker.shards;
   if (!is_whole(worker)) return;
-  const bool late = contribution.round < open_;
-  if (!late || options_.late == LateContribution::kFold) return close_full(out);
+  const bool late = contribution.round < open_ && options_.late == LateContribution::kDrop;
+  const bool mixed = std::exchange(worker.fresh, false) && open_ > options_.first_round;
+  if (!late && !mixed) return close_full(out);
   RoundDecision& decision = out.emplace_back();
   decision.round = open_;
   decision.dropped = {*std::exchange(worker.given, std::nullopt)};
-  worker.fresh = false;
 }
 
 void RoundCoordinator::close_full(Decisions& out) {
@@ -102,10 +102,7 @@ bool RoundCoordinator::close_one(Decisions& out) {
   const int count = int(decision.contributors.size() + decision.dropped.size());
   if (count == 0 || (count < enough_ && awaits)) return false;
   for (const auto* list : {&decision.contributors, &decision.dropped}) {
-    for (const RoundContribution& it : *list) {
-      workers_[std::size_t(it.worker)].given.reset();
-      workers_[std::size_t(it.worker)].fresh = false;
-    }
+    for (const RoundContribution& it : *list) workers_[std::size_t(it.worker)].given.reset();
   }
   ++open_;
   out.push_back(std::move(decision));

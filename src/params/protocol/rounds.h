@@ -40,8 +40,9 @@ class RoundCoordinator {
 
   /// The worker contributes from now on. If rounds are closed before its first contribution is
   /// whole, it may have read shards that had closed different ones: that contribution counts
-  /// nowhere, and the answers to it are of one round. The same incarnation may come back: what is whole of its
-  /// contribution stays so. Another one's contribution is forgotten, since it was never answered.
+  /// nowhere, and is answered at once with the values of one round. The same incarnation may come
+  /// back: what is whole of its contribution stays so. Another one's contribution is forgotten,
+  /// since it was never answered.
   void joined(int worker, std::uint64_t incarnation, Decisions& out);
   /// Nobody waits for the worker. What it has given counts once it is whole on every shard.
   void left(int worker, Decisions& out);
@@ -67,7 +68,7 @@ class RoundCoordinator {
     std::vector<bool> on;  // the shards where it is whole
     int shards = 0;        // how many they are
     bool skipped = false;  // it is to count nowhere
-    bool fresh = false;    // nothing that it gave is decided
+    bool fresh = false;    // it has given nothing yet
   };
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;

@@ -13,7 +13,7 @@ namespace paceline {
 
 IncomingStep::IncomingStep(Shard& shard, DType wire)
     : shard_(shard),
-      rounded_(wire == DType::kBFloat16),
+      wire_(wire),
       assembly_(assembly_targets(shard.variables(), shard.all_pieces(), shard.ps())),
       pieces_(shard.size()) {}
 
@@ -84,7 +84,9 @@ std::size_t IncomingStep::find(const FrameHeader& header) {
 
 // The bytes of the chunk as float32.
 std::size_t IncomingStep::chunk_bytes(const FrameHeader& header) const {
-  return std::size_t(header.payload_bytes) * (rounded_ ? 2 : 1);
+  if (const auto bytes = float_bytes(header.payload_bytes, wire_)) return *bytes;
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("[ps] a chunk of {} bytes holds no whole number", header.payload_bytes));
 }
 
 std::span<std::byte> IncomingStep::chunk_of(std::size_t position, const FrameHeader& header) const {
@@ -94,13 +96,13 @@ std::span<std::byte> IncomingStep::chunk_of(std::size_t position, const FrameHea
 
 std::span<std::byte> IncomingStep::place(const FrameHeader& header) {
   const std::span<std::byte> chunk = chunk_of(find(header), header);
-  return rounded_ ? place_of_rounded(chunk) : chunk;
+  return place_of_rounded(chunk, wire_);
 }
 
 StepAssembly::Arrival IncomingStep::arrived(std::size_t position, const FrameHeader& header) {
   find(header);
   const std::span<std::byte> chunk = chunk_of(position, header);
-  if (rounded_) widen_in_place(chunk);
+  widen_in_place(chunk, wire_);
   pieces_[position].chunk = chunk;
   return assembly_.chunk(position, chunk.size());
 }

@@ -84,7 +84,7 @@ class IncomingStep {
   void make_room(std::size_t position);
 
   Shard& shard_;
-  const bool rounded_;
+  const DType wire_;
   StepAssembly assembly_;
   std::vector<IncomingPiece> pieces_;  // by position in the shard
   StepBegin begin_;

@@ -24,7 +24,8 @@ bool Replies::rounds(const ShardPiece& piece) const {
 ReplyBlocks::Lent Replies::rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
                                    std::size_t values_at) const {
   if (!rounds(piece)) return block;
-  const std::size_t bytes = round_in_place(block->span().subspan(values_at)).size();
+  const std::size_t bytes =
+      round_in_place(block->span().subspan(values_at), type_of_values(wire_)).size();
   block->bytes = values_at + bytes;
   return block;
 }

@@ -26,7 +26,7 @@ struct RowMean {
 };
 void write_row_mean(std::span<const MeanPart> parts, std::size_t row_size, RowMean& mean);
 
-/// The sum of the squares, added up in the order of the elements.
+/// The sum of the squares, with the same bits whoever computes it.
 double sum_of_squares(std::span<const float> values);
 
 }  // namespace paceline

@@ -45,6 +45,7 @@ TEST(ContributionMean, OfRowsHasEachRowOnce) {
 TEST(ContributionMean, SquaresAreThoseOfAllElements) {
   const float values[] = {3, -4, 0.5f};
   EXPECT_EQ(sum_of_squares(values), 25.25);
+  EXPECT_EQ(sum_of_squares(std::vector<float>(1001, 2.0f)), 4004.0);
 }
 
 // Several regions, by several threads.

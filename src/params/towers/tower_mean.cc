@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "paceline/error.h"
 #include "params/accumulate/contribution_sum.h"
+#include "params/shard/contribution_mean.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
@@ -141,14 +142,8 @@ Contribution TowerMean::take_rows(float* into) {
   return {.sparse = true, .ids = ids_};
 }
 
-// Several sums side by side, since each addition waits for the one before.
 void TowerMean::note_squares(std::size_t part, const float* values, std::int64_t count) {
-  if (!sums_squares_) return;
-  std::array<double, 8> sums{};
-  for (std::int64_t i = 0; i < count; ++i) {
-    sums[std::size_t(i) % sums.size()] += double(values[i]) * double(values[i]);
-  }
-  squares_[part] = std::accumulate(sums.begin(), sums.end(), 0.0);
+  if (sums_squares_) squares_[part] = sum_of_squares({values, std::size_t(count)});
 }
 
 double TowerMean::squares() const {

@@ -137,7 +137,7 @@ struct Hello {
   std::int32_t ps = 0;               // which one it takes the other for
   std::uint64_t ps_incarnation = 0;  // of the ps that has welcomed it; 0: none has
   std::int32_t workers = 0;          // in its cluster spec; 0: unknown
-  DType wire = DType::kFloat32;      // or kBFloat16: what float32 numbers travel as
+  DType wire = DType::kFloat32;      // of kTravellingTypes: what contributions travel as
   std::string process;               // for messages: "pid 4711 on host b"
   std::string credentials;           // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;

@@ -11,6 +11,7 @@
 #include "kernels/testing/custom_rules.h"
 #include "paceline/error.h"
 #include "params/wire/task_state.h"
+#include "params/wire/travelling_type.h"
 #include "params/wire/variables.h"
 
 namespace paceline {
@@ -155,7 +156,8 @@ TEST(Message, AnotherVersionIsReadAsFarAsItsNumber) {
 
 TEST(Message, AnUnknownWireIsRefused) {
   std::vector<std::byte> bytes = encode(Hello{});
-  bytes[bytes.size() - 3] = std::byte{2};  // before the credentials, which are empty
+  bytes[bytes.size() - 3] =
+      std::byte{kTravellingTypes.size()};  // before the credentials, which are empty
   EXPECT_THROW(decode_hello(bytes), Error);
 }
 

@@ -1,30 +1,140 @@
 #include "params/wire/rounded_floats.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
 #include "kernels/cpu/vector_cast.h"
 
 namespace paceline {
+namespace {
 
-void round_to(std::span<float> values, float* errors, std::byte* to) {
-  auto* const rounded = reinterpret_cast<BFloat16*>(to);
-  const auto n = std::int64_t(values.size());
-  if (errors == nullptr) return vector_cast(values.data(), rounded, n);
-  vector_cast_with_errors(values.data(), errors, rounded, n);
+constexpr float kLargestFloat16 = 65504;
+constexpr float kLargestInt8 = 127;
+
+using Block = std::array<float, kScaledBlock>;
+
+// Calls f(numbers, errors, their count, first) for each block of the floats, whose numbers have
+// their errors added. It may write where they lay; then it renews the errors.
+template <typename F>
+void for_blocks(std::span<const std::byte> floats, float* errors, F&& f) {
+  const std::size_t all = floats.size() / sizeof(float);
+  for (std::size_t first = 0; first < all; first += kScaledBlock) {
+    const std::size_t n = std::min(kScaledBlock, all - first);
+    Block block;
+    std::memcpy(block.data(), floats.data() + first * sizeof(float), n * sizeof(float));
+    float* const of_block = errors == nullptr ? nullptr : errors + first;
+    for (std::size_t i = 0; of_block != nullptr && i < n; ++i) block[i] += of_block[i];
+    f(block, of_block, n, first);
+  }
 }
 
-std::span<const std::byte> round_in_place(std::span<std::byte> floats, float* errors) {
-  round_to({reinterpret_cast<float*>(floats.data()), floats.size() / sizeof(float)}, errors,
-           floats.data());
-  return floats.first(floats.size() / 2);
+void keep_errors(const Block& wanted, const Block& made, float* errors, std::size_t n) {
+  for (std::size_t i = 0; errors != nullptr && i < n; ++i) {
+    const float error = wanted[i] - made[i];
+    errors[i] = std::isfinite(error) ? error : 0;
+  }
 }
 
-std::span<std::byte> place_of_rounded(std::span<std::byte> floats) {
-  return floats.subspan(floats.size() / 2);
+void round_to_float16(std::span<std::byte> floats, float* errors) {
+  auto* const to = reinterpret_cast<Float16*>(floats.data());
+  for_blocks(floats, errors, [&](const Block& wanted, float* kept, std::size_t n, std::size_t at) {
+    Block nearest = wanted;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (std::isfinite(nearest[i])) {
+        nearest[i] = std::clamp(nearest[i], -kLargestFloat16, kLargestFloat16);
+      }
+    }
+    vector_cast(nearest.data(), to + at, std::int64_t(n));
+    if (kept == nullptr) return;
+    vector_cast(to + at, nearest.data(), std::int64_t(n));
+    keep_errors(wanted, nearest, kept, n);
+  });
 }
 
-void widen_in_place(std::span<std::byte> floats) {
-  const std::span<std::byte> rounded = place_of_rounded(floats);
-  vector_cast(reinterpret_cast<const BFloat16*>(rounded.data()),
-              reinterpret_cast<float*>(floats.data()), std::int64_t(floats.size() / sizeof(float)));
+// Returns a scale by which the largest number becomes at most 127: a bfloat16, rounded up. One that
+// is not finite spoils its block, so that a training that diverges is seen to.
+float scale_of(const Block& block, std::size_t n) {
+  float largest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!std::isfinite(block[i])) return std::numeric_limits<float>::quiet_NaN();
+    largest = std::max(largest, std::abs(block[i]));
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(largest / kLargestInt8);
+  return std::bit_cast<float>((bits + 0xffff) & 0xffff0000);
+}
+
+std::int8_t scaled(float value, float scale) {
+  if (!(scale > 0)) return 0;
+  return std::int8_t(std::clamp(std::nearbyint(value / scale), -kLargestInt8, kLargestInt8));
+}
+
+void round_to_int8(std::span<std::byte> floats, float* errors) {
+  std::byte* to = floats.data();
+  for_blocks(floats, errors, [&](const Block& wanted, float* kept, std::size_t n, std::size_t) {
+    const float scale = scale_of(wanted, n);
+    const BFloat16 travels(scale);
+    std::memcpy(to, &travels, kScaleBytes);
+    Block made;
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int8_t number = scaled(wanted[i], scale);
+      to[kScaleBytes + i] = std::byte(number);
+      made[i] = float(number) * scale;
+    }
+    to += kScaleBytes + n;
+    keep_errors(wanted, made, kept, n);
+  });
+}
+
+// The bytes of a block never reach those of a later one, which are shorter than its float32.
+void widen_int8(std::span<std::byte> floats) {
+  const std::byte* from = place_of_rounded(floats, DType::kUInt8).data();
+  const std::size_t all = floats.size() / sizeof(float);
+  for (std::size_t first = 0; first < all; first += kScaledBlock) {
+    const std::size_t n = std::min(kScaledBlock, all - first);
+    BFloat16 scale;
+    std::memcpy(&scale, from, kScaleBytes);
+    Block block;
+    for (std::size_t i = 0; i < n; ++i) {
+      block[i] = float(std::int8_t(from[kScaleBytes + i])) * float(scale);
+    }
+    from += kScaleBytes + n;
+    std::memcpy(floats.data() + first * sizeof(float), block.data(), n * sizeof(float));
+  }
+}
+
+void round_to_bfloat16(std::span<std::byte> floats, float* errors) {
+  const auto* const from = reinterpret_cast<const float*>(floats.data());
+  auto* const to = reinterpret_cast<BFloat16*>(floats.data());
+  const auto n = std::int64_t(floats.size() / sizeof(float));
+  if (errors == nullptr) return vector_cast(from, to, n);
+  vector_cast_with_errors(from, errors, to, n);
+}
+
+}  // namespace
+
+std::span<const std::byte> round_in_place(std::span<std::byte> floats, DType type, float* errors) {
+  if (type == DType::kBFloat16) round_to_bfloat16(floats, errors);
+  if (type == DType::kFloat16) round_to_float16(floats, errors);
+  if (type == DType::kUInt8) round_to_int8(floats, errors);
+  return floats.first(travelling_bytes(floats.size(), type));
+}
+
+std::span<std::byte> place_of_rounded(std::span<std::byte> floats, DType type) {
+  return floats.last(travelling_bytes(floats.size(), type));
+}
+
+void widen_in_place(std::span<std::byte> floats, DType type) {
+  const std::byte* const rounded = place_of_rounded(floats, type).data();
+  auto* const to = reinterpret_cast<float*>(floats.data());
+  const auto n = std::int64_t(floats.size() / sizeof(float));
+  if (type == DType::kBFloat16) vector_cast(reinterpret_cast<const BFloat16*>(rounded), to, n);
+  if (type == DType::kFloat16) vector_cast(reinterpret_cast<const Float16*>(rounded), to, n);
+  if (type == DType::kUInt8) widen_int8(floats);
 }
 
 }  // namespace paceline

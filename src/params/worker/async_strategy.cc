@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/print_text.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 namespace {
@@ -48,9 +49,10 @@ Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& optio
   }
   const std::shared_ptr<PsStore> joined = PsStore::join(how, std::move(variables));
   if (cluster.wire != DType::kFloat32 && cluster.is_chief() && !joined->rounds() && how.say) {
-    how.say(
-        "--wire bfloat16 rounds nothing: all parameter servers share this worker's memory, and no "
-        "values travel (--link tcp sends them)");
+    how.say(fmt::format(
+        "--wire {} rounds nothing: all parameter servers share this worker's memory, and no values "
+        "travel (--link tcp sends them)",
+        travelling_name(cluster.wire)));
   }
   if (cluster.show_placement) {
     print_text(stdout, joined->placement_text());

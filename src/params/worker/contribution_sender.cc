@@ -114,7 +114,7 @@ ContributionRoute ContributionSender::route(const Piece& piece,
   return {.sparse = core_.variables()[std::size_t(piece.variable)].sparse,
           .in_shared_memory = space.shared && ps.can_share(),
           .memory = space.shared ? space.shared->memory : 0,
-          .rounded = ps.rounds(space.values.dtype),
+          .travels_as = ps.rounds(space.values.dtype) ? ps.wire() : DType::kFloat32,
           .values_mapped = core_.mapped(piece.variable) != nullptr,
           .renew_copy = renew_copy_};
 }
@@ -125,9 +125,8 @@ void ContributionSender::send_dense(const Piece& piece, ContributionBuffer& spac
   how.bytes = core_.bytes_of(piece);
   if (!how.values_mapped) core_.allocate(piece.variable);
   send_frames(piece, how, space, begin, {}, [&](const Cut part) {
-    const std::span<std::byte> floats(start_of(space) + begin + part.begin, part.size);
-    if (!how.rounded) return std::span<const std::byte>(floats);
-    return round_in_place(floats, space.errors_at((begin + part.begin) / sizeof(float)));
+    return round_in_place({start_of(space) + begin + part.begin, part.size}, how.travels_as,
+                          space.errors_at((begin + part.begin) / sizeof(float)));
   });
 }
 
@@ -138,22 +137,33 @@ void ContributionSender::send_rows(const Piece& piece, ContributionBuffer& space
   ContributionRoute how = route(piece, space);
   how.rows = ids.size();
   how.bytes = ids.size() * row;
-  if (how.rounded && !how.in_shared_memory) round_rows(ids, space, begin, row);
+  const bool rounded = how.travels_as != DType::kFloat32 && !how.in_shared_memory;
+  const bool feeds_back = rounded && !space.errors.empty() && how.bytes > 0;
+  if (feeds_back) take_row_errors(ids, space, row);
   send_frames(piece, how, space, begin, ids, [&](const Cut part) {
-    const std::byte* const start = start_of(space) + begin;
-    return std::span(start + travelling_bytes(part.begin, how.rounded),
-                     travelling_bytes(part.size, how.rounded));
+    return round_in_place({start_of(space) + begin + part.begin, part.size}, how.travels_as,
+                          feeds_back ? &row_errors_[part.begin / sizeof(float)] : nullptr);
   });
+  if (feeds_back) put_row_errors(ids, space, row);
 }
 
-// Rows keep their errors by row of the variable. When they are rounded they follow one another.
-void ContributionSender::round_rows(std::span<const std::int32_t> ids, ContributionBuffer& space,
-                                    std::size_t begin, std::size_t row) const {
+// Errors are kept by row of the variable. While rows are sent theirs follow one another.
+void ContributionSender::take_row_errors(std::span<const std::int32_t> ids,
+                                         ContributionBuffer& space, std::size_t row) {
   const std::size_t elements = row / sizeof(float);
-  std::byte* const start = start_of(space) + begin;
+  row_errors_.resize(ids.size() * elements);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    round_to({reinterpret_cast<float*>(start + i * row), elements},
-             space.errors_at(std::size_t(ids[i]) * elements), start + i * row / 2);
+    std::copy_n(space.errors_at(std::size_t(ids[i]) * elements), elements,
+                &row_errors_[i * elements]);
+  }
+}
+
+void ContributionSender::put_row_errors(std::span<const std::int32_t> ids,
+                                        ContributionBuffer& space, std::size_t row) const {
+  const std::size_t elements = row / sizeof(float);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::copy_n(&row_errors_[i * elements], elements,
+                space.errors_at(std::size_t(ids[i]) * elements));
   }
 }
 

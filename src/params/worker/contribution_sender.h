@@ -34,14 +34,17 @@ class ContributionSender {
   void send_dense(const Piece& piece, ContributionBuffer& space);
   void send_rows(const Piece& piece, ContributionBuffer& space);
   ContributionRoute route(const Piece& piece, const ContributionBuffer& space) const;
-  void round_rows(std::span<const std::int32_t> ids, ContributionBuffer& space, std::size_t begin,
-                  std::size_t row) const;
+  void take_row_errors(std::span<const std::int32_t> ids, ContributionBuffer& space,
+                       std::size_t row);
+  void put_row_errors(std::span<const std::int32_t> ids, ContributionBuffer& space,
+                      std::size_t row) const;
   template <typename Payload>
   void send_frames(const Piece& piece, const ContributionRoute& route, ContributionBuffer& space,
                    std::size_t begin, std::span<const std::int32_t> ids, Payload&& payload_of);
 
   WorkerContext& state_;
   Arrivals& core_;
+  std::vector<float> row_errors_;  // of the rows that are sent now
   std::uint64_t step_ = 0;
   bool renew_copy_ = false;
 };

@@ -126,7 +126,7 @@ std::span<std::byte> PsConnection::place_next(const FrameHeader& header) {
   }
   next_ = core_.pulled(target.variable).place_of_next();
   if (next_.empty()) return place_small(header, kChunkBytes);
-  return rounds(target) ? place_of_rounded(next_) : next_;
+  return rounds(target) ? place_of_rounded(next_, values_wire()) : next_;
 }
 
 std::span<std::byte> PsConnection::place_small(const FrameHeader& header, std::size_t most_bytes) {
@@ -143,7 +143,7 @@ std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
   if (type == MessageType::kValues && (header.flags & kAskedAhead) != 0) return place_next(header);
   if (type == MessageType::kValues) {
     const std::span<std::byte> values = place_values(header);
-    return rounds(piece(header.id)) ? place_of_rounded(values) : values;
+    return rounds(piece(header.id)) ? place_of_rounded(values, values_wire()) : values;
   }
   if (type == MessageType::kState) {
     piece(header.id);
@@ -235,7 +235,7 @@ void PsConnection::on_values(const FrameHeader& header) {
   if ((header.flags & kAskedAhead) != 0) return on_next_values(header);
   const Piece& target = piece(header.id);
   const std::span<std::byte> values = place_values(header);
-  if (rounds(target)) widen_in_place(values);
+  if (rounds(target)) widen_in_place(values, values_wire());
   if ((header.flags & kOfVersion) != 0) core_.note_held_version(target, header.step);
   core_.arrive(target, values.size());
 }
@@ -245,7 +245,7 @@ void PsConnection::on_next_values(const FrameHeader& header) {
   if (header.payload_bytes == 0) refuse("values of 0 bytes, asked for ahead");
   const std::span<std::byte> next = std::exchange(next_, {});
   if (next.empty()) return core_.note_version(target, header.step);
-  if (rounds(target)) widen_in_place(next);
+  if (rounds(target)) widen_in_place(next, values_wire());
   core_.next_arrived(target, header.step);
 }
 
@@ -272,8 +272,9 @@ void PsConnection::on_row_values(const FrameHeader& header, std::span<const std:
     if (row == 0) continue;
     const std::span<std::byte> to = place.subspan(std::size_t(at) * row, row);
     const bool rounded = travels != row;
-    copy_bytes((rounded ? place_of_rounded(to) : to).data(), values + i * travels, travels);
-    if (rounded) widen_in_place(to);
+    copy_bytes((rounded ? place_of_rounded(to, values_wire()) : to).data(), values + i * travels,
+               travels);
+    if (rounded) widen_in_place(to, values_wire());
   }
   core_.arrive(target, std::size_t(count) * row);
 }

@@ -12,6 +12,7 @@
 #include "params/resumable_connection.h"
 #include "params/wire/control_message.h"
 #include "params/wire/message.h"
+#include "params/wire/travelling_type.h"
 #include "params/worker/arrivals.h"
 #include "params/worker/control_buffers.h"
 
@@ -50,11 +51,13 @@ class PsConnection : public Receiver {
   ControlBuffers& saving_control() { return saving_control_; }
   /// True when the ps takes contributions from memory that is shared with it.
   bool can_share() const { return stream_.can_share(); }
-  /// The type in which float32 numbers travel. Where memory is shared they are not rounded: hardly
-  /// any travel.
+  /// The type in which contributions of float32 travel. Where memory is shared they are not
+  /// rounded: hardly any travel.
   DType wire() const {
     return can_share() && core_.options().share_memory ? DType::kFloat32 : core_.options().wire;
   }
+  /// The type in which values of float32 travel.
+  DType values_wire() const { return type_of_values(wire()); }
   bool rounds(DType dtype) const { return dtype == DType::kFloat32 && wire() != dtype; }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
     stream_.share(id, std::move(memory));

@@ -202,7 +202,7 @@ void SimulatedWorker::contribute(const Piece& piece) {
       .bytes = piece_bytes(spec, piece),
       .sparse = spec.sparse,
       .in_shared_memory = shared,
-      .rounded = world_.travelling(2, shared) == 1,
+      .travels_as = world_.travelling(2, shared) == 1 ? DType::kBFloat16 : DType::kFloat32,
       .values_mapped = shared,
       .renew_copy = use.reread && world_.num_workers() > 1 && !world_.in_rounds()};
   if (spec.sparse) {

@@ -1,0 +1,62 @@
+// The types in which float32 numbers travel between hosts (--wire), and the bytes that they take.
+// Arithmetic alone.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "paceline/dtype.h"
+
+namespace paceline {
+
+/// The numbers of a block of kUInt8 share a scale.
+inline constexpr std::size_t kScaledBlock = 256;
+inline constexpr std::size_t kScaleBytes = sizeof(BFloat16);
+
+struct TravellingType {
+  std::string_view name;  // of --wire
+  DType type;
+};
+
+/// float32; bfloat16 and float16, rounded to nearest even; and int8: signed bytes, with a scale for
+/// each block of contributions, while values travel as bfloat16. A message counts them from 0.
+inline constexpr std::array<TravellingType, 4> kTravellingTypes = {{{"float32", DType::kFloat32},
+                                                                    {"bfloat16", DType::kBFloat16},
+                                                                    {"float16", DType::kFloat16},
+                                                                    {"int8", DType::kUInt8}}};
+
+inline std::string_view travelling_name(DType type) {
+  for (const TravellingType& each : kTravellingTypes) {
+    if (each.type == type) return each.name;
+  }
+  return "";
+}
+
+/// Returns what values travel as where contributions travel as `type`: an error of a contribution
+/// is made good by the next one, that of a value would not be.
+inline DType type_of_values(DType type) { return type == DType::kUInt8 ? DType::kBFloat16 : type; }
+
+/// The bytes of a frame for so many bytes of float32.
+inline std::size_t travelling_bytes(std::size_t bytes, DType type) {
+  const std::size_t numbers = bytes / sizeof(float);
+  if (type == DType::kFloat32) return bytes;
+  if (type != DType::kUInt8) return bytes / 2;
+  return numbers + (numbers + kScaledBlock - 1) / kScaledBlock * kScaleBytes;
+}
+
+/// The bytes of float32 for which so many bytes travel; nothing when no number of them takes these.
+inline std::optional<std::size_t> float_bytes(std::size_t travelling, DType type) {
+  if (type == DType::kFloat32) return travelling;
+  if (type != DType::kUInt8) return travelling * 2;
+  constexpr std::size_t kWhole = kScaledBlock + kScaleBytes;
+  const std::size_t scales = (travelling + kWhole - 1) / kWhole * kScaleBytes;
+  if (scales > travelling) return std::nullopt;
+  const std::size_t bytes = (travelling - scales) * sizeof(float);
+  if (travelling_bytes(bytes, type) != travelling) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace paceline

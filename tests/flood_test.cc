@@ -1,0 +1,81 @@
+// Connections that are of no use: hundreds that say nothing, and a thousand a second that end at
+// once. Training goes on, and the memory of the task that gets them stays bounded.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr int kSilent = 200, kPerBurst = 1000, kBursts = 3;
+constexpr double kMostGrowthMb = 64;
+
+double memory_mb(pid_t process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string word; status >> word;) {
+    if (word != "VmRSS:") continue;
+    double kilobytes = 0;
+    status >> kilobytes;
+    return kilobytes / 1024;
+  }
+  return 0;
+}
+
+class Flood : public ::testing::TestWithParam<const char*> {
+ protected:
+  ~Flood() override {
+    for (const int socket : silent_) close(socket);
+  }
+  std::unique_ptr<Process> start(const std::string& task) const {
+    return std::make_unique<Process>(paceline_words(
+        {"train", "mlp", "--hidden", "32", "--batch", "4", "--steps", "100000000", "--strategy",
+         GetParam(), "--cluster", spec_, "--task", task, "--threads", "1", "--link", "tcp"}));
+  }
+  void connect_silently() {
+    for (int i = 0; i < kSilent; ++i) silent_.push_back(connect_to(flooded_));
+  }
+  void connect_and_close() const {
+    for (int i = 0; i < kPerBurst; ++i) close(connect_to(flooded_));
+  }
+
+  std::string spec_, flooded_;
+
+ private:
+  std::vector<int> silent_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Strategies, Flood, ::testing::Values("async", "sync", "allreduce"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_P(Flood, OfConnectionsHoldsNobodyUpAndTakesLittleMemory) {
+  const bool has_ps = GetParam() != std::string("allreduce");
+  flooded_ = free_address();
+  spec_ = has_ps ? "ps=" + flooded_ + ";worker=" + free_address() + "," + free_address()
+                 : "worker=" + flooded_ + "," + free_address();
+  std::vector<std::unique_ptr<Process>> tasks;
+  if (has_ps) tasks.push_back(start("ps:0"));
+  tasks.push_back(start("worker:0"));
+  tasks.push_back(start("worker:1"));
+  Process &flooded = *tasks.front(), &trains = *tasks.back();
+  ASSERT_TRUE(trains.wait_for("Step: ", seconds(60))) << trains.output();
+  const double before = memory_mb(flooded.pid());
+  connect_silently();
+  for (int burst = 0; burst < kBursts; ++burst) {
+    connect_and_close();
+    ASSERT_TRUE(trains.wait_for_more("Step: ", seconds(60))) << trains.output();
+  }
+  EXPECT_LT(memory_mb(flooded.pid()), before + kMostGrowthMb);
+}
+
+}  // namespace
+}  // namespace paceline::testing
