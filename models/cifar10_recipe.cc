@@ -18,7 +18,7 @@ constexpr std::int64_t kReportSteps = 100'000;
 constexpr std::int64_t kFastBatch = 2000, kFastEpochs = 8;
 constexpr std::int64_t kWhitenedImages = 5000;  // from which the filters are made
 
-/// What the report of TensorFlow issue 6520 trains.
+/// The training of the report in TensorFlow issue 6520.
 class ReportRecipe : public Cifar10Recipe {
  public:
   ReportRecipe(const Settings& settings, const RunOptions& run)

@@ -129,13 +129,13 @@ struct InputBatch;
 void write_batch_png(const std::string& path, const InputBatch& batch,
                      PixelLayout layout = PixelLayout::kPlanar);
 
-/// What lies around an image that is padded.
+/// The pixels around an image that is padded.
 enum class PadWith : std::uint8_t {
   kZeros,       // zeros
   kReflection,  // the image mirrored at its outermost pixels, which are not repeated
 };
 
-/// Which images a random distortion mirrors from left to right.
+/// The images that a random distortion mirrors from left to right.
 enum class Mirror : std::uint8_t {
   kRandom,       // each with probability ½ in each epoch
   kAlternating,  // in the first epoch half of the records, then by turns the others and these

@@ -72,7 +72,7 @@ struct Training {
   Value loss;                           // with the weight-decay terms
   std::vector<VariableUpdate> updates;  // in the order in which variables were made
   Value global_norm;                    // the norm of all contributions; only with clipping
-  /// Whether a session leaves out contributions whose norm is not finite (OnNan::kSkip). There is a
+  /// A session leaves out contributions whose norm is not finite (OnNan::kSkip). There is a
   /// global_norm then, too.
   bool skip_not_finite = false;
   float clip_norm = 0;  // as in MinimizeOptions

@@ -33,7 +33,7 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-/// What the prediction of a job's speed needs to know beside the cluster.
+/// The wishes of the user about predictions of a job's speed.
 struct PredictionOptions {
   /// A session prints how fast each way to distribute the job would be, and ends the program
   /// (run_program then returns 0).

@@ -58,7 +58,7 @@ std::int64_t scaled_down(std::uint32_t word, std::int64_t below) {
   return std::int64_t((std::uint64_t(word) * std::uint64_t(below)) >> 32);
 }
 
-// Of two epochs in a row, one mirrors a record.
+// A record is mirrored in one of two epochs in a row.
 bool mirrors_by_turns(const Distortion& distortion, const Example& example) {
   const PhiloxBlock words =
       philox(random_key(distortion.seed, "mirror"), std::uint64_t(example.index), 0);

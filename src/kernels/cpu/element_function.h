@@ -11,14 +11,14 @@
 
 namespace paceline {
 
-/// What computes a fusable op. `where` is neither.
+/// The function that computes a fusable op. `where` has neither.
 struct ElementFunction {
   std::optional<UnaryFunction> unary = {};
   std::optional<BinaryFunction> binary = {};
 };
 
 ElementFunction element_function(std::string_view op);
-/// That of the op at this place among fusable_ops(), without a search for its name.
+/// Returns the function of the op at this place among fusable_ops(), without a search for its name.
 const ElementFunction& element_function_at(std::size_t place);
 
 /// Computes n > 0 elements; y may be one of the operands. Operands that the function does not have

@@ -35,7 +35,7 @@ VectorOp vector_op(std::uint8_t op) {
   return all[op];
 }
 
-// What computes the same with exchanged operands.
+// Returns the op that computes the same with exchanged operands.
 std::optional<VectorOp> exchanged(VectorOp op) {
   switch (op) {
     case VectorOp::kAdd:
@@ -50,7 +50,7 @@ std::optional<VectorOp> exchanged(VectorOp op) {
   }
 }
 
-/// What an instruction computes, from operands of the rule's program.
+/// The computation of an instruction, from operands of the rule's program.
 struct Form {
   VectorOp op = VectorOp::kFunction;
   std::array<FusedOperand, 3> operands = {};

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// What an instruction computes from its operands a, b and c and its number n.
+/// The computation of an instruction, from its operands a, b and c and its number n.
 enum class VectorOp : std::uint8_t {
   kCopy,       // a
   kScale,      // a·n

@@ -18,7 +18,7 @@ std::vector<float> counted(std::size_t n, float first) {
   return values;
 }
 
-// What the program makes of x = 1, 2, … and y = 3, 4, … in its third array.
+// Returns what the program makes of x = 1, 2, … and y = 3, 4, … in its third array.
 std::vector<float> output_of(const VectorProgram& program, std::size_t n) {
   std::vector<float> x = counted(n, 1), y = counted(n, 3), out(n);
   const std::array<float*, 3> arrays = {x.data(), y.data(), out.data()};

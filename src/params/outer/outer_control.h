@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "paceline/error.h"
-#include "params/job_control.h"
+#include "params/forwarding_control.h"
 #include "params/outer/outer_schedule.h"
 
 namespace paceline {
@@ -26,12 +26,11 @@ class OuterState {
 };
 
 /// Steps are local steps; `below` counts rounds.
-class OuterControl : public JobControl {
+class OuterControl : public ForwardingControl {
  public:
   OuterControl(std::shared_ptr<JobControl> below, std::shared_ptr<OuterState> store, int worker)
-      : below_(std::move(below)), store_(std::move(store)), worker_(worker) {}
+      : ForwardingControl(std::move(below)), store_(std::move(store)), worker_(worker) {}
 
-  bool all_warm() const override { return below_->all_warm(); }
   /// A worker that is interrupted waits for no round.
   void set_done() override {
     try {
@@ -41,14 +40,6 @@ class OuterControl : public JobControl {
     }
     below_->set_done();
   }
-  bool wait_all_done(Deadline deadline) override { return below_->wait_all_done(deadline); }
-  bool all_done() const override { return below_->all_done(); }
-  bool any_done() const override { return below_->any_done(); }
-  void end_training() override { below_->end_training(); }
-  bool training_ended() const override { return below_->training_ended(); }
-  void goodbye() override { below_->goodbye(); }
-  bool was_initialised() const override { return below_->was_initialised(); }
-  void wait_initialised() override { below_->wait_initialised(); }
   void restore(std::span<const TaskState> states) override {
     std::vector<TaskState> rounds(states.begin(), states.end());
     const auto own = std::ranges::find(states, worker_, &TaskState::worker);
@@ -65,18 +56,8 @@ class OuterControl : public JobControl {
     return state;
   }
   void add_own_state(TaskState& state) const override { store_->add_slots(state); }
-  bool state_asked() const override { return below_->state_asked(); }
-  bool others_save() const override { return below_->others_save(); }
-  void send_state(const TaskState& state) override {
-    TaskState rounds = state;
-    rounds.step = below_->next_step();
-    below_->send_state(rounds);
-  }
-  bool stop_asked() const override { return below_->stop_asked(); }
-  bool takes_over_saving() const override { return below_->takes_over_saving(); }
 
  private:
-  const std::shared_ptr<JobControl> below_;
   const std::shared_ptr<OuterState> store_;
   const int worker_;
 };
