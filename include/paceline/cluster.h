@@ -94,10 +94,7 @@ struct Cluster {
   /// that follow it, or for "cpu" as many groups of cores. The mean of their contributions is the
   /// task's contribution.
   int towers = 1;
-  int threads = 0;  // of all towers of this task together; 0: all cores
-  /// The type in which matrix products and convolutions are computed: kFloat32, or kBFloat16 with
-  /// sums in float32. Variables, slots, contributions, losses and norms are float32 either way.
-  DType precision = DType::kFloat32;
+  int threads = 0;              // of all towers of this task together; 0: all cores
   double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
   /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.
   double reconnect_timeout_s = 30;
@@ -108,6 +105,9 @@ struct Cluster {
   /// the rows of a batch), which costs a copy on one host. Otherwise each element is of a moment of
   /// its own.
   bool torn_free = false;
+  /// The type in which matrix products and convolutions are computed: kFloat32, or kBFloat16 with
+  /// sums in float32. Variables, slots, contributions, losses and norms are float32 either way.
+  DType precision = DType::kFloat32;
   /// The type in which contributions travel between hosts: kFloat32, kBFloat16, kFloat16, or kUInt8
   /// for int8 with scales, where values travel as bfloat16. Tasks that share memory round nothing.
   DType wire = DType::kFloat32;
@@ -117,9 +117,6 @@ struct Cluster {
   std::int64_t staleness = 0;
   /// For the strategy `sync`: so many contributions close a round; 0: those of all workers.
   int replicas_to_aggregate = 0;
-  /// For the same: whether a contribution that comes after its round was closed counts in the next
-  /// one, and is not dropped.
-  bool fold_late = false;
   /// For the strategy `local` in a cluster: the steps that a worker makes with its own copies
   /// between two exchanges of a variable.
   int local_steps = 20;
@@ -129,11 +126,14 @@ struct Cluster {
   float outer_momentum = 0.9f;
   /// For the same: the number of parts in which variables are exchanged; 0: the strategy chooses.
   int outer_fragments = 0;
-  /// A session without NanGuard takes kStop for kApply.
-  OnNan on_nan = OnNan::kStop;
   /// The number of a worker's steps that make one contribution, which is their mean, and one global
   /// step.
   int accumulate = 1;
+  /// For the strategy `sync`: whether a contribution that comes after its round was closed counts
+  /// in the next one, and is not dropped.
+  bool fold_late = false;
+  /// A session without NanGuard takes kStop for kApply.
+  OnNan on_nan = OnNan::kStop;
   /// True when a worker and its ps poll for each other's messages instead of sleeping until they
   /// arrive. Replies then arrive some microseconds earlier, and each task keeps a core busy. A
   /// program sets it; there is no flag for it.
