@@ -139,6 +139,7 @@ class Session::Impl {
   /// That of the end, if the session has ended well; else what is known by now.
   TaskReport task_report() const;
   TaskReport measured_task() const;
+  std::optional<double> network_bytes_per_s() const;
   void add_links(TaskReport& task, double seconds) const;
   void add_results();
   void write_report();
