@@ -51,6 +51,35 @@ TEST_F(ExplainTest, NeedsARunWithTimedSteps) {
   EXPECT_THAT(told.output, HasSubstr("no step of this run was timed"));
 }
 
+// A report is enough; nothing is run.
+TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
+  Report run;
+  run.model = "mlp";
+  run.strategy = "async";
+  run.flags = {{"--device", "sim"},  {"--sim-step-ms", "20"}, {"--ps", "1"},    {"--workers", "2"},
+               {"--lab-hosts", "3"}, {"--lab-gbps", "0.1"},   {"hidden", "256"}};
+  for (const char* const name : {"worker:0", "worker:1"}) {
+    TaskReport& worker = run.tasks.emplace_back();
+    worker.task = name;
+    worker.steps = 100;
+    worker.steps_per_s = 5;
+  }
+  const std::string report = folder_.path("report.json");
+  write_report(report, run);
+  const auto what_if = [&](const std::string& changes) {
+    return run_paceline({"explain", report, "--what-if", changes}, 60s);
+  };
+  const Finished faster = what_if("gbps=1,wire=bfloat16");
+  EXPECT_EQ(faster.status, 0) << faster.output;
+  EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
+  EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
+  EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
+  EXPECT_THAT(what_if("pss=2").output, HasSubstr("--what-if pss=2: must be a change such as ps=2"));
+  run.model = "mine";
+  write_report(report, run);
+  EXPECT_THAT(what_if("ps=2").output, HasSubstr("--predict makes a program of one's own predict"));
+}
+
 // On a loaded machine other causes may cost more, so that it need not be the first.
 TEST_F(ExplainTest, FindsTheTaskThatWasStopped) {
   const std::string report = folder_.path("report.json"), ps = free_address(), a = free_address();

@@ -19,14 +19,13 @@ std::string whole_file(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// Adds the time of one thread; false when the system does not tell it.
-bool add_thread(const std::string& path, PressureCounters& sum) {
+// Adds the time of one thread, if the system tells it.
+void add_thread(const std::string& path, PressureCounters& sum) {
   std::ifstream file(path);
   double ran = 0, queued = 0;
-  if (!(file >> ran >> queued)) return false;
+  if (!(file >> ran >> queued)) return;
   sum.ran = sum.ran.value_or(0) + ran * kNanosecond;
   sum.queued = sum.queued.value_or(0) + queued * kNanosecond;
-  return true;
 }
 
 }  // namespace
@@ -67,10 +66,12 @@ PressureCounters read_pressure_counters() {
   return counters;
 }
 
-double queued_seconds_of_this_thread() {
+std::optional<double> queued_seconds(std::int64_t thread) {
   PressureCounters own;
-  add_thread("/proc/thread-self/schedstat", own);
-  return own.queued.value_or(0);
+  add_thread("/proc/self/task/" + std::to_string(thread) + "/schedstat", own);
+  return own.queued;
 }
+
+std::int64_t this_thread() { return gettid(); }
 
 }  // namespace paceline

@@ -43,7 +43,7 @@ std::optional<std::int64_t> number_behind(const std::string& text, const std::st
   return read.ec == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-UseMeter::Counters UseMeter::count() {
+UseMeter::Counters UseMeter::count() const {
   Counters counters;
   counters.time = std::chrono::steady_clock::now();
   rusage usage{};
@@ -53,12 +53,14 @@ UseMeter::Counters UseMeter::count() {
   counters.disk_read = number_behind(io, "read_bytes:");
   counters.disk_written = number_behind(io, "write_bytes:");
   counters.pressure = read_pressure_counters();
+  counters.waited = queued_seconds(thread_);
   return counters;
 }
 
 void UseMeter::start() {
   const std::lock_guard lock(mutex_);
   if (begun_) return;
+  thread_ = this_thread();
   begun_ = count();
   stop_watch_ = std::make_unique<StopWatch>();
 }
@@ -75,6 +77,7 @@ Pressure UseMeter::pressure(const Counters& now, double seconds) const {
     const auto passed = difference(end, begin);
     return passed ? std::optional(double(*passed) / seconds) : std::nullopt;
   };
+  made.waited = rate(now.waited, begun_->waited);
   made.machine_cores = rate(after.machine_ran, before.machine_ran);
   made.major_faults = rate(after.major_faults, before.major_faults);
   made.memory_wait = rate(after.memory_wait, before.memory_wait);

@@ -17,11 +17,13 @@ namespace paceline {
 struct Pressure {
   /// Of the time in which its threads could run, the share in which no core was free for them.
   std::optional<double> queued = {};
-  std::optional<double> machine_cores =
-      {};  // that all processes of the machine kept busy on average
+  /// The share of the time in which no core was free for the thread that began to measure.
+  std::optional<double> waited = {};
+  /// The average number of cores that all processes of the machine kept busy.
+  std::optional<double> machine_cores = {};
   std::optional<double> major_faults = {};  // pages a second that were read from a disk
-  std::optional<double> memory_wait =
-      {};            // share of the time in which some process waited for memory
+  /// The share of the time in which some process of the machine waited for memory.
+  std::optional<double> memory_wait = {};
   Stops stops = {};  // of this process
 
   bool operator==(const Pressure&) const = default;
@@ -50,12 +52,14 @@ class UseMeter {
     double core_seconds = 0;
     std::optional<std::int64_t> disk_read, disk_written;
     PressureCounters pressure;
+    std::optional<double> waited;  // seconds of the thread that called start()
   };
-  static Counters count();
+  Counters count() const;
   Pressure pressure(const Counters& now, double seconds) const;
 
   mutable std::mutex mutex_;
   std::optional<Counters> begun_;
+  std::int64_t thread_ = 0;                // that called start()
   std::unique_ptr<StopWatch> stop_watch_;  // from start() on
 };
 

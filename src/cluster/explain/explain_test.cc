@@ -26,7 +26,8 @@ TaskReport worker(int index) {
                 {"apply", 0},    {"wait", 0},      {"other", 0.02}};
   task.use.cores = 0.9;
   task.use.seconds = 20;
-  task.use.pressure = {.queued = 0.02, .machine_cores = 2.0, .major_faults = 0, .memory_wait = 0};
+  task.use.pressure = {
+      .queued = 0.02, .waited = 0.02, .machine_cores = 2.0, .major_faults = 0, .memory_wait = 0};
   task.links.emplace_back();
   task.links[0].to = "ps:0";
   task.links[0].kind = "shm";
@@ -125,14 +126,15 @@ std::vector<Staged> staged_runs() {
        "cores busy. Without that:",
        [](Report& run) {
          slow_down(run.tasks[1], "compute", 0.66);
-         run.tasks[1].use.pressure.queued = 0.4;
+         run.tasks[1].use.pressure.queued = run.tasks[1].use.pressure.waited = 0.4;
          run.tasks[1].use.cores = 0.5;
          run.tasks[2].use.cores = 0.0;
        }},
       {"other processes on all cores", Cause::kOthers, "", "Other processes kept 1.2 of 2 cores",
        [](Report& run) {
          for (int i : {0, 1}) {
-           run.tasks[std::size_t(i)].use.pressure.queued = 0.5;
+           Pressure& pressure = run.tasks[std::size_t(i)].use.pressure;
+           pressure.queued = pressure.waited = 0.5;
            run.tasks[std::size_t(i)].use.cores = 0.4;
          }
          run.tasks[2].use.cores = 0.0;
@@ -200,8 +202,13 @@ std::vector<Staged> staged_runs() {
       {"a throttled link in rounds", Cause::kTaskLink, "worker:1", "worker:1's link is slow",
        [](Report& run) {
          run.strategy = "sync";
-         slow_down(run.tasks[0], "wait", 1);
-         slow_down(run.tasks[1], "push", 1);
+         // As measured: the slow transfer goes on while its worker waits for the round, too.
+         for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "wait", 1);
+         run.tasks[0].hidden_ms = 8;
+         run.tasks[1].use.pressure.waited = 0.1;
+         run.tasks[1].use.pressure.queued = 0.9;
+         run.tasks[1].use.cores = 0.1;
+         run.tasks[1].hidden_ms = 95;
          use_network(run, 6e6, 1e6);
        }},
       {"a ps that applies all the time", Cause::kPsBusy, "ps:0",
@@ -225,13 +232,16 @@ std::vector<Staged> staged_runs() {
          run.tasks[2].share = {{"apply", 0.2}, {"queue", 0.75}, {"idle", 0.05}};
        }},
       {"a slow device", Cause::kSlowDevice, "worker:1",
-       "worker:1's device is slow: the kernels of a step take 176.4 ms, and those of others 88.2.",
+       "worker:1's device is slow: the kernels of a step take 176.2 ms, and those of others 88.",
        [](Report& run) { slow_down(run.tasks[1], "compute", 0.9); }},
       {"a slow device in rounds", Cause::kSlowDevice, "worker:0", "worker:0's device is slow",
        [](Report& run) {
          run.strategy = "sync";
          slow_down(run.tasks[0], "compute", 1);
          slow_down(run.tasks[1], "wait", 1);
+         // The device computes while its worker waits.
+         run.tasks[1].share[1].second -= 0.4;
+         run.tasks[1].share[5].second += 0.4;
        }},
       {"a small batch", Cause::kSmallBatch, "",
        "The batch is small, 4 images: 75% of a step is updates and transfers, which take as long "
@@ -275,8 +285,17 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
       [](Report& run) { run.strategy = "sync"; },
       // Tasks of the run that wait for each other's cores, and nobody else's.
       [](Report& run) {
-        for (TaskReport& task : run.tasks) task.use.pressure.queued = 0.3;
+        for (TaskReport& task : run.tasks) {
+          task.use.pressure.queued = task.use.pressure.waited = 0.3;
+        }
         run.tasks[0].use.cores = run.tasks[1].use.cores = 0.95;
+      },
+      // Other processes keep threads waiting that hold up nobody.
+      [](Report& run) {
+        for (TaskReport& task : run.tasks) {
+          task.use.pressure.queued = 0.6;
+          task.use.cores = 0.1;
+        }
       },
       // A machine whose system tells nothing, and a report of an earlier version.
       [](Report& run) {

@@ -44,8 +44,6 @@ std::string_view name_of(Cause cause) {
       return "way to distribute";
     case Cause::kSmallBatch:
       return "small batch";
-    case Cause::kSaving:
-      return "saving";
   }
   return "";
 }

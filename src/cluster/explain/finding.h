@@ -26,7 +26,6 @@ enum class Cause : std::uint8_t {
   kSlowDevice,  // one worker's kernels take longer than those of others
   kWay,         // another way to distribute is faster
   kSmallBatch,  // updates take more than the examples
-  kSaving,      // checkpoints are written slowly
 };
 /// "stopped", "other processes": as `paceline explain --json` writes it.
 std::string_view name_of(Cause cause);

@@ -10,7 +10,7 @@ namespace paceline {
 namespace {
 
 constexpr double kLeastTransfer = 0.15;  // of the time
-constexpr double kFull = 0.8;            // of what a link carries
+constexpr double kFull = 0.7;            // of what a link carries
 constexpr double kSlower = 0.55;         // of what it could
 constexpr double kLeastBytes = 2e5;      // of a step: less is a matter of messages, not of rates
 constexpr double kMegabyte = 1e6;
@@ -20,12 +20,14 @@ struct Network {
   const TaskReport* worker = nullptr;
   double step_bytes = 0;                    // both ways
   double sent = 0, received = 0, most = 0;  // bytes a second
-  double rate = 0;  // bytes a second of the time in which it transferred, the busier way
+  double rate = 0;     // bytes a second of the time in which it transferred, the busier way
+  double held_up = 0;  // the share of the time in which the worker, or its round, waited for that
 
   double busier() const { return std::max(sent, received); }
 };
 
-Network network_of(const TaskReport& worker) {
+// In rounds a transfer goes on while the worker waits for the round, which is not closed before.
+Network network_of(const TaskReport& worker, bool in_step) {
   Network network{.worker = &worker};
   for (const LinkReport& link : worker.links) {
     if (link.kind != "tcp") continue;
@@ -36,6 +38,8 @@ Network network_of(const TaskReport& worker) {
   }
   const double hidden = worker.hidden_ms.value_or(0) * 1e-3 * worker.steps_per_s.value_or(0);
   const double time = RunFacts::transfer(worker) + std::min(hidden, 1.0);
+  network.held_up = RunFacts::transfer(worker);
+  if (in_step) network.held_up += std::min(hidden, RunFacts::share(worker, "wait"));
   if (time > 0) network.rate = network.busier() / std::min(1.0, time);
   return network;
 }
@@ -44,7 +48,7 @@ class Links {
  public:
   explicit Links(const RunFacts& facts) : facts_(facts) {
     for (const TaskReport* const worker : facts.workers()) {
-      const Network network = network_of(*worker);
+      const Network network = network_of(*worker, facts.in_step());
       if (network.step_bytes < kLeastBytes) continue;
       networks_.push_back(network);
       most_ = std::max(most_, network.most);
@@ -115,11 +119,11 @@ class Links {
     double best = 0;
     for (const Network& network : networks_) best = std::max(best, network.rate);
     for (const Network& network : networks_) {
-      const double share = RunFacts::transfer(*network.worker);
-      if (share < kLeastTransfer || network.rate > kSlower * best) continue;
-      found.push_back(
-          slow_link(network.worker->task, network.rate, best, "those of others",
-                    facts_.gain_without(*network.worker, share * (1 - network.rate / best))));
+      if (network.held_up < kLeastTransfer || network.rate > kSlower * best) continue;
+      const double saved = network.held_up * (1 - network.rate / best);
+      found.push_back(slow_link(network.worker->task, network.rate, best, "those of others",
+                                facts_.in_step() ? RunFacts::gain_without(saved)
+                                                 : facts_.gain_without(*network.worker, saved)));
     }
     return found;
   }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "cluster/explain/causes.h"
@@ -30,7 +31,7 @@ double cores_wanted(const RunFacts& facts) {
   double wanted = 0;
   for (const TaskReport& task : facts.run().tasks) {
     const double queued = std::min(0.95, task.use.pressure.queued.value_or(0));
-    wanted += task.use.cores.value_or(0) / (1 - queued);
+    wanted += std::min(double(facts.cores()), task.use.cores.value_or(0) / (1 - queued));
   }
   return wanted;
 }
@@ -41,14 +42,29 @@ double queued_by_ourselves(const RunFacts& facts) {
   return wanted <= 0 ? 0 : std::max(0.0, 1 - double(facts.cores()) / wanted);
 }
 
-// The share of its time that a task would not lose without other processes.
-double lost(const RunFacts& facts, const TaskReport& task) {
+// The share of the time in which a task waited for a core: a worker's step thread, since its other
+// threads hold up nobody; of a ps as many as run at once.
+double waited(const TaskReport& task) {
+  if (is_worker(task)) return task.use.pressure.waited.value_or(0);
   const double queued = std::min(0.95, task.use.pressure.queued.value_or(0));
-  const double by_others = queued - queued_by_ourselves(facts);
-  if (by_others <= 0) return 0;
-  // Threads that run at once lose the same time at once.
-  const double wanted = task.use.cores.value_or(0) / (1 - queued);
-  const double share = by_others * std::min(1.0, wanted);
+  return queued * std::min(1.0, task.use.cores.value_or(0) / (1 - queued));
+}
+
+std::string waiting_text(const TaskReport& task) {
+  if (is_worker(task)) return fmt::format("{:.0f}% of its time", 100 * waited(task));
+  return fmt::format("{:.0f}% of the time in which it had work",
+                     100 * task.use.pressure.queued.value_or(0));
+}
+
+// The share of its time that a task would not lose without other processes: what tasks of the run
+// do not explain, and of the rest as much as the others run more than those.
+double lost(const RunFacts& facts, const TaskReport& task) {
+  if (waited(task) <= 0) return 0;
+  double ours = -task.use.cores.value_or(0);
+  for (const TaskReport& each : facts.run().tasks) ours += each.use.cores.value_or(0);
+  const double others = facts.cores_of_others();
+  const double share = waited(task) * std::max(others / (others + std::max(0.0, ours)),
+                                               1 - queued_by_ourselves(facts) / waited(task));
   return is_worker(task) ? share : std::min(share, facts.mean_transfer());
 }
 
@@ -76,9 +92,9 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
   const double others = facts.cores_of_others();
   if (others < kLeastOthers) return {};
   std::vector<Finding> found;
-  double least = 1, most = 0, share = 1;
+  double least = 1, most = 0, share = 1, best = 1;
   for (const TaskReport& task : facts.run().tasks) {
-    const double queued = task.use.pressure.queued.value_or(0);
+    const double queued = waited(task);
     if (is_worker(task)) {
       least = std::min(least, queued);
       most = std::max(most, queued);
@@ -87,15 +103,16 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
     if (queued < kLeastQueued) continue;
     found.push_back({.cause = Cause::kOthers,
                      .task = task.task,
-                     .sentence = fmt::format(
-                         "{} is slow: it waited {:.0f}% of its time for a free core, and other "
-                         "processes kept {:.1f} cores busy.",
-                         task.task, 100 * queued, others),
+                     .sentence = fmt::format("{} is slow: it waited {} for a free core, and other "
+                                             "processes kept {:.1f} cores busy.",
+                                             task.task, waiting_text(task), others),
                      .advice = kWithoutThat,
                      .gain = gain_of(facts, task, lost(facts, task))});
+    best = std::max(best, found.back().gain);
   }
   constexpr double kAlike = 0.6;
-  if (facts.workers().size() < 2 || least < kAlike * most) return found;
+  const bool alike = facts.workers().size() > 1 && least >= kAlike * most;
+  if (!alike || best > RunFacts::gain_without(share)) return found;
   return {{.cause = Cause::kOthers,
            .sentence = fmt::format("Other processes kept {:.1f} of {} cores busy: the workers "
                                    "waited up to {:.0f}% of their time for a free one.",

@@ -64,12 +64,13 @@ double RunFacts::gain_without(const TaskReport& worker, double share_of_step) co
     const double own = *worker.steps_per_s;
     return steps_per_s_ > 0 ? (steps_per_s_ - own + own / (1 - saved)) / steps_per_s_ : 1;
   }
-  // The slowest of them sets the pace.
-  double slowest = 0;
+  // The slowest of them sets the pace, and all wait for what comes after it.
+  double slowest = 0, then = 0;
   for (const TaskReport* const each : workers_) {
-    slowest = std::max(slowest, own_share(*each) - (each == &worker ? saved : 0));
+    slowest = std::max(slowest, own_share(*each));
+    then = std::max(then, own_share(*each) - (each == &worker ? saved : 0));
   }
-  return std::max(1.0, 1 / std::max(slowest, 1 - kMostSaved));
+  return gain_without(slowest - then);
 }
 
 }  // namespace paceline

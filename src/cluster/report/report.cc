@@ -60,6 +60,7 @@ Json to_object(const TaskUse& use, bool ps) {
   if (use.seconds <= 0) return object;
   object["seconds"] = use.seconds;
   object["pressure"] = {{"queued", to_value(use.pressure.queued)},
+                        {"waited", to_value(use.pressure.waited)},
                         {"machine_cores", to_value(use.pressure.machine_cores)},
                         {"major_faults_per_s", to_value(use.pressure.major_faults)},
                         {"memory_wait", to_value(use.pressure.memory_wait)},
@@ -82,6 +83,7 @@ TaskUse to_use(const Json& object) {
   const Json& pressure = object["pressure"];
   use.pressure = {
       .queued = to_number(pressure.at("queued")),
+      .waited = to_number(pressure.at("waited")),
       .machine_cores = to_number(pressure.at("machine_cores")),
       .major_faults = to_number(pressure.at("major_faults_per_s")),
       .memory_wait = to_number(pressure.at("memory_wait")),

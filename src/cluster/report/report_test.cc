@@ -57,6 +57,7 @@ TaskReport worker(int index, double rate) {
   task.use.peak_memory = 3e8;
   task.use.seconds = 25.5;
   task.use.pressure = {.queued = 0.25,
+                       .waited = 0.125,
                        .machine_cores = 1.5,
                        .major_faults = std::nullopt,
                        .memory_wait = 1e-3,
