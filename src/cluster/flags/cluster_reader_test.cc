@@ -264,6 +264,14 @@ TEST(Flags, Wire) {
   }
 }
 
+TEST(Flags, TopK) {
+  EXPECT_EQ(read("--ps 1 --workers 1").cluster.top_k, 0);
+  const Cluster cluster = read("--ps 1 --workers 1 --top-k 8 --wire bfloat16").cluster;
+  EXPECT_EQ(cluster.top_k, 8);
+  EXPECT_EQ(cluster.wire, DType::kBFloat16);
+  EXPECT_TRUE(cluster.error_feedback);
+}
+
 struct BadLine {
   const char* text;
   const char* said;
@@ -352,6 +360,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps 1 --workers 1 --wire int4",
                 "--wire int4: must be one of float32, bfloat16, float16, int8"},
         BadLine{"--ps 1 --workers 1 --error-feedback", "--error-feedback needs --wire bfloat16"},
+        BadLine{"--ps 1 --workers 1 --top-k 0", "--top-k 0: must be a whole number from 1 to 128"},
+        BadLine{"--ps 1 --workers 1 --top-k 129", "--top-k 129: must be a whole number from 1"},
+        BadLine{"--ps 1 --workers 1 --top-k 4 --wire int8", "--top-k and --wire int8"},
+        BadLine{"--ps 0 --workers 2 --top-k 4", "--top-k needs parameter servers"},
+        BadLine{"--top-k 4", "--top-k needs a cluster"},
         BadLine{"--show-placement", "--show-placement needs a cluster"},
         BadLine{"--join-timeout 3", "--join-timeout needs a cluster"},
         BadLine{"--reconnect-timeout 3", "--reconnect-timeout needs a cluster"},

@@ -196,10 +196,13 @@ std::vector<Flag> link_flags() {
        "The type in which contributions travel between hosts, and values, which int8 sends as "
        "bfloat16 (default float32)",
        kBoth},
+      {"--top-k", "K",
+       "Send the K largest of each 256 numbers of a contribution between hosts (1 to 128); the "
+       "others are added to the worker's next one (default: all are sent)",
+       kBoth},
       {"--error-feedback", "",
-       "Add the rounding error of --wire bfloat16 to the worker's next contribution, as float16 "
-       "and "
-       "int8 always do",
+       "Add the rounding error of --wire bfloat16 to the worker's next contribution, as float16, "
+       "int8 and --top-k always do",
        kBoth},
       {"--show-placement", "", "Print which parameter server keeps which variables", kBoth},
   };

@@ -8,6 +8,7 @@
 #include "base/printed.h"
 #include "params/protocol/cluster_difference.h"
 #include "params/protocol/ps_job.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 namespace {
@@ -35,6 +36,10 @@ std::string PsJob::why_not(const Hello& hello) const {
   if (hello.workers != 0 && hello.workers != options_.workers) {
     return fmt::format("the cluster has {} here, {} there", counted(options_.workers, "worker"),
                        hello.workers);
+  }
+  if (hello.kept > kMostKept || (hello.kept > 0 && hello.wire == DType::kUInt8)) {
+    return fmt::format("contributions of {} keep {} of each {} numbers",
+                       travelling_name(hello.wire), hello.kept, kScaledBlock);
   }
   return {};
 }

@@ -61,7 +61,7 @@ void ContributionSender::keep_errors(VariableId variable) const {
   ContributionBuffer& space = core_.space(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
   const bool rounds = std::ranges::any_of(core_.pieces_of(variable), [&](const Piece& piece) {
-    return state_.connection(piece).rounds(spec.dtype);
+    return !state_.connection(piece).wire_of(spec.dtype).exact();
   });
   if (core_.options().error_feedback && rounds && space.errors.empty()) {
     space.errors.assign(std::size_t(spec.shape.elements()), 0.0f);
@@ -114,7 +114,7 @@ ContributionRoute ContributionSender::route(const Piece& piece,
   return {.sparse = core_.variables()[std::size_t(piece.variable)].sparse,
           .in_shared_memory = space.shared && ps.can_share(),
           .memory = space.shared ? space.shared->memory : 0,
-          .travels_as = ps.rounds(space.values.dtype) ? ps.wire() : DType::kFloat32,
+          .travels_as = ps.wire_of(space.values.dtype),
           .values_mapped = core_.mapped(piece.variable) != nullptr,
           .renew_copy = renew_copy_};
 }
@@ -137,7 +137,7 @@ void ContributionSender::send_rows(const Piece& piece, ContributionBuffer& space
   ContributionRoute how = route(piece, space);
   how.rows = ids.size();
   how.bytes = ids.size() * row;
-  const bool rounded = how.travels_as != DType::kFloat32 && !how.in_shared_memory;
+  const bool rounded = !how.travels_as.exact() && !how.in_shared_memory;
   const bool feeds_back = rounded && !space.errors.empty() && how.bytes > 0;
   if (feeds_back) take_row_errors(ids, space, row);
   send_frames(piece, how, space, begin, ids, [&](const Cut part) {
