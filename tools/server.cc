@@ -30,6 +30,11 @@ std::vector<Flag> shared_flags() {
       if (flag == flags.end()) continue;
       shared.push_back(*flag);
       shared.back().group = "Flags";
+      if (shared.back().name != "--link") continue;
+      shared.back().placeholder = "auto|shm|tcp";
+      shared.back().help =
+          "The link to workers; auto takes shm on one host and tcp between hosts "
+          "(default auto)";
     }
   }
   return shared;

@@ -183,7 +183,7 @@ class DryJob {
                                                           ? std::size_t(cluster_.local_workers)
                                                           : cluster_.spec.workers.size(),
                                                       1));
-    return fmt::format("  on links: {} of sums come and go{}\n",
+    return fmt::format("  on links: {} of sums are sent and received{}\n",
                        bytes(2 * work.link_bytes_out * (workers - 1) / workers),
                        shares_memory(cluster_)
                            ? "; on one host they are read where they lie, in shared memory"
