@@ -328,7 +328,9 @@ void ServerPeer::keep() {
                         .memories = shared_,
                         .entries = std::vector<StepEnd::Entry>(shard().size()),
                         .copy = copy_,
-                        .replies = &replies_};
+                        .replies = &replies_,
+                        .number = std::uint64_t(incoming_->step()),
+                        .in_frames = std::vector<bool>(shard().size())};
   for (const StepEnd::Entry& entry : messages_.step_end.entries) {
     const std::size_t position = shard().position(entry.piece);
     if (entry.contributed) incoming_->check_whole(position);
@@ -336,6 +338,9 @@ void ServerPeer::keep() {
       if (!shard().at(position).has_row(row)) fail(fmt::format("row {} is not here", row));
     }
     kept.entries[position] = entry;
+    kept.in_frames[position] = entry.contributed &&
+                               incoming_->part(position).wanted == WantedValues::kInFrames &&
+                               !shard().at(position).variable().sparse;
   }
   incoming_->keep();
   job_.rounds().keep(worker_, incarnation_, std::move(kept));
