@@ -204,11 +204,8 @@ void read_local_steps(const FlagValues& values, Cluster& cluster) {
   cluster.local_steps = int(steps.value_or(cluster.local_steps));
   cluster.outer_fragments = int(fragments.value_or(0));
   cluster.outer_rate = float(values.positive_number("--outer-rate").value_or(cluster.outer_rate));
-  const auto momentum = values.number_from_zero("--outer-momentum");
-  if (momentum && *momentum >= 1) {
-    refuse_flag("--outer-momentum", values.text("--outer-momentum"), "it is below 1");
-  }
-  cluster.outer_momentum = float(momentum.value_or(cluster.outer_momentum));
+  cluster.outer_momentum =
+      float(values.number_below_one("--outer-momentum").value_or(cluster.outer_momentum));
 }
 
 void read_rounds(const FlagValues& values, Cluster& cluster) {

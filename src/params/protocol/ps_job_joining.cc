@@ -96,7 +96,7 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
   }
   if (hello.version == kProtocolVersion && serves_another(hello)) {
     if (membership_.deserted()) given_up_ = true;
-    return turn_away(id, peer, fmt::format("which serves job {}", options_.cluster_id), out);
+    return turn_away(id, peer, fmt::format("it serves job {}", options_.cluster_id), out);
   }
   const bool adopts = waits_for_job_ && hello.version == kProtocolVersion &&
                       hello.job == "worker" && hello.workers > 0 && hello.workers <= kMostWorkers &&
