@@ -67,11 +67,11 @@ bool travels_whole(std::size_t numbers, std::size_t kept) {
   return numbers * sizeof(T) <= kept * (1 + sizeof(T));
 }
 
-// The bytes of a block never reach those of a later one, which are shorter than its float32.
 template <typename T>
-std::size_t keep_largest_as(std::span<std::byte> floats, std::size_t kept, float* errors) {
+std::size_t keep_largest_as(std::span<const std::byte> floats, std::size_t kept, float* errors,
+                            std::byte* const begin) {
   const std::size_t all = floats.size() / sizeof(float);
-  std::byte* to = floats.data();
+  std::byte* to = begin;
   for (std::size_t first = 0; first < all; first += kScaledBlock) {
     const std::size_t n = std::min(kScaledBlock, all - first);
     std::array<float, kScaledBlock> block;
@@ -92,9 +92,10 @@ std::size_t keep_largest_as(std::span<std::byte> floats, std::size_t kept, float
     }
     if (errors != nullptr) std::copy_n(block.data(), n, errors + first);
   }
-  return std::size_t(to - floats.data());
+  return std::size_t(to - begin);
 }
 
+// The bytes of a block never reach those of a later one, which are shorter than its float32.
 template <typename T>
 void spread_largest_as(std::span<std::byte> floats, const ContributionForm& form) {
   const std::size_t all = floats.size() / sizeof(float);
@@ -116,11 +117,12 @@ void spread_largest_as(std::span<std::byte> floats, const ContributionForm& form
 
 }  // namespace
 
-std::size_t keep_largest(std::span<std::byte> floats, const ContributionForm& form, float* errors) {
+std::size_t keep_largest(std::span<const std::byte> floats, const ContributionForm& form,
+                         float* errors, std::byte* to) {
   const auto kept = std::size_t(form.kept);
-  if (form.type == DType::kBFloat16) return keep_largest_as<BFloat16>(floats, kept, errors);
-  if (form.type == DType::kFloat16) return keep_largest_as<Float16>(floats, kept, errors);
-  return keep_largest_as<float>(floats, kept, errors);
+  if (form.type == DType::kBFloat16) return keep_largest_as<BFloat16>(floats, kept, errors, to);
+  if (form.type == DType::kFloat16) return keep_largest_as<Float16>(floats, kept, errors, to);
+  return keep_largest_as<float>(floats, kept, errors, to);
 }
 
 void spread_largest(std::span<std::byte> floats, const ContributionForm& form) {

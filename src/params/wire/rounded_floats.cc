@@ -137,12 +137,6 @@ void widen_in_place(std::span<std::byte> floats, DType type) {
   if (type == DType::kUInt8) widen_int8(floats);
 }
 
-std::span<const std::byte> round_in_place(std::span<std::byte> floats, const ContributionForm& form,
-                                          float* errors) {
-  if (form.kept == 0) return round_in_place(floats, form.type, errors);
-  return floats.first(keep_largest(floats, form, errors));
-}
-
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, const ContributionForm& form) {
   return floats.last(travelling_bytes(floats.size(), form));
 }

@@ -22,10 +22,8 @@ std::span<const std::byte> round_in_place(std::span<std::byte> floats, DType typ
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, DType type);
 void widen_in_place(std::span<std::byte> floats, DType type);
 
-// The same for contributions, of which a form may keep the largest numbers alone. The others count
-// as left out by the rounding, and arrive as 0.
-std::span<const std::byte> round_in_place(std::span<std::byte> floats, const ContributionForm& form,
-                                          float* errors = nullptr);
+// The same for contributions, of which a form may keep the largest numbers alone
+// (largest_numbers.h). The others arrive as 0.
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, const ContributionForm& form);
 void widen_in_place(std::span<std::byte> floats, const ContributionForm& form);
 
