@@ -92,7 +92,7 @@ std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
   std::vector<std::string> words;
   for (const auto& [name, value] : flags) {
     if (!name.starts_with("--")) {
-      words.insert(words.end(), {"--set", name + "=" + value});
+      words.insert(words.end(), {"--set", fmt::format("{}={}", name, value)});
       continue;
     }
     const auto flag = std::ranges::find(line.flags, name, &Flag::name);

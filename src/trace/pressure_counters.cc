@@ -5,19 +5,15 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <system_error>
+
+#include "trace/proc_text.h"
 
 namespace paceline {
 namespace {
 
 constexpr double kNanosecond = 1e-9, kMicrosecond = 1e-6;
-
-std::string whole_file(const std::string& path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 // Adds the time of one thread, if the system tells it.
 void add_thread(const std::string& path, PressureCounters& sum) {
@@ -57,12 +53,12 @@ PressureCounters read_pressure_counters() {
     add_thread(thread.path().string() + "/schedstat", counters);
   }
   const double ticks_per_s = double(sysconf(_SC_CLK_TCK));
-  if (const auto ticks = busy_ticks(whole_file("/proc/stat"))) {
+  if (const auto ticks = busy_ticks(proc_text("/proc/stat"))) {
     counters.machine_ran = double(*ticks) / ticks_per_s;
   }
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) counters.major_faults = usage.ru_majflt;
-  counters.memory_wait = stalled_seconds(whole_file("/proc/pressure/memory"));
+  counters.memory_wait = stalled_seconds(proc_text("/proc/pressure/memory"));
   return counters;
 }
 

@@ -4,16 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
+
+#include "trace/proc_text.h"
 
 namespace paceline {
 namespace {
-
-std::string text_of_file(const char* path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 double seconds_of(const timeval& time) { return double(time.tv_sec) + double(time.tv_usec) * 1e-6; }
 
@@ -25,7 +20,7 @@ std::optional<Number> difference(std::optional<Number> after, std::optional<Numb
 
 std::optional<std::int64_t> peak_memory() {
   constexpr std::int64_t kKilobyte = 1024;
-  const auto kilobytes = number_behind(text_of_file("/proc/self/status"), "VmHWM:");
+  const auto kilobytes = number_behind(proc_text("/proc/self/status"), "VmHWM:");
   if (!kilobytes) return std::nullopt;
   return *kilobytes * kKilobyte;
 }
@@ -49,7 +44,7 @@ UseMeter::Counters UseMeter::count() const {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   counters.core_seconds = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
-  const std::string io = text_of_file("/proc/self/io");
+  const std::string io = proc_text("/proc/self/io");
   counters.disk_read = number_behind(io, "read_bytes:");
   counters.disk_written = number_behind(io, "write_bytes:");
   counters.pressure = read_pressure_counters();

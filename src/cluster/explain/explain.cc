@@ -31,7 +31,7 @@ std::vector<Finding> findings_of(const Report& run) {
   std::ranges::stable_sort(all, std::ranges::greater(), &Finding::gain);
   // What comes from outside shows in other numbers, too: a task that stands still is waited for.
   const double most = all.empty() ? 1 : all.front().gain;
-  std::ranges::stable_partition(all, [&](const Finding& each) {
+  std::stable_partition(all.begin(), all.end(), [&](const Finding& each) {
     return is_from_outside(each.cause) && each.gain - 1 >= kMayExplain * (most - 1);
   });
   return all;

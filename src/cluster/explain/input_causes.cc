@@ -11,10 +11,10 @@
 namespace paceline {
 namespace {
 
-constexpr double kLeastShare = 0.05;
+constexpr double kLeastInput = 0.05;
 constexpr double kAmple = 1.25;  // times what the step takes: the stages are not what limits it
 constexpr double kManyBad = 0.1;
-constexpr double kFreeCore = 0.6;
+constexpr double kCoreForInput = 0.6;
 
 std::string rate_text(double rate, const std::string& unit) {
   return fmt::format("{} {}/s", grouped_digits(std::llround(rate)), unit);
@@ -107,7 +107,7 @@ class SlowInput {
     found.cause = Cause::kInputStage;
     found.sentence = limit(worker_.input->slowest()->name);
     found.advice = "With a faster stage, or its results kept in memory (the stage cache)";
-    if (free < kFreeCore || most >= facts_.cores()) return found;
+    if (free < kCoreForInput || most >= facts_.cores()) return found;
     const double ratio = std::min(takes_, makes_ * facts_.cores() / std::max(1, most)) /
                          std::max(1.0, worker_.examples_per_s.value_or(1));
     found.advice = fmt::format("--input-threads {}", facts_.cores());
@@ -125,7 +125,7 @@ class SlowInput {
 std::vector<Finding> slow_input(const RunFacts& facts) {
   std::vector<Finding> found;
   for (const TaskReport* const worker : facts.workers()) {
-    if (RunFacts::share(*worker, "input") < kLeastShare) continue;
+    if (RunFacts::share(*worker, "input") < kLeastInput) continue;
     found.push_back(SlowInput(facts, *worker).finding());
   }
   return found;

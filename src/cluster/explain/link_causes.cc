@@ -9,9 +9,9 @@
 namespace paceline {
 namespace {
 
-constexpr double kLeastTransfer = 0.15;  // of the time
+constexpr double kLeastForLinks = 0.15;  // of the time
 constexpr double kFull = 0.7;            // of what a link carries
-constexpr double kSlower = 0.55;         // of what it could
+constexpr double kMuchSlower = 0.55;     // of what it could
 constexpr double kLeastBytes = 2e5;      // of a step: less is a matter of messages, not of rates
 constexpr double kMegabyte = 1e6;
 
@@ -88,7 +88,7 @@ class Links {
   std::vector<Finding> full() const {
     if (most_ <= 0) return {};
     const double share = facts_.mean_transfer() + facts_.mean_share("wait");
-    if (share < kLeastTransfer) return {};
+    if (share < kLeastForLinks) return {};
     std::map<std::string, std::pair<double, double>> ps;
     for (const Network& network : networks_) {
       for (const LinkReport& link : network.worker->links) {
@@ -119,7 +119,7 @@ class Links {
     double best = 0;
     for (const Network& network : networks_) best = std::max(best, network.rate);
     for (const Network& network : networks_) {
-      if (network.held_up < kLeastTransfer || network.rate > kSlower * best) continue;
+      if (network.held_up < kLeastForLinks || network.rate > kMuchSlower * best) continue;
       const double saved = network.held_up * (1 - network.rate / best);
       found.push_back(slow_link(network.worker->task, network.rate, best, "those of others",
                                 facts_.in_step() ? RunFacts::gain_without(saved)
@@ -131,10 +131,10 @@ class Links {
   // All of them are slower than the network is said to be: the one that they share is the cause.
   std::vector<Finding> slower_than_told() const {
     const double share = facts_.mean_transfer();
-    if (most_ <= 0 || share < kLeastTransfer || !ps_are_idle()) return {};
+    if (most_ <= 0 || share < kLeastForLinks || !ps_are_idle()) return {};
     double carries = 0;
     for (const Network& network : networks_) carries += network.rate;
-    if (carries > kSlower * most_) return {};
+    if (carries > kMuchSlower * most_) return {};
     const bool one = networks_.size() == 1;
     const std::string task =
         one || facts_.ps().size() != 1 ? networks_.front().worker->task : facts_.ps().front()->task;

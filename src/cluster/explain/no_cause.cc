@@ -16,7 +16,7 @@ namespace {
 constexpr double kNear = 0.85;      // of the bound
 constexpr double kMeasured = 1.02;  // of it: more is no noise
 constexpr double kHalfExpected = 0.5;
-constexpr double kLeastShare = 0.25;  // of the time, in which workers wait
+constexpr double kLeastWaiting = 0.25;  // of the time, in which workers wait
 
 constexpr std::pair<Activity, std::string_view> kWords[] = {
     {Activity::kInput, "making batches"},
@@ -55,7 +55,7 @@ std::string cores_text(const RunFacts& facts) {
 bool is_mysterious(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   return expected && facts.steps_per_s() < kHalfExpected * expected->low &&
-         facts.mean_transfer() + facts.mean_share("wait") > kLeastShare;
+         facts.mean_transfer() + facts.mean_share("wait") > kLeastWaiting;
 }
 
 }  // namespace

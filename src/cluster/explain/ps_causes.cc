@@ -8,10 +8,10 @@
 namespace paceline {
 namespace {
 
-constexpr double kLeastTransfer = 0.15;  // of the time
+constexpr double kLeastForPs = 0.15;  // of the time
 constexpr double kBusy = 0.6;
 constexpr double kHotter = 1.6;
-constexpr double kFreeCore = 0.5;
+constexpr double kCoreForPs = 0.5;
 
 double busy(const TaskReport& ps) {
   return RunFacts::share(ps, "apply") + RunFacts::share(ps, "queue");
@@ -33,7 +33,7 @@ bool share_memory(const RunFacts& facts) {
 bool cores_are_free(const RunFacts& facts) {
   for (const TaskReport& task : facts.run().tasks) {
     const auto used = task.use.pressure.machine_cores;
-    if (used && *used > double(facts.cores()) - kFreeCore) return false;
+    if (used && *used > double(facts.cores()) - kCoreForPs) return false;
   }
   return true;
 }
@@ -83,7 +83,7 @@ std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, doub
 
 std::vector<Finding> busy_ps(const RunFacts& facts) {
   const double transfer = facts.mean_transfer() + facts.mean_share("wait");
-  if (facts.ps().empty() || transfer < kLeastTransfer) return {};
+  if (facts.ps().empty() || transfer < kLeastForPs) return {};
   const TaskReport& hottest =
       **std::ranges::max_element(facts.ps(), {}, [](const TaskReport* ps) { return busy(*ps); });
   if (busy(hottest) < kBusy) return {};
