@@ -68,6 +68,6 @@ std::optional<double> queued_seconds(std::int64_t thread) {
   return own.queued;
 }
 
-std::int64_t this_thread() { return gettid(); }
+std::int64_t calling_thread() { return gettid(); }
 
 }  // namespace paceline

@@ -21,7 +21,7 @@ PressureCounters read_pressure_counters();
 /// Reads the seconds that a thread of this process has waited for a free core so far; nothing when
 /// the system does not tell, or when the thread has ended.
 std::optional<double> queued_seconds(std::int64_t thread);
-std::int64_t this_thread();
+std::int64_t calling_thread();
 
 /// Of a line such as "cpu  10 1 5 200 …" of /proc/stat: the ticks in which a core was busy with a
 /// process of this machine.

@@ -48,7 +48,7 @@ void StopWatch::watch(TimePoint last) {
     ended_.wait_for(lock, kSleep, [this] { return ends_; });
     const TimePoint now = SteadyClock::now();
     const double took = seconds(now - std::exchange(last, now));
-    const double waited = queued_seconds(this_thread()).value_or(0);
+    const double waited = queued_seconds(calling_thread()).value_or(0);
     const double stopped =
         stopped_seconds(seconds(kSleep), took, waited - std::exchange(queued, waited));
     stops_.seconds += stopped;

@@ -55,7 +55,7 @@ UseMeter::Counters UseMeter::count() const {
 void UseMeter::start() {
   const std::lock_guard lock(mutex_);
   if (begun_) return;
-  thread_ = this_thread();
+  thread_ = calling_thread();
   begun_ = count();
   stop_watch_ = std::make_unique<StopWatch>();
 }
