@@ -155,6 +155,7 @@ DType read_precision(const FlagValues& values) {
 
 DType read_wire(const FlagValues& values, const Cluster& cluster) {
   std::vector<std::string> names;
+  names.reserve(kTravellingTypes.size());
   for (const TravellingType& each : kTravellingTypes) names.emplace_back(each.name);
   const std::optional<std::string> name = values.choice("--wire", names);
   check_for_cluster(values, cluster, "--wire", "one process sends nothing");
