@@ -101,6 +101,7 @@ void Session::Impl::begin_run(Session& session) {
     add_summaries();
     say_expected();
   }
+  tell_progress(true);
   for (const auto& hook : hooks) hook->begin(session);
   running = true;
   ended = false;
@@ -119,6 +120,7 @@ bool Session::Impl::make_step(Session& session, std::size_t training,
   const bool go_on = call_hooks(session);
   saving->tend();
   loop->end_step();
+  tell_progress();
   running = go_on;
   if (!go_on) end_run(session, true);
   return true;
@@ -130,6 +132,7 @@ void Session::Impl::end_run(Session& session, bool for_good) {
   if (for_good && loop->steps_made() == 0) say_nothing_to_do();
   for (const auto& hook : hooks) hook->end(session);
   if (for_good) saving->save_at_end();
+  tell_progress(true);
   left_run = clock.now();
 }
 
