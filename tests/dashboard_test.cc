@@ -71,6 +71,7 @@ struct Way {
   const char* name;
   Words flags;
   std::size_t tasks;
+  bool predicted = true;
 };
 std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
 
@@ -87,7 +88,7 @@ TEST_P(DashboardOf, ShowsEachTask) {
   EXPECT_GT(state["global_step"], 0);
   EXPECT_FALSE(state["history"]["seconds"].empty());
   EXPECT_FALSE(state["cause"].get<std::string>().empty());
-  EXPECT_EQ(state["expected"].is_null(), GetParam().tasks == 1);
+  EXPECT_EQ(state["expected"].is_object(), GetParam().predicted);
   const std::string metrics = get(url + "/metrics");
   for (const Json& task : state["tasks"]) {
     EXPECT_THAT(metrics, HasSubstr("paceline_task_steps_total{task=" + task["task"].dump() + "} "));
@@ -100,11 +101,12 @@ TEST_P(DashboardOf, ShowsEachTask) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, DashboardOf,
-    ::testing::Values(Way{"alone", {}, 1}, Way{"async", {"--ps", "2", "--workers", "2"}, 4},
-                      Way{"ssp", {"--ps", "1", "--workers", "2", "--strategy", "ssp"}, 3},
-                      Way{"sync", {"--ps", "2", "--workers", "2", "--strategy", "sync"}, 4},
-                      Way{"allreduce", {"--ps", "0", "--workers", "2"}, 2},
-                      Way{"local", {"--ps", "1", "--workers", "2", "--strategy", "local"}, 3}),
+    ::testing::Values(
+        Way{"alone", {}, 1, false}, Way{"async", {"--ps", "2", "--workers", "2"}, 4},
+        Way{"ssp", {"--ps", "1", "--workers", "2", "--strategy", "ssp"}, 3},
+        Way{"sync", {"--ps", "2", "--workers", "2", "--strategy", "sync"}, 4},
+        Way{"allreduce", {"--ps", "0", "--workers", "2"}, 2},
+        Way{"local", {"--ps", "1", "--workers", "2", "--strategy", "local"}, 3, false}),
     [](const auto& way) { return std::string(way.param.name); });
 
 TEST(Dashboard, TheFolderOfARunSaysWhereItsPageIsAsLongAsThereIsOne) {
@@ -118,6 +120,34 @@ TEST(Dashboard, TheFolderOfARunSaysWhereItsPageIsAsLongAsThereIsOne) {
   EXPECT_EQ(ServedRun::state_when(url, is_shown)["run"]["out"], folder.path("run"));
   EXPECT_EQ(run.interrupt(), 130) << run.process().output();
   EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(Top, ShowsARunWhileItTrainsAndAfterItsEnd) {
+  const TemporaryFolder folder;
+  const std::string out = folder.path("run");
+  ServedRun run(Words{"--ps", "1", "--workers", "2", "--out", out});
+  const std::string url = run.url();
+  ServedRun::state_when(url, is_shown);
+  for (const std::string& name : {url, out}) {
+    const Finished top = run_paceline({"top", name});
+    EXPECT_EQ(top.status, 0) << top.output;
+    EXPECT_THAT(top.output, HasSubstr("mlp  async  training"));
+    EXPECT_THAT(top.output, HasSubstr("worker:1"));
+  }
+  EXPECT_EQ(run.interrupt(), 130) << run.process().output();
+  for (const std::string& name : {out, out + "/report.json"}) {
+    const Finished top = run_paceline({"top", name});
+    EXPECT_EQ(top.status, 0) << top.output;
+    EXPECT_THAT(top.output, HasSubstr("mlp  async  ended: interrupted"));
+  }
+  EXPECT_THAT(run_paceline({"top", url}).output, HasSubstr("nobody listens at"));
+}
+
+TEST(Top, SaysWhatIsNotThere) {
+  const Finished top = run_paceline({"top", "/nonexistent"});
+  EXPECT_EQ(top.status, 1);
+  EXPECT_THAT(top.output, HasSubstr("/nonexistent: no run with --dashboard trains there, and there "
+                                    "is no report of a run that has ended"));
 }
 
 TEST(Dashboard, APortThatIsTakenIsAnErrorThatNamesTheFlag) {

@@ -88,10 +88,21 @@ State state_of(const std::string& run) {
   }
 }
 
-int columns() {
+winsize terminal_size() {
   winsize size{};
-  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? int(size.ws_col) : kUsualColumns;
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = kUsualColumns;
+  return size;
+}
+
+int columns() { return int(terminal_size().ws_col); }
+
+// As much of it as the terminal has rows for.
+std::string first_rows(const std::string& text) {
+  std::size_t end = 0;
+  for (int row = 0; row < int(terminal_size().ws_row) && end != std::string::npos; ++row) {
+    end = text.find('\n', end == 0 ? 0 : end + 1);
+  }
+  return end == 0 ? text : text.substr(0, end);
 }
 
 // The terminal's other screen, so that the lines before are there again afterwards.
@@ -116,7 +127,7 @@ State follow(const std::string& run, State state) {
   const Interrupt interrupt;
   const Screen screen;
   while (state.live) {
-    Screen::show(terminal_view(state.json, columns(), true));
+    Screen::show(first_rows(terminal_view(state.json, columns(), true)));
     if (wait_to_read(interrupt.fd(), Deadline::after(kEvery))) break;
     try {
       state = state_of(run);

@@ -21,6 +21,16 @@ std::unique_ptr<HttpServer> serve(const Address& at, HttpServer::Handler handle)
   }
 }
 
+// A page that cannot be renewed stops no training.
+template <typename Part>
+void attempt(Part&& part) {
+  try {
+    part();
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
 }  // namespace
 
 Dashboard::Dashboard(const Options& options)
@@ -44,17 +54,14 @@ void Dashboard::ask_with(std::function<void()> ask) {
   ask_ = std::move(ask);
 }
 
-// A page that cannot be renewed stops no training.
 void Dashboard::tick() {
-  try {
-    {
-      const std::lock_guard lock(asking_);
-      if (ask_) ask_();
-    }
-    renew();
-  } catch (const std::exception&) {
-    return;
-  }
+  attempt([this] { ask(); });
+  attempt([this] { renew(); });
+}
+
+void Dashboard::ask() {
+  const std::lock_guard lock(asking_);
+  if (ask_) ask_();
 }
 
 // What is served is made once a second, however often it is asked for.

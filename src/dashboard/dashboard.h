@@ -43,6 +43,7 @@ class Dashboard {
  private:
   HttpResponse answer(const HttpRequest& request) const;
   void tick();
+  void ask();
   void renew();
   void take_progress(TimePoint now);
   TimePoint now() const { return options_.clock->now(); }

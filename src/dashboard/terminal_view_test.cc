@@ -51,7 +51,7 @@ TEST(TerminalView, ShowsARunThatHasEnded) {
   EXPECT_THAT(view, HasSubstr("100 steps/s (expected 104, 98 to 110)  step 1,500  loss 0.25\n"));
   EXPECT_THAT(view, HasSubstr("Most of the time (75%) went to kernels"));
   EXPECT_THAT(view, HasSubstr("worker:0"));
-  EXPECT_THAT(view, HasSubstr(std::string(26, 'c') + std::string(8, 'p') + "\n"));
+  EXPECT_THAT(view, HasSubstr(std::string(25, 'c') + std::string(8, 'p') + "\n"));
   EXPECT_THAT(view,
               HasSubstr("worker:0 > ps:0         tcp          48 us      2.5 MB        7 MB"));
   EXPECT_THAT(view, HasSubstr("time: c compute  p pull  a apply  q queue\n"));
