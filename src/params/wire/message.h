@@ -111,6 +111,7 @@ enum class MessageType : std::uint16_t {
   kContributedRows = 61,  // member → all: rows of a contribution
   kInPlace = 62,          // member → all: something of mine can be read where it lies
   kValuesSent = 63,       // member → joiner: the values that were written to you are whole
+  kExchangedSums = 64,    // member → all: my part of sums in the middle of a step
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however
