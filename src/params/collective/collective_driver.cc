@@ -42,6 +42,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
       group_(group_options(options), options.clock->now()),
       exchanged_(options.task.index, int(options.spec.workers.size())),
       current_(options.spec.workers.size()),
+      gone_links_(options.spec.workers.size()),
       tries_(options.spec.workers.size()),
       collectives_(variables.specs(), layout_, options.task.index, int(options.spec.workers.size()),
                    *this, *this),

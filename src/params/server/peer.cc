@@ -138,8 +138,10 @@ void ServerPeer::on_hello(const ControlMessage& message) {
   job_.control(*this, message);
   ended_ = !is_member();
   if (ended_ || again) return;
-  replies_.set_wire(message.as<Hello>().wire);
-  incarnation_ = message.as<Hello>().incarnation;
+  const Hello& hello = message.as<Hello>();
+  replies_.set_wire(hello.wire);
+  contributions_ = {hello.wire, hello.kept};
+  incarnation_ = hello.incarnation;
   greeted_ = true;
   if (worker_ < 0) return;
   job_.say(fmt::format("{} joined from {}", task_, stream_->peer()));
@@ -150,7 +152,7 @@ Shard& ServerPeer::shard(bool initialised) {
   Shard& shard = job_.shard_for(*this, initialised);
   if (!incoming_) {
     replies_.allow(shard);
-    incoming_ = std::make_shared<IncomingStep>(shard, replies_.wire());
+    incoming_ = std::make_shared<IncomingStep>(shard, contributions_);
   }
   if (initialised) working_ = &shard;
   return shard;

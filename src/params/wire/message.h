@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 13;
+constexpr std::uint32_t kProtocolVersion = 14;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -139,6 +139,7 @@ struct Hello {
   std::uint64_t ps_incarnation = 0;  // of the ps that has welcomed it; 0: none has
   std::int32_t workers = 0;          // in its cluster spec; 0: unknown
   DType wire = DType::kFloat32;      // of kTravellingTypes: what contributions travel as
+  std::uint8_t kept = 0;             // of each block's numbers, the largest; 0: all
   std::string process;               // for messages: "pid 4711 on host b"
   std::string credentials;           // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;
