@@ -8,6 +8,7 @@ namespace {
 constexpr Subcommand kSubcommands[] = {
     {"train", "Train a model in one process, or with parameter servers and workers", train_command,
      train_lines},
+    {"top", "Show a run in a terminal, while it trains or after its end", top_command, top_lines},
     {"eval", "Evaluate the checkpoints of a run, while it trains or later", eval_command,
      eval_lines},
     {"server", "Run a parameter server that serves one job after the other", server_command,

@@ -101,6 +101,7 @@ void Session::Impl::begin_run(Session& session) {
     add_summaries();
     say_expected();
   }
+  tell_progress(true);
   for (const auto& hook : hooks) hook->begin(session);
   running = true;
   ended = false;
@@ -120,6 +121,7 @@ bool Session::Impl::make_step(Session& session, std::size_t training,
   saving->tend();
   loop->end_step();
   watch_cause();
+  tell_progress();
   running = go_on;
   if (!go_on) end_run(session, true);
   return true;
@@ -131,6 +133,7 @@ void Session::Impl::end_run(Session& session, bool for_good) {
   if (for_good && loop->steps_made() == 0) say_nothing_to_do();
   for (const auto& hook : hooks) hook->end(session);
   if (for_good) saving->save_at_end();
+  tell_progress(true);
   left_run = clock.now();
 }
 
