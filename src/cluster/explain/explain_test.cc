@@ -121,6 +121,15 @@ std::vector<Staged> staged_runs() {
          for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.17);
          run.tasks[2].use.pressure.stops = {.seconds = 3, .longest = 3};
        }},
+      {"a worker was stopped in rounds, and another one computes while it waits", Cause::kStopped,
+       "worker:1", "worker:1 stood still for 2.0 s of 20",
+       [](Report& run) {
+         run.strategy = "sync";
+         slow_down(run.tasks[0], "compute", 0.3);
+         slow_down(run.tasks[1], "wait", 1);
+         run.tasks[1].use.pressure.stops = {.seconds = 2, .longest = 2};
+         run.expected->steps_per_s = 15;
+       }},
       {"another process on the core of one worker", Cause::kOthers, "worker:1",
        "worker:1 is slow: it waited 40% of its time for a free core, and other processes kept 0.6 "
        "cores busy. Without that:",
@@ -296,6 +305,12 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
           task.use.pressure.queued = 0.6;
           task.use.cores = 0.1;
         }
+      },
+      // In rounds, with devices of their own: whoever ends last computes, and others wait.
+      [](Report& run) {
+        run.strategy = "sync";
+        slow_down(run.tasks[1], "wait", 1);
+        for (int i : {0, 1}) run.tasks[std::size_t(i)].steps_per_s = 9;
       },
       // A machine whose system tells nothing, and a report of an earlier version.
       [](Report& run) {

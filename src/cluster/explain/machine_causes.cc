@@ -26,6 +26,11 @@ double gain_of(const RunFacts& facts, const TaskReport& task, double share) {
   return RunFacts::gain_without(share);
 }
 
+// In rounds everybody waits for a worker that stands still, too.
+double gain_of_going_on(const RunFacts& facts, const TaskReport& task, double share) {
+  return facts.in_step() ? RunFacts::gain_without(share) : gain_of(facts, task, share);
+}
+
 // The cores that the tasks of the run would use, if each had as many as it could.
 double cores_wanted(const RunFacts& facts) {
   double wanted = 0;
@@ -83,7 +88,7 @@ std::vector<Finding> stopped_tasks(const RunFacts& facts) {
              "or its host was frozen.",
              task.task, stops.seconds, task.use.seconds),
          .advice = kWithoutThat,
-         .gain = gain_of(facts, task, stops.seconds / task.use.seconds)});
+         .gain = gain_of_going_on(facts, task, stops.seconds / task.use.seconds)});
   }
   return found;
 }

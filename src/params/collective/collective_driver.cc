@@ -172,8 +172,7 @@ void CollectiveDriver::check() const {
 }
 
 // Waits as long as it takes: whoever is missing is found to be, and the machine goes on without it.
-template <typename Ready>
-void CollectiveDriver::wait(Ready&& ready, const char* what) {
+void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what) {
   TimePoint say_at = now() + options_.say_after;
   while (!ready()) {
     check();

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -133,8 +134,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void follow();
   void flush();
   void show();
-  template <typename Ready>
-  void wait(Ready&& ready, const char* what);
+  void wait(const std::function<bool()>& ready, const char* what);
   void fail(const Error& error);
   void check() const;
   static std::uint64_t tag_of(std::uint64_t epoch, std::int64_t step);
