@@ -38,7 +38,7 @@ std::string number(const Json& value) {
   return value.is_number() ? rounded(value.get<double>()) : "-";
 }
 
-std::string short_number(const Json& value) {
+std::string two_digits(const Json& value) {
   return value.is_number() ? fmt::format("{:.2f}", value.get<double>()) : "-";
 }
 
@@ -150,13 +150,12 @@ class View {
     std::vector<std::string> seen;
     for (const Json& task : state_.at("tasks")) {
       const Json recent = task.at("recent"), use = member(task, "use"), share = recent.at("share");
-      text_ +=
-          cut(fmt::format("{:<11}{:>10}{:>9}{:>9}{:>9}{:>7}{:>10} ", text(task.at("task")),
-                          number(member(task, "steps")), number(recent.at("steps_per_s")),
-                          number(member(member(task, "step_ms"), "p50")),
-                          short_number(recent.at("staleness")), short_number(member(use, "cores")),
-                          bytes(member(use, "peak_memory_bytes"))),
-              columns_);
+      text_ += cut(fmt::format("{:<11}{:>10}{:>9}{:>9}{:>9}{:>7}{:>10} ", text(task.at("task")),
+                               number(member(task, "steps")), number(recent.at("steps_per_s")),
+                               number(member(member(task, "step_ms"), "p50")),
+                               two_digits(recent.at("staleness")), two_digits(member(use, "cores")),
+                               bytes(member(use, "peak_memory_bytes"))),
+                   columns_);
       if (columns_ >= kBefore + 10) text_ += " " + bar(share, width, colours_);
       text_ += trouble(task) + "\n";
       for (const auto& [name, part] : share.items()) {
