@@ -18,6 +18,8 @@ constexpr Subcommand kSubcommands[] = {
     {"data", "Generate data to train on", data_command, data_lines},
     {"predict", "Predict how fast each way to distribute would be, and what limits it",
      predict_command, predict_lines},
+    {"explain", "Say what held a run back, and what its cure would bring", explain_command,
+     explain_lines},
     {"roof", "Print what this machine can do, for predictions", roof_command, roof_lines},
     {"compare", "Compare the reports of runs", compare_command, compare_lines},
     {"bench",

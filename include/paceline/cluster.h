@@ -135,6 +135,9 @@ struct Cluster {
   /// For the strategy `sync`: true when a contribution that arrives after its round was closed
   /// counts in the next one; otherwise it is dropped.
   bool fold_late = false;
+  /// True when batch norm takes the statistics of the whole batch, of which each worker of an
+  /// all-reduce, or each tower, has a part.
+  bool sync_batch_norm = false;
   /// A session without NanGuard takes kStop for kApply.
   OnNan on_nan = OnNan::kStop;
   /// True when a worker and its ps poll for each other's messages instead of sleeping until they

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/failure_text.h"
+#include "cluster/explain/cause_watch.h"
 #include "cluster/report/report.h"
 #include "dashboard/dashboard.h"
 #include "paceline/hooks.h"
@@ -136,6 +137,7 @@ class Session::Impl {
   // session_steps.cc
   void add_summaries();
   void say_nothing_to_do();
+  void watch_cause();
   bool call_hooks(Session& session);
   void read_watched();
 
@@ -150,6 +152,7 @@ class Session::Impl {
   /// That of the end, if the session has ended well; else what is known by now.
   TaskReport task_report() const;
   TaskReport measured_task() const;
+  std::optional<double> network_bytes_per_s() const;
   void add_links(TaskReport& task, double seconds) const;
   void add_results();
   void write_report();
@@ -158,6 +161,8 @@ class Session::Impl {
   void print_summary() const;
 
   UseMeter use_;
+  CauseWatch cause_watch_;
+  Duration looked_at_{0};                       // since the meter started
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   std::vector<StoreLink> links_before_;         // the same, of each
   std::optional<TaskReport> task_at_end_;

@@ -176,6 +176,10 @@ std::vector<Flag> strategy_flags() {
        "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
        "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
        kBoth},
+      {"--sync-batch-norm", "",
+       "Batch norm with the statistics of the whole batch, of which each worker of an all-reduce, "
+       "or each tower, has a part (default: each part's own)",
+       kRun},
       {"--on-nan", "stop|skip",
        "The fate of a contribution with NaN or infinity: training ends with an error that names "
        "it, or it is left out and counted, which reads each gradient once more (default stop)",

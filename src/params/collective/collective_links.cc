@@ -174,6 +174,8 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
     case MessageType::kContributedRows:
     case MessageType::kInPlace:
       return collectives_.arrived(worker, header, payload);
+    case MessageType::kExchangedSums:
+      return take_sums(worker, header, payload);
     case MessageType::kWrite:
     case MessageType::kValuesSent:
       return take_value_frame(worker, header, payload);

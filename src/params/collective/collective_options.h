@@ -24,6 +24,9 @@ struct CollectiveOptions {
   std::string link = "auto";
   Duration join_timeout = std::chrono::seconds(300);
   OnNan on_nan = OnNan::kStop;  // of the mean
+  /// Steps have an exchange() with those of the other workers, and are made again when these
+  /// change.
+  bool sync_batch_norm = false;
   /// With the workers of this host, if the link can: contributions are then read where they lie.
   bool share_memory = true;
   ThreadPool* pool = nullptr;         // applies the rules, on the step thread; null: one thread

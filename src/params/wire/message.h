@@ -111,6 +111,7 @@ enum class MessageType : std::uint16_t {
   kContributedRows = 61,  // member → all: rows of a contribution
   kInPlace = 62,          // member → all: something of mine can be read where it lies
   kValuesSent = 63,       // member → joiner: the values that were written to you are whole
+  kExchangedSums = 64,    // member → all: my part of sums in the middle of a step
   // Whenever somebody watches the job (progress_board.h).
   kAskProgress = 86,  // chief → ps, worker; ps 0 → worker: say how far you are
   kProgress = 87,     // ps, worker → chief; worker → ps 0 → chief

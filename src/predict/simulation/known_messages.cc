@@ -69,6 +69,7 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kRestarted:
     case MessageType::kBeginAgain:
     case MessageType::kValuesSent:
+    case MessageType::kExchangedSums:
     // While somebody watches: some KB a second.
     case MessageType::kAskProgress:
     case MessageType::kProgress:
