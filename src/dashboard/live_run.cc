@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cluster/report/time_in_words.h"
+#include "cluster/explain/explain.h"
+#include "cluster/explain/report_window.h"
 
 namespace paceline {
 namespace {
@@ -187,20 +188,18 @@ Report LiveRun::report() const {
   return merge(reports);
 }
 
-// Where the time of the workers went that are heard of, over the last seconds.
+// Over the last seconds; of a run that has ended there are none, and it is explained as a whole.
 std::string LiveRun::cause() const {
-  TaskReport all;
-  MeanShare share;
+  std::vector<Report> before;
+  bool window = false;
   for (const auto& [name, task] : tasks_) {
-    if (!is_worker(name)) continue;
-    const RecentTask recent = LiveRun::recent(task);
-    share.add(recent.share);
-    // Of a run that has ended there are no last seconds.
-    const auto whole = task.progress ? entry(*task.progress).steps_per_s : std::nullopt;
-    add_to(all.steps_per_s, recent.steps_per_s ? recent.steps_per_s : whole);
+    if (!task.progress) continue;
+    before.push_back(task.before.front().report);
+    window = window || task.before.front().at < task.progress->at;
   }
-  all.share = share.value();
-  return time_in_words(all);
+  const Report now = report();
+  if (before.empty()) return "";
+  return explanation(window ? report_between(merge(before), now) : now);
 }
 
 }  // namespace paceline

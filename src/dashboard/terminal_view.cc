@@ -38,7 +38,7 @@ std::string number(const Json& value) {
   return value.is_number() ? rounded(value.get<double>()) : "-";
 }
 
-std::string short_number(const Json& value) {
+std::string two_digits(const Json& value) {
   return value.is_number() ? fmt::format("{:.2f}", value.get<double>()) : "-";
 }
 
@@ -149,14 +149,14 @@ class View {
                      "p50 ms", "stale", "cores", "memory"));
     std::vector<std::string> seen;
     for (const Json& task : state_.at("tasks")) {
-      const Json recent = task.at("recent"), use = member(task, "use"), share = recent.at("share");
-      text_ +=
-          cut(fmt::format("{:<11}{:>10}{:>9}{:>9}{:>9}{:>7}{:>10} ", text(task.at("task")),
-                          number(member(task, "steps")), number(recent.at("steps_per_s")),
-                          number(member(member(task, "step_ms"), "p50")),
-                          short_number(recent.at("staleness")), short_number(member(use, "cores")),
-                          bytes(member(use, "peak_memory_bytes"))),
-              columns_);
+      const Json &recent = task.at("recent"), &share = recent.at("share");
+      const Json use = member(task, "use");
+      text_ += cut(fmt::format("{:<11}{:>10}{:>9}{:>9}{:>9}{:>7}{:>10} ", text(task.at("task")),
+                               number(member(task, "steps")), number(recent.at("steps_per_s")),
+                               number(member(member(task, "step_ms"), "p50")),
+                               two_digits(recent.at("staleness")), two_digits(member(use, "cores")),
+                               bytes(member(use, "peak_memory_bytes"))),
+                   columns_);
       if (columns_ >= kBefore + 10) text_ += " " + bar(share, width, colours_);
       text_ += trouble(task) + "\n";
       for (const auto& [name, part] : share.items()) {
@@ -176,7 +176,7 @@ class View {
 
   static std::string trouble(const Json& task) {
     constexpr double kStill = 5;
-    const Json heard = task.at("heard_s"), still = task.at("still_s");
+    const Json &heard = task.at("heard_s"), &still = task.at("still_s");
     if (!heard.is_number()) return "  not heard of";
     if (heard.get<double>() > kStill) return "  silent for " + time_text(heard);
     return still.is_number() && still.get<double>() > kStill ? "  no step for " + time_text(still)
@@ -191,7 +191,7 @@ class View {
           line(fmt::format("\n{:<24}{:<6}{:>12}{:>12}{:>12}", "link", "kind", "round trip", "out/s",
                            "in/s"));
         any = true;
-        const Json trip = link.at("round_trip_us"), rate = link.at("bytes_per_s");
+        const Json &trip = link.at("round_trip_us"), &rate = link.at("bytes_per_s");
         line(fmt::format("{:<24}{:<6}{:>12}{:>12}{:>12}",
                          text(task.at("task")) + " > " + text(link.at("to")), text(link.at("kind")),
                          trip.is_number() ? number(trip) + " us" : "-", bytes(rate.at("sent")),
