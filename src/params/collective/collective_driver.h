@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -140,6 +141,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void park();
   template <typename Ready>
   void unpark(Ready&& ready);
+  void wait_in_step(const std::function<bool()>& ready);
   bool must_repeat() const;
   void take_sums(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
