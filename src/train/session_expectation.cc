@@ -28,6 +28,9 @@ void Session::Impl::say_expected() {
     const Forecast& own = expected.own;
     report.expected = {own.steps_per_s, own.low, own.high, own.limit};
     console.print("Expected: " + forecast_line(own));
+    for (const Forecast& other : expected.others) {
+      report.expected->other_ways.emplace_back(flags_of(other.way), other.steps_per_s);
+    }
     if (!expected.better) return;
     const Way& way = expected.better->way;
     const std::string flags = flags_of(way);

@@ -68,6 +68,9 @@ TEST(Flags, WhatARunLeaves) {
 }
 
 TEST(Flags, TimelineOfSomeSteps) {
+  EXPECT_EQ(read("").run.dashboard, "");
+  EXPECT_EQ(read("--dashboard :8080").run.dashboard, "127.0.0.1:8080");
+  EXPECT_EQ(read("--dashboard [::1]:0").run.dashboard, "[::1]:0");
   EXPECT_EQ(read("").run.timeline, "");
   const RunOptions run = read("--timeline t.json").run;
   EXPECT_EQ(run.timeline, "t.json");
@@ -440,6 +443,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--timeline /nonexistent/t.json",
                 "--timeline /nonexistent/t.json: there is no folder /nonexistent"},
         BadLine{"--timeline-steps 1:2", "--timeline-steps needs --timeline"},
+        BadLine{"--dashboard 8080", "--dashboard 8080: must be [HOST]:PORT, such as :8080"},
+        BadLine{"--dashboard :80800",
+                "--dashboard: '127.0.0.1:80800' is no address: '80800' is no port"},
         BadLine{"--timeline t --timeline-steps 2", "--timeline-steps 2: must be the first step"},
         BadLine{"--timeline t --timeline-steps 2:2", "--timeline-steps 2:2: must be"},
         BadLine{"--timeline t --timeline-steps -1:2", "--timeline-steps -1:2: must be"},

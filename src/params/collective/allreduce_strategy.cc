@@ -22,6 +22,7 @@ Distribution make_allreduce_strategy(const DistributionOptions& options,
   how.pool = options.pool;
   how.account = options.account;
   how.timeline = options.timeline;
+  how.progress = options.progress;
   how.clock = options.clock;
   how.say = options.say;
   how.say_after = options.say_after;

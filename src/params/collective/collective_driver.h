@@ -80,6 +80,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::uint64_t state_asked() const { return shown_.state_asked; }
   void send_state(const TaskState& state);
   void ask_states();
+  /// Asks all members for their progress. Any thread may call.
+  void ask_progress();
   StateInbox& inbox() { return inbox_; }
 
   std::vector<std::shared_ptr<Connection>> connections() const;
@@ -167,6 +169,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   // Values of joiners, and states (collective_values.cc).
   void take_value_frame(int worker, const FrameHeader& header, std::span<const std::byte> payload);
   bool takes_values_of(std::uint64_t epoch);
+  void tell_progress(int worker);
+  void hear_progress(CollectiveConnection& from, std::string text);
   void take_state(CollectiveConnection& from, const FrameHeader& header,
                   std::span<const std::byte> payload);
   void send_lacking_values();

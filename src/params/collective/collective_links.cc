@@ -186,6 +186,10 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
         state_asker_ = worker;
         shown_.state_asked = header.step;
       });
+    case MessageType::kAskProgress:
+      return tell_progress(worker);
+    case MessageType::kProgress:
+      return hear_progress(from, decode_text(payload, type));
     case MessageType::kRefuse:
       return fail({ErrorCode::kFailedPrecondition, decode_text(payload, type)});
     default:

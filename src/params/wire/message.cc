@@ -66,6 +66,8 @@ std::string name_of(MessageType type) {
       "collective_begin", "sums_whole", "commit",      "partial_sum",
       "contributed_rows", "in_place",   "values_sent", "exchanged_sums"};
   const std::size_t i = std::size_t(type);
+  if (type == MessageType::kAskProgress) return "ask_progress";
+  if (type == MessageType::kProgress) return "progress";
   const std::size_t c = i - std::size_t(MessageType::kGroupStatus);
   if (c < collective_names.size()) return std::string(collective_names[c]);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);

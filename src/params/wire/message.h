@@ -112,6 +112,9 @@ enum class MessageType : std::uint16_t {
   kInPlace = 62,          // member → all: something of mine can be read where it lies
   kValuesSent = 63,       // member → joiner: the values that were written to you are whole
   kExchangedSums = 64,    // member → all: my part of sums in the middle of a step
+  // Whenever somebody watches the job (progress_board.h).
+  kAskProgress = 86,  // chief → ps, worker; ps 0 → worker: say how far you are
+  kProgress = 87,     // ps, worker → chief; worker → ps 0 → chief
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however

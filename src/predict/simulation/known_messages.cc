@@ -70,6 +70,9 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kBeginAgain:
     case MessageType::kValuesSent:
     case MessageType::kExchangedSums:
+    // While somebody watches: some KB a second.
+    case MessageType::kAskProgress:
+    case MessageType::kProgress:
       return Simulated::kNotInASteadyRun;
   }
   return Simulated::kNotInASteadyRun;
