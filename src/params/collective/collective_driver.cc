@@ -191,6 +191,8 @@ void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what
   check();
 }
 
+void CollectiveDriver::wait_in_step(const std::function<bool()>& ready) { wait(ready, nullptr); }
+
 void CollectiveDriver::join() {
   wait([this] { return shown_.met.load(); }, "the other workers");
 }

@@ -142,6 +142,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void park();
   template <typename Ready>
   void unpark(Ready&& ready);
+  void wait_in_step(const std::function<bool()>& ready);
   bool must_repeat() const;
   void take_sums(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <functional>
 
 #include "params/collective/collective_driver.h"
 
@@ -37,7 +38,7 @@ void CollectiveDriver::add_up(std::span<double> sums) {
                                              : State::kWaits;
     return state != State::kWaits;
   };
-  wait(ready, nullptr);
+  wait_in_step(std::cref(ready));
   if (state == State::kRepeats) throw RepeatStep();
   if (state == State::kOver) {
     throw Error(ErrorCode::kUnavailable,

@@ -11,7 +11,7 @@ namespace paceline {
 namespace {
 
 // Whoever is ahead waits for this worker's next numbers.
-constexpr std::size_t kMostKept = 2;
+constexpr std::size_t kMostExchangesKept = 2;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void ExchangedSums::take(int worker, std::uint64_t attempt, std::uint32_t which,
 
 void ExchangedSums::keep(std::deque<Numbers>& given, Numbers numbers) {
   if (!given.empty() && given.back().attempt != numbers.attempt) given.clear();
-  if (given.size() == kMostKept) given.pop_front();
+  if (given.size() == kMostExchangesKept) given.pop_front();
   given.push_back(std::move(numbers));
 }
 
