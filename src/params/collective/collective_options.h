@@ -23,6 +23,8 @@ struct CollectiveOptions {
   std::string link = "auto";
   Duration join_timeout = std::chrono::seconds(300);
   OnNan on_nan = OnNan::kStop;  // of the mean
+  /// The job shares out the records of its data.
+  bool shares_records = false;
   /// With the workers of this host, if the link can: contributions are then read where they lie.
   bool share_memory = true;
   ThreadPool* pool = nullptr;        // applies the rules, on the step thread; null: one thread

@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 13;
+constexpr std::uint32_t kProtocolVersion = 14;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -111,6 +111,10 @@ enum class MessageType : std::uint16_t {
   kContributedRows = 61,  // member → all: rows of a contribution
   kInPlace = 62,          // member → all: something of mine can be read where it lies
   kValuesSent = 63,       // member → joiner: the values that were written to you are whole
+  // While records are shared out (record_messages.h).
+  kAskRecords = 70,    // worker → ps 0: give me the next records
+  kRecords = 71,       // ps 0 → worker: these are yours
+  kReadsRecords = 72,  // worker → ps 0: my step reads what I was given, up to so many of them
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however
@@ -153,6 +157,7 @@ struct Welcome {
 struct Declare {
   std::int64_t last_step = 0;
   AggregationSpec aggregation = {};
+  bool shares_records = false;  // they are shared out while training goes on
   std::vector<VariableSpec> variables;
   std::vector<Piece> pieces;
   bool operator==(const Declare&) const = default;

@@ -77,6 +77,7 @@ class PsStoreImpl : public PsStore {
   bool others_save() const override { return true; }
   void send_state(const TaskState& state) override;
   bool stop_asked() const override { return core_.stop_asked; }
+  std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {
     saving_ = std::make_unique<CheckpointClient>(core_, connections_);
