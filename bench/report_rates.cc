@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -16,6 +19,7 @@
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
 #include "cluster/lab/lab_options.h"
+#include "cluster/launch/held_ports.h"
 #include "paceline/error.h"
 #include "predict/link_payload.h"
 #include "predict/ps_bound.h"
@@ -45,15 +49,20 @@ std::vector<std::string> arguments_of(const ReportRow& row, GeneratedText& text)
     row.place.empty() ? add("--lab-hosts", std::to_string(row.ps + row.workers))
                       : add("--lab-place", std::string(row.place));
   }
+  if (row.straggler) add("--sim-straggler", fmt::format("{}:3", row.workers - 1));
   std::istringstream more{std::string(row.flags)};
   for (std::string word; more >> word;) arguments.push_back(word);
   return arguments;
 }
 
+// Returns the number of workers that are as fast as they can be.
+int counted_workers(const ReportRow& row) { return row.workers - (row.straggler ? 1 : 0); }
+
+// Those of the counted workers: a straggler should take nothing from them.
 PsHosts hosts_of(const ReportRow& row) {
   LabOptions lab{.hosts = row.gbps > 0 ? row.ps + row.workers : 1};
   if (row.place.empty()) {
-    spread_tasks(lab, row.ps, row.workers);
+    spread_tasks(lab, row.ps, counted_workers(row));
   } else {
     lab = parse_lab_place(std::string(row.place));
   }
@@ -96,7 +105,7 @@ class RowBound {
     }
     PsHosts hosts = hosts_of(row_);
     hosts.memory_bytes_per_s = roof.bytes_per_s;
-    if (has_flag(row_, "--strategy sync")) hosts.contributions = row_.workers;
+    if (has_flag(row_, "--strategy sync")) hosts.contributions = counted_workers(row_);
     return ps_bound(work_, schedule_, place_variables(specs_, row_.ps), hosts);
   }
 
@@ -109,6 +118,12 @@ class RowBound {
   StepSchedule schedule_;
 };
 
+double steps_per_s(Report report, const ReportRow& row) {
+  const std::string left_out = row.straggler ? fmt::format("worker:{}", row.workers - 1) : "";
+  std::erase_if(report.tasks, [&](const TaskReport& task) { return task.task == left_out; });
+  return total_steps_per_s(report) * row.towers;
+}
+
 void measure_row(Recorder& recorder, const ReportRow& row, GeneratedText& text) {
   const std::string name = fmt::format("{}, {}", row.report, row.name);
   const RowBound bound(row, text);
@@ -117,11 +132,49 @@ void measure_row(Recorder& recorder, const ReportRow& row, GeneratedText& text) 
   for (int i = 0; i < recorder.repeats(); ++i) {
     recorder.progress(fmt::format("{}, {} of {}", name, i + 1, recorder.repeats()));
     const PsBound now = bound.by(measure_roof(DType::kFloat32, cores_of_machine()));
-    made.push_back(total_steps_per_s(run_train(arguments_of(row, text))) * row.towers);
+    made.push_back(steps_per_s(run_train(arguments_of(row, text)), row));
     allowed.push_back(now.steps_per_s);
     limit = now.limit;
   }
   recorder.add(figure_beside(name, "steps/s", made, fmt::format("bound ({})", limit), allowed));
+}
+
+// Workers that join a job one after the other. The job has steps for all of them until the last one
+// has trained for twice as long as lies between two starts.
+constexpr ReportRow kJoining{"resnet", "the slowest of 8 workers that start 5 s apart", 333, 1, 8};
+constexpr std::chrono::seconds kApart{5};
+
+std::vector<std::vector<std::string>> joining_tasks(const std::vector<std::string>& addresses) {
+  const int workers = kJoining.workers;
+  const double worker_seconds = double((workers - 1) * workers / 2 + 2 * workers) * kApart.count();
+  const std::string of_workers =
+      fmt::format("{}", fmt::join(addresses.begin() + 1, addresses.end(), ","));
+  std::vector<std::vector<std::string>> tasks;
+  for (int task = 0; task <= workers; ++task) {
+    tasks.push_back({"train", std::string(kJoining.report), "--device", "sim", "--sim-step-ms",
+                     fmt::format("{}", kJoining.device_ms), "--threads", "1", "--steps",
+                     fmt::format("{:.0f}", worker_seconds * 1000 / kJoining.device_ms), "--cluster",
+                     fmt::format("ps={};worker={}", addresses[0], of_workers), "--task",
+                     task == 0 ? "ps:0" : fmt::format("worker:{}", task - 1)});
+  }
+  return tasks;
+}
+
+void measure_joining(Recorder& recorder) {
+  const std::string name = fmt::format("{}, {}", kJoining.report, kJoining.name);
+  std::vector<double> slowest, alone;
+  for (int i = 0; i < recorder.repeats(); ++i) {
+    recorder.progress(fmt::format("{}, {} of {}", name, i + 1, recorder.repeats()));
+    const HeldPorts ports(kJoining.workers + 1);
+    const Report report = run_tasks(joining_tasks(ports.addresses()), kApart);
+    double least = std::numeric_limits<double>::infinity();
+    for (const TaskReport& task : report.tasks) {
+      if (task.task.starts_with("worker")) least = std::min(least, task.steps_per_s.value_or(0));
+    }
+    slowest.push_back(least);
+    alone.push_back(1000 / kJoining.device_ms);
+  }
+  recorder.add(figure_beside(name, "steps/s", slowest, "bound (the device)", alone));
 }
 
 std::vector<std::string_view> report_names() {
@@ -152,6 +205,9 @@ void measure_reports(Recorder& recorder, const ReportSelection& selection) {
     if (selection.quick && !row.quick) continue;
     if (row.gbps > 0 && !why.empty()) continue;
     measure_row(recorder, row, text);
+  }
+  if (!selection.quick && (selection.only.empty() || selection.only == kJoining.report)) {
+    measure_joining(recorder);
   }
 }
 

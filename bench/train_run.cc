@@ -9,8 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "base/memory_file.h"
 #include "paceline/error.h"
@@ -58,18 +61,48 @@ void wait_for(pid_t pid, const std::string& what) {
   throw Error(ErrorCode::kFailedPrecondition, fmt::format("[bench] {} failed", what));
 }
 
+/// A run that has been started, and writes a report.
+class ReportedRun {
+ public:
+  explicit ReportedRun(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "paceline");
+    arguments.insert(arguments.end(), {"--report", file_.path()});
+    // Lines that say who listens and who joined would be in the way among figures.
+    if (std::ranges::none_of(arguments,
+                             [](const auto& word) { return word.starts_with("--log-level"); }))
+      arguments.insert(arguments.end(), {"--log-level", "warning"});
+    command_ = fmt::format("{}", fmt::join(arguments, " "));
+    pid_ = start(arguments);
+  }
+
+  /// Waits for its end.
+  Report report() const {
+    wait_for(pid_, command_);
+    return read_report(file_.path());
+  }
+
+ private:
+  const MemoryFile file_;
+  std::string command_;
+  pid_t pid_ = -1;
+};
+
 }  // namespace
 
 Report run_train(std::vector<std::string> arguments) {
-  const MemoryFile report;
-  arguments.insert(arguments.begin(), "paceline");
-  arguments.insert(arguments.end(), {"--report", report.path()});
-  // Lines that say who listens and who joined would be in the way among figures.
-  if (std::ranges::none_of(arguments,
-                           [](const auto& word) { return word.starts_with("--log-level"); }))
-    arguments.insert(arguments.end(), {"--log-level", "warning"});
-  wait_for(start(arguments), fmt::format("{}", fmt::join(arguments, " ")));
-  return read_report(report.path());
+  const ReportedRun run(std::move(arguments));
+  return run.report();
+}
+
+Report run_tasks(const std::vector<std::vector<std::string>>& tasks, std::chrono::seconds apart) {
+  std::vector<std::unique_ptr<const ReportedRun>> runs;
+  for (const std::vector<std::string>& task : tasks) {
+    if (!runs.empty()) std::this_thread::sleep_for(apart);
+    runs.push_back(std::make_unique<const ReportedRun>(task));
+  }
+  std::vector<Report> reports;
+  for (const auto& run : runs) reports.push_back(run->report());
+  return merge(reports);
 }
 
 double value_of(const Report& report, const std::string& section, const std::string& key) {

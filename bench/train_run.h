@@ -1,6 +1,7 @@
 // One run of `paceline train` as a process of its own.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,10 @@ namespace paceline::bench {
 /// Runs this program with `arguments` ("train", the model, its flags) and a --report; its output is
 /// dropped. Throws kFailedPrecondition that names the command when the run fails.
 Report run_train(std::vector<std::string> arguments);
+
+/// Runs the tasks of one cluster, each with its own arguments and started so long after the one
+/// before, to their ends. Returns their reports as one.
+Report run_tasks(const std::vector<std::vector<std::string>>& tasks, std::chrono::seconds apart);
 
 /// Returns a value of a section of the report. Throws kFailedPrecondition when it is not there.
 double value_of(const Report& report, const std::string& section, const std::string& key);

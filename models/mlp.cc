@@ -58,7 +58,7 @@ std::vector<Setting> mlp_settings() {
        .least = 1,
        .flag = true,
        .placeholder = "H"},
-      {.name = "layers", .value = 2, .help = "Hidden layers", .least = 0},
+      {.name = "layers", .value = 2, .help = "Hidden layers", .least = 0, .most = 100'000},
       {.name = "features",
        .value = 256,
        .help = "Elements of an example and of its target",

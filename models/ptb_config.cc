@@ -38,8 +38,13 @@ PtbConfig config_of_size(const std::string& size) {
 }
 
 Setting whole_setting(const char* name, std::int64_t value, const char* default_text,
-                      const char* help, double least = 1) {
-  return {.name = name, .value = value, .help = help, .least = least, .default_text = default_text};
+                      const char* help, double least = 1, double most = Setting::kNoLimit) {
+  return {.name = name,
+          .value = value,
+          .help = help,
+          .least = least,
+          .most = most,
+          .default_text = default_text};
 }
 
 Setting number_setting(const char* name, double value, const char* default_text, const char* help,
@@ -94,7 +99,7 @@ std::vector<Setting> ptb_settings() {
       number_setting("learning_rate", 1, "", "SGD's learning rate in the first epochs"),
       number_setting("max_grad_norm", 5, "5; large 10, test 1",
                      "Gradients are clipped to this global norm"),
-      whole_setting("layers", 2, "2; test 1", "LSTM layers"),
+      whole_setting("layers", 2, "2; test 1", "LSTM layers", 1, 10'000),
       whole_setting("unroll", 20, "20; medium and large 35, test 2", "Time steps per batch"),
       whole_setting("hidden", 200, "200; medium 650, large 1500, test 2",
                     "Units of a layer and of a word's embedding"),

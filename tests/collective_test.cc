@@ -12,6 +12,7 @@
 
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoints.h"
+#include "cluster/report/report.h"
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -19,6 +20,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 const Words kSmall = {"train", "mlp", "--batch", "8", "--threads", "1"};
 const Words kHidden = {"--hidden", "32"};
@@ -51,6 +53,27 @@ TEST_P(AllReduce, TheLauncherTrainsWithoutAPs) {
       {kSmall, kHidden, {"--ps", "0", "--workers", "3", "--steps", "40", "--link", GetParam()}}));
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("40 global steps (40 + 40 + 40)"));
+}
+
+// A worker that ends earlier than another one is in that one's report all the same.
+TEST_P(AllReduce, AReportHasTheLinksToAllOtherWorkers) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("report.json");
+  const Finished run = run_paceline(join(
+      {kSmall,
+       kHidden,
+       {"--ps", "0", "--workers", "3", "--steps", "20", "--link", GetParam(), "--report", file}}));
+  ASSERT_EQ(run.status, 0) << run.output;
+  const Report report = read_report(file);
+  ASSERT_EQ(report.tasks.size(), 3U);
+  for (const TaskReport& task : report.tasks) {
+    std::vector<std::string> tasks = {task.task};
+    for (const LinkReport& link : task.links) {
+      tasks.push_back(link.to);
+      EXPECT_GT(link.step_sent.value_or(0), 0) << task.task << " to " << link.to;
+    }
+    EXPECT_THAT(tasks, UnorderedElementsAre("worker:0", "worker:1", "worker:2"));
+  }
 }
 
 TEST_P(AllReduce, TheOthersGoOnWithoutAWorkerThatIsKilledAndTakeItBack) {

@@ -28,7 +28,7 @@ TEST(DryRun, OfMlpIsThatOfTheWorkload) {
               HasSubstr("18,882,816 parameters in 6 variables: 75.5 MB, slots 151 MB (adam)"));
   EXPECT_THAT(text, HasSubstr("ps:0 keeps 75.5 MB"));
   EXPECT_THAT(text, HasSubstr("14.2 GFLOP in "));
-  EXPECT_THAT(text, HasSubstr("75.5 MB of values come, 75.5 MB of contributions go"));
+  EXPECT_THAT(text, HasSubstr("75.5 MB of values are received, 75.5 MB of contributions are sent"));
 }
 
 TEST(DryRun, AloneNothingIsOnLinks) {
@@ -57,11 +57,13 @@ TEST(DryRun, CountsTheReordersOfImages) {
 TEST(DryRun, CountsWhatTheWireRoundsTo) {
   const std::vector<std::string> words = {"mlp", "--ps",   "1",       "--workers",
                                           "1",   "--wire", "bfloat16"};
-  EXPECT_THAT(dry_run(words), HasSubstr("75.5 MB of values come, 75.5 MB of contributions go;"));
+  EXPECT_THAT(dry_run(words),
+              HasSubstr("75.5 MB of values are received, 75.5 MB of contributions are sent;"));
   std::vector<std::string> over_tcp = words;
   over_tcp.insert(over_tcp.end(), {"--link", "tcp"});
   const std::string text = dry_run(over_tcp);
-  EXPECT_THAT(text, HasSubstr("37.8 MB of values come, 37.8 MB of contributions go\n"));
+  EXPECT_THAT(text,
+              HasSubstr("37.8 MB of values are received, 37.8 MB of contributions are sent\n"));
   EXPECT_THAT(text, HasSubstr("ps:0: 37.8 MB and 37.8 MB"));
 }
 

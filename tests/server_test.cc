@@ -61,7 +61,7 @@ TEST_F(Server, AJobWaitsForTheOneThatIsServed) {
   ASSERT_TRUE(first.wait_for("Step: ", seconds(60))) << first.output();
   Process second(
       paceline_words(job(mlp_, {"--workers", "1", "--cluster-id", "second", "--steps", "5"})));
-  ASSERT_TRUE(second.wait_for("which serves job first", seconds(60))) << second.output();
+  ASSERT_TRUE(second.wait_for("it serves job first", seconds(60))) << second.output();
   // When the workers of the first job die, the server takes the second.
   first.signal(SIGKILL);
   EXPECT_EQ(second.wait_exit(seconds(60)), 0) << second.output();

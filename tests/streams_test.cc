@@ -43,9 +43,11 @@ class Streams : public ::testing::TestWithParam<Words> {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  /// Runs the command in a shell with its output redirected. The status is the command's.
-  Finished shell(const Words& more, const std::string& redirections) const {
-    std::string line = "exec";
+  /// Runs the command in a shell with its output redirected, after `first`. The status is the
+  /// command's.
+  Finished shell(const Words& more, const std::string& redirections,
+                 const std::string& first = "") const {
+    std::string line = first + "exec";
     for (const std::string& word : paceline_words(train(more))) line += " '" + word + "'";
     Process process({"/bin/bash", "-c", line + " " + redirections});
     const int status = process.wait_exit(seconds(100));
@@ -120,6 +122,12 @@ TEST_P(Streams, ATerminalThatLeavesEndsTheRunAndSaves) {
   EXPECT_EQ(process.wait_exit(seconds(60)), 130) << process.output();
   EXPECT_TRUE(saved()) << process.output();
   expect_nothing_temporary();
+}
+
+TEST_P(Streams, AFileThatIsLargerThanTheLimitIsAnErrorThatNamesIt) {
+  const Finished run = shell({"--steps", "12", "--out", path("out")}, "", "ulimit -f 16; ");
+  EXPECT_EQ(run.status, 1) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("ulimit -f allows this process files of 16 KB"));
 }
 
 TEST_P(Streams, AResumedRunWithNothingToDoLeavesTheReport) {

@@ -56,7 +56,12 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"compare"}, {"REPORT is missing", "reports of the runs", "compare REPORT"}},
         Refused{{"inspect"}, {"CHECKPOINT is missing", "paceline inspect CHECKPOINT"}},
         Refused{{"completion", "csh"}, {"csh", "bash, zsh, fish"}},
-        Refused{{"data", "corpus", "--out", "/nowhere", "--words", "100"}, {"--words"}}));
+        Refused{{"data", "corpus", "--out", "/nowhere", "--words", "100"}, {"--words"}},
+        Refused{{"compare", ""}, {"REPORT '': must be FILE…, not empty"}},
+        Refused{{"roof", "--out", ""}, {"--out '': must be FILE, not empty"}},
+        Refused{{"server", "--bind", "here"}, {"--bind: address 'here' has no port"}},
+        Refused{{"train", "mlp", "--set", "layers=1000000"}, {"from 0 to 100000"}},
+        Refused{{"train", "fetch", "--set", "seconds=0"}, {"must be a number from 0.001 on"}}));
 
 TEST(Mlp, PrintsItsSpeedAtMostOnceASecondUnlessAsked) {
   const std::vector<std::string> words = {"train", "mlp", "--set", "hidden=8", "--steps", "400"};
@@ -97,7 +102,7 @@ TEST_P(TfConfigOfTheEnvironment, IsRefusedWithLineAndColumn) {
 INSTANTIATE_TEST_SUITE_P(
     Bad, TfConfigOfTheEnvironment,
     ::testing::Values(
-        BadEnvironment{"{\n  \"cluster\": {ps}}", "TF_CONFIG, line 2, column 15: "},
+        BadEnvironment{"{\n  \"cluster\": {ps}}", "TF_CONFIG, line 2, column 15: no JSON: "},
         BadEnvironment{"{\"cluster\":{\"ps\":[\"a:1\"],\"worker\":[\"b:1\"]}}",
                        "add --task worker:0 (or --job-name and --task-index); --ps M --workers N "
                        "start all tasks on this machine (--cluster is from TF_CONFIG, line 1, "

@@ -81,11 +81,13 @@ Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)"
        {"--json", "FILE", "Write every figure to this JSON file, too", "Flags"},
        {"--repeat", "N", "The number of repeats of every figure (default 9, of reports 1)",
         "Flags"},
-       {"--only", "NAME", "Of reports and foresight, measure this one: mlp, ptb, cifar10 or resnet",
+       {"--only", "NAME",
+        "With reports and foresight: measure this model, mlp, ptb, cifar10 or resnet", "Flags"},
+       {"--quick", "", "With reports: measure a few rows of each", "Flags"},
+       {"--csv", "FILE", "With foresight: append rows to this file (default foresight.csv)",
         "Flags"},
-       {"--quick", "", "Of reports, measure a few rows of each", "Flags"},
-       {"--csv", "FILE", "Of foresight, append rows to this file (default foresight.csv)", "Flags"},
-       {"--minutes", "M", "Of foresight, begin no row later; another run goes on (default 60)",
+       {"--minutes", "M",
+        "With foresight: begin no row after so many minutes; another run goes on (default 60)",
         "Flags"}}};
 }
 

@@ -31,11 +31,14 @@ std::vector<Flag> sized_flags() {
   return {
       {"--parameters", "N", "Numbers that are trained, such as 18.9e6; no MODEL is given", kSizes},
       {"--step-ms", "MS", "The time of a step on one device", kSizes},
-      {"--tensors", "T", "Over how many tensors they are spread (default 10)", kSizes},
+      {"--tensors", "T", "The number of tensors that they are spread over (default 10)", kSizes},
       {"--workers", "N", "Workers, each with a device (default 1)", kSizes},
       {"--ps", "M", "Parameter servers; 0: all-reduce (default 1)", kSizes},
       {"--strategy", "S", "async, ssp, sync or allreduce (default async)", kSizes},
-      {"--gbps", "R", "Of each host's link; every task has a host (default: all on one host)",
+      {"--gbps", "R",
+       "The rate of each host's link in Gbit/s; every task has a host of its own (default: all "
+       "tasks "
+       "are on one host)",
        kSizes},
       {"--transport", "RATE,TIME",
        "The transport of the other system: the rate of a stream and the time of a message, "

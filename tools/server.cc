@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/printed.h"
+#include "cluster/flags/flag_checks.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
@@ -29,6 +30,11 @@ std::vector<Flag> shared_flags() {
       if (flag == flags.end()) continue;
       shared.push_back(*flag);
       shared.back().group = "Flags";
+      if (shared.back().name != "--link") continue;
+      shared.back().placeholder = "auto|shm|tcp";
+      shared.back().help =
+          "The link to workers; auto takes shm on one host and tcp between hosts "
+          "(default auto)";
     }
   }
   return shared;
@@ -66,7 +72,7 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
     throw Error(ErrorCode::kUsage,
                 "--bind is missing: where to listen (for example --bind 0.0.0.0:2222)");
   }
-  options.spec = ClusterSpec::parse("ps=" + options.bind);
+  options.spec = read_flag("--bind", [&] { return ClusterSpec::parse("ps=" + options.bind); });
   options.link = values.choice("--link", {"auto", "shm", "tcp"}).value_or("auto");
   options.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   options.join_timeout = std::chrono::duration_cast<Duration>(

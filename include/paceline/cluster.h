@@ -13,8 +13,8 @@ namespace paceline {
 struct ClusterSpec {
   std::vector<std::string> ps;       // by task index
   std::vector<std::string> workers;  // by task index; the first is the chief
-  /// Those of tasks that only evaluate. They are no part of the job: nobody connects to them, and
-  /// str() leaves them out.
+  /// The addresses of tasks that only evaluate. They are no part of the job: nobody connects to
+  /// them, and str() leaves them out.
   std::vector<std::string> evaluators = {};
   bool operator==(const ClusterSpec&) const = default;
   /// Reads a text such as "ps=a:1,b:1;worker=c:1". Throws kUsage on an unknown job and on an
@@ -51,23 +51,23 @@ struct DeviceChoice {
   /// The rate in GB/s of copies between the host's memory and the device's own. If it is 0, the
   /// device shares the host's memory.
   double sim_copy_gbps = 0;
-  bool sim_compute = false;  // whether it also computes, on the cores of this machine
+  bool sim_compute = false;  // true: it also computes, on the cores of this machine
 };
 
-/// The launcher of tasks, when one of them fails:
+/// The answer of a launcher to a task that fails.
 enum class OnFailure : std::uint8_t {
   kStop,      // it ends the others
   kContinue,  // it lets the others go on
   kRestart,   // it starts the task again
 };
 
-/// The records of a data set are divided among the workers of a job in one of these ways:
+/// The way in which the records of a data set are divided among the workers of a job.
 enum class Sharding : std::uint8_t {
   kStatic,   // each has a part of its own, in every epoch
   kDynamic,  // each gets the next block when it needs one (Pipeline::share_out)
 };
 
-/// A contribution with NaN or infinity gets one of these:
+/// The fate of a contribution with NaN or infinity.
 enum class OnNan : std::uint8_t {
   kStop,   // training ends with an error that names the worker, the variable and the step
   kSkip,   // it is applied nowhere, and counted
@@ -83,12 +83,13 @@ struct Cluster {
     kTask,       // a task of the cluster
     kEvaluator,  // evaluates the checkpoints of a job, of which it is no part
   };
-  Role role = Role::kAlone;   // the role of this process
-  ClusterSpec spec;           // empty when alone
-  TaskId task;                // worker:0 when alone
-  std::string strategy = "";  // empty: "local" alone, "async" with parameter servers
+  Role role = Role::kAlone;  // the role of this process
+  ClusterSpec spec;          // empty when alone
+  TaskId task;               // worker:0 when alone
+  /// Empty: "local" alone, "async" with parameter servers, "allreduce" with workers alone.
+  std::string strategy = "";
   std::string cluster_id;     // the same for all tasks of a run
-  std::string bind;           // listen here instead of the address in the spec
+  std::string bind;           // the address to listen at; empty: that of the task in the spec
   std::string link = "auto";  // the link between tasks: auto, inproc, shm or tcp
   int local_ps = 0;           // the number of ps tasks that the launcher starts
   int local_workers = 0;      // the number of workers that the launcher starts
@@ -104,9 +105,9 @@ struct Cluster {
   double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
   /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.
   double reconnect_timeout_s = 30;
-  OnFailure on_failure = OnFailure::kStop;  // of the launcher
-  bool show_placement = false;  // whether this task prints which ps keeps which variables
-  bool launched = false;        // whether a launcher started this task and sums up the run
+  OnFailure on_failure = OnFailure::kStop;  // the launcher's answer to a task that fails
+  bool show_placement = false;              // true: this task prints which ps keeps which variables
+  bool launched = false;  // true: a launcher started this task and sums up the run
   /// True when variables that other workers update are read as chunks of one moment (256 KiB, or
   /// the rows of a batch), which costs a copy on one host. Otherwise each element is of a moment of
   /// its own.
@@ -117,6 +118,8 @@ struct Cluster {
   /// The type in which contributions travel between hosts: kFloat32, kBFloat16, kFloat16, or kUInt8
   /// for int8 with scales, where values travel as bfloat16. Tasks that share memory round nothing.
   DType wire = DType::kFloat32;
+  /// Of each 256 numbers of a contribution so many travel, those furthest from 0; 0: all.
+  int top_k = 0;
   /// True when the rounding error of a worker's contribution is added to its next one.
   bool error_feedback = false;
   /// For the strategy `ssp`: the number of own steps by which a worker may be ahead of the slowest.
@@ -135,8 +138,8 @@ struct Cluster {
   /// The number of a worker's steps that make one contribution, which is their mean, and one global
   /// step.
   int accumulate = 1;
-  /// For the strategy `sync`: whether a contribution that comes after its round was closed counts
-  /// in the next one, and is not dropped.
+  /// For the strategy `sync`: true when a contribution that arrives after its round was closed
+  /// counts in the next one; otherwise it is dropped.
   bool fold_late = false;
   /// A session without NanGuard takes kStop for kApply.
   OnNan on_nan = OnNan::kStop;

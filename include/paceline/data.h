@@ -156,12 +156,12 @@ struct Distortion {
   std::int64_t width = 0;              // of the part; 0: all of the image
   /// A random part, mirrored or not. False: the part in the centre, and none of the random steps.
   bool random = true;
-  Mirror mirror = Mirror::kRandom;              // of random ones
-  double brightness = 0;                        // what is added to all values: ± at most this
-  double contrast_low = 1;                      // the least factor of contrast
-  double contrast_high = 1;                     // the greatest
-  bool standardise = true;                      // mean 0 and deviation 1 for each image
-  std::array<double, 4> means = {};             // subtracted, by channel
+  Mirror mirror = Mirror::kRandom;   // of random ones
+  double brightness = 0;             // a random number up to ± this is added to all values
+  double contrast_low = 1;           // the least factor of contrast
+  double contrast_high = 1;          // the greatest
+  bool standardise = true;           // mean 0 and deviation 1 for each image
+  std::array<double, 4> means = {};  // subtracted, by channel
   std::array<double, 4> scales = {1, 1, 1, 1};  // multiplied with after that, by channel
   PixelLayout layout = PixelLayout::kPlanar;    // of the result
   std::uint64_t seed = 1;                       // of all random numbers
@@ -252,7 +252,7 @@ class Pipeline {
   /// The number of bad records that are left out, each named; one more ends the run with kDataLoss.
   /// Default: 0. The next good record of the source takes the place of a bad one, with weight 0.
   Pipeline& max_bad(std::int64_t records);
-  /// It is called once for each bad record, with its name and what is wrong, on any thread.
+  /// `say` is called once for each bad record, with its name and its fault, on any thread.
   Pipeline& on_bad(std::function<void(const std::string&)> say);
 
   /// Records of this task in an epoch.

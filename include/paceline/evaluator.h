@@ -22,39 +22,40 @@ class Device;
 /// outlive them.
 class Evaluator {
  public:
-  /// Called by the session's thread. The evaluator computes on a device of the session's kind
+  /// The session's thread calls it. The evaluator computes on a device of the session's kind
   /// (--device) with so many threads, which compete with those of training for the cores. Throws
   /// kInvalidArgument when `threads` is below 1.
   explicit Evaluator(Session& session, int threads = 1);
-  /// Computes on a device that the caller has made.
+  /// An evaluator that computes on a device which the caller has made.
   Evaluator(Session& session, std::unique_ptr<Device> device);
   ~Evaluator();
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  /// Called by the session's thread between two steps, or in a hook: copies the newest variables,
-  /// or the moving averages of those that have one. Its time is no step's. Throws
+  /// Copies the newest variables, or the moving averages of those that have one. The session's
+  /// thread calls it between two steps, or in a hook. Its time is no step's. Throws
   /// kFailedPrecondition while an evaluation is under way, and the error of a store that is lost.
   void take_values(EvaluateWith with = EvaluateWith::kVariables);
-  /// The global step at which the values were taken; 0 before.
+  /// The global step at which the values were taken; 0 before the first take_values().
   std::int64_t global_step() const;
 
-  /// One step of a graph without updates; returns copies of the fetched values, in their order. The
-  /// graph's variables are those of the session. Its local variables are the evaluator's own and
-  /// begin at zero; they change as in a step, also those of a graph that is trained. Counts steps
-  /// (Feed::step) from 0. One thread at a time, any thread. Throws kFailedPrecondition before
-  /// take_values(), kNotFound for a variable that the session does not have, kCancelled after
-  /// cancel().
+  /// Makes one step of a graph without updates, and returns copies of the fetched values, in their
+  /// order. The graph's variables are those of the session. Its local variables are the evaluator's
+  /// own and begin at zero; they change as in a step, also those of a graph that is trained. Steps
+  /// (Feed::step) are counted from 0. Any thread may call it, one at a time. Throws
+  /// kFailedPrecondition before take_values(), kNotFound for a variable that the session does not
+  /// have, kCancelled after cancel().
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
                                const std::function<void(Feed&)>& feed);
-  /// The same without copies: the views are valid until the next step of the same values.
+  /// Does the same as evaluate without copies: the views are valid until the next step of the same
+  /// values.
   std::span<const TensorView> evaluate_in_place(const Graph& graph, std::span<const Value> fetches,
                                                 const std::function<void(Feed&)>& feed);
-  /// One value of a graph.
+  /// Evaluates one value of a graph.
   Tensor evaluate(Value value, const std::function<void(Feed&)>& feed);
-  /// Local variables of a graph back to zero.
+  /// Sets the local variables of a graph back to zero.
   void reset_locals(const Graph& graph);
-  /// From any thread: evaluations that begin from now on throw kCancelled.
+  /// Evaluations that begin from now on throw kCancelled. Any thread may call it.
   void cancel();
 
  private:
@@ -70,17 +71,17 @@ class Evaluator {
 /// unless `on` says otherwise.
 class EvaluateBeside : public Hook {
  public:
-  /// On a thread of its own. It must not use the session. What it writes to memory of the program
-  /// `done` may read.
+  /// It is called on a thread of its own, and must not use the session. `done` may read what it has
+  /// written to the program's memory.
   using Function = std::function<void(Evaluator&)>;
-  /// On the session's thread: `at` is the result of the step whose values were evaluated. False
-  /// ends training.
+  /// It is called on the session's thread. `at` is the result of the step whose values were
+  /// evaluated. If it returns false, training ends.
   using Done = std::function<bool(Session& session, const StepResult& at)>;
   /// The interval is counted from where each run begins; `threads` and `with` as in Evaluator.
   EvaluateBeside(Interval every, Function evaluate, Done done, int threads = 1,
                  EvaluateWith with = EvaluateWith::kVariables, EvaluateOn on = EvaluateOn::kChief);
   ~EvaluateBeside() override;
-  EvaluateBeside(EvaluateBeside&&) noexcept;  ///< Into Session::add.
+  EvaluateBeside(EvaluateBeside&&) noexcept;  ///< Session::add moves it.
   void begin(Session& session) override;
   bool after_step(Session& session, const StepResult& result) override;
   void end(Session& session) override;

@@ -253,12 +253,12 @@ class Graph {
   /// One call of assign().
   struct Assignment {
     Value local;  // a local variable
-    Value value;  // what it becomes at the end of a step
+    Value value;  // its new value at the end of a step
   };
   /// One call of contribute().
   struct Contribution {
     Value variable;                    // a shared variable
-    Value value;                       // what it is updated with
+    Value value;                       // the value that it is updated with
     std::shared_ptr<const Rule> rule;  // how
   };
   /// The ops that the graph can use.

@@ -34,7 +34,7 @@ std::function<void(Feed&)> prefetch(std::function<void(Feed&)> feed, int batches
 struct ArrayBatchesOptions {
   bool shuffle = true;                // another order in every epoch, by (seed, epoch) alone
   std::uint64_t seed = 1;             // of the orders; the same for all workers of a job
-  LastBatch last = LastBatch::kDrop;  // what becomes of an incomplete batch
+  LastBatch last = LastBatch::kDrop;  // the fate of an incomplete batch
   /// A float32 input (batch) that gets 1 for each example and 0 for what fills up the last batch,
   /// so that a loss can leave that out. Default: none.
   Value weights = {};

@@ -40,7 +40,7 @@ struct MinimizeOptions {
   /// clipping off.
   float clip_norm = 0;
   Schedule learning_rate = {};             // a factor on the learning rate of every rule
-  std::vector<VariableGroup> groups = {};  // what differs for some variables
+  std::vector<VariableGroup> groups = {};  // the options that differ for some variables
   /// A number in [0, 1). Above 0 each variable has one slot more, "average", which begins as the
   /// variable and follows it: a ← decay·a + (1 − decay)·w after each update, of a sparse variable
   /// in the updated rows. Evaluate with it: Session::begin_evaluation(EvaluateWith::kAverages).

@@ -104,7 +104,7 @@ Value gelu(Value x, bool approximate = false);
 /// x, through which no gradient goes. Takes no memory and no time.
 Value stop_gradient(Value x);
 /// To another element type, any to any; anything to bool is "not zero". Float to integer truncates;
-/// what the integer cannot hold becomes its nearest value, NaN becomes 0.
+/// a number that the integer cannot hold becomes its nearest value, NaN becomes 0.
 Value cast(Value x, DType dtype);
 
 // Shape.
@@ -226,7 +226,7 @@ BatchNormOutput batch_norm(Value x, Value gains, Value offsets, double epsilon =
 /// How batch_norm with variables of its own works.
 struct BatchNormOptions {
   bool training = true;   // statistics of the batch; else the moving ones
-  double momentum = 0.9;  // what stays of a moving statistic in a step
+  double momentum = 0.9;  // the part of a moving statistic that stays in a step
   double epsilon = 1e-3;  // is added to variances
   bool gains = true;      // false: all are 1, and there is no such variable
 };

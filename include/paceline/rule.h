@@ -38,7 +38,7 @@ struct Sgd {
 /// (Sutskever et al., ICML 2013, in TensorFlow's form).
 struct Momentum {
   float learning_rate = 0.01f;  // lr
-  float momentum = 0.9f;        // what stays of m
+  float momentum = 0.9f;        // the part of m that stays
   bool nesterov = false;        // looks ahead by one m
 };
 /// Kingma & Ba, arXiv 1412.6980, in the efficient form at the end of its section 2:
@@ -62,15 +62,15 @@ struct AdamW {
 /// a ← a + g²; w ← w − lr·g/(√a + ε) (Duchi et al., JMLR 12, 2011).
 struct Adagrad {
   float learning_rate = 0.01f;       // lr
-  float initial_accumulator = 0.1f;  // what a begins with
+  float initial_accumulator = 0.1f;  // the initial value of a
   float epsilon = 1e-7f;             // ε
 };
 /// s ← decay·s + (1 − decay)·g²; m ← momentum·m + lr·g/√(s + ε); w ← w − m (Tieleman & Hinton
 /// 2012).
 struct Rmsprop {
   float learning_rate = 1e-3f;  // lr
-  float decay = 0.9f;           // what stays of s
-  float momentum = 0.0f;        // what stays of m
+  float decay = 0.9f;           // the part of s that stays
+  float momentum = 0.0f;        // the part of m that stays
   float epsilon = 1e-10f;       // ε
 };
 /// FTRL-proximal (McMahan et al., KDD 2013, algorithm 1), learning-rate power −1/2.
@@ -78,13 +78,13 @@ struct Ftrl {
   float learning_rate = 0.01f;       // α
   float l1 = 0.0f;                   // λ1, of Σ|w|
   float l2 = 0.0f;                   // λ2, of Σw²
-  float initial_accumulator = 0.1f;  // what n, the sum of squares, begins with
+  float initial_accumulator = 0.1f;  // the initial value of n, the sum of squares
 };
 /// w ← decay·w + (1 − decay)·g: how batch-norm statistics are kept (Ioffe & Szegedy, arXiv
 /// 1502.03167, section 3.1), and averages of variables in the spirit of Polyak & Juditsky (SIAM J.
 /// Control and Optimization 30, 1992).
 struct Ema {
-  float decay = 0.99f;  // what stays of w
+  float decay = 0.99f;  // the part of w that stays
 };
 /// w ← w + g.
 struct Add {};
@@ -96,7 +96,7 @@ struct Assign {};
 struct SlotSpec {
   std::string name;     // "m", "v", "t", …
   bool scalar = false;  // one value, however large the variable is
-  float initial = 0;    // what each element begins with
+  float initial = 0;    // the initial value of each element
 };
 
 /// The terms of a CustomRule, in a graph of its own.
@@ -133,9 +133,9 @@ struct CustomRule {
   std::string name;
   float learning_rate = 0.01f;       // before schedules
   std::vector<SlotSpec> slots = {};  // at most kMostSlots, none of them scalar
-  /// Called once, when the Rule is made.
+  /// It is called once, when the Rule is made.
   std::function<RuleUpdate(const RuleTerms&)> update;
-  bool whole = false;  // asks for the whole variable
+  bool whole = false;  // true: it asks for the whole variable
 
   static constexpr std::size_t kMostSlots = 3;   // slots that are as large as the variable
   static constexpr std::size_t kMostSteps = 64;  // ops by element, and as many on single numbers

@@ -15,8 +15,7 @@ class Interrupt;
 class Log;
 struct Report;
 
-/// An interval: a number of global steps or of seconds. If both are 0, it
-/// never elapses.
+/// An interval: a number of global steps or of seconds. If both are 0, it never elapses.
 struct Interval {
   std::int64_t steps = 0;  // 0: not by steps
   double seconds = 0;      // 0: not by time
@@ -43,7 +42,7 @@ struct PredictionOptions {
   std::string json;      // a file to which all ways are written too; empty: none
   std::string plot;      // a picture, FILE.svg or FILE.png; empty: none
   double link_gbps = 0;  // the rate of each host's link; 0: not known
-  double link_delay_ms = 0;  // of a packet from a host to the switch
+  double link_delay_ms = 0;  // the delay of a packet from a host to the switch
   /// The emulated host of each ps, by its index; empty: the addresses say it.
   std::vector<int> ps_hosts;
   std::vector<int> worker_hosts;  // the same of the workers
@@ -83,10 +82,10 @@ struct RunOptions {
   /// A session prints what the job would be, from the flags and its graph alone, and ends the
   /// program (run_program then returns 0).
   bool dry_run = false;
-  PredictionOptions prediction;  // what a prediction of its speed is made from
+  PredictionOptions prediction;  // the wishes about a prediction of its speed
   std::uint64_t seed = 1;        // the seed of all random numbers
-  /// It reports SIGINT and SIGTERM, and must outlive the run. If it is null, nobody watches for
-  /// them.
+  /// It reports SIGINT, SIGTERM and SIGHUP, and must outlive the run. If it is null, nobody watches
+  /// for them.
   const Interrupt* interrupt = nullptr;
   /// It is called with a message when a session at its end cannot save, or cannot write its report
   /// or timeline; run_program then prints the message and returns 1. If it is empty, the session

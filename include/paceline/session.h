@@ -116,9 +116,11 @@ struct SessionOptions {
   bool nan_guard = true;
 };
 
-/// A session trains on one thread. Its steps throw the earliest error of the store: kUnavailable
-/// when a ps is lost, kDeadlineExceeded. The report (RunOptions::report) is written when the
-/// session ends, with "error" when a call threw.
+/// A session trains on one thread. Its steps throw the earliest error of the store: kAborted when a
+/// ps is lost with its values (run_program then makes a new session, which goes on from the newest
+/// checkpoint), kUnavailable when a task refuses or cannot be reached, kDeadlineExceeded when a
+/// wait takes too long. The report (RunOptions::report) is written when the session ends, with
+/// "error" when a call threw.
 class Session {
  public:
   /// The graphs of a session must outlive it.
@@ -239,16 +241,17 @@ class Session {
   /// begins anew, or was restarted in a job that went on: then last_step().step says how far it
   /// got.
   const TaskPosition& restored() const;
-  /// Begins to save what is there now, on another thread, in RunOptions::out. Between two steps.
-  /// Returns false when nothing is begun: the last save is still under way, or this is not the
-  /// chief, or there is no such folder. A line says what goes wrong, and training goes on.
+  /// Begins to save the state between two steps, on another thread, in RunOptions::out. Returns
+  /// false when nothing is begun: the last save is still under way, or this is not the chief, or
+  /// RunOptions::out is empty. When the save fails a line says why, and training goes on.
   bool begin_save();
-  /// Saves what is there now, unless that is saved already, and waits for it. Throws what went
-  /// wrong. Nothing where begin_save begins nothing. Done by itself when training ends for good.
+  /// Saves the state between two steps, unless that is saved already, and waits for it. Throws when
+  /// the save fails. It does nothing on other workers than the chief and where RunOptions::out is
+  /// empty. The session does this by itself when training ends for good.
   void save();
   /// The names of the shared variables.
   std::vector<std::string> variable_names() const;
-  /// A copy of the newest value of a variable. Throws kNotFound.
+  /// A copy of the newest value of a variable. Throws kNotFound when none has this name.
   Tensor variable(std::string_view name);
 
   /// Ends training for all workers of the job, as a limit of steps does: this one begins no further

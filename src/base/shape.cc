@@ -1,6 +1,7 @@
 #include "paceline/shape.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -19,10 +20,13 @@ Shape::Shape(std::span<const std::int64_t> dims) : rank_(int(dims.size())) {
   }
   std::int64_t product = 1;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0 ||
-        __builtin_mul_overflow(product, std::max<std::int64_t>(dims[i], 1), &product)) {
+    if (dims[i] < 0) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("[shape] dimension {} is {}: negative or too large", i, dims[i]));
+                  fmt::format("[shape] dimension {} is {}: it is negative", i, dims[i]));
+    }
+    if (__builtin_mul_overflow(product, std::max<std::int64_t>(dims[i], 1), &product)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("[shape] ({}) has too many elements", fmt::join(dims, ",")));
     }
     dims_[i] = dims[i];
   }

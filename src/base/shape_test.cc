@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -50,6 +51,20 @@ TEST(Shape, RefusesWhatCannotBe) {
   EXPECT_NO_THROW(Shape({kHuge, 1}));
   EXPECT_NO_THROW(Shape({1, 1, 1, 1, 1, 1, 1, 1}));
   EXPECT_THROW(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), Error);
+}
+
+TEST(Shape, SaysWhatCannotBe) {
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument,
+                     [] {
+                       Shape{2, -1};
+                     }),
+            "[shape] dimension 1 is -1: it is negative");
+  EXPECT_EQ(error_of(ErrorCode::kInvalidArgument,
+                     [] {
+                       Shape{kHuge, 256};
+                     }),
+            "[shape] (9223372036854775807,256) has too many elements");
 }
 
 TEST(Shape, NamesTheDimensionThatIsNotThere) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <initializer_list>
 
@@ -15,6 +16,7 @@ void prepare_standard_streams() {
       const int taken = open("/dev/null", O_RDWR);
   }
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace paceline

@@ -20,6 +20,7 @@ namespace {
 constexpr int kTypes = 10000;
 constexpr int kWords = kTypes - 1;  // without <eos>; word 0 is <unk>
 constexpr std::int64_t kLeastWords = 20000;
+constexpr std::int64_t kBytesOfAWord = 4;  // about, with its blank
 constexpr int kStates = 24;
 constexpr int kFirstEndState = 20;  // sentences end after words of the last states only
 constexpr int kTopics = 10;
@@ -247,9 +248,10 @@ void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_
   if (words < kLeastWords) {
     throw Error(ErrorCode::kInvalidArgument,
                 "a corpus of " + std::to_string(words) + " words is too small for " +
-                    std::to_string(kTypes) + " types: the least is " + std::to_string(kLeastWords));
+                    std::to_string(kTypes) + " different words: the least is " +
+                    std::to_string(kLeastWords));
   }
-  make_folder_for(folder, kTexts);
+  make_folder_for(folder, kTexts, words, kBytesOfAWord);
   RandomWords random(random_key(seed, "corpus"));
   Grammar grammar{};
   choose_successors(grammar, random);

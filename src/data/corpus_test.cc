@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -83,6 +84,16 @@ TEST_F(Corpus, RefusesTooFewWordsNamingTheLeast) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
     EXPECT_THAT(error.what(), HasSubstr("20000"));
+  }
+}
+
+TEST_F(Corpus, IsRefusedWhereTheDiskHasNoRoomForIt) {
+  try {
+    generate_corpus(folder("large"), std::numeric_limits<std::int64_t>::max(), 1);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.what(), HasSubstr("has room for"));
   }
 }
 

@@ -120,11 +120,12 @@ void generate_images(const std::string& folder, std::int64_t count, std::uint64_
                                                  " images are too few: the least is " +
                                                  std::to_string(kLeastImages));
   }
-  make_folder_for(folder, kImageFiles);
+  constexpr std::int64_t kTestShare = 5;
+  make_folder_for(folder, kImageFiles, count, std::int64_t(kBytes + kBytes / kTestShare));
   std::int64_t made = 0;
   for (int i = 0; i <= kTrainFiles; ++i) {
-    const std::int64_t end =
-        i < kTrainFiles ? count * (i + 1) / kTrainFiles : count + std::max(count / 5, kLeastImages);
+    const std::int64_t end = i < kTrainFiles ? count * (i + 1) / kTrainFiles
+                                             : count + std::max(count / kTestShare, kLeastImages);
     std::string file;
     for (; made < end; ++made) add_record(file, made, seed);
     const std::string path = (std::filesystem::path(folder) / kImageFiles[i]).string();

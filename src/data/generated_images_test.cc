@@ -14,6 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(GeneratedImages, AreInTheFormatOfCifar10WithEachClassEquallyOften) {
   const TemporaryFolder folder;
@@ -69,6 +70,13 @@ TEST(GeneratedImages, ReplaceNoFile) {
 }
 
 // The mean image tells nothing of the class: neither colour nor place does.
+TEST(GeneratedImages, AreRefusedWhereTheDiskHasNoRoomForThem) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] { generate_images(folder.path(), 1'000'000'000'000'000, 1); }),
+              StartsWith("takes 3,686,000,000,000 MB, and " + folder.path() + " has room for "));
+}
+
 TEST(GeneratedImages, DifferNotInColour) {
   const TemporaryFolder folder;
   generate_images(folder.path(), 2000, 1);

@@ -6,7 +6,6 @@
 
 #include "params/testing/raw_peer.h"
 #include "params/wire/round_messages.h"
-#include "params/worker/sync_strategy.h"
 
 namespace paceline {
 namespace {
@@ -17,27 +16,8 @@ struct RoundAttack {
 };
 
 /// The chief goes on with rounds of its own contributions once worker:1 has gone.
-class HostileInRounds : public ServerTest, public ::testing::WithParamInterface<RoundAttack> {
- protected:
-  void SetUp() override {
-    make_spec(1, 2);
-    start_all_ps();
-    link_ = link_factory()(LinkOptions{});
-    PsStoreOptions options = store_options(0);
-    options.aggregation = rounds_of(spec_, 0, LateContribution::kDrop);
-    chief_ = PsStore::join(options, some_variables());
-  }
-  std::unique_ptr<RawPeer> member_of_rounds() {
-    auto peer = stranger();
-    peer->send(MessageType::kHello, encode(good_hello(1)));
-    Declare declare = good_declaration();
-    declare.aggregation = rounds_of(spec_, 0, LateContribution::kDrop);
-    EXPECT_TRUE(peer->wait_for(MessageType::kWelcome));
-    peer->send(MessageType::kDeclare, encode(declare));
-    EXPECT_TRUE(peer->wait_for(MessageType::kInitialised));
-    return peer;
-  }
-};
+class HostileInRounds : public RoundsServerTest,
+                        public ::testing::WithParamInterface<RoundAttack> {};
 
 TEST_P(HostileInRounds, EndsOnlyItsOwnConnection) {
   initialise();

@@ -10,7 +10,6 @@ namespace {
 // Where the other side waits for room, or for memory that it lends, it is told at once.
 bool is_confirmed_at_once(MessageType type) {
   switch (type) {
-    case MessageType::kStepEnd:
     case MessageType::kWriteEnd:
     case MessageType::kGoodbye:
     case MessageType::kDecided:
@@ -230,8 +229,12 @@ void ResumableConnection::on_frame(const FrameHeader& header, std::span<const st
       give_back_confirmed(lock);
     });
   }
+  // The end of a step may end a round: its values would go before the confirmation, for which the
+  // worker waits to use the memory of its contributions again.
+  const bool ends_step = type == MessageType::kStepEnd;
+  if (ends_step) confirm_handled(true);
   guarded([&] { receiver_.on_frame(header, payload); });
-  if (is_numbered(type)) confirm_handled(is_confirmed_at_once(type));
+  if (!ends_step && is_numbered(type)) confirm_handled(is_confirmed_at_once(type));
 }
 
 void ResumableConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {

@@ -11,16 +11,18 @@ namespace {
 struct Wire {
   DType dtype = DType::kFloat32;
   bool error_feedback = false, share_memory = false;
+  int kept = 0;
 };
 constexpr Wire kExact{}, kRounded{.dtype = DType::kBFloat16},
     kFedBack{.dtype = DType::kBFloat16, .error_feedback = true},
     kHalf{.dtype = DType::kFloat16, .error_feedback = true},
-    kBytes{.dtype = DType::kUInt8, .error_feedback = true};
+    kBytes{.dtype = DType::kUInt8, .error_feedback = true},
+    kLargest{.dtype = DType::kBFloat16, .error_feedback = true, .kept = 8};
 
 class WireJob : public JobFixture {
  protected:
   void start(int num_ps) {
-    make_spec(num_ps, 5);
+    make_spec(num_ps, 6);
     start_all_ps();
   }
   /// The next worker; the first one is the chief, and writes `states`.
@@ -28,7 +30,7 @@ class WireJob : public JobFixture {
                                 const std::vector<VariableState>& states) {
     PsStoreOptions options = store_options(workers_++);
     options.share_memory = wire.share_memory;
-    options.wire = wire.dtype;
+    options.wire = {wire.dtype, wire.kept};
     options.error_feedback = wire.error_feedback;
     auto store = PsStore::join(options, variables);
     if (workers_ == 1) store->write(states, 0);
@@ -49,7 +51,7 @@ TEST_F(WireJob, FewerBytesAreOnTheLink) {
   const auto variables = trained_variables();
   start(1);
   std::vector<double> sent, received;
-  for (const Wire& wire : {kExact, kRounded, kFedBack, kHalf, kBytes}) {
+  for (const Wire& wire : {kExact, kRounded, kFedBack, kHalf, kBytes, kLargest}) {
     const auto store = join(wire, variables, initial_states(variables));
     EXPECT_EQ(store->rounds(), wire.dtype != DType::kFloat32);
     const StoreAccount before = store->account();
@@ -65,6 +67,27 @@ TEST_F(WireJob, FewerBytesAreOnTheLink) {
   EXPECT_EQ(sent[3], sent[1]);
   EXPECT_NEAR(sent[4] / sent[0], 0.25, 0.01);
   EXPECT_NEAR(received[4] / received[0], 0.5, 0.06);
+  EXPECT_NEAR(sent[5] / sent[0], 3 * 8 / 1024.0, 0.01);
+  EXPECT_NEAR(received[5] / received[0], 0.5, 0.06);
+}
+
+// Variables of fewer numbers than travel of a block, which are all kept.
+TEST_F(WireJob, TheLargestNumbersOfASmallBlockAreAllOfThem) {
+  const std::vector<VariableSpec> variables = {
+      {.name = "w", .shape = {11, 9}, .rule = Adam{.learning_rate = 0.01f}},
+      {.name = "rows", .shape = {30, 3}, .rule = Sgd{.learning_rate = 0.1f}, .sparse = true}};
+  start(1);
+  const auto chief = join(kExact, variables, initial_states(variables));
+  const auto other = join({.error_feedback = true, .kept = 128}, variables, {});
+  std::vector<std::vector<std::vector<float>>> ends;
+  for (PsStore* store : {chief.get(), other.get()}) {
+    chief->write(initial_states(variables), 0);
+    StepDriver driver(*store, true);
+    for (int step = 0; step < 5; ++step) driver.step();
+    ends.push_back(everything(*store));
+  }
+  EXPECT_TRUE(other->rounds());
+  EXPECT_EQ(ends[0], ends[1]);
 }
 
 TEST_F(WireJob, NothingIsRoundedWhereMemoryIsShared) {

@@ -183,7 +183,7 @@ class DryJob {
                                                           ? std::size_t(cluster_.local_workers)
                                                           : cluster_.spec.workers.size(),
                                                       1));
-    return fmt::format("  on links: {} of sums come and go{}\n",
+    return fmt::format("  on links: {} of sums are sent and received{}\n",
                        bytes(2 * work.link_bytes_out * (workers - 1) / workers),
                        shares_memory(cluster_)
                            ? "; on one host they are read where they lie, in shared memory"
@@ -203,8 +203,8 @@ class DryJob {
       out[std::size_t(piece.ps)] += part * work.bytes_out[v];
     }
     std::string text = fmt::format(
-        "  on links: {} of values come, {} of contributions go{}\n", bytes(work.link_bytes_in),
-        bytes(work.link_bytes_out),
+        "  on links: {} of values are received, {} of contributions are sent{}\n",
+        bytes(work.link_bytes_in), bytes(work.link_bytes_out),
         shares_memory(cluster_) ? "; on one host most of it is read where it lies, in shared memory"
                                 : "");
     for (std::size_t ps = 0; ps < in.size(); ++ps) {

@@ -31,7 +31,9 @@ bool NanGuard::after_step(Session& session, const StepResult& result) {
   throw Error(
       ErrorCode::kFailedPrecondition,
       fmt::format("the loss of step {} is {}: {}", result.global_step, printed(result.loss),
-                  variable.empty() ? "all variables are finite, so look at the inputs" : variable));
+                  variable.empty() ? "all variables are finite, so the inputs are not, or the "
+                                     "learning rate is too high"
+                                   : variable));
 }
 
 }  // namespace paceline

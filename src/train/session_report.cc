@@ -101,10 +101,11 @@ void Session::Impl::start_use() {
 
 void Session::Impl::add_links(TaskReport& task, double seconds) const {
   const std::vector<StoreLink> links = job->store().links();
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const StoreLink &now = links[i], &before = links_before_[i];
-    const double sent = double(now.bytes_sent - before.bytes_sent);
-    const double received = double(now.bytes_received - before.bytes_received);
+  for (const StoreLink& now : links) {
+    const auto before = std::ranges::find(links_before_, now.to, &StoreLink::to);
+    const bool is_new = before == links_before_.end();
+    const double sent = double(now.bytes_sent - (is_new ? 0 : before->bytes_sent));
+    const double received = double(now.bytes_received - (is_new ? 0 : before->bytes_received));
     LinkReport& link = task.links.emplace_back();
     link.to = now.to;
     link.kind = now.kind;

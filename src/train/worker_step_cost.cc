@@ -8,13 +8,15 @@ namespace paceline {
 namespace {
 
 // In frames, numbers of float32 are rounded to the type of the wire.
-void round_on_links(StepCost& work, DType wire) {
+void round_on_links(StepCost& work, const ContributionForm& wire) {
   constexpr std::size_t kMany = std::size_t{1} << 20;
-  const auto part = [&](DType type) { return double(travelling_bytes(kMany, type)) / kMany; };
+  const auto part = [&](const ContributionForm& form) {
+    return double(travelling_bytes(kMany, form)) / kMany;
+  };
   work.link_bytes_in = work.link_bytes_out = 0;
   for (std::size_t v = 0; v < work.specs.size(); ++v) {
     const bool rounded = work.specs[v].dtype == DType::kFloat32;
-    work.bytes_in[v] *= rounded ? part(type_of_values(wire)) : 1;
+    work.bytes_in[v] *= rounded ? part(type_of_values(wire.type)) : 1;
     work.bytes_out[v] *= rounded ? part(wire) : 1;
     work.link_bytes_in += work.bytes_in[v];
     work.link_bytes_out += work.bytes_out[v];
@@ -33,7 +35,7 @@ StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions
   request.rewrite = rewrite_to(cluster.precision);
   request.stream_updates = run.fused_update && !cluster.distributed();
   StepCost work = step_work(request, worker_device(cluster));
-  if (!shares_memory(cluster)) round_on_links(work, cluster.wire);
+  if (!shares_memory(cluster)) round_on_links(work, {cluster.wire, cluster.top_k});
   return work;
 }
 

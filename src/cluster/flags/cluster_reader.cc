@@ -164,14 +164,26 @@ DType read_wire(const FlagValues& values, const Cluster& cluster) {
   return DType::kFloat32;
 }
 
-// Contributions that are smaller than the least float16, or than a step of int8, would be lost.
-bool read_error_feedback(const FlagValues& values, DType wire) {
-  const bool given = values.given("--error-feedback");
-  if (given && wire == DType::kFloat32) {
-    refuse_flags(
-        "--error-feedback needs --wire bfloat16, float16 or int8: nothing else is rounded");
+int read_top_k(const FlagValues& values, const Cluster& cluster) {
+  const auto kept = values.whole_number("--top-k", 1, kMostKept);
+  check_for_cluster(values, cluster, "--top-k", "one process sends nothing");
+  if (kept && cluster.wire == DType::kUInt8) {
+    refuse_flags("--top-k and --wire int8 cannot both be given: a scale is for all of 256 numbers");
   }
-  return given || wire == DType::kFloat16 || wire == DType::kUInt8;
+  return int(kept.value_or(0));
+}
+
+// Contributions that are smaller than the least float16, or than a step of int8, would be lost, and
+// so would those that are never among the largest.
+bool read_error_feedback(const FlagValues& values, const Cluster& cluster) {
+  const bool given = values.given("--error-feedback");
+  if (given && cluster.wire == DType::kFloat32 && cluster.top_k == 0) {
+    refuse_flags(
+        "--error-feedback needs --wire bfloat16, float16 or int8, or --top-k: nothing else is "
+        "rounded or left out");
+  }
+  return given || cluster.wire == DType::kFloat16 || cluster.wire == DType::kUInt8 ||
+         cluster.top_k > 0;
 }
 
 // In a cluster `local` makes rounds of local steps; in one process it has none.
@@ -192,11 +204,8 @@ void read_local_steps(const FlagValues& values, Cluster& cluster) {
   cluster.local_steps = int(steps.value_or(cluster.local_steps));
   cluster.outer_fragments = int(fragments.value_or(0));
   cluster.outer_rate = float(values.positive_number("--outer-rate").value_or(cluster.outer_rate));
-  const auto momentum = values.number_from_zero("--outer-momentum");
-  if (momentum && *momentum >= 1) {
-    refuse_flag("--outer-momentum", values.text("--outer-momentum"), "it is below 1");
-  }
-  cluster.outer_momentum = float(momentum.value_or(cluster.outer_momentum));
+  cluster.outer_momentum =
+      float(values.number_below_one("--outer-momentum").value_or(cluster.outer_momentum));
 }
 
 void read_rounds(const FlagValues& values, Cluster& cluster) {
@@ -230,8 +239,8 @@ void check_strategy_fits(const std::string& name, const Cluster& cluster) {
 // Flags that are about parameter servers.
 void check_for_ps(const FlagValues& values, const Cluster& cluster) {
   if (kind_of(cluster) != ClusterKind::kWorkersOnly) return;
-  for (const char* flag :
-       {"--wire", "--torn-free", "--error-feedback", "--show-placement", "--reconnect-timeout"}) {
+  for (const char* flag : {"--wire", "--top-k", "--torn-free", "--error-feedback",
+                           "--show-placement", "--reconnect-timeout"}) {
     if (!values.given(flag)) continue;
     refuse_flags(fmt::format(
         "{} needs parameter servers: in an all-reduce each worker has all values itself", flag));
@@ -319,7 +328,8 @@ Cluster read_cluster(const FlagValues& values) {
       values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
   cluster.torn_free = values.given("--torn-free");
   cluster.wire = read_wire(values, cluster);
-  cluster.error_feedback = read_error_feedback(values, cluster.wire);
+  cluster.top_k = read_top_k(values, cluster);
+  cluster.error_feedback = read_error_feedback(values, cluster);
   return cluster;
 }
 

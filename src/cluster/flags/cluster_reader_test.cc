@@ -271,6 +271,14 @@ TEST(Flags, Wire) {
   }
 }
 
+TEST(Flags, TopK) {
+  EXPECT_EQ(read("--ps 1 --workers 1").cluster.top_k, 0);
+  const Cluster cluster = read("--ps 1 --workers 1 --top-k 8 --wire bfloat16").cluster;
+  EXPECT_EQ(cluster.top_k, 8);
+  EXPECT_EQ(cluster.wire, DType::kBFloat16);
+  EXPECT_TRUE(cluster.error_feedback);
+}
+
 struct BadLine {
   const char* text;
   const char* said;
@@ -330,7 +338,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps 1 --workers 2 --strategy local --local-steps 0",
                 "--local-steps 0: must be a whole number from 1"},
         BadLine{"--ps 1 --workers 2 --strategy local --outer-momentum 1",
-                "--outer-momentum 1: it is below 1"},
+                "--outer-momentum 1: must be a number from 0, below 1"},
         BadLine{"--ps 0 --workers 2 --strategy local --late fold", "--late needs --strategy sync"},
         BadLine{"--cluster ps=a:1;worker=b:1", "add --task worker:0"},
         BadLine{"--task worker:0", "add --cluster"},
@@ -359,6 +367,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--ps 1 --workers 1 --wire int4",
                 "--wire int4: must be one of float32, bfloat16, float16, int8"},
         BadLine{"--ps 1 --workers 1 --error-feedback", "--error-feedback needs --wire bfloat16"},
+        BadLine{"--ps 1 --workers 1 --top-k 0", "--top-k 0: must be a whole number from 1 to 128"},
+        BadLine{"--ps 1 --workers 1 --top-k 129", "--top-k 129: must be a whole number from 1"},
+        BadLine{"--ps 1 --workers 1 --top-k 4 --wire int8", "--top-k and --wire int8"},
+        BadLine{"--ps 0 --workers 2 --top-k 4", "--top-k needs parameter servers"},
+        BadLine{"--top-k 4", "--top-k needs a cluster"},
         BadLine{"--show-placement", "--show-placement needs a cluster"},
         BadLine{"--join-timeout 3", "--join-timeout needs a cluster"},
         BadLine{"--reconnect-timeout 3", "--reconnect-timeout needs a cluster"},
@@ -392,7 +405,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--precision float64", "--precision float64: must be one of float32, bfloat16"},
         BadLine{"--steps 0", "--steps 0: must be a whole number from 1 on"},
         BadLine{"--steps 1e3", "--steps 1e3: must be a whole number"},
-        BadLine{"--steps 99999999999999999999", "must be a whole number"},
+        BadLine{"--steps 99999999999999999999",
+                "must be a whole number from 1 to 9223372036854775807"},
+        BadLine{"--steps _", "--steps '': must be N, not empty"},
+        BadLine{"--report _", "--report '': must be FILE, not empty"},
+        BadLine{"--cluster _ --task ps:0", "--cluster '': must be SPEC, not empty"},
         BadLine{"--seconds nan", "--seconds nan: must be a number above 0"},
         BadLine{"--steps 5 --seconds 5", "--steps and --seconds cannot both be given"},
         BadLine{"--join-timeout -3", "--join-timeout -3: must be a number above 0"},
@@ -404,9 +421,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--resume", "--resume needs --out"},
         BadLine{"--overwrite", "--overwrite needs --out"},
         BadLine{"--save-every 10", "--save-every needs --out"},
+        BadLine{"--out out --save-every 99999999999999999999",
+                "must be steps (100) or seconds (60s), above 0, at most 9223372036854775807 steps"},
         BadLine{"--keep 2", "--keep needs --out"},
         BadLine{"--summary-every 2s", "--summary-every needs --out"},
-        BadLine{"--out _", "--out '': must be a folder"},
+        BadLine{"--out _", "--out '': must be DIR, not empty"},
         BadLine{"--out d --resume --overwrite", "--resume and --overwrite cannot both be given"},
         BadLine{"--out d --save-every 0", "--save-every 0: must be steps (100) or seconds (60s)"},
         BadLine{"--out d --save-every 10m", "--save-every 10m: must be"},

@@ -83,13 +83,21 @@ std::string without_double_blank_lines(std::string text) {
   throw Error(ErrorCode::kUsage, error.what());
 }
 
+// "$report" of a shell where it is not set. A title may be empty.
+void refuse_empty(const Flag& flag) {
+  if (flag.placeholder == "TEXT") return;
+  refuse_flag(flag.name, "", fmt::format("must be {}, not empty", flag.placeholder));
+}
+
 FlagValues values_of(const Options& options) {
   FlagValues values;
   for (const auto& [flag, option] : options) {
     if (option->count() == 0) continue;
     if (flag->placeholder.empty()) values.add(flag->name, "");
     for (const std::string& value : option->results()) {
-      if (!flag->placeholder.empty()) values.add(flag->name, value);
+      if (flag->placeholder.empty()) continue;
+      if (value.empty()) refuse_empty(*flag);
+      values.add(flag->name, value);
     }
   }
   return values;

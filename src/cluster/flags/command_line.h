@@ -58,6 +58,8 @@ class FlagValues {
   std::optional<double> positive_number(const std::string& flag) const;
   /// A number from zero to 1e9.
   std::optional<double> number_from_zero(const std::string& flag) const;
+  /// A number from zero, below 1.
+  std::optional<double> number_below_one(const std::string& flag) const;
   /// An interval above zero: "20" is a number of steps, "60s" of seconds.
   std::optional<Interval> interval(const std::string& flag) const;
   std::optional<std::string> choice(const std::string& flag,

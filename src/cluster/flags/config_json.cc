@@ -90,7 +90,7 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::json::exception& error) override {
     const std::size_t last = std::min(position > 0 ? position - 1 : 0, text_.size());
-    refuse(text_.data() + last, fault_of(failure_text(error)));
+    refuse(text_.data() + last, "no JSON: " + fault_of(failure_text(error)));
   }
 
  private:

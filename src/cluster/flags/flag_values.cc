@@ -34,7 +34,7 @@ bool names(std::string_view message, std::string_view flag) {
 bool is_internal(const std::string& flag) { return flag == "--launched" || flag == "--one-task"; }
 
 void refuse_flag(const std::string& flag, const std::string& value, const std::string& why) {
-  throw Error(ErrorCode::kUsage, fmt::format("{} {}: {}", flag, value, why));
+  throw Error(ErrorCode::kUsage, fmt::format("{} {}: {}", flag, value.empty() ? "''" : value, why));
 }
 
 void check_new_file(const std::string& flag, const std::string& path) {
@@ -92,8 +92,9 @@ std::optional<std::int64_t> FlagValues::whole_number(const std::string& flag, st
   if (!given(flag)) return std::nullopt;
   const std::optional<std::int64_t> number = number_of<std::int64_t>(text(flag));
   if (!number || *number < least || *number > most) {
-    const std::string range = most == INT64_MAX ? fmt::format("from {} on", least)
-                                                : fmt::format("from {} to {}", least, most);
+    const bool open = most == INT64_MAX && !is_too_large<std::int64_t>(text(flag));
+    const std::string range =
+        open ? fmt::format("from {} on", least) : fmt::format("from {} to {}", least, most);
     refuse_flag(flag, text(flag), fmt::format("must be a whole number {}", range));
   }
   return number;
@@ -117,6 +118,15 @@ std::optional<double> FlagValues::number_from_zero(const std::string& flag) cons
   return number;
 }
 
+std::optional<double> FlagValues::number_below_one(const std::string& flag) const {
+  if (!given(flag)) return std::nullopt;
+  const std::optional<double> number = number_of<double>(text(flag));
+  if (!number || !(*number >= 0 && *number < 1)) {
+    refuse_flag(flag, text(flag), "must be a number from 0, below 1");
+  }
+  return number;
+}
+
 std::optional<Interval> FlagValues::interval(const std::string& flag) const {
   if (!given(flag)) return std::nullopt;
   const std::string value = text(flag);
@@ -127,7 +137,10 @@ std::optional<Interval> FlagValues::interval(const std::string& flag) const {
     interval.steps = number_of<std::int64_t>(value).value_or(0);
   }
   if (!(interval.seconds >= 0 && interval.seconds <= 1e9) || interval.never()) {
-    refuse_flag(flag, value, "must be steps (100) or seconds (60s), above 0");
+    const bool large = is_too_large<std::int64_t>(value) || interval.seconds > 1e9;
+    refuse_flag(flag, value,
+                fmt::format("must be steps (100) or seconds (60s), above 0{}",
+                            large ? fmt::format(", at most {} steps or 1e9s", INT64_MAX) : ""));
   }
   return interval;
 }

@@ -89,14 +89,17 @@ std::vector<Displacement> displacements() {
 std::vector<Flag> local_flags() {
   return {
       {"--ps", "M",
-       "Parameter servers to start on this machine; 0: none, the workers train by all-reduce",
+       "Parameter servers to start on this machine, at most 1024; 0: none, the workers train by "
+       "all-reduce",
        kHere},
-      {"--workers", "N", "Workers to start on this machine; worker i gets device i", kHere},
+      {"--workers", "N", "Workers to start on this machine, from 1 to 1024; worker i gets device i",
+       kHere},
       {"--evaluator", "",
        "Also start a task that evaluates each checkpoint in --out, in place of the chief", kHere},
       {"--on-failure", "stop|continue|restart",
        "When a task fails, end the others (stop), let them go on (continue), or start it again "
-       "(restart); when a ps is started again, all go on from the newest checkpoint in --out",
+       "(restart); when a ps is started again, all go on from the newest checkpoint in --out "
+       "(default stop)",
        kHere},
   };
 }
@@ -112,7 +115,8 @@ std::vector<Flag> lab_flags() {
        "2 workers on each of two others",
        kLab},
       {"--lab-gbps", "R", "The rate of each host's link in Gbit/s, each way (default 1)", kLab},
-      {"--lab-delay-ms", "MS", "The delay of each packet that leaves a host (default 0)", kLab},
+      {"--lab-delay-ms", "MS",
+       "The delay in milliseconds of each packet that leaves a host (default 0)", kLab},
   };
 }
 
@@ -128,11 +132,12 @@ std::vector<Flag> process_flags() {
        kProcessFlags},
       {"--worker-hosts", "LIST", "The addresses of the workers: c:1,d:1", kProcessFlags},
       {"--job-name", "ps|worker|evaluator", "The job that this process belongs to", kProcessFlags},
-      {"--task-index", "I", "The index of this process in its job", kProcessFlags},
+      {"--task-index", "I", "The index of this process in its job, from 0", kProcessFlags},
       {"--bind", "HOST[:PORT]", "Listen here instead of at the task's address in the cluster",
        kProcessFlags},
       {"--cluster-id", "NAME",
-       "A name that tells runs with the same addresses apart; give all tasks the same",
+       "A name that tells runs with the same addresses apart; give all tasks the same (default: it "
+       "follows from the addresses, and a launcher makes a new one)",
        kProcessFlags},
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
@@ -152,28 +157,28 @@ std::vector<Flag> strategy_flags() {
        "counts rounds",
        kBoth},
       {"--late", "drop|fold",
-       "With sync, what becomes of a contribution that comes after its round was closed: it is "
+       "With sync, the fate of a contribution that arrives after its round was closed: it is "
        "dropped, or counts in the next one (default drop)",
        kBoth},
       {"--local-steps", "H",
        "With local and several workers, the steps that each makes on its own between two exchanges "
-       "of a variable (default 20)",
+       "of a variable (default 20; from 1 on)",
        kBoth},
       {"--outer-rate", "R",
-       "With local, the learning rate at which the workers' mean change is applied (default 0.7)",
+       "With local, the learning rate at which the workers' mean change is applied (default 0.7; "
+       "above 0)",
        kBoth},
       {"--outer-momentum", "M",
        "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged (default "
-       "0.9)",
+       "0.9; below 1)",
        kBoth},
       {"--outer-fragments", "P",
        "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
        "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
        kBoth},
       {"--on-nan", "stop|skip",
-       "What becomes of a contribution with NaN or infinity: training ends with an error that "
-       "names it, or it is left out and counted, which reads each gradient once more (default "
-       "stop)",
+       "The fate of a contribution with NaN or infinity: training ends with an error that names "
+       "it, or it is left out and counted, which reads each gradient once more (default stop)",
        kRun},
   };
 }
@@ -184,8 +189,8 @@ std::vector<Flag> link_flags() {
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for one process only (default auto)",
        kBoth},
-      {"--join-timeout", "SECONDS", "The time that a task waits for the others (default 300)",
-       kBoth},
+      {"--join-timeout", "SECONDS",
+       "The time that a task waits for the others (default 300; above 0)", kBoth},
       {"--reconnect-timeout", "SECONDS",
        "The time within which a connection that was cut may be made anew; 0 loses it at once "
        "(default 30)",
@@ -196,10 +201,13 @@ std::vector<Flag> link_flags() {
        "The type in which contributions travel between hosts, and values, which int8 sends as "
        "bfloat16 (default float32)",
        kBoth},
+      {"--top-k", "K",
+       "Send the K largest of each 256 numbers of a contribution between hosts (1 to 128); the "
+       "others are added to the worker's next one (default: all are sent)",
+       kBoth},
       {"--error-feedback", "",
-       "Add the rounding error of --wire bfloat16 to the worker's next contribution, as float16 "
-       "and "
-       "int8 always do",
+       "Add the rounding error of --wire bfloat16 to the worker's next contribution, as float16, "
+       "int8 and --top-k always do",
        kBoth},
       {"--show-placement", "", "Print which parameter server keeps which variables", kBoth},
   };
@@ -211,18 +219,20 @@ std::vector<Flag> device_flags() {
        "The device that computes; sim takes time but no core (default cpu)", kDevice},
       {"--towers", "N",
        "The devices that train in each task, each on a batch of its own: groups of cores, or sim "
-       "devices from I on; the mean of their gradients is applied (default 1)",
+       "devices from I on; the mean of their gradients is applied (default 1; at most 64)",
        kDevice},
-      {"--sim-step-ms", "MS", "The time of a step on sim", kDevice},
-      {"--sim-gflops", "G", "The speed of sim, instead of --sim-step-ms", kDevice},
+      {"--sim-step-ms", "MS", "The time of a step on sim in milliseconds", kDevice},
+      {"--sim-gflops", "G", "The speed of sim in GFLOP/s, instead of --sim-step-ms", kDevice},
       {"--sim-copy-gbps", "G",
        "Give sim memory of its own, to and from which copies run at G GB/s (default: the host's)",
        kDevice},
       {"--sim-straggler", "I:K",
-       "Make worker I slower than the others: each of its steps takes K times as long", kDevice},
+       "Make worker I slower than the others: each of its steps takes K times as long, as in 1:3",
+       kDevice},
       {"--sim-compute", "", "Let sim also compute, on the cores of this machine", kDevice},
       {"--threads", "T",
-       "The number of threads that compute in each task (default: the tasks share all cores)",
+       "The number of threads that compute in each task, at most 1024 (default: the tasks share "
+       "all cores)",
        kDevice},
       {"--precision", "float32|bfloat16",
        "The type of products and convolutions; variables stay float32 (default float32)", kDevice},
@@ -240,15 +250,16 @@ std::vector<Flag> hidden_flags() {
 std::vector<Flag> loop_flags() {
   return {
       {"--steps", "N",
-       "End at this global step, which counts the steps of all workers (each of several may make "
-       "one more)",
+       "End at this global step, which counts the steps of all workers together, and with sync, "
+       "allreduce and local the rounds; with async and ssp each worker but one may make one more "
+       "(default: no end)",
        kRun},
       {"--seconds", "S", "End after so many seconds, counted from when every worker is warm", kRun},
       {"--config", "FILE",
        "Read more flags from a .json or .toml file; the command line overrides the file", kRun},
       {"--accumulate", "K",
        "Contribute the mean of K steps of a worker at once, as if batches were K times as large; "
-       "--steps counts contributions (default 1)",
+       "--steps counts contributions (default 1; from 1 on)",
        kRun},
       {"--shard", "static|dynamic",
        "How workers divide the records of their data: each has a part of its own, or is given the "
@@ -297,7 +308,7 @@ std::vector<Flag> output_flags() {
       {"--overwrite", "", "Delete the checkpoints in --out and begin anew", kOutputFlags},
       {"--save-every", "N|Ns", "Save a checkpoint every N global steps or seconds (default 600s)",
        kOutputFlags},
-      {"--keep", "K", "Keep the newest K checkpoints (default 5)", kOutputFlags},
+      {"--keep", "K", "Keep the newest K checkpoints (default 5; from 1 on)", kOutputFlags},
       {"--init-from", "FILE", "Begin with the values of this checkpoint or safetensors file",
        kOutputFlags},
       {"--init-only", "PATTERN",

@@ -80,8 +80,8 @@ TEST_F(JobFlags, AClusterThatShrankToOneTaskMayKeepItsFlags) {
       R"({"cluster":{"worker":["c:1"]},"task":{"type":"worker","index":0}})";
   const Cluster read =
       cluster("",
-              "--join-timeout 9 --torn-free --show-placement --wire bfloat16 --strategy ssp "
-              "--staleness 2",
+              "--join-timeout 9 --torn-free --show-placement --wire bfloat16 --top-k 4 --strategy "
+              "ssp --staleness 2",
               kOne);
   EXPECT_EQ(read.role, Cluster::Role::kAlone);
   EXPECT_EQ(read.strategy, "local");

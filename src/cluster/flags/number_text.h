@@ -18,4 +18,13 @@ std::optional<Number> number_of(const std::string& text) {
   return number;
 }
 
+/// True when the text is a number above the type's range.
+template <typename Number>
+bool is_too_large(const std::string& text) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data(), end, number);
+  return status == std::errc::result_out_of_range && stop == end && !text.starts_with('-');
+}
+
 }  // namespace paceline

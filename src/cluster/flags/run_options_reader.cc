@@ -34,10 +34,10 @@ void read_what_is_left(const FlagValues& values, RunOptions& run) {
   run.report = values.text("--report");
   if (values.given("--report")) check_new_file("--report", run.report);
   run.out = values.text("--out");
-  if (values.given("--out") && run.out.empty()) refuse_flag("--out", "''", "must be a folder");
+  if (values.given("--out") && run.out.empty()) refuse_flag("--out", "", "must be a folder");
   for (const char* flag :
        {"--resume", "--overwrite", "--save-every", "--keep", "--summary-every"}) {
-    check_together(values, flag, "--out", "the folder that they are for");
+    check_together(values, flag, "--out", "the folder that a run writes to");
   }
   check_apart(values, "--resume", "--overwrite", "one keeps the checkpoints, the other deletes");
   run.resume = values.given("--resume");

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/nearest.h"
+#include "cluster/flags/command_line.h"
 #include "cluster/flags/number_text.h"
 #include "cluster/flags/setting_text.h"
 #include "paceline/error.h"
@@ -143,6 +144,18 @@ Setting data_setting(std::string value) {
           .placeholder = "PATH"};
 }
 
+namespace {
+
+// A number that its type cannot hold is told where the type ends.
+std::string why_refused(const Setting& setting, const std::string& text) {
+  const bool open = std::holds_alternative<std::int64_t>(setting.value) &&
+                    !std::isfinite(setting.most) && is_too_large<std::int64_t>(text);
+  return allowed_text(setting) + (open ? fmt::format(", at most {}", INT64_MAX) : "") +
+         did_you_mean(text, setting.choices);
+}
+
+}  // namespace
+
 Settings::Settings(std::vector<Setting> declared) : declared_(std::move(declared)) {
   for (auto setting = declared_.begin(); setting != declared_.end(); ++setting) {
     check_declaration(*setting);
@@ -168,10 +181,9 @@ void Settings::set(const std::string& name, const std::string& text, bool by_fla
     values_[std::size_t(setting - declared_.begin())] = {*value, true};
     return;
   }
-  const std::string typed = by_flag ? fmt::format("{} {}", flag_of(*setting), text)
-                                    : fmt::format("--set {}={}", name, text);
-  throw Error(ErrorCode::kUsage, fmt::format("{}: {}{}", typed, allowed_text(*setting),
-                                             did_you_mean(text, setting->choices)));
+  const std::string why = why_refused(*setting, text);
+  if (by_flag) refuse_flag(flag_of(*setting), text, why);
+  throw Error(ErrorCode::kUsage, fmt::format("--set {}={}: {}", name, text, why));
 }
 
 const Settings::Value& Settings::find(const std::string& name) const {

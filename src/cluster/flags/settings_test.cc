@@ -56,6 +56,8 @@ TEST(Settings, WhatIsNotAllowedIsRefusedWithTheRange) {
   EXPECT_THAT(refusal("batch", "0"), Eq("--set batch=0: must be a whole number from 1 on"));
   EXPECT_THAT(refusal("batch", "0", true), Eq("--batch 0: must be a whole number from 1 on"));
   EXPECT_THAT(refusal("batch", "2.5"), HasSubstr("must be a whole number"));
+  EXPECT_THAT(refusal("batch", "99999999999999999999"),
+              HasSubstr("must be a whole number from 1 on, at most 9223372036854775807"));
   EXPECT_THAT(refusal("rate", "1.5"), Eq("--set rate=1.5: must be a number from 0 to 1"));
   EXPECT_THAT(refusal("rate", "nan"), HasSubstr("must be a number from 0 to 1"));
   EXPECT_THAT(refusal("spin", "2"), Eq("--set spin=2: must be 0 or 1"));

@@ -101,9 +101,9 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
 }
 
 // The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
-// in this run (…)" after a resume. It is empty when nothing was trained. The steps of a worker that
-// left no report are known to ps 0, which counts them. In rounds, of
-// local steps too, and in an all-reduce, a step of each is one global step.
+// in this run (…)" after a resume. It is empty when nothing was trained. Steps that no worker's
+// report has, since it failed, are known to ps 0, which counts them. In rounds, of local steps too,
+// and in an all-reduce, a step of each is one global step; --accumulate K makes one of K steps.
 std::string steps_text(const Report& merged, int workers) {
   const bool together = merged.strategy == "sync" || merged.strategy == "allreduce" ||
                         (merged.strategy == "local" && workers > 1);
@@ -112,13 +112,13 @@ std::string steps_text(const Report& merged, int workers) {
   for (const TaskReport& task : merged.tasks) {
     if (task.task == "ps:0") applied = task.steps;
     if (!task.task.starts_with("worker:")) continue;
-    sum = together ? std::max(sum, task.steps) : sum + task.steps;
-    parts.push_back(grouped_digits(task.steps));
+    const std::int64_t steps = task.steps / merged.accumulate;
+    sum = together ? std::max(sum, steps) : sum + steps;
+    parts.push_back(grouped_digits(steps));
   }
   if (!merged.first_loss) return "";
-  const bool complete = int(parts.size()) == workers;
-  const bool counted_by_ps = !complete && !together;
-  const std::int64_t made = counted_by_ps ? std::max(sum, applied) : sum;
+  const std::int64_t made = together ? sum : std::max(sum, applied);
+  const bool complete = int(parts.size()) == workers && made == sum;
   const std::int64_t reached = std::max(made, merged.global_step.value_or(0));
   std::string text = counted(reached, "global step");
   if (reached > made) text += fmt::format(", {} of them in this run", grouped_digits(made));

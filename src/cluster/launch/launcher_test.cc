@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 write_report() {
-  printf '{"model":"m","strategy":"async","tasks":[{"task":"%s","steps":1500,"seconds":1,"steps_per_s":2,
+  printf '{"model":"m","strategy":"async",'"$more"'"tasks":[{"task":"%s","steps":'${steps:-1500}',"seconds":1,"steps_per_s":2,
 "examples_per_s":4,"unit":"x","step_ms":{"p50":1,"p99":2},"share":{},"hidden_ms":0}],
 "loss":{"first":3,"last":2},"error":"%s"}' "$task" "$1" > "$report"
 }
@@ -109,6 +109,14 @@ TEST_F(Launcher, PrefixesLinesAndMergesReports) {
   EXPECT_EQ(report.tasks[0].task, "worker:0");
   EXPECT_EQ(report.tasks[2].task, "ps:0");
   EXPECT_EQ(report.error, "");
+}
+
+// A worker of --accumulate 3 makes 1,500 steps, which are 500 contributions.
+TEST_F(Launcher, CountsContributionsAsGlobalSteps) {
+  const Outcome outcome = launch_shells(
+      R"(more='"accumulate":3,'; if [ $task = ps:0 ]; then steps=1000; fi; write_report '')");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::EndsWith("\n1,000 global steps (500 + 500)\n"));
 }
 
 TEST_F(Launcher, StopsTheOthersAndNamesTheFirstCause) {

@@ -40,6 +40,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
       fingerprint_(paceline::fingerprint_of(variables.specs())),
       group_(group_options(options), options.clock->now()),
       current_(options.spec.workers.size()),
+      gone_links_(options.spec.workers.size()),
       tries_(options.spec.workers.size()),
       collectives_(variables.specs(), layout_, options.task.index, int(options.spec.workers.size()),
                    *this, *this),

@@ -161,6 +161,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
                      std::span<const std::byte> payload);
   void take_hello(CollectiveConnection& from, const Hello& theirs);
   void take_welcome(CollectiveConnection& from, const Welcome& welcome);
+  void count_ended(const CollectiveConnection& from);
+  static void add_link(StoreLink& link, const CollectiveConnection& of);
   void identify(CollectiveConnection& from, int worker, std::uint64_t incarnation);
   void close_later(CollectiveConnection& peer, Duration patience);
   void send_message(const CollectiveConnection& to, const ControlMessage& message) const;
@@ -202,6 +204,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
 
   std::deque<std::unique_ptr<CollectiveConnection>> peers_;
   std::vector<CollectiveConnection*> current_;  // by worker; null: none
+  std::vector<StoreLink> gone_links_;           // by worker: its connections that have ended
   struct Try {
     TimePoint next{};
     std::string why;

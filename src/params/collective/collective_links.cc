@@ -269,15 +269,19 @@ void CollectiveDriver::shared(CollectiveConnection& from, std::uint32_t id,
   collectives_.take_memory(from.worker, id, std::move(memory));
 }
 
+void CollectiveDriver::count_ended(const CollectiveConnection& from) {
+  if (from.connection == nullptr) return;
+  const Traffic& traffic = from.connection->traffic();
+  gone_.bytes_sent += traffic.bytes_sent;
+  gone_.bytes_received += traffic.bytes_received;
+  gone_.transfer += Duration(traffic.busy_ns);
+  if (from.worker >= 0) add_link(gone_links_[std::size_t(from.worker)], from);
+}
+
 void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
   change([&] {
     from.ended = now();
-    if (from.connection != nullptr) {
-      const Traffic& traffic = from.connection->traffic();
-      gone_.bytes_sent += traffic.bytes_sent;
-      gone_.bytes_received += traffic.bytes_received;
-      gone_.transfer += Duration(traffic.busy_ns);
-    }
+    count_ended(from);
     const int worker = from.worker;
     if (from.expected() >= 0) {
       tries_[std::size_t(from.expected())] = {now() + kBetweenTries, error.what()};
@@ -344,18 +348,22 @@ StoreAccount CollectiveDriver::account() const {
   return account;
 }
 
+void CollectiveDriver::add_link(StoreLink& link, const CollectiveConnection& of) {
+  const Connection& connection = *of.connection;
+  link.to = fmt::format("worker:{}", of.worker);
+  link.kind = std::string(connection.kind());
+  link.round_trip = connection.round_trip();
+  link.bytes_sent += connection.traffic().bytes_sent;
+  link.bytes_received += connection.traffic().bytes_received;
+}
+
 std::vector<StoreLink> CollectiveDriver::links() const {
   const std::lock_guard lock(mutex_);
-  std::vector<StoreLink> links;
+  std::vector<StoreLink> links = gone_links_;
   for (std::size_t w = 0; w < current_.size(); ++w) {
-    if (current_[w] == nullptr) continue;
-    const Connection& connection = *current_[w]->connection;
-    links.push_back({.to = fmt::format("worker:{}", w),
-                     .kind = std::string(connection.kind()),
-                     .round_trip = connection.round_trip(),
-                     .bytes_sent = connection.traffic().bytes_sent,
-                     .bytes_received = connection.traffic().bytes_received});
+    if (current_[w] != nullptr) add_link(links[w], *current_[w]);
   }
+  std::erase_if(links, [](const StoreLink& link) { return link.to.empty(); });
   return links;
 }
 

@@ -61,11 +61,11 @@ struct ContributionRoute {
   std::size_t bytes = 0;  // of float32, in this piece
   std::size_t rows = 0;   // of a sparse one
   bool sparse = false;
-  bool in_shared_memory = false;       // the ps reads it where it is
-  std::uint32_t memory = 0;            // then: the number of the memory
-  DType travels_as = DType::kFloat32;  // its numbers, in frames
-  bool values_mapped = false;          // the worker reads the values in memory of the ps
-  bool renew_copy = false;             // the ps copies the new values for this worker
+  bool in_shared_memory = false;     // the ps reads it where it is
+  std::uint32_t memory = 0;          // then: the number of the memory
+  ContributionForm travels_as = {};  // its numbers, in frames
+  bool values_mapped = false;        // the worker reads the values in memory of the ps
+  bool renew_copy = false;           // the ps copies the new values for this worker
 };
 
 struct ContributionFrame {

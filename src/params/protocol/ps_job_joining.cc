@@ -8,6 +8,7 @@
 #include "base/printed.h"
 #include "params/protocol/cluster_difference.h"
 #include "params/protocol/ps_job.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 namespace {
@@ -35,6 +36,10 @@ std::string PsJob::why_not(const Hello& hello) const {
   if (hello.workers != 0 && hello.workers != options_.workers) {
     return fmt::format("the cluster has {} here, {} there", counted(options_.workers, "worker"),
                        hello.workers);
+  }
+  if (hello.kept > kMostKept || (hello.kept > 0 && hello.wire == DType::kUInt8)) {
+    return fmt::format("contributions of {} keep {} of each {} numbers",
+                       travelling_name(hello.wire), hello.kept, kScaledBlock);
   }
   return {};
 }
@@ -91,7 +96,7 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
   }
   if (hello.version == kProtocolVersion && serves_another(hello)) {
     if (membership_.deserted()) given_up_ = true;
-    return turn_away(id, peer, fmt::format("which serves job {}", options_.cluster_id), out);
+    return turn_away(id, peer, fmt::format("it serves job {}", options_.cluster_id), out);
   }
   const bool adopts = waits_for_job_ && hello.version == kProtocolVersion &&
                       hello.job == "worker" && hello.workers > 0 && hello.workers <= kMostWorkers &&

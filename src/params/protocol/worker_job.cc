@@ -142,7 +142,7 @@ void WorkerJob::too_late() const {
   std::abort();  // fail() has thrown
 }
 
-Hello WorkerJob::hello(int ps, DType wire) const {
+Hello WorkerJob::hello(int ps, const ContributionForm& form) const {
   const Peer& peer = peers_[std::size_t(ps)];
   return {.version = kProtocolVersion,
           .job = "worker",
@@ -156,16 +156,17 @@ Hello WorkerJob::hello(int ps, DType wire) const {
           .ps = ps,
           .ps_incarnation = peer.incarnation,
           .workers = options_.workers,
-          .wire = wire,
+          .wire = form.type,
+          .kept = std::uint8_t(form.kept),
           .process = options_.process,
           .credentials = {}};
 }
 
-void WorkerJob::connected(int ps, DType wire, Outbox& out) {
+void WorkerJob::connected(int ps, const ContributionForm& form, Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
   if (peer.phase != Phase::kConnecting) return;  // it has ended already
   peer.phase = Phase::kGreeted;
-  out.send(PeerId(ps), MessageType::kHello, hello(ps, wire));
+  out.send(PeerId(ps), MessageType::kHello, hello(ps, form));
 }
 
 // A ps that is gone when this worker has said goodbye has ended.

@@ -13,6 +13,7 @@
 #include "params/protocol/outbox.h"
 #include "params/protocol/staleness_histogram.h"
 #include "params/wire/task_state.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 
@@ -45,7 +46,7 @@ class WorkerJob {
 
   // Answers to Outbox::Connect.
   /// `wire` is what float32 numbers travel as on this connection.
-  void connected(int ps, DType wire, Outbox& out);
+  void connected(int ps, const ContributionForm& form, Outbox& out);
   void connect_failed(int ps, const std::string& why, TimePoint now);
 
   /// Throws kDataLoss for a message that a ps must not send, kFailedPrecondition for a refusal,
@@ -144,7 +145,7 @@ class WorkerJob {
   };
   static void set_why(Peer& peer, const std::string& why);
   void try_again(Peer& peer, const std::string& why, TimePoint now);
-  Hello hello(int ps, DType wire) const;
+  Hello hello(int ps, const ContributionForm& form) const;
   void on_welcome(int ps, Peer& peer, const Welcome& welcome, TimePoint now, Outbox& out);
   void on_refuse(int ps, Peer& peer, const std::string& why) const;
   void note_cut(Peer& peer, const Error& error, const Ended& ended, TimePoint now, Outbox& out);

@@ -155,14 +155,14 @@ TEST(WorkerJob, ComesAgainToAPsThatIsBusy) {
   for (const Duration now : {0s, 1s, 2s}) {
     it.tick(now);
     it.job.connected(0, DType::kFloat32, it.out);
-    it.received(0, MessageType::kBusy, std::string("which serves job other"));
+    it.received(0, MessageType::kBusy, std::string("it serves job other"));
     EXPECT_EQ(it.closed(0, now), WorkerJob::Closed::kTryAgain);
   }
   it.out.clear();
   it.tick(3s);
   EXPECT_THAT(take_text(it.out), Contains("connect 0"));
   EXPECT_EQ(it.timed_out(60s),
-            "ps:0 at a:1 could not be reached within 60 s (--join-timeout): which serves job "
+            "ps:0 at a:1 could not be reached within 60 s (--join-timeout): it serves job "
             "other");
 }
 

@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-IncomingStep::IncomingStep(Shard& shard, DType wire)
+IncomingStep::IncomingStep(Shard& shard, const ContributionForm& wire)
     : shard_(shard),
       wire_(wire),
       assembly_(assembly_targets(shard.variables(), shard.all_pieces(), shard.ps())),
@@ -77,21 +77,29 @@ void IncomingStep::set_rows(std::size_t position, std::int64_t step,
 std::size_t IncomingStep::find(const FrameHeader& header) {
   assembly_.check_step(std::int64_t(header.step), MessageType::kChunk);
   const std::size_t position = shard_.position(header.id);
-  assembly_.expect_chunk(position, header.offset, chunk_bytes(header));
+  assembly_.expect_chunk(position, header.offset, chunk_bytes(position, header));
   make_room(position);
   return position;
 }
 
-// The bytes of the chunk as float32.
-std::size_t IncomingStep::chunk_bytes(const FrameHeader& header) const {
-  if (const auto bytes = float_bytes(header.payload_bytes, wire_)) return *bytes;
+// The bytes of the chunk as float32. Where only the largest numbers travel, all frames but the last
+// are of whole chunks: shorter ones could hold as many.
+std::size_t IncomingStep::chunk_bytes(std::size_t position, const FrameHeader& header) const {
+  if (wire_.kept > 0) {
+    const StepAssembly::Part& part = this->part(position);
+    const std::size_t expected = part.started ? part.expected : shard_.at(position).bytes();
+    const std::size_t bytes = std::min(expected - std::min(expected, header.offset), kChunkBytes);
+    if (travelling_bytes(bytes, wire_) == header.payload_bytes) return bytes;
+  } else if (const auto bytes = float_bytes(header.payload_bytes, wire_.type)) {
+    return *bytes;
+  }
   throw Error(ErrorCode::kDataLoss,
               fmt::format("[ps] a chunk of {} bytes holds no whole number", header.payload_bytes));
 }
 
 std::span<std::byte> IncomingStep::chunk_of(std::size_t position, const FrameHeader& header) const {
   const std::size_t offset = assembly_.applies_chunks(position) ? 0 : header.offset;
-  return pieces_[position].memory.span().subspan(offset, chunk_bytes(header));
+  return pieces_[position].memory.span().subspan(offset, chunk_bytes(position, header));
 }
 
 std::span<std::byte> IncomingStep::place(const FrameHeader& header) {

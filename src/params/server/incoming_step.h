@@ -11,6 +11,7 @@
 #include "params/protocol/step_assembly.h"
 #include "params/shard/shard.h"
 #include "params/wire/message.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 
@@ -29,8 +30,8 @@ struct IncomingPiece {
 /// the piece that it is for, and throws kDataLoss on one that cannot be. One thread at a time.
 class IncomingStep {
  public:
-  /// `wire` is what the float32 numbers of chunks travel as.
-  IncomingStep(Shard& shard, DType wire);
+  /// `wire` is the form in which the float32 numbers of chunks travel.
+  IncomingStep(Shard& shard, const ContributionForm& wire);
   /// Nothing that a lost worker had begun is under way any more.
   ~IncomingStep();
   IncomingStep(const IncomingStep&) = delete;
@@ -78,13 +79,13 @@ class IncomingStep {
 
  private:
   std::size_t find(const FrameHeader& header);
-  std::size_t chunk_bytes(const FrameHeader& header) const;
+  std::size_t chunk_bytes(std::size_t position, const FrameHeader& header) const;
   std::span<std::byte> chunk_of(std::size_t position, const FrameHeader& header) const;
   bool begin_piece(std::size_t position);
   void make_room(std::size_t position);
 
   Shard& shard_;
-  const DType wire_;
+  const ContributionForm wire_;
   StepAssembly assembly_;
   std::vector<IncomingPiece> pieces_;  // by position in the shard
   StepBegin begin_;

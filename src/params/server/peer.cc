@@ -138,8 +138,10 @@ void ServerPeer::on_hello(const ControlMessage& message) {
   job_.control(*this, message);
   ended_ = !is_member();
   if (ended_ || again) return;
-  replies_.set_wire(message.as<Hello>().wire);
-  incarnation_ = message.as<Hello>().incarnation;
+  const Hello& hello = message.as<Hello>();
+  replies_.set_wire(hello.wire);
+  contributions_ = {hello.wire, hello.kept};
+  incarnation_ = hello.incarnation;
   greeted_ = true;
   if (worker_ < 0) return;
   job_.say(fmt::format("{} joined from {}", task_, stream_->peer()));
@@ -150,7 +152,7 @@ Shard& ServerPeer::shard(bool initialised) {
   Shard& shard = job_.shard_for(*this, initialised);
   if (!incoming_) {
     replies_.allow(shard);
-    incoming_ = std::make_shared<IncomingStep>(shard, replies_.wire());
+    incoming_ = std::make_shared<IncomingStep>(shard, contributions_);
   }
   if (initialised) working_ = &shard;
   return shard;
@@ -328,7 +330,9 @@ void ServerPeer::keep() {
                         .memories = shared_,
                         .entries = std::vector<StepEnd::Entry>(shard().size()),
                         .copy = copy_,
-                        .replies = &replies_};
+                        .replies = &replies_,
+                        .number = std::uint64_t(incoming_->step()),
+                        .in_frames = std::vector<bool>(shard().size())};
   for (const StepEnd::Entry& entry : messages_.step_end.entries) {
     const std::size_t position = shard().position(entry.piece);
     if (entry.contributed) incoming_->check_whole(position);
@@ -336,6 +340,9 @@ void ServerPeer::keep() {
       if (!shard().at(position).has_row(row)) fail(fmt::format("row {} is not here", row));
     }
     kept.entries[position] = entry;
+    kept.in_frames[position] = entry.contributed &&
+                               incoming_->part(position).wanted == WantedValues::kInFrames &&
+                               !shard().at(position).variable().sparse;
   }
   incoming_->keep();
   job_.rounds().keep(worker_, incarnation_, std::move(kept));

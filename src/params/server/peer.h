@@ -15,6 +15,7 @@
 #include "params/server/incoming_step.h"
 #include "params/server/replies.h"
 #include "params/wire/message.h"
+#include "params/wire/travelling_type.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -105,6 +106,7 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   const std::shared_ptr<ResumableConnection> stream_;
   OwnInlet inlet_;
   Replies replies_;
+  ContributionForm contributions_;  // as its hello says
   /// Small messages, as they came and decoded; every step uses this memory again.
   struct Messages {
     std::vector<std::byte> bytes;

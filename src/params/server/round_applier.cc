@@ -156,6 +156,23 @@ double RoundApplier::sum(std::size_t position) {
   return counts ? sum : 0;
 }
 
+// A worker to which too much waits to be sent reads too slowly: its connection ends, and no other
+// one's.
+template <typename F>
+void RoundApplier::for_kept(F&& act) {
+  for (auto* list : {&contributors_, &dropped_}) {
+    for (const KeptContribution& kept : *list) {
+      try {
+        act(kept);
+      } catch (const Error&) {
+        kept.replies->close(Deadline::after(Duration()));
+      }
+    }
+  }
+}
+
+// The workers begin their next step with the end of the round, and values follow it: the first are
+// read while the others travel.
 void RoundApplier::finish(float scale) {
   const bool clipped = !contributors_.empty() && now_.decision.contributors.front().clip_norm > 0;
   for (std::size_t position = 0; position < shard_->size(); ++position) {
@@ -166,16 +183,16 @@ void RoundApplier::finish(float scale) {
       apply(position, scale, clipped);
       job_.account().add_apply(job_.now() - began);
     }
-    for (const auto* list : {&contributors_, &dropped_}) {
-      for (const KeptContribution& kept : *list) answer(kept, position);
-    }
+    for_kept([&](const KeptContribution& kept) { hand_back(kept, position); });
   }
-  for (auto* list : {&contributors_, &dropped_}) {
-    for (KeptContribution& kept : *list) kept.step->end();
-    list->clear();
-  }
+  for_kept([](const KeptContribution& kept) { kept.step->end(); });
   job_.account().contribution_at(job_.now());
   job_.tell(now_.told);
+  for (std::size_t position = 0; position < shard_->size(); ++position) {
+    for_kept([&](const KeptContribution& kept) { send_values(kept, position); });
+  }
+  contributors_.clear();
+  dropped_.clear();
 }
 
 // The learning rate is that of the first worker that contributes: in rounds all go in step.
@@ -235,26 +252,21 @@ Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const 
   return of_mean;
 }
 
-// A worker to which too much waits to be sent reads too slowly: its connection ends, and no other
-// one's.
-void RoundApplier::answer(const KeptContribution& kept, std::size_t position) {
+// The memory of a contribution is its worker's again, and the worker's copy of the values is new.
+void RoundApplier::hand_back(const KeptContribution& kept, std::size_t position) {
+  if (!kept.entries[position].contributed) return;
   ShardPiece& piece = shard_->at(position);
-  const StepEnd::Entry& entry = kept.entries[position];
-  const std::uint64_t step = std::uint64_t(kept.step->step());
-  try {
-    if (entry.contributed) {
-      const StepAssembly::Part& part = kept.step->part(position);
-      if (part.wanted == WantedValues::kInItsCopy && kept.copy != nullptr) {
-        piece.copy(0, shard_->place_of(position, kept.copy->bytes()));
-      } else if (part.wanted == WantedValues::kInFrames && !piece.variable().sparse) {
-        kept.replies->answer_values(piece, step);
-      }
-      if (part.shared) kept.replies->tell(MessageType::kTaken, piece.where().id, step);
-    }
-    kept.replies->send_rows(piece, entry.next_rows, step);
-  } catch (const Error&) {
-    kept.replies->close(Deadline::after(Duration()));
+  const StepAssembly::Part& part = kept.step->part(position);
+  if (part.wanted == WantedValues::kInItsCopy && kept.copy != nullptr) {
+    piece.copy(0, shard_->place_of(position, kept.copy->bytes()));
   }
+  if (part.shared) kept.replies->tell(MessageType::kTaken, piece.where().id, kept.number);
+}
+
+void RoundApplier::send_values(const KeptContribution& kept, std::size_t position) {
+  ShardPiece& piece = shard_->at(position);
+  if (kept.in_frames[position]) kept.replies->answer_values(piece, kept.number);
+  kept.replies->send_rows(piece, kept.entries[position].next_rows, kept.number);
 }
 
 }  // namespace paceline

@@ -32,6 +32,8 @@ struct KeptContribution {
   std::vector<StepEnd::Entry> entries;                        // by position in the shard
   std::shared_ptr<SharedMemory> copy;  // the worker's, of the values; may be null
   Replies* replies = nullptr;
+  std::uint64_t number = 0;     // of the step
+  std::vector<bool> in_frames;  // by position: the worker gets the new values in frames
 };
 
 /// Decisions are carried out one after the other, each by the thread that finds none at work. While
@@ -63,7 +65,10 @@ class RoundApplier {
   void apply_mean(std::size_t position, const RuleStep& step, std::span<const MeanPart> parts,
                   bool clipped);
   Error blame(std::size_t position, const NotFinite& of_mean) const;
-  void answer(const KeptContribution& kept, std::size_t position);
+  template <typename F>
+  void for_kept(F&& act);
+  void hand_back(const KeptContribution& kept, std::size_t position);
+  void send_values(const KeptContribution& kept, std::size_t position);
 
   ServerJob& job_;
   std::mutex mutex_;

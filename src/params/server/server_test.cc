@@ -44,6 +44,12 @@ TEST_F(ServerTest, RefusesAnotherVersionClusterJobOrTaskNamingBothSides) {
   hello = good_hello(1);
   hello.workers = 9;
   EXPECT_THAT(refusal_of(hello), HasSubstr("workers here, 9 there"));
+  hello = good_hello(1);
+  hello.kept = 200;
+  EXPECT_THAT(refusal_of(hello), HasSubstr("contributions of float32 keep 200 of each 256"));
+  hello.kept = 8;
+  hello.wire = DType::kUInt8;
+  EXPECT_THAT(refusal_of(hello), HasSubstr("contributions of int8 keep 8 of each 256"));
   EXPECT_THAT(refusal_of(good_hello(2)), HasSubstr("worker:2 is not in the cluster spec"));
   EXPECT_THAT(refusal_of(good_hello(0)), HasSubstr("a newer worker:0 (pid "));
   expect_still_serving();

@@ -1,16 +1,17 @@
 // For tests: a ps with a chief, and peers that say to it whatever a test wants.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "params/testing/job_fixture.h"
 #include "params/wire/fields.h"
 #include "params/wire/message.h"
+#include "params/worker/sync_strategy.h"
 
 namespace paceline {
 
@@ -42,8 +43,13 @@ class RawPeer : public Receiver {
   bool wait_for(MessageType type) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(60),
-                      [&] { return closed_ || types_.contains(type); });
-    return types_.contains(type);
+                      [&] { return closed_ || std::ranges::count(types_, type) > 0; });
+    return std::ranges::count(types_, type) > 0;
+  }
+  /// The types of all messages so far, in the order in which they arrived.
+  std::vector<MessageType> types() {
+    const std::lock_guard lock(mutex_);
+    return types_;
   }
   bool wait_closed() {
     std::unique_lock lock(mutex_);
@@ -73,7 +79,7 @@ class RawPeer : public Receiver {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !deaf_; });
     const MessageType type{header.type};
-    types_.insert(type);
+    types_.push_back(type);
     if (type == MessageType::kRefuse) refusal_ = decode_text(payload, type);
     changed_.notify_all();
   }
@@ -87,7 +93,7 @@ class RawPeer : public Receiver {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<MessageType> types_;
+  std::vector<MessageType> types_;
   std::string refusal_;
   bool closed_ = false, deaf_ = false;
   std::vector<std::byte> received_;
@@ -154,6 +160,34 @@ class ServerTest : public JobFixture {
 
   std::unique_ptr<Link> link_;
   std::unique_ptr<PsStore> chief_;
+};
+
+/// The same in synchronous rounds, which so many contributions close; 0: those of all.
+class RoundsServerTest : public ServerTest {
+ protected:
+  explicit RoundsServerTest(int needed = 0) : needed_(needed) {}
+  void SetUp() override {
+    make_spec(1, 2);
+    start_all_ps();
+    link_ = link_factory()(LinkOptions{});
+    PsStoreOptions options = store_options(0);
+    options.aggregation = rounds_of(spec_, needed_, LateContribution::kDrop);
+    chief_ = PsStore::join(options, some_variables());
+  }
+  /// Returns a worker:1 that may train, once the chief has initialised the variables.
+  std::unique_ptr<RawPeer> member_of_rounds() {
+    auto peer = stranger();
+    peer->send(MessageType::kHello, encode(good_hello(1)));
+    Declare declare = good_declaration();
+    declare.aggregation = rounds_of(spec_, needed_, LateContribution::kDrop);
+    EXPECT_TRUE(peer->wait_for(MessageType::kWelcome));
+    peer->send(MessageType::kDeclare, encode(declare));
+    EXPECT_TRUE(peer->wait_for(MessageType::kInitialised));
+    return peer;
+  }
+
+ private:
+  const int needed_;
 };
 
 }  // namespace paceline

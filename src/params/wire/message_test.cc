@@ -76,6 +76,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
             "0000000000000000"
             "02000000"
             "00"
+            "00"
             "0a007069642037206f6e2062"
             "0000");
 }

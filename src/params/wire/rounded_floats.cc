@@ -9,11 +9,11 @@
 #include <limits>
 
 #include "kernels/cpu/vector_cast.h"
+#include "params/wire/largest_numbers.h"
 
 namespace paceline {
 namespace {
 
-constexpr float kLargestFloat16 = 65504;
 constexpr float kLargestInt8 = 127;
 
 using Block = std::array<float, kScaledBlock>;
@@ -135,6 +135,15 @@ void widen_in_place(std::span<std::byte> floats, DType type) {
   if (type == DType::kBFloat16) vector_cast(reinterpret_cast<const BFloat16*>(rounded), to, n);
   if (type == DType::kFloat16) vector_cast(reinterpret_cast<const Float16*>(rounded), to, n);
   if (type == DType::kUInt8) widen_int8(floats);
+}
+
+std::span<std::byte> place_of_rounded(std::span<std::byte> floats, const ContributionForm& form) {
+  return floats.last(travelling_bytes(floats.size(), form));
+}
+
+void widen_in_place(std::span<std::byte> floats, const ContributionForm& form) {
+  if (form.kept == 0) return widen_in_place(floats, form.type);
+  spread_largest(floats, form);
 }
 
 }  // namespace paceline

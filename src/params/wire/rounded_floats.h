@@ -22,4 +22,9 @@ std::span<const std::byte> round_in_place(std::span<std::byte> floats, DType typ
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, DType type);
 void widen_in_place(std::span<std::byte> floats, DType type);
 
+// The same for contributions, of which a form may keep the largest numbers alone
+// (largest_numbers.h). The others arrive as 0.
+std::span<std::byte> place_of_rounded(std::span<std::byte> floats, const ContributionForm& form);
+void widen_in_place(std::span<std::byte> floats, const ContributionForm& form);
+
 }  // namespace paceline

@@ -2,8 +2,10 @@
 // Arithmetic alone.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -15,6 +17,7 @@ namespace paceline {
 /// The numbers of a block of kUInt8 share a scale.
 inline constexpr std::size_t kScaledBlock = 256;
 inline constexpr std::size_t kScaleBytes = sizeof(BFloat16);
+inline constexpr float kLargestFloat16 = 65504;
 
 struct TravellingType {
   std::string_view name;  // of --wire
@@ -39,6 +42,22 @@ inline std::string_view travelling_name(DType type) {
 /// is made good by the next one, that of a value would not be.
 inline DType type_of_values(DType type) { return type == DType::kUInt8 ? DType::kBFloat16 : type; }
 
+/// The form in which contributions travel: numbers of a type, and of each block of kScaledBlock
+/// numbers all, or the `kept` largest with their places where that takes fewer bytes (Lin et al.,
+/// "Deep Gradient Compression", ICLR 2018, keep the largest of a whole tensor).
+struct ContributionForm {
+  // Implicit: a type is a form that keeps all.
+  ContributionForm(DType of = DType::kFloat32, int keeps = 0) : type(of), kept(keeps) {}
+  bool exact() const { return type == DType::kFloat32 && kept == 0; }
+  bool operator==(const ContributionForm&) const = default;
+
+  DType type;
+  int kept;  // 0: all
+};
+
+/// More would take as many bytes as all numbers of their block.
+inline constexpr int kMostKept = 128;
+
 /// The bytes of a frame for so many bytes of float32.
 inline std::size_t travelling_bytes(std::size_t bytes, DType type) {
   const std::size_t numbers = bytes / sizeof(float);
@@ -57,6 +76,14 @@ inline std::optional<std::size_t> float_bytes(std::size_t travelling, DType type
   const std::size_t bytes = (travelling - scales) * sizeof(float);
   if (travelling_bytes(bytes, type) != travelling) return std::nullopt;
   return bytes;
+}
+
+inline std::size_t travelling_bytes(std::size_t bytes, const ContributionForm& form) {
+  if (form.kept == 0) return travelling_bytes(bytes, form.type);
+  const std::size_t numbers = bytes / sizeof(float), kept = std::size_t(form.kept);
+  const std::size_t of_block = kept * (sizeof(std::uint8_t) + size_of(form.type));
+  return numbers / kScaledBlock * of_block +
+         std::min(of_block, numbers % kScaledBlock * size_of(form.type));
 }
 
 }  // namespace paceline

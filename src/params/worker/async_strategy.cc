@@ -28,7 +28,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.reconnect_timeout = from_seconds(cluster.reconnect_timeout_s);
   ps.spin = cluster.spin;
   ps.torn_free = cluster.torn_free;
-  ps.wire = cluster.wire;
+  ps.wire = {cluster.wire, cluster.top_k};
   ps.error_feedback = cluster.error_feedback;
   ps.on_nan = cluster.on_nan;
   ps.shares_records = cluster.shares_records();
@@ -49,11 +49,13 @@ Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& optio
     how.say(fmt::format("uses existing servers, which stay: {}", fmt::join(how.spec.ps, ", ")));
   }
   const std::shared_ptr<PsStore> joined = PsStore::join(how, std::move(variables));
-  if (cluster.wire != DType::kFloat32 && cluster.is_chief() && !joined->rounds() && how.say) {
-    how.say(fmt::format(
-        "--wire {} rounds nothing: all parameter servers share this worker's memory, and no values "
-        "travel (--link tcp sends them)",
-        travelling_name(cluster.wire)));
+  if (!how.wire.exact() && cluster.is_chief() && !joined->rounds() && how.say) {
+    const std::string flag = cluster.top_k > 0
+                                 ? fmt::format("--top-k {} leaves out", cluster.top_k)
+                                 : fmt::format("--wire {} rounds", travelling_name(cluster.wire));
+    how.say(flag +
+            " nothing: all parameter servers share this worker's memory, and no values travel "
+            "(--link tcp sends them)");
   }
   if (cluster.show_placement) {
     print_text(stdout, joined->placement_text());

@@ -30,6 +30,9 @@ struct ContributionBuffer {
   std::optional<Place> shared;
   /// The parts that rounding has left out so far, by element of the variable, with error feedback.
   std::vector<float> errors;
+  /// The largest numbers as they travel, with --top-k: those of a frame where the frame's numbers
+  /// begin in `values`. Most of it is never touched.
+  std::unique_ptr<std::byte[]> largest;
   /// Returns null when no errors are kept.
   float* errors_at(std::size_t element) { return errors.empty() ? nullptr : &errors[element]; }
 

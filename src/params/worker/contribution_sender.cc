@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "params/variable_arrays.h"
+#include "params/wire/largest_numbers.h"
 #include "params/wire/rounded_floats.h"
 
 namespace paceline {
@@ -61,7 +62,7 @@ void ContributionSender::keep_errors(VariableId variable) const {
   ContributionBuffer& space = core_.space(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
   const bool rounds = std::ranges::any_of(core_.pieces_of(variable), [&](const Piece& piece) {
-    return state_.connection(piece).rounds(spec.dtype);
+    return !state_.connection(piece).wire_of(spec.dtype).exact();
   });
   if (core_.options().error_feedback && rounds && space.errors.empty()) {
     space.errors.assign(std::size_t(spec.shape.elements()), 0.0f);
@@ -83,6 +84,9 @@ void ContributionSender::make_spaces(std::span<const PlanBinding::Use> all) {
       space.use(memory, place, dtype, place_shape(core_, *use));
     }
     place.offset += space_bytes(core_, *use);
+    if (core_.options().wire.kept > 0) {
+      space.largest = std::make_unique_for_overwrite<std::byte[]>(space_bytes(core_, *use));
+    }
     keep_errors(use->variable);
   }
   if (memory == nullptr) return;
@@ -114,9 +118,19 @@ ContributionRoute ContributionSender::route(const Piece& piece,
   return {.sparse = core_.variables()[std::size_t(piece.variable)].sparse,
           .in_shared_memory = space.shared && ps.can_share(),
           .memory = space.shared ? space.shared->memory : 0,
-          .travels_as = ps.rounds(space.values.dtype) ? ps.wire() : DType::kFloat32,
+          .travels_as = ps.wire_of(space.values.dtype),
           .values_mapped = core_.mapped(piece.variable) != nullptr,
           .renew_copy = renew_copy_};
+}
+
+// The numbers are rounded where they lie, or the largest are written beside them.
+std::span<const std::byte> ContributionSender::as_it_travels(const ContributionForm& form,
+                                                             ContributionBuffer& space, Cut part,
+                                                             float* errors) const {
+  const std::span<std::byte> numbers{start_of(space) + part.begin, part.size};
+  if (form.kept == 0) return round_in_place(numbers, form.type, errors);
+  std::byte* const to = space.largest.get() + part.begin;
+  return {to, keep_largest(numbers, form, errors, to)};
 }
 
 void ContributionSender::send_dense(const Piece& piece, ContributionBuffer& space) {
@@ -125,8 +139,8 @@ void ContributionSender::send_dense(const Piece& piece, ContributionBuffer& spac
   how.bytes = core_.bytes_of(piece);
   if (!how.values_mapped) core_.allocate(piece.variable);
   send_frames(piece, how, space, begin, {}, [&](const Cut part) {
-    return round_in_place({start_of(space) + begin + part.begin, part.size}, how.travels_as,
-                          space.errors_at((begin + part.begin) / sizeof(float)));
+    return as_it_travels(how.travels_as, space, {begin + part.begin, part.size},
+                         space.errors_at((begin + part.begin) / sizeof(float)));
   });
 }
 
@@ -137,12 +151,12 @@ void ContributionSender::send_rows(const Piece& piece, ContributionBuffer& space
   ContributionRoute how = route(piece, space);
   how.rows = ids.size();
   how.bytes = ids.size() * row;
-  const bool rounded = how.travels_as != DType::kFloat32 && !how.in_shared_memory;
+  const bool rounded = !how.travels_as.exact() && !how.in_shared_memory;
   const bool feeds_back = rounded && !space.errors.empty() && how.bytes > 0;
   if (feeds_back) take_row_errors(ids, space, row);
   send_frames(piece, how, space, begin, ids, [&](const Cut part) {
-    return round_in_place({start_of(space) + begin + part.begin, part.size}, how.travels_as,
-                          feeds_back ? &row_errors_[part.begin / sizeof(float)] : nullptr);
+    return as_it_travels(how.travels_as, space, {begin + part.begin, part.size},
+                         feeds_back ? &row_errors_[part.begin / sizeof(float)] : nullptr);
   });
   if (feeds_back) put_row_errors(ids, space, row);
 }

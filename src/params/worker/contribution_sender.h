@@ -33,6 +33,8 @@ class ContributionSender {
   void keep_errors(VariableId variable) const;
   void send_dense(const Piece& piece, ContributionBuffer& space);
   void send_rows(const Piece& piece, ContributionBuffer& space);
+  std::span<const std::byte> as_it_travels(const ContributionForm& form, ContributionBuffer& space,
+                                           Cut part, float* errors) const;
   ContributionRoute route(const Piece& piece, const ContributionBuffer& space) const;
   void take_row_errors(std::span<const std::int32_t> ids, ContributionBuffer& space,
                        std::size_t row);

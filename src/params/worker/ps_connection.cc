@@ -105,8 +105,8 @@ const Piece& PsConnection::piece(std::uint32_t id) const {
 std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
   const Piece& target = piece(header.id);
   const std::span<std::byte> all = core_.value_of(target);
-  const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds(target) ? 2 : 1);
-  const std::size_t whole = rounds(target) ? sizeof(float) : 1;
+  const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds_values(target) ? 2 : 1);
+  const std::size_t whole = rounds_values(target) ? sizeof(float) : 1;
   if (header.offset > all.size() || bytes > all.size() - header.offset ||
       header.offset % whole != 0 || bytes % whole != 0) {
     refuse(fmt::format("values of {} bytes at {} of piece {}, which has {}", bytes, header.offset,
@@ -118,7 +118,7 @@ std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
 // As a whole; where they are not wanted any more they go nowhere.
 std::span<std::byte> PsConnection::place_next(const FrameHeader& header) {
   const Piece& target = piece(header.id);
-  const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds(target) ? 2 : 1);
+  const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds_values(target) ? 2 : 1);
   if (core_.pieces_of(target.variable).size() != 1 || header.offset != 0 ||
       bytes != core_.bytes_of(target) || bytes > kChunkBytes) {
     refuse(fmt::format("values of {} bytes at {} of piece {}, not all of it, asked for ahead",
@@ -126,7 +126,7 @@ std::span<std::byte> PsConnection::place_next(const FrameHeader& header) {
   }
   next_ = core_.pulled(target.variable).place_of_next();
   if (next_.empty()) return place_small(header, kChunkBytes);
-  return rounds(target) ? place_of_rounded(next_, values_wire()) : next_;
+  return rounds_values(target) ? place_of_rounded(next_, values_wire()) : next_;
 }
 
 std::span<std::byte> PsConnection::place_small(const FrameHeader& header, std::size_t most_bytes) {
@@ -143,7 +143,7 @@ std::span<std::byte> PsConnection::place_payload(const FrameHeader& header) {
   if (type == MessageType::kValues && (header.flags & kAskedAhead) != 0) return place_next(header);
   if (type == MessageType::kValues) {
     const std::span<std::byte> values = place_values(header);
-    return rounds(piece(header.id)) ? place_of_rounded(values, values_wire()) : values;
+    return rounds_values(piece(header.id)) ? place_of_rounded(values, values_wire()) : values;
   }
   if (type == MessageType::kState) {
     piece(header.id);
@@ -235,7 +235,7 @@ void PsConnection::on_values(const FrameHeader& header) {
   if ((header.flags & kAskedAhead) != 0) return on_next_values(header);
   const Piece& target = piece(header.id);
   const std::span<std::byte> values = place_values(header);
-  if (rounds(target)) widen_in_place(values, values_wire());
+  if (rounds_values(target)) widen_in_place(values, values_wire());
   if ((header.flags & kOfVersion) != 0) core_.note_held_version(target, header.step);
   core_.arrive(target, values.size());
 }
@@ -245,7 +245,7 @@ void PsConnection::on_next_values(const FrameHeader& header) {
   if (header.payload_bytes == 0) refuse("values of 0 bytes, asked for ahead");
   const std::span<std::byte> next = std::exchange(next_, {});
   if (next.empty()) return core_.note_version(target, header.step);
-  if (rounds(target)) widen_in_place(next, values_wire());
+  if (rounds_values(target)) widen_in_place(next, values_wire());
   core_.next_arrived(target, header.step);
 }
 
@@ -253,7 +253,7 @@ void PsConnection::on_next_values(const FrameHeader& header) {
 void PsConnection::on_row_values(const FrameHeader& header, std::span<const std::byte> payload) {
   const Piece& target = piece(header.id);
   const std::size_t row = core_.row_bytes(target.variable);
-  const std::size_t travels = rounds(target) ? row / 2 : row;
+  const std::size_t travels = rounds_values(target) ? row / 2 : row;
   std::uint32_t count = 0;
   if (payload.size() >= sizeof(count)) std::memcpy(&count, payload.data(), sizeof(count));
   if (payload.size() < sizeof(count) ||

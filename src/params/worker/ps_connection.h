@@ -51,14 +51,17 @@ class PsConnection : public Receiver {
   ControlBuffers& saving_control() { return saving_control_; }
   /// True when the ps takes contributions from memory that is shared with it.
   bool can_share() const { return stream_.can_share(); }
-  /// The type in which contributions of float32 travel. Where memory is shared they are not
+  /// The form in which contributions of float32 travel. Where memory is shared they are not
   /// rounded: hardly any travel.
-  DType wire() const {
-    return can_share() && core_.options().share_memory ? DType::kFloat32 : core_.options().wire;
+  ContributionForm wire() const {
+    const bool shares = can_share() && core_.options().share_memory;
+    return shares ? ContributionForm() : core_.options().wire;
+  }
+  ContributionForm wire_of(DType dtype) const {
+    return dtype == DType::kFloat32 ? wire() : ContributionForm();
   }
   /// The type in which values of float32 travel.
-  DType values_wire() const { return type_of_values(wire()); }
-  bool rounds(DType dtype) const { return dtype == DType::kFloat32 && wire() != dtype; }
+  DType values_wire() const { return type_of_values(wire().type); }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
     stream_.share(id, std::move(memory));
   }
@@ -83,8 +86,9 @@ class PsConnection : public Receiver {
   void on_values(const FrameHeader& header);
   std::span<std::byte> place_next(const FrameHeader& header);
   void on_next_values(const FrameHeader& header);
-  bool rounds(const Piece& piece) const {
-    return rounds(core_.variables()[std::size_t(piece.variable)].dtype);
+  bool rounds_values(const Piece& piece) const {
+    const DType dtype = core_.variables()[std::size_t(piece.variable)].dtype;
+    return dtype == DType::kFloat32 && values_wire() != dtype;
   }
   void on_row_values(const FrameHeader& header, std::span<const std::byte> payload);
   void on_state(const FrameHeader& header);

@@ -51,8 +51,7 @@ class PsStoreImpl : public PsStore {
 
   void wait_initialised() override { driver_.wait_initialised(); }
   bool rounds() const override {
-    return std::ranges::any_of(connections_,
-                               [](const auto& ps) { return ps->rounds(DType::kFloat32); });
+    return std::ranges::any_of(connections_, [](const auto& ps) { return !ps->wire().exact(); });
   }
   std::string placement_text() const override {
     return paceline::placement_text(core_.variables(), core_.pieces());

@@ -15,6 +15,7 @@
 #include "params/job_control.h"
 #include "params/protocol/aggregation.h"
 #include "params/savable_store.h"
+#include "params/wire/travelling_type.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
 
@@ -46,9 +47,9 @@ struct PsStoreOptions {
   /// So often is a chunk copied that is being written meanwhile; then the ps is asked for the
   /// values in frames, so that a reader gets them even among writers that never pause.
   int torn_free_tries = 16;
-  /// The type in which float32 values and contributions travel in frames: kFloat32, or kBFloat16
-  /// (rounded to nearest even). With ps tasks that share memory nothing is rounded.
-  DType wire = DType::kFloat32;
+  /// The form in which contributions of float32 travel in frames, and values by type_of_values().
+  /// With ps tasks that share memory nothing is rounded.
+  ContributionForm wire = {};
   /// The part of a contribution that rounding leaves out is added to this worker's next one to the
   /// same elements. With clipping both are as they were before they were scaled.
   bool error_feedback = false;
@@ -83,7 +84,7 @@ class PsStore : public SavableStore, public JobControl {
  public:
   static std::unique_ptr<PsStore> join(const PsStoreOptions& options,
                                        std::vector<VariableSpec> variables);
-  /// True when numbers are rounded, as options.wire says, in frames to or from some ps.
+  /// True when numbers are rounded or left out, as options.wire says, in frames to or from some ps.
   virtual bool rounds() const = 0;
   /// One line a piece: variable, rows, bytes, ps.
   virtual std::string placement_text() const = 0;

@@ -6,6 +6,16 @@
 #include "predict/simulation/simulated_ps.h"
 
 namespace paceline {
+namespace {
+
+template <typename F>
+void for_answered(const RoundDecision& decision, F&& act) {
+  for (const auto* list : {&decision.contributors, &decision.dropped}) {
+    for (const RoundContribution& it : *list) act(it);
+  }
+}
+
+}  // namespace
 
 // In their order: a round that is clipped waits for the squares of all.
 void SimulatedPs::carry_out_rounds() {
@@ -49,32 +59,35 @@ void SimulatedPs::apply_round(std::size_t position) {
   const TimePoint begun = world_.time.now();
   world_.transport.machine_of(host_).run(work, [this, position, begun] {
     applying_ += double((world_.time.now() - begun).count()) * 1e-9;
-    for (const auto* list : {&round_->decision.contributors, &round_->decision.dropped}) {
-      for (const RoundContribution& it : *list) {
-        Peer& peer = peers_[std::size_t(it.worker)];
-        const StepAssembly::Part& part = peer.assembly.part(position);
-        const AssemblyTarget& target = targets_[position];
-        if (part.wanted == WantedValues::kInFrames && !target.sparse &&
-            world_.use(target.where.variable).updated) {
-          for (const Cut cut : byte_cuts(target.bytes())) answer(peer, position, cut);
-        }
-        if (part.shared) tell(peer, MessageType::kTaken, target.where.id);
-        send_next_rows(peer, position, std::uint64_t(it.step));
-      }
-    }
+    for_answered(round_->decision, [&](const RoundContribution& it) {
+      Peer& peer = peers_[std::size_t(it.worker)];
+      if (!peer.assembly.part(position).shared) return;
+      tell(peer, MessageType::kTaken, targets_[position].where.id);
+    });
     apply_round(position + 1);
   });
 }
 
+// As the real one: the workers hear of the round's end first, and values follow.
 void SimulatedPs::answer_round() {
   const Outbox::Decide decided = std::move(*round_);
   round_.reset();
-  for (const auto* list : {&decided.decision.contributors, &decided.decision.dropped}) {
-    for (const RoundContribution& it : *list) peers_[std::size_t(it.worker)].assembly.end();
-  }
   for (const auto& [to, step, done] : decided.told) {
     send(to, {MessageType::kStepDone, done, step});
   }
+  for (std::size_t position = 0; position < targets_.size(); ++position) {
+    const AssemblyTarget& target = targets_[position];
+    for_answered(decided.decision, [&](const RoundContribution& it) {
+      Peer& peer = peers_[std::size_t(it.worker)];
+      if (peer.assembly.part(position).wanted == WantedValues::kInFrames && !target.sparse &&
+          world_.use(target.where.variable).updated) {
+        for (const Cut cut : byte_cuts(target.bytes())) answer(peer, position, cut);
+      }
+      send_next_rows(peer, position, std::uint64_t(it.step));
+    });
+  }
+  for_answered(decided.decision,
+               [&](const RoundContribution& it) { peers_[std::size_t(it.worker)].assembly.end(); });
   carry_out_rounds();
 }
 

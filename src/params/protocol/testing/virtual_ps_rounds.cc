@@ -109,10 +109,12 @@ void VirtualPs::answer_round(const Outbox::Decide& decided) {
     if (peer == nullptr) continue;
     peer->assembly.end();
     note_read(to);
+    send(to, {MessageType::kStepDone, done, step});
     for (const AssemblyTarget& target : targets_) {
-      for (const Cut cut : byte_cuts(target.bytes())) answer(to, target.where.id, cut);
+      for (const Cut cut : byte_cuts(target.bytes())) {
+        if (find(to) != nullptr) answer(to, target.where.id, cut);
+      }
     }
-    if (find(to) != nullptr) send(to, {MessageType::kStepDone, done, step});
   }
 }
 
