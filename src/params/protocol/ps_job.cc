@@ -172,7 +172,11 @@ void PsJob::trains_no_more(Peer& peer, Outbox& out) {
 void PsJob::on_done(Peer& peer, TimePoint now, Outbox& out) {
   membership_.set_done(peer.worker, peer.incarnation);
   trains_no_more(peer, out);
-  reads_no_more(peer, false, out);
+  if (shares_) {
+    RecordShares::Answers answers;
+    shares_->set_done(peer.worker, peer.incarnation, answers);
+    give_records(answers, out);
+  }
   tell_job_state(now, out);
 }
 

@@ -64,7 +64,7 @@ void RecordShares::ask(int worker, std::uint64_t incarnation, const RecordWish& 
 
 bool RecordShares::anybody_holds(std::int64_t below) const {
   return std::ranges::any_of(workers_, [&](const Worker& worker) {
-    if (worker.starves) return false;
+    if (worker.starves || worker.done_training) return false;
     return std::ranges::any_of(worker.held,
                                [&](const RecordRange& range) { return range.first < below; });
   });
@@ -151,6 +151,13 @@ void RecordShares::give_back(Worker& worker, std::int64_t but_for) {
   worker.held = std::move(kept);
   worker.waiting.reset();
   worker.here = false;
+}
+
+void RecordShares::set_done(int worker, std::uint64_t incarnation, Answers& answers) {
+  Worker* const its = find_here(worker, incarnation);
+  if (its == nullptr) return;
+  its->done_training = true;
+  answer_waiting(answers);
 }
 
 void RecordShares::left(int worker, std::uint64_t incarnation, bool may_count, Answers& answers) {

@@ -39,6 +39,9 @@ class RecordShares {
   void counted(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
   /// The step was made in vain: its records go back.
   void in_vain(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
+  /// Nobody waits for what the process has not used: its training is over, though it may go on until
+  /// that of all is.
+  void set_done(int worker, std::uint64_t incarnation, Answers& answers);
   /// The process is lost, or trains no more: what it has not used goes back. If its last step
   /// `may_count`, the records of that go back only when it is known that it does not.
   void left(int worker, std::uint64_t incarnation, bool may_count, Answers& answers);
@@ -53,7 +56,7 @@ class RecordShares {
     std::deque<RecordRange> held;       // in the order in which they were given
     std::int64_t given = 0, done = 0;   // records since it joined; those that are held no more
     std::int64_t step = -1, reads = 0;  // the last step, and where its records end
-    bool starves = false;
+    bool starves = false, done_training = false;
     std::optional<RecordWish> waiting;  // all that it has asked for and not been answered
   };
   Worker* find(int worker, std::uint64_t incarnation);

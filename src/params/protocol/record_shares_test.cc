@@ -118,6 +118,16 @@ TEST_F(RecordSharesTest, AllIsOverWhereWhoeverHoldsSomeStarves) {
   EXPECT_TRUE(answers_[0].given.over && answers_[1].given.over);
 }
 
+TEST_F(RecordSharesTest, NobodyWaitsForAWorkerWhoseTrainingIsOver) {
+  ask(0, 20, 20);
+  ask(1, 10, 20);
+  EXPECT_THAT(answers_, IsEmpty());
+  shares_.set_done(0, 1, answers_);
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_TRUE(answers_[0].given.over);
+  EXPECT_THAT(unused(), ElementsAre(RecordRange{0, RecordSet::kNoEnd}));
+}
+
 TEST(RecordSharesOfRounds, WhoeverFindsNothingLeftIsToldAtOnce) {
   RecordShares shares(2, false);
   RecordShares::Answers answers;
