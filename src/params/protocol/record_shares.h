@@ -39,8 +39,8 @@ class RecordShares {
   void counted(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
   /// The step was made in vain: its records go back.
   void in_vain(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
-  /// Nobody waits for what the process has not used: its training is over, though it may go on until
-  /// that of all is.
+  /// Nobody waits for what the process has not used: its training is over, though it may go on
+  /// until that of all is.
   void set_done(int worker, std::uint64_t incarnation, Answers& answers);
   /// The process is lost, or trains no more: what it has not used goes back. If its last step
   /// `may_count`, the records of that go back only when it is known that it does not.

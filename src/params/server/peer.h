@@ -15,8 +15,8 @@
 #include "params/server/incoming_step.h"
 #include "params/server/replies.h"
 #include "params/wire/message.h"
-#include "params/wire/travelling_type.h"
 #include "params/wire/task_state.h"
+#include "params/wire/travelling_type.h"
 
 namespace paceline {
 
