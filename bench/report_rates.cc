@@ -146,7 +146,8 @@ constexpr std::chrono::seconds kApart{5};
 
 std::vector<std::vector<std::string>> joining_tasks(const std::vector<std::string>& addresses) {
   const int workers = kJoining.workers;
-  const double worker_seconds = double((workers - 1) * workers / 2 + 2 * workers) * kApart.count();
+  const int starts_apart = (workers - 1) * workers / 2 + 2 * workers;  // of all workers together
+  const double worker_seconds = double(starts_apart) * double(kApart.count());
   const std::string of_workers =
       fmt::format("{}", fmt::join(addresses.begin() + 1, addresses.end(), ","));
   std::vector<std::vector<std::string>> tasks;

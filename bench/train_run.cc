@@ -101,6 +101,7 @@ Report run_tasks(const std::vector<std::vector<std::string>>& tasks, std::chrono
     runs.push_back(std::make_unique<const ReportedRun>(task));
   }
   std::vector<Report> reports;
+  reports.reserve(runs.size());
   for (const auto& run : runs) reports.push_back(run->report());
   return merge(reports);
 }

@@ -151,6 +151,9 @@ function(add_process_tests)
   # And what is preloaded into one.
   add_library(hold_saves SHARED ${PROJECT_SOURCE_DIR}/tests/programs/hold_saves.cc)
   target_compile_options(hold_saves PRIVATE ${PACELINE_WARNINGS})
+  # What scripts/stage_causes preloads.
+  add_library(slow_calls SHARED ${PROJECT_SOURCE_DIR}/tests/programs/slow_calls.cc)
+  target_compile_options(slow_calls PRIVATE ${PACELINE_WARNINGS})
   add_executable(process_tests ${support})
   target_include_directories(process_tests PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(process_tests PRIVATE ${PACELINE_WARNINGS})

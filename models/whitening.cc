@@ -41,10 +41,12 @@ class JacobiRotations {
  private:
   bool diagonal() const {
     double beside = 0, all = 0;
-    for (std::size_t i = 0; i < matrix_.size(); ++i) {
-      const double square = matrix_[i] * matrix_[i];
-      all += square;
-      if (i / n_ != i % n_) beside += square;
+    for (std::size_t row = 0; row < n_; ++row) {
+      for (std::size_t column = 0; column < n_; ++column) {
+        const double square = matrix_[row * n_ + column] * matrix_[row * n_ + column];
+        all += square;
+        if (row != column) beside += square;
+      }
     }
     return beside <= kRotationEnd * all;
   }

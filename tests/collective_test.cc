@@ -100,6 +100,31 @@ TEST_P(AllReduce, TheOthersGoOnWithoutAWorkerThatIsKilledAndTakeItBack) {
   for (const auto& task : tasks) EXPECT_EQ(task->wait_exit(kSoon), 130) << task->output();
 }
 
+// Workers wait for each other's sums in the middle of a step, which is then made again.
+TEST_P(AllReduce, WithBatchNormOfTheWholeBatchTheyGoOnWithoutAWorkerThatIsKilledToo) {
+  const char* const kLoss = ", loss = ";
+  make_spec(3);
+  const auto start_resnet = [&](int worker) {
+    return std::make_unique<Process>(paceline_words(
+        {"train", "resnet", "--depth", "8", "--batch", "2", "--threads", "1", "--sync-batch-norm",
+         "--link", GetParam(), "--cluster", spec_, "--task", fmt::format("worker:{}", worker)}));
+  };
+  std::vector<std::unique_ptr<Process>> tasks;
+  for (int w = 0; w < 3; ++w) tasks.push_back(start_resnet(w));
+  for (const auto& task : tasks) ASSERT_TRUE(task->wait_for(kLoss, kSoon)) << task->output();
+  tasks[2]->signal(SIGKILL);
+  ASSERT_TRUE(tasks[0]->wait_for_more("worker:2 is lost", kSoon)) << tasks[0]->output();
+  ASSERT_TRUE(tasks[1]->wait_for_more(kLoss, kSoon)) << tasks[1]->output();
+  tasks[2] = start_resnet(2);
+  ASSERT_TRUE(tasks[0]->wait_for_more("worker:2 joins at global step", kSoon))
+      << tasks[0]->output();
+  for (const auto& task : tasks) {
+    ASSERT_TRUE(task->wait_for_more(kLoss, kSoon)) << task->output();
+  }
+  for (const auto& task : tasks) task->signal(SIGINT);
+  for (const auto& task : tasks) EXPECT_EQ(task->wait_exit(kSoon), 130) << task->output();
+}
+
 TEST_P(AllReduce, AWorkerThatStoodStillJoinsAgain) {
   make_spec(2);
   const auto chief = start(0), other = start(1);

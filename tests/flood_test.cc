@@ -2,14 +2,13 @@
 // once. Training goes on, and the memory of the task that gets them stays bounded.
 #include <gtest/gtest.h>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/memory_of.h"
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -19,17 +18,6 @@ using std::chrono::seconds;
 
 constexpr int kSilent = 200, kPerBurst = 1000, kBursts = 3;
 constexpr double kMostGrowthMb = 64;
-
-double memory_mb(pid_t process) {
-  std::ifstream status(fmt::format("/proc/{}/status", process));
-  for (std::string word; status >> word;) {
-    if (word != "VmRSS:") continue;
-    double kilobytes = 0;
-    status >> kilobytes;
-    return kilobytes / 1024;
-  }
-  return 0;
-}
 
 class Flood : public ::testing::TestWithParam<const char*> {
  protected:

@@ -156,20 +156,19 @@ TEST_F(Training, ARunSaysHowNearItCameToTheRoofOfTheMachine) {
   EXPECT_GT(alone["bound"]["steps_per_s"].get<double>(), 0);
   EXPECT_GT(alone["bound"]["gflops_per_s"].get<double>(), 0);
   EXPECT_GT(alone["bound"]["gbytes_per_s"].get<double>(), 0);
-  EXPECT_THAT(output_, ContainsRegex("kernels and rules would allow [0-9.,]+ steps/s: the run"));
+  EXPECT_THAT(output_, ContainsRegex("GB/s would allow [0-9.,]+ steps/s"));
   // So many that each worker makes some that are measured, though one may begin late.
   const json two =
       train("two", with(kSmallMlp, {"--steps", "2000", "--ps", "1", "--workers", "2"}));
   ASSERT_TRUE(two.contains("bound")) << output_;
   EXPECT_GT(two["bound"]["steps_per_s"].get<double>(), 0);
-  EXPECT_THAT(output_, HasSubstr("steps/s in total: the run made"));
 }
 
 TEST_F(Training, ASimulatedDeviceHasNoRoof) {
   const json sim =
       train("sim", with(kSmallMlp, {"--steps", "15", "--device", "sim", "--sim-step-ms", "1"}));
   EXPECT_FALSE(sim.contains("bound"));
-  EXPECT_THAT(output_, Not(HasSubstr("roof")));
+  EXPECT_THAT(output_, Not(HasSubstr("GFLOP/s")));
 }
 
 TEST_F(Training, TasksStartInAnyOrder) {

@@ -9,6 +9,7 @@
 #include "cluster/flags/run_options_reader.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
+#include "cluster/ps_task.h"
 #include "paceline/error.h"
 #include "params/server/server.h"
 #include "tools/subcommand.h"
@@ -81,6 +82,11 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
       std::chrono::duration<double>(values.number_from_zero("--reconnect-timeout").value_or(30)));
   options.say = [&log](const std::string& line) { log.info(line); };
   options.warn = [&log](const std::string& line) { log.warning(line); };
+  options.progress_text = [&log](const ServerSummary& now) {
+    Cluster cluster;
+    cluster.task = {TaskId::Job::kPs, 0};
+    return ps_progress(now, cluster, &log);
+  };
   return options;
 }
 

@@ -8,6 +8,7 @@ namespace {
 constexpr Subcommand kSubcommands[] = {
     {"train", "Train a model in one process, or with parameter servers and workers", train_command,
      train_lines},
+    {"top", "Show a run in a terminal, while it trains or after its end", top_command, top_lines},
     {"eval", "Evaluate the checkpoints of a run, while it trains or later", eval_command,
      eval_lines},
     {"server", "Run a parameter server that serves one job after the other", server_command,
@@ -17,6 +18,8 @@ constexpr Subcommand kSubcommands[] = {
     {"data", "Generate data to train on", data_command, data_lines},
     {"predict", "Predict how fast each way to distribute would be, and what limits it",
      predict_command, predict_lines},
+    {"explain", "Say what held a run back, and what its cure would bring", explain_command,
+     explain_lines},
     {"roof", "Print what this machine can do, for predictions", roof_command, roof_lines},
     {"compare", "Compare the reports of runs", compare_command, compare_lines},
     {"bench",

@@ -141,6 +141,9 @@ struct Cluster {
   /// For the strategy `sync`: true when a contribution that arrives after its round was closed
   /// counts in the next one; otherwise it is dropped.
   bool fold_late = false;
+  /// True when batch norm takes the statistics of the whole batch, of which each worker of an
+  /// all-reduce, or each tower, has a part.
+  bool sync_batch_norm = false;
   /// A session without NanGuard takes kStop for kApply.
   OnNan on_nan = OnNan::kStop;
   /// The way in which the workers divide the records of their data.

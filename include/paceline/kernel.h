@@ -31,6 +31,17 @@ class OutputSink {
   virtual void take(std::int64_t first, std::span<const float> values) = 0;
 };
 
+/// The other parts of a batch that several devices or tasks compute at once. A kernel whose numbers
+/// are to be those of the whole batch adds them up with theirs in the middle of a step.
+class SumExchange {
+ public:
+  virtual ~SumExchange() = default;
+  /// Replaces the numbers by their sums over all parts of the batch, which have the same bits
+  /// everywhere. Waits for the other parts, which make the same calls in the same order. An
+  /// exception ends the step.
+  virtual void add_up(std::span<double> sums) = 0;
+};
+
 /// The threads of the device that runs a kernel.
 class KernelThreads {
  public:
@@ -54,6 +65,8 @@ struct KernelCall {
   OutputSink* sink = nullptr;
   /// The device's threads, for kernels of ops defined outside the library; may be null.
   KernelThreads* threads = nullptr;
+  /// The other parts of the batch, for batch norm; null when the statistics are those of this part.
+  SumExchange* exchange = nullptr;
 
   /// Calls function(begin, end) for ranges of about `grain` or more that make up [0, n), on the
   /// device's threads at once: each range must be written by its own call only. Allocates nothing.

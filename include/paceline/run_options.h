@@ -59,7 +59,10 @@ struct RunOptions {
   std::string timeline;
   std::int64_t timeline_first = 10;  // the first of these steps, counted from 0
   std::int64_t timeline_end = 30;    // the step after the last of them
-  bool quiet = false;                // only warnings and errors are printed
+  /// The address "host:port" at which the chief serves a live page of the run while it trains
+  /// (docs/dashboard.md); port 0: one that is free. If it is empty, none is served.
+  std::string dashboard;
+  bool quiet = false;  // only warnings and errors are printed
   /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If it is empty, none
   /// of them is written.
   std::string out;

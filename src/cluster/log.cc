@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <deque>
 #include <memory>
 #include <mutex>
 
@@ -131,6 +132,8 @@ class Log::Impl {
     logger.set_formatter(std::make_unique<LineFormatter>(options));
   }
   spdlog::logger logger;
+  std::mutex mutex;
+  std::deque<std::string> lines;
 };
 
 Log::Log(const LogOptions& options) : impl_(std::make_unique<Impl>(options)) {}
@@ -138,6 +141,19 @@ Log::~Log() = default;
 
 void Log::write(LogLevel level, std::string_view message) const {
   impl_->logger.log(level_of(level), spdlog::string_view_t(message.data(), message.size()));
+  if (level != LogLevel::kDebug) remember(message);
+}
+
+void Log::remember(std::string_view line) const {
+  constexpr std::size_t kMostLines = 12, kMostBytes = 400;
+  const std::lock_guard lock(impl_->mutex);
+  impl_->lines.push_back(plain_text(std::string(line.substr(0, kMostBytes))));
+  if (impl_->lines.size() > kMostLines) impl_->lines.pop_front();
+}
+
+std::vector<std::string> Log::remembered() const {
+  const std::lock_guard lock(impl_->mutex);
+  return {impl_->lines.begin(), impl_->lines.end()};
 }
 
 }  // namespace paceline

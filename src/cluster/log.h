@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -39,6 +40,12 @@ class Log {
   void warning(std::string_view message) const { write(LogLevel::kWarning, message); }
   void error(std::string_view message) const { write(LogLevel::kError, message); }
   void write(LogLevel level, std::string_view message) const;
+
+  /// Keeps a line that the task has printed elsewhere beside its own: the last ones are shown while
+  /// it runs.
+  void remember(std::string_view line) const;
+  /// Returns the last lines, the oldest first, whatever the level is at which they are written.
+  std::vector<std::string> remembered() const;
 
  private:
   class Impl;

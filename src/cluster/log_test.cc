@@ -121,5 +121,16 @@ TEST(Log, LinesOfSeveralTasksDoNotMix) {
   }
 }
 
+TEST(LogMemory, TheLastLinesAreRememberedWhateverTheLevel) {
+  const Log log({.level = LogLevel::kError, .json = false, .task = "", .fd = 2});
+  for (int i = 0; i < 20; ++i) log.info("line " + std::to_string(i));
+  log.debug("not for users");
+  log.remember("printed\x1b elsewhere");
+  ASSERT_FALSE(log.remembered().empty());
+  EXPECT_EQ(log.remembered().back(), "printed? elsewhere");
+  EXPECT_EQ(*(log.remembered().end() - 2), "line 19");
+  EXPECT_LE(log.remembered().size(), 12u);
+}
+
 }  // namespace
 }  // namespace paceline

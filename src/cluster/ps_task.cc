@@ -11,6 +11,7 @@
 #include "cluster/report/ps_summaries.h"
 #include "cluster/report/report.h"
 #include "cluster/report/run_folder.h"
+#include "cluster/report/task_progress.h"
 #include "paceline/error.h"
 #include "params/server/server.h"
 #include "trace/timeline_file.h"
@@ -79,6 +80,15 @@ Report report_of(const ServerSummary& summary, const Cluster& cluster, const std
 
 }  // namespace
 
+std::string ps_progress(const ServerSummary& summary, const Cluster& cluster, const Log* log) {
+  TaskProgress now;
+  now.at =
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  now.report = report_of(summary, cluster, "");
+  if (log != nullptr) now.lines = log->remembered();
+  return now.to_json();
+}
+
 void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model,
             const AfterReads& after_reads) {
   ServerSummary summary;
@@ -90,6 +100,9 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
   if (!run.timeline.empty()) timeline.emplace(run.timeline_first, run.timeline_end);
   ServerOptions options = server_options(cluster, run, timeline ? &*timeline : nullptr);
   options.after_reads = after_reads;
+  options.progress_text = [&](const ServerSummary& now) {
+    return ps_progress(now, cluster, run.log);
+  };
   if (summaries) options.progress = [&](const ServerSummary& now) { summaries->add(now); };
   const auto leave_report = [&] {
     if (summaries) summaries->add(summary);

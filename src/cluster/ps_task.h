@@ -3,8 +3,10 @@
 
 #include <string>
 
+#include "cluster/log.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
+#include "params/server/server.h"
 #include "params/shard/after_read.h"
 
 namespace paceline {
@@ -12,5 +14,8 @@ namespace paceline {
 /// Serves, prints what it did, writes the report. Throws what serve throws.
 void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model,
             const AfterReads& after_reads);
+
+/// What a ps answers when the chief asks for its progress (TaskProgress); the log may be null.
+std::string ps_progress(const ServerSummary& summary, const Cluster& cluster, const Log* log);
 
 }  // namespace paceline

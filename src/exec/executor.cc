@@ -57,6 +57,7 @@ Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& l
   for (const Storage& storage : plan.storages) {
     PACELINE_CHECK(storage.kind == Storage::Kind::kConstant || storage.space == device.space());
   }
+  if (steps_->exchange() != nullptr) check_repeatable();
   steps_->count_waits(account);
   upload_constants();
   for (const Instruction& instruction : plan.instructions) {
@@ -66,6 +67,23 @@ Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& l
   for (const SlotIndex slot : plan.fetches) fetched_.push_back(host_view_of(slot, results_));
   if (plan.loss >= 0) loss_ = host_view_of(plan.loss, results_);
   if (plan.global_norm >= 0) global_norm_ = host_view_of(plan.global_norm, results_);
+}
+
+// A train step that is made again would change local variables twice, and must still have its
+// inputs.
+void Executor::check_repeatable() const {
+  if (std::ranges::none_of(plan_.binding.uses, &PlanBinding::Use::updated)) return;
+  PACELINE_CHECK(!wants_next_inputs_);
+  for (const Instruction& instruction : plan_.instructions) {
+    if (instruction.kind != Instruction::Kind::kCopy) continue;
+    const int storage = plan_.slots[std::size_t(instruction.outputs[0])].storage;
+    const Storage& written = plan_.storages[std::size_t(storage)];
+    if (written.kind != Storage::Kind::kLocal) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[executor] batch norm of the whole batch (--sync-batch-norm) does not "
+                            "go with steps that change local variables: {}",
+                            written.name));
+  }
 }
 
 void Executor::upload_constants() {
@@ -182,6 +200,17 @@ void Executor::note_store_views() {
 StepHandle& Executor::run(const StepRequest& request) {
   const FlushDenormals flush;
   const AccountScope scope(account_, Activity::kCompute);
+  exchange_ = request.kind == StepKind::kTrain ? steps_->exchange() : nullptr;
+  while (true) {
+    try {
+      return run_once(request);
+    } catch (const RepeatStep&) {
+      sink_ = nullptr;
+    }
+  }
+}
+
+StepHandle& Executor::run_once(const StepRequest& request) {
   if (!rows_known_) find_rows(request.identity);
   begin(request);
   run_commands(plan_.prologue, commands_.size(), request.identity);
@@ -269,8 +298,12 @@ void Executor::run_command(Command& command, const StepIdentity& identity) {
       }
       return give_address(command.storage, steps_->place(command.variable));
     case Instruction::Kind::kRun:
-      return command.kernel->run({command.inputs, command.outputs, command.scratch, identity,
-                                  command.streamed ? sink_ : nullptr});
+      return command.kernel->run({.inputs = command.inputs,
+                                  .outputs = command.outputs,
+                                  .scratch = command.scratch,
+                                  .step = identity,
+                                  .sink = command.streamed ? sink_ : nullptr,
+                                  .exchange = exchange_});
     case Instruction::Kind::kReady:
       return hand_over(command);
     case Instruction::Kind::kCopy:

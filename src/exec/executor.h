@@ -76,6 +76,7 @@ class Executor {
     HostCopies ids;  // the inputs of kReady of rows are copies in it
   };
 
+  void check_repeatable() const;
   void upload_constants();
   RowCollector collector();
   Command prepare(const Instruction& instruction);
@@ -83,6 +84,7 @@ class Executor {
   std::byte* address_of(std::size_t storage) const;
   TensorView view_of(SlotIndex slot) const;
   TensorView host_view_of(SlotIndex slot, HostCopies& copies);
+  StepHandle& run_once(const StepRequest& request);
   StepHandle& end_early();
   bool inputs_are_free_early() const;
   void find_rows(const StepIdentity& identity);
@@ -111,6 +113,7 @@ class Executor {
   };
   std::vector<std::vector<StoreView>> store_views_;  // by storage
   OutputSink* sink_ = nullptr;                       // for the next streamed kernel
+  SumExchange* exchange_ = nullptr;                  // in a train step
   std::vector<TensorView> fetched_;
   TensorView loss_, global_norm_;
   RowCollector rows_;

@@ -102,6 +102,10 @@ enum class NormBy : std::uint8_t {
 constexpr float kSkipContribution = std::numeric_limits<float>::quiet_NaN();
 inline bool is_skipped(float clip_scale) { return std::isnan(clip_scale); }
 
+/// Ends a step that is to be made again from begin_step on, of the same inputs: those that made it
+/// together are others now.
+struct RepeatStep {};
+
 /// Memory, and the event after which it may be used. An empty event allows it at once.
 struct AsyncView {
   AsyncView() = default;
@@ -148,10 +152,14 @@ class StoreSteps {
   /// variable or the contribution any more. The ids can be read at once. Blocks for nothing but the
   /// event.
   virtual void ready(VariableId variable, const Contribution& contribution, const Event& event) = 0;
+  /// Returns the parts of the batch of a train step with which kernels add their sums up, or null
+  /// when this part is the whole. Its calls are part of the step, and may throw RepeatStep.
+  virtual SumExchange* exchange() { return nullptr; }
   /// Ends the step. When the plan computes the norm to clip by, the contributions count times
   /// `clip_scale`; when the store does, the scale is ignored. kSkipContribution is heeded by both:
   /// they are applied nowhere, and the step is counted. `next_rows` are the next batch's rows, if
-  /// they are known. The handle is valid until the next end_step.
+  /// they are known. The handle is valid until the next end_step. Throws RepeatStep only where
+  /// there is an exchange().
   virtual StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) = 0;
 
  protected:

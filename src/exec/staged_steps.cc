@@ -34,6 +34,7 @@ class StagedSteps : public StoreSteps {
     for (const RowSet& set : rows) staged(values_, set.variable).rows = set.ids;
     steps_->begin_step(kind, rows, scalars);
   }
+  SumExchange* exchange() override { return steps_->exchange(); }
   AsyncView need(VariableId variable) override;
   AsyncView place(VariableId variable) override;
   void ready(VariableId variable, const Contribution& contribution, const Event& event) override;

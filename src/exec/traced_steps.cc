@@ -38,6 +38,7 @@ class TracedSteps : public StoreSteps {
     const TimelineScope scope(&timeline_, begin_);
     steps_->begin_step(kind, rows, scalars);
   }
+  SumExchange* exchange() override { return steps_->exchange(); }
   AsyncView need(VariableId variable) override {
     const TimelineScope scope(&timeline_, of(variable).need, of(variable).bytes);
     return steps_->need(variable);

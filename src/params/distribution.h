@@ -12,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "paceline/cluster.h"
 #include "params/job_control.h"
+#include "params/progress_board.h"
 #include "params/savable_store.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
@@ -30,10 +31,11 @@ struct DistributionOptions {
   Cluster cluster;
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
-  ThreadPool* pool = nullptr;        // applies the rules in one process, adds contributions up
-  const Clock* clock = &kRealClock;  // not null
-  StepAccount* account = nullptr;    // of the step thread
-  Timeline* timeline = nullptr;      // gets the work of the store
+  ThreadPool* pool = nullptr;         // applies the rules in one process, adds contributions up
+  const Clock* clock = &kRealClock;   // not null
+  StepAccount* account = nullptr;     // of the step thread
+  Timeline* timeline = nullptr;       // gets the work of the store
+  ProgressBoard* progress = nullptr;  // what this task tells of itself, and hears of others
   std::function<void(const std::string&)> say = {};  // lines for the user
   Duration say_after = std::chrono::seconds(1);      // of waiting
   /// Called several times a second while a worker waits. An exception of it ends the wait.

@@ -35,6 +35,7 @@ class ForwardingControl : public JobControl {
   }
   bool stop_asked() const override { return below_->stop_asked(); }
   bool takes_over_saving() const override { return below_->takes_over_saving(); }
+  void ask_progress() override { below_->ask_progress(); }
 
  protected:
   const std::shared_ptr<JobControl> below_;

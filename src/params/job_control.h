@@ -65,6 +65,10 @@ class JobControl {
   /// True when this task saves checkpoints, though it may not be the chief: it is the lowest worker
   /// that trains, and nobody else keeps the values.
   virtual bool takes_over_saving() const { return false; }
+
+  /// Asks all other tasks for their progress, which DistributionOptions::progress will hear. Any
+  /// thread may call it until goodbye(); it waits for nothing.
+  virtual void ask_progress() {}
 };
 
 }  // namespace paceline

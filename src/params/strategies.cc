@@ -83,6 +83,19 @@ std::string strategy_name(const Cluster& cluster) {
   return std::string(default_strategy(kind_of(cluster)).name);
 }
 
+std::string why_no_sync_batch_norm(const Cluster& cluster) {
+  const bool workers = cluster.distributed() && strategy_name(cluster) == "allreduce";
+  if (!workers && cluster.towers == 1) {
+    return "needs --strategy allreduce or --towers, whose parts of a batch are computed at once";
+  }
+  if (workers && cluster.towers > 1) return "does not go with --towers under an all-reduce";
+  if (workers && cluster.accumulate > 1) return "does not go with --accumulate under an all-reduce";
+  if (cluster.device.kind == "sim") {
+    return "needs a device that computes on the host: --device cpu";
+  }
+  return "";
+}
+
 Distribution make_distribution(const DistributionOptions& options,
                                std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
@@ -90,6 +103,11 @@ Distribution make_distribution(const DistributionOptions& options,
   if (strategy.kind != kind_of(cluster)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[strategy] '{}' {}", strategy.name, needs_of(strategy.kind)));
+  }
+  const std::string why_not = cluster.sync_batch_norm ? why_no_sync_batch_norm(cluster) : "";
+  if (!why_not.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "[strategy] batch norm of the whole batch (--sync-batch-norm) " + why_not);
   }
   Distribution made = strategy.make(options, std::move(variables));
   if (cluster.accumulate <= 1) return made;

@@ -38,9 +38,13 @@ constexpr std::string_view kAutomatic = "auto";
 /// Cluster::strategy, the chosen one where it is kAutomatic, the default's name where it is empty.
 std::string strategy_name(const Cluster& cluster);
 
+/// Why Cluster::sync_batch_norm does not go with the rest of the cluster: "needs …", "does not go
+/// with …"; empty when it does.
+std::string why_no_sync_batch_norm(const Cluster& cluster);
+
 /// Makes strategy_name(), and over it what Cluster::accumulate asks for. Joins the job. Throws as
-/// strategy_named does, kInvalidArgument when the strategy does not fit the cluster, and what the
-/// strategy throws.
+/// strategy_named does, kInvalidArgument when the strategy or batch norm of the whole batch does
+/// not fit the cluster, and what the strategy throws.
 Distribution make_distribution(const DistributionOptions& options,
                                std::vector<VariableSpec> variables);
 

@@ -2,13 +2,32 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
+#include "trace/pressure_counters.h"
+#include "trace/stop_watch.h"
 
 namespace paceline {
+
+/// What kept a process from working, between two moments. What the system does not tell is empty.
+struct Pressure {
+  /// Of the time in which its threads could run, the share in which no core was free for them.
+  std::optional<double> queued = {};
+  /// The share of the time in which no core was free for the thread that began to measure.
+  std::optional<double> waited = {};
+  /// The average number of cores that all processes of the machine kept busy.
+  std::optional<double> machine_cores = {};
+  std::optional<double> major_faults = {};  // pages a second that were read from a disk
+  /// The share of the time in which some process of the machine waited for memory.
+  std::optional<double> memory_wait = {};
+  Stops stops = {};  // of this process
+
+  bool operator==(const Pressure&) const = default;
+};
 
 /// Between two moments. What the system does not tell is empty.
 struct MachineUse {
@@ -16,6 +35,7 @@ struct MachineUse {
   double core_seconds = 0;  // of all threads, in the process and in the system for it
   std::optional<std::int64_t> disk_read, disk_written;  // bytes, beyond the system's cache
   std::optional<std::int64_t> peak_memory;              // bytes, since the process began
+  Pressure pressure = {};
 };
 
 /// Any thread.
@@ -31,11 +51,16 @@ class UseMeter {
     TimePoint time{};
     double core_seconds = 0;
     std::optional<std::int64_t> disk_read, disk_written;
+    PressureCounters pressure;
+    std::optional<double> waited;  // seconds of the thread that called start()
   };
-  static Counters count();
+  Counters count() const;
+  Pressure pressure(const Counters& now, double seconds) const;
 
   mutable std::mutex mutex_;
   std::optional<Counters> begun_;
+  std::int64_t thread_ = 0;                // that called start()
+  std::unique_ptr<StopWatch> stop_watch_;  // from start() on
 };
 
 /// The number behind `key` in text such as that of /proc/self/status; none when there is none.

@@ -9,9 +9,11 @@
 
 namespace paceline {
 
-Console::Console(bool quiet) : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1) {}
+Console::Console(bool quiet, const Log* log)
+    : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1), log_(log) {}
 
 void Console::write(const std::string& line, const char* end) const {
+  if (log_ != nullptr) log_->remember(line);
   if (quiet_) return;
   // Erases what a progress line left there.
   constexpr const char* kClearLine = "\r\x1b[K";

@@ -3,13 +3,15 @@
 
 #include <string>
 
+#include "cluster/log.h"
+
 namespace paceline {
 
 /// A progress line on a terminal is replaced by the line that follows it.
 class Console {
  public:
-  /// `quiet`: prints nothing.
-  explicit Console(bool quiet);
+  /// `quiet`: prints nothing. A log, which may be null, remembers what is printed.
+  explicit Console(bool quiet, const Log* log = nullptr);
   void print(const std::string& line) const { write(line, "\n"); }
   /// Prints a line whose place the next one takes on a terminal; elsewhere the same as print.
   void print_progress(const std::string& line) const { write(line, terminal_ ? "" : "\n"); }
@@ -18,6 +20,7 @@ class Console {
   void write(const std::string& line, const char* end) const;
 
   const bool quiet_, terminal_;
+  const Log* const log_;
 };
 
 }  // namespace paceline

@@ -46,6 +46,7 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   how.account = options.account;
   if (options.account != nullptr) how.clock = &options.account->clock();
   how.timeline = options.timeline;
+  how.progress = options.progress;
   how.say = [this](const std::string& line) { say(line); };
   if (options.run.quiet) how.say_after = kQuietWait;
   how.check_interrupt = [this] { check_interrupt(); };

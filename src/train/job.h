@@ -24,6 +24,7 @@ class Job {
     ThreadPool* pool = nullptr;  // applies the rules in one process; copies what is mapped
     StepAccount* account = nullptr;
     Timeline* timeline = nullptr;
+    ProgressBoard* progress = nullptr;
   };
   /// Joins. Throws what make_distribution throws; kUsage when the task is a ps.
   Job(const Options& options, std::vector<VariableSpec> variables);

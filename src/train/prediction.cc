@@ -37,6 +37,13 @@ std::string host_part(const std::string& address) { return address.substr(0, add
 
 bool is_cpu(const Cluster& cluster) { return cluster.device.kind == "cpu"; }
 
+// The tasks of another way are where they are in this one, as far as it has them, too.
+void take_places(Way& way, const Way& own) {
+  if (own.worker_hosts.size() == std::size_t(way.workers)) way.worker_hosts = own.worker_hosts;
+  way.ps_hosts = own.ps_hosts;
+  way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
+}
+
 bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kLauncher; }
 
 }  // namespace
@@ -296,10 +303,11 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   WaysAsked asked = prediction.asked();
   asked.strategy.reset();
   asked.ps.reset();
-  for (const Way& way : ways_to_try(asked)) {
+  for (Way way : ways_to_try(asked)) {
     if (clock.now() - begun > kPatience) break;
     if (way.text() == made.own.way.text()) continue;
-    const Forecast other = forecast(prediction.job(), way);
+    take_places(way, prediction.own_way());
+    const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way));
     const double best = made.better ? made.better->steps_per_s : made.own.steps_per_s;
     const bool alone = way.ps == 0 && way.workers == 1;
     const double worth = made.better || alone ? 1 : kWorthSaying;

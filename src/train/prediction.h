@@ -74,6 +74,7 @@ struct Expectation {
   Forecast own;
   /// A way with the same workers that would be faster by a tenth; one process among them.
   std::optional<Forecast> better;
+  std::vector<Forecast> others = {};  // all ways that were compared
 };
 /// Takes half a second at most, with a roof that is known.
 Expectation expect(const PredictedStep& step, const Cluster& cluster,

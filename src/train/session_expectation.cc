@@ -9,9 +9,10 @@
 
 namespace paceline {
 
-// Towers and several trainings are not predicted. What cannot be predicted stops no training.
+// Towers, several trainings and sums in the middle of a step are not predicted. What cannot be
+// predicted stops no training.
 void Session::Impl::say_expected() {
-  const bool one = trained.size() == 1 && cluster.towers == 1;
+  const bool one = trained.size() == 1 && cluster.towers == 1 && !cluster.sync_batch_norm;
   // Only a program that was started for it tells its user anything.
   const bool program = run_options.log != nullptr;
   if (!program || !cluster.distributed() || !cluster.is_chief() || !one) return;
@@ -27,6 +28,9 @@ void Session::Impl::say_expected() {
     const Forecast& own = expected.own;
     report.expected = {own.steps_per_s, own.low, own.high, own.limit};
     console.print("Expected: " + forecast_line(own));
+    for (const Forecast& other : expected.others) {
+      report.expected->other_ways.emplace_back(flags_of(other.way), other.steps_per_s);
+    }
     if (!expected.better) return;
     const Way& way = expected.better->way;
     const std::string flags = flags_of(way);

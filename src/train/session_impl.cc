@@ -42,7 +42,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
       cluster(prepared(on, session_options)),
       run_options(run_with),
       options(session_options),
-      console(run_with.quiet),
+      console(run_with.quiet, run_with.log),
       exceptions_(std::uncaught_exceptions()) {
   report.model = options.model;
   report.strategy = strategy_name(cluster);
@@ -85,12 +85,15 @@ void Session::Impl::make_parts() {
     device = make_traced_device(std::move(device), *timeline);
   }
   const std::vector<VariableSpec> variables = variable_specs(graphs, trainings);
+  serve_dashboard();
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
                                            .pool = &pool(),
                                            .account = &account,
-                                           .timeline = timeline.get()},
+                                           .timeline = timeline.get(),
+                                           .progress = &progress},
                               variables);
+  let_dashboard_ask(true);
   job->initialise([&] {
     return make_beginning(graphs, job->store().kept_variables(), run_options, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
@@ -228,6 +231,7 @@ void Session::Impl::check_interrupt() {
   if (cluster.is_chief() && !cluster.launched && loop != nullptr) {
     message += how_to_go_on(run_options);
   }
+  let_dashboard_ask(false);
   job->leave();
   throw Error(ErrorCode::kCancelled, message);
 }

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "base/failure_text.h"
+#include "cluster/explain/cause_watch.h"
 #include "cluster/report/report.h"
+#include "dashboard/dashboard.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
 #include "trace/use_meter.h"
@@ -65,6 +67,14 @@ class Session::Impl {
 
   // session_report.cc
   void fail(const std::string& message);
+  // session_dashboard.cc
+  void serve_dashboard();
+  /// Lets the dashboard ask the other tasks from now on, or no more.
+  void let_dashboard_ask(bool may);
+  /// Tells what this task has done so far, once a second while somebody watches; at once when
+  /// `anyway`.
+  void tell_progress(bool anyway = false);
+
   /// Begins to measure the use of the machine, with the task's first step.
   void start_use();
 
@@ -83,7 +93,9 @@ class Session::Impl {
   std::unique_ptr<Device> device;         // of tower 0, where there are several
   std::unique_ptr<ThreadPool> all_cores;  // for what all towers share; null: the device's threads
   StepAccount account{clock}, evaluation_account{clock};
+  ProgressBoard progress;
   std::unique_ptr<Job> job;
+  std::unique_ptr<Dashboard> dashboard;  // null: none is served here. It asks the job.
   std::shared_ptr<const InputNormals> normals;
   RewriteOptions rewrite;
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
@@ -125,6 +137,7 @@ class Session::Impl {
   // session_steps.cc
   void add_summaries();
   void say_nothing_to_do();
+  void watch_cause();
   bool call_hooks(Session& session);
   void read_watched();
 
@@ -139,6 +152,7 @@ class Session::Impl {
   /// That of the end, if the session has ended well; else what is known by now.
   TaskReport task_report() const;
   TaskReport measured_task() const;
+  std::optional<double> network_bytes_per_s() const;
   void add_links(TaskReport& task, double seconds) const;
   void add_results();
   void write_report();
@@ -147,9 +161,12 @@ class Session::Impl {
   void print_summary() const;
 
   UseMeter use_;
+  CauseWatch cause_watch_;
+  Duration looked_at_{0};                       // since the meter started
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   std::vector<StoreLink> links_before_;         // the same, of each
   std::optional<TaskReport> task_at_end_;
+  TimePoint told_progress_{};
   const int exceptions_;  // under way when the session was made
 };
 

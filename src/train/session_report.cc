@@ -11,14 +11,15 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "cluster/cache_folder.h"
-#include "cluster/report/bound_in_words.h"
-#include "cluster/report/input_in_words.h"
+#include "cluster/explain/explain.h"
+#include "cluster/report/bad_records_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "cluster/report/staleness_in_words.h"
-#include "cluster/report/time_in_words.h"
 #include "kernels/cpu/instruction_set.h"
 #include "params/strategies.h"
 #include "predict/bound.h"
+#include "predict/link_payload.h"
+#include "predict/machine_facts.h"
 #include "predict/roof_cache.h"
 #include "trace/timeline_file.h"
 #include "train/session_impl.h"
@@ -99,6 +100,15 @@ void Session::Impl::start_use() {
   use_.start();
 }
 
+// Of this task's host, each way; nothing where the system does not say. Tasks that were launched
+// together on hosts that are not emulated have no network between them.
+std::optional<double> Session::Impl::network_bytes_per_s() const {
+  double gbps = run_options.prediction.link_gbps;
+  if (gbps == 0 && !cluster.launched) gbps = network_gbps();
+  if (gbps == 0) return std::nullopt;
+  return gbps * kPayloadOfGigabit;
+}
+
 void Session::Impl::add_links(TaskReport& task, double seconds) const {
   const std::vector<StoreLink> links = job->store().links();
   for (const StoreLink& now : links) {
@@ -114,6 +124,7 @@ void Session::Impl::add_links(TaskReport& task, double seconds) const {
     if (task.steps > 0) link.step_received = received / double(task.steps);
     if (seconds > 0) link.sent = sent / seconds;
     if (seconds > 0) link.received = received / seconds;
+    if (now.kind == "tcp") link.most = network_bytes_per_s();
   }
 }
 
@@ -177,10 +188,12 @@ void Session::Impl::add_bound() {
   const DType products = product_dtype(cluster.precision);
   const int threads = cluster.distributed() ? cores_of_machine() : pool().threads();
   Roof roof = cache.roof(products, threads);
-  const auto allowed = [&] { return 1 / bound_of_step(bound_of(work, roof), cluster).total(); };
+  const auto bound = [&] { return bound_of_step(bound_of(work, roof), cluster); };
+  const auto allowed = [&] { return 1 / bound().total(); };
   // Other processes were running when the roof was measured.
   if (*made * cluster.workers() > allowed()) roof = cache.measure(products, threads);
   report.set("bound", "steps_per_s", allowed());
+  report.set("bound", "rules_share", bound().rules / bound().total());
   report.set("bound", "gflops_per_s", roof.flops_per_s * 1e-9);
   report.set("bound", "gbytes_per_s", roof.bytes_per_s * 1e-9);
 }
@@ -231,7 +244,7 @@ void Session::Impl::end_well() {
   print_summary();
   add_results();
   if (!cluster.launched) {
-    if (const std::string bound = bound_in_words(report); !bound.empty()) console.print(bound);
+    if (const std::string why = explanation(report); !why.empty()) console.print(why);
   }
   if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
   if (const std::string late = dropped_end(report); !late.empty()) console.print(late);
@@ -254,8 +267,7 @@ void Session::Impl::print_summary() const {
       task.unit == "steps" ? "" : fmt::format(", {:.0f} {}/s", *task.examples_per_s, task.unit);
   console.print(fmt::format("{:.2f} steps/s{}:{}", *task.steps_per_s, examples, shares_text(task)));
   console.print("used " + task.use.text());
-  console.print(time_in_words(task));
-  if (const std::string input = input_in_words(task); !input.empty()) console.print(input);
+  if (const std::string bad = bad_records_in_words(task); !bad.empty()) console.print(bad);
 }
 
 }  // namespace paceline

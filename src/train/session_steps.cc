@@ -101,6 +101,7 @@ void Session::Impl::begin_run(Session& session) {
     add_summaries();
     say_expected();
   }
+  tell_progress(true);
   for (const auto& hook : hooks) hook->begin(session);
   running = true;
   ended = false;
@@ -119,6 +120,8 @@ bool Session::Impl::make_step(Session& session, std::size_t training,
   const bool go_on = call_hooks(session);
   saving->tend();
   loop->end_step();
+  watch_cause();
+  tell_progress();
   running = go_on;
   if (!go_on) end_run(session, true);
   return true;
@@ -130,6 +133,7 @@ void Session::Impl::end_run(Session& session, bool for_good) {
   if (for_good && loop->steps_made() == 0) say_nothing_to_do();
   for (const auto& hook : hooks) hook->end(session);
   if (for_good) saving->save_at_end();
+  tell_progress(true);
   left_run = clock.now();
 }
 
@@ -147,6 +151,19 @@ void Session::Impl::add_summaries() {
   if (run_options.out.empty() || run_options.summary_every.never()) return;
   hooks.push_back(
       std::make_unique<Summaries>(run_options.out + "/summaries", run_options.summary_every));
+}
+
+// Of a cluster one task alone does not see what the others do.
+void Session::Impl::watch_cause() {
+  constexpr Duration kEvery = std::chrono::seconds(1);
+  if (run_options.log == nullptr || cluster.distributed() || !meter->running()) return;
+  if (meter->since_start() < looked_at_ + kEvery) return;
+  looked_at_ = meter->since_start();
+  Report now = report;
+  now.tasks = {measured_task()};
+  const std::string line =
+      cause_watch_.look(now, std::chrono::duration<double>(looked_at_).count());
+  if (!line.empty()) console.print(line);
 }
 
 void Session::Impl::say_nothing_to_do() {

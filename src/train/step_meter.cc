@@ -72,6 +72,7 @@ TaskReport StepMeter::report(const std::string& task) const {
   report.examples_per_s = *report.steps_per_s * double(examples_per_step_);
   report.step_ms_p50 = times_.quantile_ms(0.5);
   report.step_ms_p99 = times_.quantile_ms(0.99);
+  report.step_ms_max = times_.quantile_ms(1);
   for (int i = 0; i < kActivityCount; ++i) {
     report.share.emplace_back(name_of(Activity(i)), seconds_of(spent_[std::size_t(i)]) / seconds);
   }

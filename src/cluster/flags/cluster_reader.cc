@@ -155,6 +155,7 @@ DType read_precision(const FlagValues& values) {
 
 DType read_wire(const FlagValues& values, const Cluster& cluster) {
   std::vector<std::string> names;
+  names.reserve(kTravellingTypes.size());
   for (const TravellingType& each : kTravellingTypes) names.emplace_back(each.name);
   const std::optional<std::string> name = values.choice("--wire", names);
   check_for_cluster(values, cluster, "--wire", "one process sends nothing");
@@ -290,6 +291,13 @@ std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
   return fmt::format("{:016x}", fresh);
 }
 
+void read_sync_batch_norm(const FlagValues& values, Cluster& cluster) {
+  if (!values.given("--sync-batch-norm") || is_shrunk(values, cluster)) return;
+  const std::string why_not = why_no_sync_batch_norm(cluster);
+  if (!why_not.empty()) refuse_flags("--sync-batch-norm " + why_not);
+  cluster.sync_batch_norm = true;
+}
+
 }  // namespace
 
 Cluster read_cluster(const FlagValues& values) {
@@ -313,6 +321,7 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   cluster.towers = int(values.whole_number("--towers", 1, kMostTowers).value_or(1));
   if (!serves(cluster)) check_towers(cluster, cores_of_machine());
+  read_sync_batch_norm(values, cluster);
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   check_for_cluster(values, cluster, "--join-timeout", "one process waits for nobody");
   cluster.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);

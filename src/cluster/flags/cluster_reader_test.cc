@@ -68,6 +68,9 @@ TEST(Flags, WhatARunLeaves) {
 }
 
 TEST(Flags, TimelineOfSomeSteps) {
+  EXPECT_EQ(read("").run.dashboard, "");
+  EXPECT_EQ(read("--dashboard :8080").run.dashboard, "127.0.0.1:8080");
+  EXPECT_EQ(read("--dashboard [::1]:0").run.dashboard, "[::1]:0");
   EXPECT_EQ(read("").run.timeline, "");
   const RunOptions run = read("--timeline t.json").run;
   EXPECT_EQ(run.timeline, "t.json");
@@ -325,6 +328,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "--staleness -1: must be a whole number from 0"},
         BadLine{"--strategy ssp", "--strategy ssp needs a cluster: add --ps 1 --workers 2"},
         BadLine{"--accumulate 0", "--accumulate 0: must be a whole number from 1 to 1048576"},
+        BadLine{"--sync-batch-norm", "--sync-batch-norm needs --strategy allreduce or --towers"},
+        BadLine{"--ps 1 --workers 2 --sync-batch-norm", "--sync-batch-norm needs --strategy"},
+        BadLine{"--ps 0 --workers 2 --sync-batch-norm --accumulate 2",
+                "--sync-batch-norm does not go with --accumulate under an all-reduce"},
+        BadLine{"--ps 0 --workers 2 --sync-batch-norm --towers 2 --device sim --sim-step-ms 1",
+                "--sync-batch-norm does not go with --towers under an all-reduce"},
+        BadLine{"--sync-batch-norm --towers 2 --device sim --sim-step-ms 1",
+                "--sync-batch-norm needs a device that computes on the host"},
         BadLine{"--towers 0", "--towers 0: must be a whole number from 1 to 64"},
         BadLine{"--towers 65", "--towers 65: must be a whole number from 1 to 64"},
         BadLine{"--towers 64 --threads 2", "--towers 64: "},
@@ -439,6 +450,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--timeline /nonexistent/t.json",
                 "--timeline /nonexistent/t.json: there is no folder /nonexistent"},
         BadLine{"--timeline-steps 1:2", "--timeline-steps needs --timeline"},
+        BadLine{"--dashboard 8080", "--dashboard 8080: must be [HOST]:PORT, such as :8080"},
+        BadLine{"--dashboard :80800",
+                "--dashboard: '127.0.0.1:80800' is no address: '80800' is no port"},
         BadLine{"--timeline t --timeline-steps 2", "--timeline-steps 2: must be the first step"},
         BadLine{"--timeline t --timeline-steps 2:2", "--timeline-steps 2:2: must be"},
         BadLine{"--timeline t --timeline-steps -1:2", "--timeline-steps -1:2: must be"},

@@ -176,6 +176,10 @@ std::vector<Flag> strategy_flags() {
        "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
        "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
        kBoth},
+      {"--sync-batch-norm", "",
+       "Batch norm with the statistics of the whole batch, of which each worker of an all-reduce, "
+       "or each tower, has a part (default: each part's own)",
+       kRun},
       {"--on-nan", "stop|skip",
        "The fate of a contribution with NaN or infinity: training ends with an error that names "
        "it, or it is left out and counted, which reads each gradient once more (default stop)",
@@ -296,6 +300,10 @@ std::vector<Flag> output_flags() {
        "Write a timeline of every task to this JSON file, for ui.perfetto.dev", kOutputFlags},
       {"--timeline-steps", "A:B",
        "The steps that the timeline shows: A to B - 1, counted from 0 in each task (default 10:30)",
+       kOutputFlags},
+      {"--dashboard", "[HOST]:PORT",
+       "Serve a live page of the run there while it trains, from the chief (port 0: any that is "
+       "free; without HOST only this machine reaches it)",
        kOutputFlags},
       {"--out", "DIR",
        "Write checkpoints/, summaries/, timeline/ and report.json there (default: write nothing)",

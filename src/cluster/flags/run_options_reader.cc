@@ -7,6 +7,7 @@
 
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/prediction_reader.h"
+#include "net/address.h"
 
 namespace paceline {
 namespace {
@@ -28,6 +29,17 @@ void read_timeline(const FlagValues& values, RunOptions& run) {
     refuse_flag("--timeline-steps", text,
                 "must be the first step and the one after the last, such as 10:30");
   }
+}
+
+// "[HOST]:PORT"; without a host only this machine reaches it.
+std::string read_dashboard(const FlagValues& values) {
+  if (!values.given("--dashboard")) return "";
+  std::string text = values.text("--dashboard");
+  if (text.find(':') == std::string::npos) {
+    refuse_flag("--dashboard", text, "must be [HOST]:PORT, such as :8080 or 0.0.0.0:8080");
+  }
+  if (text.starts_with(':')) text = "127.0.0.1" + text;
+  return read_flag("--dashboard", [&] { return text_of(parse_address(text)); });
 }
 
 void read_what_is_left(const FlagValues& values, RunOptions& run) {
@@ -60,6 +72,7 @@ RunOptions read_run_options(const FlagValues& values) {
   run.seed = std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1));
   read_what_is_left(values, run);
   read_timeline(values, run);
+  run.dashboard = read_dashboard(values);
   run.dry_run = values.given("--dry-run");
   run.prediction = read_prediction(values);
   run.fused_update = !values.given("--no-fused-update");

@@ -13,11 +13,11 @@
 #include "base/memory_file.h"
 #include "base/print_text.h"
 #include "base/printed.h"
+#include "cluster/explain/explain.h"
 #include "cluster/interrupt.h"
 #include "cluster/lab/lab.h"
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
-#include "cluster/report/bound_in_words.h"
 #include "cluster/report/expected_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
@@ -127,10 +127,8 @@ std::string steps_text(const Report& merged, int workers) {
 }
 
 std::string last_lines(const Report& merged, int workers) {
-  const std::string bound = bound_in_words(merged);
-  const std::string expected = expected_in_words(merged);
-  return steps_text(merged, workers) + (expected.empty() ? "" : expected + "\n") +
-         (bound.empty() ? "" : bound + "\n");
+  const auto line = [](const std::string& text) { return text.empty() ? "" : text + "\n"; };
+  return steps_text(merged, workers) + line(expected_in_words(merged)) + line(explanation(merged));
 }
 
 void run_on(const Lab& lab, int host, TaskCommand& command) {

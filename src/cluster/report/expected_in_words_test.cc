@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-Report run_with(std::optional<ExpectedSpeed> expected, std::optional<double> made) {
+Report run_with(const std::optional<ExpectedSpeed>& expected, std::optional<double> made) {
   Report run;
   run.expected = expected;
   run.tasks.emplace_back().task = "worker:0";

@@ -57,6 +57,15 @@ Json to_object(const TaskUse& use, bool ps) {
   object["disk_bytes_per_s"] = {{"read", to_value(use.disk_read)},
                                 {"written", to_value(use.disk_written)}};
   object["peak_memory_bytes"] = to_value(use.peak_memory);
+  if (use.seconds <= 0) return object;
+  object["seconds"] = use.seconds;
+  object["pressure"] = {{"queued", to_value(use.pressure.queued)},
+                        {"waited", to_value(use.pressure.waited)},
+                        {"machine_cores", to_value(use.pressure.machine_cores)},
+                        {"major_faults_per_s", to_value(use.pressure.major_faults)},
+                        {"memory_wait", to_value(use.pressure.memory_wait)},
+                        {"stopped_s", use.pressure.stops.seconds},
+                        {"longest_stop_s", use.pressure.stops.longest}};
   return object;
 }
 
@@ -69,6 +78,16 @@ TaskUse to_use(const Json& object) {
   use.disk_read = to_number(object.at("disk_bytes_per_s").at("read"));
   use.disk_written = to_number(object.at("disk_bytes_per_s").at("written"));
   use.peak_memory = to_number(object.at("peak_memory_bytes"));
+  if (!object.contains("pressure")) return use;
+  use.seconds = object.at("seconds");
+  const Json& pressure = object["pressure"];
+  use.pressure = {
+      .queued = to_number(pressure.at("queued")),
+      .waited = to_number(pressure.at("waited")),
+      .machine_cores = to_number(pressure.at("machine_cores")),
+      .major_faults = to_number(pressure.at("major_faults_per_s")),
+      .memory_wait = to_number(pressure.at("memory_wait")),
+      .stops = {.seconds = pressure.at("stopped_s"), .longest = pressure.at("longest_stop_s")}};
   return use;
 }
 
@@ -80,6 +99,7 @@ Json to_object(const LinkReport& link) {
   object["bytes_per_step"] = {{"sent", to_value(link.step_sent)},
                               {"received", to_value(link.step_received)}};
   object["bytes_per_s"] = {{"sent", to_value(link.sent)}, {"received", to_value(link.received)}};
+  if (link.most) object["bytes_per_s"]["most"] = *link.most;
   return object;
 }
 
@@ -92,6 +112,7 @@ LinkReport to_link(const Json& object) {
   link.step_received = to_number(object.at("bytes_per_step").at("received"));
   link.sent = to_number(object.at("bytes_per_s").at("sent"));
   link.received = to_number(object.at("bytes_per_s").at("received"));
+  if (object.at("bytes_per_s").contains("most")) link.most = object["bytes_per_s"]["most"];
   return link;
 }
 
@@ -120,7 +141,9 @@ Json to_object(const TaskReport& task) {
     object["steps_per_s"] = to_value(task.steps_per_s);
     object["examples_per_s"] = to_value(task.examples_per_s);
     object["unit"] = task.unit;
-    object["step_ms"] = {{"p50", to_value(task.step_ms_p50)}, {"p99", to_value(task.step_ms_p99)}};
+    object["step_ms"] = {{"p50", to_value(task.step_ms_p50)},
+                         {"p99", to_value(task.step_ms_p99)},
+                         {"max", to_value(task.step_ms_max)}};
   }
   object["share"] = to_object(task.share);
   if (!is_ps(task)) {
@@ -162,6 +185,7 @@ TaskReport to_task(const Json& object) {
   task.unit = object.at("unit").get<std::string>();
   task.step_ms_p50 = to_number(object.at("step_ms").at("p50"));
   task.step_ms_p99 = to_number(object.at("step_ms").at("p99"));
+  if (object["step_ms"].contains("max")) task.step_ms_max = to_number(object["step_ms"]["max"]);
   task.hidden_ms = to_number(object.at("hidden_ms"));
   if (object.contains("network_bytes_per_step")) {
     task.step_sent = to_number(object["network_bytes_per_step"].at("sent"));
@@ -270,7 +294,8 @@ std::string Report::to_json() const {
     object["expected"] = {{"steps_per_s", expected->steps_per_s},
                           {"low", expected->low},
                           {"high", expected->high},
-                          {"limit", expected->limit}};
+                          {"limit", expected->limit},
+                          {"other_ways", to_object(expected->other_ways)}};
   }
   if (!error.empty()) object["error"] = error;
   // A message may hold bytes of a peer or a file that are no UTF-8; the report is written all the
@@ -310,6 +335,11 @@ Report Report::from_json(const std::string& text) {
                          .low = expected.at("low"),
                          .high = expected.at("high"),
                          .limit = expected.at("limit").get<std::string>()};
+      if (expected.contains("other_ways")) {
+        for (const auto& [way, speed] : expected["other_ways"].items()) {
+          report.expected->other_ways.emplace_back(way, speed.get<double>());
+        }
+      }
     }
     report.error = object.value("error", "");
     read_sections(report, object);

@@ -23,6 +23,7 @@ struct LinkReport {
   std::optional<double> round_trip_us;
   std::optional<double> step_sent, step_received;  // bytes of frames per step
   std::optional<double> sent, received;            // bytes of frames per second
+  std::optional<double> most;                      // bytes per second, each way, of the network
 
   bool operator==(const LinkReport&) const = default;
 };
@@ -45,7 +46,7 @@ struct TaskReport {
   std::optional<double> seconds;  // in which the timed steps were made
   std::optional<double> steps_per_s, examples_per_s;
   std::string unit;  // what examples_per_s counts; a ps has none
-  std::optional<double> step_ms_p50, step_ms_p99;
+  std::optional<double> step_ms_p50, step_ms_p99, step_ms_max;
   /// Fractions of the time, in the order in which they are written; they sum to 1.
   std::vector<std::pair<std::string, double>> share;
   std::optional<double> hidden_ms;                 // per step: transfers behind computing
@@ -79,6 +80,8 @@ struct ExpectedSpeed {
   double steps_per_s = 0;    // of all workers
   double low = 0, high = 0;  // 80 of 100 runs are between them
   std::string limit;         // in words
+  /// Other ways with the same workers, and their speed.
+  std::vector<std::pair<std::string, double>> other_ways = {};
 
   bool operator==(const ExpectedSpeed&) const = default;
 };

@@ -23,6 +23,7 @@ TaskReport worker(int index, double rate) {
   task.unit = "words";
   task.step_ms_p50 = 1000 / rate;
   task.step_ms_p99 = 1200 / rate;
+  task.step_ms_max = 1300 / rate;
   task.share = {{"input", 0.1}, {"compute", 0.7}, {"pull", 0.2}};
   task.hidden_ms = 1.5;
   task.step_sent = 1e5 / 3;
@@ -35,7 +36,8 @@ TaskReport worker(int index, double rate) {
                  .step_sent = 1e5 / 3,
                  .step_received = 7,
                  .sent = 1e6,
-                 .received = std::nullopt}};
+                 .received = std::nullopt,
+                 .most = 1.25e8}};
   task.kernels = {{.op = "matmul", .per_step = 6, .ms = 1.0 / 3, .share = 0.75}};
   task.input = {.stages = {{.name = "read", .records = 7, .seconds = 0.1, .records_per_s = 70},
                            {.name = "distort", .records = 7, .seconds = 1.0 / 3},
@@ -53,6 +55,13 @@ TaskReport worker(int index, double rate) {
   task.use.received = 2e6;
   task.use.disk_written = 1.5;
   task.use.peak_memory = 3e8;
+  task.use.seconds = 25.5;
+  task.use.pressure = {.queued = 0.25,
+                       .waited = 0.125,
+                       .machine_cores = 1.5,
+                       .major_faults = std::nullopt,
+                       .memory_wait = 1e-3,
+                       .stops = {.seconds = 2.5, .longest = 2.25}};
   return task;
 }
 
@@ -88,6 +97,7 @@ TEST(Report, ReadsBackEveryDigit) {
   report.set("fetch/256x128x64", "local_us", 40.25);
   report.global_step = 1234;
   report.cores = 2;
+  report.expected = {1.5, 1, 2, "the device", {{"--ps 2 --workers 2", 2.25}}};
   report.error = "worker:0 lost ps:0\n\"quoted\"";
   EXPECT_EQ(Report::from_json(report.to_json()), report);
 }

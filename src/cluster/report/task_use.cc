@@ -26,6 +26,8 @@ std::string rates_text(const char* what, std::optional<double> in, const char* i
 TaskUse task_use(const std::optional<MachineUse>& use, std::int64_t sent, std::int64_t received) {
   TaskUse task;
   if (!use || use->seconds <= 0) return task;
+  task.seconds = use->seconds;
+  task.pressure = use->pressure;
   task.cores = use->core_seconds / use->seconds;
   task.sent = double(sent) / use->seconds;
   task.received = double(received) / use->seconds;

@@ -15,6 +15,8 @@ struct TaskUse {
   std::optional<double> sent, received;           // over links, bytes/s
   std::optional<double> disk_read, disk_written;  // bytes/s
   std::optional<double> peak_memory;              // bytes
+  double seconds = 0;                             // over which it was measured; 0: it was not
+  Pressure pressure = {};                         // what kept it from working
 
   bool operator==(const TaskUse&) const = default;
   /// "1.93 cores, device busy 98%, network 1.2 MB/s out 3.4 in, …".

@@ -2,6 +2,7 @@
 // by slices of the rows, which depend on the shape alone, and then over the slices in order.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/buffer.h"
 #include "kernels/cpu/channel_rows.h"
@@ -37,6 +38,7 @@ class BatchNormRows : public Kernel {
   }
   struct Sums {
     double *first, *second;  // one for each channel
+    double rows;             // that they are sums of
   };
   /// Two sums of each channel: add(first row, rows, Sums) adds those of some rows.
   template <typename F>
@@ -54,6 +56,13 @@ class BatchNormRows : public Kernel {
       for (std::int64_t c = 0; c < 2 * channels_; ++c) total.first[c] += own.first[c];
     }
     return total;
+  }
+  /// Adds the sums up with those of the other parts of the batch.
+  Sums add_up(SumExchange& exchange, const Sums& own) const {
+    double& rows = own.first[2 * channels_];
+    rows = double(rows_);
+    exchange.add_up({own.first, std::size_t(2 * channels_ + 1)});
+    return {own.first, own.second, rows};
   }
   /// Calls f(first element, rows) for ranges of rows.
   template <typename F>
@@ -75,7 +84,7 @@ class BatchNormRows : public Kernel {
   static constexpr std::int64_t kRowsGrain = 16 * 1024;  // elements
 
   std::size_t slice_bytes() const {
-    return round_up(std::size_t(2 * channels_) * sizeof(double), kBufferAlignment);
+    return round_up(std::size_t(2 * channels_ + 1) * sizeof(double), kBufferAlignment);
   }
   std::size_t sums_bytes() const { return std::size_t(slices_) * slice_bytes(); }
   std::size_t array_bytes() const {
@@ -84,7 +93,7 @@ class BatchNormRows : public Kernel {
   Sums sums_of(const KernelCall& call, std::int64_t i) const {
     auto* const first =
         reinterpret_cast<double*>(call.scratch.data() + std::size_t(i) * slice_bytes());
-    return {first, first + channels_};
+    return {first, first + channels_, double(rows_)};
   }
 };
 
@@ -98,13 +107,14 @@ class BatchNormKernel : public BatchNormRows {
     const float* gains = call.inputs[1].as<float>();
     float* center = array(call, 0);
     sample_means(x, center);
-    const Sums sums = sum(call, [&](std::int64_t first, std::int64_t rows, const Sums& own) {
+    Sums sums = sum(call, [&](std::int64_t first, std::int64_t rows, const Sums& own) {
       sum_channels(x + first, rows, channels_, center, own.first, own.second);
     });
+    if (call.exchange != nullptr) sums = add_up_from_zero(*call.exchange, sums, center);
     float *mean = array(call, 1), *scale = array(call, 2);
     for (std::int64_t c = 0; c < channels_; ++c) {
-      const double distance = sums.first[c] / double(rows_);
-      const double variance = std::max(0.0, sums.second[c] / double(rows_) - distance * distance);
+      const double distance = sums.first[c] / sums.rows;
+      const double variance = std::max(0.0, sums.second[c] / sums.rows - distance * distance);
       call.outputs[1].as<float>()[c] = mean[c] = float(double(center[c]) + distance);
       call.outputs[2].as<float>()[c] = float(variance);
       scale[c] = float(double(gains[c]) * inverse_deviation(float(variance)));
@@ -116,6 +126,17 @@ class BatchNormKernel : public BatchNormRows {
   }
 
  private:
+  // Each part counts from a centre of its own, so their sums are added up as sums from zero:
+  // doubles have digits enough.
+  Sums add_up_from_zero(SumExchange& exchange, const Sums& own, float* center) const {
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const double from = double(std::exchange(center[c], 0.0f));
+      own.second[c] += from * (2 * own.first[c] + own.rows * from);
+      own.first[c] += own.rows * from;
+    }
+    return add_up(exchange, own);
+  }
+
   // Sums of squares lose digits by the distance from where they are counted to the mean: so from
   // the mean of some rows.
   void sample_means(const float* x, float* means) const {
@@ -161,7 +182,9 @@ class BatchNormGradKernel : public BatchNormRows {
     const Sums sums = sum(call, [&](std::int64_t first, std::int64_t rows, const Sums& own) {
       sum_channel_gradients(dy + first, x + first, rows, channels_, norm, own.first, own.second);
     });
-    const ChannelGradient gradient = gradient_of(call, sums);
+    give_gains_and_offsets(call, sums);
+    const ChannelGradient gradient = gradient_of(
+        call, !of_batch_ || call.exchange == nullptr ? sums : mean_of_parts(*call.exchange, sums));
     for_rows([&](std::int64_t first, std::int64_t rows) {
       channel_gradients(dy + first, x + first, rows, channels_, norm, gradient,
                         call.outputs[0].as<float>() + first);
@@ -179,6 +202,23 @@ class BatchNormGradKernel : public BatchNormRows {
     return {call.inputs[3].as<float>(), scale, offset, slope_};
   }
 
+  void give_gains_and_offsets(const KernelCall& call, const Sums& sums) const {
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const double inverse = inverse_deviation(double(call.inputs[4].as<float>()[c]));
+      call.outputs[1].as<float>()[c] = float(inverse * sums.second[c]);
+      call.outputs[2].as<float>()[c] = float(sums.first[c]);
+    }
+  }
+
+  // The gradient of each part is that of its own mean loss, of which the whole loss is the mean by
+  // rows: so the sums of the whole batch, in the measure of this part, are the mean of all sums.
+  Sums mean_of_parts(SumExchange& exchange, const Sums& own) const {
+    for (std::int64_t c = 0; c < 2 * channels_; ++c) own.first[c] *= own.rows;
+    const Sums all = add_up(exchange, own);
+    for (std::int64_t c = 0; c < 2 * channels_; ++c) all.first[c] /= all.rows;
+    return all;
+  }
+
   ChannelGradient gradient_of(const KernelCall& call, const Sums& sums) const {
     float *of_gradient = array(call, 2), *of_distance = array(call, 3), *constant = array(call, 4);
     for (std::int64_t c = 0; c < channels_; ++c) {
@@ -188,8 +228,6 @@ class BatchNormGradKernel : public BatchNormRows {
       of_gradient[c] = float(factor);
       of_distance[c] = float(-share * inverse * inverse * sums.second[c]);
       constant[c] = float(-share * sums.first[c]);
-      call.outputs[1].as<float>()[c] = float(inverse * sums.second[c]);
-      call.outputs[2].as<float>()[c] = float(sums.first[c]);
     }
     return {of_gradient, of_distance, constant};
   }

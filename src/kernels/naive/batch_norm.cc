@@ -1,5 +1,7 @@
 // Batch normalisation of images (N,C,H,W) or (N,H,W,C), in double.
+#include <array>
 #include <cmath>
+#include <span>
 
 #include "kernels/naive/image_view.h"
 #include "kernels/naive/naive_kernels.h"
@@ -17,6 +19,11 @@ double sum_of_channel(const ImageShape& image, F&& of) {
     for (std::int64_t h = 0; h < image.h; ++h)
       for (std::int64_t w = 0; w < image.w; ++w) sum += of(n, h, w);
   return sum;
+}
+
+/// Adds the numbers up with those of the other parts of the batch, if there are any.
+void add_up_parts(const KernelCall& call, std::span<double> sums) {
+  if (call.exchange != nullptr) call.exchange->add_up(sums);
 }
 
 /// A channel's way from x to y: x̂ = (x − mean)·scale, z = gain·x̂ + offset, y = z or slope·z below
@@ -58,12 +65,14 @@ struct NaiveBatchNorm {
     const double count = double(image.n * image.h * image.w);
     for (std::int64_t c = 0; c < image.c; ++c) {
       const auto at = [&](auto n, auto h, auto w) { return double(x(n, c, h, w)); };
-      const double mean = sum_of_channel(image, at) / count;
-      const double variance = sum_of_channel(image,
-                                             [&](auto n, auto h, auto w) {
-                                               return (at(n, h, w) - mean) * (at(n, h, w) - mean);
-                                             }) /
-                              count;
+      std::array<double, 2> first{sum_of_channel(image, at), count};
+      add_up_parts(call, first);
+      const double mean = first[0] / first[1];
+      std::array<double, 1> second{sum_of_channel(image, [&](auto n, auto h, auto w) {
+        return (at(n, h, w) - mean) * (at(n, h, w) - mean);
+      })};
+      add_up_parts(call, second);
+      const double variance = second[0] / first[1];
       normalize_channel(node, x, y, c, normalizer<T>(node, call, c, mean, variance));
       call.outputs[1].as<T>()[c] = T(mean);
       call.outputs[2].as<T>()[c] = T(variance);
@@ -104,9 +113,13 @@ struct NaiveBatchNormGrad {
       const double products = sum_of_channel(image, [&](auto n, auto h, auto w) {
         return dz(n, h, w) * z.unit(double(x(n, c, h, w)));
       });
+      // The loss is the mean, by examples, of those of all parts.
+      std::array<double, 3> all{sum * count, products * count, count};
+      if (of_batch) add_up_parts(call, all);
+      const double mean_sum = all[0] / all[2], mean_products = all[1] / all[2];
       sum_of_channel(image, [&](auto n, auto h, auto w) {
         const double through_statistics =
-            of_batch ? (sum + z.unit(double(x(n, c, h, w))) * products) / count : 0;
+            of_batch ? (mean_sum + z.unit(double(x(n, c, h, w))) * mean_products) / count : 0;
         dx(n, c, h, w) = T(z.gain * z.scale * (dz(n, h, w) - through_statistics));
         return 0;
       });

@@ -13,7 +13,7 @@ namespace paceline {
 /// Returns the name of a type of frame that is below kMostFrameTypes. All others are called
 /// "frame".
 using NameOfFrameType = std::string (*)(std::uint16_t type);
-constexpr std::uint16_t kMostFrameTypes = 64;
+constexpr std::uint16_t kMostFrameTypes = 65;
 
 /// Makes a link that records an event for each frame: "send NAME" while it is handed to the link,
 /// and "receive NAME" from its header until the receiver has handled it. `timeline` must outlive

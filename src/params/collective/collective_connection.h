@@ -35,6 +35,7 @@ class CollectiveConnection : public Receiver {
   std::optional<TimePoint> ended;          // when nothing more was to come
   std::shared_ptr<Connection> connection;  // null until it is made
   StateFrames state;                       // of a task, as it arrives
+  bool progress_asked = false;             // and not told yet; under the lock of the driver
 
  private:
   CollectiveDriver& driver_;

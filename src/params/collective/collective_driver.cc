@@ -22,7 +22,8 @@ CollectiveGroupOptions group_options(const CollectiveOptions& options) {
   return {.worker = options.task.index,
           .workers = int(options.spec.workers.size()),
           .join_timeout = options.join_timeout,
-          .warm_steps = kUntimedSteps};
+          .warm_steps = kUntimedSteps,
+          .repeats_steps = options.sync_batch_norm};
 }
 
 std::unique_ptr<Link> link_of(const CollectiveOptions& options) {
@@ -39,6 +40,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
       incarnation_(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count())),
       fingerprint_(paceline::fingerprint_of(variables.specs())),
       group_(group_options(options), options.clock->now()),
+      exchanged_(options.task.index, int(options.spec.workers.size())),
       current_(options.spec.workers.size()),
       gone_links_(options.spec.workers.size()),
       tries_(options.spec.workers.size()),
@@ -257,23 +259,28 @@ void CollectiveDriver::begin_step(const std::shared_ptr<const std::vector<Bucket
   change([&] {
     begun_commits_ = group_.commits();
     begun_takes_ = takes_;
-    group_.begin({.examples = examples,
-                  .own_step = group_.next_own_step(options_.task.index),
-                  .made = made_++,
-                  .training = paceline::fingerprint_of(*buckets),
-                  .records = records_ ? group_.records().reads(records_->reads())
-                                      : std::vector<RecordRange>()},
-                 now(), out_);
+    begun_epoch_ = group_.epoch();
+    begun_tag_ = tag_of(begun_epoch_, group_.step());
+    group_.begin(
+        {.examples = examples,
+         .own_step = group_.next_own_step(options_.task.index),
+         .made = made_++,
+         .training = paceline::fingerprint_of(*buckets) ^ std::uint64_t(options_.sync_batch_norm),
+         .records =
+             records_ ? group_.records().reads(records_->reads()) : std::vector<RecordRange>()},
+        now(), out_);
   });
 }
 
 bool CollectiveDriver::wait_committed() {
   park();
-  bool committed = false;
+  bool committed = false, repeat = false;
   unpark([&] {
     committed = takes_ == begun_takes_;
-    return group_.commits() > begun_commits_ || !committed;
+    repeat = must_repeat();
+    return group_.commits() > begun_commits_ || !committed || repeat;
   });
+  if (repeat) throw RepeatStep();
   return committed;
 }
 

@@ -23,6 +23,7 @@
 #include "params/collective/link_collectives.h"
 #include "params/collective/state_inbox.h"
 #include "params/protocol/collective_group.h"
+#include "params/protocol/exchanged_sums.h"
 #include "params/wakeup.h"
 
 namespace paceline {
@@ -45,8 +46,12 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   std::int64_t step() const { return shown_.step; }
   /// Begins a step of these buckets, once this worker may.
   void begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets, std::int64_t examples);
+  /// In the middle of a step: replaces the numbers by the sums of those of all members. Throws
+  /// RepeatStep when the members have changed.
+  void add_up(std::span<double> sums);
   /// Returns true once the step is committed, and its sums are to be applied; false when this
-  /// worker was given newer values instead.
+  /// worker was given newer values instead. With sync_batch_norm it throws RepeatStep when the
+  /// members have changed.
   bool wait_committed();
   /// Holds the values while the step thread changes them.
   std::unique_lock<std::mutex> change_values();
@@ -78,6 +83,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   std::uint64_t state_asked() const { return shown_.state_asked; }
   void send_state(const TaskState& state);
   void ask_states();
+  /// Asks all members for their progress. Any thread may call.
+  void ask_progress();
   StateInbox& inbox() { return inbox_; }
 
   std::vector<std::shared_ptr<Connection>> connections() const;
@@ -148,6 +155,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void park();
   template <typename Ready>
   void unpark(Ready&& ready);
+  bool must_repeat() const;
+  void take_sums(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
   // Connections (collective_links.cc).
   void listen();
@@ -171,6 +180,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   // Values of joiners, and states (collective_values.cc).
   void take_value_frame(int worker, const FrameHeader& header, std::span<const std::byte> payload);
   bool takes_values_of(std::uint64_t epoch);
+  void tell_progress(int worker);
+  void hear_progress(CollectiveConnection& from, std::string text);
   void take_state(CollectiveConnection& from, const FrameHeader& header,
                   std::span<const std::byte> payload);
   void send_lacking_values();
@@ -191,6 +202,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   CollectiveGroup group_;
   Outbox out_;
   std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;  // tags; an epoch
+  std::uint64_t begun_tag_ = 0, begun_epoch_ = 0;
+  ExchangedSums exchanged_;
   std::int64_t commits_ = 0, takes_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values
   int receives_from_ = -1;

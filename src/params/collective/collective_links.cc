@@ -174,6 +174,8 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
     case MessageType::kContributedRows:
     case MessageType::kInPlace:
       return collectives_.arrived(worker, header, payload);
+    case MessageType::kExchangedSums:
+      return take_sums(worker, header, payload);
     case MessageType::kWrite:
     case MessageType::kValuesSent:
       return take_value_frame(worker, header, payload);
@@ -184,6 +186,10 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
         state_asker_ = worker;
         shown_.state_asked = header.step;
       });
+    case MessageType::kAskProgress:
+      return tell_progress(worker);
+    case MessageType::kProgress:
+      return hear_progress(from, decode_text(payload, type));
     case MessageType::kRefuse:
       return fail({ErrorCode::kFailedPrecondition, decode_text(payload, type)});
     default:

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
+#include "params/progress_board.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
 
@@ -25,12 +26,16 @@ struct CollectiveOptions {
   OnNan on_nan = OnNan::kStop;  // of the mean
   /// The job shares out the records of its data.
   bool shares_records = false;
+  /// Steps have an exchange() with those of the other workers, and are made again when these
+  /// change.
+  bool sync_batch_norm = false;
   /// With the workers of this host, if the link can: contributions are then read where they lie.
   bool share_memory = true;
-  ThreadPool* pool = nullptr;        // applies the rules, on the step thread; null: one thread
-  StepAccount* account = nullptr;    // of the step thread; null: nobody counts
-  Timeline* timeline = nullptr;      // gets the frames; null: none
-  const Clock* clock = &kRealClock;  // must outlive the store
+  ThreadPool* pool = nullptr;         // applies the rules, on the step thread; null: one thread
+  StepAccount* account = nullptr;     // of the step thread; null: nobody counts
+  Timeline* timeline = nullptr;       // gets the frames; null: none
+  ProgressBoard* progress = nullptr;  // what workers tell of themselves; null: nothing
+  const Clock* clock = &kRealClock;   // must outlive the store
   std::function<void(const std::string&)> say;   // lines for the user, from any thread
   Duration say_after = std::chrono::seconds(1);  // of waiting for other workers
   /// Called several times a second while the store waits. An exception of it ends the wait.

@@ -123,6 +123,12 @@ void CollectiveSteps::take_rows(VariableId variable, const Contribution& contrib
   copy_bytes(memory + layout_.offset(variable), own.raw(), ids.size() * row_bytes(spec));
 }
 
+void CollectiveSteps::add_up(std::span<double> sums) {
+  std::optional<AccountScope> scope;
+  if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
+  driver_.add_up(sums);
+}
+
 StepHandle& CollectiveSteps::end_step(float, std::span<const RowSet>) {
   if (kind_ == StepKind::kTrain) {
     bool committed = false;

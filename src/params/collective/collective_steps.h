@@ -12,7 +12,7 @@
 namespace paceline {
 
 /// Every worker applies the rule to all of each variable, from the same sums.
-class CollectiveSteps : public StoreSteps {
+class CollectiveSteps : public StoreSteps, private SumExchange {
  public:
   /// Counts the steps that were left out in `skipped`. Throws kInvalidArgument when the plan
   /// updates what is not trained.
@@ -25,6 +25,7 @@ class CollectiveSteps : public StoreSteps {
   AsyncView need(VariableId variable) override;
   AsyncView place(VariableId variable) override;
   void ready(VariableId variable, const Contribution& contribution, const Event& event) override;
+  SumExchange* exchange() override { return options_.sync_batch_norm ? this : nullptr; }
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
  private:
@@ -33,6 +34,7 @@ class CollectiveSteps : public StoreSteps {
     std::int64_t step = 0;
   };
 
+  void add_up(std::span<double> sums) override;
   void take_rows(VariableId variable, const Contribution& contribution);
   void apply_or_fail();
   void apply();

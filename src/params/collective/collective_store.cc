@@ -59,6 +59,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   bool state_asked() const override { return driver_.state_asked() != 0; }
   bool others_save() const override { return true; }
   void send_state(const TaskState& state) override { driver_.send_state(state); }
+  void ask_progress() override { driver_.ask_progress(); }
   bool stop_asked() const override { return false; }
   std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
   bool takes_over_saving() const override { return driver_.saves(); }

@@ -155,6 +155,34 @@ std::optional<TaskState> CollectiveDriver::restored() const {
   return own_restored_;
 }
 
+// A worker that has not answered is not asked again, so that nothing piles up for one that stands
+// still.
+void CollectiveDriver::ask_progress() {
+  const std::lock_guard lock(mutex_);
+  for (CollectiveConnection* const peer : current_) {
+    if (peer == nullptr || std::exchange(peer->progress_asked, true)) continue;
+    send_message(*peer, {MessageType::kAskProgress});
+  }
+}
+
+void CollectiveDriver::tell_progress(int worker) {
+  const std::string text = options_.progress == nullptr ? "" : options_.progress->asked();
+  const std::vector<std::byte> bytes = encode_text(text);
+  send_copy(
+      worker,
+      {.payload_bytes = std::uint32_t(bytes.size()), .type = std::uint16_t(MessageType::kProgress)},
+      bytes);
+}
+
+void CollectiveDriver::hear_progress(CollectiveConnection& from, std::string text) {
+  {
+    const std::lock_guard lock(mutex_);
+    from.progress_asked = false;
+  }
+  if (options_.progress == nullptr) return;
+  options_.progress->heard(fmt::format("worker:{}", from.worker), std::move(text));
+}
+
 // A worker that is not asked makes no step any more: whoever saves last needs its state.
 void CollectiveDriver::send_state(const TaskState& state) {
   const std::uint64_t save = shown_.state_asked.exchange(0);

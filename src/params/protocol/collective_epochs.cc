@@ -255,7 +255,7 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   // The others have agreed, so each is known to be a member.
   for (const std::int32_t member : members_) peer(member).status.standing = Standing::kMember;
   if (proposer_ == self() && !first) say_who_changed(before, out);
-  if (begun_ && (begun_->step != step_ || lacks)) begun_.reset();
+  if (begun_ && (begun_->step != step_ || lacks || options_.repeats_steps)) begun_.reset();
   if (begun_) {
     begun_->epoch = epoch_;
     send_all(MessageType::kCollectiveBegin, *begun_, out);

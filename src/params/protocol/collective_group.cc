@@ -254,7 +254,7 @@ void CollectiveGroup::check_training(int worker) {
   if (!begun_ || begin == nullptr || begin->training == begun_->training) return;
   failure_ = fmt::format(
       "worker:{} and worker:{} make step {} of different trainings: with all-reduce, all workers "
-      "make the same steps",
+      "make the same steps, and all or none have --sync-batch-norm",
       self(), worker, step_);
 }
 

@@ -25,6 +25,9 @@ struct CollectiveGroupOptions {
   int workers = 1;
   Duration join_timeout{};
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
+  /// True when members need each other while they make their contributions: a step that nobody has
+  /// committed when the members change is begun again, and not only reduced again.
+  bool repeats_steps = false;
 };
 
 /// Other workers are named by their index, which is also their PeerId in an Outbox. Its driver

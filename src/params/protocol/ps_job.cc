@@ -99,6 +99,10 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
       return on_goodbye(peer, now, out);
     case MessageType::kEndTraining:
       return on_end_training(id, peer, now, out);
+    case MessageType::kAskProgress:
+      return on_ask_progress(id, peer, out);
+    case MessageType::kProgress:
+      return on_progress(peer, message.as<std::string>(), out);
     case MessageType::kBeginAgain:
       return on_begin_again(id, out);
     case MessageType::kAskRecords:

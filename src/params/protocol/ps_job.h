@@ -140,6 +140,7 @@ class PsJob {
     std::uint64_t handled = 0;               // its numbered messages, until then
     std::optional<Declare> declared;         // waits for the chief's
     std::uint64_t state_asked = 0;           // for which save; 0: none
+    bool progress_asked = false;             // and not told yet
     JobState told;                           // last
     std::optional<RoundContribution> given;  // to a round, and not decided
     bool given_whole = false;                // all of it is here
@@ -215,6 +216,9 @@ class PsJob {
   void ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out);
   void on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t save, Outbox& out);
   void check_is_chief(PeerId id, MessageType type) const;
+  // Progress (ps_job_progress.cc).
+  void on_ask_progress(PeerId id, const Peer& chief, Outbox& out);
+  void on_progress(Peer& peer, const std::string& text, Outbox& out);
   /// True when it is of the worker's last step.
   bool knows_state(int worker) const;
   MembershipOptions membership_options() const;

@@ -28,25 +28,30 @@ TEST(VirtualGroup, ASeedReplaysExactly) {
   EXPECT_NE(run(7, {}).hash, run(8, {}).hash);
 }
 
-// Runs seeds [first, last].
-void run_seeds(std::uint64_t first, std::uint64_t last) {
-  int kills = 0, stops = 0, cuts = 0, retired = 0;
+// Runs seeds [first, last], with so many exchanges in the middle of each step.
+void run_seeds(std::uint64_t first, std::uint64_t last, int exchanges = 0) {
+  int kills = 0, stops = 0, cuts = 0, retired = 0, repeated = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
-    const VirtualGroupResult result = run(seed, {.workers = 2 + int(seed % 5)});
+    const VirtualGroupResult result =
+        run(seed, {.workers = 2 + int(seed % 5), .exchanges = exchanges});
     ASSERT_EQ(result.trouble, "") << "seed " << seed;
     EXPECT_GT(result.steps, 50) << "seed " << seed;
     kills += result.kills;
     stops += result.stops;
     cuts += result.cuts;
     retired += result.retired;
+    repeated += result.repeated;
   }
   EXPECT_GT(kills, 0);
   EXPECT_GT(stops, 0);
   EXPECT_GT(cuts, 0);
   EXPECT_GT(retired, 0);
+  EXPECT_TRUE(exchanges == 0 || repeated > 0);
 }
 
 TEST(VirtualGroup, LivingWorkersApplyTheSameStepsWhateverHappens) { run_seeds(1, 200); }
+
+TEST(VirtualGroup, NobodyWaitsForSumsOfTheLostInTheMiddleOfAStep) { run_seeds(1, 200, 3); }
 
 // scripts/slow_checks runs it.
 TEST(VirtualGroup, DISABLED_LivingWorkersApplyTheSameStepsInTenThousandSeeds) {

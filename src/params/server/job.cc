@@ -13,6 +13,12 @@
 namespace paceline {
 namespace {
 
+int link_threads(const ServerOptions& options) {
+  const int cores = cores_of_machine();
+  const int most = options.any_job ? cores : std::max(1, int(options.spec.workers.size()));
+  return std::clamp(options.threads > 0 ? options.threads : cores, 1, most);
+}
+
 int apply_threads(const ServerOptions& options) {
   return options.threads > 0 ? options.threads : cores_of_machine();
 }
@@ -21,6 +27,7 @@ int apply_threads(const ServerOptions& options) {
 
 ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
     : options_(options),
+      threads_(link_threads(options)),
       wake_(std::move(wake)),
       apply_pool_(apply_threads(options)),
       machine_(
@@ -29,6 +36,28 @@ ServerJob::ServerJob(const ServerOptions& options, std::function<void()> wake)
       saving_(options.sees_files) {}
 
 ServerJob::~ServerJob() = default;
+
+ServerSummary ServerJob::summary() const {
+  const ServerAccount::Shares shares = account_.shares(threads_);
+  const Bytes sent = bytes();
+  return {.job = id(),
+          .applied = applied(),
+          .late = late(),
+          .global_step = global_step(),
+          .seconds = shares.seconds,
+          .apply_share = shares.apply,
+          .queue_share = shares.queue,
+          .idle_share = shares.idle,
+          .error = {},
+          .use = use(),
+          .bytes_sent = sent.sent,
+          .bytes_received = sent.received};
+}
+
+void ServerJob::tell_progress(ServerPeer& peer) {
+  const std::string text = options_.progress_text ? options_.progress_text(summary()) : "";
+  answer(peer.id(), MessageType::kProgress, text);
+}
 
 PsJobOptions ServerJob::machine_options() const {
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();

@@ -50,6 +50,8 @@ class ServerJob {
   /// is asked for, while they are not.
   Shard& shard_for(ServerPeer& peer, bool initialised);
   void refuse(ServerPeer& peer, const std::string& why);
+  /// Answers the chief.
+  void tell_progress(ServerPeer& peer);
   /// Ends the training of all workers.
   void refuse_all(const std::string& why);
   Fate begin_step(ServerPeer& peer, std::int64_t step, bool reads_now, const StepBegin& begin);
@@ -92,6 +94,10 @@ class ServerJob {
   };
   Bytes bytes() const;
   std::optional<MachineUse> use() const { return use_.measure(); }
+  /// The work that was done so far.
+  ServerSummary summary() const;
+  /// Threads of the link.
+  int threads() const { return threads_; }
   /// True while some worker asks that this ps polls.
   bool spins() const { return spins_; }
   /// True when another job has taken its place (any_job).
@@ -138,6 +144,7 @@ class ServerJob {
   Bytes bytes_locked() const;
 
   const ServerOptions options_;
+  const int threads_;
   const std::function<void()> wake_;
   ServerAccount account_;
   std::atomic<std::int64_t> applied_{0}, late_{0};

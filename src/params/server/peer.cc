@@ -130,7 +130,9 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
   }
   if (!is_control_for_ps(type)) fail("unexpected message " + name_of(type));
   const ControlMessage message = decode_control(type, payload, header.step);
-  return type == MessageType::kHello ? on_hello(message) : job_.control(*this, message);
+  if (type == MessageType::kHello) return on_hello(message);
+  job_.control(*this, message);
+  if (type == MessageType::kAskProgress) job_.tell_progress(*this);
 }
 
 void ServerPeer::on_hello(const ControlMessage& message) {

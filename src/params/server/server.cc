@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 
-#include "base/cores.h"
 #include "base/failure_text.h"
 #include "net/address.h"
 #include "net/poll/event_fd.h"
@@ -22,12 +21,6 @@ namespace {
 // While it polls for a worker, the main thread looks at everything else this often.
 constexpr Duration kSpinTurn = std::chrono::milliseconds(1);
 
-int thread_count(const ServerOptions& options) {
-  const int cores = cores_of_machine();
-  const int most = options.any_job ? cores : std::max(1, int(options.spec.workers.size()));
-  return std::clamp(options.threads > 0 ? options.threads : cores, 1, most);
-}
-
 std::string address_of(const ServerOptions& options) {
   if (!options.bind.empty()) return options.bind;
   if (std::size_t(options.task.index) >= options.spec.ps.size()) {
@@ -41,7 +34,6 @@ class Server {
  public:
   explicit Server(const ServerOptions& options)
       : options_(options),
-        threads_(thread_count(options)),
         job_(options, [this] { wake(); }),
         progress_due_(options.progress_every, now()),
         link_(make()) {}
@@ -70,27 +62,12 @@ class Server {
 
   std::uint64_t epoch() const { return job_.epoch(); }
 
-  ServerSummary summary() {
-    const ServerAccount::Shares shares = job_.account().shares(threads_);
-    const ServerJob::Bytes bytes = job_.bytes();
-    return {.job = job_.id(),
-            .applied = job_.applied(),
-            .late = job_.late(),
-            .global_step = job_.global_step(),
-            .seconds = shares.seconds,
-            .apply_share = shares.apply,
-            .queue_share = shares.queue,
-            .idle_share = shares.idle,
-            .error = {},
-            .use = job_.use(),
-            .bytes_sent = bytes.sent,
-            .bytes_received = bytes.received};
-  }
+  ServerSummary summary() const { return job_.summary(); }
 
  private:
   std::unique_ptr<Link> make() {
     LinkOptions link;
-    link.threads = threads_;
+    link.threads = job_.threads();
     if (options_.link_factory) return options_.link_factory(link);
     return traced(make_link(options_.link, link), options_.timeline);
   }
@@ -188,7 +165,6 @@ class Server {
   TimePoint now() const { return options_.clock->now(); }
 
   const ServerOptions& options_;
-  const int threads_;
   EventFd wake_;
   std::atomic<bool> woken_{false};
   ServerJob job_;

@@ -72,6 +72,9 @@ struct ServerOptions {
   std::function<void(const std::string& text)> placed;
   /// Called with the address that peers can use, once it listens.
   std::function<void(const std::string& address)> listening;
+  /// Returns what this ps answers when the chief asks for its progress; of any thread. Empty:
+  /// nothing.
+  std::function<std::string(const ServerSummary&)> progress_text;
   /// Called by serve, at that interval of global steps or seconds, with what was done so far.
   std::function<void(const ServerSummary&)> progress;
   Interval progress_every;

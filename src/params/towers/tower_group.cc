@@ -37,10 +37,12 @@ class TowerGroup::Lead : public StoreSteps {
     StoreSteps::count_waits(account);
     below_.count_waits(account);
     account_ = &account;
+    if (auto* const exchange = group_.exchange(0)) exchange->count_waits(account);
   }
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
   AsyncView need(VariableId variable) override;
   AsyncView place(VariableId variable) override { return group_.place(0, variable); }
+  SumExchange* exchange() override { return group_.exchange(0); }
   void ready(VariableId variable, const Contribution& contribution, const Event& event) override;
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
@@ -67,6 +69,7 @@ class TowerGroup::Follow : public StoreSteps {
   void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
   AsyncView need(VariableId variable) override;
   AsyncView place(VariableId variable) override { return group_.place(tower_, variable); }
+  SumExchange* exchange() override { return group_.exchange(tower_); }
   void ready(VariableId variable, const Contribution& contribution, const Event& event) override {
     group_.give(tower_, variable, contribution, event);
   }
@@ -86,14 +89,18 @@ class TowerGroup::Follow : public StoreSteps {
 };
 
 TowerGroup::TowerGroup(ParameterStore& below, const PlanBinding& plan, float clip_norm, int towers,
-                       ThreadPool* pool)
+                       ThreadPool* pool, bool sync_batch_norm)
     : towers_(towers),
       below_(below.bind(binding_of_all(below.variables(), plan, towers), clip_norm)),
       clips_(clip_norm > 0 && std::isfinite(clip_norm) && below_->norm_by() == NormBy::kPlan),
       clip_norm_(clip_norm),
       use_of_(below.variables().size(), -1),
       rows_(std::size_t(towers)),
-      values_(below.variables().size()) {
+      values_(below.variables().size()),
+      sums_(towers) {
+  for (int tower = 0; sync_batch_norm && tower < towers; ++tower) {
+    exchanges_.emplace_back(*this, tower);
+  }
   for (const PlanBinding::Use& use : plan.uses) {
     const VariableSpec& spec = below.variables()[std::size_t(use.variable)];
     if (spec.sparse) {
@@ -138,6 +145,16 @@ template <typename Condition>
 void TowerGroup::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
   changed_.wait(lock, [&] { return error_ != nullptr || condition(); });
   if (error_ != nullptr) std::rethrow_exception(error_);
+}
+
+void TowerGroup::Exchange::add_up(std::span<double> sums) {
+  std::optional<AccountScope> waiting;
+  if (account_ != nullptr) waiting.emplace(*account_, Activity::kWait);
+  std::unique_lock lock(group_.mutex_);
+  const std::int64_t round = group_.sums_.give(tower_, sums);
+  if (group_.sums_.is_whole(round)) group_.changed_.notify_all();
+  group_.wait(lock, [&] { return group_.sums_.is_whole(round); });
+  std::ranges::copy(group_.sums_.sums(), sums.begin());
 }
 
 void TowerGroup::give(int tower, VariableId variable, const Contribution& contribution,

@@ -15,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "exec/parameter_store.h"
 #include "params/towers/tower_mean.h"
+#include "params/towers/tower_sums.h"
 
 namespace paceline {
 
@@ -24,9 +25,10 @@ namespace paceline {
 /// all towers have theirs. No tower ends a step before tower 0 has taken what all of them made.
 class TowerGroup {
  public:
-  /// `pool`, on which means are computed, may be null. Both must outlive the group.
+  /// `pool`, on which means are computed, may be null. Both must outlive the group. With
+  /// `sync_batch_norm`, steps have an exchange() with those of the other towers.
   TowerGroup(ParameterStore& below, const PlanBinding& plan, float clip_norm, int towers,
-             ThreadPool* pool);
+             ThreadPool* pool, bool sync_batch_norm = false);
   ~TowerGroup();
   TowerGroup(const TowerGroup&) = delete;
   TowerGroup& operator=(const TowerGroup&) = delete;
@@ -43,6 +45,18 @@ class TowerGroup {
  private:
   class Lead;
   class Follow;
+  /// The sums of a tower's kernels with those of the others.
+  class Exchange : public SumExchange {
+   public:
+    Exchange(TowerGroup& group, int tower) : group_(group), tower_(tower) {}
+    void count_waits(StepAccount& account) { account_ = &account; }
+    void add_up(std::span<double> sums) override;
+
+   private:
+    TowerGroup& group_;
+    const int tower_;
+    StepAccount* account_ = nullptr;
+  };
   /// The contributions to a variable in this step.
   struct Use {
     Use(const PlanBinding::Use& use, const VariableSpec& spec, int towers, bool squares,
@@ -68,6 +82,9 @@ class TowerGroup {
     return uses_[use(variable)]->mean.place(tower);
   }
   void give(int tower, VariableId variable, const Contribution& contribution, const Event& event);
+  Exchange* exchange(int tower) {
+    return exchanges_.empty() ? nullptr : &exchanges_[std::size_t(tower)];
+  }
   std::span<const RowSet> unite_rows();
   void end_step();
   template <typename Condition>
@@ -83,13 +100,16 @@ class TowerGroup {
   std::vector<UnitedRows> united_;
   std::vector<RowSet> united_sets_;
 
+  std::vector<Exchange> exchanges_;  // by tower; empty: none
+
   std::mutex mutex_;  // of what follows, and of what a Use has of this step
   std::condition_variable changed_;
   std::vector<std::span<const RowSet>> rows_;     // by tower
   std::vector<std::optional<AsyncView>> values_;  // by variable; empty: not asked for in this step
   bool skipped_ = false;                          // the contribution of one of them has NaN
-  int begun_ = 0, ended_ = 0;                     // towers other than 0, in this step
-  std::int64_t step_ = 0;                         // steps that all have ended
+  TowerSums sums_;
+  int begun_ = 0, ended_ = 0;  // towers other than 0, in this step
+  std::int64_t step_ = 0;      // steps that all have ended
   std::exception_ptr error_;
 };
 

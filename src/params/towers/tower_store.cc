@@ -37,8 +37,8 @@ class TowerStore::OfTower : public ParameterStore {
   std::size_t bound_ = 0;  // plans with updates
 };
 
-TowerStore::TowerStore(ParameterStore& below, int towers, ThreadPool* pool)
-    : below_(below), pool_(pool) {
+TowerStore::TowerStore(ParameterStore& below, int towers, ThreadPool* pool, bool sync_batch_norm)
+    : below_(below), pool_(pool), sync_batch_norm_(sync_batch_norm) {
   PACELINE_CHECK(towers >= 1 && towers <= kMostTowers);
   for (int i = 0; i < towers; ++i) stores_.push_back(std::make_unique<OfTower>(*this, i));
 }
@@ -63,7 +63,8 @@ TowerGroup& TowerStore::group(std::size_t n, const PlanBinding& plan, float clip
   const std::lock_guard lock(mutex_);
   PACELINE_CHECK(n <= groups_.size());
   if (n == groups_.size()) {
-    groups_.push_back(std::make_unique<TowerGroup>(below_, plan, clip_norm, towers(), pool_));
+    groups_.push_back(
+        std::make_unique<TowerGroup>(below_, plan, clip_norm, towers(), pool_, sync_batch_norm_));
   }
   return *groups_[n];
 }

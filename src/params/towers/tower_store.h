@@ -25,7 +25,8 @@ namespace paceline {
 class TowerStore {
  public:
   /// `pool`, on which means are computed, may be null. It and `below` must outlive the store.
-  TowerStore(ParameterStore& below, int towers, ThreadPool* pool);
+  /// With `sync_batch_norm`, steps have an exchange() with those of the other towers.
+  TowerStore(ParameterStore& below, int towers, ThreadPool* pool, bool sync_batch_norm = false);
   ~TowerStore();
   TowerStore(const TowerStore&) = delete;
   TowerStore& operator=(const TowerStore&) = delete;
@@ -48,6 +49,7 @@ class TowerStore {
 
   ParameterStore& below_;
   ThreadPool* const pool_;
+  const bool sync_batch_norm_;
   mutable std::mutex mutex_;  // of groups_
   std::vector<std::unique_ptr<TowerGroup>> groups_;
   std::vector<std::unique_ptr<OfTower>> stores_;  // by tower

@@ -38,6 +38,7 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
     case MessageType::kRefuse:
     case MessageType::kBusy:
     case MessageType::kSaveShard:
+    case MessageType::kProgress:
       return decode_text(payload, type);
     case MessageType::kDeclared:
       return decode_declared(payload);
@@ -80,11 +81,12 @@ void ControlMessage::wrong_body() const {
 
 bool is_control_for_ps(MessageType type) {
   constexpr std::array kTypes = {
-      MessageType::kHello,       MessageType::kDeclare,    MessageType::kWriteEnd,
-      MessageType::kFindFile,    MessageType::kMark,       MessageType::kSaveShard,
-      MessageType::kTaskState,   MessageType::kDone,       MessageType::kGoodbye,
-      MessageType::kEndTraining, MessageType::kBeginAgain, MessageType::kWhole,
-      MessageType::kSquares,     MessageType::kAskRecords, MessageType::kReadsRecords};
+      MessageType::kHello,       MessageType::kDeclare,     MessageType::kWriteEnd,
+      MessageType::kFindFile,    MessageType::kMark,        MessageType::kSaveShard,
+      MessageType::kTaskState,   MessageType::kDone,        MessageType::kGoodbye,
+      MessageType::kEndTraining, MessageType::kBeginAgain,  MessageType::kWhole,
+      MessageType::kSquares,     MessageType::kAskProgress, MessageType::kProgress,
+      MessageType::kAskRecords,  MessageType::kReadsRecords};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
@@ -102,16 +104,17 @@ bool is_control_for_worker(MessageType type) {
       MessageType::kInitialised, MessageType::kJobState, MessageType::kFoundFile,
       MessageType::kSaved,       MessageType::kAskState, MessageType::kTaskState,
       MessageType::kStop,        MessageType::kBusy,     MessageType::kRestarted,
-      MessageType::kRecords};
+      MessageType::kAskProgress, MessageType::kProgress, MessageType::kRecords};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
 bool is_control_for_peer(MessageType type) {
   constexpr std::array kTypes = {
-      MessageType::kHello,    MessageType::kWelcome,         MessageType::kRefuse,
-      MessageType::kAskState, MessageType::kTaskState,       MessageType::kGroupStatus,
-      MessageType::kPropose,  MessageType::kAgree,           MessageType::kForm,
-      MessageType::kCommit,   MessageType::kCollectiveBegin, MessageType::kSumsWhole};
+      MessageType::kHello,       MessageType::kWelcome,         MessageType::kRefuse,
+      MessageType::kAskState,    MessageType::kTaskState,       MessageType::kGroupStatus,
+      MessageType::kPropose,     MessageType::kAgree,           MessageType::kForm,
+      MessageType::kCommit,      MessageType::kCollectiveBegin, MessageType::kSumsWhole,
+      MessageType::kAskProgress, MessageType::kProgress};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 

@@ -61,11 +61,13 @@ std::string name_of(MessageType type) {
       "ask_state",    "task_state", "stop",         "busy",        "copied",      "pull_next",
       "step_limit",   "handled",    "end_training", "restarted",   "begin_again", "whole",
       "decided",      "squares",    "scale"};
-  constexpr std::array<std::string_view, 11> collective_names = {
-      "group_status",     "propose",    "agree",      "form",
-      "collective_begin", "sums_whole", "commit",     "partial_sum",
-      "contributed_rows", "in_place",   "values_sent"};
+  constexpr std::array<std::string_view, 12> collective_names = {
+      "group_status",     "propose",    "agree",       "form",
+      "collective_begin", "sums_whole", "commit",      "partial_sum",
+      "contributed_rows", "in_place",   "values_sent", "exchanged_sums"};
   const std::size_t i = std::size_t(type);
+  if (type == MessageType::kAskProgress) return "ask_progress";
+  if (type == MessageType::kProgress) return "progress";
   const std::size_t c = i - std::size_t(MessageType::kGroupStatus);
   constexpr std::array<std::string_view, 3> record_names = {"ask_records", "records",
                                                             "reads_records"};

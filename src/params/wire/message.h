@@ -112,9 +112,13 @@ enum class MessageType : std::uint16_t {
   kInPlace = 62,          // member → all: something of mine can be read where it lies
   kValuesSent = 63,       // member → joiner: the values that were written to you are whole
   // While records are shared out (record_messages.h).
-  kAskRecords = 70,    // worker → ps 0: give me the next records
-  kRecords = 71,       // ps 0 → worker: these are yours
-  kReadsRecords = 72,  // worker → ps 0: my step reads what I was given, up to so many of them
+  kAskRecords = 70,     // worker → ps 0: give me the next records
+  kRecords = 71,        // ps 0 → worker: these are yours
+  kReadsRecords = 72,   // worker → ps 0: my step reads what I was given, up to so many of them
+  kExchangedSums = 64,  // member → all: my part of sums in the middle of a step
+  // Whenever somebody watches the job (progress_board.h).
+  kAskProgress = 86,  // chief → ps, worker; ps 0 → worker: say how far you are
+  kProgress = 87,     // ps, worker → chief; worker → ps 0 → chief
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however

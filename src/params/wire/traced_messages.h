@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-static_assert(std::uint16_t(MessageType::kHandled) < kMostFrameTypes,
+static_assert(std::uint16_t(MessageType::kExchangedSums) < kMostFrameTypes,
               "the last type has a name, too");
 
 /// The link itself when `timeline` is null.

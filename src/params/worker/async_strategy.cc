@@ -34,6 +34,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.shares_records = cluster.shares_records();
   ps.last_step = options.last_step;
   ps.timeline = options.timeline;
+  ps.progress = options.progress;
   ps.clock = options.clock;
   ps.account = options.account;
   ps.say = options.say;

@@ -209,6 +209,8 @@ void PsConnection::handle_control(MessageType type, const FrameHeader& header,
   if (type == MessageType::kSaved) {
     return core_.save_inbox().put_saved(ps_, header.step, message.as<SavedShard>());
   }
+  if (type == MessageType::kAskProgress) return tell_progress();
+  if (type == MessageType::kProgress) return hear_progress(message);
   if (type == MessageType::kDeclared) {
     for (const VariableId id : message.as<Declared>().changed_after_reads) {
       core_.note_changes_after_reads(id);
@@ -229,6 +231,33 @@ void PsConnection::on_task_state(const FrameHeader& header, std::span<const std:
   driver_.received(
       ps_, {MessageType::kTaskState,
             std::make_shared<const std::vector<std::byte>>(std::move(*whole)), header.step});
+}
+
+// The ps that has not answered is not asked again, so that nothing piles up for one that stands
+// still.
+void PsConnection::ask_progress() {
+  if (progress_asked_.exchange(true)) return;
+  stream_.send_copy({.type = std::uint16_t(MessageType::kAskProgress)}, {});
+}
+
+void PsConnection::tell_progress() {
+  ProgressBoard* const board = core_.options().progress;
+  const std::vector<std::byte> text = encode_text(board == nullptr ? "" : board->asked());
+  stream_.send_copy(
+      {.payload_bytes = std::uint32_t(text.size()), .type = std::uint16_t(MessageType::kProgress)},
+      text);
+}
+
+// Of the ps itself the step is 0, of worker i it is i + 1.
+void PsConnection::hear_progress(const ControlMessage& message) {
+  const std::size_t workers = core_.options().spec.workers.size();
+  if (message.step > workers) refuse(fmt::format("the progress of worker:{}", message.step - 1));
+  if (message.step == 0) progress_asked_ = false;
+  ProgressBoard* const board = core_.options().progress;
+  if (board == nullptr) return;
+  board->heard(
+      message.step == 0 ? fmt::format("ps:{}", ps_) : fmt::format("worker:{}", message.step - 1),
+      message.as<std::string>());
 }
 
 void PsConnection::on_values(const FrameHeader& header) {

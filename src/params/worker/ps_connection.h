@@ -36,6 +36,8 @@ class PsConnection : public Receiver {
 
   /// Sends a message of the job's control; any thread may call it, one at a time.
   void send_job_control(const ControlMessage& message);
+  /// Asks the ps, and on ps 0 through it the other workers. Any thread may call.
+  void ask_progress();
   /// The ps has handled the goodbye: this worker may close.
   bool goodbye_confirmed() const { return goodbye_confirmed_; }
   /// A small message whose payload lies in a buffer of control().take().
@@ -79,6 +81,8 @@ class PsConnection : public Receiver {
  private:
   const Piece& piece(std::uint32_t id) const;
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
+  void tell_progress();
+  void hear_progress(const ControlMessage& message);
   void handle_control(MessageType type, const FrameHeader& header,
                       std::span<const std::byte> payload);
   std::span<std::byte> place_values(const FrameHeader& header);
@@ -104,6 +108,7 @@ class PsConnection : public Receiver {
   std::span<std::byte> next_;  // where the values that are coming, asked for ahead, go; or nowhere
   bool declared_ = false;      // the ps has agreed on the variables
   std::atomic<MessageType> last_type_{};
+  std::atomic<bool> progress_asked_{false};  // and not answered yet
   std::atomic<bool> goodbye_confirmed_{false};
   ResumableConnection stream_;  // after what it borrows
   Inlet inlet_;

@@ -75,6 +75,9 @@ class PsStoreImpl : public PsStore {
   bool state_asked() const override { return core_.state_asked != 0; }
   bool others_save() const override { return true; }
   void send_state(const TaskState& state) override;
+  void ask_progress() override {
+    for (const auto& ps : connections_) ps->ask_progress();
+  }
   bool stop_asked() const override { return core_.stop_asked; }
   std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
 

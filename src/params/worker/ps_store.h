@@ -13,6 +13,7 @@
 #include "net/link.h"
 #include "paceline/cluster.h"
 #include "params/job_control.h"
+#include "params/progress_board.h"
 #include "params/protocol/aggregation.h"
 #include "params/savable_store.h"
 #include "params/wire/travelling_type.h"
@@ -69,6 +70,8 @@ struct PsStoreOptions {
   std::function<void()> check_interrupt;
   /// Gets an event for each frame; null: none. Must outlive the store.
   Timeline* timeline = nullptr;
+  /// What this task tells of itself, and hears of others; null: nothing. Must outlive the store.
+  ProgressBoard* progress = nullptr;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
   /// The clock by which this worker does things at certain times. It must outlive the store. A wait

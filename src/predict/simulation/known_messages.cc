@@ -73,6 +73,10 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kAskRecords:
     case MessageType::kRecords:
     case MessageType::kReadsRecords:
+    case MessageType::kExchangedSums:
+    // While somebody watches: some KB a second.
+    case MessageType::kAskProgress:
+    case MessageType::kProgress:
       return Simulated::kNotInASteadyRun;
   }
   return Simulated::kNotInASteadyRun;

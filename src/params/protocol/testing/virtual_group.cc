@@ -12,7 +12,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Duration kDeadAfter = 4s;
 constexpr Duration kProgressWithin = 20s;
 constexpr double kBytesPerSecond = 1e9;
 
@@ -85,9 +84,12 @@ void VirtualGroup::start(int worker) {
   process->number = ++made_;
   process->progressed = time_.now();
   process->group = std::make_unique<CollectiveGroup>(
-      CollectiveGroupOptions{
-          .worker = worker, .workers = options_.workers, .join_timeout = options_.join_timeout},
+      CollectiveGroupOptions{.worker = worker,
+                             .workers = options_.workers,
+                             .join_timeout = options_.join_timeout,
+                             .repeats_steps = options_.exchanges > 0},
       time_.now());
+  process->sums = std::make_unique<ExchangedSums>(worker, options_.workers);
   const std::uint64_t number = process->number;
   processes_.emplace(number, std::move(process));
   tick(number);
@@ -264,6 +266,7 @@ void VirtualGroup::look(Process& process) {
         take_records(p);
         const auto records = p.group->records().reads(p.read);
         read_[{p.group->step(), p.worker}][p.group->epoch()] = records;
+        begin_exchanges(p);
         drive(p, [&](Outbox& out) {
           p.group->begin({.examples = 1, .own_step = p.own_step, .records = records}, time_.now(),
                          out);
@@ -271,7 +274,8 @@ void VirtualGroup::look(Process& process) {
       });
     });
   }
-  if (group.started()) contribute(process);
+  if (options_.exchanges > 0) exchange(process);
+  if (group.started() && process.exchanged == options_.exchanges) contribute(process);
 }
 
 void VirtualGroup::contribute(Process& process) {
@@ -315,96 +319,6 @@ void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const Hist
   drive(process, [&](Outbox& out) {
     process.group->take_values(std::int64_t(history.size()), time_.now(), out);
   });
-}
-
-VirtualGroup::Process* VirtualGroup::random_process() {
-  std::vector<Process*> running;
-  for (auto& [number, process] : processes_) {
-    if (process->alive && !process->stopped && !process->retired) running.push_back(process.get());
-  }
-  return running.empty() ? nullptr : running[time_.random() % running.size()];
-}
-
-// Some other worker goes on with values that are as new.
-bool VirtualGroup::can_spare(const Process& process) const {
-  return std::ranges::any_of(processes_, [&](const auto& entry) {
-    const Process& other = *entry.second;
-    const CollectiveGroup& group = *other.group;
-    return &other != &process && other.alive && !other.stopped && !other.retired &&
-           group.standing() == Standing::kMember && group.has_values() &&
-           group.step() + 1 >= process.group->step() &&
-           (group.epoch() == process.group->epoch() || !process.group->has_values());
-  });
-}
-
-void VirtualGroup::fault() {
-  Process* const process = random_process();
-  if (process == nullptr) return;
-  const double kind = time_.uniform();
-  if (kind < 0.3) return cut();
-  if (!can_spare(*process)) return;
-  if (kind < 0.65) return kill(*process);
-  if (kind < 0.9) return stop(*process);
-  retire(*process);
-}
-
-void VirtualGroup::kill(Process& process) {
-  ++result_.kills;
-  process.alive = false;
-  const bool host = time_.happens(0.2);
-  for (auto& [number, wire] : wires_) {
-    for (int end : {0, 1}) {
-      if (wire.ends[end] != process.number) continue;
-      wire.open[end] = false;
-      if (host) wire.lost_after = time_.now();
-      close_end(number, 1 - end, host ? kDeadAfter : 5ms, "it has died");
-    }
-  }
-  if (time_.happens(0.7)) {
-    const Duration wait = time_.between(100ms, 8s);
-    time_.after(wait, [this, worker = process.worker] { start(worker); });
-  }
-}
-
-void VirtualGroup::stop(Process& process) {
-  ++result_.stops;
-  process.stopped = true;
-  const std::uint64_t number = process.number;
-  const Duration pause = time_.between(500ms, 12s);
-  for (auto& [id, wire] : wires_) {
-    for (int end : {0, 1}) {
-      if (wire.ends[end] != number || !wire.open[end] || pause < kDeadAfter) continue;
-      time_.after(kDeadAfter, [this, id = id, end] {
-        wires_.at(id).lost_after = time_.now();
-        close_end(id, 1 - end, 250ms, "it was silent for 4 s");
-        close_end(id, end, 10ms, "it has gone");
-      });
-    }
-  }
-  time_.after(pause, [this, number] {
-    Process* const on = find(number);
-    on->stopped = false;
-    for (const auto& act : std::exchange(on->held, {})) act();
-  });
-}
-
-void VirtualGroup::cut() {
-  std::vector<std::uint64_t> open;
-  for (const auto& [number, wire] : wires_) {
-    if (wire.open[0] && wire.open[1] && !wire.cut) open.push_back(number);
-  }
-  if (open.empty()) return;
-  ++result_.cuts;
-  const std::uint64_t number = open[time_.random() % open.size()];
-  wires_.at(number).cut = true;
-  wires_.at(number).lost_after = time_.now();
-  for (int end : {0, 1}) close_end(number, end, time_.happens(0.5) ? 10ms : 4s, "it was cut");
-}
-
-void VirtualGroup::retire(Process& process) {
-  ++result_.retired;
-  drive(process, [&](Outbox& out) { process.group->retire(false, time_.now(), out); });
-  process.retired = true;
 }
 
 // A worker that runs makes steps, or is on its way to a group that does.

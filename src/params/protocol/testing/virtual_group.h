@@ -13,6 +13,7 @@
 
 #include "base/virtual_time.h"
 #include "params/protocol/collective_group.h"
+#include "params/protocol/exchanged_sums.h"
 #include "params/protocol/testing/virtual_link.h"
 
 namespace paceline {
@@ -23,6 +24,7 @@ struct VirtualGroupOptions {
   Duration faulty = std::chrono::seconds(60);  // from the beginning
   Duration quiet = std::chrono::seconds(30);   // after it, without faults
   Duration join_timeout = std::chrono::seconds(20);
+  int exchanges = 0;  // in the middle of a step, which is begun again when the members change
 };
 
 /// The events of a run, for a test to look at. `trouble` is empty when all invariants held.
@@ -30,7 +32,7 @@ struct VirtualGroupResult {
   std::string trouble;
   std::int64_t steps = 0;  // that count, at the end
   std::int64_t records = 0;
-  int kills = 0, stops = 0, cuts = 0, retired = 0, joined = 0, epochs = 0;
+  int kills = 0, stops = 0, cuts = 0, retired = 0, joined = 0, epochs = 0, repeated = 0;
   std::uint64_t hash = 0;
   std::vector<std::string> lines;
 };
@@ -60,7 +62,10 @@ class VirtualGroup {
     bool computes = false;
     std::vector<std::function<void()>> held;  // what happens once it goes on
     std::map<Tag, std::set<int>> contributed;
-    std::optional<Tag> sent;
+    std::optional<Tag> sent, exchanges_of;
+    std::unique_ptr<ExchangedSums> sums;
+    int exchanged = 0;
+    bool gave = false;  // its part of the next exchange
     std::set<std::pair<std::uint64_t, int>> sent_values;
     History history;
     std::int64_t own_step = 0;
@@ -87,6 +92,13 @@ class VirtualGroup {
   void on(std::uint64_t process, std::function<void(Process&)> act);
   void drive(Process& process, const std::function<void(Outbox&)>& event);
   void look(Process& process);
+  void begin_exchanges(Process& process);
+  void exchange(Process& process);
+  void give_sums(Process& process, Tag tag);
+  void finish_exchange(Process& process);
+  static std::uint64_t number_of(const Tag& tag) {
+    return (tag.epoch << 24) + std::uint64_t(tag.step) + 1;
+  }
   void contribute(Process& process);
   void finish_if_whole(Process& process);
   void take_values(Process& process, std::uint64_t epoch, const History& history,

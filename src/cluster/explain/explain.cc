@@ -1,0 +1,49 @@
+#include "cluster/explain/explain.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "cluster/explain/causes.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kMayExplain = 0.5;  // of what the cure of another cause would bring
+
+bool is_from_outside(Cause cause) {
+  return cause == Cause::kStopped || cause == Cause::kOthers || cause == Cause::kMemory;
+}
+
+// That a task stood still is worth saying sooner: it is no matter of degree.
+double least_gain(Cause cause) { return cause == Cause::kStopped ? 1.02 : kWorthSaying; }
+
+}  // namespace
+
+std::vector<Finding> findings_of(const Report& run) {
+  const RunFacts facts(run);
+  std::vector<Finding> all;
+  if (facts.workers().empty() || facts.is_short()) return all;
+  for (const auto part : {stopped_tasks, busy_cores, short_memory, slow_input, slow_links, busy_ps,
+                          slow_devices, small_batch, slow_way}) {
+    std::ranges::move(part(facts), std::back_inserter(all));
+  }
+  std::erase_if(all, [](const Finding& each) { return each.gain < least_gain(each.cause); });
+  std::ranges::stable_sort(all, std::ranges::greater(), &Finding::gain);
+  // What comes from outside shows in other numbers, too: a task that stands still is waited for.
+  const double most = all.empty() ? 1 : all.front().gain;
+  std::stable_partition(all.begin(), all.end(), [&](const Finding& each) {
+    return is_from_outside(each.cause) && each.gain - 1 >= kMayExplain * (most - 1);
+  });
+  return all;
+}
+
+Finding explain(const Report& run) {
+  std::vector<Finding> all = findings_of(run);
+  return all.empty() ? no_cause(RunFacts(run)) : all.front();
+}
+
+std::string explanation(const Report& run) {
+  return explain(run).text(RunFacts(run).steps_per_s());
+}
+
+}  // namespace paceline

@@ -1,0 +1,142 @@
+// Causes that come from the machine: stopped processes, other processes, memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cluster/explain/causes.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kLeastOthers = 0.15;  // cores; the system counts in ticks
+constexpr double kLeastQueued = 0.08;  // a share
+constexpr double kLeastFaults = 20;    // pages a second
+constexpr double kLeastMemoryWait = 0.05;
+constexpr const char* kWithoutThat = "Without that";
+
+bool is_worker(const TaskReport& task) { return task.task.starts_with("worker:"); }
+
+// Everybody waits for a parameter server.
+double gain_of(const RunFacts& facts, const TaskReport& task, double share) {
+  const auto& workers = facts.workers();
+  const bool timed = std::ranges::find(workers, &task) != workers.end();
+  if (is_worker(task) && timed) return facts.gain_without(task, share);
+  return RunFacts::gain_without(share);
+}
+
+// The cores that the tasks of the run would use, if each had as many as it could.
+double cores_wanted(const RunFacts& facts) {
+  double wanted = 0;
+  for (const TaskReport& task : facts.run().tasks) {
+    const double queued = std::min(0.95, task.use.pressure.queued.value_or(0));
+    wanted += std::min(double(facts.cores()), task.use.cores.value_or(0) / (1 - queued));
+  }
+  return wanted;
+}
+
+// The share of the time in which a task would wait for a core because of other tasks of the run.
+double queued_by_ourselves(const RunFacts& facts) {
+  const double wanted = cores_wanted(facts);
+  return wanted <= 0 ? 0 : std::max(0.0, 1 - double(facts.cores()) / wanted);
+}
+
+// The share of the time in which a task waited for a core: a worker's step thread, since its other
+// threads hold up nobody; of a ps as many as run at once.
+double waited(const TaskReport& task) {
+  if (is_worker(task)) return task.use.pressure.waited.value_or(0);
+  const double queued = std::min(0.95, task.use.pressure.queued.value_or(0));
+  return queued * std::min(1.0, task.use.cores.value_or(0) / (1 - queued));
+}
+
+std::string waiting_text(const TaskReport& task) {
+  if (is_worker(task)) return fmt::format("{:.0f}% of its time", 100 * waited(task));
+  return fmt::format("{:.0f}% of the time in which it had work",
+                     100 * task.use.pressure.queued.value_or(0));
+}
+
+// The share of its time that a task would not lose without other processes: what tasks of the run
+// do not explain, and of the rest as much as the others run more than those.
+double lost(const RunFacts& facts, const TaskReport& task) {
+  if (waited(task) <= 0) return 0;
+  double ours = -task.use.cores.value_or(0);
+  for (const TaskReport& each : facts.run().tasks) ours += each.use.cores.value_or(0);
+  const double others = facts.cores_of_others();
+  const double share = waited(task) * std::max(others / (others + std::max(0.0, ours)),
+                                               1 - queued_by_ourselves(facts) / waited(task));
+  return is_worker(task) ? share : std::min(share, facts.mean_transfer());
+}
+
+}  // namespace
+
+std::vector<Finding> stopped_tasks(const RunFacts& facts) {
+  std::vector<Finding> found;
+  for (const TaskReport& task : facts.run().tasks) {
+    const Stops& stops = task.use.pressure.stops;
+    if (stops.seconds <= 0 || task.use.seconds <= 0) continue;
+    found.push_back(
+        {.cause = Cause::kStopped,
+         .task = task.task,
+         .sentence = fmt::format(
+             "{} stood still for {:.1f} s of {:.0f}: a signal or a debugger stopped it, "
+             "or its host was frozen.",
+             task.task, stops.seconds, task.use.seconds),
+         .advice = kWithoutThat,
+         .gain = gain_of(facts, task, stops.seconds / task.use.seconds)});
+  }
+  return found;
+}
+
+std::vector<Finding> busy_cores(const RunFacts& facts) {
+  const double others = facts.cores_of_others();
+  if (others < kLeastOthers) return {};
+  std::vector<Finding> found;
+  double least = 1, most = 0, share = 1, best = 1;
+  for (const TaskReport& task : facts.run().tasks) {
+    const double queued = waited(task);
+    if (is_worker(task)) {
+      least = std::min(least, queued);
+      most = std::max(most, queued);
+      share = std::min(share, lost(facts, task));
+    }
+    if (queued < kLeastQueued) continue;
+    found.push_back({.cause = Cause::kOthers,
+                     .task = task.task,
+                     .sentence = fmt::format("{} is slow: it waited {} for a free core, and other "
+                                             "processes kept {:.1f} cores busy.",
+                                             task.task, waiting_text(task), others),
+                     .advice = kWithoutThat,
+                     .gain = gain_of(facts, task, lost(facts, task))});
+    best = std::max(best, found.back().gain);
+  }
+  constexpr double kAlike = 0.6;
+  const bool alike = facts.workers().size() > 1 && least >= kAlike * most;
+  if (!alike || best > RunFacts::gain_without(share)) return found;
+  return {{.cause = Cause::kOthers,
+           .sentence = fmt::format("Other processes kept {:.1f} of {} cores busy: the workers "
+                                   "waited up to {:.0f}% of their time for a free one.",
+                                   others, facts.cores(), 100 * most),
+           .advice = kWithoutThat,
+           .gain = RunFacts::gain_without(share)}};
+}
+
+std::vector<Finding> short_memory(const RunFacts& facts) {
+  std::vector<Finding> found;
+  for (const TaskReport& task : facts.run().tasks) {
+    const Pressure& pressure = task.use.pressure;
+    const double wait = pressure.memory_wait.value_or(0),
+                 faults = pressure.major_faults.value_or(0);
+    if (faults < kLeastFaults || wait < kLeastMemoryWait) continue;
+    found.push_back({.cause = Cause::kMemory,
+                     .task = task.task,
+                     .sentence = fmt::format("{} lacks memory: {:.0f} of its pages a second were "
+                                             "read from a disk.",
+                                             task.task, faults),
+                     .advice = "With enough memory",
+                     .gain = gain_of(facts, task, wait)});
+  }
+  return found;
+}
+
+}  // namespace paceline

@@ -1,0 +1,88 @@
+// What is said of a run that nothing holds back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "base/printed.h"
+#include "cluster/explain/causes.h"
+#include "trace/step_account.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kNear = 0.85;      // of the bound
+constexpr double kMeasured = 1.02;  // of it: more is no noise
+constexpr double kHalfExpected = 0.5;
+constexpr double kLeastWaiting = 0.25;  // of the time, in which workers wait
+
+constexpr std::pair<Activity, std::string_view> kWords[] = {
+    {Activity::kInput, "making batches"},
+    {Activity::kCompute, "kernels"},
+    {Activity::kPull, "waiting for values from the ps"},
+    {Activity::kPush, "handing contributions over"},
+    {Activity::kApply, "rules, which update the variables"},
+    {Activity::kWait, "waiting for other workers"},
+    {Activity::kOther, "work outside the step"}};
+
+// "71% of the time went to kernels"
+std::string largest_share(const RunFacts& facts) {
+  double most = 0;
+  std::string_view words;
+  for (const auto& [activity, text] : kWords) {
+    const double share = facts.mean_share(name_of(activity));
+    if (share <= most) continue;
+    most = share;
+    words = text;
+  }
+  return fmt::format("{:.0f}% of the time went to {}", 100 * most, words);
+}
+
+// "212 GFLOP/s and 58.1 GB/s would allow 101 steps/s"
+std::string bound_text(const Report& run, double allowed) {
+  return fmt::format("{:.0f} GFLOP/s and {:.1f} GB/s would allow {} steps/s",
+                     run.value("bound", "gflops_per_s").value_or(0),
+                     run.value("bound", "gbytes_per_s").value_or(0), rounded(allowed));
+}
+
+std::string cores_text(const RunFacts& facts) {
+  return facts.cores() == 1 ? "one core" : fmt::format("{} cores", facts.cores());
+}
+
+// Slower than half of what was expected, and waiting: something else must be the cause.
+bool is_mysterious(const RunFacts& facts) {
+  const auto& expected = facts.run().expected;
+  return expected && facts.steps_per_s() < kHalfExpected * expected->low &&
+         facts.mean_transfer() + facts.mean_share("wait") > kLeastWaiting;
+}
+
+}  // namespace
+
+Finding no_cause(const RunFacts& facts) {
+  if (facts.workers().empty()) return {};
+  if (!facts.is_short() && is_mysterious(facts)) {
+    return {.cause = Cause::kNotKnown,
+            .sentence = fmt::format("I cannot tell why it is slower than expected: {}, and nothing "
+                                    "that was measured says more.",
+                                    largest_share(facts))};
+  }
+  const std::string begin =
+      (facts.is_short() ? "Too short to tell what holds it back: " : "Nothing holds it back: ") +
+      largest_share(facts);
+  const auto allowed = facts.run().value("bound", "steps_per_s");
+  if (!allowed || *allowed <= 0) return {.sentence = begin + "."};
+  const double reached = facts.steps_per_s() / *allowed;
+  if (reached < kNear || facts.is_short()) {
+    return {.sentence = fmt::format("{}, and it made {:.2f} of what {} can do ({}).", begin,
+                                    reached, cores_text(facts), bound_text(facts.run(), *allowed))};
+  }
+  return {.sentence = fmt::format("Nothing to gain: {:.2f} of what {} can do ({}){}.", reached,
+                                  cores_text(facts), bound_text(facts.run(), *allowed),
+                                  reached > kMeasured ? ", which other processes shared while "
+                                                        "that was measured"
+                                                      : "")};
+}
+
+}  // namespace paceline

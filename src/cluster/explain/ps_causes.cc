@@ -1,0 +1,108 @@
+// Causes in the parameter servers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cluster/explain/causes.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kLeastForPs = 0.15;  // of the time
+constexpr double kBusy = 0.6;
+constexpr double kHotter = 1.6;
+constexpr double kCoreForPs = 0.5;
+
+double busy(const TaskReport& ps) {
+  return RunFacts::share(ps, "apply") + RunFacts::share(ps, "queue");
+}
+
+// What a ps does for one step of a worker, in milliseconds.
+double step_ms(const TaskReport& ps) {
+  return ps.steps > 0 ? 1e3 * ps.seconds.value_or(0) * busy(ps) / double(ps.steps) : 0;
+}
+
+// Frames that arrive slowly count as queued, so that only shared memory shows a lock.
+bool share_memory(const RunFacts& facts) {
+  return std::ranges::all_of(facts.workers(), [](const TaskReport* worker) {
+    return std::ranges::all_of(worker->links,
+                               [](const LinkReport& link) { return link.kind == "shm"; });
+  });
+}
+
+bool cores_are_free(const RunFacts& facts) {
+  for (const TaskReport& task : facts.run().tasks) {
+    const auto used = task.use.pressure.machine_cores;
+    if (used && *used > double(facts.cores()) - kCoreForPs) return false;
+  }
+  return true;
+}
+
+Finding hot_shard(const TaskReport& ps, double others, double saved) {
+  return {.cause = Cause::kHotShard,
+          .task = ps.task,
+          .sentence = fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
+                                  "{:.0f}%: it has a variable that is not split, or that most "
+                                  "steps touch.",
+                                  ps.task, 100 * busy(ps), 100 * others),
+          .advice = "With equal work for all of them (--show-placement names what each has)",
+          .gain = RunFacts::gain_without(saved)};
+}
+
+Finding locked(const TaskReport& ps, double saved) {
+  return {.cause = Cause::kLock,
+          .task = ps.task,
+          .sentence = fmt::format("Contributions queue {:.0f}% of the time of {}, which applies "
+                                  "{:.0f}%: workers update the same variables at the same moment.",
+                                  100 * RunFacts::share(ps, "queue"), ps.task,
+                                  100 * RunFacts::share(ps, "apply")),
+          .advice = "With another ps, or fewer workers",
+          .gain = RunFacts::gain_without(saved)};
+}
+
+// A second ps brings something on a machine with free cores only, unless the predictor knows
+// better.
+std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, double saved) {
+  Finding found{.cause = Cause::kPsBusy,
+                .task = ps.task,
+                .sentence = fmt::format("{} is busy {:.0f}% of the time, {:.3g} ms for each step "
+                                        "of a worker.",
+                                        ps.task, 100 * busy(ps), step_ms(ps)),
+                .advice = "Another ps",
+                .gain = RunFacts::gain_without(saved)};
+  if (const auto way = best_other_way(facts)) {
+    found.advice = way->flags;
+    found.gain = std::min(found.gain, way->gain);
+    return found;
+  }
+  if (!cores_are_free(facts)) return std::nullopt;
+  return found;
+}
+
+}  // namespace
+
+std::vector<Finding> busy_ps(const RunFacts& facts) {
+  const double transfer = facts.mean_transfer() + facts.mean_share("wait");
+  if (facts.ps().empty() || transfer < kLeastForPs) return {};
+  const TaskReport& hottest =
+      **std::ranges::max_element(facts.ps(), {}, [](const TaskReport* ps) { return busy(*ps); });
+  if (busy(hottest) < kBusy) return {};
+  double others = 0;
+  for (const TaskReport* const ps : facts.ps()) others += ps == &hottest ? 0 : busy(*ps);
+  const std::size_t count = facts.ps().size();
+  if (count > 1) others /= double(count - 1);
+  const double saved = std::min(transfer, 0.5 * busy(hottest));
+  if (count > 1 && busy(hottest) > kHotter * others) {
+    return {hot_shard(hottest, others,
+                      std::min(transfer, (busy(hottest) - others) * (1 - 1.0 / double(count))))};
+  }
+  constexpr double kMostlyQueue = 1.5;
+  const double queue = RunFacts::share(hottest, "queue");
+  if (share_memory(facts) && queue > kMostlyQueue * RunFacts::share(hottest, "apply")) {
+    return {locked(hottest, saved)};
+  }
+  if (const auto found = too_few(facts, hottest, saved)) return {*found};
+  return {};
+}
+
+}  // namespace paceline

@@ -1,0 +1,50 @@
+// The numbers of a report that causes are told by.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cluster/report/report.h"
+
+namespace paceline {
+
+/// A view of a report, which must outlive it.
+class RunFacts {
+ public:
+  explicit RunFacts(const Report& run);
+
+  const Report& run() const { return run_; }
+  /// Those whose steps were timed.
+  const std::vector<const TaskReport*>& workers() const { return workers_; }
+  /// Those that have applied something.
+  const std::vector<const TaskReport*>& ps() const { return ps_; }
+  double steps_per_s() const { return steps_per_s_; }
+  /// True when the steps took so little time that what the system counts says nothing.
+  bool is_short() const { return seconds_ < 0.5; }
+  int cores() const { return run_.cores.value_or(1); }
+
+  /// Of the time of a task; 0 when it is not told.
+  static double share(const TaskReport& task, std::string_view activity);
+  /// Of a worker's time: waiting for values, and handing contributions over.
+  static double transfer(const TaskReport& worker);
+  /// The mean over all workers.
+  double mean_share(std::string_view activity) const;
+  double mean_transfer() const { return mean_share("pull") + mean_share("push"); }
+  /// Cores that processes of others kept busy, on the machine that all tasks run on.
+  double cores_of_others() const;
+  /// True when no worker makes more steps than another, since they wait for each other.
+  bool in_step() const;
+
+  /// How much faster the run would be, if one worker's step took less time, of its own, by this
+  /// share of the step: 1.25 for a quarter faster.
+  double gain_without(const TaskReport& worker, double share_of_step) const;
+  /// The same, if every worker's step did.
+  static double gain_without(double share_of_step);
+
+ private:
+  const Report& run_;
+  std::vector<const TaskReport*> workers_, ps_;
+  double steps_per_s_ = 0, seconds_ = 0;
+};
+
+}  // namespace paceline

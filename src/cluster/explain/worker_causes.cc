@@ -1,0 +1,120 @@
+// Causes in the computing of workers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/printed.h"
+#include "cluster/explain/causes.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kSlower = 1.35;                            // than the others
+constexpr double kFewerSteps = 0.9;                         // than the others
+constexpr double kMostlyComputes = 0.5, kLongerWait = 0.2;  // of the time
+constexpr const char* kLikeOthers = "With a device like theirs";
+constexpr double kSmallBatch = 8;     // examples
+constexpr double kLargerBatch = 8;    // times
+constexpr double kMostlyRules = 0.6;  // of a step, whatever the batch
+
+double compute_ms(const TaskReport& worker) {
+  return 1e3 * RunFacts::share(worker, "compute") / *worker.steps_per_s;
+}
+
+// Whoever waits for a core computes longer.
+double undisturbed_ms(const TaskReport& worker) {
+  const double waited = 1e3 * worker.use.pressure.waited.value_or(0) / *worker.steps_per_s;
+  return std::max(0.0, compute_ms(worker) - waited);
+}
+
+double median(std::vector<double> numbers) {
+  const auto middle = numbers.begin() + std::ptrdiff_t(numbers.size() / 2);
+  std::ranges::nth_element(numbers, middle);
+  return *middle;
+}
+
+// The share of a step that does not depend on its batch.
+double share_of_values(const RunFacts& facts) {
+  const double rules = facts.run().value("bound", "rules_share").value_or(0);
+  return std::max(rules, facts.mean_transfer() + facts.mean_share("apply"));
+}
+
+// In rounds a device of its own computes while its worker already waits for the others, so that
+// only the device that all wait for shows in the times.
+std::vector<Finding> awaited_device(const RunFacts& facts) {
+  const auto wait = [](const TaskReport* worker) { return RunFacts::share(*worker, "wait"); };
+  const TaskReport& slowest = **std::ranges::min_element(facts.workers(), {}, wait);
+  double others = 1;
+  for (const TaskReport* const each : facts.workers()) {
+    if (each != &slowest) others = std::min(others, wait(each));
+  }
+  const double computes = undisturbed_ms(slowest) * *slowest.steps_per_s * 1e-3;
+  const double saved = std::min(computes, others - wait(&slowest));
+  if (computes < kMostlyComputes || saved < kLongerWait) return {};
+  double gain = RunFacts::gain_without(saved);
+  // The others' devices are as fast as expected.
+  const auto& expected = facts.run().expected;
+  if (expected) gain = std::min(gain, expected->steps_per_s / facts.steps_per_s());
+  return {{.cause = Cause::kSlowDevice,
+           .task = slowest.task,
+           .sentence = fmt::format("{}'s device is slow: it computes {:.0f}% of the time, while "
+                                   "others wait {:.0f}% of it.",
+                                   slowest.task, 100 * computes, 100 * others),
+           .advice = kLikeOthers,
+           .gain = gain}};
+}
+
+}  // namespace
+
+std::vector<Finding> slow_devices(const RunFacts& facts) {
+  if (facts.workers().size() < 2) return {};
+  if (facts.in_step()) return awaited_device(facts);
+  std::vector<Finding> found;
+  for (const TaskReport* const worker : facts.workers()) {
+    std::vector<double> others, speeds;
+    for (const TaskReport* const other : facts.workers()) {
+      if (other == worker) continue;
+      others.push_back(undisturbed_ms(*other));
+      speeds.push_back(*other->steps_per_s);
+    }
+    const double own = undisturbed_ms(*worker), usual = median(others);
+    // Others may compute while they wait for values, and then make fewer steps than this one.
+    const bool slower = *worker->steps_per_s < kFewerSteps * median(speeds);
+    if (usual <= 0 || own < kSlower * usual || !slower) continue;
+    const double saved = RunFacts::share(*worker, "compute") * (1 - usual / own);
+    found.push_back({.cause = Cause::kSlowDevice,
+                     .task = worker->task,
+                     .sentence = fmt::format("{}'s device is slow: the kernels of a step take {} "
+                                             "ms, and those of others {}.",
+                                             worker->task, rounded(own), rounded(usual)),
+                     .advice = kLikeOthers,
+                     .gain = facts.gain_without(*worker, saved)});
+  }
+  return found;
+}
+
+std::vector<Finding> small_batch(const RunFacts& facts) {
+  const TaskReport& first = *facts.workers().front();
+  const double examples = first.examples_per_s.value_or(0) / *first.steps_per_s;
+  const double fixed = share_of_values(facts);
+  if (examples > kSmallBatch || first.unit == "steps" || fixed < kMostlyRules) return {};
+  double all = 0;
+  for (const TaskReport* const worker : facts.workers()) {
+    all += worker->examples_per_s.value_or(0);
+  }
+  const double larger = kLargerBatch * examples;
+  return {
+      {.cause = Cause::kSmallBatch,
+       .sentence = fmt::format("The batch is small, {:.0f} {}: {:.0f}% of a step is updates and "
+                               "transfers, which take as long whatever the batch.",
+                               examples, first.unit, 100 * fixed),
+       .advice = fmt::format("--batch {:.0f}", larger),
+       .gain = kLargerBatch / (fixed + kLargerBatch * (1 - fixed)),
+       .unit = first.unit + "/s",
+       .speed = all}};
+}
+
+}  // namespace paceline

@@ -1,0 +1,138 @@
+#include "dashboard/http_server.h"
+
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/failure_text.h"
+#include "net/address.h"
+#include "net/poll/poll_until.h"
+
+namespace paceline {
+namespace {
+
+// While no descriptor is left, the server tries again after this.
+constexpr Duration kAcceptAgain = std::chrono::milliseconds(200);
+
+bool is_this_machine(const std::string& host) {
+  try {
+    return is_loopback(host);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+HttpServer::HttpServer(const Address& at, Handler handle, const HttpLimits& limits)
+    : handle_(std::move(handle)),
+      limits_(limits),
+      listening_(listen_at(at)),
+      only_here_(is_loopback(listening_.address)),
+      thread_([this] { serve(); }) {}
+
+HttpServer::~HttpServer() {
+  stop_.raise();
+  thread_.join();
+}
+
+// The job's threads come first. Where they keep all cores busy, this one is left a tenth of one, so
+// that a page is still there soon.
+void HttpServer::serve() {
+  constexpr int kLowPriority = 10;
+  setpriority(PRIO_PROCESS, id_t(gettid()), kLowPriority);
+  while (true) {
+    std::vector<pollfd> ready = descriptors();
+    poll_until(ready, next_deadline());
+    if (ready[0].revents != 0) return;
+    auto client = clients_.begin();
+    for (std::size_t i = 2; i < ready.size(); ++i) {
+      const bool over = client->deadline.passed() || (ready[i].revents != 0 && !tend(*client));
+      client = over ? clients_.erase(client) : std::next(client);
+    }
+    if (ready[1].revents != 0) accept();
+  }
+}
+
+std::vector<pollfd> HttpServer::descriptors() const {
+  std::vector<pollfd> all = {{stop_.fd(), POLLIN, 0}, {listening_.fd.get(), POLLIN, 0}};
+  for (const Client& client : clients_) {
+    const bool sends = client.sent < client.answer.size();
+    all.push_back({client.fd.get(), short(sends ? POLLOUT : POLLIN), 0});
+  }
+  return all;
+}
+
+Deadline HttpServer::next_deadline() const {
+  TimePoint next = Deadline::after(std::chrono::hours(1)).time();
+  for (const Client& client : clients_) next = std::min(next, client.deadline.time());
+  return Deadline::at(next);
+}
+
+void HttpServer::accept() {
+  FileDescriptor fd(::accept4(listening_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+      static_cast<void>(wait_to_read(stop_.fd(), Deadline::after(kAcceptAgain)));
+    return;
+  }
+  if (clients_.size() >= limits_.most_connections) clients_.pop_front();
+  clients_.push_back({.fd = std::move(fd), .deadline = Deadline::after(limits_.within)});
+}
+
+bool HttpServer::tend(Client& client) {
+  return client.sent < client.answer.size() ? send(client) : read(client);
+}
+
+bool HttpServer::send(Client& client) {
+  const ssize_t bytes = ::send(client.fd.get(), client.answer.data() + client.sent,
+                               client.answer.size() - client.sent, MSG_NOSIGNAL);
+  if (bytes < 0) return errno == EAGAIN || errno == EINTR;
+  client.sent += std::size_t(bytes);
+  if (client.sent < client.answer.size()) return true;
+  // A connection that is closed while something of the request is unread loses the answer.
+  client.finished = true;
+  return ::shutdown(client.fd.get(), SHUT_WR) == 0;
+}
+
+bool HttpServer::read(Client& client) {
+  std::array<char, 4096> bytes;
+  const ssize_t count = ::recv(client.fd.get(), bytes.data(), bytes.size(), 0);
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  if (count == 0) return false;
+  if (client.finished) return true;
+  client.request.append(bytes.data(), std::size_t(count));
+  const bool whole = head_bytes(client.request) > 0;
+  if (!whole && client.request.size() <= kMostHeadBytes) return true;
+  client.answer = text_of(answer_to(client), client.request.starts_with("HEAD "));
+  return send(client);
+}
+
+HttpResponse HttpServer::answer_to(const Client& client) const {
+  const std::size_t head = head_bytes(client.request);
+  if (head == 0 || head > kMostHeadBytes)
+    return {.status = 431, .body = "The request is too long.\n"};
+  const auto request = parse_http_request(std::string_view(client.request).substr(0, head));
+  if (!request) return {.status = 400, .body = "This is no HTTP request.\n"};
+  if (request->method != "GET" && request->method != "HEAD")
+    return {.status = 405, .body = "This page can only be read: GET.\n"};
+  // A page of another site whose name was made to lead here would read what it should not.
+  if (only_here_ && !is_this_machine(request->host))
+    return {.status = 403, .body = "Ask for it by the name localhost or 127.0.0.1.\n"};
+  return handled(*request);
+}
+
+HttpResponse HttpServer::handled(const HttpRequest& request) const {
+  try {
+    return handle_(request);
+  } catch (const std::exception& error) {
+    return {.status = 500, .body = failure_text(error) + "\n"};
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,72 @@
+// A small HTTP server: one thread, few connections, each with a deadline, so that no client can
+// hold up anything else.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <list>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+
+#include "base/deadline.h"
+#include "dashboard/http_request.h"
+#include "net/poll/event_fd.h"
+#include "net/poll/file_descriptor.h"
+#include "net/tcp/tcp_socket.h"
+
+namespace paceline {
+
+struct HttpLimits {
+  /// A connection that is one too many ends the oldest.
+  std::size_t most_connections = 32;
+  /// A client sends its request and takes the answer within this, however it dawdles.
+  Duration within = std::chrono::seconds(5);
+};
+
+/// Answers GET and HEAD, one request on each connection, and reads no body.
+class HttpServer {
+ public:
+  using Handler = std::function<HttpResponse(const HttpRequest&)>;
+  /// Listens. `handle` is called on the server's thread. Throws as listen_at does.
+  HttpServer(const Address& at, Handler handle, const HttpLimits& limits = {});
+  /// Ends all connections and joins the thread.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// "127.0.0.1:8080", with the port that the system chose where none was asked for.
+  const std::string& address() const { return listening_.address; }
+
+ private:
+  struct Client {
+    FileDescriptor fd;
+    Deadline deadline;
+    std::string request = {}, answer = {};
+    std::size_t sent = 0;
+    bool finished = false;  // all was sent; what still arrives is thrown away until the other ends
+  };
+  void serve();
+  std::vector<pollfd> descriptors() const;
+  Deadline next_deadline() const;
+  void accept();
+  /// Both return false when the connection is over.
+  bool tend(Client& client);
+  static bool send(Client& client);
+  bool read(Client& client);
+  HttpResponse answer_to(const Client& client) const;
+  HttpResponse handled(const HttpRequest& request) const;
+
+  const Handler handle_;
+  const HttpLimits limits_;
+  const ListeningSocket listening_;
+  const bool only_here_;  // no other machine can reach it
+  const EventFd stop_;
+  std::list<Client> clients_;
+  std::thread thread_;
+};
+
+}  // namespace paceline

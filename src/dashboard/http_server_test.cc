@@ -1,0 +1,139 @@
+#include "dashboard/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <vector>
+
+#include "dashboard/http_get.h"
+#include "net/poll/poll_until.h"
+#include "net/tcp/name_lookup.h"
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+
+const Deadline kSoon = Deadline::after(1h);
+const HttpLimits kPatient{.within = 1h};
+
+HttpResponse path_of(const HttpRequest& request) {
+  if (request.path == "/throws") throw Error(ErrorCode::kInternal, "no page");
+  return {.body = request.path == "/long" ? std::string(8'000'000, 'x') : "at " + request.path};
+}
+
+// A client that says what it likes.
+class RawClient {
+ public:
+  explicit RawClient(const HttpServer& server)
+      : fd_(dial(look_up(parse_address(server.address()), kSoon), server.address(), kSoon)) {}
+  void say(const std::string& text) const {
+    static_cast<void>(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL));
+  }
+  /// What the server says until it ends the connection.
+  std::string hear() const {
+    std::string heard;
+    std::array<char, 4096> bytes;
+    while (poll_one_until(fd_.get(), POLLIN, kSoon) == 0) {
+      const ssize_t count = ::recv(fd_.get(), bytes.data(), bytes.size(), 0);
+      if (count <= 0) return heard;
+      heard.append(bytes.data(), std::size_t(count));
+    }
+    return heard + "\nand does not end";
+  }
+  std::string ask(const std::string& text) const {
+    say(text);
+    return hear();
+  }
+
+ private:
+  FileDescriptor fd_;
+};
+
+TEST(HttpServer, AnswersAtThePortThatItSays) {
+  const HttpServer server({"127.0.0.1", 0}, path_of, kPatient);
+  EXPECT_EQ(http_get("http://" + server.address() + "/a?b", kSoon).body, "at /a");
+  EXPECT_EQ(http_get("http://" + server.address(), kSoon).body, "at /");
+  EXPECT_EQ(http_get("http://" + server.address() + "/long", kSoon).body.size(), 8'000'000u);
+}
+
+TEST(HttpServer, RefusesWhatIsNoReadingOfAPage) {
+  const HttpServer server({"127.0.0.1", 0}, path_of, kPatient);
+  const std::string host = "Host: localhost\r\n\r\n";
+  EXPECT_THAT(RawClient(server).ask("POST / HTTP/1.1\r\n" + host), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(RawClient(server).ask("DELETE / HTTP/1.1\r\n" + host), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(RawClient(server).ask("\x16\x03\x01 hello\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(RawClient(server).ask("GET /" + std::string(9000, 'a')), StartsWith("HTTP/1.1 431"));
+  EXPECT_THAT(RawClient(server).ask("GET /throws HTTP/1.1\r\n" + host), HasSubstr("500 Internal"));
+  EXPECT_THAT(RawClient(server).ask("HEAD /a HTTP/1.1\r\n" + host),
+              HasSubstr("Content-Length: 5\r\n"));
+}
+
+TEST(HttpServer, AnotherSitesNameThatLeadsHereIsRefused) {
+  const HttpServer server({"127.0.0.1", 0}, path_of, kPatient);
+  EXPECT_THAT(RawClient(server).ask("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+              StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(RawClient(server).ask("GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(RawClient(server).ask("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"),
+              StartsWith("HTTP/1.1 200"));
+}
+
+TEST(HttpServer, ClientsThatDawdleHoldUpNobody) {
+  const HttpServer server({"127.0.0.1", 0}, path_of, kPatient);
+  const RawClient says_nothing(server), says_half(server), reads_nothing(server);
+  says_half.say("GET / HT");
+  reads_nothing.say("GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(http_get("http://" + server.address() + "/a", kSoon).body, "at /a");
+}
+
+TEST(HttpServer, AClientThatDawdlesIsLeft) {
+  const HttpServer server({"127.0.0.1", 0}, path_of, {.within = 50ms});
+  const RawClient says_nothing(server), says_half(server);
+  says_half.say("GET / HT");
+  EXPECT_EQ(says_nothing.hear(), "");
+  EXPECT_EQ(says_half.hear(), "");
+}
+
+TEST(HttpServer, OneConnectionTooManyEndsTheOldest) {
+  const HttpServer server({"127.0.0.1", 0}, path_of, {.most_connections = 3, .within = 1h});
+  const RawClient oldest(server);
+  const std::vector<RawClient> others = [&] {
+    std::vector<RawClient> all;
+    for (int i = 0; i < 3; ++i) all.emplace_back(server);
+    return all;
+  }();
+  EXPECT_EQ(oldest.hear(), "");
+  EXPECT_THAT(others.back().ask("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n"), HasSubstr("at /a"));
+}
+
+TEST(HttpServer, EndsAtOnceWhateverClientsDoAndGivesItsPortBack) {
+  std::string address;
+  std::vector<RawClient> clients;
+  {
+    const HttpServer server({"127.0.0.1", 0}, path_of, {.within = 1h});
+    address = server.address();
+    for (int i = 0; i < 5; ++i) clients.emplace_back(server);
+    clients[0].say("GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    clients[1].say("GET / HT");
+  }
+  const HttpServer again(parse_address(address), path_of);
+  EXPECT_EQ(again.address(), address);
+}
+
+TEST(HttpServer, APortThatIsTakenIsAnError) {
+  const HttpServer server({"127.0.0.1", 0}, path_of, kPatient);
+  EXPECT_THROW(HttpServer(parse_address(server.address()), path_of), Error);
+}
+
+TEST(HttpGet, SaysWhatIsWrong) {
+  EXPECT_THROW(http_get("ftp://a", kSoon), Error);
+  EXPECT_THROW(http_get("http://127.0.0.1:1/", kSoon), Error);
+}
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,85 @@
+// A run as it goes on: what each task has said of itself, how fast it is now, and how that came.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "cluster/report/task_progress.h"
+
+namespace paceline {
+
+/// What is known of a run before its first step.
+struct RunAbout {
+  std::string out;                    // --out; empty: nothing is written
+  std::optional<std::int64_t> steps;  // the global step at which it ends
+  std::optional<double> seconds;      // or its length
+  std::vector<std::string> tasks;     // all of them: "worker:0", "ps:0"
+};
+
+/// A task over the last seconds.
+struct RecentTask {
+  std::optional<double> steps_per_s, examples_per_s;
+  std::vector<std::pair<std::string, double>> share = {};  // of the time; they sum to 1
+  std::optional<double> staleness;                         // mean
+  std::optional<double> sent, received;                    // bytes a second over its links
+};
+
+/// The run over the last seconds, at one moment.
+struct RunPoint {
+  double seconds = 0;  // since it began
+  std::optional<double> steps_per_s, loss, staleness, sent, received;
+  /// Of all workers and of all ps tasks, on average.
+  std::vector<std::pair<std::string, double>> worker_share = {}, ps_share = {};
+};
+
+/// Takes what tasks say, and times; no thread, clock or socket is inside.
+class LiveRun {
+ public:
+  LiveRun(RunAbout about, TimePoint now);
+
+  /// A task has said this of itself. What is said of any other task is left out.
+  void heard(const std::string& task, TaskProgress progress, TimePoint now);
+  /// Adds a point to the history.
+  void add_point(TimePoint now);
+
+  struct Task {
+    /// Nothing: it has not said anything yet.
+    std::optional<TaskProgress> progress;
+    TimePoint heard{}, moved{};  // when it said something; when its steps last became more
+    std::deque<TaskProgress> before = {};  // what it said within the last seconds, the oldest first
+  };
+  const RunAbout& about() const { return about_; }
+  const std::map<std::string, Task>& tasks() const { return tasks_; }
+  /// Points at equal distances, so many at most that a page draws them: where there are more, every
+  /// second one is left out.
+  const std::vector<RunPoint>& history() const { return history_; }
+  double seconds(TimePoint now) const;
+  /// All tasks as one report, as if the run ended now.
+  Report report() const;
+  static RecentTask recent(const Task& task);
+  /// The run as it is now.
+  RunPoint point(TimePoint now) const;
+  /// Examples a second of all workers now.
+  std::optional<double> examples_per_s() const;
+  /// What holds the run back, in a sentence; empty before it is known.
+  std::string cause() const;
+
+ private:
+  static constexpr std::size_t kMostPoints = 360;
+
+  const RunAbout about_;
+  const TimePoint begun_;
+  std::map<std::string, Task> tasks_;
+  std::vector<RunPoint> history_;
+  std::size_t every_ = 1, skipped_ = 0;  // one of so many points is kept
+};
+
+bool is_worker(const std::string& task);
+
+}  // namespace paceline

@@ -1,0 +1,16 @@
+// A live run as JSON for its page and as metrics for Prometheus (docs/dashboard.md).
+#pragma once
+
+#include <string>
+
+#include "dashboard/live_run.h"
+
+namespace paceline {
+
+std::string state_json(const LiveRun& run, TimePoint now);
+/// The same of a run that has ended, from its report.
+std::string state_json(const Report& report);
+/// In Prometheus' text format, version 0.0.4.
+std::string metrics_text(const LiveRun& run, TimePoint now);
+
+}  // namespace paceline

@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cluster/report/circumstances.h"
+#include "dashboard/live_text.h"
+
+namespace paceline {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Shares = std::vector<std::pair<std::string, double>>;
+
+// Six digits are more than a picture shows.
+Json short_number(std::optional<double> number) {
+  if (!number || !std::isfinite(*number)) return nullptr;
+  return std::strtod(fmt::format("{:.6g}", *number).c_str(), nullptr);
+}
+
+Json shares_to_json(const Shares& shares) {
+  Json object = Json::object();
+  for (const auto& [name, part] : shares) object[name] = short_number(part);
+  return object;
+}
+
+Json seconds_since(TimePoint now, TimePoint then) {
+  return short_number(std::chrono::duration<double>(now - then).count());
+}
+
+Json task_to_json(const std::string& name, const LiveRun::Task& task, const Json& entries,
+                  TimePoint now) {
+  Json object = {{"task", name}};
+  for (const Json& entry : entries) {
+    if (entry.at("task") == name) object = entry;
+  }
+  object["heard_s"] = task.progress ? seconds_since(now, task.heard) : Json(nullptr);
+  object["still_s"] = task.progress ? seconds_since(now, task.moved) : Json(nullptr);
+  const RecentTask recent = LiveRun::recent(task);
+  object["recent"] = {
+      {"steps_per_s", short_number(recent.steps_per_s)},
+      {"examples_per_s", short_number(recent.examples_per_s)},
+      {"share", shares_to_json(recent.share)},
+      {"staleness", short_number(recent.staleness)},
+      {"bytes_per_s",
+       {{"sent", short_number(recent.sent)}, {"received", short_number(recent.received)}}}};
+  object["lines"] = task.progress ? Json(task.progress->lines) : Json::array();
+  return object;
+}
+
+Json series(const std::vector<RunPoint>& points, std::optional<double> RunPoint::*value) {
+  Json list = Json::array();
+  for (const RunPoint& point : points) list.push_back(short_number(point.*value));
+  return list;
+}
+
+// By activity; a point at which none is known has null.
+Json share_series(const std::vector<RunPoint>& points, Shares RunPoint::*shares) {
+  Json object = Json::object();
+  for (const RunPoint& point : points) {
+    for (const auto& [name, part] : point.*shares) object[name] = Json::array();
+  }
+  for (const RunPoint& point : points) {
+    for (const auto& [name, list] : object.items()) {
+      const auto found =
+          std::ranges::find((point.*shares), name, [](const auto& each) { return each.first; });
+      list.push_back(found == (point.*shares).end() ? Json(nullptr) : short_number(found->second));
+    }
+  }
+  return object;
+}
+
+Json history_to_json(const std::vector<RunPoint>& points) {
+  Json seconds = Json::array();
+  for (const RunPoint& point : points) seconds.push_back(short_number(point.seconds));
+  return {{"seconds", seconds},
+          {"steps_per_s", series(points, &RunPoint::steps_per_s)},
+          {"loss", series(points, &RunPoint::loss)},
+          {"staleness", series(points, &RunPoint::staleness)},
+          {"sent", series(points, &RunPoint::sent)},
+          {"received", series(points, &RunPoint::received)},
+          {"worker_share", share_series(points, &RunPoint::worker_share)},
+          {"ps_share", share_series(points, &RunPoint::ps_share)}};
+}
+
+}  // namespace
+
+namespace {
+
+Json state_of(const LiveRun& run, TimePoint now) {
+  const Json report = Json::parse(run.report().to_json());
+  const Circumstances here = circumstances();
+  const RunPoint point = run.point(now);
+  Json state;
+  state["state"] = run.report().steps() > 0 ? "training" : "starting";
+  state["seconds"] = short_number(run.seconds(now));
+  state["run"] = {{"model", report.at("model")},
+                  {"strategy", report.at("strategy")},
+                  {"precision", report.at("precision")},
+                  {"version", here.version},
+                  {"host", here.host},
+                  {"started", here.started},
+                  {"command", here.command},
+                  {"out", run.about().out}};
+  state["goal"] = {{"global_step", run.about().steps ? Json(*run.about().steps) : Json(nullptr)},
+                   {"seconds", short_number(run.about().seconds)}};
+  state["global_step"] = report.at("global_step");
+  state["loss"] = report.at("loss");
+  state["steps_per_s"] = short_number(point.steps_per_s);
+  state["mean_steps_per_s"] = report.at("total").at("steps_per_s");
+  state["examples_per_s"] = short_number(run.examples_per_s());
+  state["expected"] = report.contains("expected") ? report.at("expected") : Json(nullptr);
+  state["cause"] = run.cause();
+  state["tasks"] = Json::array();
+  const Json& entries = report.at("tasks");
+  for (const std::string& name : run.about().tasks) {
+    state["tasks"].push_back(task_to_json(name, run.tasks().at(name), entries, now));
+  }
+  state["history"] = history_to_json(run.history());
+  return state;
+}
+
+std::string text_of(const Json& state) {
+  return state.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// A run whose tasks have all said at its end what its report says.
+LiveRun run_of(const Report& report) {
+  RunAbout about;
+  for (const TaskReport& task : report.tasks) about.tasks.push_back(task.task);
+  LiveRun run(std::move(about), TimePoint());
+  for (const TaskReport& task : report.tasks) {
+    TaskProgress progress;
+    progress.report = report;
+    progress.report.tasks = {task};
+    run.heard(task.task, std::move(progress), TimePoint());
+  }
+  return run;
+}
+
+}  // namespace
+
+std::string state_json(const LiveRun& run, TimePoint now) { return text_of(state_of(run, now)); }
+
+std::string state_json(const Report& report) {
+  Json state = state_of(run_of(report), TimePoint());
+  double seconds = 0;
+  for (const TaskReport& task : report.tasks) seconds = std::max(seconds, task.seconds.value_or(0));
+  state["state"] = report.error.empty() ? "ended" : "ended: " + report.error;
+  state["seconds"] = short_number(seconds);
+  state["run"]["started"] = report.circumstances.started;
+  state["run"]["host"] = report.circumstances.host;
+  state["run"]["command"] = report.circumstances.command;
+  state["run"]["version"] = report.circumstances.version;
+  state["steps_per_s"] = short_number(report.steps_per_s());
+  for (std::size_t i = 0; i < report.tasks.size(); ++i) {
+    state["tasks"][i]["recent"]["steps_per_s"] = short_number(report.tasks[i].steps_per_s);
+  }
+  return text_of(state);
+}
+
+}  // namespace paceline

@@ -1,0 +1,66 @@
+// Sums in the middle of a step: of batch norm that takes the statistics of the whole batch.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "params/collective/collective_driver.h"
+
+namespace paceline {
+
+// The members have changed, and nobody commits what this worker has begun.
+bool CollectiveDriver::must_repeat() const {
+  return options_.sync_batch_norm && group_.begun_by(options_.task.index) == nullptr &&
+         group_.commits() == begun_commits_ && takes_ == begun_takes_;
+}
+
+void CollectiveDriver::add_up(std::span<double> sums) {
+  std::vector<std::int32_t> members;
+  FrameHeader header{.type = std::uint16_t(MessageType::kExchangedSums)};
+  const auto bytes = std::as_bytes(sums);
+  header.payload_bytes = std::uint32_t(bytes.size());
+  {
+    const std::lock_guard lock(mutex_);
+    if (must_repeat()) throw RepeatStep();
+    members = group_.members();
+    header.step = begun_tag_;
+    header.id = exchanged_.give(begun_tag_, sums);
+  }
+  for (const std::int32_t member : members) {
+    if (member != options_.task.index) send_copy(member, header, bytes);
+  }
+  enum class State { kWaits, kWhole, kRepeats, kOver } state = State::kWaits;
+  const auto ready = [&] {
+    const std::lock_guard lock(mutex_);
+    state = must_repeat()                    ? State::kRepeats
+            : exchanged_.whole(members)      ? State::kWhole
+            : group_.epoch() != begun_epoch_ ? State::kOver
+                                             : State::kWaits;
+    return state != State::kWaits;
+  };
+  wait(ready, nullptr);
+  if (state == State::kRepeats) throw RepeatStep();
+  if (state == State::kOver) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("[all-reduce] {}: a worker was lost whose sums a step lacks that was "
+                            "committed",
+                            options_.task.str()));
+  }
+  const std::lock_guard lock(mutex_);
+  exchanged_.sum(members, sums);
+}
+
+void CollectiveDriver::take_sums(int worker, const FrameHeader& header,
+                                 std::span<const std::byte> payload) {
+  if (payload.size() % sizeof(double) != 0) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[all-reduce] sums of {} bytes", payload.size()));
+  }
+  std::vector<double> numbers(payload.size() / sizeof(double));
+  if (!numbers.empty()) std::memcpy(numbers.data(), payload.data(), payload.size());
+  {
+    const std::lock_guard lock(mutex_);
+    exchanged_.take(worker, header.step, header.id, numbers);
+  }
+  wakeup_.notify();
+}
+
+}  // namespace paceline

@@ -1,0 +1,107 @@
+// What goes wrong in an all-reduce in virtual time.
+#include <algorithm>
+#include <utility>
+
+#include "params/protocol/testing/virtual_group.h"
+
+namespace paceline {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Duration kDeadAfter = 4s;
+
+}  // namespace
+
+VirtualGroup::Process* VirtualGroup::random_process() {
+  std::vector<Process*> running;
+  for (auto& [number, process] : processes_) {
+    if (process->alive && !process->stopped && !process->retired) running.push_back(process.get());
+  }
+  return running.empty() ? nullptr : running[time_.random() % running.size()];
+}
+
+// Some other worker goes on with values that are as new.
+bool VirtualGroup::can_spare(const Process& process) const {
+  return std::ranges::any_of(processes_, [&](const auto& entry) {
+    const Process& other = *entry.second;
+    const CollectiveGroup& group = *other.group;
+    return &other != &process && other.alive && !other.stopped && !other.retired &&
+           group.standing() == Standing::kMember && group.has_values() &&
+           group.step() + 1 >= process.group->step() &&
+           (group.epoch() == process.group->epoch() || !process.group->has_values());
+  });
+}
+
+void VirtualGroup::fault() {
+  Process* const process = random_process();
+  if (process == nullptr) return;
+  const double kind = time_.uniform();
+  if (kind < 0.3) return cut();
+  if (!can_spare(*process)) return;
+  if (kind < 0.65) return kill(*process);
+  if (kind < 0.9) return stop(*process);
+  retire(*process);
+}
+
+void VirtualGroup::kill(Process& process) {
+  ++result_.kills;
+  process.alive = false;
+  const bool host = time_.happens(0.2);
+  for (auto& [number, wire] : wires_) {
+    for (int end : {0, 1}) {
+      if (wire.ends[end] != process.number) continue;
+      wire.open[end] = false;
+      if (host) wire.lost_after = time_.now();
+      close_end(number, 1 - end, host ? kDeadAfter : 5ms, "it has died");
+    }
+  }
+  if (time_.happens(0.7)) {
+    const Duration wait = time_.between(100ms, 8s);
+    time_.after(wait, [this, worker = process.worker] { start(worker); });
+  }
+}
+
+void VirtualGroup::stop(Process& process) {
+  ++result_.stops;
+  process.stopped = true;
+  const std::uint64_t number = process.number;
+  const Duration pause = time_.between(500ms, 12s);
+  for (auto& [id, wire] : wires_) {
+    for (int end : {0, 1}) {
+      if (wire.ends[end] != number || !wire.open[end] || pause < kDeadAfter) continue;
+      time_.after(kDeadAfter, [this, id = id, end] {
+        wires_.at(id).lost_after = time_.now();
+        close_end(id, 1 - end, 250ms, "it was silent for 4 s");
+        close_end(id, end, 10ms, "it has gone");
+      });
+    }
+  }
+  time_.after(pause, [this, number] {
+    Process* const on = find(number);
+    on->stopped = false;
+    for (const auto& act : std::exchange(on->held, {})) act();
+  });
+}
+
+void VirtualGroup::cut() {
+  std::vector<std::uint64_t> open;
+  for (const auto& [number, wire] : wires_) {
+    if (wire.open[0] && wire.open[1] && !wire.cut) open.push_back(number);
+  }
+  if (open.empty()) return;
+  ++result_.cuts;
+  const std::uint64_t number = open[time_.random() % open.size()];
+  wires_.at(number).cut = true;
+  wires_.at(number).lost_after = time_.now();
+  for (int end : {0, 1}) close_end(number, end, time_.happens(0.5) ? 10ms : 4s, "it was cut");
+}
+
+void VirtualGroup::retire(Process& process) {
+  ++result_.retired;
+  drive(process, [&](Outbox& out) { process.group->retire(false, time_.now(), out); });
+  process.retired = true;
+}
+
+}  // namespace paceline

@@ -1,0 +1,32 @@
+// The counters of the system that tell what keeps a process from working.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace paceline {
+
+/// Sums since the process or the machine began. What the system does not tell is empty.
+struct PressureCounters {
+  // Of the threads that this process has now, in seconds: on a core, and waiting for a free one.
+  std::optional<double> ran, queued;
+  std::optional<double> machine_ran;         // core-seconds of all processes of the machine
+  std::optional<std::int64_t> major_faults;  // pages that were read from a disk, of this process
+  std::optional<double> memory_wait;         // seconds in which some process waited for memory
+};
+
+/// Reads them from /proc, in a tenth of a millisecond.
+PressureCounters read_pressure_counters();
+/// Reads the seconds that a thread of this process has waited for a free core so far; nothing when
+/// the system does not tell, or when the thread has ended.
+std::optional<double> queued_seconds(std::int64_t thread);
+std::int64_t this_thread();
+
+/// Of a line such as "cpu  10 1 5 200 …" of /proc/stat: the ticks in which a core was busy with a
+/// process of this machine.
+std::optional<std::int64_t> busy_ticks(const std::string& stat);
+/// Of text such as that of /proc/pressure/memory: the seconds of "some".
+std::optional<double> stalled_seconds(const std::string& pressure);
+
+}  // namespace paceline

@@ -1,0 +1,44 @@
+// Notices when this process stood still: a signal, a debugger or a frozen host had stopped it.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.h"
+
+namespace paceline {
+
+/// The times in which a process was stopped.
+struct Stops {
+  double seconds = 0;  // all of them together
+  double longest = 0;
+
+  bool operator==(const Stops&) const = default;
+};
+
+/// Of a sleep that was to take `asked` seconds, took `took`, and ended with `queued` seconds of
+/// waiting for a core: the time in which the thread could not have run. Little is never told.
+double stopped_seconds(double asked, double took, double queued);
+
+/// A thread that sleeps, and looks how long it slept, five times a second. Any thread may call.
+class StopWatch {
+ public:
+  StopWatch();
+  ~StopWatch();
+  StopWatch(const StopWatch&) = delete;
+  StopWatch& operator=(const StopWatch&) = delete;
+
+  Stops stops() const;
+
+ private:
+  void watch(TimePoint last);
+
+  mutable std::mutex mutex_;
+  std::condition_variable ended_;
+  bool ends_ = false;
+  Stops stops_;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace paceline

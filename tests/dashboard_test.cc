@@ -1,0 +1,181 @@
+// The live page of a run, asked for while it trains.
+#include "dashboard/dashboard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "dashboard/http_get.h"
+#include "paceline/error.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+
+std::string get(const std::string& url) { return http_get(url, Deadline::after(30s)).body; }
+
+/// A run that goes on until it is told to end.
+class ServedRun {
+ public:
+  explicit ServedRun(const Words& flags, const std::string& at = ":0")
+      : process_(join({{PACELINE_COMMAND, "train", "mlp", "--hidden", "8", "--seconds", "3600"},
+                       {"--dashboard", at},
+                       flags})) {}
+  std::string url() {
+    EXPECT_TRUE(process_.wait_for("Dashboard: http://", 60s)) << process_.output();
+    EXPECT_TRUE(process_.wait_for_more("\n", 60s));
+    const std::string& output = process_.output();
+    const std::size_t at = output.find("http://", output.find("Dashboard: "));
+    return output.substr(at, output.find('\n', at) - at);
+  }
+  /// The state once `ready` says so of each task.
+  template <typename Ready>
+  static Json state_when(const std::string& url, Ready ready) {
+    Json state;
+    for (const Deadline until = Deadline::after(100s); !until.passed();) {
+      state = Json::parse(get(url + "/state.json"));
+      if (std::ranges::all_of(state["tasks"], ready)) return state;
+      std::this_thread::sleep_for(100ms);
+    }
+    ADD_FAILURE() << state.dump(2);
+    return state;
+  }
+  int interrupt() {
+    process_.signal(SIGINT);
+    return process_.wait_exit(60s);
+  }
+  Process& process() { return process_; }
+
+ private:
+  Process process_;
+};
+
+bool is_shown(const Json& task) {
+  return task["heard_s"].is_number() && task["steps"].get<int>() > 0 && !task["share"].empty() &&
+         (task["task"].get<std::string>().starts_with("ps") ||
+          task["recent"]["steps_per_s"].is_number());
+}
+
+struct Way {
+  const char* name;
+  Words flags;
+  std::size_t tasks;
+  bool predicted = true;
+};
+std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+
+class DashboardOf : public ::testing::TestWithParam<Way> {};
+
+TEST_P(DashboardOf, ShowsEachTask) {
+  ServedRun run(GetParam().flags);
+  const std::string url = run.url();
+  const Json state = ServedRun::state_when(url, is_shown);
+  EXPECT_EQ(state["tasks"].size(), GetParam().tasks);
+  EXPECT_EQ(state["state"], "training");
+  EXPECT_EQ(state["run"]["model"], "mlp");
+  EXPECT_GT(state["steps_per_s"], 0);
+  EXPECT_GT(state["global_step"], 0);
+  EXPECT_FALSE(state["history"]["seconds"].empty());
+  EXPECT_FALSE(state["cause"].get<std::string>().empty());
+  EXPECT_EQ(state["expected"].is_object(), GetParam().predicted);
+  const std::string metrics = get(url + "/metrics");
+  for (const Json& task : state["tasks"]) {
+    EXPECT_THAT(metrics, HasSubstr("paceline_task_steps_total{task=" + task["task"].dump() + "} "));
+  }
+  EXPECT_THAT(get(url),
+              AllOf(StartsWith("<!doctype html>"), HasSubstr("--ground:"), HasSubstr("poll();")));
+  EXPECT_EQ(run.interrupt(), 130) << run.process().output();
+  EXPECT_THROW(get(url), Error) << "the port is free again";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, DashboardOf,
+    ::testing::Values(
+        Way{"alone", {}, 1, false}, Way{"async", {"--ps", "2", "--workers", "2"}, 4},
+        Way{"ssp", {"--ps", "1", "--workers", "2", "--strategy", "ssp"}, 3},
+        Way{"sync", {"--ps", "2", "--workers", "2", "--strategy", "sync"}, 4},
+        Way{"allreduce", {"--ps", "0", "--workers", "2"}, 2},
+        Way{"local", {"--ps", "1", "--workers", "2", "--strategy", "local"}, 3, false}),
+    [](const auto& way) { return std::string(way.param.name); });
+
+TEST(Dashboard, TheFolderOfARunSaysWhereItsPageIsAsLongAsThereIsOne) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("run/dashboard");
+  ServedRun run(Words{"--out", folder.path("run")});
+  const std::string url = run.url();
+  std::string said;
+  std::getline(std::ifstream(file), said);
+  EXPECT_EQ(said, url);
+  EXPECT_EQ(ServedRun::state_when(url, is_shown)["run"]["out"], folder.path("run"));
+  EXPECT_EQ(run.interrupt(), 130) << run.process().output();
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST(Top, ShowsARunWhileItTrainsAndAfterItsEnd) {
+  const TemporaryFolder folder;
+  const std::string out = folder.path("run");
+  ServedRun run(Words{"--ps", "1", "--workers", "2", "--out", out});
+  const std::string url = run.url();
+  ServedRun::state_when(url, is_shown);
+  for (const std::string& name : {url, out}) {
+    const Finished top = run_paceline({"top", name});
+    EXPECT_EQ(top.status, 0) << top.output;
+    EXPECT_THAT(top.output, HasSubstr("mlp  async  training"));
+    EXPECT_THAT(top.output, HasSubstr("worker:1"));
+  }
+  EXPECT_EQ(run.interrupt(), 130) << run.process().output();
+  for (const std::string& name : {out, out + "/report.json"}) {
+    const Finished top = run_paceline({"top", name});
+    EXPECT_EQ(top.status, 0) << top.output;
+    EXPECT_THAT(top.output, HasSubstr("mlp  async  ended: interrupted"));
+  }
+  EXPECT_THAT(run_paceline({"top", url}).output, HasSubstr("nobody listens at"));
+}
+
+TEST(Top, SaysWhatIsNotThere) {
+  const Finished top = run_paceline({"top", "/nonexistent"});
+  EXPECT_EQ(top.status, 1);
+  EXPECT_THAT(top.output, HasSubstr("/nonexistent: no run with --dashboard trains there, and there "
+                                    "is no report of a run that has ended"));
+}
+
+TEST(Dashboard, APortThatIsTakenIsAnErrorThatNamesTheFlag) {
+  ServedRun first(Words{});
+  const std::string url = first.url();
+  const std::string port = url.substr(url.rfind(':'));
+  const Finished second = run_paceline({"train", "mlp", "--steps", "20", "--dashboard", port});
+  EXPECT_EQ(second.status, 2);
+  EXPECT_THAT(second.output, HasSubstr("--dashboard 127.0.0.1" + port + ": port "));
+  EXPECT_THAT(second.output, HasSubstr("is in use"));
+  EXPECT_EQ(first.interrupt(), 130);
+}
+
+TEST(Dashboard, AnAddressOfAnotherMachineIsAnErrorThatNamesTheFlag) {
+  const Finished run =
+      run_paceline({"train", "mlp", "--steps", "20", "--dashboard", "192.0.2.1:0"});
+  EXPECT_EQ(run.status, 2);
+  EXPECT_THAT(run.output, HasSubstr("--dashboard 192.0.2.1:0: cannot listen at"));
+}
+
+TEST(Dashboard, ARunThatFailsGivesItsPortBack) {
+  ServedRun run(Words{"--ps", "1", "--workers", "2"});
+  const std::string url = run.url();
+  ServedRun::state_when(url, is_shown);
+  run.process().signal(SIGTERM);
+  EXPECT_NE(run.process().wait_exit(60s), 0);
+  EXPECT_THROW(get(url), Error);
+}
+
+}  // namespace
+}  // namespace paceline::testing

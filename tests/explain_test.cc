@@ -1,0 +1,107 @@
+// paceline explain, and the last lines of a run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "base/temporary_folder.h"
+#include "cluster/explain/explain.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+class ExplainTest : public ::testing::Test {
+ protected:
+  const TemporaryFolder folder_;
+};
+
+TEST_F(ExplainTest, SaysOfARunThatHasEndedWhatItsLastLineSaid) {
+  const std::string out = folder_.path("out"), json = folder_.path("finding.json");
+  const Finished run = run_paceline(
+      {"train", "mlp", "--hidden", "48", "--batch", "16", "--steps", "40", "--out", out});
+  ASSERT_EQ(run.status, 0) << run.output;
+  const Finished told = run_paceline({"explain", out, "--json", json});
+  ASSERT_EQ(told.status, 0) << told.output;
+  EXPECT_THAT(run.output, HasSubstr(told.output));
+  std::ifstream file(json);
+  const auto finding = nlohmann::json::parse(file);
+  EXPECT_THAT(told.output, HasSubstr(finding["sentence"].get<std::string>()));
+  EXPECT_GT(finding["steps_per_s"], 0);
+  EXPECT_EQ(run_paceline({"explain", out + "/report.json"}).output, told.output);
+}
+
+TEST_F(ExplainTest, NeedsARunWithTimedSteps) {
+  const std::string report = folder_.path("report.json");
+  EXPECT_THAT(run_paceline({"explain", report}).output, HasSubstr("no report at"));
+  ASSERT_EQ(run_paceline({"train", "mlp", "--hidden", "48", "--batch", "16", "--steps", "3",
+                          "--report", report})
+                .status,
+            0);
+  const Finished told = run_paceline({"explain", report});
+  EXPECT_EQ(told.status, 1);
+  EXPECT_THAT(told.output, HasSubstr("no step of this run was timed"));
+}
+
+// A report is enough; nothing is run.
+TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
+  Report run;
+  run.model = "mlp";
+  run.strategy = "async";
+  run.flags = {{"--device", "sim"},  {"--sim-step-ms", "20"}, {"--ps", "1"},    {"--workers", "2"},
+               {"--lab-hosts", "3"}, {"--lab-gbps", "0.1"},   {"hidden", "256"}};
+  for (const char* const name : {"worker:0", "worker:1"}) {
+    TaskReport& worker = run.tasks.emplace_back();
+    worker.task = name;
+    worker.steps = 100;
+    worker.steps_per_s = 5;
+  }
+  const std::string report = folder_.path("report.json");
+  write_report(report, run);
+  const auto what_if = [&](const std::string& changes) {
+    return run_paceline({"explain", report, "--what-if", changes}, 60s);
+  };
+  const Finished faster = what_if("gbps=1,wire=bfloat16");
+  EXPECT_EQ(faster.status, 0) << faster.output;
+  EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
+  EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
+  EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
+  EXPECT_THAT(what_if("pss=2").output, HasSubstr("--what-if pss=2: must be a change such as ps=2"));
+  run.model = "mine";
+  write_report(report, run);
+  EXPECT_THAT(what_if("ps=2").output, HasSubstr("--predict makes a program of one's own predict"));
+}
+
+// On a loaded machine other causes may cost more, so that it need not be the first.
+TEST_F(ExplainTest, FindsTheTaskThatWasStopped) {
+  const std::string report = folder_.path("report.json"), ps = free_address(), a = free_address();
+  const auto task = [&](const std::string& name) {
+    return paceline_words({"train", "mlp", "--hidden", "48", "--batch", "16", "--device", "sim",
+                           "--sim-step-ms", "5", "--seconds", "3", "--cluster",
+                           "ps=" + ps + ";worker=" + a, "--task", name, "--report", report});
+  };
+  Process server(paceline_words({"train", "mlp", "--hidden", "48", "--cluster",
+                                 "ps=" + ps + ";worker=" + a, "--task", "ps:0"}));
+  Process worker(task("worker:0"));
+  ASSERT_TRUE(worker.wait_for("Expected", 30s)) << worker.output();
+  worker.signal(SIGSTOP);
+  std::this_thread::sleep_for(1s);
+  worker.signal(SIGCONT);
+  ASSERT_EQ(worker.wait_exit(60s), 0) << worker.output();
+  const std::vector<Finding> found = findings_of(read_report(report));
+  const auto stopped = std::ranges::find(found, Cause::kStopped, &Finding::cause);
+  ASSERT_NE(stopped, found.end()) << worker.output() << read_report(report).to_json();
+  EXPECT_EQ(stopped->task, "worker:0");
+  EXPECT_THAT(stopped->sentence, HasSubstr("worker:0 stood still for"));
+}
+
+}  // namespace
+}  // namespace paceline::testing

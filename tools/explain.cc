@@ -1,0 +1,72 @@
+// What held a run back that has ended, by its report.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/text_file.h"
+#include "cluster/explain/explain.h"
+#include "cluster/flags/command_line.h"
+#include "paceline/error.h"
+#include "tools/subcommand.h"
+#include "tools/what_if.h"
+
+namespace paceline {
+namespace {
+
+CommandLine explain_flags() {
+  return {
+      "paceline explain",
+      "Says what held a run back: one cause, one task, what to change, and what that would "
+      "bring. RUN is the folder of a run (--out) or its report. docs/explain.md lists the "
+      "causes.",
+      R"(Examples:
+  paceline explain out
+  paceline explain report.json --json finding.json
+  paceline explain out --what-if ps=2,gbps=10
+      how fast the run would be with another ps, and other links)",
+      {{"RUN", "PATH", "The folder of the run, or its report", "Run"},
+       {"--json", "FILE", "Write the cause, the task and the gain to this JSON file, too", "Flags"},
+       {"--what-if", "CHANGES",
+        "Predict its speed with other ps=M, workers=N, wire=bfloat16, strategy=S, "
+        "accumulate=K, gbps=R or batch=B",
+        "Flags"}}};
+}
+
+std::string report_of(const std::string& run) {
+  return std::filesystem::is_directory(run) ? run + "/report.json" : run;
+}
+
+std::string json_of(const Finding& finding, const Report& report) {
+  const double measured = report.steps_per_s().value_or(0);
+  const nlohmann::ordered_json object = {
+      {"cause", name_of(finding.cause)}, {"task", finding.task}, {"sentence", finding.sentence},
+      {"advice", finding.advice},        {"gain", finding.gain}, {"steps_per_s", measured}};
+  return object.dump(2) + "\n";
+}
+
+}  // namespace
+
+std::vector<CommandLine> explain_lines() { return {explain_flags()}; }
+
+int explain_command(const Arguments& arguments) {
+  const std::optional<FlagValues> values = parse(explain_flags(), arguments);
+  if (!values) return 0;
+  const Report report = read_report(report_of(values->text("RUN")));
+  if (values->given("--what-if")) {
+    fmt::print("{}", what_if(report, values->text("--what-if")));
+    return 0;
+  }
+  const std::string text = explanation(report);
+  if (text.empty()) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                "no step of this run was timed: the first 10 never are");
+  }
+  fmt::print("{}\n", text);
+  if (values->given("--json")) {
+    write_text_file("the finding", values->text("--json"), json_of(explain(report), report));
+  }
+  return 0;
+}
+
+}  // namespace paceline

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/flags/command_line.h"
+#include "cluster/interrupt.h"
+#include "cluster/report/report.h"
+#include "dashboard/http_get.h"
+#include "dashboard/live_text.h"
+#include "dashboard/terminal_view.h"
+#include "net/poll/poll_until.h"
+#include "paceline/error.h"
+#include "tools/subcommand.h"
+
+namespace paceline {
+namespace {
+
+constexpr Duration kEvery = std::chrono::seconds(1), kAnswersWithin = std::chrono::seconds(5);
+constexpr int kUsualColumns = 110;
+
+CommandLine top_flags() {
+  return {
+      "paceline top",
+      "Shows the tasks of a run, its speed beside the expected one, and where its time goes: "
+      "once a second on a terminal while it trains, until Ctrl-C; else once. A run that trains "
+      "is shown when it was started with --dashboard.",
+      R"(RUN is the --out folder of a run, its report.json, or the address of its dashboard.
+
+Examples:
+  paceline top http://127.0.0.1:8080
+  paceline top out
+  paceline top out --once)",
+      {{"RUN", "URL|RUN", "The address of a dashboard, the folder of a run, or a report", "Top"},
+       {"--once", "", "Print the run as it is now, and end", "Top"}}};
+}
+
+bool is_url(const std::string& run) { return run.starts_with("http://"); }
+
+// Where a run that trains says that its page is; empty: it does not say so.
+std::string url_of(const std::string& run) {
+  if (is_url(run)) return run;
+  std::string url;
+  std::ifstream file(run + "/dashboard");
+  std::getline(file, url);
+  return url;
+}
+
+std::string report_of(const std::string& run) {
+  return std::filesystem::is_directory(run) ? run + "/report.json" : run;
+}
+
+/// The state of a run and whether it goes on.
+struct State {
+  std::string json;
+  bool live = false;
+};
+
+// A folder may say where the page was of a run that was killed.
+State state_of(const std::string& run) {
+  const std::string url = url_of(run);
+  std::optional<Error> not_reached;
+  if (!url.empty()) {
+    try {
+      const HttpResponse answer = http_get(url + "/state.json", Deadline::after(kAnswersWithin));
+      if (answer.status == 200) return {answer.body, true};
+      not_reached = Error(ErrorCode::kUnavailable, fmt::format("{} answers: {}", url, answer.body));
+    } catch (const Error& error) {
+      not_reached = error;
+    }
+    if (is_url(run)) throw *not_reached;
+  }
+  try {
+    return {state_json(read_report(report_of(run))), false};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("{}: {}{}", run,
+                            not_reached ? not_reached->what()
+                                        : std::string("no run with --dashboard trains there"),
+                            ", and there is no report of a run that has ended"));
+  }
+}
+
+winsize terminal_size() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = kUsualColumns;
+  return size;
+}
+
+int columns() { return int(terminal_size().ws_col); }
+
+// As much of it as the terminal has rows for.
+std::string first_rows(const std::string& text) {
+  std::size_t end = 0;
+  for (int row = 0; row < int(terminal_size().ws_row) && end != std::string::npos; ++row) {
+    end = text.find('\n', end == 0 ? 0 : end + 1);
+  }
+  return end == 0 ? text : text.substr(0, end);
+}
+
+// The terminal's other screen, so that the lines before are there again afterwards.
+class Screen {
+ public:
+  Screen() { write("\x1b[?1049h\x1b[?25l"); }
+  ~Screen() { write("\x1b[?25h\x1b[?1049l"); }
+  Screen(const Screen&) = delete;
+  Screen& operator=(const Screen&) = delete;
+
+  static void show(const std::string& text) { write("\x1b[H\x1b[J" + text); }
+
+ private:
+  static void write(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  }
+};
+
+// Returns the last state that was seen once the run goes on no more, or the user has seen enough.
+State follow(const std::string& run, State state) {
+  const Interrupt interrupt;
+  const Screen screen;
+  while (state.live) {
+    Screen::show(first_rows(terminal_view(state.json, columns(), true)));
+    if (wait_to_read(interrupt.fd(), Deadline::after(kEvery))) break;
+    try {
+      state = state_of(run);
+    } catch (const Error&) {
+      break;  // it has ended, and left no report here
+    }
+  }
+  return state;
+}
+
+}  // namespace
+
+std::vector<CommandLine> top_lines() { return {top_flags()}; }
+
+int top_command(const Arguments& arguments) {
+  const std::optional<FlagValues> values = parse(top_flags(), arguments);
+  if (!values) return 0;
+  const std::string run = values->text("RUN");
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  State state = state_of(run);
+  if (terminal && !values->given("--once")) state = follow(run, std::move(state));
+  fmt::print("{}", terminal_view(state.json, columns(), terminal));
+  return 0;
+}
+
+}  // namespace paceline

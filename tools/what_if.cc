@@ -1,0 +1,142 @@
+#include "tools/what_if.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <vector>
+
+#include "base/printed.h"
+#include "bench/step_work.h"
+#include "cluster/flags/flags.h"
+#include "cluster/flags/job_flags.h"
+#include "paceline/error.h"
+#include "predict/forecast_text.h"
+#include "tools/subcommand.h"
+#include "tools/train_flags.h"
+#include "train/prediction.h"
+
+namespace paceline {
+namespace {
+
+/// Flags by their names; settings without dashes.
+using Flags = std::map<std::string, std::string>;
+
+struct Change {
+  std::string_view name, flag;
+};
+constexpr Change kChanges[] = {{"ps", "--ps"},
+                               {"workers", "--workers"},
+                               {"wire", "--wire"},
+                               {"strategy", "--strategy"},
+                               {"accumulate", "--accumulate"},
+                               {"gbps", "--lab-gbps"},
+                               {"batch", "batch"}};
+
+std::string names_of_changes() {
+  std::vector<std::string_view> names;
+  for (const Change& change : kChanges) names.push_back(change.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void check_predictable(const Flags& flags) {
+  if (!flags.contains("--cluster") && !flags.contains("--servers")) return;
+  throw Error(ErrorCode::kFailedPrecondition,
+              "--what-if needs a run whose tasks were all started by one command");
+}
+
+int number(const Flags& flags, const std::string& name, int otherwise) {
+  const auto found = flags.find(name);
+  if (found == flags.end()) return otherwise;
+  int value = otherwise;
+  std::from_chars(found->second.data(), found->second.data() + found->second.size(), value);
+  return value;
+}
+
+int tasks_of(const Flags& flags) {
+  return number(flags, "--ps", 0) + number(flags, "--workers", 0);
+}
+
+// Where each task had an emulated host of its own, it still has.
+Flags changed(const Flags& run, const std::string& changes) {
+  Flags flags = run;
+  for (std::size_t at = 0; at <= changes.size();) {
+    const std::size_t end = std::min(changes.find(',', at), changes.size());
+    const std::string part = changes.substr(at, end - at);
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const auto* const change =
+        std::ranges::find(kChanges, std::string_view(part).substr(0, equals), &Change::name);
+    if (change == std::end(kChanges) || equals + 1 >= part.size()) {
+      refuse_flag("--what-if", part,
+                  "must be a change such as ps=2; it can change " + names_of_changes());
+    }
+    flags[std::string(change->flag)] = part.substr(equals + 1);
+    at = end + 1;
+  }
+  if (flags.contains("--lab-place")) flags.erase("--lab-place"), flags["--lab-hosts"] = "1";
+  const bool hosts = run.contains("--lab-hosts") || run.contains("--lab-place");
+  if (!hosts && flags.contains("--lab-gbps")) {
+    refuse_flag("--what-if", changes, "this run was on one host, without a network");
+  }
+  if (hosts && number(run, "--lab-hosts", 1 << 20) >= tasks_of(run)) {
+    flags["--lab-hosts"] = std::to_string(tasks_of(flags));
+  }
+  if (number(flags, "--ps", 0) > 0 && !flags.contains("--workers")) flags["--workers"] = "1";
+  return flags;
+}
+
+// What a run writes, and when it ends, is none of a prediction's business.
+std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : flags) {
+    if (!name.starts_with("--")) {
+      words.insert(words.end(), {"--set", fmt::format("{}={}", name, value)});
+      continue;
+    }
+    const auto flag = std::ranges::find(line.flags, name, &Flag::name);
+    if (flag == line.flags.end() || flag->group == kOutputFlags || name == "--resume" ||
+        name == "--config") {
+      continue;
+    }
+    words.push_back(name);
+    if (!flag->placeholder.empty()) words.push_back(value);
+  }
+  return words;
+}
+
+Forecast forecast_of(const models::Model& model, const Flags& flags) {
+  const CommandLine line = train_flags(model);
+  const std::optional<FlagValues> values = parse_job(line, words_of(line, flags), nullptr);
+  const TrainJob job = read_train_job(model, line, *values);
+  const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
+  const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
+  const Prediction prediction(step, job.cluster, job.run.prediction);
+  return forecast(prediction.job(), prediction.own_way());
+}
+
+}  // namespace
+
+std::string what_if(const Report& run, const std::string& changes) {
+  const models::Model* const model = models::find_model(run.model);
+  if (model == nullptr) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("--what-if knows the models of paceline train, and not '{}': --predict "
+                            "makes a program of one's own predict its speed",
+                            run.model));
+  }
+  const Flags flags(run.flags.begin(), run.flags.end());
+  check_predictable(flags);
+  const double measured = run.steps_per_s().value_or(0);
+  const Forecast was = forecast_of(*model, flags),
+                 would = forecast_of(*model, changed(flags, changes));
+  const double times = would.steps_per_s / was.steps_per_s;
+  return fmt::format(
+      "With {}: {} → {} steps/s ({:.2f} ×); then the limit would be: {}.\n"
+      "The predictor says {} steps/s for the run as it was, and {} for the other.\n",
+      changes, rounded(measured), rounded(times * measured), times, would.limit,
+      rounded(was.steps_per_s), rounded(would.steps_per_s));
+}
+
+}  // namespace paceline
