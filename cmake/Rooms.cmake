@@ -139,6 +139,9 @@ function(add_process_tests)
   add_executable(counting_task ${PROJECT_SOURCE_DIR}/tests/programs/counting_task.cc)
   target_compile_options(counting_task PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(counting_task PRIVATE paceline_train fmt::fmt)
+  add_executable(records_task ${PROJECT_SOURCE_DIR}/tests/programs/records_task.cc)
+  target_compile_options(records_task PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(records_task PRIVATE paceline_train fmt::fmt)
   # What tests/parity/run compares with PyTorch; built when that asks for it.
   add_executable(parity_step EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/parity/parity_step.cc
                                               ${PROJECT_SOURCE_DIR}/tests/step_values.cc)
@@ -157,12 +160,13 @@ function(add_process_tests)
   target_compile_definitions(process_tests PRIVATE PACELINE_COMMAND="$<TARGET_FILE:paceline_command>"
                                                    PACELINE_PHASE_TASK="$<TARGET_FILE:phase_task>"
                                                    PACELINE_COUNTING_TASK="$<TARGET_FILE:counting_task>"
+                                                   PACELINE_RECORDS_TASK="$<TARGET_FILE:records_task>"
                                                    PACELINE_HOLD_SAVES="$<TARGET_FILE:hold_saves>"
                                                    PACELINE_SOURCE="${PROJECT_SOURCE_DIR}"
                                                    PACELINE_BUILD="${PROJECT_BINARY_DIR}")
   target_link_libraries(process_tests PRIVATE paceline_models paceline_train
                                               nlohmann_json::nlohmann_json GTest::gmock
                                               GTest::gtest_main)
-  add_dependencies(process_tests paceline_command phase_task counting_task hold_saves)
+  add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves)
   gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
 endfunction()

@@ -151,8 +151,12 @@ std::int64_t pool_of(const Settings& settings, const ImageUse& use, const Pipeli
 
 Pipeline training_pipeline(Pipeline images, const Settings& settings, const ImageUse& use,
                            const Cluster& cluster) {
+  if (cluster.shares_records()) {
+    images.share_out();
+  } else {
+    images.shard(cluster.task.index, cluster.workers());
+  }
   images.interleave(kInterleavedFiles)
-      .shard(cluster.task.index, cluster.workers())
       .seed(use.seed)
       .repeat()
       .distort(use.training)

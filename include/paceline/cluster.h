@@ -61,6 +61,12 @@ enum class OnFailure : std::uint8_t {
   kRestart,   // it starts the task again
 };
 
+/// The way in which the records of a data set are divided among the workers of a job.
+enum class Sharding : std::uint8_t {
+  kStatic,   // each has a part of its own, in every epoch
+  kDynamic,  // each gets the next block when it needs one (Pipeline::share_out)
+};
+
 /// The fate of a contribution with NaN or infinity.
 enum class OnNan : std::uint8_t {
   kStop,   // training ends with an error that names the worker, the variable and the step
@@ -140,11 +146,15 @@ struct Cluster {
   bool sync_batch_norm = false;
   /// A session without NanGuard takes kStop for kApply.
   OnNan on_nan = OnNan::kStop;
+  /// The way in which the workers divide the records of their data.
+  Sharding sharding = Sharding::kStatic;
   /// True when a worker and its ps poll for each other's messages instead of sleeping until they
   /// arrive. Replies then arrive some microseconds earlier, and each task keeps a core busy. A
   /// program sets it; there is no flag for it.
   bool spin = false;
 
+  /// True when the job shares out the records of its data among several tasks while they train.
+  bool shares_records() const { return sharding == Sharding::kDynamic && role == Role::kTask; }
   /// True when there are other tasks.
   bool distributed() const { return role != Role::kAlone; }
   /// True when this task initialises the variables and saves them.

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "paceline/record_blocks.h"
 #include "paceline/shape.h"
 #include "paceline/task_position.h"
 #include "paceline/tensor.h"
@@ -214,6 +215,11 @@ class Pipeline {
   /// The records of this task alone: of each `parts` records in a row the one at `part`. Throws
   /// kInvalidArgument when that leaves none.
   Pipeline& shard(int part, int parts);
+  /// The job shares out the records among its workers while they train: each takes the next ones
+  /// when it needs some, so that each record is used once in an epoch, however fast the workers
+  /// are and whichever of them are lost (--shard dynamic, Cluster::shares_records). A PipelineFeed
+  /// finds them in Feed::record_blocks(). All workers have the same pipeline, without shard().
+  Pipeline& share_out();
   /// A pool of so many records of which the next one is drawn at random; its place is taken by the
   /// next record of the source. At least the epoch's records: a whole shuffle.
   Pipeline& shuffle(std::int64_t pool);
@@ -255,6 +261,8 @@ class Pipeline {
   std::int64_t batches() const;
   /// The shape of a batch's values: (batch, …). Throws kInvalidArgument while it is not known.
   Shape shape() const;
+  /// True after share_out().
+  bool is_shared_out() const;
   /// The source.
   const RecordSource& source() const;
   /// The plan of the stages, for a PipelineReader.
@@ -307,6 +315,11 @@ class PipelineReader {
   /// batches or whose values have no shape, and when the position is not one of this data.
   explicit PipelineReader(const Pipeline& pipeline, const TaskPosition& position = {},
                           const std::string& name = "data");
+  /// Takes its records from `blocks`, which the pipeline shares (Pipeline::share_out). Throws
+  /// kInvalidArgument for a pipeline with shards, or whose stages hand on records as they are
+  /// finished.
+  PipelineReader(const Pipeline& pipeline, std::shared_ptr<RecordBlocks> blocks,
+                 const std::string& name = "data");
   ~PipelineReader();
   PipelineReader(const PipelineReader&) = delete;
   PipelineReader& operator=(const PipelineReader&) = delete;
@@ -318,7 +331,12 @@ class PipelineReader {
   /// (records of an epoch), and the earlier records that are not used yet, because a stage hands on
   /// its records as they are finished: NAME.late (how many) and NAME.late.1, …. With data of
   /// another size, or another number of workers, a reader goes on after the same part of the epoch.
+  /// Of records that are shared out it writes how many were taken (kTakenRecords), and the place
+  /// after the furthest.
   void tell(TaskPosition& position) const;
+  /// True when its records belong to others by now (RecordBlocks::revoked): another reader must
+  /// take its place.
+  bool revoked() const;
   /// Returns the numbers of the stages so far. Any thread may call it.
   InputReport report() const;
 

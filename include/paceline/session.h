@@ -13,6 +13,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
+#include "paceline/record_blocks.h"
 #include "paceline/run_options.h"
 #include "paceline/staleness.h"
 #include "paceline/task_position.h"
@@ -65,6 +66,9 @@ class Feed {
   /// function is called once for each in their order, before the step that they make together; the
   /// number is then the own step times the towers, plus the tower.
   virtual std::int64_t step() const = 0;
+  /// The records that the job shares out among its workers, for a pipeline (Pipeline::share_out);
+  /// null where it shares out none.
+  virtual std::shared_ptr<RecordBlocks> record_blocks() const { return nullptr; }
   /// The source of normal(), for feeds that are filled on another thread (prefetch).
   virtual std::shared_ptr<const InputNormals> normals() const = 0;
 

@@ -59,6 +59,11 @@ Pipeline& Pipeline::shard(int part, int parts) {
   return *this;
 }
 
+Pipeline& Pipeline::share_out() {
+  change().shared_out = true;
+  return *this;
+}
+
 Pipeline& Pipeline::shuffle(std::int64_t pool) {
   expect_at_least("the shuffle pool", pool, 1);
   change().order.pool = pool;
@@ -170,6 +175,8 @@ Shape Pipeline::shape() const {
   dims.insert(dims.end(), plan_->shape.dims().begin(), plan_->shape.dims().end());
   return Shape(dims);
 }
+
+bool Pipeline::is_shared_out() const { return plan_->shared_out; }
 
 const RecordSource& Pipeline::source() const { return *plan_->source; }
 

@@ -30,6 +30,7 @@ struct PipelinePlan {
   std::string into_name;
   std::function<void(Example&, std::span<float>)> into;
   bool as_finished = false;  // some stage hands on its records as they are finished
+  bool shared_out = false;   // the job shares out its records
   std::int64_t batch = 0;    // 0: not given
   LastBatch last = LastBatch::kDrop;
   int prefetch = 2;

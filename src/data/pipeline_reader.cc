@@ -45,10 +45,12 @@ StageReport stage_report(const std::string& name, const StageTimes& times) {
 class PipelineReader::Impl {
  public:
   Impl(const Pipeline& pipeline, const TaskPosition& position, std::string name);
+  Impl(const Pipeline& pipeline, std::shared_ptr<RecordBlocks> blocks, std::string name);
   ~Impl();
 
   const InputBatch* next();
   void tell(TaskPosition& position) const;
+  bool revoked() const { return blocks_ && blocks_->revoked(); }
   InputReport report() const;
 
  private:
@@ -60,7 +62,9 @@ class PipelineReader::Impl {
   };
   void start_threads();
   void work(int thread);
-  bool can_claim() const;
+  bool can_claim();
+  void wait_for_batch(std::unique_lock<std::mutex>& lock);
+  void begin_blocks();
   bool claim(Claim& claim);
   void fill(const Claim& claim, ExampleMaker& maker);
   void fill_when_made(const Ticket& ticket, ExampleMaker& maker);
@@ -78,6 +82,9 @@ class PipelineReader::Impl {
   const std::int64_t size_;    // records of an epoch
   const RealClock clock_;
   BadRecords bad_{*plan_};
+
+  const std::shared_ptr<RecordBlocks> blocks_;  // null: no job shares out the records
+  std::int64_t taken_ = 0;                      // of them, in batches that were used
 
   mutable std::mutex mutex_;
   std::condition_variable work_changed_, batch_ready_;
@@ -113,6 +120,36 @@ PipelineReader::Impl::Impl(const Pipeline& pipeline, const TaskPosition& positio
   start_threads();
 }
 
+PipelineReader::Impl::Impl(const Pipeline& pipeline, std::shared_ptr<RecordBlocks> blocks,
+                           std::string name)
+    : plan_(pipeline.plan()),
+      name_(std::move(name)),
+      values_(plan_->shape.elements()),
+      size_(pipeline.examples()),
+      blocks_(std::move(blocks)),
+      tickets_(RecordOrder(plan_->order), blocks_),
+      ring_(pipeline),
+      tuner_(plan_->threads > 0 ? plan_->threads : cores_of_machine()),
+      times_(plan_->stages.size() + 2) {
+  if (plan_->order.parts > 1 || plan_->as_finished) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "[pipeline] records are shared out in their order: without shard(), and without a "
+                "stage that hands them on as they are finished");
+  }
+  begin_blocks();
+  start_threads();
+}
+
+void PipelineReader::Impl::begin_blocks() {
+  constexpr std::int64_t kBlocksAhead = 1, kForEver = std::int64_t{1} << 62;
+  const std::int64_t limit = plan_->epochs ? *plan_->epochs * size_ : kForEver;
+  taken_ =
+      blocks_->begin({.records = plan_->batch, .blocks = kBlocksAhead, .limit = limit}, [this] {
+        const std::lock_guard lock(mutex_);
+        work_changed_.notify_all();
+      });
+}
+
 void PipelineReader::Impl::start_threads() {
   try {
     for (int i = 0; i < tuner_.threads(); ++i) threads_.emplace_back([this, i] { work(i); });
@@ -124,6 +161,7 @@ void PipelineReader::Impl::start_threads() {
 }
 
 PipelineReader::Impl::~Impl() {
+  if (blocks_) blocks_->end();
   {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -156,8 +194,8 @@ void PipelineReader::Impl::work(int thread) {
   }
 }
 
-bool PipelineReader::Impl::can_claim() const {
-  return !exhausted_ && ring_.free_slots() > without_slot_;
+bool PipelineReader::Impl::can_claim() {
+  return !exhausted_ && ring_.free_slots() > without_slot_ && tickets_.ready();
 }
 
 // Returns false when there was no record left.
@@ -168,6 +206,7 @@ bool PipelineReader::Impl::claim(Claim& claim) {
   const std::int64_t most =
       claim.to == nullptr ? 1 : std::min(claim_size_, plan_->batch - claim.to->claimed);
   while (std::int64_t(claim.tickets.size()) < most) {
+    if (!claim.tickets.empty() && !tickets_.ready()) break;  // the next block is on its way
     const std::optional<Ticket> ticket = tickets_.next();
     exhausted_ = !ticket;
     if (exhausted_) break;
@@ -251,6 +290,19 @@ void PipelineReader::Impl::done(BatchInWork& to, std::int64_t slots) {
   if (to.ready()) batch_ready_.notify_all();
 }
 
+// Records that others have may never come, if the job ends meanwhile.
+void PipelineReader::Impl::wait_for_batch(std::unique_lock<std::mutex>& lock) {
+  constexpr Duration kLookEvery = std::chrono::milliseconds(250);
+  const auto come = [&] { return ring_.front_is_ready() || ring_.over(); };
+  if (!blocks_) return batch_ready_.wait(lock, come);
+  while (!batch_ready_.wait_for(lock, kLookEvery, come)) {
+    lock.unlock();
+    blocks_->check_wait();
+    lock.lock();
+    work_changed_.notify_all();
+  }
+}
+
 // Returns null after the last batch.
 BatchInWork* PipelineReader::Impl::take(TimePoint asked) {
   std::unique_lock lock(mutex_);
@@ -259,7 +311,7 @@ BatchInWork* PipelineReader::Impl::take(TimePoint asked) {
   if (left_) measure(asked - *left_);
   work_changed_.notify_all();
   ready_seen_ += std::min<std::int64_t>(ring_.ready_batches(), plan_->prefetch);
-  batch_ready_.wait(lock, [&] { return ring_.front_is_ready() || ring_.over(); });
+  wait_for_batch(lock);
   left_ = clock_.now();
   waited_ += *left_ - asked;
   if (ring_.over()) return nullptr;
@@ -293,7 +345,12 @@ void PipelineReader::Impl::use(BatchInWork& taken) {
   std::fill(weights.begin() + taken.claimed, weights.end(), 0.0f);
   batch.records = std::ranges::count(weights, 1.0f);
   const std::lock_guard lock(mutex_);
-  for (const std::int64_t ordinal : taken.ordinals) place_.use(ordinal);
+  if (blocks_) {
+    taken_ += std::int64_t(taken.ordinals.size());
+    place_.next = std::max(place_.next, std::ranges::max(taken.ordinals) + 1);
+  } else {
+    for (const std::int64_t ordinal : taken.ordinals) place_.use(ordinal);
+  }
   records_ += batch.records;
   ++batches_;
 }
@@ -307,6 +364,7 @@ const InputBatch* PipelineReader::Impl::next() {
 
 void PipelineReader::Impl::tell(TaskPosition& position) const {
   tell_place(place_, name_, size_, position);
+  if (blocks_) position.numbers[kTakenRecords] = taken_;
 }
 
 InputReport PipelineReader::Impl::report() const {
@@ -336,22 +394,13 @@ InputReport PipelineReader::Impl::report() const {
 PipelineReader::PipelineReader(const Pipeline& pipeline, const TaskPosition& position,
                                const std::string& name)
     : impl_(std::make_unique<Impl>(pipeline, position, name)) {}
+PipelineReader::PipelineReader(const Pipeline& pipeline, std::shared_ptr<RecordBlocks> blocks,
+                               const std::string& name)
+    : impl_(std::make_unique<Impl>(pipeline, std::move(blocks), name)) {}
 PipelineReader::~PipelineReader() = default;
+bool PipelineReader::revoked() const { return impl_->revoked(); }
 const InputBatch* PipelineReader::next() { return impl_->next(); }
 void PipelineReader::tell(TaskPosition& position) const { impl_->tell(position); }
 InputReport PipelineReader::report() const { return impl_->report(); }
-
-const StageReport* InputReport::slowest() const {
-  const auto slowest = std::ranges::max_element(stages, {}, &StageReport::seconds);
-  return slowest != stages.end() && slowest->seconds > 0 ? &*slowest : nullptr;
-}
-
-double InputReport::capacity() const {
-  double busy = 0;
-  for (const StageReport& stage : stages) busy += stage.seconds;
-  // Every record passes the stage before the last one, which only holds batches.
-  const std::int64_t made = stages.size() < 2 ? 0 : stages[stages.size() - 2].records;
-  return busy > 0 ? double(made) * most_threads / busy : 0;
-}
 
 }  // namespace paceline

@@ -21,7 +21,35 @@ TicketStream::TicketStream(RecordOrder order, std::optional<std::int64_t> epochs
   for (; taken_ < first % order_.size(); ++taken_) order_.next();
 }
 
-std::optional<Ticket> TicketStream::next() {
+TicketStream::TicketStream(RecordOrder order, std::shared_ptr<RecordBlocks> blocks)
+    : order_(std::move(order)), blocks_(std::move(blocks)) {
+  order_.begin(0);
+}
+
+bool TicketStream::ready() {
+  if (!blocks_ || block_.size() > 0) return true;
+  block_ = blocks_->take();
+  return block_.size() > 0 || blocks_->over();
+}
+
+std::optional<Ticket> TicketStream::next() { return blocks_ ? next_of_block() : next_in_order(); }
+
+// The order is walked to the record, from the epoch's beginning if it lies behind.
+std::optional<Ticket> TicketStream::next_of_block() {
+  if (!ready() || block_.size() == 0) return {};
+  const std::int64_t ordinal = block_.first++;
+  const std::int64_t epoch = ordinal / order_.size(), place = ordinal % order_.size();
+  if (epoch != epoch_ || place < taken_) {
+    epoch_ = epoch;
+    taken_ = 0;
+    order_.begin(epoch_);
+  }
+  for (; taken_ < place; ++taken_) order_.next();
+  ++taken_;
+  return Ticket{ordinal, epoch, order_.next()};
+}
+
+std::optional<Ticket> TicketStream::next_in_order() {
   while (true) {
     if (taken_ == order_.size()) {
       taken_ = 0;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 
 #include "data/record_order.h"
+#include "paceline/record_blocks.h"
 
 namespace paceline {
 
@@ -30,6 +32,10 @@ class TicketStream {
  public:
   /// Without `epochs` it never ends.
   TicketStream(RecordOrder order, std::optional<std::int64_t> epochs, DataPlace from);
+  /// Gives the records that `blocks` has for this worker.
+  TicketStream(RecordOrder order, std::shared_ptr<RecordBlocks> blocks);
+  /// True when next() has something to say; false while a block is waited for.
+  bool ready();
   std::optional<Ticket> next();
   /// The part of the shuffle pool that holds records; nothing without a pool.
   std::optional<double> pool_fill() const { return order_.pool_fill(); }
@@ -38,7 +44,11 @@ class TicketStream {
   RecordOrder order_;
   std::optional<std::int64_t> epochs_;
   DataPlace from_;
+  std::optional<Ticket> next_in_order();
+  std::optional<Ticket> next_of_block();
   std::int64_t epoch_ = 0, taken_ = 0;  // records of the epoch that are behind
+  std::shared_ptr<RecordBlocks> blocks_;
+  RecordRange block_;  // what is left of it
 };
 
 }  // namespace paceline

@@ -92,5 +92,44 @@ TEST(DataPosition, RefusesNumbersThatCannotBe) {
   EXPECT_NE(error_of([&] { data_place(position, "data", 10); }), "");
 }
 
+/// Gives blocks in the order in which a test says.
+class Blocks : public RecordBlocks {
+ public:
+  std::int64_t begin(const Wish&, std::function<void()>) override { return 0; }
+  void end() override {}
+  RecordRange take() override {
+    if (blocks.empty()) return {};
+    const RecordRange next = blocks.front();
+    blocks.erase(blocks.begin());
+    return next;
+  }
+  bool over() const override { return is_over; }
+  bool revoked() const override { return false; }
+  void check_wait() override {}
+
+  std::vector<RecordRange> blocks;
+  bool is_over = false;
+};
+
+TEST(TicketStream, GivesTheRecordsOfBlocksWhateverTheirOrder) {
+  const OrderOptions shuffled{.files = {7}, .pool = 4};
+  TicketStream all(RecordOrder(shuffled), 2, {});
+  std::vector<std::int64_t> indices;
+  while (const auto ticket = all.next()) indices.push_back(ticket->record.index);
+  const auto blocks = std::make_shared<Blocks>();
+  blocks->blocks = {{5, 9}, {12, 14}, {0, 2}};
+  TicketStream some(RecordOrder(shuffled), blocks);
+  for (const std::int64_t ordinal : {5, 6, 7, 8, 12, 13, 0, 1}) {
+    const auto ticket = some.next();
+    ASSERT_TRUE(ticket);
+    EXPECT_EQ(ticket->ordinal, ordinal);
+    EXPECT_EQ(ticket->record.index, indices[std::size_t(ordinal)]);
+  }
+  EXPECT_FALSE(some.ready());
+  blocks->is_over = true;
+  EXPECT_TRUE(some.ready());
+  EXPECT_FALSE(some.next());
+}
+
 }  // namespace
 }  // namespace paceline

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "base/deadline.h"
+#include "params/shared_records.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -53,6 +55,8 @@ class JobControl {
   /// True when another task saves, so that send_state has to be called with this worker's state.
   /// False where no other task ever saves.
   virtual bool state_asked() const = 0;
+  /// The records that the job shares out among its workers; null: it shares out none.
+  virtual std::shared_ptr<SharedRecords> records() const { return nullptr; }
   /// True when other tasks may save this worker's state, also after its last step.
   virtual bool others_save() const = 0;
   virtual void send_state(const TaskState& state) = 0;

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint_index.h"
 #include "exec/parameter_store.h"
+#include "params/protocol/record_set.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -19,6 +21,8 @@ struct SavedShards {
   std::vector<SavedVariable> variables;
   std::vector<TaskState> others;        // of the workers that are not the chief
   std::vector<std::string> lines = {};  // for the user: the parts that are missing
+  /// Records that no step that counts has read; nothing where none are shared out.
+  std::optional<RecordSet> unused = {};
 };
 
 /// A save is mark(), then write_shards() on any one thread. One at a time.

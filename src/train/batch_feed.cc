@@ -26,7 +26,8 @@ void give_changes(const std::map<std::string, T>& before, const std::map<std::st
 }  // namespace
 
 void BatchFeed::begin(std::int64_t step, const TaskPosition& position,
-                      std::shared_ptr<const InputNormals> normals) {
+                      std::shared_ptr<const InputNormals> normals,
+                      std::shared_ptr<RecordBlocks> blocks) {
   for (Input& input : inputs_) {
     input.fed = input.kept = false;
     input.once = Tensor();
@@ -35,6 +36,7 @@ void BatchFeed::begin(std::int64_t step, const TaskPosition& position,
   used_step_ = stopped_ = false;
   before_ = position_ = position;
   normals_ = std::move(normals);
+  blocks_ = std::move(blocks);
 }
 
 BatchFeed::Input& BatchFeed::entry(Value input) {

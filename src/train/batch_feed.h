@@ -15,7 +15,7 @@ class BatchFeed : public Feed {
  public:
   /// Forgets what it holds; what is filled from now on is for the task's own step `step`.
   void begin(std::int64_t step, const TaskPosition& position,
-             std::shared_ptr<const InputNormals> normals);
+             std::shared_ptr<const InputNormals> normals, std::shared_ptr<RecordBlocks> blocks);
   /// Fills the inputs of `feed` as this one's were filled, and changes its position as this one's
   /// was changed. Throws kFailedPrecondition when the batch depends on the step that it was filled
   /// for, and `feed` is for another.
@@ -31,6 +31,7 @@ class BatchFeed : public Feed {
   TaskPosition& position() override { return position_; }
   void stop() override { stopped_ = true; }
   std::int64_t step() const override;
+  std::shared_ptr<RecordBlocks> record_blocks() const override { return blocks_; }
   std::shared_ptr<const InputNormals> normals() const override { return normals_; }
   bool stopped() const { return stopped_; }
 
@@ -50,6 +51,7 @@ class BatchFeed : public Feed {
   mutable bool used_step_ = false;
   TaskPosition before_, position_;
   std::shared_ptr<const InputNormals> normals_;
+  std::shared_ptr<RecordBlocks> blocks_;
   bool stopped_ = false;
 };
 

@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoints.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
+#include "params/protocol/record_set.h"
 #include "params/shard/saved_variables.h"
 #include "train/initial_values.h"
 
@@ -29,6 +30,14 @@ std::vector<SavedVariable> as_saved(std::span<const VariableSpec> specs) {
       fmt::format("{} is a checkpoint of another model:\n  {}", path, fmt::join(lines, "\n  ")));
 }
 
+// The worker that saved has told them, the chief or one that has taken over from it.
+void add_unused_records(const CheckpointIndex& index, TaskState& chief) {
+  for (const SavedTask& task : index.tasks) {
+    const auto unused = unused_of({task.position, {}});
+    if (unused) return tell_unused(*unused, chief.position);
+  }
+}
+
 // Returns the state from which each worker goes on. A worker that the checkpoint does not have
 // begins at the chief's step.
 std::vector<TaskState> states_of(const CheckpointReader& reader, int workers) {
@@ -43,6 +52,7 @@ std::vector<TaskState> states_of(const CheckpointReader& reader, int workers) {
     state.position = {saved->position, saved->sums};
     state.local = reader.read_local(*saved);
   }
+  add_unused_records(reader.index(), states.front());
   return states;
 }
 

@@ -13,6 +13,7 @@
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "paceline/error.h"
+#include "params/protocol/record_set.h"
 #include "params/strategies.h"
 
 namespace paceline {
@@ -79,13 +80,21 @@ void Job::initialise(const std::function<InitialState()>& make) {
     control().wait_initialised();
   } else {
     InitialState beginning = make();
+    say_if_records_begin_anew(beginning.tasks);
     control().restore(beginning.tasks);
     store().write(std::move(beginning.values), beginning.global_step);
     if (!beginning.tasks.empty()) restored_ = std::move(beginning.tasks.front());
   }
   if (!restored_) restored_ = control().restored();
+  if (restored_) forget_unused(restored_->position);  // they are the job's
   first_step_ = control().next_step();
   say_what_is_lost();
+}
+
+void Job::say_if_records_begin_anew(std::span<const TaskState> states) const {
+  if (!cluster_.shares_records() || states.empty() || unused_of(states.front().position)) return;
+  say("the checkpoint was not saved with --shard dynamic: its place in the data is not known, and "
+      "an epoch begins");
 }
 
 void Job::say_what_is_lost() const {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ class Job {
  private:
   void say(const std::string& line) const;
   void say_what_is_lost() const;
+  void say_if_records_begin_anew(std::span<const TaskState> states) const;
 
   Cluster cluster_;
   const Interrupt* interrupt_;

@@ -51,10 +51,13 @@ class PipelineFeed::State {
 
   void feed(Feed& feed) {
     TaskPosition& position = feed.position();
-    if (!reader_ || pass_ || !is_at(position, place_)) {
-      pass_.reset();
+    const auto blocks = pipeline_.is_shared_out() ? feed.record_blocks() : nullptr;
+    if (blocks) {
+      if (!reader_ || pass_ || reader_->revoked()) begin(blocks);
+    } else if (!reader_ || pass_ || !is_at(position, place_)) {
       begin(position);
     }
+    pass_.reset();
     const InputBatch* const batch = reader_->next();
     if (batch == nullptr) return feed.stop();
     give(*batch, feed);
@@ -64,7 +67,7 @@ class PipelineFeed::State {
 
   std::int64_t fill(Feed& feed) {
     if (!pass_ || *pass_ == pipeline_.batches()) {
-      begin({});
+      begin(TaskPosition());
       pass_ = 0;
     }
     const InputBatch* const batch = reader_->next();
@@ -81,11 +84,12 @@ class PipelineFeed::State {
   }
 
  private:
-  // The threads of the reader before end first.
-  void begin(const TaskPosition& position) {
+  // The threads of the reader before end first. It reads from a position, or what a job shares out.
+  template <typename From>
+  void begin(const From& from) {
     const std::lock_guard lock(mutex_);
     reader_.reset();
-    reader_.emplace(pipeline_, position, name_);
+    reader_.emplace(pipeline_, from, name_);
     place_ = TaskPosition();
   }
 

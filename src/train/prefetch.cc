@@ -59,6 +59,7 @@ class Prefetcher {
   std::int64_t step_ = 0;  // of the next batch
   TaskPosition position_;  // after the last batch
   std::shared_ptr<const InputNormals> normals_;
+  std::shared_ptr<RecordBlocks> blocks_;
   std::thread thread_;
 };
 
@@ -70,6 +71,7 @@ void Prefetcher::start(Feed& feed) {
     step_ = feed.step();
     position_ = feed.position();
     normals_ = feed.normals();
+    blocks_ = feed.record_blocks();
   }
   changed_.notify_all();
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
@@ -114,7 +116,7 @@ Prefetcher::Filled* Prefetcher::next_to_fill() {
 }
 
 void Prefetcher::fill(Filled& filled) {
-  filled.batch.begin(step_++, position_, normals_);
+  filled.batch.begin(step_++, position_, normals_, blocks_);
   try {
     feed_(filled.batch);
     position_ = filled.batch.position();

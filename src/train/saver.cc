@@ -99,7 +99,9 @@ CheckpointIndex Saver::write_files(const TaskState& own, const std::string& fold
   index.notes = parts_.notes;
   index.files = std::move(shards.files);
   index.variables = std::move(shards.variables);
-  add_task(index, folder, own);
+  TaskState chief = own;
+  if (shards.unused) tell_unused(*shards.unused, chief.position);
+  add_task(index, folder, chief);
   for (const TaskState& other : shards.others) add_task(index, folder, other);
   for (const std::string& line : shards.lines) parts_.complain(line);
   return index;

@@ -202,7 +202,8 @@ void Session::Impl::make_loop() {
                                                       .position = restored,
                                                       .timeline = timeline.get(),
                                                       .kernels = &kernel_meter,
-                                                      .towers = towers.get()});
+                                                      .towers = towers.get(),
+                                                      .records = job->control().records()});
 }
 
 void Session::Impl::make_saving() {

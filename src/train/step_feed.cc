@@ -1,6 +1,7 @@
 #include "train/step_feed.h"
 
 #include <string>
+#include <utility>
 
 #include "base/copy_bytes.h"
 #include "train/feed.h"
@@ -8,8 +9,12 @@
 namespace paceline {
 
 StepFeed::StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
-                   std::int64_t step, TaskPosition& position)
-    : executor_(executor), normals_(normals), step_(step), position_(position) {
+                   std::int64_t step, TaskPosition& position, std::shared_ptr<RecordBlocks> blocks)
+    : executor_(executor),
+      normals_(normals),
+      step_(step),
+      position_(position),
+      blocks_(std::move(blocks)) {
   executor_.fed_inputs().begin();
 }
 

@@ -13,7 +13,8 @@ class StepFeed : public Feed {
  public:
   /// All must outlive the feed, which is made for one step: for the task's batch `step`.
   StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
-           std::int64_t step, TaskPosition& position);
+           std::int64_t step, TaskPosition& position,
+           std::shared_ptr<RecordBlocks> blocks = nullptr);
 
   TensorView view(Value input) override;
   Feed& normal(Value input) override;
@@ -23,6 +24,7 @@ class StepFeed : public Feed {
   TaskPosition& position() override { return position_; }
   void stop() override { stopped_ = true; }
   std::int64_t step() const override { return step_; }
+  std::shared_ptr<RecordBlocks> record_blocks() const override { return blocks_; }
   std::shared_ptr<const InputNormals> normals() const override { return normals_; }
   bool stopped() const { return stopped_; }
   /// Inputs that were not filled are those that `other` keeps, an executor of the same plan.
@@ -35,6 +37,7 @@ class StepFeed : public Feed {
   const std::shared_ptr<const InputNormals>& normals_;
   std::int64_t step_;
   TaskPosition& position_;
+  std::shared_ptr<RecordBlocks> blocks_;
   bool stopped_ = false;
 };
 

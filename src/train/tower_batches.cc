@@ -5,14 +5,14 @@
 namespace paceline {
 
 bool TowerBatches::fill(const std::function<void(Feed&)>& feed, std::int64_t first,
-                        TaskPosition& position,
-                        const std::shared_ptr<const InputNormals>& normals) {
+                        TaskPosition& position, const std::shared_ptr<const InputNormals>& normals,
+                        const std::shared_ptr<RecordBlocks>& blocks) {
   normals_ = normals;
   Set& set = sets_[filling_];
   for (std::size_t tower = 0; tower < set.size(); ++tower) {
     Batch& batch = set[tower];
     batch.number = first + std::int64_t(tower);
-    batch.feed.begin(batch.number, position, normals);
+    batch.feed.begin(batch.number, position, normals, blocks);
     feed(batch.feed);
     position = batch.feed.position();
     if (batch.feed.stopped()) return false;

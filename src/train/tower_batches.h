@@ -21,7 +21,8 @@ class TowerBatches {
   /// Calls `feed` for each tower in turn, from batch number `first` on. `position` becomes that
   /// after the last batch. Returns false when the feed has stopped.
   bool fill(const std::function<void(Feed&)>& feed, std::int64_t first, TaskPosition& position,
-            const std::shared_ptr<const InputNormals>& normals);
+            const std::shared_ptr<const InputNormals>& normals,
+            const std::shared_ptr<RecordBlocks>& blocks);
   /// Between two steps: what was filled is to be given, and other batches to be filled.
   void turn() { filling_ = 1 - filling_; }
   /// Fills the inputs of a tower's executor with its batch. Throws kFailedPrecondition, naming an

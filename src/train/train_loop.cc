@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "paceline/error.h"
 #include "train/step_feed.h"
 
 namespace paceline {
@@ -32,7 +33,8 @@ TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
 }
 
 bool TrainLoop::fill_one(std::int64_t step, std::size_t tower) {
-  StepFeed feed(*towers()[tower], parts_.normals, batch_of(step, tower), fed_position_);
+  StepFeed feed(*towers()[tower], parts_.normals, batch_of(step, tower), fed_position_,
+                parts_.records);
   (*feed_)(feed);
   if (tower > 0) feed.take_kept(executor());
   feed.check_fed();
@@ -56,6 +58,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   // The step may fill the inputs of the next one.
   (over ? position_ : step_position_) = fed_position_;
   if (over) return false;
+  if (parts_.records) tell_records();
 
   LearningRates& rates = parts_.trainings[training].rates;
   StepRequest request;
@@ -124,13 +127,24 @@ void TrainLoop::run_tower(std::size_t tower, const StepRequest& request, StepHan
 void TrainLoop::fill_ahead() {
   const TimelineScope event(parts_.timeline, input_label_);
   try {
-    const bool filled =
-        ahead_->fill(*feed_, batch_of(last_.step + 1, 0), fed_position_, parts_.normals);
+    const bool filled = ahead_->fill(*feed_, batch_of(last_.step + 1, 0), fed_position_,
+                                     parts_.normals, parts_.records);
     inputs_ = filled ? Inputs::kFilled : Inputs::kOver;
   } catch (...) {
     fill_error_ = std::current_exception();
   }
   filling_ = false;
+}
+
+// The step's contribution says which records it was made from.
+void TrainLoop::tell_records() {
+  if (!parts_.records->in_use()) {
+    throw Error(ErrorCode::kUsage,
+                "--shard dynamic shares out the records of an input pipeline "
+                "(Pipeline::share_out), and this program has none that asks for them");
+  }
+  const auto taken = step_position_.numbers.find(kTakenRecords);
+  if (taken != step_position_.numbers.end()) parts_.records->set_reads(taken->second);
 }
 
 double TrainLoop::mean_loss() const {

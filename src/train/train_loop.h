@@ -11,6 +11,7 @@
 #include "exec/executor.h"
 #include "kernels/metered_device.h"
 #include "paceline/session.h"
+#include "params/shared_records.h"
 #include "trace/timeline.h"
 #include "train/input_normals.h"
 #include "train/learning_rates.h"
@@ -43,6 +44,8 @@ class TrainLoop {
     /// towers those of the first one.
     KernelMeter* kernels = nullptr;
     SessionTowers* towers = nullptr;  // runs the steps of several; null: there is one device
+    /// The records that the job shares out among its workers; null: it shares out none.
+    std::shared_ptr<SharedRecords> records = nullptr;
   };
   static constexpr std::int64_t kTimedEvery = 16;
   explicit TrainLoop(const Parts& parts);
@@ -88,6 +91,7 @@ class TrainLoop {
   double mean_loss() const;
   double global_norm() const;
   void note_losses();
+  void tell_records();
 
   Parts parts_;
   const std::function<void(Feed&)>* feed_ = nullptr;  // during a step

@@ -53,6 +53,8 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
     case MessageType::kCollectiveBegin:
     case MessageType::kSumsWhole:
     case MessageType::kCommit:
+    case MessageType::kAskRecords:
+    case MessageType::kRecords:
       decode_control(type, payload, 0);
       break;
     default:

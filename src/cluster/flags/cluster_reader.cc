@@ -306,6 +306,9 @@ Cluster read_cluster(const FlagValues& values) {
   read_strategy(values, cluster);
   if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.on_nan = OnNan::kSkip;
   cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
+  if (values.choice("--shard", {"static", "dynamic"}) == "dynamic") {
+    cluster.sharding = Sharding::kDynamic;
+  }
   check_for_ps(values, cluster);
   read_link(values, cluster);
   check_for_cluster(values, cluster, "--show-placement", "one process keeps all variables itself");

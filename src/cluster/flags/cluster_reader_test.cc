@@ -151,6 +151,13 @@ TEST(Flags, RoundsAreOfTheStrategySync) {
   EXPECT_TRUE(some.fold_late);
 }
 
+TEST(Flags, RecordsAreSharedOutWhereSeveralTasksTrain) {
+  EXPECT_FALSE(read("--cluster ps=a:1;worker=b:1 --task worker:0").cluster.shares_records());
+  EXPECT_TRUE(
+      read("--cluster ps=a:1;worker=b:1 --task worker:0 --shard dynamic").cluster.shares_records());
+  EXPECT_FALSE(read("--shard dynamic").cluster.shares_records()) << "one process has all";
+}
+
 TEST(Flags, WorkersWithoutAPsTrainByAllReduce) {
   const Cluster local = read("--ps 0 --workers 3").cluster;
   EXPECT_EQ(local.role, Cluster::Role::kLauncher);

@@ -265,6 +265,10 @@ std::vector<Flag> loop_flags() {
        "Contribute the mean of K steps of a worker at once, as if batches were K times as large; "
        "--steps counts contributions (default 1; from 1 on)",
        kRun},
+      {"--shard", "static|dynamic",
+       "How workers divide the records of their data: each has a part of its own, or is given the "
+       "next block when it needs one, so that a slow worker holds up no epoch (default static)",
+       kRun},
       {"--seed", "S", "The seed of all random numbers (default 1)", kRun},
       {"--no-fused-update", "",
        "In one process, update a weight after its gradient is complete, not while it is computed",

@@ -18,6 +18,7 @@ Distribution make_allreduce_strategy(const DistributionOptions& options,
   how.link = cluster.link;
   how.join_timeout = Duration(std::int64_t(cluster.join_timeout_s * 1e9));
   how.on_nan = cluster.on_nan;
+  how.shares_records = cluster.shares_records();
   how.sync_batch_norm = cluster.sync_batch_norm;
   how.pool = options.pool;
   how.account = options.account;

@@ -47,6 +47,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
       collectives_(variables.specs(), layout_, options.task.index, int(options.spec.workers.size()),
                    *this, *this),
       link_(link_of(options)) {
+  if (options.shares_records) records_ = std::make_shared<DealtRecords>(*this);
   listen();
   ticks_.emplace(CollectiveGroup::kTick, [this] { change([this] { group_.tick(now(), out_); }); });
   keeper_ = std::thread([this] { keep_connected(); });
@@ -54,6 +55,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
 
 // The link goes before what its threads call.
 CollectiveDriver::~CollectiveDriver() {
+  if (records_) records_->leave();
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -127,6 +129,7 @@ void CollectiveDriver::show() {
   shown_.step = std::max<std::int64_t>(group_.step(), 0);
   shown_.commits = group_.commits();
   shown_.takes = takes_;
+  shown_.epoch = group_.has_values() ? group_.epoch() : 0;
   shown_.all_warm = group_.all_warm();
   shown_.any_done = group_.any_done();
   shown_.all_done = group_.all_done();
@@ -211,6 +214,11 @@ void CollectiveDriver::initialise(std::int64_t step, const std::vector<TaskState
       }
     }
     restored_ = states;
+    if (!states.empty()) {
+      if (auto unused = unused_of(states.front().position)) {
+        group_.records().restore(std::move(*unused));
+      }
+    }
     group_.initialise(step, own_steps, now(), out_);
   });
   wait_values();
@@ -258,7 +266,9 @@ void CollectiveDriver::begin_step(const std::shared_ptr<const std::vector<Bucket
         {.examples = examples,
          .own_step = group_.next_own_step(options_.task.index),
          .made = made_++,
-         .training = paceline::fingerprint_of(*buckets) ^ std::uint64_t(options_.sync_batch_norm)},
+         .training = paceline::fingerprint_of(*buckets) ^ std::uint64_t(options_.sync_batch_norm),
+         .records =
+             records_ ? group_.records().reads(records_->reads()) : std::vector<RecordRange>()},
         now(), out_);
   });
 }
@@ -347,5 +357,42 @@ void CollectiveDriver::rested() {
 }
 
 void CollectiveDriver::failed(const Error& error) { fail(error); }
+
+// A new epoch deals records again.
+void CollectiveDriver::tell_dealt() {
+  if (!records_) return;
+  const std::uint64_t epoch = shown_.epoch;
+  if (dealt_.exchange(epoch) != epoch) records_->look_again();
+}
+
+RecordSet CollectiveDriver::unused_records() const {
+  const std::lock_guard lock(mutex_);
+  return group_.records().unused();
+}
+
+void CollectiveDriver::begin_records() {
+  const std::lock_guard lock(mutex_);
+  group_.records().begin();
+}
+
+RecordRange CollectiveDriver::take_records(std::int64_t limit) {
+  const std::lock_guard lock(mutex_);
+  return group_.records().take(limit);
+}
+
+bool CollectiveDriver::records_over(std::int64_t limit) {
+  const std::lock_guard lock(mutex_);
+  return group_.training_ended() || group_.records().over(limit);
+}
+
+bool CollectiveDriver::records_revoked() {
+  const std::lock_guard lock(mutex_);
+  return group_.records().revoked();
+}
+
+void CollectiveDriver::check_job() {
+  check();
+  if (options_.check_interrupt) options_.check_interrupt();
+}
 
 }  // namespace paceline

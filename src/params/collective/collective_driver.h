@@ -19,6 +19,7 @@
 #include "net/link.h"
 #include "params/collective/collective_connection.h"
 #include "params/collective/collective_options.h"
+#include "params/collective/dealt_records.h"
 #include "params/collective/held_variables.h"
 #include "params/collective/link_collectives.h"
 #include "params/collective/state_inbox.h"
@@ -29,7 +30,7 @@
 namespace paceline {
 
 /// One thread joins, steps and leaves; connections call from threads of the link.
-class CollectiveDriver : public PeerSender, public ReductionListener {
+class CollectiveDriver : public PeerSender, public ReductionListener, public RecordDealer {
  public:
   /// Listens. Throws as Link::listen does, naming the task.
   CollectiveDriver(const CollectiveOptions& options, HeldVariables& variables);
@@ -75,6 +76,9 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool wait_all_retired(Deadline deadline);
   void goodbye();
   std::int64_t next_own_step() const;
+  /// Null where no records are shared out.
+  const std::shared_ptr<DealtRecords>& records() const { return records_; }
+  RecordSet unused_records() const;
   std::optional<TaskState> restored() const;
 
   std::uint64_t state_asked() const { return shown_.state_asked; }
@@ -104,6 +108,13 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void rested() override;
   void failed(const Error& error) override;
 
+  // The calls of a pipeline.
+  void begin_records() override;
+  RecordRange take_records(std::int64_t limit) override;
+  bool records_over(std::int64_t limit) override;
+  bool records_revoked() override;
+  void check_job() override;
+
  private:
   /// The state that other threads may read without the lock.
   struct Shown {
@@ -111,7 +122,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
         any_done{false}, all_done{false}, all_retired{false}, ended{false}, saves{false},
         failed{false};
     std::atomic<std::int64_t> step{0}, commits{0}, takes{0};
-    std::atomic<std::uint64_t> state_asked{0};
+    std::atomic<std::uint64_t> state_asked{0}, epoch{0};
   };
 
   /// Calls event() under the lock, then does what the machine wants and shows what has changed.
@@ -126,11 +137,13 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
         driver.show();
         lock.unlock();
         driver.wakeup_.notify();
+        driver.tell_dealt();
       }
     };
     const Finish finish{*this, std::unique_lock(mutex_)};
     return event();
   }
+  void tell_dealt();
   void follow();
   void flush();
   void show();
@@ -200,6 +213,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   int state_asker_ = -1;
   std::uint64_t saves_ = 0;
   std::int64_t made_ = 0;
+  std::shared_ptr<DealtRecords> records_;
+  std::atomic<std::uint64_t> dealt_{0};  // the last epoch of which the pipeline was told
 
   std::deque<std::unique_ptr<CollectiveConnection>> peers_;
   std::vector<CollectiveConnection*> current_;  // by worker; null: none

@@ -24,6 +24,8 @@ struct CollectiveOptions {
   std::string link = "auto";
   Duration join_timeout = std::chrono::seconds(300);
   OnNan on_nan = OnNan::kStop;  // of the mean
+  /// The job shares out the records of its data.
+  bool shares_records = false;
   /// Steps have an exchange() with those of the other workers, and are made again when these
   /// change.
   bool sync_batch_norm = false;

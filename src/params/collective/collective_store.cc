@@ -61,6 +61,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   void send_state(const TaskState& state) override { driver_.send_state(state); }
   void ask_progress() override { driver_.ask_progress(); }
   bool stop_asked() const override { return false; }
+  std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
   bool takes_over_saving() const override { return driver_.saves(); }
 
   std::vector<std::string> prepare_saving(const std::string&) override {
@@ -77,6 +78,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   std::vector<TaskState> restored_;
   bool was_initialised_ = false;
   std::int64_t marked_step_ = 0, skipped_ = 0;
+  std::optional<RecordSet> marked_unused_;
   CollectiveDriver driver_;
 };
 
@@ -104,6 +106,7 @@ void CollectiveStoreImpl::mark() {
   driver_.use_values();
   for (VariableMemory& held : variables_.all()) held.mark();
   marked_step_ = driver_.step();
+  if (driver_.records()) marked_unused_ = driver_.unused_records();
   driver_.ask_states();
 }
 
@@ -118,6 +121,7 @@ SavedShards CollectiveStoreImpl::write_shards(const std::string& folder) {
                            std::size_t bytes) {
     return variables_.at(piece.variable).read_marked(array, offset, bytes);
   };
+  saved.unused = marked_unused_;
   saved.files.push_back(write_shard(folder + "/" + shard_name(0, 1), specs, pieces, 0, 1, read));
   for (VariableMemory& held : variables_.all()) held.snapshot().drop();
   std::set<int> silent;

@@ -1,6 +1,7 @@
 // The epochs of an all-reduce: who the members should be, how they agree on that, and what they go
 // on from.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -18,6 +19,28 @@ std::string count_text(std::size_t members) {
 }
 
 }  // namespace
+
+void CollectiveGroup::check_members(const std::vector<std::int32_t>& members) const {
+  const bool ascending =
+      std::ranges::adjacent_find(members, std::ranges::greater_equal{}) == members.end();
+  if (ascending && !members.empty() && members.front() >= 0 && members.back() < options_.workers) {
+    return;
+  }
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("[all-reduce] the members {} are no workers of this job",
+                          fmt::join(members, ", ")));
+}
+
+void CollectiveGroup::check_formation(const Formation& formation) const {
+  check_members(formation.members);
+  RecordSet unused(formation.unused);  // throws
+  const bool shares = formation.held.size() == formation.members.size();
+  const bool lack = std::ranges::includes(formation.members, formation.lacking);
+  if (lack && shares && formation.step >= 0) return;
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("[all-reduce] a group forms at step {}, and the workers {} lack values",
+                          formation.step, fmt::join(formation.lacking, ", ")));
+}
 
 // The lower bits of an epoch name its proposer, so that no two propose the same. They say less of a
 // higher worker, so that a group of the chief's goes on when it meets another.
@@ -136,6 +159,9 @@ void CollectiveGroup::agree(TimePoint now, Outbox& out) {
     agreement.in_place = agreement.in_place && peer(member).shares;
   }
   agreed_ = true;
+  records_.freeze();
+  if (has_values_) agreement.unused = records_.unused().ranges();
+  agreement.held = records_.held();
   if (proposer_ != self()) {
     out.send(PeerId(proposer_), MessageType::kAgree, agreement);
   } else {
@@ -147,6 +173,7 @@ void CollectiveGroup::agree(TimePoint now, Outbox& out) {
 void CollectiveGroup::take_agreement(int worker, const Agreement& agreement, TimePoint now,
                                      Outbox& out) {
   if (!proposal_ || proposer_ != self() || agreement.epoch != proposal_->epoch) return;
+  if (agreement.step >= 0) RecordSet unused(agreement.unused);  // throws
   if (agreement.highest > agreement.epoch) {
     highest_ = std::max(highest_, agreement.highest);
     propose(proposal_->members, out);
@@ -181,14 +208,28 @@ void CollectiveGroup::form_when_agreed(TimePoint now, Outbox& out) {
     if (lacks) formation.lacking.push_back(member);
     if (!lacks && formation.source < 0) formation.source = member;
   }
+  share_records(formation);
   for (const std::int32_t member : members) {
     if (member != self()) out.send(PeerId(member), MessageType::kForm, formation);
   }
   form(formation, now, out);
 }
 
+// A member that lacks values may have taken records since the last epoch began.
+void CollectiveGroup::share_records(Formation& formation) const {
+  std::vector<std::vector<RecordRange>> claims;
+  for (const std::int32_t member : formation.members) {
+    const Agreement& agreement = *peer(member).agreement;
+    if (agreement.step == formation.step) formation.unused = agreement.unused;
+    claims.push_back(agreement.held);
+  }
+  formation.held = held_by_members(RecordSet(formation.unused), claims);
+}
+
 void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   if (!proposal_ || formation.epoch != proposal_->epoch) return;
+  const auto own = std::ranges::find(formation.members, self());
+  if (own == formation.members.end()) return;
   // It may have been given the values of this step after it agreed. They are not taken again: the
   // step thread may read them by now.
   const bool has_them = has_values_ && step_ == formation.step;
@@ -201,6 +242,7 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   in_place_ = formation.in_place;
   step_ = formation.step;
   has_values_ = !lacks;
+  records_.deal(RecordSet(formation.unused), formation.held, int(own - formation.members.begin()));
   lacking_.clear();
   if (formation.source == self()) lacking_ = formation.lacking;
   if (proposer_ != self() && formation.own_steps.size() == own_steps_.size()) {
@@ -261,6 +303,7 @@ void CollectiveGroup::leave_group(Outbox& out) {
   held_.reset();
   begun_.reset();
   patient_until_ = {};
+  records_.leave();
   tell_status(out);
 }
 

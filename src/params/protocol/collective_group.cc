@@ -99,25 +99,6 @@ void CollectiveGroup::disconnected(int worker, const std::string& why, TimePoint
   turn(now, out);
 }
 
-void CollectiveGroup::check_members(const std::vector<std::int32_t>& members) const {
-  const bool ascending =
-      std::ranges::adjacent_find(members, std::ranges::greater_equal{}) == members.end();
-  if (ascending && !members.empty() && members.front() >= 0 && members.back() < options_.workers) {
-    return;
-  }
-  throw Error(ErrorCode::kDataLoss,
-              fmt::format("[all-reduce] the members {} are no workers of this job",
-                          fmt::join(members, ", ")));
-}
-
-void CollectiveGroup::check_formation(const Formation& formation) const {
-  check_members(formation.members);
-  if (std::ranges::includes(formation.members, formation.lacking) && formation.step >= 0) return;
-  throw Error(ErrorCode::kDataLoss,
-              fmt::format("[all-reduce] a group forms at step {}, and the workers {} lack values",
-                          formation.step, fmt::join(formation.lacking, ", ")));
-}
-
 void CollectiveGroup::received(int worker, const ControlMessage& message, TimePoint now,
                                Outbox& out) {
   note_time(now);
@@ -226,6 +207,7 @@ void CollectiveGroup::initialise(std::int64_t step, std::span<const std::int64_t
   if (!founded_ || has_values_) return;
   has_values_ = was_member_ = true;
   step_ = step;
+  records_.deal(records_.unused(), {{}}, 0);
   std::ranges::copy(own_steps.first(std::min(own_steps.size(), own_steps_.size())),
                     own_steps_.begin());
   for (int w = 1; w < options_.workers; ++w) {
@@ -294,6 +276,12 @@ void CollectiveGroup::finish_sums(TimePoint now, Outbox& out) {
   note_time(now);
   if (!started() || whole_) return;
   whole_ = true;
+  read_by_others_.clear();
+  for (const std::int32_t member : members_) {
+    if (member == self()) continue;
+    const std::vector<RecordRange>& read = begun_by(member)->records;
+    read_by_others_.insert(read_by_others_.end(), read.begin(), read.end());
+  }
   if (members_.front() != self()) {
     out.send(PeerId(members_.front()), MessageType::kSumsWhole, StepMark{epoch_, step_});
   }
@@ -317,6 +305,8 @@ void CollectiveGroup::commit() {
   for (const std::int32_t member : members_) {
     if (const auto* begun = begun_by(member)) own_steps_[std::size_t(member)] = begun->own_step + 1;
   }
+  if (begun_) records_.use_own(begun_->records);
+  records_.use(read_by_others_);
   contributors_ = members_;
   ++step_;
   ++committed_;
@@ -345,6 +335,7 @@ void CollectiveGroup::retire(bool wants_values, TimePoint now, Outbox& out) {
   proposal_.reset();
   held_.reset();
   begun_.reset();
+  records_.freeze();
   tell_status(out);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "params/protocol/outbox.h"
+#include "params/protocol/record_deal.h"
 #include "params/wire/collective_messages.h"
 
 namespace paceline {
@@ -72,6 +73,10 @@ class CollectiveGroup {
   bool proposes() const { return proposal_.has_value(); }
   std::uint64_t proposed_epoch() const { return proposal_ ? proposal_->epoch : 0; }
   void rested(TimePoint now, Outbox& out);
+
+  /// The records that the members share out.
+  RecordDeal& records() { return records_; }
+  const RecordDeal& records() const { return records_; }
 
   void set_done(Outbox& out);
   void end_training(Outbox& out);
@@ -160,6 +165,7 @@ class CollectiveGroup {
   void agree(TimePoint now, Outbox& out);
   void take_agreement(int worker, const Agreement& agreement, TimePoint now, Outbox& out);
   void form_when_agreed(TimePoint now, Outbox& out);
+  void share_records(Formation& formation) const;
   void form(const Formation& formation, TimePoint now, Outbox& out);
   void say_who_changed(const std::vector<std::int32_t>& before, Outbox& out);
   void take_status(int worker, const GroupStatus& status, Outbox& out);
@@ -183,6 +189,8 @@ class CollectiveGroup {
   std::optional<CollectiveBegin> begun_;
   bool whole_ = false;
   std::int64_t committed_ = 0;  // steps, in this process
+  RecordDeal records_;
+  std::vector<RecordRange> read_by_others_;  // in the step whose sums are whole here
 
   std::optional<Proposal> proposal_;
   int proposer_ = -1;

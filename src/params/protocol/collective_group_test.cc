@@ -149,7 +149,9 @@ TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
                                                   .source = 0,
                                                   .lacking = {1},
                                                   .in_place = true,
-                                                  .own_steps = {}}},
+                                                  .own_steps = {},
+                                                  .unused = RecordSet().ranges(),
+                                                  .held = {{}, {}}}},
                    now, out);
     EXPECT_EQ(group.epoch(), epoch);
   };
@@ -164,6 +166,8 @@ TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
 TEST_F(ChiefOfTwo, AGroupThatLacksValuesOutsideItIsRefused) {
   Formation formation;
   formation.members = {0, 1};
+  formation.unused = RecordSet().ranges();
+  formation.held = {{}, {}};
   formation.lacking = {7};
   EXPECT_THROW(receive(MessageType::kForm, formation), Error);
   formation.lacking = {1};

@@ -105,6 +105,10 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
       return on_progress(peer, message.as<std::string>(), out);
     case MessageType::kBeginAgain:
       return on_begin_again(id, out);
+    case MessageType::kAskRecords:
+      return on_ask_records(id, peer, message.as<RecordWish>(), out);
+    case MessageType::kReadsRecords:
+      return on_reads_records(id, peer, std::int64_t(message.step), message.as<std::int64_t>());
     default:
       throw Error(ErrorCode::kDataLoss, "[ps] unexpected message " + name_of(message.type));
   }
@@ -152,6 +156,7 @@ std::int64_t PsJob::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint 
   }
   const StepDone done = membership_.end_step(peer.worker, peer.incarnation, fate == Fate::kApply);
   if (fate == Fate::kApply && peer.trains) aggregation_->ended(peer.worker, step, decided_);
+  if (fate == Fate::kApply) counts_records(peer.worker, peer.incarnation, step, true, out);
   tell_job_state(now, out);
   if (counts_steps() || in_rounds()) {
     out.send(id, MessageType::kStepDone, done, std::uint64_t(step));
@@ -171,6 +176,11 @@ void PsJob::trains_no_more(Peer& peer, Outbox& out) {
 void PsJob::on_done(Peer& peer, TimePoint now, Outbox& out) {
   membership_.set_done(peer.worker, peer.incarnation);
   trains_no_more(peer, out);
+  if (shares_) {
+    RecordShares::Answers answers;
+    shares_->set_done(peer.worker, peer.incarnation, answers);
+    give_records(answers, out);
+  }
   tell_job_state(now, out);
 }
 
@@ -178,6 +188,7 @@ void PsJob::on_goodbye(Peer& peer, TimePoint now, Outbox& out) {
   peer.left = true;
   membership_.say_goodbye(peer.worker, peer.incarnation, now);
   trains_no_more(peer, out);
+  reads_no_more(peer, false, out);
   tell_job_state(now, out);
 }
 
@@ -214,6 +225,7 @@ bool PsJob::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
     peer.cut_at = now;
     peer.handled = ended.handled;
   } else {
+    reads_no_more(peer, true, out);
     peers_.erase(found);
   }
   tell_job_state(now, out);

@@ -16,6 +16,7 @@
 #include "params/protocol/coordinator_link.h"
 #include "params/protocol/membership.h"
 #include "params/protocol/outbox.h"
+#include "params/protocol/record_shares.h"
 #include "params/protocol/rounds.h"
 
 namespace paceline {
@@ -113,6 +114,8 @@ class PsJob {
   std::uint64_t epoch() const { return membership_.epoch(); }
   bool all_gone() const { return membership_.connected() == 0; }
   std::string members() const { return membership_.text(); }
+  /// The records that no step that counts has read; null where none are shared out.
+  const RecordShares* shares() const { return shares_.get(); }
   /// The cluster id of its job; empty while it waits for a job to serve.
   std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
   std::string name() const;
@@ -200,6 +203,13 @@ class PsJob {
   void join_rounds(const Peer& peer, Outbox& out);
   void leave_rounds(int worker, Outbox& out);
   TimePoint stop_waiting_for_absent(TimePoint now, Outbox& out);
+  // Records that are shared out (ps_job_records.cc).
+  void on_ask_records(PeerId id, const Peer& peer, const RecordWish& wish, Outbox& out);
+  void on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std::int64_t records);
+  void counts_records(int worker, std::uint64_t incarnation, std::int64_t step, bool counts,
+                      Outbox& out);
+  void reads_no_more(const Peer& peer, bool lost, Outbox& out);
+  void give_records(const RecordShares::Answers& answers, Outbox& out);
   // Checkpoints (ps_job_saving.cc).
   void on_find_file(PeerId id, const FindFile& file, Outbox& out);
   void on_mark(PeerId id, std::uint64_t save, Outbox& out);
@@ -229,6 +239,7 @@ class PsJob {
   std::unique_ptr<RoundCoordinator> coordinator_;  // on ps 0, in rounds
   std::unique_ptr<RoundNorms> norms_;              // the same
   std::unique_ptr<CoordinatorLink> coordinator_link_;
+  std::unique_ptr<RecordShares> shares_;       // on ps 0, where records are shared out
   std::vector<PeerId> givers_;                 // by worker, of the last contribution to a round
   std::optional<TimePoint> waits_for_absent_;  // until then
   bool initialised_ = false;

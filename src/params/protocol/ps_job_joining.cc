@@ -176,6 +176,7 @@ void PsJob::displace(const Hello& hello, Outbox& out) {
   for (auto& [id, peer] : peers_) {
     if (peer.worker != hello.index || std::exchange(peer.replaced, true)) continue;
     trains_no_more(peer, out);
+    reads_no_more(peer, true, out);
     out.warn("ends ", id,
              fmt::format(": a newer process ({}) took its place", processes_.at(hello.index)));
     if (peer.is_cut_off()) {
@@ -193,6 +194,7 @@ std::string PsJob::displaced_text(int worker) const {
 }
 
 void PsJob::forget(PeerId id, Outbox& out) {
+  reads_no_more(peers_.at(id), true, out);
   peers_.erase(id);
   out.add(Outbox::Forget{id});
 }

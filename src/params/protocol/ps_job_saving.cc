@@ -29,6 +29,7 @@ void PsJob::on_mark(PeerId id, std::uint64_t save, Outbox& out) {
   for (int worker = 0; worker < membership_.workers(); ++worker) {
     what.workers.push_back({membership_.applied(worker), false});
   }
+  if (shares_) what.unused = shares_->unused().ranges();
   if (counts_steps()) ask_for_states(id, save, what, out);
   out.add(Outbox::Mark{id, std::move(what)});
 }
@@ -63,6 +64,9 @@ void PsJob::on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t sav
                 fmt::format("[ps] a state of worker:{} from worker:{}", state.worker, peer.worker));
   }
   if (resumes) membership_.set_applied(state.worker, state.step);
+  if (resumes && shares_) {
+    if (auto unused = unused_of(state.position)) shares_->restore(std::move(*unused));
+  }
   states_[std::size_t(state.worker)] = {state.step, bytes};
   const bool asked = save != 0 && save == std::exchange(peer.state_asked, 0);
   if (resumes || !asked) return;

@@ -39,6 +39,11 @@ void PsJob::take_declaration(const Declare& declare) {
   std::unique_ptr<Aggregation> aggregation = make_aggregation(declare.aggregation);
   changed_after_reads_ = take_variables_(declare);
   aggregation_ = std::move(aggregation);
+  if (declare.shares_records && counts_steps()) {
+    // Elsewhere a worker that waits for records would hold up those that have them.
+    const bool waits = declare.aggregation.kind == AggregationKind::kAsync;
+    shares_ = std::make_unique<RecordShares>(options_.workers, waits);
+  }
   if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
   declared_ = declare;
 }
@@ -59,6 +64,12 @@ void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
     return refuse(id,
                   fmt::format("the chief's --strategy is {}, that of {} is {}",
                               declared_->aggregation.str(), task, theirs.aggregation.str()),
+                  out);
+  }
+  if (theirs.shares_records != declared_->shares_records) {
+    return refuse(id,
+                  fmt::format("the chief has --shard {}, {} the other",
+                              declared_->shares_records ? "dynamic" : "static", task),
                   out);
   }
   agree(id, peer, out);

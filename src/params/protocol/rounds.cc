@@ -45,6 +45,15 @@ void RoundCoordinator::left(int index, Decisions& out) {
   close_full(out);
 }
 
+bool RoundCoordinator::forget_unless_whole(int index, std::uint64_t incarnation, Decisions& out) {
+  Worker& worker = workers_[std::size_t(index)];
+  if (worker.incarnation != incarnation) return false;
+  if (worker.given && is_whole(worker)) return true;
+  worker.incarnation = 0;
+  if (worker.given) displace(*std::exchange(worker.given, std::nullopt), out);
+  return false;
+}
+
 void RoundCoordinator::stop_waiting(Decisions& out) {
   for (Worker& worker : workers_) {
     if (worker.standing == Standing::kAbsent) worker.standing = Standing::kAway;

@@ -46,6 +46,9 @@ class RoundCoordinator {
   void joined(int worker, std::uint64_t incarnation, Decisions& out);
   /// Nobody waits for the worker. What it has given counts once it is whole on every shard.
   void left(int worker, Decisions& out);
+  /// That process of the worker will not come back. Returns true when what it has given is whole
+  /// and counts in the open round; otherwise it counts nowhere, whatever a shard may still say.
+  bool forget_unless_whole(int worker, std::uint64_t incarnation, Decisions& out);
   /// All of the contribution is on the shard. It may say so after the worker has left.
   /// A skipped one (it has NaN) closes the round like any other, and counts nowhere; it is enough
   /// that one shard says so.

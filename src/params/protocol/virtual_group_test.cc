@@ -20,6 +20,7 @@ TEST(VirtualGroup, WithoutFaultsEveryStepHasAllContributors) {
   const VirtualGroupResult result = run(1, {.workers = 4, .faults = 0});
   EXPECT_EQ(result.trouble, "");
   EXPECT_GT(result.steps, 100);
+  EXPECT_GT(result.records, 3 * 40 * result.steps);
 }
 
 TEST(VirtualGroup, ASeedReplaysExactly) {

@@ -225,5 +225,45 @@ TEST_P(VirtualJobFault, IsFound) {
   EXPECT_THAT(found, HasSubstr(GetParam().second));
 }
 
+constexpr std::int64_t kRecords = 2000;
+
+VirtualOptions with_records(VirtualOptions options) {
+  options.records = kRecords;
+  options.last_step = 1'000'000;
+  options.early_leaves = 0;
+  return options;
+}
+
+TEST(VirtualJob, EveryRecordOfAnEpochIsUsedOnce) {
+  const VirtualResult result = run_virtual_job(with_records({.workers = 5, .spread = 8}));
+  EXPECT_THAT(result.errors, IsEmpty());
+  EXPECT_EQ(result.records_used, kRecords);
+  EXPECT_EQ(result.records_given_again, 0);
+  const VirtualResult rounds = run_virtual_job(
+      with_records({.aggregation = {.kind = AggregationKind::kRounds, .replicas = 3}}));
+  EXPECT_THAT(rounds.errors, IsEmpty());
+  EXPECT_GT(rounds.records_given_again, 0) << "those of contributions that were too late";
+}
+
+TEST(VirtualJob, RecordsAreUsedOnceWhateverHappens) {
+  for (const auto options : {with_everything, rounds_with_everything}) {
+    std::int64_t given_again = 0, whole = 0;
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+      const VirtualResult result = run_virtual_job(with_records(options(seed)));
+      EXPECT_THAT(result.errors, IsEmpty()) << "seed " << seed;
+      given_again += result.records_given_again;
+      whole += result.records_used == kRecords ? 1 : 0;
+    }
+    EXPECT_GT(given_again, 1000);
+    EXPECT_GT(whole, 100) << "epochs; the others ended when their last worker was lost";
+  }
+}
+
+TEST(VirtualJob, FindsAWorkerThatReadsMoreThanItSays) {
+  VirtualOptions options = with_records({});
+  options.plant = VirtualOptions::Plant::kReadsTooMuch;
+  EXPECT_THAT(run_virtual_job(options).errors, ::testing::Not(IsEmpty()));
+}
+
 }  // namespace
 }  // namespace paceline

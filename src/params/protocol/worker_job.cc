@@ -218,6 +218,8 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
     case MessageType::kStop:
       stop_asked_ = true;
       return;
+    case MessageType::kRecords:
+      return on_records(message.as<GivenRecords>());
     case MessageType::kRefuse:
       return on_refuse(ps, peer, message.as<std::string>());
     case MessageType::kRestarted:
@@ -367,6 +369,19 @@ void WorkerJob::note_cut(Peer& peer, const Error& error, const Ended& ended, Tim
 void WorkerJob::wait_initialised(TimePoint now) {
   if (std::exchange(waits_initialised_, true)) return;
   deadline_ = now + options_.join_timeout;
+}
+
+void WorkerJob::ask_records(const RecordWish& wish, Outbox& out) {
+  out.send(0, MessageType::kAskRecords, wish);
+}
+
+void WorkerJob::reads_records(std::int64_t records, Outbox& out) {
+  out.send(0, MessageType::kReadsRecords, records, std::uint64_t(next_step_ - 1));
+}
+
+void WorkerJob::on_records(const GivenRecords& given) {
+  given_.ranges.insert(given_.ranges.end(), given.ranges.begin(), given.ranges.end());
+  given_.over = given_.over || given.over;
 }
 
 void WorkerJob::set_done(Outbox& out) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "params/protocol/outbox.h"
@@ -86,6 +87,13 @@ class WorkerJob {
   bool may_begin_step() const { return next_step_ <= step_limit_; }
   /// Takes the number of the next step.
   std::int64_t begin_step() { return next_step_++; }
+
+  // Records that are shared out.
+  void ask_records(const RecordWish& wish, Outbox& out);
+  /// The step that has just begun reads what this worker was given, up to this number of records.
+  void reads_records(std::int64_t records, Outbox& out);
+  /// Takes what has arrived since the last call.
+  GivenRecords take_records() { return std::exchange(given_, {}); }
   /// Steps whose kStepDone has arrived, from each ps in rounds, as the number of the next one.
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t global_step() const { return global_step_; }
@@ -148,6 +156,7 @@ class WorkerJob {
   bool in_rounds() const { return options_.declare.aggregation.kind == AggregationKind::kRounds; }
   void on_step_done(int ps, Peer& peer, std::int64_t step, const StepDone& done);
   void on_job_state(const JobState& state);
+  void on_records(const GivenRecords& given);
   [[noreturn]] void on_restarted(int ps, Peer& peer) const;
   void find_lost_values(Outbox& out);
   void check_begun_again() const;
@@ -170,6 +179,7 @@ class WorkerJob {
   std::int64_t too_late_ = 0;
   std::uint64_t state_asked_ = 0;
   std::optional<TaskState> restored_;
+  GivenRecords given_;  // not taken yet
 };
 
 }  // namespace paceline

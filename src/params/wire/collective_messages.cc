@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "params/wire/message_fields.h"
+#include "params/wire/record_fields.h"
 
 namespace paceline {
 
@@ -16,16 +16,18 @@ void fields(auto& wire, Of<GroupStatus> auto& status) {
 void fields(auto& wire, Of<Proposal> auto& proposal) { wire(proposal.epoch, proposal.members); }
 
 void fields(auto& wire, Of<Agreement> auto& agreement) {
-  wire(agreement.epoch, agreement.highest, agreement.step, agreement.in_place);
+  wire(agreement.epoch, agreement.highest, agreement.step, agreement.in_place, agreement.unused,
+       agreement.held);
 }
 
 void fields(auto& wire, Of<Formation> auto& formation) {
   wire(formation.epoch, formation.members, formation.step, formation.source, formation.lacking,
-       formation.in_place, formation.own_steps);
+       formation.in_place, formation.own_steps, formation.unused, formation.held);
 }
 
 void fields(auto& wire, Of<CollectiveBegin> auto& begin) {
-  wire(begin.epoch, begin.step, begin.examples, begin.own_step, begin.made, begin.training);
+  wire(begin.epoch, begin.step, begin.examples, begin.own_step, begin.made, begin.training,
+       begin.records);
 }
 
 void fields(auto& wire, Of<StepMark> auto& mark) { wire(mark.epoch, mark.step); }

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "paceline/record_blocks.h"
+
 namespace paceline {
 
 /// The place of a worker in the training of an all-reduce.
@@ -34,31 +36,36 @@ struct Proposal {
 };
 
 struct Agreement {
-  std::uint64_t epoch = 0;    // of the proposal
-  std::uint64_t highest = 0;  // that it has agreed to; above `epoch`: it does not agree
-  std::int64_t step = -1;     // as in GroupStatus
-  bool in_place = false;      // it shares memory with all others of the proposal
+  std::uint64_t epoch = 0;               // of the proposal
+  std::uint64_t highest = 0;             // that it has agreed to; above `epoch`: it does not agree
+  std::int64_t step = -1;                // as in GroupStatus
+  bool in_place = false;                 // it shares memory with all others of the proposal
+  std::vector<RecordRange> unused = {};  // records after that step; the last range has no end
+  std::vector<RecordRange> held = {};    // of these, what it has taken
   bool operator==(const Agreement&) const = default;
 };
 
 struct Formation {
   std::uint64_t epoch = 0;
   std::vector<std::int32_t> members;
-  std::int64_t step = 0;                // global steps that count
-  std::int32_t source = 0;              // the member that sends its values to those that lack them
-  std::vector<std::int32_t> lacking;    // ascending
-  bool in_place = false;                // all share memory with all
-  std::vector<std::int64_t> own_steps;  // the next own step of each worker of the job
+  std::int64_t step = 0;                 // global steps that count
+  std::int32_t source = 0;               // the member that sends its values to those that lack them
+  std::vector<std::int32_t> lacking;     // ascending
+  bool in_place = false;                 // all share memory with all
+  std::vector<std::int64_t> own_steps;   // the next own step of each worker of the job
+  std::vector<RecordRange> unused = {};  // records after the step; the last range has no end
+  std::vector<std::vector<RecordRange>> held = {};  // of these, what each member has taken
   bool operator==(const Formation&) const = default;
 };
 
 struct CollectiveBegin {
   std::uint64_t epoch = 0;
-  std::int64_t step = 0;       // global steps before this one
-  std::int64_t examples = 0;   // of its contribution
-  std::int64_t own_step = 0;   // the worker's own number of it
-  std::int64_t made = 0;       // own steps of this process before it
-  std::uint64_t training = 0;  // the fingerprint of what the plan contributes to
+  std::int64_t step = 0;                  // global steps before this one
+  std::int64_t examples = 0;              // of its contribution
+  std::int64_t own_step = 0;              // the worker's own number of it
+  std::int64_t made = 0;                  // own steps of this process before it
+  std::uint64_t training = 0;             // the fingerprint of what the plan contributes to
+  std::vector<RecordRange> records = {};  // that it reads, where they are shared out
   bool operator==(const CollectiveBegin&) const = default;
 };
 

@@ -34,7 +34,9 @@ TEST(CollectiveMessages, AreTheSameAfterTheWire) {
                                                   .source = 1,
                                                   .lacking = {3},
                                                   .in_place = true,
-                                                  .own_steps = {5, 6, 7, 8}});
+                                                  .own_steps = {5, 6, 7, 8},
+                                                  .unused = {{3, 5}, {9, 100}},
+                                                  .held = {{{3, 4}}, {}}});
   expect_same_again(MessageType::kCommit, StepMark{.epoch = 8, .step = 4});
 }
 
@@ -45,11 +47,14 @@ TEST(CollectiveMessages, ABeginHasTheDocumentedBytes) {
                               .examples = 128,
                               .own_step = 5,
                               .made = 3,
-                              .training = 0xa1b2c3d4e5f60718};
+                              .training = 0xa1b2c3d4e5f60718,
+                              .records = {{32, 64}}};
   const std::vector<unsigned char> documented = {
-      0xff, 0xff, 0x02, 0, 0, 0, 0, 0, 0x07, 0,    0,    0,    0,    0,    0,    0,  //
-      0x80, 0,    0,    0, 0, 0, 0, 0, 0x05, 0,    0,    0,    0,    0,    0,    0,  //
-      0x03, 0,    0,    0, 0, 0, 0, 0, 0x18, 0x07, 0xf6, 0xe5, 0xd4, 0xc3, 0xb2, 0xa1};
+      0xff, 0xff, 0x02, 0, 0,    0, 0, 0, 0x07, 0,    0,    0,    0,    0,    0,    0,     //
+      0x80, 0,    0,    0, 0,    0, 0, 0, 0x05, 0,    0,    0,    0,    0,    0,    0,     //
+      0x03, 0,    0,    0, 0,    0, 0, 0, 0x18, 0x07, 0xf6, 0xe5, 0xd4, 0xc3, 0xb2, 0xa1,  //
+      0x01, 0,    0,    0, 0x20, 0, 0, 0, 0,    0,    0,    0,    0x40, 0,    0,    0,
+      0,    0,    0,    0};
   const std::vector<std::byte> bytes = encode(begin);
   ASSERT_EQ(bytes.size(), documented.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {

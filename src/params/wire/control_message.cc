@@ -29,7 +29,12 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
       return decode_saved_shard(payload);
     case MessageType::kWriteEnd:
     case MessageType::kStepLimit:
+    case MessageType::kReadsRecords:
       return decode_number(payload, type);
+    case MessageType::kAskRecords:
+      return decode_record_wish(payload);
+    case MessageType::kRecords:
+      return decode_given_records(payload);
     case MessageType::kRefuse:
     case MessageType::kBusy:
     case MessageType::kSaveShard:
@@ -80,7 +85,8 @@ bool is_control_for_ps(MessageType type) {
       MessageType::kFindFile,    MessageType::kMark,        MessageType::kSaveShard,
       MessageType::kTaskState,   MessageType::kDone,        MessageType::kGoodbye,
       MessageType::kEndTraining, MessageType::kBeginAgain,  MessageType::kWhole,
-      MessageType::kSquares,     MessageType::kAskProgress, MessageType::kProgress};
+      MessageType::kSquares,     MessageType::kAskProgress, MessageType::kProgress,
+      MessageType::kAskRecords,  MessageType::kReadsRecords};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
@@ -98,7 +104,7 @@ bool is_control_for_worker(MessageType type) {
       MessageType::kInitialised, MessageType::kJobState, MessageType::kFoundFile,
       MessageType::kSaved,       MessageType::kAskState, MessageType::kTaskState,
       MessageType::kStop,        MessageType::kBusy,     MessageType::kRestarted,
-      MessageType::kAskProgress, MessageType::kProgress};
+      MessageType::kAskProgress, MessageType::kProgress, MessageType::kRecords};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 

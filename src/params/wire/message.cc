@@ -69,7 +69,11 @@ std::string name_of(MessageType type) {
   if (type == MessageType::kAskProgress) return "ask_progress";
   if (type == MessageType::kProgress) return "progress";
   const std::size_t c = i - std::size_t(MessageType::kGroupStatus);
+  constexpr std::array<std::string_view, 3> record_names = {"ask_records", "records",
+                                                            "reads_records"};
+  const std::size_t r = i - std::size_t(MessageType::kAskRecords);
   if (c < collective_names.size()) return std::string(collective_names[c]);
+  if (r < record_names.size()) return std::string(record_names[r]);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
 }
 
@@ -186,6 +190,7 @@ std::vector<std::byte> encode(const Declare& declare) {
   writer.put(declare.last_step);
   FieldWriter put(writer);
   fields(put, declare.aggregation);
+  writer.put(std::uint8_t(declare.shares_records));
   write_variables(writer, declare.variables);
   write_pieces(writer, declare.pieces);
   return bytes;
@@ -197,6 +202,7 @@ Declare decode_declare(std::span<const std::byte> payload) {
   declare.last_step = reader.get<std::int64_t>();
   FieldReader get(reader);
   fields(get, declare.aggregation);
+  declare.shares_records = reader.get<std::uint8_t>() != 0;
   declare.variables = read_variables(reader);
   declare.pieces = read_pieces(reader, declare.variables);
   reader.end();

@@ -111,7 +111,11 @@ enum class MessageType : std::uint16_t {
   kContributedRows = 61,  // member → all: rows of a contribution
   kInPlace = 62,          // member → all: something of mine can be read where it lies
   kValuesSent = 63,       // member → joiner: the values that were written to you are whole
-  kExchangedSums = 64,    // member → all: my part of sums in the middle of a step
+  // While records are shared out (record_messages.h).
+  kAskRecords = 70,     // worker → ps 0: give me the next records
+  kRecords = 71,        // ps 0 → worker: these are yours
+  kReadsRecords = 72,   // worker → ps 0: my step reads what I was given, up to so many of them
+  kExchangedSums = 64,  // member → all: my part of sums in the middle of a step
   // Whenever somebody watches the job (progress_board.h).
   kAskProgress = 86,  // chief → ps, worker; ps 0 → worker: say how far you are
   kProgress = 87,     // ps, worker → chief; worker → ps 0 → chief
@@ -158,6 +162,7 @@ struct Welcome {
 struct Declare {
   std::int64_t last_step = 0;
   AggregationSpec aggregation = {};
+  bool shares_records = false;  // they are shared out while training goes on
   std::vector<VariableSpec> variables;
   std::vector<Piece> pieces;
   bool operator==(const Declare&) const = default;

@@ -1,13 +1,13 @@
 #include "params/wire/save_messages.h"
 
-#include "params/wire/message_fields.h"
+#include "params/wire/record_fields.h"
 
 namespace paceline {
 
 void fields(auto& wire, Of<SavedShard::Worker> auto& worker) { wire(worker.applied, worker.asked); }
 
 void fields(auto& wire, Of<SavedShard> auto& saved) {
-  wire(saved.error, saved.bytes, saved.checksum, saved.global_step, saved.workers);
+  wire(saved.error, saved.bytes, saved.checksum, saved.global_step, saved.workers, saved.unused);
 }
 
 void fields(auto& wire, Of<FindFile> auto& find) { wire(find.path, find.content); }

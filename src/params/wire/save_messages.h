@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "paceline/record_blocks.h"
+
 namespace paceline {
 
 /// The answer of a ps that has written its shard, or has not.
@@ -21,6 +23,7 @@ struct SavedShard {
     bool operator==(const Worker&) const = default;
   };
   std::vector<Worker> workers;
+  std::vector<RecordRange> unused;  // records, where ps 0 shares them out; the last has no end
   bool operator==(const SavedShard&) const = default;
 };
 

@@ -19,7 +19,7 @@ void expect_exact(std::vector<std::byte> bytes, Decode&& decode) {
 }
 
 TEST(SaveMessages, ComeBackAsTheyWere) {
-  const SavedShard saved{"no room", 7, 8, 9, {{10, true}, {11, false}}};
+  const SavedShard saved{"no room", 7, 8, 9, {{10, true}, {11, false}}, {{3, 5}, {8, 99}}};
   EXPECT_EQ(decode_saved_shard(encode(saved)), saved);
   expect_exact(encode(saved), decode_saved_shard);
   const FindFile find{"/out/token", "17"};
@@ -37,14 +37,14 @@ TEST(SaveMessages, HaveTheBytesOfTheirFormat) {
     for (const int byte : bytes) all.push_back(std::byte(byte));
     return all;
   };
-  EXPECT_EQ(encode(SavedShard{"no", 7, 8, 9, {{10, true}}}),
-            text({2, 0, 'n', 'o', 7, 0, 0, 0, 0, 0,  0, 0, 8, 0, 0, 0, 9, 0, 0,
-                  0, 0, 0,   0,   0, 1, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(encode(SavedShard{"no", 7, 8, 9, {{10, true}}, {}}),
+            text({2, 0, 'n', 'o', 7, 0, 0, 0,  0, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 0,
+                  0, 0, 0,   1,   0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0}));
   EXPECT_EQ(encode(FindFile{"/o", "17"}), text({2, 0, '/', 'o', 2, 0, '1', '7'}));
 }
 
 TEST(SaveMessages, AnErrorIsCutToTheLongestText) {
-  const SavedShard saved{std::string(70000, 'x'), 0, 0, 0, {}};
+  const SavedShard saved{std::string(70000, 'x'), 0, 0, 0, {}, {}};
   EXPECT_EQ(decode_saved_shard(encode(saved)).error, std::string(65535, 'x'));
 }
 

@@ -31,6 +31,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.wire = {cluster.wire, cluster.top_k};
   ps.error_feedback = cluster.error_feedback;
   ps.on_nan = cluster.on_nan;
+  ps.shares_records = cluster.shares_records();
   ps.last_step = options.last_step;
   ps.timeline = options.timeline;
   ps.progress = options.progress;

@@ -104,6 +104,7 @@ SavedShards CheckpointClient::write_shards(const std::string& folder) {
   }
   const SavedShard counts = *core_.save_inbox().saved()[0];
   shards.global_step = counts.global_step;
+  if (!counts.unused.empty()) shards.unused = RecordSet(counts.unused);
   add_other_workers(shards, counts);
   return shards;
 }

@@ -79,6 +79,7 @@ class PsStoreImpl : public PsStore {
     for (const auto& ps : connections_) ps->ask_progress();
   }
   bool stop_asked() const override { return core_.stop_asked; }
+  std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {
     saving_ = std::make_unique<CheckpointClient>(core_, connections_);

@@ -58,6 +58,8 @@ struct PsStoreOptions {
   /// against it.
   AggregationSpec aggregation = {};
   OnNan on_nan = OnNan::kStop;
+  /// The job shares out the records of its data.
+  bool shares_records = false;
   /// Counts the wait for slower workers; null: nobody counts.
   StepAccount* account = nullptr;
   /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.

@@ -31,6 +31,7 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
   machine.fingerprint = fingerprint_of(core.variables());
   machine.declare = {.last_step = options.last_step,
                      .aggregation = options.aggregation,
+                     .shares_records = options.shares_records,
                      .variables = {core.variables().begin(), core.variables().end()},
                      .pieces = {core.pieces().begin(), core.pieces().end()}};
   machine.join_timeout = options.join_timeout;
@@ -42,11 +43,22 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
 }  // namespace
 
 WorkerDriver::WorkerDriver(const PsStoreOptions& options, Arrivals& core)
-    : options_(options), core_(core), machine_(machine_options(options, core), now()) {}
+    : options_(options), core_(core), machine_(machine_options(options, core), now()) {
+  if (!options.shares_records) return;
+  records_ = std::make_shared<GivenRecordQueue>(
+      GivenRecordQueue::Job{.ask = [this](const RecordWish& wish) { ask_records(wish); },
+                            .ended = [this] { return core_.training_ended.load(); },
+                            .check =
+                                [this] {
+                                  core_.check();
+                                  if (options_.check_interrupt) options_.check_interrupt();
+                                }});
+}
 
 WorkerDriver::~WorkerDriver() { stop(); }
 
 void WorkerDriver::stop() {
+  if (records_) records_->leave();
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -99,7 +111,12 @@ void WorkerDriver::publish() {
 
 void WorkerDriver::received(int ps, const ControlMessage& message) {
   try {
-    change([&] { machine_.received(ps, message, now(), out_); });
+    GivenRecords given;
+    change([&] {
+      machine_.received(ps, message, now(), out_);
+      if (records_) given = machine_.take_records();
+    });
+    if (!given.ranges.empty() || given.over) records_->add(given);
   } catch (const Error& error) {
     // The ps has refused this worker, or its values are lost.
     if (error.code() != ErrorCode::kFailedPrecondition && error.code() != ErrorCode::kAborted)
@@ -233,6 +250,11 @@ std::uint64_t WorkerDriver::take_state_asked() {
   });
 }
 
+void WorkerDriver::ask_records(const RecordWish& wish) {
+  change([&] { machine_.ask_records(wish, out_); });
+  carry_out();
+}
+
 void WorkerDriver::set_done() {
   change([this] { machine_.set_done(out_); });
   carry_out();
@@ -282,10 +304,14 @@ void WorkerDriver::wait_for_rounds(std::int64_t step) {
 std::uint64_t WorkerDriver::begin_step(bool& outdated) {
   outdated = !permitted_ && !in_rounds();
   if (!permitted_ && !may_begin_) wait_for_others([this] { return may_begin_.load(); });
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const std::uint64_t step = std::uint64_t(machine_.begin_step());
   core_.steps_sent = machine_.next_step();
   may_begin_ = machine_.may_begin_step();
+  if (!records_) return step;
+  machine_.reads_records(records_->reads(), out_);
+  lock.unlock();
+  carry_out();
   return step;
 }
 

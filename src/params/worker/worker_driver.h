@@ -13,6 +13,7 @@
 #include "net/link.h"
 #include "params/protocol/worker_job.h"
 #include "params/worker/arrivals.h"
+#include "params/worker/given_records.h"
 #include "params/worker/ps_store.h"
 
 namespace paceline {
@@ -54,6 +55,8 @@ class WorkerDriver {
   const std::optional<TaskState>& restored() const;
   std::uint64_t take_state_asked();
   Staleness staleness() const;
+  /// Null where no records are shared out.
+  std::shared_ptr<SharedRecords> records() const { return records_; }
 
   // Steps.
   /// The number of the step that begins. Waits, as kWait of the account, while it would be too far
@@ -70,6 +73,7 @@ class WorkerDriver {
   template <typename Event>
   auto change(Event&& event);
   void publish();
+  void ask_records(const RecordWish& wish);
   void carry_out();
   void carry_out(const Outbox::Action& action);
   void connect(int ps);
@@ -98,6 +102,7 @@ class WorkerDriver {
   std::atomic<bool> joined_{false}, initialised_{false}, all_closed_{false}, has_actions_{false};
   std::atomic<bool> may_begin_{false};
   bool permitted_ = false;  // the next step, when the last one ended
+  std::shared_ptr<GivenRecordQueue> records_;
 };
 
 }  // namespace paceline

@@ -69,6 +69,10 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kRestarted:
     case MessageType::kBeginAgain:
     case MessageType::kValuesSent:
+    // The time that they take is hidden: they are asked for ahead.
+    case MessageType::kAskRecords:
+    case MessageType::kRecords:
+    case MessageType::kReadsRecords:
     case MessageType::kExchangedSums:
     // While somebody watches: some KB a second.
     case MessageType::kAskProgress:

@@ -31,6 +31,7 @@ void VirtualChecks::applied(const VirtualStep& step, std::uint32_t piece, Cut pa
 
 void VirtualChecks::ended(const VirtualStep& step) {
   const bool first_time = ended_.insert(step).second;
+  if (step.ps == 0) use_records(step);
   if (step.ps != 0) return;
   std::int64_t& next = ended_on_first_[step.worker];
   if (!first_time || step.step < next) {
@@ -148,6 +149,26 @@ void VirtualChecks::waited(int worker, Duration time) {
 
 void VirtualChecks::began_ahead(std::int64_t steps) {
   result_.most_ahead = std::max(result_.most_ahead, steps);
+}
+
+void VirtualChecks::reads(int worker, std::uint64_t incarnation, std::int64_t step,
+                          const std::vector<RecordRange>& records) {
+  read_records_[{worker, incarnation, step, 0}] = records;
+  for (const RecordRange& range : records) {
+    for (std::int64_t record = range.first; record < range.end; ++record) {
+      if (!given_.insert(record).second) ++result_.records_given_again;
+    }
+  }
+}
+
+void VirtualChecks::use_records(const VirtualStep& step) {
+  for (const RecordRange& range : read_records_[step]) {
+    for (std::int64_t record = range.first; record < range.end; ++record) {
+      if (used_.insert(record).second) continue;
+      fail(fmt::format("record {} is used again by step {} of worker:{}", record, step.step,
+                       step.worker));
+    }
+  }
 }
 
 }  // namespace paceline

@@ -7,10 +7,12 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/virtual_time.h"
 #include "net/frame.h"
+#include "paceline/record_blocks.h"
 #include "params/protocol/outbox.h"
 #include "params/protocol/step_assembly.h"
 #include "params/protocol/testing/virtual_job.h"
@@ -56,6 +58,13 @@ class VirtualChecks {
   /// has ended.
   void check_contributions(int ps, std::span<const AssemblyTarget> targets);
 
+  // Records that are shared out.
+  /// The worker's step is made from these.
+  void reads(int worker, std::uint64_t incarnation, std::int64_t step,
+             const std::vector<RecordRange>& records);
+  const std::set<std::int64_t>& used_records() const { return used_; }
+  void set_used_records(std::set<std::int64_t> used) { used_ = std::move(used); }
+
   // Replies of one connection.
   void set_order(PeerId id, std::span<const std::uint32_t> pieces);
   void pushed(PeerId id, std::uint32_t piece, std::size_t bytes);
@@ -87,6 +96,9 @@ class VirtualChecks {
   /// The rounds of the values that a worker's process has, by ps.
   std::map<std::pair<int, std::uint64_t>, std::map<int, std::int64_t>> read_;
   std::map<PeerId, Replies> replies_;
+  void use_records(const VirtualStep& step);
+  std::map<VirtualStep, std::vector<RecordRange>> read_records_;
+  std::set<std::int64_t> given_, used_;
 };
 
 }  // namespace paceline

@@ -225,6 +225,7 @@ void VirtualGroup::look(Process& process) {
   if (process.retired) return;
   if (group.has_values() && std::int64_t(process.history.size()) + 1 == group.step()) {
     process.history.push_back(group.contributors());
+    use_records(process);
     process.progressed = time_.now();
     ++process.own_step;
     time_.mix(std::uint64_t(group.step()));
@@ -252,8 +253,8 @@ void VirtualGroup::look(Process& process) {
   for (const std::int32_t worker : std::vector(group.lacking())) {
     if (!process.sent_values.emplace(group.epoch(), worker).second) continue;
     send(process, worker, 75'000'000,
-         [this, epoch = group.epoch(), history = process.history](Process& p) {
-           take_values(p, epoch, history);
+         [this, epoch = group.epoch(), history = process.history, used = process.used](Process& p) {
+           take_values(p, epoch, history, used);
          });
     group.sent_values(worker);
   }
@@ -262,9 +263,13 @@ void VirtualGroup::look(Process& process) {
       on(number, [this](Process& p) {
         p.computes = false;
         if (!p.group->may_begin()) return;
+        take_records(p);
+        const auto records = p.group->records().reads(p.read);
+        read_[{p.group->step(), p.worker}][p.group->epoch()] = records;
         begin_exchanges(p);
         drive(p, [&](Outbox& out) {
-          p.group->begin({.examples = 1, .own_step = p.own_step}, time_.now(), out);
+          p.group->begin({.examples = 1, .own_step = p.own_step, .records = records}, time_.now(),
+                         out);
         });
       });
     });
@@ -304,10 +309,12 @@ void VirtualGroup::finish_if_whole(Process& process) {
   drive(process, [&](Outbox& out) { process.group->finish_sums(time_.now(), out); });
 }
 
-void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const History& history) {
+void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const History& history,
+                               const Records& used) {
   const CollectiveGroup& group = *process.group;
   if (group.standing() != Standing::kMember || group.epoch() != epoch || group.has_values()) return;
   process.history = history;
+  process.used = used;
   ++result_.joined;
   drive(process, [&](Outbox& out) {
     process.group->take_values(std::int64_t(history.size()), time_.now(), out);
@@ -344,6 +351,7 @@ void VirtualGroup::check_end() {
       complain(fmt::format("worker:{} has applied other steps than worker:{}", process->worker,
                            first->worker));
     }
+    check_records(*process);
     result_.steps = std::max(result_.steps, std::int64_t(process->history.size()));
   }
 }

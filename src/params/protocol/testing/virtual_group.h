@@ -31,6 +31,7 @@ struct VirtualGroupOptions {
 struct VirtualGroupResult {
   std::string trouble;
   std::int64_t steps = 0;  // that count, at the end
+  std::int64_t records = 0;
   int kills = 0, stops = 0, cuts = 0, retired = 0, joined = 0, epochs = 0, repeated = 0;
   std::uint64_t hash = 0;
   std::vector<std::string> lines;
@@ -43,6 +44,7 @@ class VirtualGroup {
 
  private:
   // A step that counts: who has contributed to it.
+  using Records = std::vector<std::vector<RecordRange>>;  // by step: those that it has used
   using History = std::vector<std::vector<std::int32_t>>;
   struct Tag {
     std::uint64_t epoch = 0;
@@ -67,6 +69,8 @@ class VirtualGroup {
     std::set<std::pair<std::uint64_t, int>> sent_values;
     History history;
     std::int64_t own_step = 0;
+    std::int64_t read = 0;  // records, since it began to take some
+    Records used;           // as its values include them
     TimePoint progressed{};
   };
   struct Wire {
@@ -97,7 +101,8 @@ class VirtualGroup {
   }
   void contribute(Process& process);
   void finish_if_whole(Process& process);
-  void take_values(Process& process, std::uint64_t epoch, const History& history);
+  void take_values(Process& process, std::uint64_t epoch, const History& history,
+                   const Records& used);
 
   void fault();
   void kill(Process& process);
@@ -122,6 +127,12 @@ class VirtualGroup {
   VirtualGroupResult result_;
   TimePoint end_of_faults_, end_;
   std::set<std::pair<std::uint64_t, std::vector<std::int32_t>>> epochs_;
+  void take_records(Process& process);
+  void use_records(Process& process);
+  void check_records(Process& process);
+  /// The records that a worker's step is made from, by step and worker, with the epoch in which it
+  /// was begun.
+  std::map<std::pair<std::int64_t, int>, std::map<std::uint64_t, std::vector<RecordRange>>> read_;
 };
 
 }  // namespace paceline

@@ -68,10 +68,24 @@ class VirtualJob {
       world_.checks.fail(
           fmt::format("{} steps were applied and {} counted", result.applied, result.global_step));
     }
+    check_records(first.machine().shares());
+    result.records_used = std::int64_t(world_.checks.used_records().size());
     result.lost_messages = world_.network.lost();
     result.seconds = world_.time.seconds();
     result.events = world_.time.events();
     result.hash = world_.time.hash();
+  }
+
+  // A record is unused until a step that counts has read it.
+  void check_records(const RecordShares* shares) {
+    if (shares == nullptr) return;
+    const RecordSet unused = shares->unused();
+    const std::set<std::int64_t>& used = world_.checks.used_records();
+    for (std::int64_t record = 0; record < world_.options.records; ++record) {
+      if (used.contains(record) != unused.contains({record, record + 1})) continue;
+      world_.checks.fail(fmt::format("record {} is {}", record,
+                                     used.contains(record) ? "used, and left" : "lost"));
+    }
   }
 
   /// Describes the state of every task, for the message of a job that does not end.
@@ -98,8 +112,9 @@ class VirtualJob {
 
 VirtualWorld::VirtualWorld(const VirtualOptions& the_options)
     : options(the_options), time(the_options.seed), checks(time, options), network(time, options) {
-  declare.last_step = options.last_step;
+  declare.last_step = options.records > 0 ? 0 : options.last_step;
   declare.aggregation = options.aggregation;
+  declare.shares_records = options.records > 0;
   declare.aggregation.num_ps = options.ps;
   declare.aggregation.coordinator = "ps:0";
   declare.variables = virtual_variables();

@@ -39,6 +39,9 @@ struct VirtualOptions {
   double losses = 0;
   /// The share of steps that a worker sends a second time to a ps.
   double repeats = 0;
+  /// Records are shared out, ten to a step, and training ends when those of one epoch of this size
+  /// are used; 0: none are. `last_step` is then to be out of reach.
+  std::int64_t records = 0;
   /// Faults that a test plants, to see that they are found.
   enum class Plant : std::uint8_t {
     kNone,
@@ -55,6 +58,8 @@ struct VirtualOptions {
     kOneShardIsEnough,    // what is whole on ps 0 counts as whole on all
     kToldAndNotApplied,   // a worker is told that its step counts, and it does not
     kOneSumsWhatItLikes,  // a ps leaves a contributor out
+    // These count what happens while records are shared out.
+    kReadsTooMuch,  // a worker reads records that it has not said that it reads
   };
   Plant plant = Plant::kNone;
 };
@@ -68,6 +73,7 @@ struct VirtualResult {
   std::int64_t ps_restarts = 0, restores = 0;
   std::int64_t replies = 0, waiting_replies = 0;  // all, and those that the window held back
   std::int64_t rounds = 0, dropped = 0, folded = 0;
+  std::int64_t records_used = 0, records_given_again = 0;
   std::int64_t most_ahead = 0;  // own steps that a worker began beyond the slowest member's
   double longest_wait_s = 0;    // that a living worker waited in one step
   double seconds = 0;           // virtual

@@ -179,6 +179,7 @@ void VirtualPs::received(PeerId wire, const ControlMessage& message) {
     if (message.type == MessageType::kWriteEnd && !machine_->initialised()) {
       counted_ = message.as<std::int64_t>();
       if (index_ == 0) world_.checks.goes_back(world_.checkpoint.own_steps);
+      if (index_ == 0) world_.checks.set_used_records(world_.checkpoint.used);
     }
     machine_->received(id, message, world_.time.now(), out);
   };

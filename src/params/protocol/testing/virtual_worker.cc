@@ -52,7 +52,9 @@ void VirtualWorker::start() {
   machine_ = std::make_unique<WorkerJob>(machine_options(world_, index_, ++incarnation_),
                                          world_.time.now());
   links_.assign(std::size_t(world_.options.ps), new_link());
-  training_ = done_ = left_ = sent_ = wrote_ = false;
+  training_ = done_ = left_ = sent_ = wrote_ = asks_ = records_over_ = starves_ = false;
+  records_.clear();
+  records_read_ = 0;
   step_ = -1;
   act();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,6 +66,9 @@ class VirtualWorker {
   void finish();
   void say_goodbye();
   void note_wait();
+  bool has_records();
+  void read_records();
+  void ask_records(bool starves = false);
   std::int64_t ahead() const;
 
   void go_on(Link& link, PeerId id, std::uint64_t handled);
@@ -85,6 +89,10 @@ class VirtualWorker {
   std::int64_t step_ = -1;  // under way; −1: none
   bool sent_ = false;       // all of its frames are planned
   TimePoint since_{};       // when it began to wait
+  // Records that are shared out: those that it was given and has not read, and how many it has.
+  std::deque<RecordRange> records_;
+  std::int64_t records_read_ = 0;
+  bool asks_ = false, records_over_ = false, starves_ = false;
   TimePoint tick_at_ = TimePoint::max();
 };
 

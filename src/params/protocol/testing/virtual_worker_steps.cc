@@ -10,6 +10,12 @@ namespace paceline {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+constexpr std::int64_t kVirtualBatch = 10;  // records of a step
+
+}  // namespace
+
 void VirtualWorker::train() {
   if (!machine_->initialised()) return initialise();
   if (done_) {
@@ -23,6 +29,11 @@ void VirtualWorker::train() {
   }
   const bool early = leaves_early_ && machine_->next_step() > 5;
   if (machine_->global_step() >= world_.options.last_step || early) return finish();
+  if (world_.options.records > 0 && !has_records()) {
+    since_ = world_.time.now();
+    if (records_over_ && records_.empty()) finish();
+    return;
+  }
   if (!std::exchange(training_, true)) since_ = world_.time.now();
   if (machine_->may_begin_step()) begin_step();
 }
@@ -42,6 +53,7 @@ void VirtualWorker::initialise() {
     TaskState state;
     state.worker = worker;
     state.step = from.own_steps[std::size_t(worker)];
+    if (worker == 0 && world_.options.records > 0) tell_unused(from.unused, state.position);
     send_control(0, {MessageType::kTaskState,
                      std::make_shared<const std::vector<std::byte>>(encode(state)), 0});
   }
@@ -59,6 +71,7 @@ void VirtualWorker::begin_step() {
   note_wait();
   step_ = machine_->begin_step();
   sent_ = false;
+  if (world_.options.records > 0) read_records();
   world_.checks.began_ahead(ahead());
   const Duration takes = world_.time.between(compute_ / 2, compute_ * 3 / 2);
   world_.time.after(takes, [this, incarnation = incarnation_] {
@@ -107,6 +120,51 @@ void VirtualWorker::save() {
   for (std::size_t i = 0; i < newest.own_steps.size(); ++i) {
     newest.own_steps[i] = world_.checks.ended_on_first(int(i));
   }
+  if (first.shares() == nullptr) return;
+  newest.unused = first.shares()->unused();
+  newest.used = world_.checks.used_records();
+}
+
+// True when a step's records are there, or the last ones.
+bool VirtualWorker::has_records() {
+  if (!std::exchange(asks_, true)) {
+    for (int ahead = 0; ahead < 3; ++ahead) ask_records();
+  }
+  const GivenRecords given = machine_->take_records();
+  records_.insert(records_.end(), given.ranges.begin(), given.ranges.end());
+  records_over_ = records_over_ || given.over;
+  std::int64_t here = 0;
+  for (const RecordRange& range : records_) here += range.size();
+  if (!given.ranges.empty()) starves_ = false;
+  if (here < kVirtualBatch && !records_over_ && !std::exchange(starves_, true)) ask_records(true);
+  return here >= kVirtualBatch || (records_over_ && here > 0);
+}
+
+void VirtualWorker::read_records() {
+  std::vector<RecordRange> read;
+  for (std::int64_t missing = kVirtualBatch; missing > 0 && !records_.empty();) {
+    RecordRange& first = records_.front();
+    const std::int64_t count = std::min(missing, first.size());
+    read.push_back({first.first, first.first + count});
+    first.first += count;
+    missing -= count;
+    records_read_ += count;
+    if (first.size() == 0) records_.pop_front();
+  }
+  world_.checks.reads(index_, incarnation_, step_, read);
+  const bool lies = world_.planted(VirtualOptions::Plant::kReadsTooMuch) && index_ == 1;
+  Outbox out;
+  machine_->reads_records(records_read_ - (lies ? kVirtualBatch / 2 : 0), out);
+  carry_out(out);
+  ask_records();
+}
+
+void VirtualWorker::ask_records(bool starves) {
+  Outbox out;
+  machine_->ask_records(
+      {.records = starves ? 0 : kVirtualBatch, .limit = world_.options.records, .starves = starves},
+      out);
+  carry_out(out);
 }
 
 void VirtualWorker::note_wait() { world_.checks.waited(index_, world_.time.now() - since_); }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/virtual_time.h"
+#include "params/protocol/record_set.h"
 #include "params/protocol/testing/virtual_checks.h"
 #include "params/protocol/testing/virtual_job.h"
 #include "params/protocol/testing/virtual_network.h"
@@ -39,6 +41,8 @@ struct VirtualWorld {
   struct Checkpoint {
     std::int64_t global_step = 0;
     std::vector<std::int64_t> own_steps;  // by worker
+    RecordSet unused = {};                // where records are shared out
+    std::set<std::int64_t> used = {};
   } checkpoint;
   std::vector<std::unique_ptr<VirtualPs>> ps;
   std::vector<std::unique_ptr<VirtualWorker>> workers;

@@ -1,0 +1,179 @@
+#include "params/protocol/record_shares.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+// More at a time is a lie.
+constexpr std::int64_t kMostRecords = std::int64_t{1} << 32;
+
+[[noreturn]] void refuse_records(const std::string& why) {
+  throw Error(ErrorCode::kDataLoss, "[ps] " + why);
+}
+
+}  // namespace
+
+RecordShares::RecordShares(int workers, bool waits)
+    : waits_(waits), workers_(std::size_t(workers)) {}
+
+void RecordShares::restore(RecordSet unused) { left_ = std::move(unused); }
+
+RecordShares::Worker* RecordShares::find(int worker, std::uint64_t incarnation) {
+  if (worker < 0 || std::size_t(worker) >= workers_.size()) return nullptr;
+  Worker& found = workers_[std::size_t(worker)];
+  return found.incarnation == incarnation ? &found : nullptr;
+}
+
+RecordShares::Worker* RecordShares::find_here(int worker, std::uint64_t incarnation) {
+  Worker* const found = find(worker, incarnation);
+  return found != nullptr && found->here ? found : nullptr;
+}
+
+void RecordShares::joined(int worker, std::uint64_t incarnation, Answers& answers) {
+  Worker& its = workers_[std::size_t(worker)];
+  if (its.here && its.incarnation == incarnation) return;
+  give_back(its);
+  its = {};
+  its.incarnation = incarnation;
+  its.here = true;
+  answer_waiting(answers);
+}
+
+void RecordShares::ask(int worker, std::uint64_t incarnation, const RecordWish& wish,
+                       Answers& answers) {
+  if (wish.records < (wish.starves ? 0 : 1) || wish.records > kMostRecords || wish.limit < 0 ||
+      left_.ranges().back().first > RecordSet::kMost - kMostRecords) {
+    refuse_records(
+        fmt::format("worker:{} asks for {} records below {}", worker, wish.records, wish.limit));
+  }
+  Worker* const its = find_here(worker, incarnation);
+  if (its == nullptr) return;
+  const std::int64_t before = its->waiting ? its->waiting->records : 0;
+  if (wish.starves && before == 0) return;  // the answer is on its way
+  its->starves = wish.starves;
+  its->waiting = wish;
+  its->waiting->records = std::min(before + wish.records, kMostRecords);
+  answer_waiting(answers);
+}
+
+bool RecordShares::anybody_holds(std::int64_t below) const {
+  return std::ranges::any_of(workers_, [&](const Worker& worker) {
+    if (worker.starves || worker.done_training) return false;
+    return std::ranges::any_of(worker.held,
+                               [&](const RecordRange& range) { return range.first < below; });
+  });
+}
+
+// A wish is answered with several ranges where what has gone back is in pieces.
+bool RecordShares::try_answer(int index, Worker& worker, const RecordWish& wish, Answers& answers) {
+  Answer answer{.worker = index, .given = {}};
+  for (std::int64_t missing = wish.records; missing > 0;) {
+    const RecordRange next = left_.take(missing, wish.limit);
+    if (next.size() == 0) break;
+    answer.given.ranges.push_back(next);
+    worker.starves = false;
+    missing -= next.size();
+    worker.given += next.size();
+    if (!worker.held.empty() && worker.held.back().end == next.first) {
+      worker.held.back().end = next.end;
+    } else {
+      worker.held.push_back(next);
+    }
+  }
+  answer.given.over = answer.given.ranges.empty();
+  if (answer.given.over && waits_ && anybody_holds(wish.limit)) return false;
+  answers.push_back(std::move(answer));
+  return true;
+}
+
+void RecordShares::answer_waiting(Answers& answers) {
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (!worker.waiting) continue;
+    if (try_answer(int(i), worker, *worker.waiting, answers)) worker.waiting.reset();
+  }
+}
+
+void RecordShares::reads(int worker, std::uint64_t incarnation, std::int64_t step,
+                         std::int64_t records) {
+  Worker* const its = find_here(worker, incarnation);
+  if (its == nullptr) return;
+  if (records > its->given || records < its->reads) {
+    refuse_records(fmt::format("step {} of worker:{} reads up to record {} of {} that it was given",
+                               step, worker, records, its->given));
+  }
+  its->step = step;
+  its->reads = records;
+}
+
+void RecordShares::end_step(Worker& worker, std::int64_t step, bool used) {
+  if (worker.step < 0 || worker.step > step) return;
+  while (worker.done < worker.reads) {
+    RecordRange& first = worker.held.front();
+    const std::int64_t count = std::min(first.size(), worker.reads - worker.done);
+    if (!used) left_.add({first.first, first.first + count});
+    first.first += count;
+    worker.done += count;
+    if (first.size() == 0) worker.held.pop_front();
+  }
+}
+
+void RecordShares::counted(int worker, std::uint64_t incarnation, std::int64_t step,
+                           Answers& answers) {
+  Worker* const its = find(worker, incarnation);
+  if (its == nullptr) return;
+  end_step(*its, step, true);
+  answer_waiting(answers);
+}
+
+void RecordShares::in_vain(int worker, std::uint64_t incarnation, std::int64_t step,
+                           Answers& answers) {
+  Worker* const its = find(worker, incarnation);
+  if (its == nullptr) return;
+  end_step(*its, step, false);
+  answer_waiting(answers);
+}
+
+void RecordShares::give_back(Worker& worker, std::int64_t but_for) {
+  std::deque<RecordRange> kept;
+  for (RecordRange range : worker.held) {
+    const RecordRange keeps{range.first, range.first + std::min(range.size(), but_for)};
+    if (keeps.size() > 0) kept.push_back(keeps);
+    but_for -= keeps.size();
+    left_.add({keeps.end, range.end});
+  }
+  worker.held = std::move(kept);
+  worker.waiting.reset();
+  worker.here = false;
+}
+
+void RecordShares::set_done(int worker, std::uint64_t incarnation, Answers& answers) {
+  Worker* const its = find_here(worker, incarnation);
+  if (its == nullptr) return;
+  its->done_training = true;
+  answer_waiting(answers);
+}
+
+void RecordShares::left(int worker, std::uint64_t incarnation, bool may_count, Answers& answers) {
+  Worker* const its = find(worker, incarnation);
+  if (its == nullptr) return;
+  if (!may_count) its->reads = its->done;
+  give_back(*its, its->reads - its->done);
+  answer_waiting(answers);
+}
+
+RecordSet RecordShares::unused() const {
+  RecordSet unused = left_;
+  for (const Worker& worker : workers_) {
+    for (const RecordRange& range : worker.held) unused.add(range);
+  }
+  return unused;
+}
+
+}  // namespace paceline

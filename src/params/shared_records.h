@@ -1,0 +1,38 @@
+// A worker's side of records that its job shares out, whatever carries the job.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+#include "paceline/record_blocks.h"
+
+namespace paceline {
+
+/// What all of them have in common: one pipeline that takes, and the count of what steps read.
+class SharedRecords : public RecordBlocks {
+ public:
+  std::int64_t begin(const Wish& wish, std::function<void()> changed) override;
+  void end() override;
+
+  /// The steps that begin from now on read what was taken up to this number of records.
+  void set_reads(std::int64_t records) { reads_ = records; }
+  std::int64_t reads() const { return reads_; }
+  /// True when a pipeline takes, or has taken.
+  bool in_use() const { return in_use_; }
+
+ protected:
+  /// Asks for what the pipeline wishes. Returns what begin() does.
+  virtual std::int64_t began(const Wish& wish) = 0;
+  /// Calls `changed`, if a pipeline takes. To be called without locks.
+  void tell_changed();
+
+ private:
+  std::mutex mutex_;
+  std::function<void()> changed_;
+  std::atomic<bool> in_use_{false};
+  std::atomic<std::int64_t> reads_{0};
+};
+
+}  // namespace paceline

@@ -1,0 +1,34 @@
+// The messages by which a job shares out records among its workers. Format: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "paceline/record_blocks.h"
+
+namespace paceline {
+
+/// A worker's wish for the next records.
+struct RecordWish {
+  std::int64_t records = 0;  // 0: no more than those of its last wishes
+  std::int64_t limit = 0;    // places from here on do not exist
+  bool starves = false;  // what it holds is no whole batch, and it makes no step before it has more
+  bool operator==(const RecordWish&) const = default;
+};
+
+/// The answer.
+struct GivenRecords {
+  std::vector<RecordRange> ranges;
+  bool over = false;  // there will be no more
+  bool operator==(const GivenRecords&) const = default;
+};
+
+std::vector<std::byte> encode(const RecordWish& wish);
+std::vector<std::byte> encode(const GivenRecords& given);
+/// All throw kDataLoss naming the message.
+RecordWish decode_record_wish(std::span<const std::byte> payload);
+GivenRecords decode_given_records(std::span<const std::byte> payload);
+
+}  // namespace paceline

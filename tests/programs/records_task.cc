@@ -1,0 +1,77 @@
+// records_task [flags of a cluster]: trains one epoch of records with numbers, each of which
+// subtracts 1 from an element of its own, so that the values tell how often each record was
+// applied: once, or as a half or a third in the mean of so many workers. $PACELINE_RECORD_MS says
+// how long each record takes to read. For the test of records that are shared out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "paceline/input.h"
+#include "paceline/ops.h"
+#include "paceline/program.h"
+#include "paceline/session.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::int64_t kRecords = 600, kBatch = 10;
+
+class NumberedRecords : public RecordSource {
+ public:
+  std::vector<std::int64_t> files() const override { return {kRecords}; }
+  void read(std::int64_t, Example&) const override {
+    const char* const ms = std::getenv("PACELINE_RECORD_MS");
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms == nullptr ? 0 : std::atoi(ms)));
+  }
+  std::string name(std::int64_t index) const override { return fmt::format("record {}", index); }
+};
+
+void train(const Cluster& cluster, const RunOptions& run) {
+  Graph graph;
+  const Value chosen = graph.input("chosen", {kBatch, kRecords});
+  const Value labels = graph.input("labels", {kBatch}, DType::kInt32);
+  const Value uses = graph.variable("uses", {kRecords, 1}, Initializer::zeros());
+  const Value loss = reduce_sum(matmul(chosen, uses));
+  // With clipping a contribution is applied at its step's end, and not in part.
+  Session session(minimize(loss, Sgd{.learning_rate = 1}, {.clip_norm = 1e9f}), cluster, run);
+  Pipeline records = Pipeline(std::make_shared<NumberedRecords>())
+                         .shuffle(kRecords)
+                         .into({kRecords}, "choose",
+                               [](Example& example, std::span<float> values) {
+                                 std::ranges::fill(values, 0.0f);
+                                 values[std::size_t(example.index)] = 1;
+                               })
+                         .threads(1)
+                         .batch(kBatch, LastBatch::kPad);
+  if (cluster.shares_records()) records.share_out();
+  PipelineFeed feed(records, chosen, labels);
+  session.run([&](Feed& step) {
+    feed(step);
+    fmt::print("reads batch {}\n", step.step());
+    std::fflush(stdout);
+  });
+  if (!session.is_chief()) return;
+  session.finish_training();
+  std::int64_t once = 0, never = 0;
+  const Tensor counts = session.variable("uses");
+  for (const float count : counts.data<float>()) {
+    const long sixths = std::lround(-6 * count);
+    once += sixths == 6 || sixths == 3 || sixths == 2 ? 1 : 0;
+    never += count == 0 ? 1 : 0;
+  }
+  session.save();
+  fmt::print("{} records were used once, {} never, {} more often\n", once, never,
+             kRecords - once - never);
+}
+
+}  // namespace
+}  // namespace paceline
+
+int main(int argc, char** argv) { return paceline::run_program(argc, argv, paceline::train); }
