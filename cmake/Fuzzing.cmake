@@ -90,5 +90,6 @@ add_fuzzer(server base checkpoint net FILES
            kernels/cpu/vector_math.cc kernels/cpu/vector_program.cc kernels/finite.cc
            ${PROTOCOL} ${SERVER} ${SHARD} ${WIRE} params/clip_scale.cc
            params/resumable_connection.cc params/variable_arrays.cc
-           trace/timeline.cc trace/use_meter.cc)
+           trace/pressure_counters.cc trace/proc_text.cc trace/stop_watch.cc trace/timeline.cc
+           trace/use_meter.cc)
 target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)
