@@ -14,7 +14,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "paceline/record_blocks.h"
 #include "paceline/shape.h"
 #include "paceline/task_position.h"
 #include "paceline/tensor.h"

@@ -13,7 +13,6 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
-#include "paceline/record_blocks.h"
 #include "paceline/run_options.h"
 #include "paceline/staleness.h"
 #include "paceline/task_position.h"

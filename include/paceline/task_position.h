@@ -1,7 +1,8 @@
-// The position of a task in its data.
+// The position of a task in its data, and the records that a job shares out to it.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -15,6 +16,49 @@ struct TaskPosition {
   /// True when there are no numbers.
   bool empty() const { return numbers.empty() && sums.empty(); }
   bool operator==(const TaskPosition&) const = default;
+};
+
+/// Records in a row, by their places in the order of all epochs: with N records in an epoch, place
+/// k of epoch e is e · N + k.
+struct RecordRange {
+  std::int64_t first = 0;  // the first one
+  std::int64_t end = 0;    // after the last one
+  /// The number of records.
+  std::int64_t size() const { return end - first; }
+  bool operator==(const RecordRange&) const = default;
+};
+
+/// The number in a task's position (Feed::position) that says how many of the records that a worker
+/// has taken its steps have read.
+inline constexpr char kTakenRecords[] = "shared.taken";
+
+/// One worker's side of the sharing: the job gives it blocks of records as it uses them up, each
+/// record to one worker. Functions may be called on any thread.
+class RecordBlocks {
+ public:
+  virtual ~RecordBlocks() = default;
+  /// What a pipeline asks for.
+  struct Wish {
+    std::int64_t records = 0;  // of a block
+    std::int64_t blocks = 0;   // that are asked for ahead, and not taken yet
+    std::int64_t limit = 0;    // places from here on do not exist
+  };
+  /// Begins to ask. `changed` is called, on any thread, whenever take() may have more to give, or
+  /// over() or revoked() has become true. Returns the number of records from which those that are
+  /// taken are counted (Pipeline::share_out). Throws kFailedPrecondition when another pipeline has
+  /// begun and not ended: a job shares out the records of one.
+  virtual std::int64_t begin(const Wish& wish, std::function<void()> changed) = 0;
+  /// After it `changed` is called no more. What was taken and not used is given again.
+  virtual void end() = 0;
+  /// Returns records that are this worker's, each once; an empty range when none are there yet.
+  virtual RecordRange take() = 0;
+  /// True when there will be no more.
+  virtual bool over() const = 0;
+  /// True when what was taken belongs to others by now, since they went on without this worker: it
+  /// must end() and begin() again.
+  virtual bool revoked() const = 0;
+  /// Called several times a second while records are waited for. An exception of it ends the wait.
+  virtual void check_wait() = 0;
 };
 
 }  // namespace paceline

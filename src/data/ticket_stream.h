@@ -7,7 +7,7 @@
 #include <set>
 
 #include "data/record_order.h"
-#include "paceline/record_blocks.h"
+#include "paceline/task_position.h"
 
 namespace paceline {
 

@@ -71,8 +71,7 @@ class Part {
     specs_ = variable_specs(graphs, &*training_);
     device_ = make_device({.kind = device, .threads = 1}, clock_);
     locals_.emplace(graph_, *device_);
-    plan_ =
-        make_plan({&graph_, {y}, &*training_, true, {}}, specs_, *device_);
+    plan_ = make_plan({&graph_, {y}, &*training_, true, {}}, specs_, *device_);
     for (const VariableSpec& spec : specs_) {
       values[spec.name] = Tensor(spec.dtype, spec.shape);
     }

@@ -6,7 +6,7 @@
 #include <functional>
 #include <mutex>
 
-#include "paceline/record_blocks.h"
+#include "paceline/task_position.h"
 
 namespace paceline {
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "paceline/record_blocks.h"
 #include "paceline/task_position.h"
 
 namespace paceline {

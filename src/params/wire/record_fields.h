@@ -5,7 +5,7 @@
 #include <string>
 
 #include "paceline/error.h"
-#include "paceline/record_blocks.h"
+#include "paceline/task_position.h"
 #include "params/wire/message_fields.h"
 
 namespace paceline {

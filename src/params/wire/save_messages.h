@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "paceline/record_blocks.h"
+#include "paceline/task_position.h"
 
 namespace paceline {
 

@@ -12,7 +12,7 @@
 
 #include "base/virtual_time.h"
 #include "net/frame.h"
-#include "paceline/record_blocks.h"
+#include "paceline/task_position.h"
 #include "params/protocol/outbox.h"
 #include "params/protocol/step_assembly.h"
 #include "params/protocol/testing/virtual_job.h"
