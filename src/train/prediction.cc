@@ -296,6 +296,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
                    const PredictionOptions& options) {
   constexpr Duration kPatience = std::chrono::milliseconds(250);
   constexpr double kWorthSaying = 1.1;
+  constexpr double kFasterAtAll = 1.01;  // one process, which needs no more machines
   RealClock clock;
   const TimePoint begun = clock.now();
   const Prediction prediction(step, cluster, options);
@@ -310,7 +311,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
     const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way));
     const double best = made.better ? made.better->steps_per_s : made.own.steps_per_s;
     const bool alone = way.ps == 0 && way.workers == 1;
-    const double worth = made.better || alone ? 1 : kWorthSaying;
+    const double worth = made.better ? 1 : alone ? kFasterAtAll : kWorthSaying;
     if (other.steps_per_s > worth * best) made.better = other;
   }
   return made;

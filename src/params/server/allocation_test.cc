@@ -116,8 +116,8 @@ TEST_P(ServerAllocations, AStepMakesNone) {
   while (next < 60) step(next++);
   EXPECT_EQ(allocation_counts().ours - before.ours, 0);
   EXPECT_EQ(job_.applied(), 60);
-  EXPECT_EQ(sink_->frames - frames, 50 * 6) << "values, rows, values, rows, step_done, handled";
-  EXPECT_EQ(sink_->last_type, MessageType::kHandled);
+  EXPECT_EQ(sink_->frames - frames, 50 * 6) << "values, rows, values, rows, handled, step_done";
+  EXPECT_EQ(sink_->last_type, MessageType::kStepDone);
 }
 
 INSTANTIATE_TEST_SUITE_P(Clipped, ServerAllocations, ::testing::Bool());
