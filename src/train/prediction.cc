@@ -87,6 +87,7 @@ void Prediction::make_plans() {
 
 std::vector<std::string> Prediction::task_hosts(const std::vector<std::string>& addresses) const {
   std::vector<std::string> hosts;
+  hosts.reserve(addresses.size());
   for (const std::string& address : addresses) hosts.push_back(host_part(address));
   return hosts;
 }
