@@ -100,6 +100,7 @@ class PsStoreImpl : public PsStore {
   void write_array(const Piece& piece, std::size_t array, std::span<const std::byte> bytes);
   void check_state(const VariableState& state) const;
   void send_reads(std::span<const VariableId> variables);
+  void wait_for_values_of_round(std::span<const VariableId> variables);
   const PsConnection& slowest(int written) const;
 
   const PsStoreOptions options_;
@@ -222,6 +223,18 @@ void PsStoreImpl::send_reads(std::span<const VariableId> variables) {
   }
 }
 
+// The values of a round follow its end, and may still be on their way into the same memory.
+void PsStoreImpl::wait_for_values_of_round(std::span<const VariableId> variables) {
+  if (core_.options().aggregation.kind != AggregationKind::kRounds) return;
+  const auto awaited = [&] {
+    return std::ranges::count_if(
+        variables, [&](VariableId variable) { return core_.missing(variable) != nullptr; });
+  };
+  if (!core_.wait_for_all(awaited)) {
+    core_.fail_late("values of a round were not sent", "by a ps");
+  }
+}
+
 // The values become what evaluate steps see too.
 std::vector<VariableState> PsStoreImpl::read(std::span<const VariableId> variables) {
   core_.check();
@@ -232,6 +245,7 @@ std::vector<VariableState> PsStoreImpl::read(std::span<const VariableId> variabl
     core_.fail_late("values that are read were not sent",
                     "by " + connections_[std::size_t(read.first_missing())]->text());
   }
+  wait_for_values_of_round(variables);
   ++steps_.uses;
   std::vector<VariableState> states = read.take();
   for (const VariableState& state : states) {
