@@ -86,11 +86,11 @@ TEST_P(AllReduce, TheOthersGoOnWithoutAWorkerThatIsKilledAndTakeItBack) {
     const int teller = victim == 0 ? 1 : 0;
     tasks[std::size_t(victim)]->signal(SIGKILL);
     ASSERT_TRUE(
-        tasks[std::size_t(teller)]->wait_for_more(fmt::format("worker:{} is lost", victim), kSoon))
+        tasks[std::size_t(teller)]->wait_for(fmt::format("worker:{} is lost", victim), kSoon))
         << tasks[std::size_t(teller)]->output();
     ASSERT_TRUE(tasks[1]->wait_for_more("Step: ", kSoon)) << tasks[1]->output();
     tasks[std::size_t(victim)] = start(victim);
-    ASSERT_TRUE(tasks[std::size_t(teller)]->wait_for_more(
+    ASSERT_TRUE(tasks[std::size_t(teller)]->wait_for(
         fmt::format("worker:{} joins at global step", victim), kSoon))
         << tasks[std::size_t(teller)]->output();
     ASSERT_TRUE(tasks[std::size_t(victim)]->wait_for("Step: ", kSoon))
@@ -113,11 +113,10 @@ TEST_P(AllReduce, WithBatchNormOfTheWholeBatchTheyGoOnWithoutAWorkerThatIsKilled
   for (int w = 0; w < 3; ++w) tasks.push_back(start_resnet(w));
   for (const auto& task : tasks) ASSERT_TRUE(task->wait_for(kLoss, kSoon)) << task->output();
   tasks[2]->signal(SIGKILL);
-  ASSERT_TRUE(tasks[0]->wait_for_more("worker:2 is lost", kSoon)) << tasks[0]->output();
+  ASSERT_TRUE(tasks[0]->wait_for("worker:2 is lost", kSoon)) << tasks[0]->output();
   ASSERT_TRUE(tasks[1]->wait_for_more(kLoss, kSoon)) << tasks[1]->output();
   tasks[2] = start_resnet(2);
-  ASSERT_TRUE(tasks[0]->wait_for_more("worker:2 joins at global step", kSoon))
-      << tasks[0]->output();
+  ASSERT_TRUE(tasks[0]->wait_for("worker:2 joins at global step", kSoon)) << tasks[0]->output();
   for (const auto& task : tasks) {
     ASSERT_TRUE(task->wait_for_more(kLoss, kSoon)) << task->output();
   }
@@ -132,10 +131,10 @@ TEST_P(AllReduce, AWorkerThatStoodStillJoinsAgain) {
     ASSERT_TRUE(task->wait_for("Step: ", kSoon)) << task->output();
   }
   chief->signal(SIGSTOP);
-  ASSERT_TRUE(other->wait_for_more("worker:0 is lost", kSoon)) << other->output();
+  ASSERT_TRUE(other->wait_for("worker:0 is lost", kSoon)) << other->output();
   ASSERT_TRUE(other->wait_for_more("Step: ", kSoon)) << other->output();
   chief->signal(SIGCONT);
-  ASSERT_TRUE(other->wait_for_more("worker:0 joins at global step", kSoon)) << other->output();
+  ASSERT_TRUE(other->wait_for("worker:0 joins at global step", kSoon)) << other->output();
   ASSERT_TRUE(chief->wait_for_more("Step: ", kSoon)) << chief->output();
   EXPECT_THAT(chief->output(), HasSubstr("the others went on without worker:0"));
   for (const auto* task : {chief.get(), other.get()}) task->signal(SIGINT);
@@ -148,7 +147,7 @@ TEST_P(AllReduce, ALateWorkerJoinsAndOneThatIsDoneIsNotWaitedFor) {
   ASSERT_TRUE(chief->wait_for("worker:2 has not come within 3 s", kSoon)) << chief->output();
   ASSERT_TRUE(other->wait_for("Step: ", kSoon)) << other->output();
   const auto late = start(2, {"--seconds", "1"});
-  ASSERT_TRUE(chief->wait_for_more("worker:2 joins at global step", kSoon)) << chief->output();
+  ASSERT_TRUE(chief->wait_for("worker:2 joins at global step", kSoon)) << chief->output();
   other->signal(SIGINT);
   EXPECT_EQ(other->wait_exit(kSoon), 130) << other->output();
   ASSERT_TRUE(chief->wait_for("worker:1 has ended its training", kSoon)) << chief->output();
