@@ -111,12 +111,14 @@ StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts
   return {.global_step = ++global_step_, .staleness = member->read_at - 1 - read_at};
 }
 
-void Membership::decide_step(int worker, std::int64_t step, bool counts) {
+// A step that was made in vain warms its worker, too: with backup workers, those of a slow one may
+// all be late.
+void Membership::decide_step(int worker, std::int64_t step, bool /*counts*/) {
   if (worker < 0 || std::size_t(worker) >= members_.size()) return;
   Member& member = members_[std::size_t(worker)];
   member.applied = std::max(member.applied, step + 1);
   member.begun = std::max(member.begun, step);
-  if (counts) ++member.made;
+  ++member.made;
 }
 
 void Membership::set_applied(int worker, std::int64_t steps) {

@@ -262,5 +262,17 @@ TEST(Membership, AStepThatIsDroppedIsMadeAndNoGlobalStep) {
   EXPECT_EQ(members.global_step(), 0);
 }
 
+TEST(Membership, AWorkerWhoseStepsAreAllDroppedGetsWarm) {
+  Membership members = two_workers();
+  join(members, 0, 1);
+  join(members, 1, 1);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    EXPECT_FALSE(members.job_state(at(0)).all_warm);
+    members.decide_step(0, step, true);
+    members.decide_step(1, step, false);
+  }
+  EXPECT_TRUE(members.job_state(at(0)).all_warm);
+}
+
 }  // namespace
 }  // namespace paceline
