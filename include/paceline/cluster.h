@@ -118,7 +118,7 @@ struct Cluster {
   /// The type in which contributions travel between hosts: kFloat32, kBFloat16, kFloat16, or kUInt8
   /// for int8 with scales, where values travel as bfloat16. Tasks that share memory round nothing.
   DType wire = DType::kFloat32;
-  /// Of each 256 numbers of a contribution so many travel, those furthest from 0; 0: all.
+  /// The count of numbers that travel of each 256 of a contribution, the largest; 0: all.
   int top_k = 0;
   /// True when the rounding error of a worker's contribution is added to its next one.
   bool error_feedback = false;

@@ -330,7 +330,7 @@ class PipelineReader {
   /// (records of an epoch), and the earlier records that are not used yet, because a stage hands on
   /// its records as they are finished: NAME.late (how many) and NAME.late.1, …. With data of
   /// another size, or another number of workers, a reader goes on after the same part of the epoch.
-  /// Of records that are shared out it writes how many were taken (kTakenRecords), and the place
+  /// For records that are shared out it writes how many were taken (kTakenRecords), and the place
   /// after the furthest.
   void tell(TaskPosition& position) const;
   /// True when its records belong to others by now (RecordBlocks::revoked): another reader must

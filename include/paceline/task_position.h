@@ -37,7 +37,7 @@ inline constexpr char kTakenRecords[] = "shared.taken";
 class RecordBlocks {
  public:
   virtual ~RecordBlocks() = default;
-  /// What a pipeline asks for.
+  /// The records that a pipeline asks for.
   struct Wish {
     std::int64_t records = 0;  // of a block
     std::int64_t blocks = 0;   // that are asked for ahead, and not taken yet

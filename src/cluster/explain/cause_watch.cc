@@ -27,7 +27,7 @@ std::string CauseWatch::look(const Report& run, double seconds) {
     seen_ = now;
     seen_since_ = seconds;
   }
-  // That a task stood still is over as soon as it is seen.
+  // A task that stood still runs again by the time it is seen.
   const double stays = now.cause == Cause::kStopped ? 0 : kStays;
   if (same(now, told_) || seconds - seen_since_ < stays) return "";
   told_ = now;

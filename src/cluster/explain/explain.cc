@@ -14,7 +14,7 @@ bool is_from_outside(Cause cause) {
   return cause == Cause::kStopped || cause == Cause::kOthers || cause == Cause::kMemory;
 }
 
-// That a task stood still is worth saying sooner: it is no matter of degree.
+// A stop is said from a smaller loss on than other causes: it is no matter of degree.
 double least_gain(Cause cause) { return cause == Cause::kStopped ? 1.02 : kWorthSaying; }
 
 }  // namespace
@@ -29,7 +29,7 @@ std::vector<Finding> findings_of(const Report& run) {
   }
   std::erase_if(all, [](const Finding& each) { return each.gain < least_gain(each.cause); });
   std::ranges::stable_sort(all, std::ranges::greater(), &Finding::gain);
-  // What comes from outside shows in other numbers, too: a task that stands still is waited for.
+  // Causes from outside show in other numbers, too: a task that stands still is waited for.
   const double most = all.empty() ? 1 : all.front().gain;
   std::stable_partition(all.begin(), all.end(), [&](const Finding& each) {
     return is_from_outside(each.cause) && each.gain - 1 >= kMayExplain * (most - 1);

@@ -1,4 +1,4 @@
-// What holds a run back: one cause, one task, what to change, and what that would bring.
+// The finding about a run: one cause, one task, what to change, and what that would bring.
 #pragma once
 
 #include <cstdint>

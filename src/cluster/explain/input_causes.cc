@@ -40,7 +40,7 @@ class SlowInput {
   }
 
  private:
-  // Where the others' input is as slow, it is so for all of them.
+  // An input that is as slow for the others is slow for all tasks.
   double gain(double saved) const {
     double least = share_;
     for (const TaskReport* const each : facts_.workers()) {

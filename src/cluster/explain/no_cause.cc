@@ -1,4 +1,4 @@
-// What is said of a run that nothing holds back.
+// The words about a run that nothing holds back.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -17,7 +17,7 @@ double busy(const TaskReport& ps) {
   return RunFacts::share(ps, "apply") + RunFacts::share(ps, "queue");
 }
 
-// What a ps does for one step of a worker, in milliseconds.
+// The work of a ps for one step of a worker, in milliseconds.
 double step_ms(const TaskReport& ps) {
   return ps.steps > 0 ? 1e3 * ps.seconds.value_or(0) * busy(ps) / double(ps.steps) : 0;
 }

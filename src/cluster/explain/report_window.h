@@ -1,4 +1,4 @@
-// What a run did between two moments of it.
+// The part of a run between two moments of it.
 #pragma once
 
 #include "cluster/report/report.h"

@@ -23,7 +23,7 @@ class RunFacts {
   bool is_short() const { return seconds_ < 0.5; }
   int cores() const { return run_.cores.value_or(1); }
 
-  /// Of the time of a task; 0 when it is not told.
+  /// This is a share of the time of a task; 0 when it is not told.
   static double share(const TaskReport& task, std::string_view activity);
   /// Of a worker's time: waiting for values, and handing contributions over.
   static double transfer(const TaskReport& worker);
