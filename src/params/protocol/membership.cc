@@ -113,7 +113,7 @@ StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts
 
 // A step that was made in vain warms its worker, too: with backup workers, those of a slow one may
 // all be late.
-void Membership::decide_step(int worker, std::int64_t step, bool /*counts*/) {
+void Membership::decide_step(int worker, std::int64_t step) {
   if (worker < 0 || std::size_t(worker) >= members_.size()) return;
   Member& member = members_[std::size_t(worker)];
   member.applied = std::max(member.applied, step + 1);

@@ -46,9 +46,9 @@ class Membership {
   /// Its last frame: counts a global step, unless the step was begun before. Returns the count.
   StepDone end_step(int worker, std::uint64_t incarnation, bool counts);
 
-  /// It is decided about the worker's step, perhaps of an older process: a round `counts` it, or it
+  /// It is decided about the worker's step, perhaps of an older process: a round counts it, or it
   /// was made in vain.
-  void decide_step(int worker, std::int64_t step, bool counts);
+  void decide_step(int worker, std::int64_t step);
 
   /// A round is closed: it is one global step. Returns the count.
   std::int64_t close_round() { return ++global_step_; }

@@ -245,7 +245,7 @@ TEST(Membership, ARoundIsOneGlobalStepAndCountsTheStepsOfItsContributors) {
   Membership members = two_workers();
   join(members, 0, 1);
   EXPECT_TRUE(members.begin_step(0, 1, 0));
-  members.decide_step(0, 0, true);
+  members.decide_step(0, 0);
   EXPECT_EQ(members.close_round(), 1);
   EXPECT_EQ(members.applied(0), 1);
   EXPECT_EQ(join(members, 0, 2), "");
@@ -257,19 +257,19 @@ TEST(Membership, AStepThatIsDroppedIsMadeAndNoGlobalStep) {
   Membership members = two_workers();
   join(members, 0, 1);
   members.begin_step(0, 1, 0);
-  members.decide_step(0, 0, false);
+  members.decide_step(0, 0);
   EXPECT_EQ(members.applied(0), 1);
   EXPECT_EQ(members.global_step(), 0);
 }
 
-TEST(Membership, AWorkerWhoseStepsAreAllDroppedGetsWarm) {
+TEST(Membership, StepsThatAreDecidedWarmAWorkerWhetherTheyCountOrNot) {
   Membership members = two_workers();
   join(members, 0, 1);
   join(members, 1, 1);
   for (std::int64_t step = 0; step < 3; ++step) {
     EXPECT_FALSE(members.job_state(at(0)).all_warm);
-    members.decide_step(0, step, true);
-    members.decide_step(1, step, false);
+    members.decide_step(0, step);
+    members.decide_step(1, step);
   }
   EXPECT_TRUE(members.job_state(at(0)).all_warm);
 }

@@ -152,12 +152,12 @@ void PsJob::carry_out(const RoundDecision& decision, Outbox& out) {
   const std::int64_t round = decision.round;
   if (decision.closes) membership_.close_round();
   for (const RoundContribution& it : decision.contributors) {
-    membership_.decide_step(it.worker, it.step, true);
+    membership_.decide_step(it.worker, it.step);
     counts_records(it.worker, it.incarnation, it.step, true, out);
     tell(it, {membership_.global_step(), round - it.round}, action);
   }
   for (const RoundContribution& it : decision.dropped) {
-    membership_.decide_step(it.worker, it.step, false);
+    membership_.decide_step(it.worker, it.step);
     const bool late = it.round < round;
     // One with NaN has used its records: given out again they would make another.
     const bool used = decision.closes && !late;
