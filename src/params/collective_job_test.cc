@@ -7,6 +7,9 @@
 #include "params/local/local_store.h"
 #include "params/testing/collective_fixture.h"
 #include "params/testing/job_fixture.h"
+#include "params/testing/raw_peer.h"
+#include "params/wire/collective_messages.h"
+#include "params/wire/variables.h"
 
 namespace paceline {
 namespace {
@@ -203,6 +206,34 @@ TEST_P(CollectiveJob, AWorkerWithOtherVariablesIsRefused) {
   store->write(initial_states(kVariables), 0);
   right.get()->goodbye();
   store->goodbye();
+}
+
+// A worker that was stopped hears in the middle of a step that the others went on without it.
+TEST_P(CollectiveJob, AStepReadsItsValuesToItsEndThoughTheWorkerHasLeftTheGroup) {
+  make_spec(2);
+  join_timeout_ = 1s;
+  const std::unique_ptr<CollectiveStore> store = join_later(0, kVariables).get();
+  store->write(initial_states(kVariables), 0);
+  const std::vector<float> learning_rates(kVariables.size(), 1);
+  const auto steps = store->bind({.uses = {{.variable = 0, .updated = true}}}, 0);
+  steps->begin_step(StepKind::kTrain, {}, {.learning_rates = learning_rates});
+
+  const CollectiveOptions other = options(1);
+  const auto link = other.link_factory ? other.link_factory({}) : make_link(other.link, {});
+  RawPeer peer(*link, spec_.workers[0]);
+  Hello hello = good_hello(1);
+  hello.fingerprint = fingerprint_of(kVariables);
+  peer.send(MessageType::kHello, encode(hello));
+  ASSERT_TRUE(peer.wait_for(MessageType::kWelcome));
+  peer.send(MessageType::kGroupStatus, encode(GroupStatus{.standing = Standing::kMember,
+                                                          .epoch = std::uint64_t{1} << 40,
+                                                          .step = 9,
+                                                          .members = {1},
+                                                          .connected = {0}}));
+  EXPECT_TRUE(wait_said("the others went on without worker:0")) << said();
+  store->next_step();  // returns once that has been taken in
+  EXPECT_FALSE(store->initialised());
+  EXPECT_NO_THROW(steps->need(0));
 }
 
 TEST_P(CollectiveJob, EndOfTrainingReachesAll) {

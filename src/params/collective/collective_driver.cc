@@ -125,6 +125,7 @@ void CollectiveDriver::flush() {
 void CollectiveDriver::show() {
   shown_.met = group_.met();
   shown_.has_values = group_.has_values();
+  if (group_.has_values()) shown_.had_values = true;
   shown_.may_begin = group_.may_begin();
   shown_.step = std::max<std::int64_t>(group_.step(), 0);
   shown_.commits = group_.commits();

@@ -44,6 +44,9 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   /// Waits until this worker has values.
   void wait_values();
   bool has_values() const { return shown_.has_values; }
+  /// It has had some. While no step waits, nothing writes over them, also when it has none that
+  /// count, since its group went on without it.
+  bool had_values() const { return shown_.had_values; }
   std::int64_t step() const { return shown_.step; }
   /// Begins a step of these buckets, once this worker may.
   void begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets, std::int64_t examples);
@@ -118,9 +121,9 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
  private:
   /// The state that other threads may read without the lock.
   struct Shown {
-    std::atomic<bool> met{false}, has_values{false}, may_begin{false}, all_warm{false},
-        any_done{false}, all_done{false}, all_retired{false}, ended{false}, saves{false},
-        failed{false};
+    std::atomic<bool> met{false}, has_values{false}, had_values{false}, may_begin{false},
+        all_warm{false}, any_done{false}, all_done{false}, all_retired{false}, ended{false},
+        saves{false}, failed{false};
     std::atomic<std::int64_t> step{0}, commits{0}, takes{0};
     std::atomic<std::uint64_t> state_asked{0}, epoch{0};
   };

@@ -80,7 +80,7 @@ void CollectiveSteps::begin_step(StepKind kind, std::span<const RowSet>,
 }
 
 AsyncView CollectiveSteps::need(VariableId variable) {
-  if (driver_.has_values()) return variables_.at(variable).view();
+  if (driver_.had_values()) return variables_.at(variable).view();
   throw Error(ErrorCode::kFailedPrecondition,
               fmt::format("[all-reduce] {} is read before it was written",
                           variables_.at(variable).spec().name));

@@ -42,12 +42,15 @@ void CollectiveGroup::check_formation(const Formation& formation) const {
                           formation.step, fmt::join(formation.lacking, ", ")));
 }
 
-// The lower bits of an epoch name its proposer, so that no two propose the same. They say less of a
-// higher worker, so that a group of the chief's goes on when it meets another.
-std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, int proposer) {
-  constexpr int kProposerBits = 16;
-  constexpr std::uint64_t kMost = (std::uint64_t{1} << kProposerBits) - 1;
-  return (((after >> kProposerBits) + 1) << kProposerBits) | (kMost - std::uint64_t(proposer));
+// An epoch is a number, how many members it has, and who proposed it, so that no two propose the
+// same. When groups of one number meet, the larger one goes on, and of equal ones that of the lower
+// proposer.
+std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t members, int proposer) {
+  constexpr int kBits = 16;  // of the members, and of the proposer
+  constexpr std::uint64_t kMost = (std::uint64_t{1} << kBits) - 1;
+  const std::uint64_t number = (after >> (2 * kBits)) + 1;
+  return (number << (2 * kBits)) | (std::min<std::uint64_t>(members, kMost) << kBits) |
+         (kMost - std::uint64_t(proposer));
 }
 
 // The lowest living member keeps the group such as it should be.
@@ -104,7 +107,7 @@ void CollectiveGroup::add_joiners(std::vector<std::int32_t>& members) const {
 }
 
 void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
-  highest_ = next_epoch(std::max(highest_, epoch_), self());
+  highest_ = next_epoch(std::max(highest_, epoch_), members.size(), self());
   proposal_ = Proposal{highest_, std::move(members)};
   proposer_ = self();
   rested_ = agreed_ = must_reform_ = false;

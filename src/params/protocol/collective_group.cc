@@ -14,7 +14,7 @@ namespace {
 // A process that has paused for so long may have been given up by the others.
 constexpr Duration kLongPause = std::chrono::seconds(2);
 // So long it then waits for word of a group that went on without it.
-constexpr Duration kPatience = std::chrono::seconds(3);
+constexpr Duration kPatience = std::chrono::seconds(10);
 // A worker that sees none but retired ones for so long is too late.
 constexpr Duration kOver = std::chrono::seconds(10);
 
@@ -175,7 +175,7 @@ void CollectiveGroup::consider_founding(TimePoint now, Outbox& out) {
   standing_ = Standing::kMember;
   founded_ = true;
   members_ = {0};
-  highest_ = epoch_ = next_epoch(0, self());
+  highest_ = epoch_ = next_epoch(0, 1, self());
   tell_status(out);
 }
 

@@ -139,7 +139,7 @@ class CollectiveGroup {
   static bool contains(const std::vector<std::int32_t>& workers, int worker) {
     return std::ranges::binary_search(workers, worker);
   }
-  static std::uint64_t next_epoch(std::uint64_t after, int proposer);
+  static std::uint64_t next_epoch(std::uint64_t after, std::size_t members, int proposer);
   bool is_member(int worker) const;
   bool is_alive(int worker) const;
   int coordinator() const;

@@ -112,6 +112,39 @@ TEST_F(ChiefOfTwo, ReducesAStepAgainWithoutAWorkerThatIsLost) {
   EXPECT_EQ(group_.step(), 1);
 }
 
+// The chief of three was stopped, and neither side sees the other for a while.
+TEST(Parts, OfAGroupPreferTheLargerWhenTheyMeet) {
+  const TimePoint now{1h};
+  const std::vector<std::int32_t> all = {0, 1, 2};
+  const auto epoch_without = [&](int worker, const std::vector<int>& lost, Duration stopped) {
+    CollectiveGroup group({.worker = worker, .workers = 3, .join_timeout = 10s}, now);
+    Outbox out;
+    for (const int other : all) {
+      if (other != worker) group.connected(other, true, now, out);
+    }
+    const Formation formation{.epoch = 1,
+                              .members = all,
+                              .step = 5,
+                              .source = 2,
+                              .lacking = {},
+                              .in_place = true,
+                              .own_steps = {},
+                              .unused = RecordSet().ranges(),
+                              .held = {{}, {}, {}}};
+    const int proposer = worker == 0 ? 1 : 0;
+    group.received(proposer, {MessageType::kPropose, Proposal{1, all}}, now, out);
+    group.rested(now, out);
+    group.received(proposer, {MessageType::kForm, formation}, now, out);
+    EXPECT_EQ(group.members(), all);
+    for (const int other : lost) group.disconnected(other, "it is silent", now + stopped, out);
+    for (Duration later = 0s; later < 11s; later += 250ms) group.tick(now + stopped + later, out);
+    return group.proposed_epoch();
+  };
+  const std::uint64_t of_one = epoch_without(0, {1, 2}, 8s);
+  EXPECT_GT(of_one, 1u);
+  EXPECT_GT(epoch_without(1, {0}, 0s), of_one);
+}
+
 TEST_F(ChiefOfTwo, AStepOfAnotherTrainingFails) {
   form();
   group_.begin({.examples = 8, .training = 1}, now_, out_);

@@ -97,7 +97,7 @@ class VirtualGroup {
   void give_sums(Process& process, Tag tag);
   void finish_exchange(Process& process);
   static std::uint64_t number_of(const Tag& tag) {
-    return (tag.epoch << 24) + std::uint64_t(tag.step) + 1;
+    return tag.epoch * 0x9e3779b97f4a7c15u + std::uint64_t(tag.step) + 1;
   }
   void contribute(Process& process);
   void finish_if_whole(Process& process);
