@@ -11,6 +11,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 WARM_UP = 10
@@ -36,6 +37,7 @@ def read_arguments(about, models, ps=False, workers=False):
     if ps:
         parser.add_argument("--ps", type=int, default=0)
         parser.add_argument("--intra-op", type=int, help="threads of one op (default: as --threads)")
+        parser.add_argument("--sync", action="store_true", help="synchronous replicas (SyncReplicasOptimizer), for a cluster")
     if workers:
         parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--task", help=argparse.SUPPRESS)     # "worker:1": started by the program itself
@@ -102,10 +104,16 @@ def free_address():
         return "127.0.0.1:%d" % probe.getsockname()[1]
 
 
-def wait_for_all():
-    """Says that this worker is ready, and returns when all are."""
+def wait_for_all(meanwhile=None):
+    """Says that this worker is ready, and returns when all are. Until then it calls `meanwhile`: for a worker whose
+    steps others wait for."""
     say("ready")
-    sys.stdin.readline()
+    if meanwhile is None:
+        return sys.stdin.readline()
+    waits = threading.Thread(target=sys.stdin.readline, daemon=True)
+    waits.start()
+    while waits.is_alive():
+        meanwhile()
 
 
 def run_tasks(cluster, environment=None, measured="worker"):
