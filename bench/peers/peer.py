@@ -18,6 +18,7 @@ WARM_UP = 10
 MLP = dict(batch=128, features=256, hidden=4096)
 PTB = dict(batch=20, unroll=20, hidden=200, vocabulary=10000, clip=5.0, scale=0.1)
 CIFAR10 = dict(batch=128, pixels=24, filters=64, classes=10)
+FAST = dict(batch=2000, pixels=32, whitening=24, widths=(64, 256, 256), classes=10)  # cifar10 --recipe fast
 RESNET = dict(batch=128, pixels=32, units=18, classes=10)
 SIZES = dict(mlp=MLP, ptb=PTB, cifar10=CIFAR10, resnet=RESNET)
 IMAGES = ("cifar10", "resnet")
@@ -33,6 +34,7 @@ def read_arguments(about, models, ps=False, workers=False):
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--hidden", type=int, default=0)
     parser.add_argument("--depth", type=int, default=0, help="of resnet: 2 more than 6 times the units of a stage")
+    parser.add_argument("--recipe", choices=["report", "fast"], default="report", help="of cifar10, where the peer has fast")
     parser.add_argument("--bfloat16", action="store_true", help="compute in bfloat16 where the peer can")
     if ps:
         parser.add_argument("--ps", type=int, default=0)
@@ -51,7 +53,7 @@ def read_arguments(about, models, ps=False, workers=False):
 
 def sizes(args):
     """The published ones, but for what the command line says."""
-    chosen = dict(SIZES[args.model])
+    chosen = dict(FAST if args.model == "cifar10" and args.recipe == "fast" else SIZES[args.model])
     for name in ("batch", "hidden"):
         if name in chosen:
             chosen[name] = getattr(args, name) or chosen[name]
