@@ -69,6 +69,7 @@ TEST(ClockEstimate, OneRoundTripIsEnough) {
 TEST(ClockEstimate, LateAnswersDoNotMatter) {
   const Clocks clocks{.offset = 3s};
   std::vector<ClockSample> samples;
+  samples.reserve(64);
   for (int i = 0; i < 40; ++i) {
     samples.push_back(clocks.trip(at(i * 10ms), 12us, i % 7 == 0 ? 9us : 80ms));
   }
@@ -82,6 +83,7 @@ TEST(ClockEstimate, AClockThatDriftsIsFollowed) {
   std::mt19937 random(3);
   std::uniform_int_distribution<int> delay(5'000, 400'000);
   std::vector<ClockSample> samples;
+  samples.reserve(64);
   for (int i = 0; i < 60; ++i) {
     samples.push_back(clocks.trip(at(i * 2s), Duration(delay(random)), Duration(delay(random))));
   }
@@ -97,6 +99,7 @@ TEST(ClockEstimate, ClocksWithRandomDelaysAreWithinTheUncertainty) {
     std::uniform_int_distribution<int> delay(1'000, 1'000'000), drift(-50, 50);
     const Clocks clocks{.offset = Duration(delay(random)), .drift = drift(random) * 1e-6};
     std::vector<ClockSample> samples;
+    samples.reserve(64);
     for (int i = 0; i <= 30; ++i) {
       samples.push_back(clocks.trip(at(i * 1s), Duration(delay(random)), Duration(delay(random))));
     }

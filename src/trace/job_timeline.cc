@@ -74,6 +74,7 @@ std::string summary_of(const JobTimeline& job) {
     }
   }
   std::vector<std::pair<std::int64_t, std::string>> largest;
+  largest.reserve(times.size());
   for (const auto& [what, time] : times) largest.emplace_back(time, what);
   std::ranges::sort(largest, std::greater());
   constexpr std::size_t kShown = 5;

@@ -90,6 +90,7 @@ TaskMaker ps(const std::string& clock = "one") {
 
 std::vector<std::string> texts_of(const std::vector<PathPart>& parts, std::int64_t start) {
   std::vector<std::string> texts;
+  texts.reserve(parts.size());
   for (const PathPart& part : parts) {
     texts.push_back(part.what + " " + std::to_string((part.begin - start) / kMicrosecond) + "-" +
                     std::to_string((part.end - start) / kMicrosecond));
@@ -240,7 +241,7 @@ class JobTimelineFile : public ::testing::Test {
     timeline.name_peer("host:1", "ps:0");
     timeline.add(timeline.label({"send chunk", "frame", {{"peer", "host:1"}}}),
                  TimePoint(Duration(1234)), TimePoint(Duration(2345)), 12, {3, 4, 5});
-    const std::string path = folder_.path(task + ".json");
+    std::string path = folder_.path(task + ".json");
     write_timeline(path, timeline, task);
     return path;
   }

@@ -81,7 +81,9 @@ class TaskTimelineReader {
   }
   std::size_t label(TimelineLabel label) {
     std::string key = label.name + '\n' + label.category;
-    for (const auto& [name, value] : label.arguments) key += '\n' + name + '\n' + value;
+    for (const auto& [name, value] : label.arguments) {
+      key.append("\n").append(name).append("\n").append(value);
+    }
     const auto [known, is_new] = labels_.emplace(std::move(key), all_.labels.size());
     if (is_new) all_.labels.push_back(std::move(label));
     return known->second;

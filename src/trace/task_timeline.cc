@@ -34,7 +34,7 @@ std::int64_t nanoseconds_of(TimePoint time) { return time.time_since_epoch().cou
 
 // Threads of a pool, or of a link, have no names of their own: by what they did.
 std::string name_of_thread(const Timeline& timeline, const Timeline::Event& event) {
-  const std::string name = timeline.name_of_thread(event.thread);
+  std::string name = timeline.name_of_thread(event.thread);
   if (name.empty() && event.label->category == "frame") return "link";
   return name;
 }

@@ -58,9 +58,15 @@ class Timeline {
   /// The task is in this own step; never goes back.
   void begin_step(std::int64_t step);
   bool recording() const {
-    const std::int64_t step = step_.load(std::memory_order_relaxed);
-    return step >= first_step_ && step < end_step_;
+    return shows(step_.load(std::memory_order_relaxed)) ||
+           held_.load(std::memory_order_relaxed) > 0;
   }
+  /// True for a step that was asked for.
+  bool shows(std::int64_t step) const { return step >= first_step_ && step < end_step_; }
+  /// One more, or one less, for whom it goes on recording: a ps does until all workers have made
+  /// these steps.
+  void hold() { ++held_; }
+  void let_go() { --held_; }
   void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1,
            const FrameMark& frame = {});
 
@@ -96,6 +102,7 @@ class Timeline {
 
   const std::int64_t first_step_, end_step_;
   std::atomic<std::int64_t> step_{-1};
+  std::atomic<int> held_{0};
   std::vector<Place> places_;
   std::atomic<std::size_t> next_{0};
   mutable std::mutex mutex_;

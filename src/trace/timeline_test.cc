@@ -54,6 +54,16 @@ TEST_F(TimelineTest, RecordsTheStepsThatWereAskedFor) {
   EXPECT_FALSE(timeline.recording());
 }
 
+TEST_F(TimelineTest, RecordsForTheSlowest) {
+  Timeline timeline(2, 4);
+  timeline.begin_step(3);
+  timeline.hold();
+  timeline.begin_step(4);
+  EXPECT_TRUE(timeline.recording());
+  timeline.let_go();
+  EXPECT_FALSE(timeline.recording());
+}
+
 TEST_F(TimelineTest, KeepsWhatThreadsAdd) {
   constexpr int kThreads = 4, kEach = 500;
   Timeline timeline(0, 1, 1000);

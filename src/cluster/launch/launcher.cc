@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/cores.h"
 #include "base/grouped_digits.h"
@@ -153,16 +153,19 @@ TaskCommand evaluator_command(const LaunchProgram& program, const RunOptions& ru
   return command;
 }
 
-// A task that was killed has left an empty file.
 void write_timeline_of_all(const RunOptions& run, const std::vector<TaskId>& tasks,
                            const TaskFiles& files) {
-  std::vector<std::string> parts;
+  std::vector<TaskTimeline> parts;
   for (const TaskId& task : tasks) {
-    const std::string path = files.timeline_of(task.str());
-    if (std::filesystem::file_size(path) > 0) parts.push_back(path);
+    try {
+      parts.push_back(read_task_timeline(files.timeline_of(task.str())));
+    } catch (const Error&) {
+      // A task that was killed leaves none, or not the whole.
+    }
   }
-  const std::string summary = merge_timeline_files(parts, run.timeline);
-  if (!run.quiet) print_text(stdout, summary);
+  const JobTimeline job = merge_timelines(std::move(parts));
+  write_job_timeline(run.timeline, job);
+  if (!run.quiet) print_text(stdout, summary_of(job));
 }
 
 // With --log-format json an error is a line of the log like the others.

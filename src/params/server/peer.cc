@@ -160,6 +160,12 @@ void ServerPeer::on_hello(const ControlMessage& message) {
   job_.say(fmt::format("{} joined from {}", task_, stream_->peer()));
 }
 
+void ServerPeer::hold_timeline(bool hold) {
+  if (hold == holds_timeline_) return;
+  holds_timeline_ = hold;
+  hold ? job_.timeline()->hold() : job_.timeline()->let_go();
+}
+
 Shard& ServerPeer::shard(bool initialised) {
   if (working_ != nullptr) return *working_;
   Shard& shard = job_.shard_for(*this, initialised);
@@ -234,7 +240,10 @@ void ServerPeer::on_step_begin(const FrameHeader& header, std::span<const std::b
   shard();
   decode_step_begin(payload, messages_.step_begin);
   job_.account().contribution_at(frame_began_);
-  if (job_.timeline() != nullptr) job_.timeline()->begin_step(steps_++);
+  if (job_.timeline() != nullptr) {
+    job_.timeline()->begin_step(steps_);
+    hold_timeline(job_.timeline()->shows(steps_++));
+  }
   const std::int64_t step = std::int64_t(header.step);
   const bool reads_now = (header.flags & kReadsNow) != 0;
   IncomingStep& incoming = this->incoming();
@@ -366,6 +375,7 @@ void ServerPeer::on_closed(const Error& error) {
 }
 
 void ServerPeer::finish() {
+  hold_timeline(false);
   replies_.drop();
   stream_->abandon();
   incoming_.reset();

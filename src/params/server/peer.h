@@ -54,6 +54,7 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   /// The same of another ps.
   void identify_ps(int ps);
   void name_on_timeline();
+  void hold_timeline(bool hold);
   bool is_member() const { return !task_.empty(); }
 
   // Kept under the job's lock.
@@ -129,6 +130,7 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   std::string task_;  // "worker:1", once it has been welcomed
   std::atomic<std::int64_t> last_step_{-1};
   std::int64_t steps_ = 0;  // begun
+  bool holds_timeline_ = false;
   std::atomic<MessageType> last_type_{};
 };
 
