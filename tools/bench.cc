@@ -35,7 +35,7 @@ const Arguments kUsualSteps[] = {
 std::string cases_text() {
   std::string text;
   for (const bench::Case& each : bench::all_cases()) {
-    text += fmt::format("  {:<10}{}\n", each.name, each.help);
+    text += fmt::format("  {:<12}{}\n", each.name, each.help);
   }
   return text;
 }

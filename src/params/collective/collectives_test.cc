@@ -94,6 +94,10 @@ class TestWorker : public PeerSender, public ReductionListener {
   bool wait_reduced(std::uint64_t tag) {
     return wait([&] { return reduced_ == tag; });
   }
+  bool has_reduced(std::uint64_t tag) {
+    const std::lock_guard lock(mutex_);
+    return reduced_ == tag;
+  }
   bool wait_rested(std::uint64_t times) {
     return wait([&] { return rested_ >= times; });
   }
@@ -283,6 +287,29 @@ TEST_P(CollectivesTest, EveryMemberHasTheSameSumInEachStep) {
     }
     for (std::thread& thread : threads) thread.join();
     for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_reduced(step_));
+    expect_sums(everyone());
+  }
+}
+
+// Without spinning their own threads do.
+TEST_P(CollectivesTest, WaitersThatSpinDoTheWork) {
+  for (step_ = 1; step_ <= 5; ++step_) {
+    for (const auto& worker : workers_) {
+      worker->collectives.set_spinning(true);
+      worker->collectives.begin(buckets_);
+    }
+    open_and_start(step_, everyone());
+    for (const std::int32_t w : everyone()) contribute(w);
+    const Deadline deadline = Deadline::after(30s);
+    const auto helped = [&](const auto& worker) {
+      worker->collectives.help();
+      return worker->has_reduced(step_);
+    };
+    std::size_t whole = 0;
+    while (whole < workers_.size() && !deadline.passed()) {
+      whole = std::size_t(std::ranges::count_if(workers_, helped));
+    }
+    ASSERT_EQ(whole, workers_.size());
     expect_sums(everyone());
   }
 }
