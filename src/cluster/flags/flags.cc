@@ -297,7 +297,9 @@ std::vector<Flag> output_flags() {
   return {
       {"--report", "FILE", "Write the measurements of the run to this JSON file", kOutputFlags},
       {"--timeline", "FILE",
-       "Write a timeline of every task to this JSON file, for ui.perfetto.dev", kOutputFlags},
+       "Write one timeline of all tasks to this JSON file, for ui.perfetto.dev; a task that was "
+       "started by itself writes its part, and paceline timeline merges the parts",
+       kOutputFlags},
       {"--timeline-steps", "A:B",
        "The steps that the timeline shows: A to B - 1, counted from 0 in each task (default 10:30)",
        kOutputFlags},

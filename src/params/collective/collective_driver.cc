@@ -254,6 +254,7 @@ void CollectiveDriver::unpark(Ready&& ready) {
 
 void CollectiveDriver::begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets,
                                   std::int64_t examples) {
+  if (options_.timeline != nullptr) ask_clocks();
   park();
   wait([this] { return shown_.may_begin.load(); }, "the other workers");
   unpark([this] { return group_.may_begin(); });

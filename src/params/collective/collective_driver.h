@@ -184,6 +184,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   // Values of joiners, and states (collective_values.cc).
   void take_value_frame(int worker, const FrameHeader& header, std::span<const std::byte> payload);
   bool takes_values_of(std::uint64_t epoch);
+  void ask_clocks();
   void tell_progress(int worker);
   void hear_progress(CollectiveConnection& from, std::string text);
   void take_state(CollectiveConnection& from, const FrameHeader& header,

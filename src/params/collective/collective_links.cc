@@ -120,7 +120,8 @@ void CollectiveDriver::connect(int worker) {
     const std::lock_guard lock(mutex_);
     // It counts as tried until it is greeted, or for as long as that may take.
     tries_[std::size_t(worker)].next = now() + kHelloWithin;
-    peers_.push_back(std::make_unique<CollectiveConnection>(*this, worker, now()));
+    peers_.push_back(
+        std::make_unique<CollectiveConnection>(*this, worker, now(), options_.timeline));
     peer = peers_.back().get();
   }
   try {
@@ -190,6 +191,10 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
       return tell_progress(worker);
     case MessageType::kProgress:
       return hear_progress(from, decode_text(payload, type));
+    case MessageType::kAskClock:
+      return tell_clock(header, *from.connection);
+    case MessageType::kClock:
+      return from.clock.answered(header, *from.connection);
     case MessageType::kRefuse:
       return fail({ErrorCode::kFailedPrecondition, decode_text(payload, type)});
     default:
@@ -248,6 +253,7 @@ void CollectiveDriver::take_welcome(CollectiveConnection& from, const Welcome& w
     }
     identify(from, from.expected(), welcome.incarnation);
   });
+  from.clock.begin(*from.connection);
 }
 
 // Both sides know each other. An older connection with the worker has ended, or will.
@@ -261,6 +267,12 @@ void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uin
   current = &from;
   from.incarnation = incarnation;
   from.worker = worker;
+  if (options_.timeline != nullptr) {
+    const bool called = from.expected() >= 0;
+    options_.timeline->name_peer(
+        called ? options_.spec.workers[std::size_t(worker)] : from.connection->peer(),
+        fmt::format("worker:{}", worker));
+  }
   const bool shares = options_.share_memory && from.connection->can_share();
   if (shares) {
     from.connection->share(LinkCollectives::kContributions, collectives_.contributions());

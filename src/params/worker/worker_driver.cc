@@ -302,6 +302,9 @@ void WorkerDriver::wait_for_rounds(std::int64_t step) {
 }
 
 std::uint64_t WorkerDriver::begin_step(bool& outdated) {
+  if (options_.timeline != nullptr) {
+    for (const auto& connection : *connections_) connection->ask_clock();
+  }
   outdated = !permitted_ && !in_rounds();
   if (!permitted_ && !may_begin_) wait_for_others([this] { return may_begin_.load(); });
   std::unique_lock lock(mutex_);
