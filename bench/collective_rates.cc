@@ -5,29 +5,20 @@
 #include <algorithm>
 
 #include "base/cores.h"
+#include "bench/mpi_rates.h"
 #include "bench/pinned.h"
+#include "bench/reduced_sizes.h"
 #include "bench/reducing_group.h"
 #include "bench/timing.h"
+#include "cluster/launch/mpi_job.h"
 #include "predict/memory_passes.h"
 
 namespace paceline::bench {
 namespace {
 
-struct ReducedSize {
-  const char* name;
-  std::size_t bytes;
-};
-constexpr ReducedSize kReducedSizes[] = {{"4 KB", 4 << 10},
-                                         {"64 KB", 64 << 10},
-                                         {"1 MB", 1 << 20},
-                                         {"16 MB", 16 << 20},
-                                         {"75 MB", 75'000'000}};
 constexpr const ReducedSize& kSmallest = kReducedSizes[0];
 constexpr const ReducedSize& kLargest = kReducedSizes[4];
-constexpr int kGroups[] = {2, 4};
 constexpr double kInMicros = 1e6, kInMillis = 1e3;
-constexpr double kLeastReducingSeconds = 0.1;
-constexpr int kMostReductions = 10'000;
 
 // Returns the mean time of as many reductions as take kLeastReducingSeconds.
 double mean_time(ReducingGroup& group) {
@@ -39,10 +30,6 @@ double mean_time(ReducingGroup& group) {
     ++times;
   }
   return sum / times;
-}
-
-std::string reduction_name(const ReducedSize& size, int members, const std::string& engine) {
-  return fmt::format("{} between {}, {}", size.name, members, engine);
 }
 
 // The bound: each contribution is read once and one result written, at the rate of copies.
@@ -81,20 +68,22 @@ void measure_spinning_members(Recorder& recorder) {
 }  // namespace
 
 void measure_collectives(Recorder& recorder) {
-  for (const int members : kGroups) measure_beside_bound(recorder, members);
+  if (rank_by_mpirun()) return measure_as_mpi_rank(recorder);
+  for (const int members : kReducingMembers) measure_beside_bound(recorder, members);
   if (cores_of_machine() > 1) {
     measure_spinning_members(recorder);
   } else {
     recorder.note("4 KB between 2, spinning on a core each: this machine has one core");
   }
   for (const char* link : {"shm", "tcp"}) {
-    for (const int members : kGroups) {
+    for (const int members : kReducingMembers) {
       for (const ReducedSize& size : kReducedSizes) {
         measure_reduction(recorder, reduction_name(size, members, link),
                           {.link = link, .members = members, .bytes = size.bytes});
       }
     }
   }
+  measure_mpi(recorder);
 }
 
 }  // namespace paceline::bench

@@ -193,6 +193,11 @@ std::vector<Flag> link_flags() {
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for one process only (default auto)",
        kBoth},
+      {"--collectives", "link|mpi",
+       "What reduces in an all-reduce: the links, or MPI, for tasks that mpirun has started: "
+       "mpirun "
+       "-n 4 paceline train mlp --collectives mpi (default link)",
+       kBoth},
       {"--join-timeout", "SECONDS",
        "The time that a task waits for the others (default 300; above 0)", kBoth},
       {"--reconnect-timeout", "SECONDS",

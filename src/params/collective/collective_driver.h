@@ -67,7 +67,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void set_applied();
   /// The step thread is going to read or write values, which nothing else may change from now on.
   void use_values();
-  Collectives& collectives() { return collectives_; }
+  Collectives& collectives() { return *collectives_; }
 
   bool all_warm() const { return shown_.all_warm; }
   bool all_done() const { return shown_.all_done; }
@@ -153,6 +153,11 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void wait(const std::function<bool()>& ready, const char* what);
   void fail(const Error& error);
   void check() const;
+  // Engines (collective_engine.cc).
+  std::unique_ptr<Collectives> make_collectives();
+  std::uint64_t fingerprint_of_step(const std::vector<Bucket>& buckets) const;
+  void tell_end(const Error& why);
+  void lose_member(int worker, const Error& why);
   static std::uint64_t tag_of(std::uint64_t epoch, std::int64_t step);
   ReductionGroup reduction_group() const;
   void park();
@@ -242,7 +247,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   mutable std::mutex error_mutex_;
   std::optional<Error> error_;
   Wakeup wakeup_;
-  LinkCollectives collectives_;
+  LinkCollectives* over_links_ = nullptr;  // the engine, unless it is another one
+  const std::unique_ptr<Collectives> collectives_;
   std::unique_ptr<Link> link_;
   std::optional<HeartbeatThread> ticks_;
   std::thread keeper_;

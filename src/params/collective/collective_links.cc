@@ -174,7 +174,8 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
     case MessageType::kPartialSum:
     case MessageType::kContributedRows:
     case MessageType::kInPlace:
-      return collectives_.arrived(worker, header, payload);
+      if (over_links_ == nullptr) break;
+      return over_links_->arrived(worker, header, payload);
     case MessageType::kExchangedSums:
       return take_sums(worker, header, payload);
     case MessageType::kWrite:
@@ -273,18 +274,21 @@ void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uin
         called ? options_.spec.workers[std::size_t(worker)] : from.connection->peer(),
         fmt::format("worker:{}", worker));
   }
-  const bool shares = options_.share_memory && from.connection->can_share();
+  const bool shares =
+      over_links_ != nullptr && options_.share_memory && from.connection->can_share();
   if (shares) {
-    from.connection->share(LinkCollectives::kContributions, collectives_.contributions());
-    from.connection->share(LinkCollectives::kSums, collectives_.sums());
+    from.connection->share(LinkCollectives::kContributions, over_links_->contributions());
+    from.connection->share(LinkCollectives::kSums, over_links_->sums());
   }
   group_.connected(worker, shares, now(), out_);
 }
 
 void CollectiveDriver::shared(CollectiveConnection& from, std::uint32_t id,
                               std::shared_ptr<const SharedMemory> memory) {
-  if (from.worker < 0) throw Error(ErrorCode::kDataLoss, "[all-reduce] memory of nobody");
-  collectives_.take_memory(from.worker, id, std::move(memory));
+  if (from.worker < 0 || over_links_ == nullptr) {
+    throw Error(ErrorCode::kDataLoss, "[all-reduce] memory that nobody wants");
+  }
+  over_links_->take_memory(from.worker, id, std::move(memory));
 }
 
 void CollectiveDriver::count_ended(const CollectiveConnection& from) {
@@ -310,6 +314,7 @@ void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
     if (stopping_) return;
     if (receives_from_ == worker) receives_from_ = -1;
     inbox_.lose(worker);
+    lose_member(worker, error);
     group_.disconnected(worker, error.what(), now(), out_);
   });
 }

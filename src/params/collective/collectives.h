@@ -64,6 +64,8 @@ class Collectives {
   virtual void contribute(std::size_t bucket, std::size_t rows) = 0;
   /// Gives the attempt up. ReductionListener::rested follows.
   virtual void rest() = 0;
+  /// False when a member that is lost ends the job, since the others could not go on without it.
+  virtual bool survives_losses() const { return true; }
   /// While it is true, a waiter calls help() again and again, and no thread is woken for a piece of
   /// work. An engine without such pieces ignores it.
   virtual void set_spinning(bool /*spinning*/) {}
