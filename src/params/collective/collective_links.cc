@@ -76,6 +76,7 @@ Hello CollectiveDriver::hello(int to) const {
   hello.fingerprint = fingerprint_;
   hello.ps = to;
   hello.workers = int(options_.spec.workers.size());
+  if (options_.rounds != nullptr) hello.ps_incarnation = options_.rounds->ps_incarnation();
   hello.process = this_process();
   return hello;
 }
@@ -230,7 +231,12 @@ void CollectiveDriver::take_greeting(CollectiveConnection& from, const FrameHead
 
 void CollectiveDriver::take_hello(CollectiveConnection& from, const Hello& theirs) {
   change([&] {
-    std::string why = greeting_refusal(hello(-1), theirs);
+    const Hello ours = hello(-1);
+    std::string why = greeting_refusal(ours, theirs);
+    // One of the two has not heard yet that ps 0 was lost with its values. It comes again.
+    if (why.empty() && theirs.ps_incarnation != ours.ps_incarnation) {
+      return close_later(from, Duration(0));
+    }
     const CollectiveConnection* const known =
         why.empty() ? current_[std::size_t(theirs.index)] : nullptr;
     if (known != nullptr && theirs.incarnation < known->incarnation) {
