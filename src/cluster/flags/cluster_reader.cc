@@ -12,6 +12,7 @@
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/role_reader.h"
 #include "cluster/towers.h"
+#include "params/mixed/mixed_strategy.h"
 #include "params/strategies.h"
 #include "params/wire/travelling_type.h"
 
@@ -248,6 +249,20 @@ void check_for_ps(const FlagValues& values, const Cluster& cluster) {
   }
 }
 
+// "--sparse ps --dense allreduce" says what the strategy "mixed" does.
+void read_parts(const FlagValues& values, std::optional<std::string>& strategy) {
+  check_together(values, "--sparse", "--dense", "--dense allreduce");
+  check_together(values, "--dense", "--sparse", "--sparse ps");
+  values.choice("--sparse", {"ps"});
+  values.choice("--dense", {"allreduce"});
+  if (!values.given("--sparse")) return;
+  if (strategy.value_or("mixed") != "mixed") {
+    refuse_flags(
+        fmt::format("--sparse ps --dense allreduce is --strategy mixed, and not {}", *strategy));
+  }
+  strategy = "mixed";
+}
+
 void read_strategy(const FlagValues& values, Cluster& cluster) {
   if (is_shrunk(values, cluster)) {
     cluster.strategy = default_strategy(ClusterKind::kOneProcess).name;
@@ -255,7 +270,8 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
   }
   std::vector<std::string> names = strategy_names();
   names.emplace_back(kAutomatic);
-  const std::optional<std::string> name = values.choice("--strategy", names);
+  std::optional<std::string> name = values.choice("--strategy", names);
+  read_parts(values, name);
   if (name && *name != kAutomatic) check_strategy_fits(*name, cluster);
   cluster.strategy = name.value_or("");
   cluster.strategy = strategy_name(cluster);
@@ -321,6 +337,10 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
   if (values.choice("--shard", {"static", "dynamic"}) == "dynamic") {
     cluster.sharding = Sharding::kDynamic;
+  }
+  if (cluster.strategy == "mixed") {
+    const std::string why_not = why_not_mixed(cluster, workers_of(cluster));
+    if (!why_not.empty()) refuse_flags("--strategy mixed " + why_not);
   }
   check_for_ps(values, cluster);
   read_link(values, cluster);

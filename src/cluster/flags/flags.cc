@@ -148,6 +148,12 @@ std::vector<Flag> strategy_flags() {
   return {
       {"--strategy", fmt::format("{}|{}", fmt::join(strategy_names(), "|"), kAutomatic),
        strategy_help(), kBoth},
+      {"--sparse", "ps",
+       "With --dense allreduce: the same as --strategy mixed. Variables that are read by rows lie "
+       "on parameter servers",
+       kBoth},
+      {"--dense", "allreduce",
+       "With --sparse ps: the other variables are reduced among the workers", kBoth},
       {"--staleness", "S",
        "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
        "0)",
@@ -260,7 +266,8 @@ std::vector<Flag> loop_flags() {
   return {
       {"--steps", "N",
        "End at this global step, which counts the steps of all workers together, and with sync, "
-       "allreduce and local the rounds; with async and ssp each worker but one may make one more "
+       "mixed, allreduce and local the rounds; with async and ssp each worker but one may make one "
+       "more "
        "(default: no end)",
        kRun},
       {"--seconds", "S", "End after so many seconds, counted from when every worker is warm", kRun},
@@ -302,7 +309,9 @@ std::vector<Flag> output_flags() {
   return {
       {"--report", "FILE", "Write the measurements of the run to this JSON file", kOutputFlags},
       {"--timeline", "FILE",
-       "Write a timeline of every task to this JSON file, for ui.perfetto.dev", kOutputFlags},
+       "Write one timeline of all tasks to this JSON file, for ui.perfetto.dev; a task that was "
+       "started by itself writes its part, and paceline timeline merges the parts",
+       kOutputFlags},
       {"--timeline-steps", "A:B",
        "The steps that the timeline shows: A to B - 1, counted from 0 in each task (default 10:30)",
        kOutputFlags},

@@ -234,11 +234,14 @@ void CollectiveDriver::unpark(Ready&& ready) {
 
 void CollectiveDriver::begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets,
                                   std::int64_t examples) {
+  if (options_.timeline != nullptr) ask_clocks();
   park();
   wait([this] { return shown_.may_begin.load(); }, "the other workers");
   unpark([this] { return group_.may_begin(); });
   collectives_->begin(buckets);
   change([&] {
+    given_ = options_.rounds == nullptr;
+    begun_step_ = group_.step();
     begun_commits_ = group_.commits();
     begun_takes_ = takes_;
     begun_epoch_ = group_.epoch();
@@ -324,10 +327,26 @@ std::int64_t CollectiveDriver::next_own_step() const {
 
 void CollectiveDriver::reduced(std::uint64_t tag) {
   change([&] {
-    if (started_ == tag && tag == tag_of(group_.epoch(), group_.step())) {
-      group_.finish_sums(now(), out_);
-    }
+    reduced_ = tag;
+    finish_sums();
   });
+}
+
+void CollectiveDriver::confirm_given() {
+  change([&] {
+    given_ = true;
+    finish_sums();
+  });
+}
+
+void CollectiveDriver::finish_sums() {
+  const bool reduced = reduced_ == started_ && reduced_ == tag_of(group_.epoch(), group_.step());
+  if (reduced && given_) group_.finish_sums(now(), out_);
+}
+
+std::vector<std::int32_t> CollectiveDriver::contributors() const {
+  const std::lock_guard lock(mutex_);
+  return group_.contributors();
 }
 
 void CollectiveDriver::rested() {
@@ -343,36 +362,6 @@ void CollectiveDriver::tell_dealt() {
   if (!records_) return;
   const std::uint64_t epoch = shown_.epoch;
   if (dealt_.exchange(epoch) != epoch) records_->look_again();
-}
-
-RecordSet CollectiveDriver::unused_records() const {
-  const std::lock_guard lock(mutex_);
-  return group_.records().unused();
-}
-
-void CollectiveDriver::begin_records() {
-  const std::lock_guard lock(mutex_);
-  group_.records().begin();
-}
-
-RecordRange CollectiveDriver::take_records(std::int64_t limit) {
-  const std::lock_guard lock(mutex_);
-  return group_.records().take(limit);
-}
-
-bool CollectiveDriver::records_over(std::int64_t limit) {
-  const std::lock_guard lock(mutex_);
-  return group_.training_ended() || group_.records().over(limit);
-}
-
-bool CollectiveDriver::records_revoked() {
-  const std::lock_guard lock(mutex_);
-  return group_.records().revoked();
-}
-
-void CollectiveDriver::check_job() {
-  check();
-  if (options_.check_interrupt) options_.check_interrupt();
 }
 
 }  // namespace paceline

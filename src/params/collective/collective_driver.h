@@ -53,6 +53,13 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   /// In the middle of a step: replaces the numbers by the sums of those of all members. Throws
   /// RepeatStep when the members have changed.
   void add_up(std::span<double> sums);
+  /// What the step contributes to ps tasks is there, so that this worker's sums may be called
+  /// whole. Only with CollectiveOptions::rounds.
+  void confirm_given();
+  /// The global steps before the step that was begun last.
+  std::int64_t begun_step() const { return begun_step_; }
+  /// The members of the last step that this worker has committed.
+  std::vector<std::int32_t> contributors() const;
   /// Returns true once the step is committed, and its sums are to be applied; false when this
   /// worker was given newer values instead. With sync_batch_norm it throws RepeatStep when the
   /// members have changed.
@@ -165,6 +172,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void unpark(Ready&& ready);
   void wait_in_step(const std::function<bool()>& ready);
   bool must_repeat() const;
+  void finish_sums();
   void take_sums(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
   // Connections (collective_links.cc).
@@ -189,6 +197,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   // Values of joiners, and states (collective_values.cc).
   void take_value_frame(int worker, const FrameHeader& header, std::span<const std::byte> payload);
   bool takes_values_of(std::uint64_t epoch);
+  void ask_clocks();
   void tell_progress(int worker);
   void hear_progress(CollectiveConnection& from, std::string text);
   void take_state(CollectiveConnection& from, const FrameHeader& header,
@@ -212,6 +221,9 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   Outbox out_;
   std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;  // tags; an epoch
   std::uint64_t begun_tag_ = 0, begun_epoch_ = 0;
+  std::uint64_t reduced_ = 0;  // a tag
+  bool given_ = true;          // all that the step contributes elsewhere
+  std::int64_t begun_step_ = 0;
   ExchangedSums exchanged_;
   std::int64_t commits_ = 0, takes_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values

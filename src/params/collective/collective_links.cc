@@ -76,6 +76,7 @@ Hello CollectiveDriver::hello(int to) const {
   hello.fingerprint = fingerprint_;
   hello.ps = to;
   hello.workers = int(options_.spec.workers.size());
+  if (options_.rounds != nullptr) hello.ps_incarnation = options_.rounds->ps_incarnation();
   hello.process = this_process();
   return hello;
 }
@@ -120,7 +121,8 @@ void CollectiveDriver::connect(int worker) {
     const std::lock_guard lock(mutex_);
     // It counts as tried until it is greeted, or for as long as that may take.
     tries_[std::size_t(worker)].next = now() + kHelloWithin;
-    peers_.push_back(std::make_unique<CollectiveConnection>(*this, worker, now()));
+    peers_.push_back(
+        std::make_unique<CollectiveConnection>(*this, worker, now(), options_.timeline));
     peer = peers_.back().get();
   }
   try {
@@ -191,6 +193,10 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
       return tell_progress(worker);
     case MessageType::kProgress:
       return hear_progress(from, decode_text(payload, type));
+    case MessageType::kAskClock:
+      return tell_clock(header, *from.connection);
+    case MessageType::kClock:
+      return from.clock.answered(header, *from.connection);
     case MessageType::kRefuse:
       return fail({ErrorCode::kFailedPrecondition, decode_text(payload, type)});
     default:
@@ -225,7 +231,12 @@ void CollectiveDriver::take_greeting(CollectiveConnection& from, const FrameHead
 
 void CollectiveDriver::take_hello(CollectiveConnection& from, const Hello& theirs) {
   change([&] {
-    std::string why = greeting_refusal(hello(-1), theirs);
+    const Hello ours = hello(-1);
+    std::string why = greeting_refusal(ours, theirs);
+    // One of the two has not heard yet that ps 0 was lost with its values. It comes again.
+    if (why.empty() && theirs.ps_incarnation != ours.ps_incarnation) {
+      return close_later(from, Duration(0));
+    }
     const CollectiveConnection* const known =
         why.empty() ? current_[std::size_t(theirs.index)] : nullptr;
     if (known != nullptr && theirs.incarnation < known->incarnation) {
@@ -249,6 +260,7 @@ void CollectiveDriver::take_welcome(CollectiveConnection& from, const Welcome& w
     }
     identify(from, from.expected(), welcome.incarnation);
   });
+  from.clock.begin(*from.connection);
 }
 
 // Both sides know each other. An older connection with the worker has ended, or will.
@@ -262,6 +274,12 @@ void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uin
   current = &from;
   from.incarnation = incarnation;
   from.worker = worker;
+  if (options_.timeline != nullptr) {
+    const bool called = from.expected() >= 0;
+    options_.timeline->name_peer(
+        called ? options_.spec.workers[std::size_t(worker)] : from.connection->peer(),
+        fmt::format("worker:{}", worker));
+  }
   const bool shares =
       over_links_ != nullptr && options_.share_memory && from.connection->can_share();
   if (shares) {

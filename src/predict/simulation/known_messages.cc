@@ -74,9 +74,17 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kRecords:
     case MessageType::kReadsRecords:
     case MessageType::kExchangedSums:
+    // Sparse variables on ps tasks beside an all-reduce, which is not simulated.
+    case MessageType::kGiven:
+    case MessageType::kCommitted:
+    case MessageType::kWithdraw:
+    case MessageType::kRoundOpen:
     // While somebody watches: some KB a second.
     case MessageType::kAskProgress:
     case MessageType::kProgress:
+    // While a timeline is recorded: a frame of 32 bytes a step.
+    case MessageType::kAskClock:
+    case MessageType::kClock:
       return Simulated::kNotInASteadyRun;
   }
   return Simulated::kNotInASteadyRun;
