@@ -127,7 +127,8 @@ void measure_mpi(Recorder& recorder) {
          std::filesystem::read_symlink("/proc/self/exe").string(), "bench", "collectives",
          "--repeat", std::to_string(recorder.repeats()), "--json", file});
     if (!done) return recorder.note("mpi: mpirun has failed, or is not there");
-    for (const auto& figure : nlohmann::json::parse(std::ifstream(file))["figures"]) {
+    const nlohmann::json measured = nlohmann::json::parse(std::ifstream(file));
+    for (const auto& figure : measured["figures"]) {
       recorder.add({figure["name"], figure["unit"], summary_of(figure["value"]), {}});
     }
   }

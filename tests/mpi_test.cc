@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "base/temporary_folder.h"
 #include "tests/process.h"
@@ -79,6 +80,19 @@ TEST_F(Mpi, TrainsALanguageModel) {
       run(2, paceline_words({"train", "ptb", "--data", folder.path("text"), "--size", "test",
                              "--steps", "12", "--threads", "1", "--collectives", "mpi"}));
   EXPECT_EQ(trained.status, 0) << trained.output;
+}
+
+// The first rank writes; the case measures MPI alone when mpirun has started it.
+TEST_F(Mpi, TheBenchHasItsTimesBySize) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path("figures.json");
+  const Finished measured =
+      run(2, paceline_words({"bench", "collectives", "--repeat", "1", "--json", file}));
+  ASSERT_EQ(measured.status, 0) << measured.output;
+  const auto json = nlohmann::json::parse(std::ifstream(file));
+  ASSERT_EQ(json["figures"].size(), 5U);
+  EXPECT_EQ(json["figures"][0]["name"], "4 KB between 2, mpi");
+  EXPECT_GT(json["figures"][4]["value"]["median"], 0);
 }
 
 // The process of that test that mpirun has started as this rank; -1: none.
