@@ -132,6 +132,9 @@ function(add_tools)
   target_compile_options(paceline_command PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(paceline_command PRIVATE paceline_bench paceline_models CLI11::CLI11
                                                  nlohmann_json::nlohmann_json)
+  if(TARGET paceline_mpi)
+    add_dependencies(paceline_command paceline_mpi)
+  endif()
 endfunction()
 
 # tests/*_test.cc: what needs several processes, or several rooms and the models at once.
@@ -155,6 +158,10 @@ function(add_process_tests)
   add_executable(records_task ${PROJECT_SOURCE_DIR}/tests/programs/records_task.cc)
   target_compile_options(records_task PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(records_task PRIVATE paceline_train fmt::fmt)
+  # What mpirun starts as each rank.
+  add_executable(mpi_values ${PROJECT_SOURCE_DIR}/tests/programs/mpi_values.cc)
+  target_compile_options(mpi_values PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(mpi_values PRIVATE paceline_params GTest::gtest)
   # What tests/parity/run compares with PyTorch; built when that asks for it.
   add_executable(parity_step EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/parity/parity_step.cc
                                               ${PROJECT_SOURCE_DIR}/tests/step_values.cc)
@@ -173,12 +180,14 @@ function(add_process_tests)
                                                    PACELINE_PHASE_TASK="$<TARGET_FILE:phase_task>"
                                                    PACELINE_COUNTING_TASK="$<TARGET_FILE:counting_task>"
                                                    PACELINE_RECORDS_TASK="$<TARGET_FILE:records_task>"
+                                                   PACELINE_MPI_VALUES="$<TARGET_FILE:mpi_values>"
                                                    PACELINE_HOLD_SAVES="$<TARGET_FILE:hold_saves>"
                                                    PACELINE_SOURCE="${PROJECT_SOURCE_DIR}"
                                                    PACELINE_BUILD="${PROJECT_BINARY_DIR}")
   target_link_libraries(process_tests PRIVATE paceline_models paceline_train
                                               nlohmann_json::nlohmann_json)
-  add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves)
+  add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves
+                   mpi_values)
   set(waiting "Phases/FaultTest.*:Ways/BadCableJob.*:Strategies/SlowPs.*:LostPs.*:Job/LostWorker.*")
   gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST TEST_FILTER "${waiting}"
                        PROPERTIES ${PACELINE_WAITING_TEST})

@@ -12,6 +12,7 @@
 #include "params/automatic_strategy.h"
 #include "params/collective/allreduce_strategy.h"
 #include "params/local/local_strategy.h"
+#include "params/mixed/mixed_strategy.h"
 #include "params/outer/local_steps_strategy.h"
 #include "params/worker/async_strategy.h"
 #include "params/worker/ssp_strategy.h"
@@ -31,6 +32,8 @@ constexpr Strategy kStrategies[] = {
      make_sync_strategy},
     {"allreduce", "the workers average their contributions, without parameter servers",
      ClusterKind::kWorkersOnly, make_allreduce_strategy},
+    {"mixed", "sparse variables as sync on parameter servers, dense ones by all-reduce",
+     ClusterKind::kWithPs, make_mixed_strategy},
     {"local", "local steps, whose sum is a contribution to an outer rule in rounds (--local-steps)",
      ClusterKind::kWithPs, make_local_steps_strategy},
     {"local", "the same over an all-reduce", ClusterKind::kWorkersOnly, make_local_steps_strategy},

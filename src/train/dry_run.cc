@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,8 @@
 #include "base/grouped_digits.h"
 #include "base/row_count.h"
 #include "cluster/launch/launcher.h"
+#include "params/mixed/mixed_store.h"
+#include "params/mixed/mixed_strategy.h"
 #include "params/protocol/placement.h"
 #include "params/strategies.h"
 #include "params/variable_arrays.h"
@@ -109,7 +112,15 @@ class DryJob {
         }
       }
     }
-    if (ps_count(cluster) > 0) pieces_ = place_variables(specs_, ps_count(cluster));
+    mixed_ = cluster.distributed() && strategy_name(cluster) == "mixed";
+    if (mixed_) {
+      const std::string why_not = why_not_mixed(specs_);
+      if (!why_not.empty()) {
+        throw Error(ErrorCode::kInvalidArgument, "--strategy mixed " + why_not);
+      }
+    }
+    on_ps_ = mixed_ ? part_of(specs_, true) : specs_;
+    if (ps_count(cluster) > 0) pieces_ = place_variables(on_ps_, ps_count(cluster));
   }
 
   std::string parameters() const {
@@ -135,13 +146,27 @@ class DryJob {
       double values = 0, slots = 0;
       for (const Piece& piece : pieces_) {
         if (piece.ps != ps) continue;
-        const VariableSpec& spec = specs_[std::size_t(piece.variable)];
+        const VariableSpec& spec = on_ps_[std::size_t(piece.variable)];
         values += double(piece_bytes(spec, piece));
         slots += slot_bytes(spec, double(piece.rows));
       }
       text += fmt::format("ps:{} keeps {}, slots {}\n", ps, bytes(values), bytes(slots));
     }
-    return text + placement_text(specs_, pieces_);
+    return text + placement_text(on_ps_, pieces_) + dense_text();
+  }
+
+  /// The variables that the workers reduce beside ps tasks.
+  std::string dense_text() const {
+    if (!mixed_) return "";
+    double values = 0, slots = 0;
+    std::vector<std::string> names;
+    for (const VariableSpec& spec : part_of(specs_, false)) {
+      values += value_bytes(spec);
+      slots += slot_bytes(spec, double(row_count(spec.shape)));
+      names.push_back(spec.name);
+    }
+    return fmt::format("each worker keeps {}, slots {}, by all-reduce: {}\n", bytes(values),
+                       bytes(slots), fmt::join(names, ", "));
   }
 
   std::string steps() const {
@@ -154,7 +179,7 @@ class DryJob {
       if (ps_count(cluster_) > 0) {
         text += link_text(work_[i]);
       } else if (cluster_.distributed()) {
-        text += reduction_text(work_[i]);
+        text += reduction_text(work_[i].link_bytes_out);
       }
     }
     return text;
@@ -178,13 +203,13 @@ class DryJob {
   }
 
   // A ring moves each number but the own part twice: as a partial sum, and as a whole one.
-  std::string reduction_text(const StepCost& work) const {
+  std::string reduction_text(double contribution) const {
     const auto workers = double(std::max<std::size_t>(cluster_.spec.workers.empty()
                                                           ? std::size_t(cluster_.local_workers)
                                                           : cluster_.spec.workers.size(),
                                                       1));
     return fmt::format("  on links: {} of sums are sent and received{}\n",
-                       bytes(2 * work.link_bytes_out * (workers - 1) / workers),
+                       bytes(2 * contribution * (workers - 1) / workers),
                        shares_memory(cluster_)
                            ? "; on one host they are read where they lie, in shared memory"
                            : "");
@@ -194,7 +219,7 @@ class DryJob {
   std::string link_text(const StepCost& work) const {
     std::vector<double> in(std::size_t(ps_count(cluster_))), out(in);
     for (const Piece& piece : pieces_) {
-      const VariableSpec& spec = specs_[std::size_t(piece.variable)];
+      const VariableSpec& spec = on_ps_[std::size_t(piece.variable)];
       const auto own = std::ranges::find(work.specs, spec.name, &VariableSpec::name);
       if (own == work.specs.end()) continue;
       const auto v = std::size_t(own - work.specs.begin());
@@ -202,22 +227,27 @@ class DryJob {
       in[std::size_t(piece.ps)] += part * work.bytes_in[v];
       out[std::size_t(piece.ps)] += part * work.bytes_out[v];
     }
+    const double all_in = mixed_ ? std::accumulate(in.begin(), in.end(), 0.0) : work.link_bytes_in;
+    const double all_out =
+        mixed_ ? std::accumulate(out.begin(), out.end(), 0.0) : work.link_bytes_out;
     std::string text = fmt::format(
-        "  on links: {} of values are received, {} of contributions are sent{}\n",
-        bytes(work.link_bytes_in), bytes(work.link_bytes_out),
+        "  on links: {} of values are received, {} of contributions are sent{}\n", bytes(all_in),
+        bytes(all_out),
         shares_memory(cluster_) ? "; on one host most of it is read where it lies, in shared memory"
                                 : "");
     for (std::size_t ps = 0; ps < in.size(); ++ps) {
       text += fmt::format("    ps:{}: {} and {}\n", ps, bytes(in[ps]), bytes(out[ps]));
     }
+    if (mixed_) text += reduction_text(work.link_bytes_out - all_out);
     return text;
   }
 
   const Cluster& cluster_;
   std::vector<std::string> sections_;  // by step
   std::vector<StepCost> work_;         // by step
-  Specs specs_;
-  std::vector<Piece> pieces_;
+  bool mixed_ = false;                 // the strategy
+  Specs specs_, on_ps_;
+  std::vector<Piece> pieces_;  // of on_ps_
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ double RunFacts::cores_of_others() const {
 }
 
 bool RunFacts::in_step() const {
-  return run_.strategy == "sync" || run_.strategy == "allreduce" ||
+  return run_.strategy == "sync" || run_.strategy == "allreduce" || run_.strategy == "mixed" ||
          (run_.strategy == "local" && workers_.size() > 1);
 }
 

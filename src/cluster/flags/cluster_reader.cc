@@ -12,6 +12,7 @@
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/role_reader.h"
 #include "cluster/towers.h"
+#include "params/mixed/mixed_strategy.h"
 #include "params/strategies.h"
 #include "params/wire/travelling_type.h"
 
@@ -248,6 +249,20 @@ void check_for_ps(const FlagValues& values, const Cluster& cluster) {
   }
 }
 
+// "--sparse ps --dense allreduce" says what the strategy "mixed" does.
+void read_parts(const FlagValues& values, std::optional<std::string>& strategy) {
+  check_together(values, "--sparse", "--dense", "--dense allreduce");
+  check_together(values, "--dense", "--sparse", "--sparse ps");
+  values.choice("--sparse", {"ps"});
+  values.choice("--dense", {"allreduce"});
+  if (!values.given("--sparse")) return;
+  if (strategy.value_or("mixed") != "mixed") {
+    refuse_flags(
+        fmt::format("--sparse ps --dense allreduce is --strategy mixed, and not {}", *strategy));
+  }
+  strategy = "mixed";
+}
+
 void read_strategy(const FlagValues& values, Cluster& cluster) {
   if (is_shrunk(values, cluster)) {
     cluster.strategy = default_strategy(ClusterKind::kOneProcess).name;
@@ -255,7 +270,8 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
   }
   std::vector<std::string> names = strategy_names();
   names.emplace_back(kAutomatic);
-  const std::optional<std::string> name = values.choice("--strategy", names);
+  std::optional<std::string> name = values.choice("--strategy", names);
+  read_parts(values, name);
   if (name && *name != kAutomatic) check_strategy_fits(*name, cluster);
   cluster.strategy = name.value_or("");
   cluster.strategy = strategy_name(cluster);
@@ -275,6 +291,19 @@ void read_link(const FlagValues& values, Cluster& cluster) {
     refuse_flag("--link", "inproc",
                 "joins tasks within one process, but each task of this cluster is a process of its "
                 "own: auto, shm or tcp");
+  }
+}
+
+void read_collectives(const FlagValues& values, Cluster& cluster) {
+  cluster.collectives = values.choice("--collectives", {"link", "mpi"}).value_or("link");
+  if (cluster.collectives != "mpi") return;
+  if (cluster.role != Cluster::Role::kTask || values.on_command_line("--task")) {
+    refuse_flag("--collectives", "mpi",
+                "needs tasks that mpirun starts, without --ps, --workers, --cluster and --task: "
+                "mpirun -n 4 paceline train mlp --collectives mpi");
+  }
+  if (kind_of(cluster) != ClusterKind::kWorkersOnly) {
+    refuse_flag("--collectives", "mpi", "is for all-reduce, which has no parameter servers");
   }
 }
 
@@ -309,8 +338,13 @@ Cluster read_cluster(const FlagValues& values) {
   if (values.choice("--shard", {"static", "dynamic"}) == "dynamic") {
     cluster.sharding = Sharding::kDynamic;
   }
+  if (cluster.strategy == "mixed") {
+    const std::string why_not = why_not_mixed(cluster, workers_of(cluster));
+    if (!why_not.empty()) refuse_flags("--strategy mixed " + why_not);
+  }
   check_for_ps(values, cluster);
   read_link(values, cluster);
+  read_collectives(values, cluster);
   check_for_cluster(values, cluster, "--show-placement", "one process keeps all variables itself");
   check_for_cluster(values, cluster, "--torn-free", "in one process nobody else writes");
   cluster.device = read_device(values, cluster);

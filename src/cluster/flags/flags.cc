@@ -148,6 +148,12 @@ std::vector<Flag> strategy_flags() {
   return {
       {"--strategy", fmt::format("{}|{}", fmt::join(strategy_names(), "|"), kAutomatic),
        strategy_help(), kBoth},
+      {"--sparse", "ps",
+       "With --dense allreduce: the same as --strategy mixed. Variables that are read by rows lie "
+       "on parameter servers",
+       kBoth},
+      {"--dense", "allreduce",
+       "With --sparse ps: the other variables are reduced among the workers", kBoth},
       {"--staleness", "S",
        "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
        "0)",
@@ -192,6 +198,11 @@ std::vector<Flag> link_flags() {
       {"--link", "auto|shm|tcp|inproc",
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for one process only (default auto)",
+       kBoth},
+      {"--collectives", "link|mpi",
+       "What reduces in an all-reduce: the links, or MPI, for tasks that mpirun has started: "
+       "mpirun "
+       "-n 4 paceline train mlp --collectives mpi (default link)",
        kBoth},
       {"--join-timeout", "SECONDS",
        "The time that a task waits for the others (default 300; above 0)", kBoth},
@@ -255,7 +266,8 @@ std::vector<Flag> loop_flags() {
   return {
       {"--steps", "N",
        "End at this global step, which counts the steps of all workers together, and with sync, "
-       "allreduce and local the rounds; with async and ssp each worker but one may make one more "
+       "mixed, allreduce and local the rounds; with async and ssp each worker but one may make one "
+       "more "
        "(default: no end)",
        kRun},
       {"--seconds", "S", "End after so many seconds, counted from when every worker is warm", kRun},

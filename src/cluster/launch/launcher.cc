@@ -107,7 +107,7 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
 // and in an all-reduce, a step of each is one global step; --accumulate K makes one of K steps.
 std::string steps_text(const Report& merged, int workers) {
   const bool together = merged.strategy == "sync" || merged.strategy == "allreduce" ||
-                        (merged.strategy == "local" && workers > 1);
+                        merged.strategy == "mixed" || (merged.strategy == "local" && workers > 1);
   std::int64_t sum = 0, applied = 0;
   std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {

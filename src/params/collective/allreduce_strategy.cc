@@ -9,6 +9,11 @@ namespace paceline {
 
 Distribution make_allreduce_strategy(const DistributionOptions& options,
                                      std::vector<VariableSpec> variables) {
+  return join_allreduce(options, std::move(variables), nullptr);
+}
+
+Distribution join_allreduce(const DistributionOptions& options, std::vector<VariableSpec> variables,
+                            CommittedRounds* rounds) {
   const Cluster& cluster = options.cluster;
   CollectiveOptions how;
   how.spec = cluster.spec;
@@ -16,6 +21,7 @@ Distribution make_allreduce_strategy(const DistributionOptions& options,
   how.cluster_id = cluster.cluster_id;
   how.bind = cluster.bind;
   how.link = cluster.link;
+  how.collectives = cluster.collectives;
   how.join_timeout = Duration(std::int64_t(cluster.join_timeout_s * 1e9));
   how.on_nan = cluster.on_nan;
   how.shares_records = cluster.shares_records();
@@ -28,6 +34,13 @@ Distribution make_allreduce_strategy(const DistributionOptions& options,
   how.say = options.say;
   how.say_after = options.say_after;
   how.check_interrupt = options.check_interrupt;
+  how.rounds = rounds;
+  if (rounds != nullptr) {
+    how.check_interrupt = [rounds, check = options.check_interrupt] {
+      rounds->check();
+      if (check) check();
+    };
+  }
   const std::shared_ptr<CollectiveStore> joined = CollectiveStore::join(how, std::move(variables));
   return {joined, joined};
 }

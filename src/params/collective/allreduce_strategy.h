@@ -7,7 +7,12 @@
 
 namespace paceline {
 
+class CommittedRounds;
+
 Distribution make_allreduce_strategy(const DistributionOptions& options,
                                      std::vector<VariableSpec> variables);
+/// With `rounds`, which must outlive it, the members commit these with each step.
+Distribution join_allreduce(const DistributionOptions& options, std::vector<VariableSpec> variables,
+                            CommittedRounds* rounds);
 
 }  // namespace paceline

@@ -53,6 +53,13 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   /// In the middle of a step: replaces the numbers by the sums of those of all members. Throws
   /// RepeatStep when the members have changed.
   void add_up(std::span<double> sums);
+  /// What the step contributes to ps tasks is there, so that this worker's sums may be called
+  /// whole. Only with CollectiveOptions::rounds.
+  void confirm_given();
+  /// The global steps before the step that was begun last.
+  std::int64_t begun_step() const { return begun_step_; }
+  /// The members of the last step that this worker has committed.
+  std::vector<std::int32_t> contributors() const;
   /// Returns true once the step is committed, and its sums are to be applied; false when this
   /// worker was given newer values instead. With sync_batch_norm it throws RepeatStep when the
   /// members have changed.
@@ -67,7 +74,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void set_applied();
   /// The step thread is going to read or write values, which nothing else may change from now on.
   void use_values();
-  Collectives& collectives() { return collectives_; }
+  Collectives& collectives() { return *collectives_; }
 
   bool all_warm() const { return shown_.all_warm; }
   bool all_done() const { return shown_.all_done; }
@@ -153,6 +160,11 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void wait(const std::function<bool()>& ready, const char* what);
   void fail(const Error& error);
   void check() const;
+  // Engines (collective_engine.cc).
+  std::unique_ptr<Collectives> make_collectives();
+  std::uint64_t fingerprint_of_step(const std::vector<Bucket>& buckets) const;
+  void tell_end(const Error& why);
+  void lose_member(int worker, const Error& why);
   static std::uint64_t tag_of(std::uint64_t epoch, std::int64_t step);
   ReductionGroup reduction_group() const;
   void park();
@@ -160,6 +172,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void unpark(Ready&& ready);
   void wait_in_step(const std::function<bool()>& ready);
   bool must_repeat() const;
+  void finish_sums();
   void take_sums(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
   // Connections (collective_links.cc).
@@ -208,6 +221,9 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   Outbox out_;
   std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;  // tags; an epoch
   std::uint64_t begun_tag_ = 0, begun_epoch_ = 0;
+  std::uint64_t reduced_ = 0;  // a tag
+  bool given_ = true;          // all that the step contributes elsewhere
+  std::int64_t begun_step_ = 0;
   ExchangedSums exchanged_;
   std::int64_t commits_ = 0, takes_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values
@@ -242,7 +258,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   mutable std::mutex error_mutex_;
   std::optional<Error> error_;
   Wakeup wakeup_;
-  LinkCollectives collectives_;
+  LinkCollectives* over_links_ = nullptr;  // the engine, unless it is another one
+  const std::unique_ptr<Collectives> collectives_;
   std::unique_ptr<Link> link_;
   std::optional<HeartbeatThread> ticks_;
   std::thread keeper_;

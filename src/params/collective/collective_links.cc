@@ -76,6 +76,7 @@ Hello CollectiveDriver::hello(int to) const {
   hello.fingerprint = fingerprint_;
   hello.ps = to;
   hello.workers = int(options_.spec.workers.size());
+  if (options_.rounds != nullptr) hello.ps_incarnation = options_.rounds->ps_incarnation();
   hello.process = this_process();
   return hello;
 }
@@ -174,7 +175,8 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
     case MessageType::kPartialSum:
     case MessageType::kContributedRows:
     case MessageType::kInPlace:
-      return collectives_.arrived(worker, header, payload);
+      if (over_links_ == nullptr) break;
+      return over_links_->arrived(worker, header, payload);
     case MessageType::kExchangedSums:
       return take_sums(worker, header, payload);
     case MessageType::kWrite:
@@ -229,7 +231,12 @@ void CollectiveDriver::take_greeting(CollectiveConnection& from, const FrameHead
 
 void CollectiveDriver::take_hello(CollectiveConnection& from, const Hello& theirs) {
   change([&] {
-    std::string why = greeting_refusal(hello(-1), theirs);
+    const Hello ours = hello(-1);
+    std::string why = greeting_refusal(ours, theirs);
+    // One of the two has not heard yet that ps 0 was lost with its values. It comes again.
+    if (why.empty() && theirs.ps_incarnation != ours.ps_incarnation) {
+      return close_later(from, Duration(0));
+    }
     const CollectiveConnection* const known =
         why.empty() ? current_[std::size_t(theirs.index)] : nullptr;
     if (known != nullptr && theirs.incarnation < known->incarnation) {
@@ -273,18 +280,21 @@ void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uin
         called ? options_.spec.workers[std::size_t(worker)] : from.connection->peer(),
         fmt::format("worker:{}", worker));
   }
-  const bool shares = options_.share_memory && from.connection->can_share();
+  const bool shares =
+      over_links_ != nullptr && options_.share_memory && from.connection->can_share();
   if (shares) {
-    from.connection->share(LinkCollectives::kContributions, collectives_.contributions());
-    from.connection->share(LinkCollectives::kSums, collectives_.sums());
+    from.connection->share(LinkCollectives::kContributions, over_links_->contributions());
+    from.connection->share(LinkCollectives::kSums, over_links_->sums());
   }
   group_.connected(worker, shares, now(), out_);
 }
 
 void CollectiveDriver::shared(CollectiveConnection& from, std::uint32_t id,
                               std::shared_ptr<const SharedMemory> memory) {
-  if (from.worker < 0) throw Error(ErrorCode::kDataLoss, "[all-reduce] memory of nobody");
-  collectives_.take_memory(from.worker, id, std::move(memory));
+  if (from.worker < 0 || over_links_ == nullptr) {
+    throw Error(ErrorCode::kDataLoss, "[all-reduce] memory that nobody wants");
+  }
+  over_links_->take_memory(from.worker, id, std::move(memory));
 }
 
 void CollectiveDriver::count_ended(const CollectiveConnection& from) {
@@ -310,6 +320,7 @@ void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
     if (stopping_) return;
     if (receives_from_ == worker) receives_from_ = -1;
     inbox_.lose(worker);
+    lose_member(worker, error);
     group_.disconnected(worker, error.what(), now(), out_);
   });
 }

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
+#include "params/committed_rounds.h"
 #include "params/progress_board.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
@@ -22,6 +23,7 @@ struct CollectiveOptions {
   std::string cluster_id;
   std::string bind;  // empty: its address in the spec
   std::string link = "auto";
+  std::string collectives = "link";  // what reduces: link, or mpi, which was started by then
   Duration join_timeout = std::chrono::seconds(300);
   OnNan on_nan = OnNan::kStop;  // of the mean
   /// The job shares out the records of its data.
@@ -29,6 +31,8 @@ struct CollectiveOptions {
   /// Steps have an exchange() with those of the other workers, and are made again when these
   /// change.
   bool sync_batch_norm = false;
+  /// The variables that lie on ps tasks, whose rounds the members commit; null: there are none.
+  CommittedRounds* rounds = nullptr;
   /// With the workers of this host, if the link can: contributions are then read where they lie.
   bool share_memory = true;
   ThreadPool* pool = nullptr;         // applies the rules, on the step thread; null: one thread

@@ -74,9 +74,12 @@ void CollectiveSteps::begin_step(StepKind kind, std::span<const RowSet>,
   for (std::size_t b = 0; b < buckets_->size(); ++b) {
     not_ready_[b] = (*buckets_)[b].variables.size();
   }
-  std::optional<AccountScope> scope;
-  if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
-  driver_.begin_step(buckets_, scalars.examples);
+  {
+    std::optional<AccountScope> scope;
+    if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
+    driver_.begin_step(buckets_, scalars.examples);
+  }
+  if (options_.rounds != nullptr) options_.rounds->begin(driver_.begun_step());
 }
 
 AsyncView CollectiveSteps::need(VariableId variable) {
@@ -135,9 +138,17 @@ StepHandle& CollectiveSteps::end_step(float, std::span<const RowSet>) {
     {
       std::optional<AccountScope> scope;
       if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
+      if (options_.rounds != nullptr) {
+        options_.rounds->wait_given();
+        driver_.confirm_given();
+      }
       committed = driver_.wait_committed();
     }
-    if (committed) apply_or_fail();
+    if (committed) {
+      apply_or_fail();
+    } else if (options_.rounds != nullptr) {
+      options_.rounds->lose(driver_.step());
+    }
     driver_.set_applied();
   }
   handle_.step = driver_.step();
@@ -147,8 +158,8 @@ StepHandle& CollectiveSteps::end_step(float, std::span<const RowSet>) {
 void CollectiveSteps::apply() {
   std::optional<AccountScope> scope;
   if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kApply);
+  const float scale = clip_scale();
   const std::unique_lock values = driver_.change_values();
-  const float scale = clip_norm_ > 0 ? clip_scale() : 1;
   if (is_skipped(scale)) {
     ++skipped_;
     return;
@@ -192,10 +203,17 @@ void CollectiveSteps::check_own() const {
   }
 }
 
-// The norm of the mean, with the same bits on every worker.
+// By the norm of the mean, with the same bits on every worker.
 float CollectiveSteps::clip_scale() {
   double squares = 0;
-  for (std::size_t b = 0; b < buckets_->size(); ++b) squares += squares_of_bucket(b);
+  if (clip_norm_ > 0) {
+    for (std::size_t b = 0; b < buckets_->size(); ++b) squares += squares_of_bucket(b);
+  }
+  if (options_.rounds != nullptr) {
+    return options_.rounds->commit(driver_.contributors(),
+                                   clip_norm_ > 0 ? std::optional(squares) : std::nullopt);
+  }
+  if (clip_norm_ <= 0) return 1;
   const double norm = float(std::sqrt(squares));
   if (options_.on_nan == OnNan::kSkip && !std::isfinite(norm)) return kSkipContribution;
   return norm > clip_norm_ ? float(clip_norm_ / norm) : 1.0f;

@@ -107,23 +107,28 @@ void CollectiveStoreImpl::mark() {
   for (VariableMemory& held : variables_.all()) held.mark();
   marked_step_ = driver_.step();
   if (driver_.records()) marked_unused_ = driver_.unused_records();
-  driver_.ask_states();
+  if (options_.rounds == nullptr) driver_.ask_states();  // else ps 0 does
 }
 
 SavedShards CollectiveStoreImpl::write_shards(const std::string& folder) {
   const std::span<const VariableSpec> specs = variables_.specs();
-  const std::vector<Piece> pieces = place_variables(specs, 1);
+  // Its shard is the one after those of the ps tasks.
+  const int shard = int(options_.spec.ps.size()), shards = shard + 1;
+  std::vector<Piece> pieces = place_variables(specs, 1);
+  for (Piece& piece : pieces) piece.ps = shard;
   SavedShards saved{.global_step = marked_step_,
                     .files = {},
-                    .variables = saved_variables(specs, pieces, 1),
+                    .variables = saved_variables(specs, pieces, shards),
                     .others = {}};
   const auto read = [this](const Piece& piece, std::size_t array, std::size_t offset,
                            std::size_t bytes) {
     return variables_.at(piece.variable).read_marked(array, offset, bytes);
   };
   saved.unused = marked_unused_;
-  saved.files.push_back(write_shard(folder + "/" + shard_name(0, 1), specs, pieces, 0, 1, read));
+  saved.files.push_back(
+      write_shard(folder + "/" + shard_name(shard, shards), specs, pieces, shard, shards, read));
   for (VariableMemory& held : variables_.all()) held.snapshot().drop();
+  if (options_.rounds != nullptr) return saved;
   std::set<int> silent;
   saved.others = driver_.inbox().wait(Deadline::after(kStatesWithin), silent);
   for (const int worker : silent) {

@@ -10,6 +10,7 @@ namespace paceline {
 std::string AggregationSpec::str() const {
   if (kind == AggregationKind::kAsync) return "async";
   if (kind == AggregationKind::kBounded) return fmt::format("ssp with staleness {}", staleness);
+  if (workers_commit) return "mixed" + (coordinator.empty() ? "" : ", ps:0 at " + coordinator);
   return fmt::format("sync with {} replicas to aggregate, late contributions {}{}",
                      replicas == 0 ? "all" : std::to_string(replicas),
                      late == LateContribution::kDrop ? "dropped" : "folded",
@@ -76,7 +77,9 @@ std::unique_ptr<Aggregation> make_aggregation(const AggregationSpec& spec) {
   }
   if (spec.kind == AggregationKind::kRounds) {
     const bool addressed = spec.num_ps == 1 || !spec.coordinator.empty();
-    if (spec.replicas < 0 || spec.num_ps < 1 || !addressed) {
+    const bool two_rules =
+        spec.workers_commit && (spec.replicas != 0 || spec.late != LateContribution::kDrop);
+    if (spec.replicas < 0 || spec.num_ps < 1 || !addressed || two_rules) {
       throw Error(
           ErrorCode::kInvalidArgument,
           fmt::format("rounds of {} contributions on {} ps tasks, ps:0 at '{}', make no sense",

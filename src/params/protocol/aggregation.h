@@ -39,8 +39,11 @@ struct AggregationSpec {
   LateContribution late = LateContribution::kDrop;
   std::int32_t num_ps = 1;
   std::string coordinator = {};  // the address of ps 0, where others have to ask
+  /// The workers say which contributions a round consists of, once they have committed it among
+  /// themselves; ps 0 closes none of its own accord.
+  bool workers_commit = false;
   bool operator==(const AggregationSpec&) const = default;
-  /// "async", "ssp with staleness 3", "sync with 2 replicas to aggregate".
+  /// "async", "ssp with staleness 3", "sync with 2 replicas to aggregate", "mixed".
   std::string str() const;
 };
 

@@ -82,6 +82,12 @@ class Outbox {
       StepDone done;
     };
     std::vector<Told> told;
+    /// Workers that have asked for it are told then that this round is open.
+    struct Open {
+      PeerId to = 0;
+      std::int64_t round = 0;
+    };
+    std::vector<Open> open;
   };
   /// The mean of the round is applied with this scale.
   struct Clip {

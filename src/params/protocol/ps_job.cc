@@ -109,6 +109,12 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
       return on_ask_records(id, peer, message.as<RecordWish>(), out);
     case MessageType::kReadsRecords:
       return on_reads_records(id, peer, std::int64_t(message.step), message.as<std::int64_t>());
+    case MessageType::kCommitted:
+      return on_committed(id, message.as<CommittedRound>(), out);
+    case MessageType::kWithdraw:
+      return on_withdraw(peer, std::int64_t(message.step), out);
+    case MessageType::kRoundOpen:
+      return on_round_open(id, peer, std::int64_t(message.step), out);
     default:
       throw Error(ErrorCode::kDataLoss, "[ps] unexpected message " + name_of(message.type));
   }

@@ -134,16 +134,17 @@ class PsJob {
     bool agreed = false;  // on the variables
     bool trains = false;  // it was told that they are initialised
     bool refused = false, left = false;
-    bool replaced = false;                   // a newer incarnation has taken its place
-    bool trained = false;                    // is cut off, and trains when it is back
-    std::optional<TimePoint> cut_at;         // its connection has ended, and it may come back
-    std::uint64_t handled = 0;               // its numbered messages, until then
-    std::optional<Declare> declared;         // waits for the chief's
-    std::uint64_t state_asked = 0;           // for which save; 0: none
-    bool progress_asked = false;             // and not told yet
-    JobState told;                           // last
-    std::optional<RoundContribution> given;  // to a round, and not decided
-    bool given_whole = false;                // all of it is here
+    bool replaced = false;                     // a newer incarnation has taken its place
+    bool trained = false;                      // is cut off, and trains when it is back
+    std::optional<TimePoint> cut_at;           // its connection has ended, and it may come back
+    std::uint64_t handled = 0;                 // its numbered messages, until then
+    std::optional<Declare> declared;           // waits for the chief's
+    std::uint64_t state_asked = 0;             // for which save; 0: none
+    bool progress_asked = false;               // and not told yet
+    JobState told;                             // last
+    std::optional<RoundContribution> given;    // to a round, and not decided
+    bool given_whole = false;                  // all of it is here
+    std::optional<std::int64_t> awaits_round;  // is to be told once it is open
     bool unidentified() const { return worker < 0 && shard < 0; }
     bool takes_part() const { return agreed && !left && !replaced; }
     bool is_cut_off() const { return cut_at.has_value(); }
@@ -196,6 +197,13 @@ class PsJob {
   void check_contribution(const RoundContribution& contribution) const;
   void give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begin);
   void end_giving(Peer& peer, bool skipped, Outbox& out);
+  void take_whole(int shard, const RoundContribution& contribution, bool skipped, Outbox& out);
+  bool workers_commit() const { return declared_ && declared_->aggregation.workers_commit; }
+  void on_committed(PeerId id, const CommittedRound& committed, Outbox& out);
+  void on_withdraw(const Peer& peer, std::int64_t step, Outbox& out);
+  void on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out);
+  void tell_open_round(Outbox::Decide& decide);
+  void add_squares(int part, const RoundSquares& squares, Outbox& out);
   void send_to_shards(MessageType type, const ControlMessage::Body& body, Outbox& out);
   void decide(const RoundCoordinator::Decisions& decisions, Outbox& out);
   void carry_out(const RoundDecision& decision, Outbox& out);

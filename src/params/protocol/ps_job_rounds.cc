@@ -34,9 +34,12 @@ void PsJob::open_rounds(TimePoint now) {
                                                         .workers = options_.workers,
                                                         .replicas = spec.replicas,
                                                         .late = spec.late,
-                                                        .first_round = membership_.global_step()});
-    norms_ = std::make_unique<RoundNorms>(spec.num_ps);
-    waits_for_absent_ = now + std::min(kWaitForAbsent, options_.join_timeout);
+                                                        .first_round = membership_.global_step(),
+                                                        .workers_commit = spec.workers_commit});
+    // What the workers keep themselves has squares like one more shard.
+    norms_ = std::make_unique<RoundNorms>(spec.num_ps + (spec.workers_commit ? 1 : 0));
+    if (!spec.workers_commit)
+      waits_for_absent_ = now + std::min(kWaitForAbsent, options_.join_timeout);
     return;
   }
   coordinator_link_ = std::make_unique<CoordinatorLink>(Hello{.version = kProtocolVersion,
@@ -72,7 +75,7 @@ void PsJob::join_rounds(const Peer& peer, Outbox& out) {
   RoundCoordinator::Decisions decisions;
   coordinator_->joined(peer.worker, peer.incarnation, decisions);
   decide(decisions, out);
-  if (waits_for_absent_) return;
+  if (waits_for_absent_ || workers_commit()) return;
   out.say(fmt::format("worker:{} takes part in rounds from {} on: {}", peer.worker,
                       coordinator_->open_round(), counted(coordinator_->members(), "worker")));
 }
@@ -82,7 +85,7 @@ void PsJob::leave_rounds(int worker, Outbox& out) {
   RoundCoordinator::Decisions decisions;
   coordinator_->left(worker, decisions);
   decide(decisions, out);
-  if (membership_.reached_last_step() || membership_.training_ended()) return;
+  if (membership_.reached_last_step() || membership_.training_ended() || workers_commit()) return;
   out.say(fmt::format("rounds go on without worker:{}: {}", worker,
                       counted(coordinator_->members(), "worker")));
 }
@@ -126,9 +129,59 @@ void PsJob::give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begi
 void PsJob::end_giving(Peer& peer, bool skipped, Outbox& out) {
   if (!peer.given || std::exchange(peer.given_whole, true)) return;
   if (!coordinator_) return out.send(Outbox::kCoordinator, MessageType::kWhole, *peer.given);
+  take_whole(0, *peer.given, skipped, out);
+}
+
+void PsJob::take_whole(int shard, const RoundContribution& it, bool skipped, Outbox& out) {
   RoundCoordinator::Decisions decisions;
-  coordinator_->whole(0, *peer.given, decisions, skipped);
+  const bool is_given = coordinator_->whole(shard, it, decisions, skipped);
   decide(decisions, out);
+  if (is_given) {
+    out.send(givers_[std::size_t(it.worker)], MessageType::kGiven, {}, std::uint64_t(it.step));
+  }
+}
+
+// Rounds that the workers commit.
+
+void PsJob::on_committed(PeerId id, const CommittedRound& committed, Outbox& out) {
+  check_agreed(id, true);
+  const std::vector<std::int32_t>& who = committed.contributors;
+  const bool ascending = std::ranges::adjacent_find(who, std::ranges::greater_equal{}) == who.end();
+  const bool workers = !who.empty() && who.front() >= 0 && who.back() < options_.workers;
+  if (!coordinator_ || !workers_commit() || !ascending || !workers) {
+    reject_round(fmt::format("round {} is not the workers {}' to commit", committed.round,
+                             fmt::join(who, ", ")));
+  }
+  RoundCoordinator::Decisions decisions;
+  coordinator_->commit(worker(id), committed.round, who, decisions);
+  if (decisions.empty()) return;
+  decide(decisions, out);
+  add_squares(declared_->aggregation.num_ps, {committed.round, committed.squares}, out);
+}
+
+void PsJob::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
+  if (!coordinator_) return;
+  RoundCoordinator::Decisions decisions;
+  coordinator_->withdraw(peer.worker, peer.incarnation, step, decisions);
+  decide(decisions, out);
+}
+
+// The answer follows all that was decided before, as values do.
+void PsJob::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
+  check_agreed(id, true);
+  peer.awaits_round = round;
+  Outbox::Decide nothing{};
+  nothing.decision.round = membership_.global_step();
+  tell_open_round(nothing);
+  if (!nothing.open.empty()) out.add(std::move(nothing));
+}
+
+void PsJob::tell_open_round(Outbox::Decide& decide) {
+  for (auto& [id, peer] : peers_) {
+    if (!peer.awaits_round || *peer.awaits_round > membership_.global_step()) continue;
+    peer.awaits_round.reset();
+    decide.open.push_back({id, membership_.global_step()});
+  }
 }
 
 void PsJob::send_to_shards(MessageType type, const ControlMessage::Body& body, Outbox& out) {
@@ -148,9 +201,12 @@ void PsJob::decide(const RoundCoordinator::Decisions& decisions, Outbox& out) {
 }
 
 void PsJob::carry_out(const RoundDecision& decision, Outbox& out) {
-  Outbox::Decide action{decision, {}};
+  Outbox::Decide action{decision, {}, {}};
   const std::int64_t round = decision.round;
-  if (decision.closes) membership_.close_round();
+  if (decision.closes) {
+    membership_.close_round();
+    tell_open_round(action);
+  }
   for (const RoundContribution& it : decision.contributors) {
     membership_.decide_step(it.worker, it.step);
     counts_records(it.worker, it.incarnation, it.step, true, out);
@@ -183,9 +239,17 @@ void PsJob::tell(const RoundContribution& about, const StepDone& done, Outbox::D
 
 void PsJob::squares(const RoundSquares& squares, Outbox& out) {
   if (!coordinator_) return out.send(Outbox::kCoordinator, MessageType::kSquares, squares);
-  if (const auto scale = norms_->add(0, squares)) {
-    send_to_shards(MessageType::kScale, *scale, out);
-    out.add(Outbox::Clip{*scale});
+  add_squares(0, squares, out);
+}
+
+void PsJob::add_squares(int part, const RoundSquares& squares, Outbox& out) {
+  const auto scale = norms_->add(part, squares);
+  if (!scale) return;
+  send_to_shards(MessageType::kScale, *scale, out);
+  out.add(Outbox::Clip{*scale});
+  if (!workers_commit()) return;
+  for (const auto& [id, peer] : peers_) {
+    if (peer.worker >= 0 && peer.takes_part()) out.send(id, MessageType::kScale, *scale);
   }
 }
 
@@ -244,17 +308,12 @@ void PsJob::on_shard_message(const Peer& peer, const ControlMessage& message, Ou
   if (message.type == MessageType::kWhole) {
     const RoundContribution& whole = message.as<RoundContribution>();
     check_contribution(whole);
-    RoundCoordinator::Decisions decisions;
-    coordinator_->whole(peer.shard, whole, decisions);
-    return decide(decisions, out);
+    return take_whole(peer.shard, whole, false, out);
   }
   if (message.type != MessageType::kSquares) {
     reject_round("unexpected message " + name_of(message.type) + " of another ps");
   }
-  if (const auto scale = norms_->add(peer.shard, message.as<RoundSquares>())) {
-    send_to_shards(MessageType::kScale, *scale, out);
-    out.add(Outbox::Clip{*scale});
-  }
+  add_squares(peer.shard, message.as<RoundSquares>(), out);
 }
 
 // ps 0, as the others see it.

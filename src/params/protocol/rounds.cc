@@ -1,11 +1,22 @@
 #include "params/protocol/rounds.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "paceline/error.h"
 #include "params/clip_scale.h"
 
 namespace paceline {
+namespace {
+
+[[noreturn]] void fail_commit(const std::string& what) {
+  throw Error(ErrorCode::kDataLoss, "[ps] a commit " + what);
+}
+
+}  // namespace
 
 RoundCoordinator::RoundCoordinator(const RoundOptions& options)
     : options_(options),
@@ -28,8 +39,11 @@ std::vector<int> RoundCoordinator::absent() const {
 void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& out) {
   Worker& worker = workers_[std::size_t(index)];
   if (std::exchange(worker.incarnation, incarnation) != incarnation) {
-    if (worker.given) displace(*std::exchange(worker.given, std::nullopt), out);
-    worker.fresh = true;
+    // The workers may have committed what is whole.
+    const bool may_count = options_.workers_commit && worker.given && is_whole(worker);
+    if (worker.given && !may_count) displace(*std::exchange(worker.given, std::nullopt), out);
+    worker.fresh = !options_.workers_commit;
+    worker.withdrawn = -1;
   }
   worker.standing = Standing::kMember;
 }
@@ -64,11 +78,15 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
 // Shards may hold contributions of several incarnations of one worker: only those of the last
 // count, and each word of another frees what is kept of it. One of a round that is not open was
 // made from values of before a ps was lost, by a worker that has not heard of it yet.
-void RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out,
+bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out,
                              bool skipped) {
   Worker& worker = workers_[std::size_t(contribution.worker)];
   if (contribution.incarnation != worker.incarnation || contribution.round > open_) {
-    return displace(contribution, out);
+    displace(contribution, out);
+    return false;
+  }
+  if (worker.given && worker.given->incarnation != contribution.incarnation) {
+    displace(*std::exchange(worker.given, std::nullopt), out);
   }
   if (!worker.given || worker.given->step != contribution.step) {
     worker.given = contribution;
@@ -77,20 +95,28 @@ void RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
     worker.skipped = false;
   }
   worker.skipped = worker.skipped || skipped;
-  if (worker.on[std::size_t(shard)]) return;
+  if (worker.on[std::size_t(shard)]) return false;
   worker.on[std::size_t(shard)] = true;
   ++worker.shards;
-  if (!is_whole(worker)) return;
+  if (!is_whole(worker)) return false;
   const bool late = contribution.round < open_ && options_.late == LateContribution::kDrop;
   const bool mixed = std::exchange(worker.fresh, false) && open_ > options_.first_round;
-  if (!late && !mixed) return close_full(out);
+  if (late || mixed || worker.withdrawn == contribution.step) {
+    drop(worker, out);
+    return false;
+  }
+  close_full(out);
+  return options_.workers_commit;
+}
+
+void RoundCoordinator::drop(Worker& worker, Decisions& out) const {
   RoundDecision& decision = out.emplace_back();
   decision.round = open_;
   decision.dropped = {*std::exchange(worker.given, std::nullopt)};
 }
 
 void RoundCoordinator::close_full(Decisions& out) {
-  while (close_one(out)) {
+  while (!options_.workers_commit && close_one(out)) {
   }
 }
 
@@ -110,12 +136,58 @@ bool RoundCoordinator::close_one(Decisions& out) {
   }
   const int count = int(decision.contributors.size() + decision.dropped.size());
   if (count == 0 || (count < enough_ && awaits)) return false;
+  close(std::move(decision), out);
+  return true;
+}
+
+void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
   for (const auto* list : {&decision.contributors, &decision.dropped}) {
     for (const RoundContribution& it : *list) workers_[std::size_t(it.worker)].given.reset();
   }
   ++open_;
   out.push_back(std::move(decision));
-  return true;
+}
+
+// Workers that lost each other may commit a round twice. Those whose contributions were dropped
+// know by that.
+void RoundCoordinator::commit(int index, std::int64_t round,
+                              std::span<const std::int32_t> contributors, Decisions& out) {
+  const bool counted = round == open_ - 1 && std::ranges::binary_search(committed_, index);
+  if (counted && !std::ranges::equal(contributors, committed_)) {
+    fail_commit(fmt::format("of round {} by the workers {}, which was closed with {}", round,
+                            fmt::join(contributors, ", "), fmt::join(committed_, ", ")));
+  }
+  if (round < open_) return;
+  if (round > open_) fail_commit(fmt::format("of round {} while {} is open", round, open_));
+  RoundDecision decision;
+  decision.closes = true;
+  decision.round = round;
+  for (const std::int32_t contributor : contributors) {
+    const Worker& worker = workers_[std::size_t(contributor)];
+    if (!worker.given || !is_whole(worker)) {
+      fail_commit(fmt::format("of round {} with the contribution of worker:{}, which is not here",
+                              round, contributor));
+    }
+    (worker.skipped ? decision.dropped : decision.contributors).push_back(*worker.given);
+  }
+  for (std::size_t i = 0; i < workers_.size(); ++i) {
+    const bool counts = std::ranges::binary_search(contributors, std::int32_t(i));
+    if (workers_[i].given && is_whole(workers_[i]) && !counts) {
+      decision.dropped.push_back(*workers_[i].given);
+    }
+  }
+  committed_.assign(contributors.begin(), contributors.end());
+  close(std::move(decision), out);
+}
+
+void RoundCoordinator::withdraw(int index, std::uint64_t incarnation, std::int64_t step,
+                                Decisions& out) {
+  Worker& worker = workers_[std::size_t(index)];
+  if (worker.incarnation != incarnation) return;
+  worker.withdrawn = step;
+  const bool given = worker.given && worker.given->incarnation == incarnation &&
+                     worker.given->step == step && is_whole(worker);
+  if (given) drop(worker, out);
 }
 
 void RoundNorms::expect(std::int64_t round, float clip_norm) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "params/protocol/aggregation.h"
@@ -28,6 +29,7 @@ struct RoundOptions {
   int replicas = 0;  // so many contributions close a round; 0: those of all workers
   LateContribution late = LateContribution::kDrop;
   std::int64_t first_round = 0;
+  bool workers_commit = false;  // commit() closes rounds, and nothing else does
 };
 
 /// Closes rounds. A worker has at most one contribution that is not decided. A round is closed when
@@ -51,9 +53,17 @@ class RoundCoordinator {
   bool forget_unless_whole(int worker, std::uint64_t incarnation, Decisions& out);
   /// All of the contribution is on the shard. It may say so after the worker has left.
   /// A skipped one (it has NaN) closes the round like any other, and counts nowhere; it is enough
-  /// that one shard says so.
-  void whole(int shard, const RoundContribution& contribution, Decisions& out,
+  /// that one shard says so. Returns true when it is whole on every shard, so that the workers may
+  /// commit it.
+  bool whole(int shard, const RoundContribution& contribution, Decisions& out,
              bool skipped = false);
+  /// The worker says that the round was committed: it consists of the contributions of these, which
+  /// are whole. A round that is closed stays as it is. Throws kDataLoss when a contribution is not
+  /// here, and when the round was closed with that of this worker and other ones.
+  void commit(int worker, std::int64_t round, std::span<const std::int32_t> contributors,
+              Decisions& out);
+  /// The worker's contribution to the open round will not be committed: it counts nowhere.
+  void withdraw(int worker, std::uint64_t incarnation, std::int64_t step, Decisions& out);
   /// Nobody waits any more for workers that have never come.
   void stop_waiting(Decisions& out);
 
@@ -68,13 +78,16 @@ class RoundCoordinator {
     Standing standing = Standing::kAbsent;
     std::uint64_t incarnation = 0;
     std::optional<RoundContribution> given;
-    std::vector<bool> on;  // the shards where it is whole
-    int shards = 0;        // how many they are
-    bool skipped = false;  // it is to count nowhere
-    bool fresh = false;    // it has given nothing yet
+    std::vector<bool> on;         // the shards where it is whole
+    int shards = 0;               // how many they are
+    bool skipped = false;         // it is to count nowhere
+    bool fresh = false;           // it has given nothing yet
+    std::int64_t withdrawn = -1;  // that step of this incarnation counts nowhere
   };
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;
+  void drop(Worker& worker, Decisions& out) const;
+  void close(RoundDecision decision, Decisions& out);
   void close_full(Decisions& out);
   /// Returns false when more contributions are to come.
   bool close_one(Decisions& out);
@@ -83,6 +96,7 @@ class RoundCoordinator {
   const int enough_;
   std::vector<Worker> workers_;
   std::int64_t open_;
+  std::vector<std::int32_t> committed_;  // the contributors of the last round, by commit()
 };
 
 /// Adds up the squares of the shards' parts of a round's mean.

@@ -218,6 +218,16 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
     case MessageType::kStop:
       stop_asked_ = true;
       return;
+    case MessageType::kGiven:
+      steps_given_ = std::max(steps_given_, std::int64_t(message.step) + 1);
+      return;
+    case MessageType::kScale:
+      scale_ = message.as<RoundScale>();
+      return;
+    case MessageType::kRoundOpen:
+      peer.open_round = std::int64_t(message.step);
+      if (ps == 0) global_step_ = std::max(global_step_, *peer.open_round);
+      return;
     case MessageType::kRecords:
       return on_records(message.as<GivenRecords>());
     case MessageType::kRefuse:
@@ -240,6 +250,7 @@ void WorkerJob::on_step_done(int ps, Peer& peer, std::int64_t step, const StepDo
     global_step_ = done.global_step;
     staleness_.add(done.staleness);
     if (done.staleness == StepDone::kTooLate) ++too_late_;
+    last_counted_ = done.staleness >= 0;
   }
   peer.steps_done = std::max(peer.steps_done, step + 1);
   if (!in_rounds()) {
@@ -369,19 +380,6 @@ void WorkerJob::note_cut(Peer& peer, const Error& error, const Ended& ended, Tim
 void WorkerJob::wait_initialised(TimePoint now) {
   if (std::exchange(waits_initialised_, true)) return;
   deadline_ = now + options_.join_timeout;
-}
-
-void WorkerJob::ask_records(const RecordWish& wish, Outbox& out) {
-  out.send(0, MessageType::kAskRecords, wish);
-}
-
-void WorkerJob::reads_records(std::int64_t records, Outbox& out) {
-  out.send(0, MessageType::kReadsRecords, records, std::uint64_t(next_step_ - 1));
-}
-
-void WorkerJob::on_records(const GivenRecords& given) {
-  given_.ranges.insert(given_.ranges.end(), given.ranges.begin(), given.ranges.end());
-  given_.over = given_.over || given.over;
 }
 
 void WorkerJob::set_done(Outbox& out) {

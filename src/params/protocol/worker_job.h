@@ -88,6 +88,22 @@ class WorkerJob {
   /// Takes the number of the next step.
   std::int64_t begin_step() { return next_step_++; }
 
+  // Rounds that the workers commit.
+  /// Steps whose contributions are whole on every ps, as the number of the next one.
+  std::int64_t steps_given() const { return steps_given_; }
+  /// False when the last step that is done was dropped.
+  bool last_counted() const { return last_counted_; }
+  /// The last that was told.
+  const RoundScale& scale() const { return scale_; }
+  void commit(const CommittedRound& committed, Outbox& out);
+  /// The own step will not be committed.
+  void withdraw(std::int64_t step, Outbox& out);
+  /// Asks every ps to tell once the round is open, after which round_is_open() is true.
+  void await_round(std::int64_t round, Outbox& out);
+  bool round_is_open() const;
+  /// The process of ps 0 that this worker has joined.
+  std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }
+
   // Records that are shared out.
   void ask_records(const RecordWish& wish, Outbox& out);
   /// The step that has just begun reads what this worker was given, up to this number of records.
@@ -135,6 +151,7 @@ class WorkerJob {
     std::uint64_t epoch = 0;        // membership epoch last seen; 0: it has never been welcomed
     std::uint64_t handled = 0;      // numbered messages, when its last connection ended
     std::int64_t steps_done = 0;    // rounds: as steps_done()
+    std::optional<std::int64_t> open_round;  // the answer to the last await_round()
     std::optional<TimePoint> cut_at;
     std::string cut_why;
     bool welcomed() const { return epoch != 0; }
@@ -175,6 +192,9 @@ class WorkerJob {
   JobState state_;
   std::int64_t global_step_ = 0, next_step_ = 0, steps_done_ = 0;
   std::int64_t step_limit_;
+  std::int64_t steps_given_ = 0;
+  bool last_counted_ = true;
+  RoundScale scale_{.round = -1};
   StalenessHistogram staleness_;
   std::int64_t too_late_ = 0;
   std::uint64_t state_asked_ = 0;

@@ -61,7 +61,7 @@ class ServerJob {
 
   // Calls of the rounds and of the connection to ps 0.
   /// What was decided about these steps is done: their workers may go on.
-  void tell(const std::vector<Outbox::Decide::Told>& told);
+  void tell(const Outbox::Decide& decided);
   void squares(const RoundSquares& squares);
   void from_coordinator(const ControlMessage& message);
   void coordinator_closed(std::uint64_t handled);

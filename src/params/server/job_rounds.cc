@@ -27,9 +27,14 @@ CoordinatorConnection& ServerJob::coordinator() {
   return *coordinator_;
 }
 
-void ServerJob::tell(const std::vector<Outbox::Decide::Told>& told) {
+void ServerJob::tell(const Outbox::Decide& decided) {
   drive([&](Outbox& out) {
-    for (const auto& [to, step, done] : told) out.send(to, MessageType::kStepDone, done, step);
+    for (const auto& [to, step, done] : decided.told) {
+      out.send(to, MessageType::kStepDone, done, step);
+    }
+    for (const auto& [to, round] : decided.open) {
+      out.send(to, MessageType::kRoundOpen, {}, std::uint64_t(round));
+    }
   });
 }
 

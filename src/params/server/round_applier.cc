@@ -187,7 +187,7 @@ void RoundApplier::finish(float scale) {
   }
   for_kept([](const KeptContribution& kept) { kept.step->end(); });
   job_.account().contribution_at(job_.now());
-  job_.tell(now_.told);
+  job_.tell(now_);
   for (std::size_t position = 0; position < shard_->size(); ++position) {
     for_kept([&](const KeptContribution& kept) { send_values(kept, position); });
   }

@@ -46,6 +46,8 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
       return decode_round_contribution(payload);
     case MessageType::kDecided:
       return decode_round_decision(payload);
+    case MessageType::kCommitted:
+      return decode_committed_round(payload);
     case MessageType::kSquares:
       return decode_round_squares(payload);
     case MessageType::kScale:
@@ -81,12 +83,13 @@ void ControlMessage::wrong_body() const {
 
 bool is_control_for_ps(MessageType type) {
   constexpr std::array kTypes = {
-      MessageType::kHello,       MessageType::kDeclare,     MessageType::kWriteEnd,
-      MessageType::kFindFile,    MessageType::kMark,        MessageType::kSaveShard,
-      MessageType::kTaskState,   MessageType::kDone,        MessageType::kGoodbye,
-      MessageType::kEndTraining, MessageType::kBeginAgain,  MessageType::kWhole,
-      MessageType::kSquares,     MessageType::kAskProgress, MessageType::kProgress,
-      MessageType::kAskRecords,  MessageType::kReadsRecords};
+      MessageType::kHello,       MessageType::kDeclare,      MessageType::kWriteEnd,
+      MessageType::kFindFile,    MessageType::kMark,         MessageType::kSaveShard,
+      MessageType::kTaskState,   MessageType::kDone,         MessageType::kGoodbye,
+      MessageType::kEndTraining, MessageType::kBeginAgain,   MessageType::kWhole,
+      MessageType::kSquares,     MessageType::kAskProgress,  MessageType::kProgress,
+      MessageType::kAskRecords,  MessageType::kReadsRecords, MessageType::kCommitted,
+      MessageType::kWithdraw,    MessageType::kRoundOpen};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 
@@ -99,12 +102,13 @@ bool is_control_from_coordinator(MessageType type) {
 
 bool is_control_for_worker(MessageType type) {
   constexpr std::array kTypes = {
-      MessageType::kWelcome,     MessageType::kRefuse,   MessageType::kDeclared,
-      MessageType::kWritten,     MessageType::kStepDone, MessageType::kStepLimit,
-      MessageType::kInitialised, MessageType::kJobState, MessageType::kFoundFile,
-      MessageType::kSaved,       MessageType::kAskState, MessageType::kTaskState,
-      MessageType::kStop,        MessageType::kBusy,     MessageType::kRestarted,
-      MessageType::kAskProgress, MessageType::kProgress, MessageType::kRecords};
+      MessageType::kWelcome,     MessageType::kRefuse,    MessageType::kDeclared,
+      MessageType::kWritten,     MessageType::kStepDone,  MessageType::kStepLimit,
+      MessageType::kInitialised, MessageType::kJobState,  MessageType::kFoundFile,
+      MessageType::kSaved,       MessageType::kAskState,  MessageType::kTaskState,
+      MessageType::kStop,        MessageType::kBusy,      MessageType::kRestarted,
+      MessageType::kAskProgress, MessageType::kProgress,  MessageType::kRecords,
+      MessageType::kGiven,       MessageType::kRoundOpen, MessageType::kScale};
   return std::ranges::find(kTypes, type) != kTypes.end();
 }
 

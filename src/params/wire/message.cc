@@ -74,6 +74,10 @@ std::string name_of(MessageType type) {
   constexpr std::array<std::string_view, 3> record_names = {"ask_records", "records",
                                                             "reads_records"};
   const std::size_t r = i - std::size_t(MessageType::kAskRecords);
+  constexpr std::array<std::string_view, 4> committing_names = {"given", "committed", "withdraw",
+                                                                "round_open"};
+  const std::size_t g = i - std::size_t(MessageType::kGiven);
+  if (g < committing_names.size()) return std::string(committing_names[g]);
   if (c < collective_names.size()) return std::string(collective_names[c]);
   if (r < record_names.size()) return std::string(record_names[r]);
   return i < names.size() ? std::string(names[i]) : fmt::format("unknown ({})", i);
@@ -112,7 +116,7 @@ void fields(auto& wire, Of<AggregationSpec> auto& spec) {
   wire.choice("aggregation", spec.kind, kAggregationKinds);
   wire(spec.staleness, spec.replicas);
   wire.choice("late", spec.late, kLateContributions);
-  wire(spec.num_ps, spec.coordinator);
+  wire(spec.num_ps, spec.coordinator, spec.workers_commit);
 }
 
 void fields(auto& wire, Of<Declared> auto& declared) {

@@ -99,6 +99,11 @@ enum class MessageType : std::uint16_t {
   kDecided = 48,  // ps 0 → ps: apply the mean of these; these are dropped
   kSquares = 49,  // ps → ps 0: the squares of my part of the mean
   kScale = 50,    // ps 0 → ps: the factor by which the mean is clipped
+  // In rounds that the workers commit themselves (round_messages.h).
+  kGiven = 73,      // ps 0 → worker: all of your contribution is on every ps
+  kCommitted = 74,  // worker → ps 0: these have committed the round, which is to be closed
+  kWithdraw = 75,   // worker → ps 0: my contribution counts nowhere
+  kRoundOpen = 76,  // worker → ps: tell me once this round is open; ps → worker: it is
   // Between the workers of an all-reduce (collective_messages.h).
   kGroupStatus = 53,      // where I stand; whenever it changes
   kPropose = 54,          // the coordinator: these shall be the members of the next epoch

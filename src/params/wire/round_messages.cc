@@ -13,6 +13,10 @@ void fields(auto& wire, Of<RoundDecision> auto& decision) {
        decision.displaced);
 }
 
+void fields(auto& wire, Of<CommittedRound> auto& committed) {
+  wire(committed.round, committed.contributors, committed.squares);
+}
+
 void fields(auto& wire, Of<RoundSquares> auto& squares) { wire(squares.round, squares.sum); }
 
 void fields(auto& wire, Of<RoundScale> auto& scale) { wire(scale.round, scale.scale); }
@@ -22,6 +26,8 @@ std::vector<std::byte> encode(const RoundContribution& contribution) {
 }
 
 std::vector<std::byte> encode(const RoundDecision& decision) { return encode_fields(decision); }
+
+std::vector<std::byte> encode(const CommittedRound& committed) { return encode_fields(committed); }
 
 std::vector<std::byte> encode(const RoundSquares& squares) { return encode_fields(squares); }
 
@@ -33,6 +39,10 @@ RoundContribution decode_round_contribution(std::span<const std::byte> payload) 
 
 RoundDecision decode_round_decision(std::span<const std::byte> payload) {
   return decode_fields<RoundDecision>(payload, "decided");
+}
+
+CommittedRound decode_committed_round(std::span<const std::byte> payload) {
+  return decode_fields<CommittedRound>(payload, "committed");
 }
 
 RoundSquares decode_round_squares(std::span<const std::byte> payload) {

@@ -29,6 +29,14 @@ struct RoundDecision {
   bool operator==(const RoundDecision&) const = default;
 };
 
+/// The word of a worker about a round that the workers have committed among themselves.
+struct CommittedRound {
+  std::int64_t round = 0;
+  std::vector<std::int32_t> contributors;  // ascending
+  double squares = 0;  // the sum of those of the part of the mean that the workers keep
+  bool operator==(const CommittedRound&) const = default;
+};
+
 /// The sum of the squares of the mean contributions to one ps's variables.
 struct RoundSquares {
   std::int64_t round = 0;
@@ -45,11 +53,13 @@ struct RoundScale {
 
 std::vector<std::byte> encode(const RoundContribution& contribution);
 std::vector<std::byte> encode(const RoundDecision& decision);
+std::vector<std::byte> encode(const CommittedRound& committed);
 std::vector<std::byte> encode(const RoundSquares& squares);
 std::vector<std::byte> encode(const RoundScale& scale);
 /// All throw kDataLoss naming the message.
 RoundContribution decode_round_contribution(std::span<const std::byte> payload);
 RoundDecision decode_round_decision(std::span<const std::byte> payload);
+CommittedRound decode_committed_round(std::span<const std::byte> payload);
 RoundSquares decode_round_squares(std::span<const std::byte> payload);
 RoundScale decode_round_scale(std::span<const std::byte> payload);
 

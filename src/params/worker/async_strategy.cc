@@ -45,6 +45,13 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
 
 Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& options,
                      std::vector<VariableSpec> variables) {
+  const std::shared_ptr<PsStore> joined = join_ps_store(how, options, std::move(variables));
+  return {joined, joined};
+}
+
+std::shared_ptr<PsStore> join_ps_store(const PsStoreOptions& how,
+                                       const DistributionOptions& options,
+                                       std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   if (cluster.existing_servers && !cluster.launched && how.say) {
     how.say(fmt::format("uses existing servers, which stay: {}", fmt::join(how.spec.ps, ", ")));
@@ -62,7 +69,7 @@ Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& optio
     print_text(stdout, joined->placement_text());
     std::fflush(stdout);
   }
-  return {joined, joined};
+  return joined;
 }
 
 Distribution make_async_strategy(const DistributionOptions& options,

@@ -77,6 +77,11 @@ void CheckpointClient::check_files_are_found(const std::string& path, const std:
   throw Error(ErrorCode::kDeadlineExceeded, "a ps does not say whether it sees --out");
 }
 
+// What the workers keep themselves is the last shard.
+int CheckpointClient::shard_count() const {
+  return int(connections_.size()) + (core_.options().aggregation.workers_commit ? 1 : 0);
+}
+
 void CheckpointClient::mark() {
   core_.save_inbox().begin(++save_);
   for (const auto& ps : connections_) {
@@ -85,7 +90,7 @@ void CheckpointClient::mark() {
 }
 
 std::string CheckpointClient::shard_path(const std::string& folder, std::size_t ps) const {
-  return fs::canonical(folder).string() + "/" + shard_name(int(ps), int(connections_.size()));
+  return fs::canonical(folder).string() + "/" + shard_name(int(ps), shard_count());
 }
 
 SavedShards CheckpointClient::write_shards(const std::string& folder) {
@@ -94,13 +99,13 @@ SavedShards CheckpointClient::write_shards(const std::string& folder) {
          encode_text(sees_[ps] ? shard_path(folder, ps) : ""));
   }
   SavedShards shards;
-  shards.variables = saved_variables(core_.variables(), core_.pieces(), int(connections_.size()));
+  shards.variables = saved_variables(core_.variables(), core_.pieces(), shard_count());
   for (std::size_t ps = 0; ps < connections_.size(); ++ps) {
     wait_saved(ps);
     const SavedShard saved = *core_.save_inbox().saved()[ps];
-    shards.files.push_back(sees_[ps] ? WrittenFile{shard_name(int(ps), int(connections_.size())),
-                                                   saved.bytes, saved.checksum}
-                                     : write_here(shard_path(folder, ps), ps));
+    shards.files.push_back(
+        sees_[ps] ? WrittenFile{shard_name(int(ps), shard_count()), saved.bytes, saved.checksum}
+                  : write_here(shard_path(folder, ps), ps));
   }
   const SavedShard counts = *core_.save_inbox().saved()[0];
   shards.global_step = counts.global_step;
@@ -123,7 +128,7 @@ void CheckpointClient::wait_saved(std::size_t ps) {
 }
 
 WrittenFile CheckpointClient::write_here(const std::string& path, std::size_t ps) {
-  return write_shard(path, core_.variables(), core_.pieces(), int(ps), int(connections_.size()),
+  return write_shard(path, core_.variables(), core_.pieces(), int(ps), shard_count(),
                      [this](const Piece& piece, std::size_t array, std::size_t offset,
                             std::size_t bytes) { return fetch(piece, array, offset, bytes); });
 }

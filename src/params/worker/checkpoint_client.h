@@ -26,6 +26,7 @@ class CheckpointClient : public StoreSaving {
   void send(PsConnection& ps, MessageType type, std::span<const std::byte> payload,
             FrameHeader header = {});
   void check_files_are_found(const std::string& path, const std::string& content);
+  int shard_count() const;
   std::string shard_path(const std::string& folder, std::size_t ps) const;
   void wait_saved(std::size_t ps);
   WrittenFile write_here(const std::string& path, std::size_t ps);

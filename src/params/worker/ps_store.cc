@@ -13,6 +13,7 @@
 #include "params/worker/checkpoint_client.h"
 #include "params/worker/ps_connection.h"
 #include "params/worker/ps_steps.h"
+#include "params/worker/round_commits.h"
 #include "params/worker/worker_driver.h"
 
 namespace paceline {
@@ -81,6 +82,8 @@ class PsStoreImpl : public PsStore {
   bool stop_asked() const override { return core_.stop_asked; }
   std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
 
+  CommittedRounds& committed_rounds() override { return commits_; }
+
   std::vector<std::string> prepare_saving(const std::string& folder) override {
     saving_ = std::make_unique<CheckpointClient>(core_, connections_);
     return saving_->prepare_saving(folder);
@@ -109,6 +112,7 @@ class PsStoreImpl : public PsStore {
   WorkerDriver driver_;
   std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps
   WorkerContext steps_;
+  RoundCommits commits_{steps_};
   std::unique_ptr<CheckpointClient> saving_;
   std::vector<VariableState> writing_;  // borrowed by frames until they are sent
   ContributionBuffer written_;          // counts those frames

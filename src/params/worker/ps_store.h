@@ -12,6 +12,7 @@
 #include "exec/parameter_store.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
+#include "params/committed_rounds.h"
 #include "params/job_control.h"
 #include "params/progress_board.h"
 #include "params/protocol/aggregation.h"
@@ -89,6 +90,8 @@ class PsStore : public SavableStore, public JobControl {
                                        std::vector<VariableSpec> variables);
   /// True when numbers are rounded or left out, as options.wire says, in frames to or from some ps.
   virtual bool rounds() const = 0;
+  /// Of a store with AggregationSpec::workers_commit, whose steps they belong to.
+  virtual CommittedRounds& committed_rounds() = 0;
   /// One line a piece: variable, rows, bytes, ps.
   virtual std::string placement_text() const = 0;
 };

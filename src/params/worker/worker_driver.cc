@@ -94,6 +94,11 @@ void WorkerDriver::publish() {
   core_.global_step = machine_.global_step();
   core_.steps_sent = machine_.next_step();
   core_.steps_done = machine_.steps_done();
+  core_.steps_given = machine_.steps_given();
+  core_.last_counted = machine_.last_counted();
+  core_.scale = machine_.scale().scale;
+  core_.scaled_round = machine_.scale().round;
+  core_.round_is_open = machine_.round_is_open();
   core_.all_warm = machine_.job_state().all_warm;
   core_.any_done = machine_.job_state().any_done;
   core_.all_done = machine_.job_state().all_done;
@@ -299,6 +304,26 @@ std::string WorkerDriver::awaited_others() const {
 void WorkerDriver::wait_for_rounds(std::int64_t step) {
   if (core_.steps_done >= step) return;
   wait_for_others([&] { return core_.steps_done >= step; });
+}
+
+void WorkerDriver::commit(const CommittedRound& committed) {
+  change([&] { machine_.commit(committed, out_); });
+  carry_out();
+}
+
+void WorkerDriver::withdraw(std::int64_t step) {
+  change([&] { machine_.withdraw(step, out_); });
+  carry_out();
+}
+
+void WorkerDriver::await_round(std::int64_t round) {
+  change([&] { machine_.await_round(round, out_); });
+  carry_out();
+}
+
+std::uint64_t WorkerDriver::ps_incarnation() const {
+  const std::lock_guard lock(mutex_);
+  return machine_.ps_incarnation();
 }
 
 std::uint64_t WorkerDriver::begin_step(bool& outdated) {

@@ -68,6 +68,12 @@ class WorkerDriver {
   /// The last frame of a step is about to be sent.
   void end_step();
 
+  // Rounds that the workers commit: see WorkerJob. Answers are published.
+  void commit(const CommittedRound& committed);
+  void withdraw(std::int64_t step);
+  void await_round(std::int64_t round);
+  std::uint64_t ps_incarnation() const;
+
  private:
   struct Change;
   template <typename Event>

@@ -74,6 +74,11 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kRecords:
     case MessageType::kReadsRecords:
     case MessageType::kExchangedSums:
+    // Sparse variables on ps tasks beside an all-reduce, which is not simulated.
+    case MessageType::kGiven:
+    case MessageType::kCommitted:
+    case MessageType::kWithdraw:
+    case MessageType::kRoundOpen:
     // While somebody watches: some KB a second.
     case MessageType::kAskProgress:
     case MessageType::kProgress:

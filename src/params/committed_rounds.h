@@ -1,0 +1,35 @@
+// Rounds on parameter servers that the members of an all-reduce commit: where a part of the
+// variables is reduced among the workers, and the other part lies on ps tasks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace paceline {
+
+/// A worker's contribution to the ps tasks counts if the members commit its step, and else nowhere.
+/// The step thread calls it. All calls throw the error of the ps tasks.
+class CommittedRounds {
+ public:
+  virtual ~CommittedRounds() = default;
+  /// The members begin a step from the values that so many rounds have left. Returns once every ps
+  /// has these. Throws kAborted when the last step counted for the members and not for the ps
+  /// tasks, or when these are in another round: others went on without this worker.
+  virtual void begin(std::int64_t round) = 0;
+  /// Waits until all of the step's contribution is on every ps. Nobody may commit it before.
+  virtual void wait_given() = 0;
+  /// The step is committed by these. `squares` are those of the mean of the other part, where the
+  /// mean of both is clipped by its norm. Returns the clip scale, or 1.
+  virtual float commit(std::span<const std::int32_t> contributors,
+                       std::optional<double> squares) = 0;
+  /// The step counts nowhere: this worker goes on from the values that so many rounds have left.
+  virtual void lose(std::int64_t round) = 0;
+  /// Waits until the ps tasks have closed the round of the last step. Throws as begin() does.
+  virtual void wait_closed() = 0;
+  virtual void check() const = 0;
+  /// The process of ps 0, with whose values those of the workers belong together.
+  virtual std::uint64_t ps_incarnation() const = 0;
+};
+
+}  // namespace paceline

@@ -1,0 +1,160 @@
+#include "params/mixed/mixed_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "params/committed_rounds.h"
+#include "params/mixed/mixed_control.h"
+#include "params/mixed/mixed_steps.h"
+
+namespace paceline {
+namespace {
+
+class MixedStore : public SavableStore {
+ public:
+  MixedStore(std::shared_ptr<SavableStore> sparse, std::shared_ptr<SavableStore> dense,
+             CommittedRounds& rounds, std::vector<VariableSpec> variables)
+      : variables_(std::move(variables)),
+        places_(variables_),
+        rounds_(rounds),
+        sparse_(std::move(sparse)),
+        dense_(std::move(dense)) {}
+
+  std::span<const VariableSpec> variables() const override { return variables_; }
+  std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override;
+  void write(std::vector<VariableState> states, std::int64_t global_step) override;
+  bool initialised() const override { return sparse_->initialised() && dense_->initialised(); }
+  std::vector<VariableState> read(std::span<const VariableId> variables) override;
+  std::int64_t global_step() const override { return sparse_->global_step(); }
+  StoreAccount account() const override;
+  std::vector<StoreLink> links() const override;
+  Staleness staleness() const override { return sparse_->staleness(); }
+
+  std::vector<std::string> prepare_saving(const std::string& folder) override;
+  void mark() override;
+  SavedShards write_shards(const std::string& folder) override;
+
+ private:
+  SavableStore& part(bool sparse) const { return sparse ? *sparse_ : *dense_; }
+
+  const std::vector<VariableSpec> variables_;
+  const MixedPlaces places_;
+  CommittedRounds& rounds_;
+  const std::shared_ptr<SavableStore> sparse_, dense_;  // the dense one calls the other
+};
+
+std::unique_ptr<StoreSteps> MixedStore::bind(const PlanBinding& plan, float clip_norm) {
+  PlanBinding sparse, dense;
+  for (PlanBinding::Use use : plan.uses) {
+    PlanBinding& its = places_.is_sparse(use.variable) ? sparse : dense;
+    use.variable = places_.there(use.variable);
+    its.uses.push_back(use);
+  }
+  return std::make_unique<MixedSteps>(places_, rounds_, sparse_->bind(sparse, clip_norm),
+                                      dense_->bind(dense, clip_norm));
+}
+
+// The members begin once they have the dense values, and then find those of the ps tasks.
+void MixedStore::write(std::vector<VariableState> states, std::int64_t global_step) {
+  std::vector<VariableState> sparse, dense;
+  for (VariableState& state : states) {
+    std::vector<VariableState>& its = places_.is_sparse(state.variable) ? sparse : dense;
+    state.variable = places_.there(state.variable);
+    its.push_back(std::move(state));
+  }
+  sparse_->write(std::move(sparse), global_step);
+  dense_->write(std::move(dense), global_step);
+}
+
+std::vector<VariableState> MixedStore::read(std::span<const VariableId> variables) {
+  rounds_.wait_closed();
+  std::vector<VariableState> states;
+  for (const bool is_sparse : {true, false}) {
+    std::vector<VariableId> there;
+    for (const VariableId variable : variables) {
+      if (places_.is_sparse(variable) == is_sparse) there.push_back(places_.there(variable));
+    }
+    if (there.empty()) continue;
+    for (VariableState& state : part(is_sparse).read(there)) {
+      state.variable = places_.of(is_sparse)[std::size_t(state.variable)];
+      states.push_back(std::move(state));
+    }
+  }
+  const auto asked = [&](const VariableState& state) {
+    return std::ranges::find(variables, state.variable) - variables.begin();
+  };
+  std::ranges::sort(states, {}, asked);
+  return states;
+}
+
+StoreAccount MixedStore::account() const {
+  StoreAccount sum = sparse_->account();
+  const StoreAccount dense = dense_->account();
+  sum.bytes_sent += dense.bytes_sent;
+  sum.bytes_received += dense.bytes_received;
+  sum.transfer += dense.transfer;
+  return sum;
+}
+
+std::vector<StoreLink> MixedStore::links() const {
+  std::vector<StoreLink> links = sparse_->links();
+  for (StoreLink& link : dense_->links()) links.push_back(std::move(link));
+  return links;
+}
+
+std::vector<std::string> MixedStore::prepare_saving(const std::string& folder) {
+  std::vector<std::string> lines = sparse_->prepare_saving(folder);
+  for (std::string& line : dense_->prepare_saving(folder)) lines.push_back(std::move(line));
+  return lines;
+}
+
+// No round is closed meanwhile, since this worker has not contributed to it; unless the others have
+// given it up, which write_shards() finds.
+void MixedStore::mark() {
+  rounds_.wait_closed();
+  dense_->mark();
+  sparse_->mark();
+}
+
+SavedShards MixedStore::write_shards(const std::string& folder) {
+  SavedShards saved = sparse_->write_shards(folder);
+  SavedShards dense = dense_->write_shards(folder);
+  if (saved.global_step != dense.global_step) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("the ps tasks were at global step {} and this worker at {}: the others "
+                            "went on without it",
+                            saved.global_step, dense.global_step));
+  }
+  std::ranges::move(dense.files, std::back_inserter(saved.files));
+  std::vector<SavedVariable> variables(variables_.size());
+  for (const bool is_sparse : {true, false}) {
+    const std::vector<VariableId>& of_part = places_.of(is_sparse);
+    for (std::size_t there = 0; there < of_part.size(); ++there) {
+      variables[std::size_t(of_part[there])] =
+          std::move((is_sparse ? saved : dense).variables[there]);
+    }
+  }
+  saved.variables = std::move(variables);
+  return saved;
+}
+
+}  // namespace
+
+Distribution with_both(Distribution sparse, Distribution dense, CommittedRounds& rounds,
+                       std::vector<VariableSpec> variables) {
+  auto control = std::make_shared<MixedControl>(sparse.control, dense.control);
+  return {std::make_shared<MixedStore>(std::move(sparse.store), std::move(dense.store), rounds,
+                                       std::move(variables)),
+          std::move(control)};
+}
+
+std::vector<VariableSpec> part_of(const std::vector<VariableSpec>& variables, bool sparse) {
+  std::vector<VariableSpec> part;
+  std::ranges::copy_if(variables, std::back_inserter(part),
+                       [sparse](const VariableSpec& spec) { return spec.sparse == sparse; });
+  return part;
+}
+
+}  // namespace paceline

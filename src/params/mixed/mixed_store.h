@@ -1,0 +1,24 @@
+// Sparse variables on parameter servers and dense ones by all-reduce, in one job: two stores whose
+// steps are one.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "params/distribution.h"
+
+namespace paceline {
+
+class CommittedRounds;
+
+/// `sparse` keeps those variables that are sparse, and `dense` the others, each in the order of
+/// `variables`. The members of the all-reduce commit each step, and its rounds on the ps tasks are
+/// `rounds`, which `dense` was made with: so a step counts in both stores, or in none. Members are
+/// those of the all-reduce; states of workers, progress and saving are the affair of ps 0.
+Distribution with_both(Distribution sparse, Distribution dense, CommittedRounds& rounds,
+                       std::vector<VariableSpec> variables);
+
+/// The variables of one of the two stores.
+std::vector<VariableSpec> part_of(const std::vector<VariableSpec>& variables, bool sparse);
+
+}  // namespace paceline

@@ -1,0 +1,55 @@
+#include "params/mixed/mixed_strategy.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "paceline/error.h"
+#include "params/collective/allreduce_strategy.h"
+#include "params/mixed/mixed_store.h"
+#include "params/worker/async_strategy.h"
+#include "params/worker/sync_strategy.h"
+
+namespace paceline {
+std::string why_not_mixed(const Cluster& cluster, int workers) {
+  if (workers == 1) {
+    return "needs several workers (--workers 2), among which dense variables are reduced: with "
+           "one, "
+           "take sync";
+  }
+  if (cluster.on_nan == OnNan::kSkip) {
+    return "does not go with --on-nan skip: the ps tasks and the workers would leave out different "
+           "steps; take sync or allreduce";
+  }
+  if (cluster.shares_records()) {
+    return "does not go with --shard dynamic: take sync or allreduce";
+  }
+  return "";
+}
+
+std::string why_not_mixed(const std::vector<VariableSpec>& variables) {
+  const auto sparse = std::ranges::count_if(variables, &VariableSpec::sparse);
+  if (sparse == 0) {
+    return "needs a sparse variable, such as an embedding that is read by rows, and this model has "
+           "none: take --strategy sync, or --ps 0 --strategy allreduce";
+  }
+  if (std::size_t(sparse) < variables.size()) return "";
+  return "needs a dense variable, and all of this model are sparse: take --strategy sync";
+}
+
+Distribution make_mixed_strategy(const DistributionOptions& options,
+                                 std::vector<VariableSpec> variables) {
+  std::string why = why_not_mixed(options.cluster, options.cluster.workers());
+  if (why.empty()) why = why_not_mixed(variables);
+  if (!why.empty()) throw Error(ErrorCode::kInvalidArgument, "--strategy mixed " + why);
+  std::vector<VariableSpec> sparse = part_of(variables, true), dense = part_of(variables, false);
+  PsStoreOptions ps = ps_store_options(options);
+  ps.aggregation = rounds_of(options.cluster.spec, 0, LateContribution::kDrop);
+  ps.aggregation.workers_commit = true;
+  const std::shared_ptr<PsStore> of_ps = join_ps_store(ps, options, std::move(sparse));
+  CommittedRounds& rounds = of_ps->committed_rounds();
+  Distribution of_workers = join_allreduce(options, std::move(dense), &rounds);
+  return with_both({of_ps, of_ps}, std::move(of_workers), rounds, std::move(variables));
+}
+
+}  // namespace paceline

@@ -1,0 +1,21 @@
+// Sparse variables on parameter servers, dense ones by all-reduce.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "params/distribution.h"
+
+namespace paceline {
+
+/// Throws kInvalidArgument when the cluster or the variables do not suit it.
+Distribution make_mixed_strategy(const DistributionOptions& options,
+                                 std::vector<VariableSpec> variables);
+
+/// Why the cluster, of so many workers, does not suit the strategy: "needs …", "does not go with
+/// …"; empty when it does.
+std::string why_not_mixed(const Cluster& cluster, int workers);
+/// Why the variables do not.
+std::string why_not_mixed(const std::vector<VariableSpec>& variables);
+
+}  // namespace paceline

@@ -1,0 +1,206 @@
+// Whole jobs in one process whose sparse variables lie on ps tasks, and whose dense ones the
+// workers reduce: each step counts for both, or for none.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "params/testing/mixed_fixture.h"
+#include "params/testing/trainee.h"
+
+namespace paceline {
+namespace {
+
+struct MixedCase {
+  std::string name;
+  int num_ps, workers;
+  float clip_norm;
+  bool share_memory;
+};
+std::ostream& operator<<(std::ostream& out, const MixedCase& test) { return out << test.name; }
+
+class MixedJobs : public MixedFixture, public ::testing::WithParamInterface<MixedCase> {};
+
+INSTANTIATE_TEST_SUITE_P(Cases, MixedJobs,
+                         ::testing::Values(MixedCase{"Shared", 1, 2, 0, true},
+                                           MixedCase{"SharedClipped", 1, 2, .05f, true},
+                                           MixedCase{"Frames", 1, 3, 0, false},
+                                           MixedCase{"FramesOfTwoPsClipped", 2, 3, .05f, false}),
+                         [](const auto& one) { return one.param.name; });
+
+TEST_P(MixedJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
+  constexpr int kRows = 24, kSteps = 30;
+  const auto [name, num_ps, workers, clip_norm, share_memory] = GetParam();
+  share_memory_ = share_memory;
+  const LookupModel part(kRows, Adam{.learning_rate = 0.02f}, clip_norm);
+  const LookupModel whole(kRows * workers, Adam{.learning_rate = 0.02f}, clip_norm);
+  const std::vector<VariableSpec> specs = part.specs();
+  make_spec(num_ps, workers);
+  start_all_ps();
+  const std::vector<MixedWorker> joined = join_all(specs);
+  std::vector<std::vector<double>> losses{std::size_t(workers), std::vector<double>(kSteps)};
+  std::vector<int> all;
+  for (int w = 0; w < workers; ++w) all.push_back(w);
+  each(all, [&, workers = workers](int w) {
+    Trainee trainee(*joined[std::size_t(w)].both.store, part, nullptr, w, workers);
+    for (int step = 0; step < kSteps; ++step) {
+      losses[std::size_t(w)][std::size_t(step)] = trainee.step();
+      EXPECT_EQ(trainee.global_step(), step + 1);
+    }
+  });
+  const Distribution alone = local_distribution(specs);
+  Trainee of_whole(*alone.store, whole);
+  double first = 0, last = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    double mean = 0;
+    for (const auto& of_worker : losses) mean += of_worker[std::size_t(step)] / workers;
+    last = of_whole.step();
+    if (step == 0) first = last;
+    EXPECT_NEAR(mean, last, 1e-5) << step;
+  }
+  EXPECT_LT(last, first) << "it has learned";
+  const auto expected = everything(*alone.store);
+  for (const MixedWorker& worker : joined) {
+    const auto actual = everything(*worker.both.store);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t a = 0; a < actual.size(); ++a) {
+      for (std::size_t i = 0; i < actual[a].size(); ++i) {
+        ASSERT_NEAR(actual[a][i], expected[a][i], 1e-5) << a << " " << i;
+      }
+    }
+  }
+  each(all, [&](int w) { joined[std::size_t(w)].goodbye(); });
+}
+
+const std::vector<VariableSpec> kVariables = {
+    {.name = "table", .shape = {6, 2}, .rule = Sgd{}, .sparse = true},
+    {.name = "w", .shape = {300}, .rule = Sgd{}}};
+
+// Contributes the same number to each element of both variables.
+class EvenSteps {
+ public:
+  explicit EvenSteps(ParameterStore& store)
+      : store_(store),
+        steps_(store.bind({.uses = {{.variable = 0, .updated = true, .most_rows = 6},
+                                    {.variable = 1, .updated = true}}},
+                          0)) {}
+  void begin() {
+    const std::vector<RowSet> rows = {{0, ids_}};
+    steps_->begin_step(StepKind::kTrain, rows,
+                       {.learning_rates = rates_, .examples = 1, .step = step_++});
+  }
+  void contribute(VariableId variable, float number) {
+    steps_->need(variable);
+    const TensorView place = steps_->place(variable).view;
+    std::fill_n(place.as<float>(), place.shape.elements(), number);
+    const bool sparse = variable == 0;
+    steps_->ready(
+        variable,
+        {.sparse = sparse,
+         .ids = sparse ? std::span<const std::int32_t>(ids_) : std::span<const std::int32_t>()},
+        {});
+  }
+  std::int64_t end() { return steps_->end_step(1, {}).global_step(); }
+  std::int64_t step(float number) {
+    begin();
+    contribute(0, number);
+    contribute(1, number);
+    return end();
+  }
+  /// How far both variables have come. They have come equally far, or this fails.
+  float change() {
+    const std::vector<VariableId> all = {0, 1};
+    const std::vector<VariableState> now = store_.read(all);
+    std::vector<float> changes;
+    for (const VariableState& state : now) {
+      const VariableState before =
+          initial_state(kVariables[std::size_t(state.variable)], state.variable);
+      for (std::int64_t i = 0; i < state.value.elements(); ++i) {
+        changes.push_back(before.value.data<float>()[std::size_t(i)] -
+                          state.value.data<float>()[std::size_t(i)]);
+      }
+    }
+    for (const float change : changes) EXPECT_NEAR(change, changes.front(), 1e-4);
+    return changes.front();
+  }
+
+ private:
+  ParameterStore& store_;
+  const std::unique_ptr<StoreSteps> steps_;
+  std::vector<std::int32_t> ids_ = {0, 1, 2, 3, 4, 5};
+  std::vector<float> rates_ = {1, 1};
+  std::int64_t step_ = 0;
+};
+
+class MixedJob : public MixedFixture {};
+
+TEST_F(MixedJob, TheOthersGoOnWhenAWorkerLeaves) {
+  make_spec(1, 3);
+  start_all_ps();
+  const std::vector<MixedWorker> workers = join_all(kVariables);
+  each({0, 1, 2}, [&](int w) {
+    EvenSteps steps(*workers[std::size_t(w)].both.store);
+    for (int step = 0; step < (w == 2 ? 3 : 8); ++step) {
+      EXPECT_EQ(steps.step(float(w)), step + 1);
+    }
+    if (w == 2) workers[2].goodbye();
+  });
+  EXPECT_NEAR(EvenSteps(*workers[0].both.store).change(), 3 * 1 + 5 * 0.5f, 1e-4);
+  EXPECT_NEAR(EvenSteps(*workers[1].both.store).change(), 3 * 1 + 5 * 0.5f, 1e-4);
+  each({0, 1}, [&](int w) { workers[std::size_t(w)].goodbye(); });
+}
+
+// It dies when it has contributed to one part and not to the other.
+class MixedLoss : public MixedFixture, public ::testing::WithParamInterface<VariableId> {};
+INSTANTIATE_TEST_SUITE_P(Given, MixedLoss, ::testing::Values(0, 1));
+
+TEST_P(MixedLoss, AStepThatNobodyHasCommittedCountsNowhere) {
+  make_spec(1, 3);
+  start_all_ps();
+  std::vector<MixedWorker> workers = join_all(kVariables);
+  each({0, 1, 2}, [&](int w) {
+    EvenSteps steps(*workers[std::size_t(w)].both.store);
+    for (int step = 0; step < (w == 0 ? 2 : 6); ++step) steps.step(float(w));
+    if (w != 0) return;
+    steps.begin();
+    steps.contribute(GetParam(), 1000);
+    workers[0] = {};
+  });
+  EXPECT_NEAR(EvenSteps(*workers[1].both.store).change(), 2 * 1 + 4 * 1.5f, 1e-4);
+  EXPECT_NEAR(EvenSteps(*workers[2].both.store).change(), 2 * 1 + 4 * 1.5f, 1e-4);
+  EXPECT_TRUE(wait_said("worker:1: worker:0 is lost")) << said();
+  each({1, 2}, [&](int w) { workers[std::size_t(w)].goodbye(); });
+}
+
+TEST_F(MixedJob, AWorkerThatComesBackAsAnotherProcessGoesOnFromTheValuesOfBoth) {
+  make_spec(2, 2);
+  start_all_ps();
+  std::vector<MixedWorker> workers = join_all(kVariables);
+  each({0, 1}, [&](int w) {
+    EvenSteps steps(*workers[std::size_t(w)].both.store);
+    for (int step = 0; step < (w == 0 ? 2 : 5); ++step) steps.step(2);
+    if (w == 0) workers[0] = {};
+  });
+  std::future<MixedWorker> back = join_later(0, kVariables);
+  std::atomic<bool> over{false};
+  std::future<void> other = std::async(std::launch::async, [&] {
+    EvenSteps steps(*workers[1].both.store);
+    while (!over) steps.step(2);
+    while (steps.step(2) < 60) {
+    }
+  });
+  workers[0] = back.get();
+  EvenSteps steps(*workers[0].both.store);
+  const std::int64_t first = steps.step(2);
+  EXPECT_GT(first, 5);
+  over = true;
+  while (steps.step(2) < 60) {
+  }
+  other.get();
+  EXPECT_NEAR(steps.change(), 2 * float(workers[0].both.store->global_step()), 1e-3);
+  EXPECT_EQ(workers[0].dense->global_step(), workers[1].sparse->global_step());
+  each({0, 1}, [&](int w) { workers[std::size_t(w)].goodbye(); });
+}
+
+}  // namespace
+}  // namespace paceline

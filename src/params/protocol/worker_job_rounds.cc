@@ -1,0 +1,40 @@
+// WorkerJob: rounds that the workers commit, and records that are shared out.
+#include <algorithm>
+
+#include "params/protocol/worker_job.h"
+
+namespace paceline {
+
+void WorkerJob::commit(const CommittedRound& committed, Outbox& out) {
+  out.send(0, MessageType::kCommitted, committed);
+}
+
+void WorkerJob::withdraw(std::int64_t step, Outbox& out) {
+  out.send(0, MessageType::kWithdraw, {}, std::uint64_t(step));
+}
+
+void WorkerJob::await_round(std::int64_t round, Outbox& out) {
+  for (std::size_t ps = 0; ps < peers_.size(); ++ps) {
+    peers_[ps].open_round.reset();
+    out.send(ps, MessageType::kRoundOpen, {}, std::uint64_t(round));
+  }
+}
+
+bool WorkerJob::round_is_open() const {
+  return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.open_round.has_value(); });
+}
+
+void WorkerJob::ask_records(const RecordWish& wish, Outbox& out) {
+  out.send(0, MessageType::kAskRecords, wish);
+}
+
+void WorkerJob::reads_records(std::int64_t records, Outbox& out) {
+  out.send(0, MessageType::kReadsRecords, records, std::uint64_t(next_step_ - 1));
+}
+
+void WorkerJob::on_records(const GivenRecords& given) {
+  given_.ranges.insert(given_.ranges.end(), given.ranges.begin(), given.ranges.end());
+  given_.over = given_.over || given.over;
+}
+
+}  // namespace paceline

@@ -1,0 +1,82 @@
+#include "params/worker/round_commits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "paceline/error.h"
+#include "params/worker/arrivals.h"
+#include "params/worker/worker_driver.h"
+
+namespace paceline {
+
+// No ps waits for another worker before it answers.
+template <typename Predicate>
+void RoundCommits::wait_for_ps(const char* what, Predicate&& come) {
+  Arrivals& core = state_.core;
+  std::optional<AccountScope> scope;
+  if (core.options().account != nullptr) scope.emplace(*core.options().account, Activity::kWait);
+  if (core.wait_for_reply(come)) return;
+  core.fail_late(fmt::format("{} of round {} did not come", what, round_), "from the ps tasks");
+}
+
+bool RoundCommits::is_done() const { return state_.core.steps_done >= state_.core.steps_sent; }
+
+void RoundCommits::others_went_on(std::int64_t round) const {
+  throw Error(ErrorCode::kAborted,
+              fmt::format("the others went on without worker:{}: the ps tasks have closed {} "
+                          "rounds, and its own group {}",
+                          state_.core.options().task.index, state_.core.global_step.load(), round));
+}
+
+void RoundCommits::begin(std::int64_t round) {
+  wait_closed();
+  round_ = round;
+  Arrivals& core = state_.core;
+  if (!settled_ || core.global_step < round) {
+    state_.driver.await_round(round);
+    wait_for_ps("the end", [&] { return core.round_is_open.load(); });
+    std::ranges::fill(state_.held, Freshness::kNothing);
+    ++state_.uses;
+  }
+  if (core.global_step != round) others_went_on(round);
+  settled_ = true;
+}
+
+// A contribution that is late is dropped at once, and its step done.
+void RoundCommits::wait_given() {
+  committed_ = false;
+  wait_for_ps("the receipt",
+              [this] { return state_.core.steps_given >= state_.core.steps_sent || is_done(); });
+}
+
+float RoundCommits::commit(std::span<const std::int32_t> contributors,
+                           std::optional<double> squares) {
+  committed_ = true;
+  state_.driver.commit({.round = round_,
+                        .contributors = {contributors.begin(), contributors.end()},
+                        .squares = squares.value_or(0)});
+  if (!squares) return 1;
+  Arrivals& core = state_.core;
+  wait_for_ps("the norm", [&] { return core.scaled_round == round_ || is_done(); });
+  if (core.scaled_round != round_) others_went_on(round_ + 1);
+  return core.scale;
+}
+
+// Otherwise the word of those that have committed the round without this worker is on its way.
+void RoundCommits::lose(std::int64_t round) {
+  settled_ = false;
+  if (round <= round_) state_.driver.withdraw(state_.core.steps_sent - 1);
+  wait_for_ps("the end", [this] { return is_done(); });
+}
+
+void RoundCommits::wait_closed() {
+  if (!is_done()) wait_for_ps("the end", [this] { return is_done(); });
+  if (committed_ && !state_.core.last_counted) others_went_on(round_ + 1);
+}
+
+void RoundCommits::check() const { state_.core.check(); }
+
+std::uint64_t RoundCommits::ps_incarnation() const { return state_.driver.ps_incarnation(); }
+
+}  // namespace paceline

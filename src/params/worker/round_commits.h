@@ -1,0 +1,37 @@
+// A worker's side of rounds that the workers commit among themselves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "params/committed_rounds.h"
+#include "params/worker/worker_context.h"
+
+namespace paceline {
+
+class RoundCommits : public CommittedRounds {
+ public:
+  explicit RoundCommits(WorkerContext& state) : state_(state) {}
+
+  void begin(std::int64_t round) override;
+  void wait_given() override;
+  float commit(std::span<const std::int32_t> contributors, std::optional<double> squares) override;
+  void lose(std::int64_t round) override;
+  void wait_closed() override;
+  void check() const override;
+  std::uint64_t ps_incarnation() const override;
+
+ private:
+  template <typename Predicate>
+  void wait_for_ps(const char* what, Predicate&& come);
+  bool is_done() const;
+  [[noreturn]] void others_went_on(std::int64_t round) const;
+
+  WorkerContext& state_;
+  std::int64_t round_ = 0;  // of the step that was begun last
+  bool settled_ = false;    // all that the last answers brought is of one round
+  bool committed_ = false;  // the last step
+};
+
+}  // namespace paceline

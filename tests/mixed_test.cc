@@ -1,0 +1,113 @@
+// Jobs whose sparse variables lie on a ps, and whose dense ones the workers reduce: whoever is lost
+// leaves both, and whoever comes finds both.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/temporary_folder.h"
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr seconds kSoon{60};
+
+class Mixed : public ::testing::Test {
+ protected:
+  Mixed() {
+    const Finished made = run_paceline({"data", "corpus", "--out", text_, "--words", "60000"});
+    EXPECT_EQ(made.status, 0) << made.output;
+  }
+  Words train(const Words& more) const {
+    return join({{"train", "ptb", "--size", "test", "--data", text_, "--threads", "1"}, more});
+  }
+  std::unique_ptr<Process> start(const std::string& spec, const std::string& task) const {
+    return std::make_unique<Process>(paceline_words(
+        train({"--strategy", "mixed", "--cluster", spec, "--task", task, "--link", "tcp"})));
+  }
+  std::string out() const { return folder_.path("out"); }
+
+  TemporaryFolder folder_;
+  const std::string text_ = folder_.path("text");
+};
+
+TEST_F(Mixed, TheOthersGoOnWithoutAWorkerThatIsLostAndTakeItBack) {
+  std::string spec = "ps=" + free_address() + ";worker=" + free_address();
+  spec += "," + free_address();
+  const auto ps = start(spec, "ps:0");
+  std::vector<std::unique_ptr<Process>> workers;
+  for (const char* task : {"worker:0", "worker:1"}) workers.push_back(start(spec, task));
+  for (const auto& worker : workers) {
+    ASSERT_TRUE(worker->wait_for("perplexity", kSoon)) << worker->output();
+  }
+  for (const int victim : {1, 0}) {
+    Process& other = *workers[std::size_t(1 - victim)];
+    const std::string name = fmt::format("worker:{}", victim);
+    workers[std::size_t(victim)]->signal(SIGKILL);
+    ASSERT_TRUE(other.wait_for_more(name + " is lost", kSoon)) << other.output();
+    ASSERT_TRUE(other.wait_for_more("perplexity", kSoon)) << other.output();
+    workers[std::size_t(victim)] = start(spec, name);
+    ASSERT_TRUE(other.wait_for_more(name + " joins at global step", kSoon)) << other.output();
+    ASSERT_TRUE(workers[std::size_t(victim)]->wait_for("perplexity", kSoon))
+        << workers[std::size_t(victim)]->output();
+  }
+  workers[1]->signal(SIGSTOP);
+  ASSERT_TRUE(workers[0]->wait_for_more("worker:1 is lost", kSoon)) << workers[0]->output();
+  ASSERT_TRUE(workers[0]->wait_for_more("perplexity", kSoon)) << workers[0]->output();
+  workers[1]->signal(SIGCONT);
+  ASSERT_TRUE(workers[0]->wait_for_more("worker:1 joins at global step", kSoon))
+      << workers[0]->output();
+  ASSERT_TRUE(workers[1]->wait_for_more("perplexity", kSoon)) << workers[1]->output();
+  for (const auto& worker : workers) worker->signal(SIGINT);
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_exit(kSoon), 130) << worker->output();
+  EXPECT_EQ(ps->wait_exit(kSoon), 0) << ps->output();
+}
+
+TEST_F(Mixed, ALostPsTakesAllBackToACheckpointOfBothParts) {
+  Process job(
+      paceline_words(train({"--strategy", "mixed", "--ps", "1", "--workers", "2", "--steps", "1500",
+                            "--out", out(), "--save-every", "100", "--on-failure", "restart"})));
+  ASSERT_TRUE(job.wait_for("Saving model to", kSoon)) << job.output();
+  Process killer({"pkill", "-KILL", "-P", std::to_string(job.pid()), "-f", "task ps:0"});
+  ASSERT_EQ(killer.wait_exit(seconds(10)), 0);
+  EXPECT_EQ(job.wait_exit(seconds(120)), 0) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("goes on from global step")) << job.output();
+  EXPECT_THAT(job.output(), HasSubstr("1,500 global steps")) << job.output();
+}
+
+TEST_F(Mixed, GoesOnFromCheckpointsOfOtherStrategiesAndTheyFromIts) {
+  const std::vector<Words> ways = {
+      {"--sparse", "ps", "--dense", "allreduce", "--ps", "2", "--workers", "2"},
+      {"--ps", "0", "--workers", "2"},
+      {"--strategy", "mixed", "--ps", "1", "--workers", "3"},
+      {"--strategy", "sync", "--ps", "1", "--workers", "2"}};
+  int steps = 0;
+  for (const Words& way : ways) {
+    steps += 10;
+    const Finished run = run_paceline(
+        train(join({way, {"--steps", std::to_string(steps), "--out", out(), "--resume"}})));
+    EXPECT_EQ(run.status, 0) << run.output;
+    EXPECT_THAT(run.output, HasSubstr(fmt::format("{} global steps", steps))) << run.output;
+    const std::string part = steps > 10 ? "10 of them in this run" : "";
+    EXPECT_THAT(run.output, HasSubstr(part)) << run.output;
+  }
+}
+
+TEST_F(Mixed, AModelWithoutASparseVariableIsRefusedBeforeAnythingStarts) {
+  const Finished run = run_paceline(
+      {"train", "mlp", "--strategy", "mixed", "--ps", "1", "--workers", "2", "--dry-run"});
+  EXPECT_NE(run.status, 0);
+  EXPECT_THAT(run.output, HasSubstr("--strategy mixed needs a sparse variable"));
+}
+
+}  // namespace
+}  // namespace paceline::testing
