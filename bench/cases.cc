@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/nearest.h"
+#include "bench/collective_rates.h"
 #include "bench/executor_rates.h"
 #include "bench/fetch_rates.h"
 #include "bench/input_rates.h"
@@ -22,6 +23,8 @@ constexpr Case kCases[] = {
     {"links", "Every link, compared with a bare socket or a bare ring in memory", measure_links},
     {"fetch", "What fetching a small variable adds, compared with bare loops of the same bytes",
      measure_fetch},
+    {"collectives", "All-reduce by engine, processes and size, compared with memory's copy rate",
+     measure_collectives},
     {"rules", "Every update rule, compared with the rate of memory", measure_rules},
     {"kernels", "The main ops in the workloads' shapes, compared with the roof", measure_kernels},
     {"input", "Input pipelines: distorted CIFAR-10 records, a folder of JPEG files", measure_input},

@@ -16,11 +16,9 @@ function(add_bench_library)
   target_link_libraries(paceline_bench PUBLIC paceline_models
                                        PRIVATE nlohmann_json::nlohmann_json)
   if(PACELINE_TESTS)
-    add_executable(bench_tests ${tests})
-    target_compile_options(bench_tests PRIVATE ${PACELINE_WARNINGS})
-    target_link_libraries(bench_tests PRIVATE paceline_bench nlohmann_json::nlohmann_json
-                                              GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(bench_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+    add_test_program(bench_tests ${tests})
+    target_link_libraries(bench_tests PRIVATE paceline_bench nlohmann_json::nlohmann_json)
+    gtest_discover_tests(bench_tests DISCOVERY_MODE PRE_TEST PROPERTIES ${PACELINE_BUSY_TEST})
   endif()
 endfunction()
 

@@ -5,6 +5,21 @@
 set(PACELINE_WARNINGS -Wall -Wextra -Werror -Wpedantic)
 set(PACELINE_ROOMS "")
 
+# Of the eight places that the test presets give, a test takes four, and one that mostly waits for
+# the deadlines of the tasks that it starts takes one.
+set(PACELINE_BUSY_TEST TIMEOUT 300 PROCESSORS 4)
+set(PACELINE_WAITING_TEST TIMEOUT 300 PROCESSORS 1)
+
+# A program of tests. GoogleTest's headers, a quarter of what a test takes to compile, are compiled
+# once. GCC's option lets ccache keep what includes them.
+function(add_test_program name)
+  add_executable(${name} ${ARGN})
+  target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS}
+                                         $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main)
+  target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+endfunction()
+
 function(add_room name)
   cmake_parse_arguments(ROOM "" "" "LIBRARIES;LARGE_SUITES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
@@ -36,18 +51,17 @@ function(add_room name)
   set(PACELINE_ROOMS ${PACELINE_ROOMS} ${name} PARENT_SCOPE)
 
   if(PACELINE_TESTS AND tests)
-    add_executable(${name}_tests ${tests})
-    target_compile_options(${name}_tests PRIVATE ${PACELINE_WARNINGS})
-    target_link_libraries(${name}_tests PRIVATE paceline_${name} GTest::gmock GTest::gtest_main)
+    add_test_program(${name}_tests ${tests})
+    target_link_libraries(${name}_tests PRIVATE paceline_${name})
     set(others "*-")
     foreach(suite ${ROOM_LARGE_SUITES})
       add_test(NAME ${suite}.AllCases COMMAND ${name}_tests --gtest_filter=${suite}.*)
-      set_tests_properties(${suite}.AllCases PROPERTIES TIMEOUT 300
+      set_tests_properties(${suite}.AllCases PROPERTIES ${PACELINE_BUSY_TEST}
                                                         FAIL_REGULAR_EXPRESSION "\\] 0 tests")
       string(APPEND others ":${suite}.*")
     endforeach()
     gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST TEST_FILTER "${others}"
-                         PROPERTIES TIMEOUT 300)
+                         PROPERTIES ${PACELINE_BUSY_TEST})
   endif()
 endfunction()
 
@@ -60,7 +74,7 @@ function(add_lower_instruction_set_tests)
   foreach(name AVX-512 AVX2 SSE4 SSSE3 scalar)
     add_test(NAME kernels_with_${name} COMMAND kernels_tests)
     set_tests_properties(kernels_with_${name} PROPERTIES
-                         ENVIRONMENT PACELINE_TEST_INSTRUCTION_SET=${name} TIMEOUT 300
+                         ENVIRONMENT PACELINE_TEST_INSTRUCTION_SET=${name} ${PACELINE_BUSY_TEST}
                          SKIP_REGULAR_EXPRESSION "this machine has no")
   endforeach()
 endfunction()
@@ -97,10 +111,9 @@ function(add_models)
   target_compile_options(paceline_models PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(paceline_models PUBLIC paceline PRIVATE fmt::fmt)
   if(PACELINE_TESTS AND tests)
-    add_executable(models_tests ${tests})
-    target_compile_options(models_tests PRIVATE ${PACELINE_WARNINGS})
-    target_link_libraries(models_tests PRIVATE paceline_models GTest::gmock GTest::gtest_main)
-    gtest_discover_tests(models_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+    add_test_program(models_tests ${tests})
+    target_link_libraries(models_tests PRIVATE paceline_models)
+    gtest_discover_tests(models_tests DISCOVERY_MODE PRE_TEST PROPERTIES ${PACELINE_BUSY_TEST})
   endif()
 endfunction()
 
@@ -119,6 +132,9 @@ function(add_tools)
   target_compile_options(paceline_command PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(paceline_command PRIVATE paceline_bench paceline_models CLI11::CLI11
                                                  nlohmann_json::nlohmann_json)
+  if(TARGET paceline_mpi)
+    add_dependencies(paceline_command paceline_mpi)
+  endif()
 endfunction()
 
 # tests/*_test.cc: what needs several processes, or several rooms and the models at once.
@@ -142,6 +158,10 @@ function(add_process_tests)
   add_executable(records_task ${PROJECT_SOURCE_DIR}/tests/programs/records_task.cc)
   target_compile_options(records_task PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(records_task PRIVATE paceline_train fmt::fmt)
+  # What mpirun starts as each rank.
+  add_executable(mpi_values ${PROJECT_SOURCE_DIR}/tests/programs/mpi_values.cc)
+  target_compile_options(mpi_values PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(mpi_values PRIVATE paceline_params GTest::gtest)
   # What tests/parity/run compares with PyTorch; built when that asks for it.
   add_executable(parity_step EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/parity/parity_step.cc
                                               ${PROJECT_SOURCE_DIR}/tests/step_values.cc)
@@ -154,19 +174,23 @@ function(add_process_tests)
   # What scripts/stage_causes preloads.
   add_library(slow_calls SHARED ${PROJECT_SOURCE_DIR}/tests/programs/slow_calls.cc)
   target_compile_options(slow_calls PRIVATE ${PACELINE_WARNINGS})
-  add_executable(process_tests ${support})
+  add_test_program(process_tests ${support})
   target_include_directories(process_tests PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
-  target_compile_options(process_tests PRIVATE ${PACELINE_WARNINGS})
   target_compile_definitions(process_tests PRIVATE PACELINE_COMMAND="$<TARGET_FILE:paceline_command>"
                                                    PACELINE_PHASE_TASK="$<TARGET_FILE:phase_task>"
                                                    PACELINE_COUNTING_TASK="$<TARGET_FILE:counting_task>"
                                                    PACELINE_RECORDS_TASK="$<TARGET_FILE:records_task>"
+                                                   PACELINE_MPI_VALUES="$<TARGET_FILE:mpi_values>"
                                                    PACELINE_HOLD_SAVES="$<TARGET_FILE:hold_saves>"
                                                    PACELINE_SOURCE="${PROJECT_SOURCE_DIR}"
                                                    PACELINE_BUILD="${PROJECT_BINARY_DIR}")
   target_link_libraries(process_tests PRIVATE paceline_models paceline_train
-                                              nlohmann_json::nlohmann_json GTest::gmock
-                                              GTest::gtest_main)
-  add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves)
-  gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+                                              nlohmann_json::nlohmann_json)
+  add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves
+                   mpi_values)
+  set(waiting "Phases/FaultTest.*:Ways/BadCableJob.*:Strategies/SlowPs.*:LostPs.*:Job/LostWorker.*")
+  gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST TEST_FILTER "${waiting}"
+                       PROPERTIES ${PACELINE_WAITING_TEST})
+  gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST TEST_FILTER "*-${waiting}"
+                       PROPERTIES ${PACELINE_BUSY_TEST})
 endfunction()

@@ -115,7 +115,14 @@ Sources open_sources(const Settings& settings, bool folder) {
 }
 
 Sources open_data(const Settings& settings, bool folder) {
-  const std::string& data = settings.text("data");
+  const std::string &data = settings.text("data"), &eval_data = settings.text("eval_data");
+  if (data.empty() && !eval_data.empty()) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("--eval-data {} needs --data: without it images are generated, to train "
+                    "on and to evaluate with",
+                    eval_data));
+  }
   if (data.empty()) {
     return {generated_images(kGeneratedImages, kGeneratedSeed),
             generated_images(kGeneratedImages / 5, kGeneratedSeed, kGeneratedImages)};

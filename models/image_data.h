@@ -49,8 +49,8 @@ struct ImageData {
 /// Opens the data. CIFAR-10's binary files: a file, a quoted pattern, or a folder, whose
 /// test_batch.bin is then for evaluation. Images by class: a folder with one folder for each class,
 /// or with such folders named `train` and `test` (or `val`). Without --data the images are
-/// generated. Throws kUsage, naming the flag, when there is nothing at the path, and kDataLoss,
-/// naming the file, when it is not what it claims to be.
+/// generated. Throws kUsage, naming the flag, when there is nothing at the path or --eval-data
+/// comes without --data, and kDataLoss, naming the file, when it is not what it claims to be.
 ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster);
 
 /// Writes the picture that --save-images names, of the first training batch; nothing without it, or

@@ -50,7 +50,8 @@ std::int64_t ImageInput::images() const {
 
 void check_image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
   const bool ps = cluster.role == Cluster::Role::kTask && cluster.task.job == TaskId::Job::kPs;
-  if (!ps && !settings.text("data").empty()) image_data(settings, use, cluster);
+  const bool named = !settings.text("data").empty() || !settings.text("eval_data").empty();
+  if (!ps && named) image_data(settings, use, cluster);
 }
 
 Evaluation score_images(Evaluator& evaluator, const Classifier& classifier,

@@ -122,8 +122,9 @@ TEST(Cifar10, RunsAreEqualBitForBit) {
   EXPECT_EQ(losses(training, cifar10), losses(training, cifar10));
 }
 
-ResnetConfig config_of(const std::map<std::string, std::string>& set) {
-  return resnet_config(resnet_model().settings(set));
+ResnetConfig config_of(const std::map<std::string, std::string>& set,
+                       std::optional<std::int64_t> steps = {}) {
+  return resnet_config(resnet_model().settings(set), steps);
 }
 
 std::string refusal(const std::map<std::string, std::string>& set) {
@@ -142,6 +143,23 @@ TEST(Resnet, TakesItsDepthOrItsUnits) {
   EXPECT_EQ(config_of({{"units", "3"}}).depth(), 20);
   EXPECT_THAT(refusal({{"depth", "33"}}), HasSubstr("--depth 33: must be 2 more"));
   EXPECT_THAT(refusal({{"depth", "32"}, {"units", "5"}}), HasSubstr("cannot both be given"));
+}
+
+double factor_at(std::int64_t step, const ResnetConfig& config) {
+  Graph graph;
+  const Training training = resnet_minimize(build_resnet(graph, 1, 8, true), config);
+  return training.updates.front().learning_rate.at(step);
+}
+
+TEST(Resnet, RatesFallInTheStepsOfTheReportOrInThoseOfTheRun) {
+  EXPECT_EQ(factor_at(39'999, config_of({})), 1);
+  EXPECT_EQ(factor_at(60'000, config_of({})), 0.01);
+  const ResnetConfig cosine = config_of({{"rates", "cosine"}}, 1000);
+  EXPECT_NEAR(factor_at(0, cosine), 1.0 / 50, 1e-6);
+  EXPECT_NEAR(factor_at(50, cosine), 1, 1e-6);
+  EXPECT_NEAR(factor_at(525, cosine), 0.5, 1e-6);
+  EXPECT_NEAR(factor_at(1000, cosine), 0, 1e-6);
+  EXPECT_THAT(refusal({{"rates", "cosine"}}), HasSubstr("--rates cosine needs --steps"));
 }
 
 TEST(StandardisedImages, HaveMeanZeroAndTheirVariance) {

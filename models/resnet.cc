@@ -50,9 +50,15 @@ std::vector<Setting> resnet_settings() {
        .default_text = "by --depth"},
       {.name = "learning_rate",
        .value = 0.1,
-       .help = "The learning rate before its steps",
+       .help = "The learning rate before --rates",
        .least = 0,
        .most = 1e6},
+      {.name = "rates",
+       .value = std::string("report"),
+       .help = "report: the learning rate falls to a tenth at steps 40,000, 60,000 and 80,000; "
+               "cosine: it rises for a twentieth of --steps and then falls to 0 as half a cosine",
+       .choices = {"report", "cosine"},
+       .flag = true},
       {.name = "momentum", .value = 0.9, .help = "Momentum", .least = 0, .most = 1},
       evaluation_interval_setting()};
   const std::vector<Setting> images = image_settings("16 batches");
@@ -74,14 +80,27 @@ std::int64_t units_of(const Settings& settings) {
 
 }  // namespace
 
-ResnetConfig resnet_config(const Settings& settings) {
-  return {.batch = settings.whole("batch"),
-          .units = units_of(settings),
-          .learning_rate = settings.number("learning_rate"),
-          .momentum = settings.number("momentum")};
+ResnetConfig resnet_config(const Settings& settings, std::optional<std::int64_t> steps) {
+  ResnetConfig config{.batch = settings.whole("batch"),
+                      .units = units_of(settings),
+                      .learning_rate = settings.number("learning_rate"),
+                      .momentum = settings.number("momentum")};
+  if (settings.text("rates") == "cosine") {
+    if (!steps) {
+      throw Error(ErrorCode::kUsage,
+                  "--rates cosine needs --steps: the learning rate falls to 0 in them");
+    }
+    config.cosine_steps = steps;
+  }
+  return config;
 }
 
 namespace {
+
+std::optional<std::int64_t> steps_of(const RunOptions& run) {
+  if (!run.steps && !run.seconds) return kResnetSteps;
+  return run.steps;
+}
 
 ImageUse resnet_use(const Settings& settings, const RunOptions& run) {
   return ImageUse::resnet(settings.whole("batch"), 100, run.seed);
@@ -96,14 +115,14 @@ class ResnetModel : public Model {
 
   void check(const Cluster& cluster, const RunOptions& run,
              const Settings& settings) const override {
-    resnet_config(settings);
+    resnet_config(settings, steps_of(run));
     check_image_data(settings, resnet_use(settings, run), cluster);
   }
 
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
-    const ResnetConfig config = resnet_config(settings);
+    const ResnetConfig config = resnet_config(settings, steps_of(run));
     RunOptions limited = run;
-    if (!run.steps && !run.seconds) limited.steps = kResnetSteps;
+    limited.steps = steps_of(run);
     const ImageUse use = resnet_use(settings, run);
     ImageInput input(settings, use, cluster);
     Graph graph, evaluation_graph;
@@ -125,7 +144,7 @@ class ResnetModel : public Model {
   bool can_evaluate() const override { return true; }
 
   Evaluation evaluate(const RunOptions& run, const Settings& settings) const override {
-    const ResnetConfig config = resnet_config(settings);
+    const ResnetConfig config = resnet_config(settings, kResnetSteps);
     const ImageUse use = resnet_use(settings, run);
     const ImageInput input(settings, use, {});
     Graph graph, evaluation_graph;
@@ -139,7 +158,7 @@ class ResnetModel : public Model {
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {
-    const ResnetConfig config = resnet_config(settings);
+    const ResnetConfig config = resnet_config(settings, kResnetSteps);
     auto graph = std::make_unique<Graph>();
     const ResnetGraph resnet = build_resnet(*graph, config.units, config.batch, true);
     std::vector<StepGraph> steps;

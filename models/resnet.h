@@ -2,14 +2,18 @@
 // models issue 9399).
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "models/model.h"
 #include "models/resnet_graph.h"
 
 namespace paceline::models {
 
-/// The configuration that settings of resnet_model() describe. Throws kUsage when --depth is not 2
-/// more than a multiple of 6, or when --units is given too.
-ResnetConfig resnet_config(const Settings& settings);
+/// The configuration that settings of resnet_model() describe, for a run of so many steps. Throws
+/// kUsage when --depth is not 2 more than a multiple of 6, when --units is given too, or when the
+/// rates are to end with training and nothing says in which step that is.
+ResnetConfig resnet_config(const Settings& settings, std::optional<std::int64_t> steps);
 
 const Model& resnet_model();
 

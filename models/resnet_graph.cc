@@ -1,5 +1,7 @@
 #include "models/resnet_graph.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -80,9 +82,22 @@ ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, b
   return resnet;
 }
 
+namespace {
+
+Schedule rates_of(const ResnetConfig& config) {
+  if (!config.cosine_steps) {
+    return Schedule::piecewise({40'000, 60'000, 80'000}, {1, 0.1, 0.01, 0.001});
+  }
+  const std::int64_t rising = std::max<std::int64_t>(1, *config.cosine_steps / 20);
+  const std::int64_t falling = std::max<std::int64_t>(1, *config.cosine_steps - rising);
+  return Schedule::warm_up(rising, Schedule::cosine(falling));
+}
+
+}  // namespace
+
 Training resnet_minimize(const ResnetGraph& resnet, const ResnetConfig& config) {
   MinimizeOptions options;
-  options.learning_rate = Schedule::piecewise({40'000, 60'000, 80'000}, {1, 0.1, 0.01, 0.001});
+  options.learning_rate = rates_of(config);
   for (const std::string& weights : resnet.decayed) {
     options.groups.push_back({.prefix = weights, .weight_decay = float(config.weight_decay)});
   }

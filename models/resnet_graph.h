@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct ResnetConfig {
   double learning_rate = 0.1;
   double momentum = 0.9;
   double weight_decay = 0.0002;
+  /// The global steps in which the rate rises for a twentieth of them and falls to 0 as half a
+  /// cosine; by default it has the steps of the report.
+  std::optional<std::int64_t> cosine_steps = {};
 
   /// Layers with weights on the way from images to logits.
   std::int64_t depth() const { return 6 * units + 2; }
@@ -39,8 +43,8 @@ constexpr std::int64_t kResnetClasses = 10;
 /// one number of units.
 ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, bool training,
                          std::int64_t classes = kResnetClasses);
-/// Momentum on the cross-entropy and the weight decay of convolutions and the dense layer; the rate
-/// falls to a tenth at steps 40,000, 60,000 and 80,000.
+/// Momentum on the cross-entropy and the weight decay of convolutions and the dense layer. The rate
+/// falls to a tenth at steps 40,000, 60,000 and 80,000, or as ResnetConfig::cosine_steps says.
 Training resnet_minimize(const ResnetGraph& resnet, const ResnetConfig& config);
 
 }  // namespace paceline::models

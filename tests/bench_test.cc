@@ -22,7 +22,7 @@ TEST(Bench, ListsItsCases) {
   const Finished run = run_paceline({"bench", "--list"});
   EXPECT_EQ(run.status, 0);
   for (const char* name :
-       {"roof", "links", "fetch", "rules", "kernels", "input", "executor", "step"}) {
+       {"roof", "links", "fetch", "collectives", "rules", "kernels", "input", "executor", "step"}) {
     EXPECT_THAT(run.output, HasSubstr(std::string("  ") + name + " "));
   }
 }

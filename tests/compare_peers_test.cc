@@ -66,6 +66,24 @@ TEST_F(ComparePeers, PrintsTheMedianOfTheRatiosOfPairs) {
   EXPECT_THAT(call, HasSubstr("train mlp --ps 1 --workers 2 --seconds 8 --no-fused-update"));
 }
 
+TEST_F(ComparePeers, CollectivesAreComparedSizeBySizeOverSharedMemory) {
+  const std::string paceline = script(
+      "paceline",
+      "for file; do :; done\n"
+      "echo '{\"figures\": [{\"name\": \"4 KB between 2, shm\", \"unit\": \"us\", \"value\": "
+      "{\"median\": 30}}, {\"name\": \"4 KB between 2, tcp\", \"unit\": \"us\", \"value\": "
+      "{\"median\": 90}}]}' > $file");
+  const std::string peer =
+      script("peer", R"(echo '{"version": "9", "collectives": {"4 KB between 2": {"us": 120}}}')");
+  const Finished run = compare({"collectives", "--peer", "torch", "--pairs", "1", "--no-roof",
+                                "--paceline", paceline, "--peer-program", peer});
+  ASSERT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("collectives, us, 4 KB between 2: Paceline 30.0 (30.0–30.0), "
+                                    "torch 9 120.0 (120.0–120.0); ratio 0.250"));
+  EXPECT_THAT(compare({"collectives", "--peer", "jax", "--paceline", paceline}).output,
+              HasSubstr("--peer jax has no all-reduce alone"));
+}
+
 // The peer "alone" shows the cost or the gain of a cluster, or of a flag.
 TEST_F(ComparePeers, AloneIsPacelineItselfInOneProcess) {
   const std::string flag = "--no-fused-update";

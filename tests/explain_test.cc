@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/temporary_folder.h"
 #include "cluster/explain/explain.h"
 #include "tests/process.h"
@@ -101,6 +102,28 @@ TEST_F(ExplainTest, FindsTheTaskThatWasStopped) {
   ASSERT_NE(stopped, found.end()) << worker.output() << read_report(report).to_json();
   EXPECT_EQ(stopped->task, "worker:0");
   EXPECT_THAT(stopped->sentence, HasSubstr("worker:0 stood still for"));
+}
+
+// It is stopped again until that is what holds the run back most: the machine may be loaded.
+TEST_F(ExplainTest, SaysWhileAClusterTrainsWhichTaskStoodStill) {
+  const std::string spec =
+      "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();
+  const auto task = [&](const std::string& name) {
+    return paceline_words({"train", "mlp", "--hidden", "16", "--batch", "16", "--device", "sim",
+                           "--sim-step-ms", "5", "--seconds", "3600", "--cluster", spec, "--task",
+                           name});
+  };
+  Process server(task("ps:0")), chief(task("worker:0")), other(task("worker:1"));
+  ASSERT_TRUE(chief.wait_for("Step: ", 60s)) << chief.output();
+  bool said = false;
+  for (const Deadline until = Deadline::after(200s); !said && !until.passed();) {
+    std::this_thread::sleep_for(4s);
+    other.signal(SIGSTOP);
+    std::this_thread::sleep_for(2s);
+    other.signal(SIGCONT);
+    said = chief.wait_for("worker:1 stood still for ", 4s);
+  }
+  EXPECT_TRUE(said) << chief.output();
 }
 
 }  // namespace

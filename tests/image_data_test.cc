@@ -104,6 +104,11 @@ TEST_F(ImageDataTest, NamesTheFlagAndTheRemedyWhenThereIsNothingAtThePath) {
                        }),
               AllOf(HasSubstr("nowhere: there is no file or folder"),
                     HasSubstr("paceline data images --out DIR")));
+  EXPECT_THAT(error_of(ErrorCode::kUsage,
+                       [&] {
+                         open({{"eval_data", folder_.path()}});
+                       }),
+              HasSubstr("--eval-data " + folder_.path() + " needs --data"));
   std::filesystem::create_directory(folder_.path("one"));
   EXPECT_THAT(error_of(ErrorCode::kUsage,
                        [&] {

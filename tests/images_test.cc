@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "tests/process.h"
 
@@ -15,7 +16,9 @@ namespace {
 
 using nlohmann::json;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
@@ -70,15 +73,22 @@ TEST_F(Images, ARunThatIsResumedSeesTheImagesOfAnUnbrokenOne) {
 }
 
 TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
-  const Words settings = {"--data", data(), "--batch", "20", "--set", "average_decay=0.5"};
-  const Words out = {"--out", folder_.path("out")};
-  const std::string trained = run(join({{"train", "cifar10", "--steps", "10"}, out, settings}));
+  const Words settings = {"--batch", "20", "--set", "average_decay=0.5"};
+  const Words out = {"--out", folder_.path("out")}, images = {"--data", data()};
+  const Words those_to_evaluate_with = {"--eval-data", data() + "/test_batch.bin"};
+  const std::string trained =
+      run(join({{"train", "cifar10", "--steps", "10"}, out, images, settings}));
   const std::string report = read_text(folder_.path("out") + "/report.json");
-  for (const Words& once : {Words{"--once"}, Words()}) {
-    const std::string evaluated = run(join({{"eval", "cifar10"}, out, settings, once}));
+  std::set<std::string> losses;
+  for (const Words& how :
+       {join({images, {"--once"}}), images, join({those_to_evaluate_with, {"--once"}})}) {
+    const std::string evaluated = run(join({{"eval", "cifar10"}, out, settings, how}));
     const std::string last_line = evaluated.substr(evaluated.rfind("\nprecision ") + 1);
     EXPECT_THAT(trained, HasSubstr(last_line));
+    const std::size_t loss = evaluated.find("step 10: loss ");
+    losses.insert(evaluated.substr(loss, evaluated.find(',', loss) - loss));
   }
+  EXPECT_THAT(losses, ElementsAre(StartsWith("step 10: loss ")));
   EXPECT_EQ(read_text(folder_.path("out") + "/report.json"), report) << "it disturbs nothing";
 }
 

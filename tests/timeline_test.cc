@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <list>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -19,6 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAre;
 
+constexpr const char* kPath = "critical path";
 constexpr double kRounded = 0.0011;  // microseconds; the file has three digits of them
 
 class TimelineOfARun : public ::testing::Test {
@@ -55,6 +58,7 @@ class TimelineOfARun : public ::testing::Test {
         if (event["name"] == "thread_name") named.insert(thread);
         continue;
       }
+      if (event.value("cat", "") == "arrow") continue;
       ASSERT_EQ(event.at("ph"), "X") << event;
       const double begin = event.at("ts").get<double>(), duration = event.at("dur").get<double>();
       EXPECT_GE(begin, 0) << event;
@@ -77,7 +81,8 @@ class TimelineOfARun : public ::testing::Test {
   std::map<std::string, int> tasks() const {
     std::map<std::string, int> pids;
     for (const Json& event : events_) {
-      if (event["name"] == "process_name") pids[event["args"]["name"]] = event["pid"];
+      if (event["name"] != "process_name" || event["args"]["name"] == kPath) continue;
+      pids[event["args"]["name"]] = event["pid"];
     }
     return pids;
   }
@@ -107,6 +112,43 @@ class TimelineOfARun : public ::testing::Test {
       if (within) names.insert(rule["name"]);
     }
     return names;
+  }
+
+  // Expects arrows that go forward in time, from one span to another, and returns their names.
+  std::set<std::string> arrows() const {
+    std::map<int, std::vector<Json>> ends;
+    for (const Json& event : events_) {
+      if (event.value("cat", "") == "arrow") ends[event["id"]].push_back(event);
+    }
+    std::set<std::string> names;
+    for (const auto& [id, arrow] : ends) {
+      EXPECT_GE(arrow.size(), 2U);
+      EXPECT_EQ(arrow.front()["ph"], "s");
+      EXPECT_EQ(arrow.back()["ph"], "f");
+      for (std::size_t i = 1; i < arrow.size(); ++i) {
+        EXPECT_LE(arrow[i - 1]["ts"].get<double>(), arrow[i]["ts"].get<double>() + kRounded);
+      }
+      for (const Json& end : arrow) EXPECT_TRUE(is_in_a_span(end)) << end;
+      names.insert(arrow.front()["name"]);
+    }
+    return names;
+  }
+  bool is_in_a_span(const Json& end) const {
+    const double at = end["ts"];
+    return std::ranges::any_of(events_, [&](const Json& span) {
+      if (span["ph"] != "X" || span["pid"] != end["pid"] || span["tid"] != end["tid"]) return false;
+      const double begin = span["ts"], duration = span["dur"];
+      return begin - kRounded <= at && at <= begin + duration + kRounded;
+    });
+  }
+  // The time that all events of a category take.
+  double time_of(const std::string& category, const std::string& name = "") const {
+    double time = 0;
+    for (const Json& event : events_) {
+      if (event.value("cat", "") != category || (!name.empty() && event["name"] != name)) continue;
+      time += event["dur"].get<double>();
+    }
+    return time;
   }
 
   const TemporaryFolder folder_;
@@ -164,6 +206,120 @@ TEST_F(TimelineOfARun, PutsAllTasksIntoOneFile) {
   EXPECT_THAT(names(pids.at("ps:0"), "frame"),
               IsSupersetOf({"receive step_end", "send step_done"}));
   EXPECT_THAT(names(pids.at("ps:0"), "rule"), Contains("adam layer1/w"));
+}
+
+// Each row of the critical path has the steps of a worker, from their begin to their end.
+TEST_F(TimelineOfARun, HasArrowsAndTheCriticalPathForEveryWayToTrain) {
+  struct Way {
+    std::vector<std::string> flags;
+    std::string arrow;
+  };
+  const std::vector<Way> ways = {
+      {{"--ps", "1"}, "push"},
+      {{"--ps", "2", "--link", "tcp"}, "push"},
+      {{"--ps", "1", "--strategy", "ssp", "--link", "tcp"}, "push"},
+      {{"--ps", "2", "--strategy", "sync"}, "push"},
+      {{"--strategy", "allreduce"}, "commit"},
+      {{"--strategy", "allreduce", "--link", "tcp"}, "partial_sum"},
+  };
+  for (const Way& way : ways) {
+    SCOPED_TRACE(way.arrow + " " + way.flags.back());
+    train_until_all_have_stepped(arguments(join({way.flags, {"--workers", "2", "--threads", "1"}})),
+                                 2);
+    read();
+    EXPECT_THAT(arrows(), Contains(way.arrow));
+    EXPECT_NEAR(time_of("path"), time_of("step", "step"), 0.1);
+  }
+}
+
+// The clock of a task in a time namespace of its own is ahead by so much.
+class ShiftedClock : public ::testing::Test {
+ protected:
+  static constexpr double kAheadMicroseconds = 1e9;
+
+  void SetUp() override {
+    if (Process({"unshare", "-T", "--monotonic", "1000", "true"})
+            .wait_exit(std::chrono::seconds(20)) != 0) {
+      GTEST_SKIP() << "no time namespace can be made here";
+    }
+  }
+  Words task(const std::string& name, const Words& flags) const {
+    return paceline_words(join({{"train", "mlp", "--hidden", "8", "--steps", "40", "--cluster",
+                                 spec_, "--task", name, "--out", folder_.path("out")},
+                                flags}));
+  }
+  // Trains with a worker whose clock is ahead, and merges what the tasks have left.
+  Json train(const std::vector<std::string>& servers, const Words& flags) {
+    std::list<Process> others;
+    for (const std::string& name : servers) others.emplace_back(task(name, flags));
+    Process shifted(
+        join({{"unshare", "-T", "--monotonic", "1000", "--fork"}, task("worker:1", flags)}));
+    EXPECT_EQ(shifted.wait_exit(std::chrono::seconds(300)), 0) << shifted.output();
+    for (Process& other : others) {
+      EXPECT_EQ(other.wait_exit(std::chrono::seconds(300)), 0) << other.output();
+    }
+    const Finished merged = run_paceline({"timeline", folder_.path("out")});
+    EXPECT_EQ(merged.status, 0) << merged.output;
+    EXPECT_THAT(merged.output, ::testing::HasSubstr("worker:1: its clock is 1000.0000"));
+    std::ifstream file(folder_.path("out/timeline/timeline.json"));
+    return Json::parse(file).at("traceEvents");
+  }
+  // Expects that the error of each clock is no more than what the file says of it.
+  static void expect_clocks(const Json& events) {
+    std::map<int, std::string> tasks;
+    for (const Json& event : events) {
+      if (event["name"] == "process_name") tasks[event["pid"]] = event["args"]["name"];
+    }
+    for (const Json& event : events) {
+      if (event["name"] != "clock") continue;
+      const double truth = tasks[event["pid"]] == "worker:1" ? kAheadMicroseconds : 0;
+      const double error = event["args"]["ahead_us"].get<double>() - truth;
+      EXPECT_LE(std::abs(error), event["args"]["uncertainty_us"].get<double>() + kRounded)
+          << tasks[event["pid"]];
+    }
+  }
+  static void expect_causes_before_effects(const Json& events) {
+    std::map<int, double> last;
+    int arrows = 0;
+    for (const Json& event : events) {
+      if (event.value("cat", "") != "arrow") continue;
+      ++arrows;
+      const double at = event["ts"];
+      const auto [before, is_first] = last.emplace(event["id"].get<int>(), at);
+      EXPECT_LE(before->second, at + kRounded) << event;
+      before->second = at;
+    }
+    EXPECT_GT(arrows, 0);
+  }
+
+  const TemporaryFolder folder_;
+  const std::string ps_ = free_address(), first_ = free_address(), second_ = free_address();
+  std::string spec_ = "ps=" + ps_ + ";worker=" + first_ + "," + second_;
+};
+
+TEST_F(ShiftedClock, IsMeasuredByRoundTripsToThePs) {
+  const Json events = train({"ps:0", "worker:0"}, {"--link", "tcp"});
+  expect_clocks(events);
+  expect_causes_before_effects(events);
+}
+
+TEST_F(ShiftedClock, IsMeasuredByRoundTripsInAnAllReduce) {
+  spec_ = "worker=" + first_ + "," + second_;
+  const Json events = train({"worker:0"}, {"--strategy", "allreduce"});
+  expect_clocks(events);
+  expect_causes_before_effects(events);
+}
+
+TEST(TimelineCommand, NamesTheFileThatIsNoPart) {
+  const TemporaryFolder folder;
+  const auto told = [&](const Words& arguments) {
+    return run_paceline(join({{"timeline"}, arguments})).output;
+  };
+  EXPECT_THAT(told({folder.path("")}), ::testing::HasSubstr("there is no timeline of a task in"));
+  std::ofstream(folder.path("a.json")) << "{}\n";
+  EXPECT_THAT(told({folder.path("a.json")}), ::testing::HasSubstr("--out FILE is needed"));
+  EXPECT_THAT(told({folder.path("a.json"), "--out", folder.path("b.json")}),
+              ::testing::HasSubstr("a.json is no timeline of a task"));
 }
 
 }  // namespace

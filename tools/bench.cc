@@ -14,6 +14,7 @@
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/settings_reader.h"
+#include "cluster/launch/mpi_job.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 #include "paceline/version.h"
@@ -35,7 +36,7 @@ const Arguments kUsualSteps[] = {
 std::string cases_text() {
   std::string text;
   for (const bench::Case& each : bench::all_cases()) {
-    text += fmt::format("  {:<10}{}\n", each.name, each.help);
+    text += fmt::format("  {:<12}{}\n", each.name, each.help);
   }
   return text;
 }
@@ -292,7 +293,9 @@ int bench_command(const Arguments& arguments) {
     if (!steps) return 0;
     selected.steps = std::move(*steps);
   }
-  const std::string json = values->text("--json");
+  // Of the processes that mpirun starts for `collectives` the first one writes.
+  const bool writes = rank_by_mpirun().value_or(0) == 0;
+  const std::string json = writes ? values->text("--json") : "";
   if (!json.empty()) check_new_file("--json", json);
   warn_of_debug_build();
   const int repeats = selected.repeats.value_or(selected.cases.front()->repeats);

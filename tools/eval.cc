@@ -51,7 +51,11 @@ int evaluate(const Model& model, const Arguments& arguments) {
   const std::string out = values->text("--out");
   if (out.empty()) throw Error(ErrorCode::kUsage, "--out DIR is missing: the folder of the run");
   if (!std::filesystem::is_directory(out)) refuse_flag("--out", out, "there is no such folder");
-  const Settings settings = read_settings(model.settings().declared(), *values);
+  Settings settings = read_settings(model.settings().declared(), *values);
+  // Nothing is trained, so the images to evaluate with are enough.
+  if (settings.given("eval_data") && !settings.given("data")) {
+    settings.set("data", settings.text("eval_data"), true);
+  }
   model.check({}, {}, settings);
   RunOptions run;
   run.out = out;

@@ -20,6 +20,8 @@ constexpr Subcommand kSubcommands[] = {
      predict_command, predict_lines},
     {"explain", "Say what held a run back, and what its cure would bring", explain_command,
      explain_lines},
+    {"timeline", "Put the timelines of a run's tasks into one file, with clocks aligned",
+     timeline_command, timeline_lines},
     {"roof", "Print what this machine can do, for predictions", roof_command, roof_lines},
     {"compare", "Compare the reports of runs", compare_command, compare_lines},
     {"bench",

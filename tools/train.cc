@@ -13,6 +13,7 @@
 #include "cluster/flags/lab_reader.h"
 #include "cluster/flags/run_options_reader.h"
 #include "cluster/flags/settings_reader.h"
+#include "cluster/launch/mpi_job.h"
 #include "cluster/task_program.h"
 #include "models/model.h"
 #include "paceline/error.h"
@@ -123,9 +124,10 @@ std::string dry_run_of(const Model& model, const TrainJob& job) {
 
 int train(const Model& model, const Arguments& arguments) {
   const CommandLine line = train_flags(model);
-  const std::optional<FlagValues> values =
+  std::optional<FlagValues> values =
       parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
   if (!values) return 0;
+  const std::unique_ptr<MpiJob> mpi = join_mpi_job(*values);
   const TrainJob job = read_train_job(model, line, *values);
   if (job.run.prediction.asked) {
     const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);

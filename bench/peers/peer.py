@@ -11,12 +11,14 @@ import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 WARM_UP = 10
 MLP = dict(batch=128, features=256, hidden=4096)
 PTB = dict(batch=20, unroll=20, hidden=200, vocabulary=10000, clip=5.0, scale=0.1)
 CIFAR10 = dict(batch=128, pixels=24, filters=64, classes=10)
+FAST = dict(batch=2000, pixels=32, whitening=24, widths=(64, 256, 256), classes=10)  # cifar10 --recipe fast
 RESNET = dict(batch=128, pixels=32, units=18, classes=10)
 SIZES = dict(mlp=MLP, ptb=PTB, cifar10=CIFAR10, resnet=RESNET)
 IMAGES = ("cifar10", "resnet")
@@ -32,10 +34,12 @@ def read_arguments(about, models, ps=False, workers=False):
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--hidden", type=int, default=0)
     parser.add_argument("--depth", type=int, default=0, help="of resnet: 2 more than 6 times the units of a stage")
+    parser.add_argument("--recipe", choices=["report", "fast"], default="report", help="of cifar10, where the peer has fast")
     parser.add_argument("--bfloat16", action="store_true", help="compute in bfloat16 where the peer can")
     if ps:
         parser.add_argument("--ps", type=int, default=0)
         parser.add_argument("--intra-op", type=int, help="threads of one op (default: as --threads)")
+        parser.add_argument("--sync", action="store_true", help="synchronous replicas (SyncReplicasOptimizer), for a cluster")
     if workers:
         parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--task", help=argparse.SUPPRESS)     # "worker:1": started by the program itself
@@ -49,7 +53,7 @@ def read_arguments(about, models, ps=False, workers=False):
 
 def sizes(args):
     """The published ones, but for what the command line says."""
-    chosen = dict(SIZES[args.model])
+    chosen = dict(FAST if args.model == "cifar10" and args.recipe == "fast" else SIZES[args.model])
     for name in ("batch", "hidden"):
         if name in chosen:
             chosen[name] = getattr(args, name) or chosen[name]
@@ -102,10 +106,16 @@ def free_address():
         return "127.0.0.1:%d" % probe.getsockname()[1]
 
 
-def wait_for_all():
-    """Says that this worker is ready, and returns when all are."""
+def wait_for_all(meanwhile=None):
+    """Says that this worker is ready, and returns when all are. Until then it calls `meanwhile`: for a worker whose
+    steps others wait for."""
     say("ready")
-    sys.stdin.readline()
+    if meanwhile is None:
+        return sys.stdin.readline()
+    waits = threading.Thread(target=sys.stdin.readline, daemon=True)
+    waits.start()
+    while waits.is_alive():
+        meanwhile()
 
 
 def run_tasks(cluster, environment=None, measured="worker"):

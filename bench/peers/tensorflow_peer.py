@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mlp, ptb small, cifar10, resnet and fetch in TensorFlow's own runtime: one process, or asynchronous ps and workers on this host."""
+"""mlp, ptb small, cifar10, resnet and fetch in TensorFlow's own runtime: one process, or ps and workers on this host, asynchronous or with --sync."""
 import json
 import os
 
@@ -133,15 +133,20 @@ def resnet(s):
     return cross_entropy(logits, labels) + decay, tf.train.MomentumOptimizer(0.1, 0.9), None
 
 
-def train_op():
+def train_op(workers, index):
+    """The op of a step, and the hooks of its session."""
     models = dict(mlp=mlp, ptb=ptb, cifar10=cifar10, resnet=resnet)
     loss, optimizer, clip = models[args.model](peer.sizes(args))
+    hooks = []
+    if args.sync and workers:
+        optimizer = tf.train.SyncReplicasOptimizer(optimizer, workers, workers)
+        hooks = [optimizer.make_session_run_hook(is_chief=index == 0)]
     pairs = optimizer.compute_gradients(loss)
     if clip:
         gradients, _ = tf.clip_by_global_norm([gradient for gradient, _ in pairs], clip)
         pairs = list(zip(gradients, [of for _, of in pairs]))
     with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
-        return optimizer.apply_gradients(pairs, global_step=tf.train.get_or_create_global_step())
+        return optimizer.apply_gradients(pairs, global_step=tf.train.get_or_create_global_step()), hooks
 
 
 def config():
@@ -149,17 +154,19 @@ def config():
     return tf.ConfigProto(intra_op_parallelism_threads=per_op, inter_op_parallelism_threads=args.threads)
 
 
-def train(server, index, before):
-    device = None
+def train(server, index):
+    device, cluster = None, json.loads(args.cluster) if server else {}
     if server:
-        device = tf.train.replica_device_setter(cluster=json.loads(args.cluster), worker_device=f"/job:worker/task:{index}")
+        device = tf.train.replica_device_setter(cluster=cluster, worker_device=f"/job:worker/task:{index}")
     with tf.device(device):
-        op = train_op()
+        op, hooks = train_op(len(cluster.get("worker", ())), index)
     settings = config()
-    if server:  # a worker needs no other worker to begin
+    if server and not args.sync:  # a worker needs no other worker to begin
         settings.device_filters.extend(["/job:ps", f"/job:worker/task:{index}"])
-    with tf.train.MonitoredTrainingSession(server.target if server else "", is_chief=index == 0, config=settings) as session:
+    with tf.train.MonitoredTrainingSession(server.target if server else "", is_chief=index == 0, hooks=hooks,
+                                           config=settings) as session:
         step = lambda: session.run(op)
+        before = (lambda: peer.wait_for_all(step if args.sync else None)) if server else lambda: None
         run = peer.timed(step, args.seconds, before)
         if not server:
             return run
@@ -198,7 +205,7 @@ def task():
         server.join()
     if args.model == "fetch":
         return fetch(server)
-    return train(server, int(index), peer.wait_for_all)
+    return train(server, int(index))
 
 
 def main():
@@ -210,7 +217,7 @@ def main():
     if ps == 0 and workers > 1:
         raise SystemExit("--workers needs --ps")
     if ps == 0:
-        runs = [train(None, 0, lambda: None)]
+        runs = [train(None, 0)]
     else:
         addresses = lambda count: [peer.free_address() for _ in range(count)]
         runs = peer.run_tasks(dict(ps=addresses(ps), worker=addresses(workers)))

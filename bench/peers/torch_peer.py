@@ -98,6 +98,77 @@ class Cifar10(Images):
         return torch.optim.SGD(groups, lr=0.1, fused=True)
 
 
+class Muon(torch.optim.Optimizer):
+    """Filters of norm √rows, changed by the momentum of their gradient after three steps of Newton–Schulz."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, dict(lr=0.24, momentum=0.6))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                m.mul_(group["momentum"]).add_(p.grad)
+                x = p.grad.add(m, alpha=group["momentum"]).flatten(1)
+                x = x / (x.norm() + 1e-7)
+                for _ in range(3):
+                    a = x @ x.T
+                    x = 3.4445 * x + (2.0315 * a @ a - 4.775 * a) @ x
+                p.mul_(len(p) ** 0.5 / p.norm()).sub_(x.view_as(p), alpha=group["lr"])
+
+
+class Both:
+    """Two optimizers as one."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def zero_grad(self, **how):
+        for part in self.parts:
+            part.zero_grad(**how)
+
+    def step(self):
+        for part in self.parts:
+            part.step()
+
+
+class Fast(Images):
+    """airbench94 with Muon, as in `paceline train cifar10 --recipe fast`."""
+
+    def __init__(self):
+        super().__init__()
+        before = SIZES["whitening"]
+        self.whiten = nn.Conv2d(3, before, 2)
+        self.whiten.weight.requires_grad = False
+        groups = []
+        for width in SIZES["widths"]:
+            groups += [nn.Conv2d(before, width, 3, padding=1, bias=False), nn.MaxPool2d(2), self.norm(width), nn.GELU(),
+                       nn.Conv2d(width, width, 3, padding=1, bias=False), self.norm(width), nn.GELU()]
+            before = width
+        self.groups, self.head = nn.Sequential(*groups), nn.Linear(before, SIZES["classes"], bias=False)
+
+    @staticmethod
+    def norm(width):
+        norm = nn.BatchNorm2d(width, eps=1e-12, momentum=0.4)
+        norm.weight.requires_grad = False
+        return norm
+
+    def logits(self, x):
+        x = F.max_pool2d(self.groups(F.gelu(self.whiten(x))), 3)
+        return self.head(x.flatten(1)) / self.head.in_features
+
+    def forward(self, x, y):
+        return F.cross_entropy(self.logits(x), y, label_smoothing=0.2, reduction="sum")
+
+    @staticmethod
+    def optimizer(parameters):
+        trained = [p for p in parameters if p.requires_grad]
+        filters = [p for p in trained if p.dim() == 4]
+        others = [p for p in trained if p.dim() != 4]
+        return Both(Muon(filters), torch.optim.SGD(others, lr=0.053, momentum=0.85, nesterov=True, fused=True))
+
+
 class Unit(nn.Module):
     """A residual unit with pre-activation; the first of the network shares its activation with the shortcut."""
 
@@ -141,7 +212,7 @@ class Resnet(Images):
 def measure(distributed):
     if args.threads:
         torch.set_num_threads(args.threads)
-    model = dict(mlp=Mlp, ptb=Ptb, cifar10=Cifar10, resnet=Resnet)[args.model]()
+    model = dict(mlp=Mlp, ptb=Ptb, cifar10=Fast if args.recipe == "fast" else Cifar10, resnet=Resnet)[args.model]()
     if args.model in peer.IMAGES:
         model = model.to(memory_format=torch.channels_last)
     trained = model

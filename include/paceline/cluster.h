@@ -91,8 +91,11 @@ struct Cluster {
   std::string cluster_id;     // the same for all tasks of a run
   std::string bind;           // the address to listen at; empty: that of the task in the spec
   std::string link = "auto";  // the link between tasks: auto, inproc, shm or tcp
-  int local_ps = 0;           // the number of ps tasks that the launcher starts
-  int local_workers = 0;      // the number of workers that the launcher starts
+  /// The engine of an all-reduce: "link", over the links between tasks, or "mpi", for tasks that
+  /// mpirun has started.
+  std::string collectives = "link";
+  int local_ps = 0;       // the number of ps tasks that the launcher starts
+  int local_workers = 0;  // the number of workers that the launcher starts
   /// A task of its own evaluates the job's checkpoints, so that the chief need not.
   bool evaluator = false;
   bool existing_servers = false;  // spec.ps are `paceline server`, which outlive the job

@@ -16,6 +16,7 @@
 #include "cluster/flags/lab_reader.h"
 #include "cluster/flags/run_options_reader.h"
 #include "cluster/flags/settings_reader.h"
+#include "cluster/launch/mpi_job.h"
 #include "cluster/standard_streams.h"
 #include "cluster/task_program.h"
 
@@ -43,12 +44,13 @@ int run_program(
   return report_errors([&] {
     const CommandLine line = command_line(std::filesystem::path(argv[0]).filename(), options);
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    const std::optional<FlagValues> values = parse_job(line, arguments, std::getenv("TF_CONFIG"));
+    std::optional<FlagValues> values = parse_job(line, arguments, std::getenv("TF_CONFIG"));
     if (!values) return 0;
     if (const auto shell = values->choice("--completion", choices_of(kShells))) {
       fmt::print("{}", shell_completion(*shell, command_nodes({&line, 1})));
       return 0;
     }
+    const std::unique_ptr<MpiJob> mpi = join_mpi_job(*values);
     return values->with_places([&] {
       const Settings settings = read_settings(options.settings, *values);
       Program program{

@@ -14,7 +14,7 @@
 #include "cluster/report/task_progress.h"
 #include "paceline/error.h"
 #include "params/server/server.h"
-#include "trace/timeline_file.h"
+#include "trace/task_timeline.h"
 
 namespace paceline {
 

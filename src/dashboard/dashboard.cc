@@ -21,70 +21,29 @@ std::unique_ptr<HttpServer> serve(const Address& at, HttpServer::Handler handle)
   }
 }
 
-// A page that cannot be renewed stops no training.
-template <typename Part>
-void attempt(Part&& part) {
-  try {
-    part();
-  } catch (const std::exception&) {
-    return;
-  }
-}
-
 }  // namespace
 
-Dashboard::Dashboard(const Options& options)
-    : options_(options), run_(options.about, options.clock->now()) {
-  renew();
+Dashboard::Dashboard(const Options& options, LiveRun run, TimePoint now) : options_(options) {
+  renew(run, now);
   server_ = serve(options_.at, [this](const HttpRequest& request) { return answer(request); });
   if (!options_.address_file.empty())
     write_text_file("the dashboard's address", options_.address_file, url() + "\n");
-  ticks_ = std::make_unique<HeartbeatThread>(options_.every, [this] { tick(); });
 }
 
 Dashboard::~Dashboard() {
-  ticks_.reset();
   server_.reset();
   std::error_code gone_already;
   if (!options_.address_file.empty()) std::filesystem::remove(options_.address_file, gone_already);
 }
 
-void Dashboard::ask_with(std::function<void()> ask) {
-  const std::lock_guard lock(asking_);
-  ask_ = std::move(ask);
-}
-
-void Dashboard::tick() {
-  attempt([this] { ask(); });
-  attempt([this] { renew(); });
-}
-
-void Dashboard::ask() {
-  const std::lock_guard lock(asking_);
-  if (ask_) ask_();
-}
-
-// What is served is made once a second, however often it is asked for.
-void Dashboard::renew() {
+// What is served is made when the run was looked at, however often it is asked for.
+void Dashboard::renew(LiveRun& run, TimePoint now) {
+  run.add_point(now);
+  auto state = std::make_shared<const std::string>(state_json(run, now));
+  auto metrics = std::make_shared<const std::string>(metrics_text(run, now));
   const std::lock_guard lock(mutex_);
-  take_progress(now());
-  run_.add_point(now());
-  state_ = std::make_shared<const std::string>(state_json(run_, now()));
-  metrics_ = std::make_shared<const std::string>(metrics_text(run_, now()));
-}
-
-// A task whose words make no sense is shown as one that is not heard of.
-void Dashboard::take_progress(TimePoint now) {
-  std::vector<ProgressBoard::Heard> heard = options_.board->take();
-  heard.push_back({options_.own_task, options_.board->told()});
-  for (const ProgressBoard::Heard& each : heard) {
-    if (each.text.empty()) continue;
-    try {
-      run_.heard(each.task, TaskProgress::from_json(each.text), now);
-    } catch (const Error&) {
-      continue;
-    }
-  }
+  state_ = std::move(state);
+  metrics_ = std::move(metrics);
 }
 
 HttpResponse Dashboard::answer(const HttpRequest& request) const {

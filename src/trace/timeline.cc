@@ -44,11 +44,12 @@ void Timeline::begin_step(std::int64_t step) {
   }
 }
 
-void Timeline::add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes) {
+void Timeline::add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes,
+                   const FrameMark& frame) {
   const std::size_t at = next_.fetch_add(1, std::memory_order_relaxed);
   if (at >= places_.size()) return;
-  places_[at].event = {label, begin,        end, step_.load(std::memory_order_relaxed),
-                       bytes, this_thread()};
+  const std::int64_t step = step_.load(std::memory_order_relaxed);
+  places_[at].event = {label, begin, end, step, bytes, this_thread(), frame};
   places_[at].filled.store(true, std::memory_order_release);
 }
 
@@ -73,6 +74,27 @@ std::string Timeline::name_of_thread(pid_t thread) const {
     if (id == thread) return name;
   }
   return "";
+}
+
+void Timeline::name_peer(const std::string& peer, const std::string& task) {
+  const std::lock_guard lock(mutex_);
+  peers_[peer] = task;
+}
+
+std::string Timeline::task_of(const std::string& peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = peers_.find(peer);
+  return known == peers_.end() ? peer : known->second;
+}
+
+void Timeline::add_clock_sample(const std::string& task, const ClockSample& sample) {
+  const std::lock_guard lock(mutex_);
+  clocks_[task].add(sample);
+}
+
+std::map<std::string, ClockSamples> Timeline::clock_samples() const {
+  const std::lock_guard lock(mutex_);
+  return clocks_;
 }
 
 }  // namespace paceline

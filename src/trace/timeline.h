@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "trace/clock_samples.h"
 
 namespace paceline {
 
@@ -22,6 +24,13 @@ struct TimelineLabel {
   std::string category;  // "kernel"
   /// Shown with each event: "node" → "layer1/matmul".
   std::vector<std::pair<std::string, std::string>> arguments;
+};
+
+/// What tells a frame from the others with its name, on both sides of a connection.
+struct FrameMark {
+  std::int64_t piece = -1;  // −1: it is no frame
+  std::uint64_t offset = 0, step = 0;
+  bool operator==(const FrameMark&) const = default;
 };
 
 /// Records own steps [first, end) of a task. Any thread adds; nothing is allocated then, and what
@@ -35,6 +44,7 @@ class Timeline {
     std::int64_t step = 0;
     std::int64_t bytes = -1;  // −1: none
     pid_t thread = 0;
+    FrameMark frame = {};
   };
   static constexpr std::size_t kMostEvents = std::size_t{1} << 19;  // and 4096 a step
 
@@ -51,7 +61,8 @@ class Timeline {
     const std::int64_t step = step_.load(std::memory_order_relaxed);
     return step >= first_step_ && step < end_step_;
   }
-  void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1);
+  void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1,
+           const FrameMark& frame = {});
 
   /// Returns the events that were added so far, in no order.
   std::vector<Event> events() const;
@@ -59,11 +70,29 @@ class Timeline {
   /// Empty when it was not named.
   std::string name_of_thread(pid_t thread) const;
 
+  /// The peer of a connection, as the link calls it, is this task ("worker:1"). Allocates.
+  void name_peer(const std::string& peer, const std::string& task);
+  /// The name of the task, or what the link calls it.
+  std::string task_of(const std::string& peer) const;
+
+  /// True when round trips are of use: from some steps before the first that is recorded to the one
+  /// after the last.
+  bool wants_clocks() const {
+    const std::int64_t step = step_.load(std::memory_order_relaxed);
+    return step + kClocksBefore >= first_step_ && step <= end_step_;
+  }
+  /// A round trip to a task. Allocates with the first one.
+  void add_clock_sample(const std::string& task, const ClockSample& sample);
+  /// By task.
+  std::map<std::string, ClockSamples> clock_samples() const;
+
  private:
   struct Place {
     std::atomic<bool> filled{false};
     Event event;
   };
+
+  static constexpr std::int64_t kClocksBefore = 16;  // steps
 
   const std::int64_t first_step_, end_step_;
   std::atomic<std::int64_t> step_{-1};
@@ -72,22 +101,26 @@ class Timeline {
   mutable std::mutex mutex_;
   std::deque<TimelineLabel> labels_;
   std::vector<std::pair<pid_t, std::string>> threads_;
+  std::map<std::string, std::string> peers_;  // the tasks, by what the link calls them
+  std::map<std::string, ClockSamples> clocks_;
 };
 
 /// Adds a block as one event. `timeline` may be null.
 class TimelineScope {
  public:
-  TimelineScope(Timeline* timeline, const TimelineLabel* label, std::int64_t bytes = -1)
+  TimelineScope(Timeline* timeline, const TimelineLabel* label, std::int64_t bytes = -1,
+                const FrameMark& frame = {})
       : timeline_(timeline != nullptr && timeline->recording() ? timeline : nullptr),
         label_(label),
-        bytes_(bytes) {
+        bytes_(bytes),
+        frame_(frame) {
     if (timeline_ != nullptr) [[unlikely]]
       begin_ = std::chrono::steady_clock::now();
   }
   ~TimelineScope() {
     if (timeline_ == nullptr) [[likely]]
       return;
-    timeline_->add(label_, begin_, std::chrono::steady_clock::now(), bytes_);
+    timeline_->add(label_, begin_, std::chrono::steady_clock::now(), bytes_, frame_);
   }
   TimelineScope(const TimelineScope&) = delete;
   TimelineScope& operator=(const TimelineScope&) = delete;
@@ -96,6 +129,7 @@ class TimelineScope {
   Timeline* const timeline_;
   const TimelineLabel* const label_;
   const std::int64_t bytes_;
+  const FrameMark frame_;
   TimePoint begin_{};
 };
 

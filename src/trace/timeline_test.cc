@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "paceline/error.h"
-#include "trace/timeline_file.h"
+#include "trace/task_timeline.h"
 
 namespace paceline {
 namespace {
@@ -138,25 +138,6 @@ TEST_F(TimelineTest, NamesThreadsByWhatTheyDid) {
     names.push_back(name["args"]["name"]);
   }
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("link", "pool"));
-}
-
-TEST_F(TimelineTest, FilesOfTasksBecomeOne) {
-  Timeline timeline(0, 1);
-  timeline.begin_step(0);
-  timeline.add(timeline.label({"a", "kernel", {}}), at(1), at(2));
-  write_timeline(path("one"), timeline, "worker:0");
-  write_timeline(path("two"), timeline, "ps:0");
-  std::ifstream one(path("one"));
-  const std::string text(std::istreambuf_iterator<char>(one), {});
-  std::ofstream(path("torn")) << text.substr(0, text.size() - 5);
-  std::ofstream(path("other")) << "{}";
-  const std::string paths[] = {path("one"), path("none"), path("torn"), path("other"), path("two")};
-  merge_timelines(paths, path("all"));
-  const Json events = read(path("all"));
-  EXPECT_EQ(named(events, "process_name").size(), 2U);
-  EXPECT_EQ(named(events, "a").size(), 2U);
-  merge_timelines({}, path("nothing"));
-  EXPECT_TRUE(read(path("nothing")).empty());
 }
 
 TEST_F(TimelineTest, SaysWhereItCannotBeWritten) {

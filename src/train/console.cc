@@ -6,11 +6,13 @@
 #include <cstdio>
 
 #include "base/print_text.h"
+#include "cluster/launch/mpi_job.h"
 
 namespace paceline {
 
+// mpirun gives each rank a terminal of its own, and mixes their lines.
 Console::Console(bool quiet, const Log* log)
-    : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1), log_(log) {}
+    : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1 && !rank_by_mpirun()), log_(log) {}
 
 void Console::write(const std::string& line, const char* end) const {
   if (log_ != nullptr) log_->remember(line);

@@ -85,7 +85,7 @@ void Session::Impl::make_parts() {
     device = make_traced_device(std::move(device), *timeline);
   }
   const std::vector<VariableSpec> variables = variable_specs(graphs, trainings);
-  serve_dashboard();
+  watch_run();
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
                                            .pool = &pool(),
@@ -93,7 +93,7 @@ void Session::Impl::make_parts() {
                                            .timeline = timeline.get(),
                                            .progress = &progress},
                               variables);
-  let_dashboard_ask(true);
+  let_watch_ask(true);
   job->initialise([&] {
     return make_beginning(graphs, job->store().kept_variables(), run_options, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
@@ -231,7 +231,7 @@ void Session::Impl::check_interrupt() {
   if (cluster.is_chief() && !cluster.launched && loop != nullptr) {
     message += how_to_go_on(run_options);
   }
-  let_dashboard_ask(false);
+  let_watch_ask(false);
   job->leave();
   throw Error(ErrorCode::kCancelled, message);
 }

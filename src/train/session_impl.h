@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/failure_text.h"
-#include "cluster/explain/cause_watch.h"
 #include "cluster/report/report.h"
 #include "dashboard/dashboard.h"
+#include "dashboard/run_watch.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
 #include "trace/use_meter.h"
@@ -67,10 +67,10 @@ class Session::Impl {
 
   // session_report.cc
   void fail(const std::string& message);
-  // session_dashboard.cc
-  void serve_dashboard();
-  /// Lets the dashboard ask the other tasks from now on, or no more.
-  void let_dashboard_ask(bool may);
+  // session_watch.cc
+  void watch_run();
+  /// Lets the watch ask the other tasks from now on, or no more.
+  void let_watch_ask(bool may);
   /// Tells what this task has done so far, once a second while somebody watches; at once when
   /// `anyway`.
   void tell_progress(bool anyway = false);
@@ -95,7 +95,8 @@ class Session::Impl {
   StepAccount account{clock}, evaluation_account{clock};
   ProgressBoard progress;
   std::unique_ptr<Job> job;
-  std::unique_ptr<Dashboard> dashboard;  // null: none is served here. It asks the job.
+  std::unique_ptr<Dashboard> dashboard;  // null: none is served here
+  std::unique_ptr<RunWatch> watch;       // null: nobody looks on here. It asks the job.
   std::shared_ptr<const InputNormals> normals;
   RewriteOptions rewrite;
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
@@ -134,10 +135,12 @@ class Session::Impl {
   void check_watched() const;
   RewriteOptions make_rewrite() const;
 
+  // session_watch.cc
+  void serve_dashboard(const RunAbout& about);
+
   // session_steps.cc
   void add_summaries();
   void say_nothing_to_do();
-  void watch_cause();
   bool call_hooks(Session& session);
   void read_watched();
 
@@ -161,8 +164,6 @@ class Session::Impl {
   void print_summary() const;
 
   UseMeter use_;
-  CauseWatch cause_watch_;
-  Duration looked_at_{0};                       // since the meter started
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   std::vector<StoreLink> links_before_;         // the same, of each
   std::optional<TaskReport> task_at_end_;

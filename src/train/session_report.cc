@@ -21,7 +21,7 @@
 #include "predict/link_payload.h"
 #include "predict/machine_facts.h"
 #include "predict/roof_cache.h"
-#include "trace/timeline_file.h"
+#include "trace/task_timeline.h"
 #include "train/session_impl.h"
 
 namespace paceline {

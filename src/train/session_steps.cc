@@ -120,7 +120,6 @@ bool Session::Impl::make_step(Session& session, std::size_t training,
   const bool go_on = call_hooks(session);
   saving->tend();
   loop->end_step();
-  watch_cause();
   tell_progress();
   running = go_on;
   if (!go_on) end_run(session, true);
@@ -151,19 +150,6 @@ void Session::Impl::add_summaries() {
   if (run_options.out.empty() || run_options.summary_every.never()) return;
   hooks.push_back(
       std::make_unique<Summaries>(run_options.out + "/summaries", run_options.summary_every));
-}
-
-// Of a cluster one task alone does not see what the others do.
-void Session::Impl::watch_cause() {
-  constexpr Duration kEvery = std::chrono::seconds(1);
-  if (run_options.log == nullptr || cluster.distributed() || !meter->running()) return;
-  if (meter->since_start() < looked_at_ + kEvery) return;
-  looked_at_ = meter->since_start();
-  Report now = report;
-  now.tasks = {measured_task()};
-  const std::string line =
-      cause_watch_.look(now, std::chrono::duration<double>(looked_at_).count());
-  if (!line.empty()) console.print(line);
 }
 
 void Session::Impl::say_nothing_to_do() {

@@ -294,6 +294,19 @@ void read_link(const FlagValues& values, Cluster& cluster) {
   }
 }
 
+void read_collectives(const FlagValues& values, Cluster& cluster) {
+  cluster.collectives = values.choice("--collectives", {"link", "mpi"}).value_or("link");
+  if (cluster.collectives != "mpi") return;
+  if (cluster.role != Cluster::Role::kTask || values.on_command_line("--task")) {
+    refuse_flag("--collectives", "mpi",
+                "needs tasks that mpirun starts, without --ps, --workers, --cluster and --task: "
+                "mpirun -n 4 paceline train mlp --collectives mpi");
+  }
+  if (kind_of(cluster) != ClusterKind::kWorkersOnly) {
+    refuse_flag("--collectives", "mpi", "is for all-reduce, which has no parameter servers");
+  }
+}
+
 std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
   if (values.given("--cluster-id")) return values.text("--cluster-id");
   if (cluster.role != Cluster::Role::kLauncher) {
@@ -331,6 +344,7 @@ Cluster read_cluster(const FlagValues& values) {
   }
   check_for_ps(values, cluster);
   read_link(values, cluster);
+  read_collectives(values, cluster);
   check_for_cluster(values, cluster, "--show-placement", "one process keeps all variables itself");
   check_for_cluster(values, cluster, "--torn-free", "in one process nobody else writes");
   cluster.device = read_device(values, cluster);

@@ -199,6 +199,11 @@ std::vector<Flag> link_flags() {
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for one process only (default auto)",
        kBoth},
+      {"--collectives", "link|mpi",
+       "What reduces in an all-reduce: the links, or MPI, for tasks that mpirun has started: "
+       "mpirun "
+       "-n 4 paceline train mlp --collectives mpi (default link)",
+       kBoth},
       {"--join-timeout", "SECONDS",
        "The time that a task waits for the others (default 300; above 0)", kBoth},
       {"--reconnect-timeout", "SECONDS",
@@ -304,7 +309,9 @@ std::vector<Flag> output_flags() {
   return {
       {"--report", "FILE", "Write the measurements of the run to this JSON file", kOutputFlags},
       {"--timeline", "FILE",
-       "Write a timeline of every task to this JSON file, for ui.perfetto.dev", kOutputFlags},
+       "Write one timeline of all tasks to this JSON file, for ui.perfetto.dev; a task that was "
+       "started by itself writes its part, and paceline timeline merges the parts",
+       kOutputFlags},
       {"--timeline-steps", "A:B",
        "The steps that the timeline shows: A to B - 1, counted from 0 in each task (default 10:30)",
        kOutputFlags},

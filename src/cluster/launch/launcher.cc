@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -21,7 +22,7 @@
 #include "cluster/report/expected_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
-#include "trace/timeline_file.h"
+#include "trace/job_timeline.h"
 
 namespace paceline {
 
@@ -152,12 +153,16 @@ TaskCommand evaluator_command(const LaunchProgram& program, const RunOptions& ru
   return command;
 }
 
-void write_timeline_of_all(const std::string& path, const std::vector<TaskId>& tasks,
+// A task that was killed has left an empty file.
+void write_timeline_of_all(const RunOptions& run, const std::vector<TaskId>& tasks,
                            const TaskFiles& files) {
   std::vector<std::string> parts;
-  parts.reserve(tasks.size());
-  for (const TaskId& task : tasks) parts.push_back(files.timeline_of(task.str()));
-  merge_timelines(parts, path);
+  for (const TaskId& task : tasks) {
+    const std::string path = files.timeline_of(task.str());
+    if (std::filesystem::file_size(path) > 0) parts.push_back(path);
+  }
+  const std::string summary = merge_timeline_files(parts, run.timeline);
+  if (!run.quiet) print_text(stdout, summary);
 }
 
 // With --log-format json an error is a line of the log like the others.
@@ -293,7 +298,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   if (!error.empty()) merged.error = error;
   write_reports(asked, run, merged);
   if (!run.timeline.empty() && !is_left_as_it_is(run, merged.steps(), run.timeline)) {
-    write_timeline_of_all(run.timeline, tasks, files);
+    write_timeline_of_all(run, tasks, files);
   }
   print_end(run.quiet ? "" : last_lines(merged, cluster.local_workers), result, error, run);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;

@@ -51,8 +51,8 @@ std::string stale_end(const Report& run) {
 std::string dropped_end(const Report& run) {
   const std::string text = counts_of(run, &TaskReport::dropped);
   if (text.empty()) return "";
-  return fmt::format(
-      "Contributions that came after their round was closed were dropped (--late drop): {}.", text);
+  return fmt::format("Contributions that came too late for a round to count them were dropped: {}.",
+                     text);
 }
 
 std::string skipped_end(const Report& run) {

@@ -30,6 +30,10 @@ class FrameLabels {
   std::vector<const TimelineLabel*> labels_;  // by type; the last one is for all others
 };
 
+FrameMark mark_of(const FrameHeader& header) {
+  return {.piece = header.id, .offset = header.offset, .step = header.step};
+}
+
 class TracedConnection : public ForwardingConnection {
  public:
   TracedConnection(std::shared_ptr<Connection> connection, Timeline& timeline, FrameLabels labels)
@@ -39,7 +43,8 @@ class TracedConnection : public ForwardingConnection {
 
   void send(const FrameHeader& header, std::span<const std::byte> payload, void (*sent)(void*),
             void* context) override {
-    const TimelineScope scope(&timeline_, labels_[header.type], std::int64_t(payload.size()));
+    const TimelineScope scope(&timeline_, labels_[header.type], std::int64_t(payload.size()),
+                              mark_of(header));
     ForwardingConnection::send(header, payload, sent, context);
   }
 
@@ -64,7 +69,7 @@ class TracedReceiver : public ForwardingReceiver {
     const TimePoint began = std::exchange(began_, TimePoint());
     if (began == TimePoint() || !timeline_.recording()) return;
     timeline_.add(labels_[header.type], began, std::chrono::steady_clock::now(),
-                  header.payload_bytes);
+                  header.payload_bytes, mark_of(header));
   }
 
  private:

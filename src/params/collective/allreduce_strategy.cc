@@ -21,6 +21,7 @@ Distribution join_allreduce(const DistributionOptions& options, std::vector<Vari
   how.cluster_id = cluster.cluster_id;
   how.bind = cluster.bind;
   how.link = cluster.link;
+  how.collectives = cluster.collectives;
   how.join_timeout = Duration(std::int64_t(cluster.join_timeout_s * 1e9));
   how.on_nan = cluster.on_nan;
   how.shares_records = cluster.shares_records();

@@ -1,6 +1,8 @@
 // One connection with another worker of an all-reduce.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "net/link.h"
+#include "params/clock_questions.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -18,8 +21,12 @@ class CollectiveDriver;
 class CollectiveConnection : public Receiver {
  public:
   /// `expected` is the worker that was called, or −1 when the peer has called.
-  CollectiveConnection(CollectiveDriver& driver, int expected, TimePoint since)
-      : driver_(driver), expected_(expected), since_(since) {}
+  CollectiveConnection(CollectiveDriver& driver, int expected, TimePoint since,
+                       Timeline* timeline = nullptr)
+      : clock(timeline, fmt::format("worker:{}", expected)),
+        driver_(driver),
+        expected_(expected),
+        since_(since) {}
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
@@ -35,6 +42,7 @@ class CollectiveConnection : public Receiver {
   std::optional<TimePoint> ended;          // when nothing more was to come
   std::shared_ptr<Connection> connection;  // null until it is made
   StateFrames state;                       // of a task, as it arrives
+  ClockQuestions clock;                    // to a worker that was called
   bool progress_asked = false;             // and not told yet; under the lock of the driver
 
  private:

@@ -14,8 +14,6 @@ namespace {
 
 // Long enough to cost nothing, short enough for Ctrl-C.
 constexpr Duration kLookAround = std::chrono::milliseconds(250);
-// The worker whose contribution was bad finds it at the same time as the others.
-constexpr Duration kBlameWithin = std::chrono::seconds(10);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
 
 CollectiveGroupOptions group_options(const CollectiveOptions& options) {
@@ -44,8 +42,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
       current_(options.spec.workers.size()),
       gone_links_(options.spec.workers.size()),
       tries_(options.spec.workers.size()),
-      collectives_(variables.specs(), layout_, options.task.index, int(options.spec.workers.size()),
-                   *this, *this),
+      collectives_(make_collectives()),
       link_(link_of(options)) {
   if (options.shares_records) records_ = std::make_shared<DealtRecords>(*this);
   listen();
@@ -80,15 +77,15 @@ void CollectiveDriver::follow() {
   const bool safe = parked_ || group_.has_values();
   if (group_.must_rest() && rests_for_ != group_.proposed_epoch() && safe) {
     rests_for_ = group_.proposed_epoch();
-    collectives_.rest();
+    collectives_->rest();
   }
   if (begun != nullptr && !group_.proposes() && opened_ != tag) {
     opened_ = tag;
-    collectives_.open(tag);
+    collectives_->open(tag);
   }
   if (group_.started() && started_ != tag) {
     started_ = tag;
-    collectives_.start(reduction_group());
+    collectives_->start(reduction_group());
   }
 }
 
@@ -150,23 +147,6 @@ void CollectiveDriver::fail(const Error& error) {
   }
   shown_.failed = true;
   wakeup_.notify();
-}
-
-void CollectiveDriver::end_job(const Error& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    for (const CollectiveConnection* peer : current_) {
-      if (peer != nullptr) send_message(*peer, {MessageType::kRefuse, std::string(why.what())});
-    }
-  }
-  fail(why);
-  throw why;
-}
-
-void CollectiveDriver::wait_job_end(const std::string& otherwise) {
-  wakeup_.wait(*link_, Deadline::after(kBlameWithin), [&] { return shown_.failed.load(); });
-  check();
-  throw Error(ErrorCode::kFailedPrecondition, otherwise);
 }
 
 void CollectiveDriver::check() const {
@@ -254,10 +234,11 @@ void CollectiveDriver::unpark(Ready&& ready) {
 
 void CollectiveDriver::begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets,
                                   std::int64_t examples) {
+  if (options_.timeline != nullptr) ask_clocks();
   park();
   wait([this] { return shown_.may_begin.load(); }, "the other workers");
   unpark([this] { return group_.may_begin(); });
-  collectives_.begin(buckets);
+  collectives_->begin(buckets);
   change([&] {
     given_ = options_.rounds == nullptr;
     begun_step_ = group_.step();
@@ -265,14 +246,13 @@ void CollectiveDriver::begin_step(const std::shared_ptr<const std::vector<Bucket
     begun_takes_ = takes_;
     begun_epoch_ = group_.epoch();
     begun_tag_ = tag_of(begun_epoch_, group_.step());
-    group_.begin(
-        {.examples = examples,
-         .own_step = group_.next_own_step(options_.task.index),
-         .made = made_++,
-         .training = paceline::fingerprint_of(*buckets) ^ std::uint64_t(options_.sync_batch_norm),
-         .records =
-             records_ ? group_.records().reads(records_->reads()) : std::vector<RecordRange>()},
-        now(), out_);
+    group_.begin({.examples = examples,
+                  .own_step = group_.next_own_step(options_.task.index),
+                  .made = made_++,
+                  .training = fingerprint_of_step(*buckets),
+                  .records = records_ ? group_.records().reads(records_->reads())
+                                      : std::vector<RecordRange>()},
+                 now(), out_);
   });
 }
 

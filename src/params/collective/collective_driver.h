@@ -74,7 +74,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void set_applied();
   /// The step thread is going to read or write values, which nothing else may change from now on.
   void use_values();
-  Collectives& collectives() { return collectives_; }
+  Collectives& collectives() { return *collectives_; }
 
   bool all_warm() const { return shown_.all_warm; }
   bool all_done() const { return shown_.all_done; }
@@ -160,6 +160,11 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void wait(const std::function<bool()>& ready, const char* what);
   void fail(const Error& error);
   void check() const;
+  // Engines (collective_engine.cc).
+  std::unique_ptr<Collectives> make_collectives();
+  std::uint64_t fingerprint_of_step(const std::vector<Bucket>& buckets) const;
+  void tell_end(const Error& why);
+  void lose_member(int worker, const Error& why);
   static std::uint64_t tag_of(std::uint64_t epoch, std::int64_t step);
   ReductionGroup reduction_group() const;
   void park();
@@ -192,6 +197,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   // Values of joiners, and states (collective_values.cc).
   void take_value_frame(int worker, const FrameHeader& header, std::span<const std::byte> payload);
   bool takes_values_of(std::uint64_t epoch);
+  void ask_clocks();
   void tell_progress(int worker);
   void hear_progress(CollectiveConnection& from, std::string text);
   void take_state(CollectiveConnection& from, const FrameHeader& header,
@@ -252,7 +258,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   mutable std::mutex error_mutex_;
   std::optional<Error> error_;
   Wakeup wakeup_;
-  LinkCollectives collectives_;
+  LinkCollectives* over_links_ = nullptr;  // the engine, unless it is another one
+  const std::unique_ptr<Collectives> collectives_;
   std::unique_ptr<Link> link_;
   std::optional<HeartbeatThread> ticks_;
   std::thread keeper_;

@@ -121,7 +121,8 @@ void CollectiveDriver::connect(int worker) {
     const std::lock_guard lock(mutex_);
     // It counts as tried until it is greeted, or for as long as that may take.
     tries_[std::size_t(worker)].next = now() + kHelloWithin;
-    peers_.push_back(std::make_unique<CollectiveConnection>(*this, worker, now()));
+    peers_.push_back(
+        std::make_unique<CollectiveConnection>(*this, worker, now(), options_.timeline));
     peer = peers_.back().get();
   }
   try {
@@ -174,7 +175,8 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
     case MessageType::kPartialSum:
     case MessageType::kContributedRows:
     case MessageType::kInPlace:
-      return collectives_.arrived(worker, header, payload);
+      if (over_links_ == nullptr) break;
+      return over_links_->arrived(worker, header, payload);
     case MessageType::kExchangedSums:
       return take_sums(worker, header, payload);
     case MessageType::kWrite:
@@ -191,6 +193,10 @@ void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& h
       return tell_progress(worker);
     case MessageType::kProgress:
       return hear_progress(from, decode_text(payload, type));
+    case MessageType::kAskClock:
+      return tell_clock(header, *from.connection);
+    case MessageType::kClock:
+      return from.clock.answered(header, *from.connection);
     case MessageType::kRefuse:
       return fail({ErrorCode::kFailedPrecondition, decode_text(payload, type)});
     default:
@@ -254,6 +260,7 @@ void CollectiveDriver::take_welcome(CollectiveConnection& from, const Welcome& w
     }
     identify(from, from.expected(), welcome.incarnation);
   });
+  from.clock.begin(*from.connection);
 }
 
 // Both sides know each other. An older connection with the worker has ended, or will.
@@ -267,18 +274,27 @@ void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uin
   current = &from;
   from.incarnation = incarnation;
   from.worker = worker;
-  const bool shares = options_.share_memory && from.connection->can_share();
+  if (options_.timeline != nullptr) {
+    const bool called = from.expected() >= 0;
+    options_.timeline->name_peer(
+        called ? options_.spec.workers[std::size_t(worker)] : from.connection->peer(),
+        fmt::format("worker:{}", worker));
+  }
+  const bool shares =
+      over_links_ != nullptr && options_.share_memory && from.connection->can_share();
   if (shares) {
-    from.connection->share(LinkCollectives::kContributions, collectives_.contributions());
-    from.connection->share(LinkCollectives::kSums, collectives_.sums());
+    from.connection->share(LinkCollectives::kContributions, over_links_->contributions());
+    from.connection->share(LinkCollectives::kSums, over_links_->sums());
   }
   group_.connected(worker, shares, now(), out_);
 }
 
 void CollectiveDriver::shared(CollectiveConnection& from, std::uint32_t id,
                               std::shared_ptr<const SharedMemory> memory) {
-  if (from.worker < 0) throw Error(ErrorCode::kDataLoss, "[all-reduce] memory of nobody");
-  collectives_.take_memory(from.worker, id, std::move(memory));
+  if (from.worker < 0 || over_links_ == nullptr) {
+    throw Error(ErrorCode::kDataLoss, "[all-reduce] memory that nobody wants");
+  }
+  over_links_->take_memory(from.worker, id, std::move(memory));
 }
 
 void CollectiveDriver::count_ended(const CollectiveConnection& from) {
@@ -304,6 +320,7 @@ void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
     if (stopping_) return;
     if (receives_from_ == worker) receives_from_ = -1;
     inbox_.lose(worker);
+    lose_member(worker, error);
     group_.disconnected(worker, error.what(), now(), out_);
   });
 }

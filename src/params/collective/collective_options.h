@@ -23,6 +23,7 @@ struct CollectiveOptions {
   std::string cluster_id;
   std::string bind;  // empty: its address in the spec
   std::string link = "auto";
+  std::string collectives = "link";  // what reduces: link, or mpi, which was started by then
   Duration join_timeout = std::chrono::seconds(300);
   OnNan on_nan = OnNan::kStop;  // of the mean
   /// The job shares out the records of its data.

@@ -165,6 +165,16 @@ void CollectiveDriver::ask_progress() {
   }
 }
 
+// Of each pair, the worker that has called asks.
+void CollectiveDriver::ask_clocks() {
+  const std::lock_guard lock(mutex_);
+  for (CollectiveConnection* const peer : current_) {
+    if (peer != nullptr && peer->expected() >= 0 && !peer->closed) {
+      peer->clock.ask(*peer->connection);
+    }
+  }
+}
+
 void CollectiveDriver::tell_progress(int worker) {
   const std::string text = options_.progress == nullptr ? "" : options_.progress->asked();
   const std::vector<std::byte> bytes = encode_text(text);

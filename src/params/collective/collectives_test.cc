@@ -14,6 +14,7 @@
 #include "base/deadline.h"
 #include "base/philox.h"
 #include "params/collective/link_collectives.h"
+#include "params/testing/reduction_values.h"
 
 namespace paceline {
 namespace {
@@ -94,6 +95,10 @@ class TestWorker : public PeerSender, public ReductionListener {
   bool wait_reduced(std::uint64_t tag) {
     return wait([&] { return reduced_ == tag; });
   }
+  bool has_reduced(std::uint64_t tag) {
+    const std::lock_guard lock(mutex_);
+    return reduced_ == tag;
+  }
   bool wait_rested(std::uint64_t times) {
     return wait([&] { return rested_ >= times; });
   }
@@ -132,17 +137,11 @@ struct Case {
 
 class CollectivesTest : public ::testing::TestWithParam<Case> {
  protected:
-  CollectivesTest() : layout_(variables_) {
-    PlanBinding plan;
-    for (std::size_t v = 0; v < variables_.size(); ++v) {
-      plan.uses.push_back(
-          {.variable = VariableId(variables_.size() - 1 - v), .updated = true, .most_rows = 50});
-    }
-    buckets_ = std::make_shared<const std::vector<Bucket>>(buckets_of(variables_, layout_, plan));
+  CollectivesTest() {
     for (int w = 0; w < GetParam().workers; ++w) {
       workers_.push_back(nullptr);
-      workers_.back() =
-          std::make_unique<TestWorker>(variables_, layout_, w, workers_, GetParam().workers);
+      workers_.back() = std::make_unique<TestWorker>(values_.variables(), values_.layout(), w,
+                                                     workers_, GetParam().workers);
     }
     for (const auto& to : workers_) {
       for (int from = 0; from < GetParam().workers; ++from) {
@@ -153,106 +152,27 @@ class CollectivesTest : public ::testing::TestWithParam<Case> {
     }
   }
 
-  // The contribution of a worker to an element.
-  float number(int worker, VariableId variable, std::size_t i) const {
-    return float((int(i) * 7 + worker * 13 + variable * 5 + int(step_) * 3) % 101 - 50) * 0.37f;
+  LinkCollectives& collectives_of(int worker) { return workers_[std::size_t(worker)]->collectives; }
+  void begin_all() {
+    for (const auto& worker : workers_) worker->collectives.begin(values_.buckets());
   }
-  std::vector<std::int32_t> rows_of(int worker) const {
-    std::vector<std::int32_t> ids;
-    for (std::int32_t id = worker; id < 100; id += 2 + worker) ids.push_back(id);
-    return ids;
-  }
-  std::size_t elements(VariableId variable) const {
-    return std::size_t(variables_[std::size_t(variable)].shape.elements());
-  }
-  void contribute(int worker) {
-    LinkCollectives& collectives = workers_[std::size_t(worker)]->collectives;
-    for (std::size_t b = 0; b < buckets_->size(); ++b) {
-      std::size_t rows = 0;
-      for (const VariableId variable : (*buckets_)[b].variables) {
-        auto* const place =
-            reinterpret_cast<float*>(collectives.memory().data() + layout_.offset(variable));
-        std::size_t count = elements(variable);
-        if ((*buckets_)[b].sparse) {
-          const std::vector<std::int32_t> ids = rows_of(worker);
-          rows = ids.size();
-          count = rows * 3;
-          std::memcpy(collectives.memory().data() + layout_.ids_offset(variable), ids.data(),
-                      rows * sizeof(std::int32_t));
-        }
-        for (std::size_t i = 0; i < count; ++i) place[i] = number(worker, variable, i);
-      }
-      collectives.contribute(b, rows);
-    }
-  }
-  ReductionGroup group(std::uint64_t tag, const std::vector<std::int32_t>& members, int worker) {
-    ReductionGroup made;
-    made.tag = tag;
-    made.members = members;
-    made.in_place = GetParam().in_place;
-    made.rank = int(std::ranges::find(members, worker) - members.begin());
-    float sum = 0;
-    for (const std::int32_t member : members) sum += float(member + 1);
-    for (const std::int32_t member : members) made.weights.push_back(float(member + 1) / sum);
-    return made;
-  }
+  void contribute(int worker) { values_.contribute(collectives_of(worker), worker, int(step_)); }
   void open_and_start(std::uint64_t tag, const std::vector<std::int32_t>& members) {
-    for (const std::int32_t member : members) workers_[std::size_t(member)]->collectives.open(tag);
+    for (const std::int32_t member : members) collectives_of(member).open(tag);
     for (const std::int32_t member : members) {
-      workers_[std::size_t(member)]->collectives.start(group(tag, members, member));
+      collectives_of(member).start(
+          ReductionValues::group(tag, members, member, GetParam().in_place));
     }
-  }
-  std::vector<float> sum_of(int worker, std::size_t bucket) {
-    LinkCollectives& collectives = workers_[std::size_t(worker)]->collectives;
-    std::vector<float> sum((*buckets_)[bucket].elements);
-    std::vector<SumPart> parts;
-    collectives.sum_of(bucket, parts);
-    for (const SumPart& part : parts)
-      std::ranges::copy(part.values, sum.begin() + std::ptrdiff_t(part.first));
-    return sum;
   }
   void expect_sums(const std::vector<std::int32_t>& members) {
-    const ReductionGroup all = group(0, members, members.front());
-    for (std::size_t b = 0; b < buckets_->size(); ++b) {
-      const Bucket& bucket = (*buckets_)[b];
-      for (const std::int32_t member : members) {
-        if (bucket.sparse) {
-          expect_rows(member, b, all);
-          continue;
-        }
-        const std::vector<float> sum = sum_of(member, b);
-        ASSERT_EQ(sum, sum_of(members.front(), b)) << "bucket " << b << " of worker " << member;
-        for (const VariableId v : bucket.variables) {
-          const std::size_t begin = (layout_.offset(v) - bucket.offset) / sizeof(float);
-          for (std::size_t i = 0; i < elements(v); i += 97) {
-            double mean = 0;
-            for (std::size_t k = 0; k < members.size(); ++k) {
-              mean += double(all.weights[k]) * number(members[k], v, i);
-            }
-            ASSERT_NEAR(sum[begin + i], mean, 1e-4) << "variable " << v << " element " << i;
-          }
-        }
-      }
-    }
-  }
-  void expect_rows(int worker, std::size_t bucket, const ReductionGroup& all) {
-    const RowSums sums = workers_[std::size_t(worker)]->collectives.row_sums_of(bucket);
-    std::vector<float> expected(300);
-    std::vector<bool> there(100);
-    for (std::size_t k = 0; k < all.members.size(); ++k) {
-      const std::vector<std::int32_t> ids = rows_of(all.members[k]);
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        there[std::size_t(ids[i])] = true;
-        for (std::size_t c = 0; c < 3; ++c) {
-          expected[std::size_t(ids[i]) * 3 + c] +=
-              all.weights[k] * number(all.members[k], (*buckets_)[bucket].variables[0], i * 3 + c);
-        }
-      }
-    }
-    ASSERT_EQ(std::int64_t(sums.ids.size()), std::ranges::count(there, true));
-    for (std::size_t i = 0; i < sums.ids.size(); ++i) {
-      for (std::size_t c = 0; c < 3; ++c) {
-        ASSERT_EQ(sums.rows[i * 3 + c], expected[std::size_t(sums.ids[i]) * 3 + c]);
+    for (const std::int32_t member : members) {
+      values_.expect_sums(collectives_of(member), members, int(step_));
+      for (std::size_t b = 0; b < values_.buckets()->size(); ++b) {
+        const Bucket& bucket = (*values_.buckets())[b];
+        if (bucket.sparse) continue;
+        ASSERT_EQ(ReductionValues::sum_of(collectives_of(member), bucket, b),
+                  ReductionValues::sum_of(collectives_of(members.front()), bucket, b))
+            << "bucket " << b << " of worker " << member;
       }
     }
   }
@@ -262,20 +182,14 @@ class CollectivesTest : public ::testing::TestWithParam<Case> {
     return members;
   }
 
-  const std::vector<VariableSpec> variables_ = {{.name = "bias", .shape = {7}},
-                                                {.name = "scalar", .shape = {}},
-                                                {.name = "rows", .shape = {100, 3}, .sparse = true},
-                                                {.name = "large", .shape = {700, 501}},
-                                                {.name = "small", .shape = {33}}};
-  const ContributionLayout layout_;
-  std::shared_ptr<const std::vector<Bucket>> buckets_;
+  const ReductionValues values_;
   std::vector<std::unique_ptr<TestWorker>> workers_;
   std::uint64_t step_ = 0;
 };
 
 TEST_P(CollectivesTest, EveryMemberHasTheSameSumInEachStep) {
   for (step_ = 1; step_ <= 5; ++step_) {
-    for (const auto& worker : workers_) worker->collectives.begin(buckets_);
+    begin_all();
     open_and_start(step_, everyone());
     std::vector<std::thread> threads;
     for (const std::int32_t w : everyone()) {
@@ -287,8 +201,29 @@ TEST_P(CollectivesTest, EveryMemberHasTheSameSumInEachStep) {
   }
 }
 
+// Without spinning their own threads do.
+TEST_P(CollectivesTest, WaitersThatSpinDoTheWork) {
+  for (step_ = 1; step_ <= 5; ++step_) {
+    for (const auto& worker : workers_) worker->collectives.set_spinning(true);
+    begin_all();
+    open_and_start(step_, everyone());
+    for (const std::int32_t w : everyone()) contribute(w);
+    const Deadline deadline = Deadline::after(30s);
+    const auto helped = [&](const auto& worker) {
+      worker->collectives.help();
+      return worker->has_reduced(step_);
+    };
+    std::size_t whole = 0;
+    while (whole < workers_.size() && !deadline.passed()) {
+      whole = std::size_t(std::ranges::count_if(workers_, helped));
+    }
+    ASSERT_EQ(whole, workers_.size());
+    expect_sums(everyone());
+  }
+}
+
 TEST_P(CollectivesTest, AStepIsReducedAgainFromWhatWasContributed) {
-  for (const auto& worker : workers_) worker->collectives.begin(buckets_);
+  begin_all();
   open_and_start(1, everyone());
   const std::vector<std::int32_t> members = everyone();
   for (std::size_t i = 0; i + 1 < members.size(); ++i) contribute(members[i]);
@@ -301,7 +236,7 @@ TEST_P(CollectivesTest, AStepIsReducedAgainFromWhatWasContributed) {
 }
 
 TEST_P(CollectivesTest, FramesOfAnotherAttemptChangeNothing) {
-  for (const auto& worker : workers_) worker->collectives.begin(buckets_);
+  begin_all();
   open_and_start(1, everyone());
   for (const std::int32_t w : everyone()) contribute(w);
   for (const auto& worker : workers_) ASSERT_TRUE(worker->wait_reduced(1));
@@ -312,7 +247,7 @@ TEST_P(CollectivesTest, FramesOfAnotherAttemptChangeNothing) {
 }
 
 TEST_P(CollectivesTest, AFrameThatMakesNoSenseIsRefused) {
-  for (const auto& worker : workers_) worker->collectives.begin(buckets_);
+  begin_all();
   open_and_start(1, everyone());
   LinkCollectives& collectives = workers_.front()->collectives;
   const int from = GetParam().workers - 1;
@@ -328,8 +263,8 @@ TEST_P(CollectivesTest, AFrameThatMakesNoSenseIsRefused) {
   refused({.type = 60, .id = 0, .offset = ~std::uint64_t{0} - 3});
   refused({.type = 60, .flags = 1, .id = 0});
   refused({.type = 61, .id = 0, .offset = 1});
-  const std::size_t sparse =
-      std::size_t(std::ranges::find(*buckets_, true, &Bucket::sparse) - buckets_->begin());
+  const std::size_t sparse = std::size_t(
+      std::ranges::find(*values_.buckets(), true, &Bucket::sparse) - values_.buckets()->begin());
   refused({.type = 61, .id = std::uint32_t(sparse), .offset = ~std::uint64_t{0} / 4});
   refused({.type = 62, .id = std::uint32_t(sparse), .offset = 101});
   for (const auto& worker : workers_) worker->collectives.rest();

@@ -81,19 +81,15 @@ void LinkCollectives::start(const ReductionGroup& group) {
     if (group.tag != tag_) return;
     group_ = group;
     mapped_ = shared_;
+    wake_for_work();
   }
-  changed_.notify_all();
 }
 
 void LinkCollectives::contribute(std::size_t bucket, std::size_t rows) {
-  bool started = false;
-  {
-    const std::lock_guard lock(mutex_);
-    work_[bucket].contributed = true;
-    work_[bucket].rows = rows;
-    started = tag_ != 0 && group_.has_value();
-  }
-  if (started) changed_.notify_all();
+  const std::lock_guard lock(mutex_);
+  work_[bucket].contributed = true;
+  work_[bucket].rows = rows;
+  if (tag_ != 0 && group_) wake_for_work();
 }
 
 void LinkCollectives::rest() {
@@ -104,6 +100,28 @@ void LinkCollectives::rest() {
   changed_.notify_all();
 }
 
+// With the lock.
+void LinkCollectives::wake_for_work() {
+  if (!spinning_) changed_.notify_all();
+}
+
+void LinkCollectives::set_spinning(bool spinning) {
+  const std::lock_guard lock(mutex_);
+  spinning_ = spinning;
+  wake_for_work();
+}
+
+bool LinkCollectives::help() {
+  const FlushDenormals flush;
+  Lock lock(mutex_);
+  try {
+    return work_on_one(lock);
+  } catch (const Error& error) {
+    fail(lock, error);
+    return false;
+  }
+}
+
 void LinkCollectives::run() {
   const FlushDenormals flush;
   Lock lock(mutex_);
@@ -111,7 +129,7 @@ void LinkCollectives::run() {
     try {
       if (resting_ && working_ == 0 && in_flight_ == 0) {
         notify_rested(lock);
-      } else if (!work_on_one(lock)) {
+      } else if (spinning_ || !work_on_one(lock)) {
         changed_.wait(lock);
       }
     } catch (const Error& error) {
@@ -135,7 +153,13 @@ void LinkCollectives::notify_rested(Lock& lock) {
 }
 
 bool LinkCollectives::work_on_one(Lock& lock) {
-  if (tag_ == 0 || !group_) return false;
+  if (tag_ == 0 || !group_ || at_work_) return false;
+  struct AtWork {
+    bool& at_work;
+    explicit AtWork(bool& flag) : at_work(flag) { at_work = true; }
+    ~AtWork() { at_work = false; }
+  };
+  const AtWork working(at_work_);
   return std::ranges::any_of(order_, [&](std::size_t bucket) { return work_on(bucket, lock); });
 }
 
@@ -226,8 +250,7 @@ void LinkCollectives::take_in_place(int worker, const FrameHeader& header, Lock&
   if ((header.flags & kSummed) == 0) {
     if (buckets_[header.id].sparse) read_ids(worker, header.id, header.offset);
     work.there[std::size_t(worker)] = true;
-    changed_.notify_all();
-    return;
+    return wake_for_work();
   }
   work.summed[std::size_t(worker)] = true;
   if (group_ && work.summed[std::size_t(worker_)] && all_members(work.summed)) {

@@ -39,6 +39,8 @@ class LinkCollectives : public Collectives {
   void start(const ReductionGroup& group) override;
   void contribute(std::size_t bucket, std::size_t rows) override;
   void rest() override;
+  void set_spinning(bool spinning) override;
+  bool help() override;
   void sum_of(std::size_t bucket, std::vector<SumPart>& parts) const override;
   RowSums row_sums_of(std::size_t bucket) const override;
 
@@ -81,6 +83,7 @@ class LinkCollectives : public Collectives {
 
   void run();
   bool work_on_one(Lock& lock);
+  void wake_for_work();
   void fail(Lock& lock, const Error& error);
   bool work_on(std::size_t bucket, Lock& lock);
   /// Calls it without the lock. Meanwhile the attempt may be given up, but no other one is opened.
@@ -140,6 +143,8 @@ class LinkCollectives : public Collectives {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;
+  bool spinning_ = false;       // a waiter does the work
+  bool at_work_ = false;        // a thread is inside work_on_one
   std::vector<Shared> shared_;  // by worker
   std::vector<Shared> mapped_;  // the same, as this attempt has begun with them
   std::shared_ptr<const std::vector<Bucket>> bucket_list_;

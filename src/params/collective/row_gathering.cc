@@ -68,7 +68,7 @@ void LinkCollectives::take_rows(int worker, const FrameHeader& header,
   if ((header.flags & kLastRows) == 0) return;
   gathered.whole = true;
   work_[header.id].there[std::size_t(worker)] = true;
-  changed_.notify_all();
+  wake_for_work();
 }
 
 void LinkCollectives::check_rows(std::size_t bucket, std::span<const std::int32_t> ids) const {

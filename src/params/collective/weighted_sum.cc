@@ -2,31 +2,95 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#ifdef __SSE2__
+#include <immintrin.h>
+#endif
 
 namespace paceline {
 namespace {
 
-// A sum of so many numbers stays in the first cache while inputs are added to it.
-constexpr std::size_t kSumBlock = 4096;
+// A constant number of elements at a time, which the compiler adds up in vectors.
+constexpr std::size_t kTurn = 16;
+// A sum this long does not stay in the caches: its lines are written without being read first.
+constexpr std::size_t kStreamedFrom = std::size_t(1) << 20;
+
+struct Turn {
+  float numbers[kTurn];
+
+  void set(float weight, const float* values) {
+    for (std::size_t k = 0; k < kTurn; ++k) numbers[k] = weight * values[k];
+  }
+  void add(float weight, const float* values) {
+    for (std::size_t k = 0; k < kTurn; ++k) numbers[k] += weight * values[k];
+  }
+  void store(float* to) const { std::memcpy(to, numbers, sizeof numbers); }
+  void stream(float* to) const {
+#ifdef __SSE2__
+    for (std::size_t k = 0; k < kTurn; k += 4) _mm_stream_ps(to + k, _mm_loadu_ps(numbers + k));
+#else
+    store(to);
+#endif
+  }
+};
+
+// Returns how many elements whole turns make of so many.
+std::size_t in_turns(std::size_t count) { return count / kTurn * kTurn; }
+
+bool begins_at_line(const float* numbers) {
+  return reinterpret_cast<std::uintptr_t>(numbers) % sizeof(Turn) == 0;
+}
+
+// Orders what was streamed before all that follows, such as the frame that tells of it.
+void end_streaming() {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
+}
 
 }  // namespace
 
 void scale(float weight, std::span<const float> values, float* sum) {
-  for (std::size_t i = 0; i < values.size(); ++i) sum[i] = weight * values[i];
+  const std::size_t whole = in_turns(values.size());
+  for (std::size_t i = 0; i < whole; i += kTurn) {
+    Turn turn;
+    turn.set(weight, values.data() + i);
+    turn.store(sum + i);
+  }
+  for (std::size_t i = whole; i < values.size(); ++i) sum[i] = weight * values[i];
 }
 
 void add_scaled(const float* before, float weight, std::span<const float> values, float* sum) {
-  for (std::size_t i = 0; i < values.size(); ++i) sum[i] = before[i] + weight * values[i];
+  const std::size_t whole = in_turns(values.size());
+  for (std::size_t i = 0; i < whole; i += kTurn) {
+    Turn turn;
+    std::memcpy(turn.numbers, before + i, sizeof turn.numbers);
+    turn.add(weight, values.data() + i);
+    turn.store(sum + i);
+  }
+  for (std::size_t i = whole; i < values.size(); ++i) sum[i] = before[i] + weight * values[i];
 }
 
 void weighted_sum(std::span<const float> weights, std::span<const float* const> inputs,
                   std::size_t count, float* sum) {
-  for (std::size_t begin = 0; begin < count; begin += kSumBlock) {
-    const std::size_t size = std::min(kSumBlock, count - begin);
-    scale(weights[0], {inputs[0] + begin, size}, sum + begin);
-    for (std::size_t k = 1; k < inputs.size(); ++k) {
-      add_scaled(sum + begin, weights[k], {inputs[k] + begin, size}, sum + begin);
+  const bool streams = count >= kStreamedFrom && begins_at_line(sum);
+  const std::size_t whole = in_turns(count);
+  for (std::size_t i = 0; i < whole; i += kTurn) {
+    Turn turn;
+    turn.set(weights[0], inputs[0] + i);
+    for (std::size_t k = 1; k < inputs.size(); ++k) turn.add(weights[k], inputs[k] + i);
+    if (streams) {
+      turn.stream(sum + i);
+    } else {
+      turn.store(sum + i);
     }
+  }
+  if (streams) end_streaming();
+  for (std::size_t i = whole; i < count; ++i) {
+    sum[i] = weights[0] * inputs[0][i];
+    for (std::size_t k = 1; k < inputs.size(); ++k) sum[i] += weights[k] * inputs[k][i];
   }
 }
 

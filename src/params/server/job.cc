@@ -87,7 +87,8 @@ std::vector<std::int32_t> ServerJob::take_variables(const Declare& declare) {
   shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, machine_.ps(), apply_pool_,
                                    options_.after_reads, in_rounds ? machine_.workers() + 1 : 0);
   for (std::size_t i = 0; options_.timeline != nullptr && i < shard_->size(); ++i) {
-    labels_.push_back(options_.timeline->label(rule_label(shard_->at(i).variable())));
+    labels_.push_back(
+        options_.timeline->label(rule_label(shard_->at(i).variable(), shard_->at(i).where().id)));
   }
   if (options_.placed) options_.placed(placement_text(declare.variables, declare.pieces));
   return shard_->changed_after_reads();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "params/clock_questions.h"
 #include "params/server/job.h"
 #include "params/shard/not_finite.h"
 
@@ -47,9 +48,17 @@ void ServerPeer::make(const FrameHeader& header, std::size_t bytes, Connection& 
 void ServerPeer::identify(int worker) {
   worker_ = worker;
   task_ = fmt::format("worker:{}", worker);
+  name_on_timeline();
 }
 
-void ServerPeer::identify_ps(int ps) { task_ = fmt::format("ps:{}", ps); }
+void ServerPeer::identify_ps(int ps) {
+  task_ = fmt::format("ps:{}", ps);
+  name_on_timeline();
+}
+
+void ServerPeer::name_on_timeline() {
+  if (job_.timeline() != nullptr) job_.timeline()->name_peer(stream_->peer(), task_);
+}
 
 std::string ServerPeer::text() const {
   const std::string task = task_.empty() ? "somebody" : task_;
@@ -125,6 +134,8 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
       return on_read_marked(header, payload);
     case MessageType::kTaskState:
       return on_task_state(header, payload);
+    case MessageType::kAskClock:
+      return tell_clock(header, *stream_);
     default:
       break;
   }

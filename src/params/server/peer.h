@@ -53,6 +53,7 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   void identify(int worker);
   /// The same of another ps.
   void identify_ps(int ps);
+  void name_on_timeline();
   bool is_member() const { return !task_.empty(); }
 
   // Kept under the job's lock.

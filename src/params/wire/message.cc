@@ -68,6 +68,8 @@ std::string name_of(MessageType type) {
   const std::size_t i = std::size_t(type);
   if (type == MessageType::kAskProgress) return "ask_progress";
   if (type == MessageType::kProgress) return "progress";
+  if (type == MessageType::kAskClock) return "ask_clock";
+  if (type == MessageType::kClock) return "clock";
   const std::size_t c = i - std::size_t(MessageType::kGroupStatus);
   constexpr std::array<std::string_view, 3> record_names = {"ask_records", "records",
                                                             "reads_records"};
@@ -84,7 +86,8 @@ std::string name_of(MessageType type) {
 bool is_numbered(MessageType type) {
   return type != MessageType::kHello && type != MessageType::kWelcome &&
          type != MessageType::kRefuse && type != MessageType::kBusy &&
-         type != MessageType::kRestarted && type != MessageType::kHandled;
+         type != MessageType::kRestarted && type != MessageType::kHandled &&
+         type != MessageType::kAskClock && type != MessageType::kClock;
 }
 
 void check_flags(const FrameHeader& header) {

@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 14;
+constexpr std::uint32_t kProtocolVersion = 15;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -124,6 +124,9 @@ enum class MessageType : std::uint16_t {
   // Whenever somebody watches the job (progress_board.h).
   kAskProgress = 86,  // chief → ps, worker; ps 0 → worker: say how far you are
   kProgress = 87,     // ps, worker → chief; worker → ps 0 → chief
+  // While a timeline is recorded (clock_questions.h).
+  kAskClock = 88,  // worker → ps; member → member: what does your clock show? (step: mine does)
+  kClock = 89,     // and back: this (offset), when I was asked (step)
 };
 
 /// Most messages are numbered, in each direction of a worker and a ps, and handled once, however

@@ -24,8 +24,13 @@ PsConnection::PsConnection(Arrivals& core, WorkerDriver& driver, int ps, std::st
       driver_(driver),
       ps_(ps),
       address_(std::move(address)),
+      clock_(core.options().timeline, fmt::format("ps:{}", ps)),
       stream_(*this),
-      inlet_(stream_) {}
+      inlet_(stream_) {
+  if (core.options().timeline != nullptr) {
+    core.options().timeline->name_peer(address_, fmt::format("ps:{}", ps));
+  }
+}
 
 void PsConnection::connect(Link& link, Deadline deadline) {
   stream_.open(link.connect(address_, inlet_, deadline));
@@ -191,6 +196,8 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
       return on_state(header);
     case MessageType::kMarked:
       return core_.save_inbox().arrived(payload.size());
+    case MessageType::kClock:
+      return clock_.answered(header, stream_);
     case MessageType::kTaskState:
       return on_task_state(header, payload);
     default:
@@ -218,7 +225,9 @@ void PsConnection::handle_control(MessageType type, const FrameHeader& header,
     declared_ = true;
   }
   driver_.received(ps_, message);
-  if (type == MessageType::kWelcome) stream_.go_on(message.as<Welcome>().handled);
+  if (type != MessageType::kWelcome) return;
+  stream_.go_on(message.as<Welcome>().handled);
+  clock_.begin(stream_);
 }
 
 // Before it is initialised a worker learns where it was; later the chief learns where others are.

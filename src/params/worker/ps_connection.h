@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "net/link.h"
+#include "params/clock_questions.h"
 #include "params/protocol/worker_job.h"
 #include "params/resumable_connection.h"
 #include "params/wire/control_message.h"
@@ -38,6 +39,8 @@ class PsConnection : public Receiver {
   void send_job_control(const ControlMessage& message);
   /// Asks the ps, and on ps 0 through it the other workers. Any thread may call.
   void ask_progress();
+  /// For the timeline, if there is one: asks what the ps's clock shows. Any thread may call.
+  void ask_clock() { clock_.ask(stream_); }
   /// The ps has handled the goodbye: this worker may close.
   bool goodbye_confirmed() const { return goodbye_confirmed_; }
   /// A small message whose payload lies in a buffer of control().take().
@@ -110,6 +113,7 @@ class PsConnection : public Receiver {
   std::atomic<MessageType> last_type_{};
   std::atomic<bool> progress_asked_{false};  // and not answered yet
   std::atomic<bool> goodbye_confirmed_{false};
+  ClockQuestions clock_;
   ResumableConnection stream_;  // after what it borrows
   Inlet inlet_;
 };

@@ -332,6 +332,9 @@ std::uint64_t WorkerDriver::ps_incarnation() const {
 }
 
 std::uint64_t WorkerDriver::begin_step(bool& outdated) {
+  if (options_.timeline != nullptr) {
+    for (const auto& connection : *connections_) connection->ask_clock();
+  }
   outdated = !permitted_ && !in_rounds();
   if (!permitted_ && !may_begin_) wait_for_others([this] { return may_begin_.load(); });
   std::unique_lock lock(mutex_);

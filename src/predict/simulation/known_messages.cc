@@ -82,6 +82,9 @@ Simulated simulated_as(MessageType type) {
     // While somebody watches: some KB a second.
     case MessageType::kAskProgress:
     case MessageType::kProgress:
+    // While a timeline is recorded: a frame of 32 bytes a step.
+    case MessageType::kAskClock:
+    case MessageType::kClock:
       return Simulated::kNotInASteadyRun;
   }
   return Simulated::kNotInASteadyRun;

@@ -1,7 +1,10 @@
-// The part of a session that shows it while it runs: what this task says of itself, and on the
-// chief the live page.
+// The part of a session that is seen while it runs: what this task says of itself, and on the chief
+// what holds the job back, and the live page.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "cluster/explain/cause_watch.h"
 #include "cluster/log.h"
 #include "cluster/report/task_progress.h"
 #include "net/address.h"
@@ -11,6 +14,8 @@ namespace paceline {
 namespace {
 
 constexpr Duration kTellEvery = std::chrono::seconds(1);
+// The chief looks at so large a job less often, that it takes no time from its steps.
+constexpr Duration kPerTask = std::chrono::milliseconds(20);
 
 std::vector<std::string> names_of_tasks(const ClusterSpec& spec) {
   std::vector<std::string> names = {"worker:0"};
@@ -22,10 +27,11 @@ std::vector<std::string> names_of_tasks(const ClusterSpec& spec) {
 
 }  // namespace
 
-void Session::Impl::serve_dashboard() {
-  if (run_options.dashboard.empty() || !cluster.is_chief() || trainings.empty()) return;
-  Dashboard::Options how;
-  how.at = parse_address(run_options.dashboard);
+// The chief looks at the whole job, for the line that says what holds it back and for the page.
+void Session::Impl::watch_run() {
+  const bool serves = !run_options.dashboard.empty();
+  if (!cluster.is_chief() || trainings.empty() || (!serves && run_options.log == nullptr)) return;
+  RunWatch::Options how;
   how.about = {.out = run_options.out,
                .steps = run_options.steps,
                .seconds = run_options.seconds,
@@ -33,8 +39,23 @@ void Session::Impl::serve_dashboard() {
   how.own_task = cluster.task.str();
   how.clock = &clock;
   how.board = &progress;
+  how.every = std::max(kTellEvery, kPerTask * std::int64_t(how.about.tasks.size()));
+  if (serves) serve_dashboard(how.about);
+  watch = std::make_unique<RunWatch>(
+      how, [this, own = how.own_task, causes = CauseWatch()](LiveRun& run, TimePoint now) mutable {
+        if (dashboard) dashboard->renew(run, now);
+        // Its last step is over, or the next one has not come.
+        if (run_options.log == nullptr || run.tasks().at(own).moved != now) return;
+        const std::string line = causes.look(run.report(), run.seconds(now));
+        if (!line.empty()) console.print(line);
+      });
+}
+
+void Session::Impl::serve_dashboard(const RunAbout& about) {
+  Dashboard::Options how;
+  how.at = parse_address(run_options.dashboard);
   if (!run_options.out.empty()) how.address_file = run_options.out + "/dashboard";
-  dashboard = std::make_unique<Dashboard>(how);
+  dashboard = std::make_unique<Dashboard>(how, LiveRun(about, clock.now()), clock.now());
   console.print("Dashboard: " + dashboard->url());
   if (!is_loopback(run_options.dashboard)) {
     console.print(
@@ -43,15 +64,15 @@ void Session::Impl::serve_dashboard() {
   }
 }
 
-void Session::Impl::let_dashboard_ask(bool may) {
-  if (!dashboard) return;
+void Session::Impl::let_watch_ask(bool may) {
+  if (!watch) return;
   std::function<void()> ask;
   if (may) ask = [this] { job->control().ask_progress(); };
-  dashboard->ask_with(std::move(ask));
+  watch->ask_with(std::move(ask));
 }
 
 void Session::Impl::tell_progress(bool anyway) {
-  const bool watched = dashboard != nullptr || progress.wanted();
+  const bool watched = watch != nullptr || progress.wanted();
   if (!watched || (!anyway && clock.now() - told_progress_ < kTellEvery)) return;
   told_progress_ = clock.now();
   TaskProgress now;

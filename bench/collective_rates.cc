@@ -1,0 +1,89 @@
+#include "bench/collective_rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/cores.h"
+#include "bench/mpi_rates.h"
+#include "bench/pinned.h"
+#include "bench/reduced_sizes.h"
+#include "bench/reducing_group.h"
+#include "bench/timing.h"
+#include "cluster/launch/mpi_job.h"
+#include "predict/memory_passes.h"
+
+namespace paceline::bench {
+namespace {
+
+constexpr const ReducedSize& kSmallest = kReducedSizes[0];
+constexpr const ReducedSize& kLargest = kReducedSizes[4];
+constexpr double kInMicros = 1e6, kInMillis = 1e3;
+
+// Returns the mean time of as many reductions as take kLeastReducingSeconds.
+double mean_time(ReducingGroup& group) {
+  group.reduce();  // which may have to load the caches again
+  double sum = 0;
+  int times = 0;
+  while (sum < kLeastReducingSeconds && times < kMostReductions) {
+    sum += group.reduce();
+    ++times;
+  }
+  return sum / times;
+}
+
+// The bound: each contribution is read once and one result written, at the rate of copies.
+void measure_beside_bound(Recorder& recorder, int members) {
+  const std::string name = reduction_name(kLargest, members, "shm");
+  recorder.progress(name);
+  const auto group = make_reducing_group({.members = members, .bytes = kLargest.bytes});
+  MemoryPasses passes(std::min(members, cores_of_machine()));
+  const double moved = double(members + 1) * double(kLargest.bytes);
+  std::vector<double> times, bounds;
+  for (int i = 0; i < recorder.repeats(); ++i) {
+    times.push_back(kInMillis * mean_time(*group));
+    group->pause();
+    const double copy = time_calls(1, kLeastReducingSeconds, [&] { passes.copy(); }).front();
+    group->resume();
+    bounds.push_back(kInMillis * moved * copy / passes.copy_bytes());
+  }
+  recorder.add(figure_beside(name, "ms", times, "bound", bounds));
+}
+
+void measure_reduction(Recorder& recorder, const std::string& name,
+                       const ReducingOptions& options) {
+  recorder.progress(name);
+  const auto group = make_reducing_group(options);
+  std::vector<double> times;
+  for (int i = 0; i < recorder.repeats(); ++i) times.push_back(kInMicros * mean_time(*group));
+  recorder.add(figure_of(name, "us", times));
+}
+
+void measure_spinning_members(Recorder& recorder) {
+  const Pinned near(0);
+  measure_reduction(recorder, reduction_name(kSmallest, 2, "shm, spinning on a core each"),
+                    {.bytes = kSmallest.bytes, .waiting = Waiting::kSpinning, .near = &near});
+}
+
+}  // namespace
+
+void measure_collectives(Recorder& recorder) {
+  if (rank_by_mpirun()) return measure_as_mpi_rank(recorder);
+  for (const int members : kReducingMembers) measure_beside_bound(recorder, members);
+  if (cores_of_machine() > 1) {
+    measure_spinning_members(recorder);
+  } else {
+    recorder.note("4 KB between 2, spinning on a core each: this machine has one core");
+  }
+  for (const char* link : {"shm", "tcp"}) {
+    for (const int members : kReducingMembers) {
+      for (const ReducedSize& size : kReducedSizes) {
+        measure_reduction(recorder, reduction_name(size, members, link),
+                          {.link = link, .members = members, .bytes = size.bytes});
+      }
+    }
+  }
+  measure_mpi(recorder);
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,93 @@
+#include "cluster/launch/mpi_job.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/cores.h"
+#include "params/collective/mpi_library.h"
+
+namespace paceline {
+namespace {
+
+const char* const kPlace = "the environment of mpirun";
+constexpr const char* kSayWhichTask[] = {"--cluster", "--ps-hosts", "--worker-hosts",
+                                         "--task",    "--job-name", "--task-index",
+                                         "--ps",      "--workers",  "--launched"};
+
+/// What a process tells the others.
+struct Listener {
+  char host[256] = {};
+  char port[16] = {};
+};
+
+std::optional<int> number_in_environment(const char* name) {
+  const char* const text = std::getenv(name);
+  int number = 0;
+  if (text == nullptr) return std::nullopt;
+  const auto [end, status] = std::from_chars(text, text + std::strlen(text), number);
+  return status == std::errc() && *end == '\0' ? std::optional(number) : std::nullopt;
+}
+
+Listener listener_at(const std::string& address) {
+  Listener own;
+  if (::gethostname(own.host, sizeof own.host - 1) != 0) std::strcpy(own.host, "localhost");
+  const std::string port = address.substr(address.rfind(':') + 1);
+  std::strncpy(own.port, port.c_str(), sizeof own.port - 1);
+  return own;
+}
+
+}  // namespace
+
+MpiJob::MpiJob(const MpiCalls& calls, int workers_here)
+    : calls_(calls),
+      workers_here_(workers_here),
+      exceptions_(std::uncaught_exceptions()),
+      port_(1) {
+  check_mpi(calls.start(), "joining the other processes");
+  const Listener own = listener_at(port_.addresses().front());
+  port_text_ = own.port;
+  std::vector<Listener> all(std::size_t(calls.size()));
+  check_mpi(calls.exchange(&own, sizeof own, all.data()), "exchanging addresses");
+  for (const Listener& one : all) {
+    const char* const host = workers_here == calls.size() ? "127.0.0.1" : one.host;
+    cluster_ += fmt::format("{}{}:{}", cluster_.empty() ? "worker=" : ",", host, one.port);
+  }
+}
+
+MpiJob::~MpiJob() {
+  if (std::uncaught_exceptions() == exceptions_) calls_.end();
+}
+
+std::vector<GivenFlag> MpiJob::flags() const {
+  const int threads = std::max(1, cores_of_machine() / std::max(1, workers_here_));
+  std::vector<GivenFlag> flags = {{"--cluster", {cluster_}, kPlace},
+                                  {"--task", {fmt::format("worker:{}", calls_.rank())}, kPlace},
+                                  {"--threads", {std::to_string(threads)}, kPlace}};
+  if (workers_here_ != calls_.size())
+    flags.push_back({"--bind", {"0.0.0.0:" + port_text_}, kPlace});
+  return flags;
+}
+
+std::optional<int> rank_by_mpirun() { return number_in_environment("OMPI_COMM_WORLD_RANK"); }
+
+std::unique_ptr<MpiJob> join_mpi_job(FlagValues& values) {
+  const auto given = [&](const char* flag) { return values.given(flag); };
+  if (!rank_by_mpirun() || std::ranges::any_of(kSayWhichTask, given)) return nullptr;
+  const int workers_here = number_in_environment("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(1);
+  auto job = std::make_unique<MpiJob>(mpi_calls(), workers_here);
+  for (const GivenFlag& flag : job->flags()) {
+    if (!values.given(flag.name)) values.add(flag);
+  }
+  return job;
+}
+
+}  // namespace paceline

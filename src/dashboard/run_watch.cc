@@ -1,0 +1,63 @@
+#include "dashboard/run_watch.h"
+
+#include <exception>
+#include <utility>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+// What cannot be asked or shown stops no training.
+template <typename Part>
+void attempt(Part&& part) {
+  try {
+    part();
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+}  // namespace
+
+RunWatch::RunWatch(const Options& options, Look look)
+    : options_(options), look_(std::move(look)), run_(options.about, options.clock->now()) {
+  ticks_ = std::make_unique<HeartbeatThread>(options_.every, [this] { tick(); });
+}
+
+RunWatch::~RunWatch() { ticks_.reset(); }
+
+void RunWatch::ask_with(std::function<void()> ask) {
+  const std::lock_guard lock(asking_);
+  ask_ = std::move(ask);
+}
+
+void RunWatch::tick() {
+  attempt([this] { ask(); });
+  attempt([this] {
+    const TimePoint now = options_.clock->now();
+    hear(now);
+    look_(run_, now);
+  });
+}
+
+void RunWatch::ask() {
+  const std::lock_guard lock(asking_);
+  if (ask_) ask_();
+}
+
+// A task whose words make no sense is one that is not heard of.
+void RunWatch::hear(TimePoint now) {
+  std::vector<ProgressBoard::Heard> heard = options_.board->take();
+  heard.push_back({options_.own_task, options_.board->told()});
+  for (const ProgressBoard::Heard& each : heard) {
+    if (each.text.empty()) continue;
+    try {
+      run_.heard(each.task, TaskProgress::from_json(each.text), now);
+    } catch (const Error&) {
+      continue;
+    }
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,51 @@
+// A run as its chief sees it: what all tasks say of themselves, once a second.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "dashboard/live_run.h"
+#include "net/heartbeat_thread.h"
+#include "params/progress_board.h"
+
+namespace paceline {
+
+/// Any thread may call. Its own thread ends with it.
+class RunWatch {
+ public:
+  struct Options {
+    RunAbout about;
+    std::string own_task = "worker:0";
+    const Clock* clock = nullptr;    // not null; it outlives this, as the board does
+    ProgressBoard* board = nullptr;  // not null: what this task tells, and hears of others
+    Duration every = std::chrono::seconds(1);
+  };
+  /// `look` is called, in the watch's own thread, each time that the tasks were heard.
+  using Look = std::function<void(LiveRun& run, TimePoint now)>;
+  RunWatch(const Options& options, Look look);
+  ~RunWatch();
+  RunWatch(const RunWatch&) = delete;
+  RunWatch& operator=(const RunWatch&) = delete;
+
+  /// From now on the other tasks are asked, once a second, by this call; empty: no more. Returns
+  /// once a call that is under way has ended.
+  void ask_with(std::function<void()> ask);
+
+ private:
+  void tick();
+  void ask();
+  void hear(TimePoint now);
+
+  const Options options_;
+  const Look look_;
+  LiveRun run_;  // of the watch's thread
+  std::mutex asking_;
+  std::function<void()> ask_;
+  std::unique_ptr<HeartbeatThread> ticks_;
+};
+
+}  // namespace paceline

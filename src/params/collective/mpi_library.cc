@@ -1,0 +1,61 @@
+#include "params/collective/mpi_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+const char* const kPlugin = "libpaceline_mpi.so";
+
+// MPI opens plug-ins of its own, which look for its symbols among the global ones. The system opens
+// a library only once, and counts.
+const MpiCalls* load(const std::string& path) {
+  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) return nullptr;
+  const auto function = reinterpret_cast<MpiPluginFunction>(::dlsym(library, kMpiPluginFunction));
+  return function == nullptr ? nullptr : function();
+}
+
+const MpiCalls* find_calls(std::string& why) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path folder = program.parent_path();
+  for (const std::string& path :
+       {(folder / kPlugin).string(), (folder / "../lib/paceline" / kPlugin).string(),
+        std::string(kPlugin)}) {
+    if (const MpiCalls* const calls = load(path)) return calls;
+    const char* const error = ::dlerror();
+    // The reason why a file that is there cannot be loaded says more than that others are not.
+    if (why.empty() || std::filesystem::exists(path)) why = error == nullptr ? path : error;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const MpiCalls& mpi_calls() {
+  std::string why;
+  if (const MpiCalls* const calls = find_calls(why)) return *calls;
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("MPI cannot be used: its plug-in was not found ({}). Install Debian's "
+                          "libopenmpi-dev and openmpi-bin (scripts/install_dependencies --mpi) and "
+                          "build Paceline again, which then makes {}",
+                          why, kPlugin));
+}
+
+bool has_mpi_calls() {
+  std::string why;
+  return find_calls(why) != nullptr;
+}
+
+void check_mpi(const char* failure, const char* what) {
+  if (failure == nullptr) return;
+  throw Error(ErrorCode::kUnavailable, fmt::format("[mpi] {}: {}", what, failure));
+}
+
+}  // namespace paceline

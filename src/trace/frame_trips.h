@@ -1,0 +1,30 @@
+// The frames that two tasks' timelines both show: when they were sent, and when they arrived.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "trace/task_timeline.h"
+
+namespace paceline {
+
+/// A span of a job's tasks.
+struct SpanPlace {
+  std::size_t task = 0, span = 0;
+  bool operator==(const SpanPlace&) const = default;
+};
+
+/// A frame: it was handed to the link in the one span and handled in the other.
+struct FrameTrip {
+  SpanPlace sent, received;
+};
+
+/// The message of a frame's span, "chunk" of "send chunk"; empty: it is no frame, or another verb.
+std::string_view message_of(const TimelineLabel& label, std::string_view verb);
+
+/// All frames whose sending and arrival are both there, in the order of their arrival in each task.
+std::vector<FrameTrip> match_frames(std::span<const TaskTimeline> tasks);
+
+}  // namespace paceline

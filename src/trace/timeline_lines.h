@@ -1,0 +1,38 @@
+// The lines of a timeline file, in Chrome's trace event format: an event a line, so that files are
+// read and put together line by line.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "trace/timeline.h"
+
+namespace paceline {
+
+/// Where a viewer shows an event.
+struct TimelinePlace {
+  int process = 0;
+  int thread = 0;
+};
+
+/// The text as JSON, in quotes.
+std::string quoted_json(std::string_view text);
+/// What a viewer shows of a process or thread: "process_name" with the arguments as JSON.
+std::string metadata_line(std::string_view name, TimelinePlace place, std::string_view arguments);
+/// A span: its arguments are JSON, too.
+std::string span_line(std::string_view name, std::string_view category, TimelinePlace place,
+                      std::int64_t begin, std::int64_t end, std::string_view arguments);
+/// An end of an arrow: phase s, t (it goes on from here) or f.
+std::string arrow_line(char phase, std::string_view name, TimelinePlace place, std::size_t number,
+                       std::int64_t at);
+
+/// The file of these lines.
+std::string text_of_timeline(std::string_view lines);
+/// Calls `line` with each line of a whole file. Throws kNotFound, or kDataLoss naming the path when
+/// it is no timeline, or ends too soon.
+void for_lines_of_timeline(const std::string& path,
+                           const std::function<void(std::string_view)>& line);
+
+}  // namespace paceline
