@@ -30,9 +30,10 @@ class Mixed : public ::testing::Test {
   Words train(const Words& more) const {
     return join({{"train", "ptb", "--size", "test", "--data", text_, "--threads", "1"}, more});
   }
-  std::unique_ptr<Process> start(const std::string& spec, const std::string& task) const {
-    return std::make_unique<Process>(paceline_words(
-        train({"--strategy", "mixed", "--cluster", spec, "--task", task, "--link", "tcp"})));
+  std::unique_ptr<Process> start(const std::string& spec, const std::string& task,
+                                 const Words& more = {}) const {
+    return std::make_unique<Process>(paceline_words(train(join(
+        {{"--strategy", "mixed", "--cluster", spec, "--task", task, "--link", "tcp"}, more}))));
   }
   std::string out() const { return folder_.path("out"); }
 
@@ -82,6 +83,29 @@ TEST_F(Mixed, ALostPsTakesAllBackToACheckpointOfBothParts) {
   EXPECT_EQ(job.wait_exit(seconds(120)), 0) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("goes on from global step")) << job.output();
   EXPECT_THAT(job.output(), HasSubstr("1,500 global steps")) << job.output();
+}
+
+// Nobody has the dense variables any more that belong to the values of the ps.
+TEST_F(Mixed, TheLossOfAllWorkersTakesThePsBackToACheckpointToo) {
+  std::string spec = "ps=" + free_address() + ";worker=" + free_address();
+  spec += "," + free_address();
+  const Words saving = {"--out", out(), "--save-every", "100"};
+  const auto ps = start(spec, "ps:0", saving);
+  std::vector<std::unique_ptr<Process>> workers;
+  for (const char* task : {"worker:0", "worker:1"}) workers.push_back(start(spec, task, saving));
+  ASSERT_TRUE(workers[0]->wait_for("Saving model to", kSoon)) << workers[0]->output();
+  for (const auto& worker : workers) worker->signal(SIGKILL);
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_exit(kSoon), 128 + SIGKILL);
+  for (const int w : {0, 1}) {
+    workers[std::size_t(w)] =
+        start(spec, fmt::format("worker:{}", w), join({saving, {"--resume"}}));
+  }
+  ASSERT_TRUE(workers[0]->wait_for("all lost", kSoon)) << workers[0]->output();
+  for (const auto& worker : workers) {
+    ASSERT_TRUE(worker->wait_for_more("perplexity", kSoon)) << worker->output() << ps->output();
+  }
+  for (const auto& worker : workers) worker->signal(SIGINT);
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_exit(kSoon), 130) << worker->output();
 }
 
 TEST_F(Mixed, GoesOnFromCheckpointsOfOtherStrategiesAndTheyFromIts) {

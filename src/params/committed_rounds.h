@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace paceline {
 
@@ -27,6 +28,9 @@ class CommittedRounds {
   virtual void lose(std::int64_t round) = 0;
   /// Waits until the ps tasks have closed the round of the last step. Throws as begin() does.
   virtual void wait_closed() = 0;
+  /// The values of the other part are lost, and those of the ps tasks of no use. Throws kAborted
+  /// once these have forgotten them. Only of the chief.
+  virtual void begin_again(const std::string& why) = 0;
   virtual void check() const = 0;
   /// The process of ps 0, with whose values those of the workers belong together.
   virtual std::uint64_t ps_incarnation() const = 0;

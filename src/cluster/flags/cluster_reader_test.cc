@@ -114,6 +114,11 @@ TEST(Flags, ASimulatedDeviceThatComputesCanResume) {
   EXPECT_EQ(parsed.cluster.device.sim_copy_gbps, 12.5);
 }
 
+TEST(Flags, MixedIsSaidByItsNameOrByItsTwoParts) {
+  EXPECT_EQ(read("--ps 1 --workers 2 --sparse ps --dense allreduce").cluster.strategy, "mixed");
+  EXPECT_EQ(read("--ps 1 --workers 2 --strategy mixed").cluster.strategy, "mixed");
+}
+
 TEST(Flags, RoundsAreOfTheStrategySync) {
   const Cluster all = read("--ps 2 --workers 3 --strategy sync").cluster;
   EXPECT_EQ(all.strategy, "sync");

@@ -36,6 +36,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "--strategy async needs a cluster: add --ps 1 --workers 2"},
         BadLine{"--ps 1 --workers 2 --strategy allreduce",
                 "--strategy allreduce needs a cluster without parameter servers"},
+        BadLine{"--ps 1 --workers 1 --strategy mixed", "--strategy mixed needs several workers"},
+        BadLine{"--ps 0 --workers 2 --strategy mixed", "--strategy mixed needs a cluster"},
+        BadLine{"--ps 1 --workers 2 --strategy mixed --on-nan skip",
+                "--strategy mixed does not go with --on-nan skip"},
+        BadLine{"--ps 1 --workers 2 --strategy mixed --shard dynamic",
+                "--strategy mixed does not go with --shard dynamic"},
+        BadLine{"--ps 1 --workers 2 --sparse ps", "--sparse needs --dense"},
+        BadLine{"--ps 1 --workers 2 --sparse ps --dense allreduce --strategy sync",
+                "--sparse ps --dense allreduce is --strategy mixed, and not sync"},
         BadLine{"--ps 1 --workers two", "--workers two: must be a whole number from 1"},
         BadLine{"--ps 1 --workers -1", "--workers -1: must be a whole number from 1"},
         BadLine{"--ps 1 --workers 1.5", "--workers 1.5: must be a whole number"},
@@ -67,10 +76,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--towers 65", "--towers 65: must be a whole number from 1 to 64"},
         BadLine{"--towers 64 --threads 2", "--towers 64: "},
         BadLine{"--strategy async", "--strategy async needs a cluster"},
-        BadLine{
-            "--strategy asnyc --ps 1 --workers 1",
-            "--strategy asnyc: must be one of local, async, ssp, sync, allreduce, auto; did you "
-            "mean 'async'?"},
+        BadLine{"--strategy asnyc --ps 1 --workers 1",
+                "--strategy asnyc: must be one of local, async, ssp, sync, allreduce, mixed, auto; "
+                "did you "
+                "mean 'async'?"},
         BadLine{"--local-steps 4", "--local-steps needs --strategy local and several workers"},
         BadLine{"--ps 1 --workers 2 --outer-rate 1", "--outer-rate needs --strategy local"},
         BadLine{"--ps 1 --workers 2 --strategy local --local-steps 0",

@@ -49,6 +49,11 @@ Distribution make_mixed_strategy(const DistributionOptions& options,
   const std::shared_ptr<PsStore> of_ps = join_ps_store(ps, options, std::move(sparse));
   CommittedRounds& rounds = of_ps->committed_rounds();
   Distribution of_workers = join_allreduce(options, std::move(dense), &rounds);
+  // This worker has founded a group, since nobody trains any more.
+  if (options.cluster.is_chief() && !of_workers.control->was_initialised() &&
+      of_ps->was_initialised()) {
+    rounds.begin_again("the workers that had the dense variables are all lost");
+  }
   return with_both({of_ps, of_ps}, std::move(of_workers), rounds, std::move(variables));
 }
 

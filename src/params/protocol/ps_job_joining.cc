@@ -84,7 +84,7 @@ void PsJob::on_begin_again(PeerId id, Outbox& out) {
   check_is_chief(id, MessageType::kBeginAgain);
   if (std::exchange(begins_again_, true)) return;
   out.warn("forgets all values, as ", id,
-           " asks: another ps has lost its own, and training goes on from a checkpoint");
+           " asks: others are lost, and training goes on from a checkpoint");
 }
 
 void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "paceline/error.h"
+
 namespace paceline {
 namespace {
 
@@ -12,7 +14,8 @@ using ::testing::IsEmpty;
 /// A coordinator of two shards and three workers, who have joined as incarnation 1.
 struct Coordinator {
   explicit Coordinator(int replicas, LateContribution late = LateContribution::kDrop)
-      : machine({.shards = 2, .workers = 3, .replicas = replicas, .late = late}) {
+      : Coordinator(RoundOptions{.shards = 2, .workers = 3, .replicas = replicas, .late = late}) {}
+  explicit Coordinator(const RoundOptions& options) : machine(options) {
     for (int worker = 0; worker < 3; ++worker) machine.joined(worker, 1, decided);
   }
   /// The worker's next contribution: all of it is on both shards.
@@ -240,6 +243,83 @@ TEST(RoundNorms, LeavesAShortMeanAsItIs) {
 TEST(RoundsAggregation, KeepsEveryContribution) {
   const auto rounds = make_aggregation({.kind = AggregationKind::kRounds});
   EXPECT_EQ(rounds->arrived(1, 7), Fate::kKeep);
+}
+
+// Rounds that the workers commit.
+struct CommittedCoordinator : Coordinator {
+  CommittedCoordinator()
+      : Coordinator(RoundOptions{.shards = 2, .workers = 3, .workers_commit = true}) {}
+  void commit(int teller, std::int64_t round, const std::vector<std::int32_t>& contributors) {
+    machine.commit(teller, round, contributors, decided);
+  }
+};
+
+TEST(CommittedRounds, OnlyACommitClosesARound) {
+  CommittedCoordinator it;
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  it.machine.left(2, it.decided);
+  EXPECT_THAT(it.decided, IsEmpty());
+  it.commit(1, 0, {0, 1});
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_TRUE(it.decided[0].closes);
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1));
+  EXPECT_THAT(Coordinator::workers(it.decided[0].dropped), ElementsAre(2));
+  it.commit(0, 0, {0, 1});
+  EXPECT_EQ(it.decided.size(), 1u) << "the second word about it changes nothing";
+  EXPECT_EQ(it.machine.open_round(), 1);
+}
+
+TEST(CommittedRounds, AContributionThatIsNotWholeCannotBeCommitted) {
+  CommittedCoordinator it;
+  it.gives(0);
+  it.begins(1);
+  it.whole(0, 1);
+  EXPECT_THROW(it.commit(0, 0, {0, 1}), Error);
+  EXPECT_THROW(it.commit(0, 1, {0}), Error);
+  it.whole(1, 1);
+  it.commit(0, 0, {0, 1});
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1));
+}
+
+// The first group's word counts. A worker of both has applied something else, and must not go on.
+TEST(CommittedRounds, TwoGroupsCannotBothCloseARound) {
+  CommittedCoordinator it;
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  it.commit(0, 0, {0, 1});
+  it.commit(2, 0, {2});
+  EXPECT_EQ(it.decided.size(), 1u) << "worker 2 knows by its dropped contribution";
+  EXPECT_THROW(it.commit(1, 0, {1, 2}), Error);
+}
+
+TEST(CommittedRounds, AWithdrawnContributionIsDroppedOnceItIsWhole) {
+  CommittedCoordinator it;
+  it.gives(0);
+  it.machine.withdraw(0, 1, it.steps[0], it.decided);
+  ASSERT_EQ(it.decided.size(), 1u);
+  EXPECT_FALSE(it.decided[0].closes);
+  EXPECT_THAT(Coordinator::workers(it.decided[0].dropped), ElementsAre(0));
+  it.begins(1);
+  it.whole(0, 1);
+  it.machine.withdraw(1, 1, it.steps[1], it.decided);
+  EXPECT_EQ(it.decided.size(), 1u);
+  it.whole(1, 1);
+  ASSERT_EQ(it.decided.size(), 2u);
+  EXPECT_THAT(Coordinator::workers(it.decided[1].dropped), ElementsAre(1));
+  EXPECT_EQ(it.machine.open_round(), 0);
+}
+
+// It may be committed although its worker was restarted meanwhile.
+TEST(CommittedRounds, AWholeContributionStaysUntilItsRoundIsClosed) {
+  CommittedCoordinator it;
+  it.gives(0);
+  it.gives(1);
+  it.machine.joined(0, 2, it.decided);
+  EXPECT_THAT(it.decided, IsEmpty());
+  it.commit(1, 0, {0, 1});
+  EXPECT_THAT(it.contributors(), ElementsAre(0, 1));
+  it.gives(0, 2);
+  it.commit(0, 1, {0});
+  EXPECT_EQ(it.decided.back().contributors[0].incarnation, 2u);
 }
 
 }  // namespace

@@ -312,6 +312,11 @@ void WorkerJob::find_lost_values(Outbox& out) {
   const auto lost = std::ranges::find(peers_, false, &Peer::was_initialised);
   if (lost == peers_.end() || std::ranges::none_of(peers_, &Peer::was_initialised)) return;
   lost_values_ = int(lost - peers_.begin());
+  forget_values(fmt::format("{} has lost its values", options_.ps[std::size_t(lost_values_)]), out);
+}
+
+void WorkerJob::forget_values(std::string why, Outbox& out) {
+  lost_why_ = std::move(why);
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) {
     peers_[ps].begins_again = peers_[ps].was_initialised;
     if (peers_[ps].begins_again) out.send(ps, MessageType::kBeginAgain);
@@ -321,8 +326,7 @@ void WorkerJob::find_lost_values(Outbox& out) {
 void WorkerJob::check_begun_again() const {
   const auto waits = [](const Peer& peer) { return peer.begins_again && !peer.closed; };
   if (lost_values_ < 0 || std::ranges::any_of(peers_, waits)) return;
-  throw Error(ErrorCode::kAborted,
-              fmt::format("{} has lost its values", options_.ps[std::size_t(lost_values_)]));
+  throw Error(ErrorCode::kAborted, lost_why_);
 }
 
 // A worker that has left need not come back to be told so.

@@ -101,6 +101,9 @@ class WorkerJob {
   /// Asks every ps to tell once the round is open, after which round_is_open() is true.
   void await_round(std::int64_t round, Outbox& out);
   bool round_is_open() const;
+  /// The chief finds that what belongs to the values of the ps tasks is lost: all ps tasks are to
+  /// forget them. tick() then throws kAborted.
+  void begin_again(std::string why, Outbox& out);
   /// The process of ps 0 that this worker has joined.
   std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }
 
@@ -176,6 +179,7 @@ class WorkerJob {
   void on_records(const GivenRecords& given);
   [[noreturn]] void on_restarted(int ps, Peer& peer) const;
   void find_lost_values(Outbox& out);
+  void forget_values(std::string why, Outbox& out);
   void check_begun_again() const;
   /// Says in words what is waited for; empty when nothing is.
   std::string awaited() const;
@@ -186,6 +190,7 @@ class WorkerJob {
   const WorkerJobOptions options_;
   TimePoint deadline_, next_say_;
   std::string said_for_;  // what next_say_ is about
+  std::string lost_why_;
   int lost_values_ = -1;  // the ps whose values are gone while others have theirs; −1: none
   std::vector<Peer> peers_;
   bool waits_initialised_ = false, leaving_ = false, stop_asked_ = false;

@@ -1,5 +1,6 @@
 // WorkerJob: rounds that the workers commit, and records that are shared out.
 #include <algorithm>
+#include <utility>
 
 #include "params/protocol/worker_job.h"
 
@@ -22,6 +23,11 @@ void WorkerJob::await_round(std::int64_t round, Outbox& out) {
 
 bool WorkerJob::round_is_open() const {
   return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.open_round.has_value(); });
+}
+
+void WorkerJob::begin_again(std::string why, Outbox& out) {
+  lost_values_ = 0;
+  forget_values(std::move(why), out);
 }
 
 void WorkerJob::ask_records(const RecordWish& wish, Outbox& out) {

@@ -19,6 +19,7 @@ class RoundCommits : public CommittedRounds {
   float commit(std::span<const std::int32_t> contributors, std::optional<double> squares) override;
   void lose(std::int64_t round) override;
   void wait_closed() override;
+  void begin_again(const std::string& why) override { state_.driver.begin_again(why); }
   void check() const override;
   std::uint64_t ps_incarnation() const override;
 

@@ -321,6 +321,11 @@ void WorkerDriver::await_round(std::int64_t round) {
   carry_out();
 }
 
+void WorkerDriver::begin_again(const std::string& why) {
+  change([&] { machine_.begin_again(why, out_); });
+  wait([] { return false; });
+}
+
 std::uint64_t WorkerDriver::ps_incarnation() const {
   const std::lock_guard lock(mutex_);
   return machine_.ps_incarnation();

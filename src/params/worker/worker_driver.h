@@ -72,6 +72,8 @@ class WorkerDriver {
   void commit(const CommittedRound& committed);
   void withdraw(std::int64_t step);
   void await_round(std::int64_t round);
+  /// Throws kAborted once all ps tasks have forgotten their values.
+  void begin_again(const std::string& why);
   std::uint64_t ps_incarnation() const;
 
  private:
