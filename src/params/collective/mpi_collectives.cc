@@ -71,7 +71,6 @@ void MpiCollectives::start(const ReductionGroup& group) {
   {
     const std::lock_guard lock(mutex_);
     group_ = group;
-    resting_ = false;
   }
   changed_.notify_all();
 }
