@@ -1,5 +1,5 @@
-// The reduction of a step's contributions among the members of a group. The calls are few, so that
-// MPI, NCCL or Gloo could take the place of links.
+// The reduction of a step's contributions among the members of a group: over links, by MPI, or by
+// whatever else makes these few calls.
 #pragma once
 
 #include <cstddef>

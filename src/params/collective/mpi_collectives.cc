@@ -71,7 +71,6 @@ void MpiCollectives::start(const ReductionGroup& group) {
   {
     const std::lock_guard lock(mutex_);
     group_ = group;
-    resting_ = false;
   }
   changed_.notify_all();
 }
@@ -202,7 +201,7 @@ void MpiCollectives::sum_rows_of(const ReductionGroup& group, void* communicator
   const int own = int(work_[bucket].rows);
   gather(&own, counts.data(), std::vector<int>(members, 1), places, sizeof(int));
   std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
-  const auto total = std::size_t(begins.back() + counts.back());
+  const std::size_t total = std::size_t(begins.back()) + std::size_t(counts.back());
   std::vector<std::int32_t> ids(total);
   std::vector<float> rows(total * row);
   const std::byte* const memory = contributions_.span().data();
