@@ -21,6 +21,7 @@
 #include "cluster/report/report.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
+#include "params/committed_rounds.h"
 
 namespace paceline {
 
@@ -83,25 +84,29 @@ void check_can_begin_again(const RunOptions& run, const Error& lost) {
 }
 
 // The run that goes on from the chief's newest checkpoint after `lost`, the loss of a ps with its
-// values. Only the chief reads it.
+// values, or with the values of the others, which have left this worker behind. Only the chief
+// reads a checkpoint.
 RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Error& lost) {
-  if (cluster.is_chief()) check_can_begin_again(run, lost);
+  const bool left_behind = dynamic_cast<const LeftBehind*>(&lost) != nullptr;
+  if (cluster.is_chief() && !left_behind) check_can_begin_again(run, lost);
   RunOptions again = run;
   again.resume = true;
   again.overwrite = false;
-  if (run.last_report->global_step) again.lost_at = run.last_report->global_step;
+  if (run.last_report->global_step && !left_behind) again.lost_at = run.last_report->global_step;
   std::string left;
   if (run.seconds) {
     again.seconds = std::max(0.0, *run.seconds - *run.seconds_counted);
     left = fmt::format("; {:.1f} of {:.4g} s are left", *again.seconds, *run.seconds);
   }
-  run.log->warning(fmt::format("{}; goes back to the newest checkpoint{}{}", lost.what(),
-                               cluster.is_chief() ? "" : " of the chief", left));
+  const std::string how = left_behind          ? "joins them again"
+                          : cluster.is_chief() ? "goes back to the newest checkpoint"
+                                               : "goes back to the newest checkpoint of the chief";
+  run.log->warning(fmt::format("{}; {}{}", lost.what(), how, left));
   return again;
 }
 
-// Trains, and again when a ps was lost with its values. A ps that is lost so often before a step is
-// made is not waited for again.
+// Trains, and again when a ps was lost with its values or this worker was left behind. A ps that is
+// lost so often before a step is made is not waited for again.
 void train(const Program& program, RunOptions run) {
   constexpr int kMostInVain = 3;
   double seconds_counted = 0;

@@ -7,7 +7,16 @@
 #include <span>
 #include <string>
 
+#include "paceline/error.h"
+
 namespace paceline {
+
+/// The others train on without this worker, and its values count no more. A new session gets those
+/// of the others, and needs no checkpoint.
+class LeftBehind : public Error {
+ public:
+  explicit LeftBehind(const std::string& message) : Error(ErrorCode::kAborted, message) {}
+};
 
 /// A worker's contribution to the ps tasks counts if the members commit its step, and else nowhere.
 /// The step thread calls it. All calls throw the error of the ps tasks.
@@ -15,8 +24,8 @@ class CommittedRounds {
  public:
   virtual ~CommittedRounds() = default;
   /// The members begin a step from the values that so many rounds have left. Returns once every ps
-  /// has these. Throws kAborted when the last step counted for the members and not for the ps
-  /// tasks, or when these are in another round: others went on without this worker.
+  /// has these. Throws LeftBehind when the last step counted for the members and not for the ps
+  /// tasks, or when these are in another round.
   virtual void begin(std::int64_t round) = 0;
   /// Waits until all of the step's contribution is on every ps. Nobody may commit it before.
   virtual void wait_given() = 0;

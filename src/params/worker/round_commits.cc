@@ -23,10 +23,10 @@ void RoundCommits::wait_for_ps(const char* what, Predicate&& come) {
 bool RoundCommits::is_done() const { return state_.core.steps_done >= state_.core.steps_sent; }
 
 void RoundCommits::others_went_on(std::int64_t round) const {
-  throw Error(ErrorCode::kAborted,
-              fmt::format("the others went on without worker:{}: the ps tasks have closed {} "
-                          "rounds, and its own group {}",
-                          state_.core.options().task.index, state_.core.global_step.load(), round));
+  throw LeftBehind(
+      fmt::format("the others went on without worker:{}: the ps tasks have closed {} rounds, and "
+                  "its own group {}",
+                  state_.core.options().task.index, state_.core.global_step.load(), round));
 }
 
 void RoundCommits::begin(std::int64_t round) {
