@@ -32,8 +32,10 @@ class Mixed : public ::testing::Test {
   }
   std::unique_ptr<Process> start(const std::string& spec, const std::string& task,
                                  const Words& more = {}) const {
-    return std::make_unique<Process>(paceline_words(train(join(
-        {{"--strategy", "mixed", "--cluster", spec, "--task", task, "--link", "tcp"}, more}))));
+    return std::make_unique<Process>(
+        paceline_words(train(join({{"--strategy", "mixed", "--epochs", "100000", "--cluster", spec,
+                                    "--task", task, "--link", "tcp"},
+                                   more}))));
   }
   std::string out() const { return folder_.path("out"); }
 

@@ -9,6 +9,12 @@
 #include "params/worker/worker_driver.h"
 
 namespace paceline {
+namespace {
+
+// The others tell within a fraction of this, unless they are lost.
+constexpr Duration kOthersTellWithin = std::chrono::milliseconds(100);
+
+}  // namespace
 
 // No ps waits for another worker before it answers.
 template <typename Predicate>
@@ -43,6 +49,22 @@ void RoundCommits::begin(std::int64_t round) {
   settled_ = true;
 }
 
+bool RoundCommits::lets_others_tell() const {
+  return untold_->contributors.size() > 1 &&
+         untold_->contributors.front() == state_.core.options().task.index;
+}
+
+// The member that has committed first may be lost with its word to the others, who then make the
+// step again without it: the ps tasks must not know more than they do. So it lets them tell.
+template <typename Predicate>
+void RoundCommits::tell_commit(Predicate&& known) {
+  if (!untold_) return;
+  if (!lets_others_tell() || !state_.core.wait(Deadline::after(kOthersTellWithin), known)) {
+    state_.driver.commit(*untold_);
+  }
+  untold_.reset();
+}
+
 // A contribution that is late is dropped at once, and its step done.
 void RoundCommits::wait_given() {
   committed_ = false;
@@ -53,12 +75,15 @@ void RoundCommits::wait_given() {
 float RoundCommits::commit(std::span<const std::int32_t> contributors,
                            std::optional<double> squares) {
   committed_ = true;
-  state_.driver.commit({.round = round_,
-                        .contributors = {contributors.begin(), contributors.end()},
-                        .squares = squares.value_or(0)});
-  if (!squares) return 1;
   Arrivals& core = state_.core;
-  wait_for_ps("the norm", [&] { return core.scaled_round == round_ || is_done(); });
+  untold_ = {.round = round_,
+             .contributors = {contributors.begin(), contributors.end()},
+             .squares = squares.value_or(0)};
+  if (!lets_others_tell()) tell_commit([] { return false; });  // at once
+  if (!squares) return 1;
+  const auto has_scale = [&] { return core.scaled_round == round_ || is_done(); };
+  tell_commit(has_scale);
+  wait_for_ps("the norm", has_scale);
   if (core.scaled_round != round_) others_went_on(round_ + 1);
   return core.scale;
 }
@@ -71,6 +96,7 @@ void RoundCommits::lose(std::int64_t round) {
 }
 
 void RoundCommits::wait_closed() {
+  tell_commit([this] { return is_done(); });
   if (!is_done()) wait_for_ps("the end", [this] { return is_done(); });
   if (committed_ && !state_.core.last_counted) others_went_on(round_ + 1);
 }

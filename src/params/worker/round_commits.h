@@ -6,6 +6,7 @@
 #include <span>
 
 #include "params/committed_rounds.h"
+#include "params/wire/round_messages.h"
 #include "params/worker/worker_context.h"
 
 namespace paceline {
@@ -27,12 +28,16 @@ class RoundCommits : public CommittedRounds {
   template <typename Predicate>
   void wait_for_ps(const char* what, Predicate&& come);
   bool is_done() const;
+  bool lets_others_tell() const;
+  template <typename Predicate>
+  void tell_commit(Predicate&& known);
   [[noreturn]] void others_went_on(std::int64_t round) const;
 
   WorkerContext& state_;
-  std::int64_t round_ = 0;  // of the step that was begun last
-  bool settled_ = false;    // all that the last answers brought is of one round
-  bool committed_ = false;  // the last step
+  std::int64_t round_ = 0;                // of the step that was begun last
+  bool settled_ = false;                  // all that the last answers brought is of one round
+  bool committed_ = false;                // the last step
+  std::optional<CommittedRound> untold_;  // the others are to tell first
 };
 
 }  // namespace paceline
