@@ -55,6 +55,7 @@ void measure_reduction(Recorder& recorder, const std::string& name,
   recorder.progress(name);
   const auto group = make_reducing_group(options);
   std::vector<double> times;
+  times.reserve(std::size_t(recorder.repeats()));
   for (int i = 0; i < recorder.repeats(); ++i) times.push_back(kInMicros * mean_time(*group));
   recorder.add(figure_of(name, "us", times));
 }

@@ -80,6 +80,7 @@ class ReducingRank {
 // Runs the words without their output. Returns false when they fail, or there is no such program.
 bool run_silently(std::vector<std::string> words) {
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   posix_spawn_file_actions_t actions;
@@ -110,6 +111,7 @@ void measure_as_mpi_rank(Recorder& recorder) {
   for (const ReducedSize& size : kReducedSizes) {
     ReducingRank rank(calls, size.bytes);
     std::vector<double> times;
+    times.reserve(std::size_t(recorder.repeats()));
     for (int i = 0; i < recorder.repeats(); ++i) times.push_back(kMicrosOfMpi * rank.mean_time());
     recorder.add(figure_of(reduction_name(size, calls.size(), "mpi"), "us", times));
   }
