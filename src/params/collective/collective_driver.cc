@@ -126,7 +126,7 @@ void CollectiveDriver::show() {
   shown_.may_begin = group_.may_begin();
   shown_.step = std::max<std::int64_t>(group_.step(), 0);
   shown_.commits = group_.commits();
-  shown_.takes = takes_;
+  shown_.takes = group_.takes();
   shown_.epoch = group_.has_values() ? group_.epoch() : 0;
   shown_.all_warm = group_.all_warm();
   shown_.any_done = group_.any_done();
@@ -243,7 +243,7 @@ void CollectiveDriver::begin_step(const std::shared_ptr<const std::vector<Bucket
     given_ = options_.rounds == nullptr;
     begun_step_ = group_.step();
     begun_commits_ = group_.commits();
-    begun_takes_ = takes_;
+    begun_takes_ = group_.takes();
     begun_epoch_ = group_.epoch();
     begun_tag_ = tag_of(begun_epoch_, group_.step());
     group_.begin({.examples = examples,
@@ -260,7 +260,7 @@ bool CollectiveDriver::wait_committed() {
   park();
   bool committed = false, repeat = false;
   unpark([&] {
-    committed = takes_ == begun_takes_;
+    committed = group_.takes() == begun_takes_;
     repeat = must_repeat();
     return group_.commits() > begun_commits_ || !committed || repeat;
   });

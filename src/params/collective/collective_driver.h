@@ -225,7 +225,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   bool given_ = true;          // all that the step contributes elsewhere
   std::int64_t begun_step_ = 0;
   ExchangedSums exchanged_;
-  std::int64_t commits_ = 0, takes_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
+  std::int64_t commits_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values
   int receives_from_ = -1;
   std::vector<TaskState> restored_;  // of the founder: those of the others, until they are sent

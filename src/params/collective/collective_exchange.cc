@@ -11,7 +11,7 @@ namespace paceline {
 // The members have changed, and nobody commits what this worker has begun.
 bool CollectiveDriver::must_repeat() const {
   return options_.sync_batch_norm && group_.begun_by(options_.task.index) == nullptr &&
-         group_.commits() == begun_commits_ && takes_ == begun_takes_;
+         group_.commits() == begun_commits_ && group_.takes() == begun_takes_;
 }
 
 void CollectiveDriver::add_up(std::span<double> sums) {

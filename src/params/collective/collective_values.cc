@@ -96,10 +96,8 @@ void CollectiveDriver::send_values(int worker, std::uint64_t epoch, std::int64_t
 // They are taken only while the step thread reads none.
 bool CollectiveDriver::takes_values_of(std::uint64_t epoch) {
   if (!parked_) return false;
-  if (group_.standing() == Standing::kMember) {
-    return !group_.has_values() && epoch == group_.epoch();
-  }
-  return epoch == 0;
+  if (epoch == 0) return group_.standing() != Standing::kMember;
+  return group_.wants_values_of(epoch);
 }
 
 void CollectiveDriver::take_value_frame(int worker, const FrameHeader& header,
@@ -109,8 +107,7 @@ void CollectiveDriver::take_value_frame(int worker, const FrameHeader& header,
     return change([&] {
       if (receives_from_ != worker || !takes_values_of(header.step)) return;
       receives_from_ = -1;
-      ++takes_;
-      group_.take_values(step, now(), out_);
+      group_.take_values(header.step, step, now(), out_);
     });
   }
   {

@@ -235,7 +235,10 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   if (own == formation.members.end()) return;
   // It may have been given the values of this step after it agreed. They are not taken again: the
   // step thread may read them by now.
-  const bool has_them = has_values_ && step_ == formation.step;
+  const bool is_given = !has_values_ && early_values_ == formation.epoch;
+  early_values_.reset();
+  if (is_given) ++takes_;
+  const bool has_them = is_given || (has_values_ && step_ == formation.step);
   const bool lacks = contains(formation.lacking, self()) && !has_them;
   if (!lacks && has_values_ && formation.step == step_ + 1) commit();
   const std::vector<std::int32_t> before = std::exchange(members_, formation.members);
@@ -305,6 +308,7 @@ void CollectiveGroup::leave_group(Outbox& out) {
   proposal_.reset();
   held_.reset();
   begun_.reset();
+  early_values_.reset();
   patient_until_ = {};
   records_.leave();
   tell_status(out);

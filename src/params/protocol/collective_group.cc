@@ -221,9 +221,22 @@ void CollectiveGroup::initialise(std::int64_t step, std::span<const std::int64_t
   turn(now, out);
 }
 
-void CollectiveGroup::take_values(std::int64_t step, TimePoint now, Outbox& out) {
+bool CollectiveGroup::wants_values_of(std::uint64_t epoch) const {
+  if (has_values_) return false;
+  if (standing_ == Standing::kMember && epoch == epoch_) return true;
+  return agreed_ && epoch == proposal_->epoch;
+}
+
+// The member that sends them may have heard sooner than this one that its epoch has begun.
+void CollectiveGroup::take_values(std::uint64_t epoch, std::int64_t step, TimePoint now,
+                                  Outbox& out) {
+  if (epoch != 0 && epoch != epoch_) {
+    early_values_ = epoch;
+    return;
+  }
   step_ = step;
   has_values_ = true;
+  ++takes_;
   tell_status(out);
   turn(now, out);
 }

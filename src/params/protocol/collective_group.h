@@ -55,8 +55,14 @@ class CollectiveGroup {
   /// exists by now.
   void initialise(std::int64_t step, std::span<const std::int64_t> own_steps, TimePoint now,
                   Outbox& out);
-  /// Values were received whole, which include so many global steps.
-  void take_values(std::int64_t step, TimePoint now, Outbox& out);
+  /// True when values that a member sends in this epoch are to be received: here it may not have
+  /// begun yet.
+  bool wants_values_of(std::uint64_t epoch) const;
+  /// Values of an epoch were received whole, which include so many global steps; epoch 0: those of
+  /// the end.
+  void take_values(std::uint64_t epoch, std::int64_t step, TimePoint now, Outbox& out);
+  /// How often this worker was given values.
+  std::int64_t takes() const { return takes_; }
   /// True when a member is to send its values to these, which are those of step() while it lasts.
   const std::vector<std::int32_t>& lacking() const { return lacking_; }
   void sent_values(int worker);
@@ -189,6 +195,8 @@ class CollectiveGroup {
   std::optional<CollectiveBegin> begun_;
   bool whole_ = false;
   std::int64_t committed_ = 0;  // steps, in this process
+  std::int64_t takes_ = 0;
+  std::optional<std::uint64_t> early_values_;  // whole, of an epoch that has not begun here
   RecordDeal records_;
   std::vector<RecordRange> read_by_others_;  // in the step whose sums are whole here
 

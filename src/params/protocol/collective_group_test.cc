@@ -174,7 +174,7 @@ TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
     const std::vector<std::int32_t> both = {0, 1};
     group.received(0, {MessageType::kPropose, Proposal{epoch, both}}, now, out);
     group.rested(now, out);
-    if (values_come_between) group.take_values(5, now, out);
+    if (values_come_between) group.take_values(std::uint64_t{1} << 16, 5, now, out);
     group.received(0,
                    {MessageType::kForm, Formation{.epoch = epoch,
                                                   .members = both,
@@ -194,6 +194,37 @@ TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
   propose_and_form(std::uint64_t{2} << 16, true);
   EXPECT_TRUE(group.has_values());
   EXPECT_EQ(group.step(), 5);
+}
+
+// They come from another worker than the word that the epoch has begun.
+TEST(Joiner, TakesValuesThatComeBeforeTheirEpochHasBegun) {
+  const TimePoint now{1h};
+  constexpr std::uint64_t kEpoch = std::uint64_t{7} << 32;
+  const std::vector<std::int32_t> all = {0, 1, 2};
+  CollectiveGroup group({.worker = 0, .workers = 3, .join_timeout = 10s}, now);
+  Outbox out;
+  for (const int other : {1, 2}) group.connected(other, true, now, out);
+  EXPECT_FALSE(group.wants_values_of(kEpoch));
+  group.received(1, {MessageType::kPropose, Proposal{kEpoch, all}}, now, out);
+  group.rested(now, out);
+  EXPECT_TRUE(group.wants_values_of(kEpoch));
+  group.take_values(kEpoch, 5, now, out);
+  EXPECT_FALSE(group.has_values());
+  EXPECT_EQ(group.takes(), 0);
+  group.received(1,
+                 {MessageType::kForm, Formation{.epoch = kEpoch,
+                                                .members = all,
+                                                .step = 5,
+                                                .source = 2,
+                                                .lacking = {0, 1},
+                                                .in_place = true,
+                                                .own_steps = {},
+                                                .unused = RecordSet().ranges(),
+                                                .held = {{}, {}, {}}}},
+                 now, out);
+  EXPECT_TRUE(group.may_begin());
+  EXPECT_EQ(group.step(), 5);
+  EXPECT_EQ(group.takes(), 1);
 }
 
 TEST_F(ChiefOfTwo, AGroupThatLacksValuesOutsideItIsRefused) {

@@ -95,10 +95,12 @@ void SimulatedMember::look() {
   }
   for (const std::int32_t to : std::vector(group_.lacking())) {
     group_.sent_values(to);
-    world_.time.after(std::chrono::milliseconds(1), [this, to, step = group_.step()] {
-      SimulatedMember& other = *members_[std::size_t(to)];
-      other.drive([&](Outbox& out) { other.group_.take_values(step, world_.time.now(), out); });
-    });
+    world_.time.after(
+        std::chrono::milliseconds(1), [this, to, epoch = group_.epoch(), step = group_.step()] {
+          SimulatedMember& other = *members_[std::size_t(to)];
+          other.drive(
+              [&](Outbox& out) { other.group_.take_values(epoch, step, world_.time.now(), out); });
+        });
   }
   if (in_step_ && group_.started()) {
     for (std::size_t b = 0; b < buckets_.size(); ++b) turn(b);

@@ -311,13 +311,12 @@ void VirtualGroup::finish_if_whole(Process& process) {
 
 void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const History& history,
                                const Records& used) {
-  const CollectiveGroup& group = *process.group;
-  if (group.standing() != Standing::kMember || group.epoch() != epoch || group.has_values()) return;
+  if (!process.group->wants_values_of(epoch)) return;
   process.history = history;
   process.used = used;
   ++result_.joined;
   drive(process, [&](Outbox& out) {
-    process.group->take_values(std::int64_t(history.size()), time_.now(), out);
+    process.group->take_values(epoch, std::int64_t(history.size()), time_.now(), out);
   });
 }
 
