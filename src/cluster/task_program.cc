@@ -98,10 +98,12 @@ RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Erro
     again.seconds = std::max(0.0, *run.seconds - *run.seconds_counted);
     left = fmt::format("; {:.1f} of {:.4g} s are left", *again.seconds, *run.seconds);
   }
-  const std::string how = left_behind          ? "joins them again"
-                          : cluster.is_chief() ? "goes back to the newest checkpoint"
-                                               : "goes back to the newest checkpoint of the chief";
-  run.log->warning(fmt::format("{}; {}{}", lost.what(), how, left));
+  if (left_behind) {
+    run.log->warning(fmt::format("{}; joins them again{}", lost.what(), left));
+  } else {
+    run.log->warning(fmt::format("{}; goes back to the newest checkpoint{}{}", lost.what(),
+                                 cluster.is_chief() ? "" : " of the chief", left));
+  }
   return again;
 }
 
