@@ -200,9 +200,9 @@ std::vector<Flag> link_flags() {
        "for one process only (default auto)",
        kBoth},
       {"--collectives", "link|mpi",
-       "What reduces in an all-reduce: the links, or MPI, for tasks that mpirun has started: "
-       "mpirun "
-       "-n 4 paceline train mlp --collectives mpi (default link)",
+       "What reduces in an all-reduce: the links, or MPI, for tasks that mpirun has started, as "
+       "with "
+       "mpirun -n 4 (default link)",
        kBoth},
       {"--join-timeout", "SECONDS",
        "The time that a task waits for the others (default 300; above 0)", kBoth},

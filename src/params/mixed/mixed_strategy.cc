@@ -21,7 +21,7 @@ std::string why_not_mixed(const Cluster& cluster, int workers) {
     return "does not go with --on-nan skip: the ps tasks and the workers would leave out different "
            "steps; take sync or allreduce";
   }
-  if (cluster.shares_records()) {
+  if (cluster.sharding == Sharding::kDynamic) {
     return "does not go with --shard dynamic: take sync or allreduce";
   }
   return "";

@@ -171,7 +171,9 @@ TEST(SimulateTest, LocalStepsOfSeveralWorkersAreRefused) {
 
 // A strategy that is new must be simulated, or be named here with the reason why not.
 TEST(SimulateTest, EveryStrategyIsKnown) {
+  const std::string_view two_stores_in_a_step = "mixed";
   for (const Strategy& strategy : strategies()) {
+    if (strategy.name == two_stores_in_a_step) continue;
     EXPECT_THAT(simulated_strategies(), ::testing::Contains(strategy.name));
   }
 }
