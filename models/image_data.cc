@@ -151,13 +151,16 @@ Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Sett
       .on_bad(say_bad);
 }
 
-std::int64_t pool_of(const Settings& settings, const ImageUse& use, const Pipeline& pipeline) {
+// A folder has its images class after class: among some of them there would be one class alone.
+std::int64_t pool_of(const Settings& settings, const ImageUse& use, const Pipeline& pipeline,
+                     bool folder) {
   if (const std::int64_t given = settings.whole("shuffle_pool"); given > 0) return given;
+  if (folder) return std::max<std::int64_t>(1, pipeline.examples());
   return std::max(use.pool, std::int64_t(use.part_in_pool * double(pipeline.examples())) + 1);
 }
 
 Pipeline training_pipeline(Pipeline images, const Settings& settings, const ImageUse& use,
-                           const Cluster& cluster) {
+                           bool folder, const Cluster& cluster) {
   if (cluster.shares_records()) {
     images.share_out();
   } else {
@@ -168,7 +171,7 @@ Pipeline training_pipeline(Pipeline images, const Settings& settings, const Imag
       .repeat()
       .distort(use.training)
       .batch(use.batch);
-  return images.shuffle(pool_of(settings, use, images));
+  return images.shuffle(pool_of(settings, use, images, folder));
 }
 
 Setting text_setting(const char* name, const char* help, const char* placeholder) {
@@ -207,7 +210,8 @@ std::vector<Setting> image_settings(const std::string& pool) {
            .help = "What --data holds: binary files, or a folder of images by class",
            .choices = {"auto", "cifar10", "folder"},
            .flag = true},
-          count_setting("shuffle_pool", "Records among which the next one is drawn", pool),
+          count_setting("shuffle_pool", "Records among which the next one is drawn",
+                        pool + ", of a folder by class all"),
           threads,
           count_setting("max_bad", "Bad records that are left out; one more ends the run", "0"),
           text_setting("save_images",
@@ -261,7 +265,7 @@ ImageData image_data(const Settings& settings, const ImageUse& use, const Cluste
   const Sources sources = open_data(settings, folder);
   const Pipeline images = images_of(sources.training, settings, use, folder);
   Pipeline undistorted = images;
-  ImageData data = {.training = training_pipeline(images, settings, use, cluster),
+  ImageData data = {.training = training_pipeline(images, settings, use, folder, cluster),
                     .evaluation = {},
                     .undistorted = undistorted.distort(use.evaluation)};
   if (sources.evaluation != nullptr) {

@@ -27,7 +27,8 @@ struct ImageUse {
   double part_in_pool = 0;              // and at least this part of the data
   std::uint64_t seed = 1;               // of orders and distortions
 
-  /// 24×24 images and a pool of at least 40% of the data.
+  /// 24×24 images and a pool of at least 40% of the data. A folder by class has a pool of all
+  /// images, here and below.
   static ImageUse cifar10(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
   /// 32×32 images, reflected at their margins, and a pool of all of them.
   static ImageUse airbench(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
@@ -75,6 +76,23 @@ TEST_F(ImageDataTest, ReadsFoldersOfImagesOfAnySize) {
   EXPECT_EQ(batch->values.shape(), (Shape{10, 3, 24, 24}));
   EXPECT_EQ(batch->records, 3);
   EXPECT_FALSE(open({{"data", folder_.path("train")}}, 3).evaluation);
+}
+
+// They lie class after class in their folder.
+TEST_F(ImageDataTest, TheFirstImagesOfAFolderAreOfAllClasses) {
+  const std::vector<std::uint8_t> grey(4 * 4 * 3, 128);
+  for (const std::string name : {"cat", "dog"}) {
+    std::filesystem::create_directories(folder_.path(name));
+    for (int i = 0; i < 40; ++i)
+      write_png(folder_.path(name) + "/" + std::to_string(i) + ".png", grey, 4, 4);
+  }
+  Settings settings(image_settings("16 batches"));
+  settings.set("data", folder_.path());
+  const ImageData data = image_data(settings, ImageUse::resnet(1, 1, 1), {});
+  PipelineReader reader(data.training);
+  std::set<std::int32_t> classes;
+  for (int i = 0; i < 20; ++i) classes.insert(reader.next()->labels.data<std::int32_t>()[0]);
+  EXPECT_THAT(classes, ElementsAre(0, 1));
 }
 
 TEST_F(ImageDataTest, GivesEachWorkerItsShard) {
