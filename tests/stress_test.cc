@@ -12,8 +12,7 @@ namespace {
 
 class Stress : public ::testing::TestWithParam<const char*> {};
 
-INSTANTIATE_TEST_SUITE_P(Strategies, Stress,
-                         ::testing::Values("async", "ssp", "sync", "allreduce", "mixed"),
+INSTANTIATE_TEST_SUITE_P(Strategies, Stress, ::testing::Values("async", "ssp", "sync", "allreduce"),
                          [](const auto& one) { return std::string(one.param); });
 
 TEST_P(Stress, EachContributionCountsOnceWhateverHappensToWorkers) {
