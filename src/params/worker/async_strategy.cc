@@ -56,7 +56,7 @@ std::shared_ptr<PsStore> join_ps_store(const PsStoreOptions& how,
   if (cluster.existing_servers && !cluster.launched && how.say) {
     how.say(fmt::format("uses existing servers, which stay: {}", fmt::join(how.spec.ps, ", ")));
   }
-  const std::shared_ptr<PsStore> joined = PsStore::join(how, std::move(variables));
+  std::shared_ptr<PsStore> joined = PsStore::join(how, std::move(variables));
   if (!how.wire.exact() && cluster.is_chief() && !joined->rounds() && how.say) {
     const std::string flag = cluster.top_k > 0
                                  ? fmt::format("--top-k {} leaves out", cluster.top_k)
