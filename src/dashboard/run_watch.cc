@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// What cannot be asked or shown stops no training.
+// A task that cannot be asked, or a run that cannot be shown, stops no training.
 template <typename Part>
 void attempt(Part&& part) {
   try {

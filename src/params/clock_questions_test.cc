@@ -36,7 +36,7 @@ class SentFrames : public Connection {
 
 class ClockQuestionsTest : public ::testing::Test {
  protected:
-  // What the asked task answers to the last question.
+  // The asked task answers this to the last question.
   FrameHeader answer() {
     tell_clock(asked_.frames.back(), told_);
     return told_.frames.back();

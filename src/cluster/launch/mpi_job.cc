@@ -23,7 +23,7 @@ constexpr const char* kSayWhichTask[] = {"--cluster", "--ps-hosts", "--worker-ho
                                          "--task",    "--job-name", "--task-index",
                                          "--ps",      "--workers",  "--launched"};
 
-/// What a process tells the others.
+/// A process tells this to the others.
 struct Listener {
   char host[256] = {};
   char port[16] = {};

@@ -1,4 +1,4 @@
-// What depends on the engine that reduces, and the ends of a job.
+// The part of the driver that depends on the engine that reduces, and the ends of a job.
 #include <fmt/format.h>
 
 #include "params/collective/collective_driver.h"

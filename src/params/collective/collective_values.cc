@@ -162,7 +162,7 @@ void CollectiveDriver::ask_progress() {
   }
 }
 
-// Of each pair, the worker that has called asks.
+// The worker that has called is the one of a pair that asks.
 void CollectiveDriver::ask_clocks() {
   const std::lock_guard lock(mutex_);
   for (CollectiveConnection* const peer : current_) {

@@ -36,7 +36,7 @@ void PsJob::open_rounds(TimePoint now) {
                                                         .late = spec.late,
                                                         .first_round = membership_.global_step(),
                                                         .workers_commit = spec.workers_commit});
-    // What the workers keep themselves has squares like one more shard.
+    // The part that the workers keep has squares, like one more shard.
     norms_ = std::make_unique<RoundNorms>(spec.num_ps + (spec.workers_commit ? 1 : 0));
     if (!spec.workers_commit)
       waits_for_absent_ = now + std::min(kWaitForAbsent, options_.join_timeout);

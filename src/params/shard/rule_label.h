@@ -15,7 +15,7 @@ inline TimelineLabel rule_label(const VariableSpec& variable) {
           {{"variable", variable.name}, {"shape", variable.shape.str()}}};
 }
 
-/// Of a piece of the variable, on a ps.
+/// This is the label of a piece of the variable, on a ps.
 inline TimelineLabel rule_label(const VariableSpec& variable, std::uint32_t piece) {
   TimelineLabel label = rule_label(variable);
   label.arguments.emplace_back("piece", std::to_string(piece));

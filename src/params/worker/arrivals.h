@@ -162,7 +162,7 @@ class Arrivals {
   // The state that the worker's state machine knows, as WorkerDriver publishes it.
   std::atomic<std::int64_t> global_step{0};
   std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
-  // Of rounds that the workers commit; the scale is that of `scaled_round`.
+  // These are of rounds that the workers commit; the scale is that of `scaled_round`.
   std::atomic<std::int64_t> steps_given{0}, scaled_round{-1};
   std::atomic<float> scale{1};
   std::atomic<bool> last_counted{true}, round_is_open{false};
