@@ -65,18 +65,28 @@ int most_workers_on_a_host(const SimulatedCluster& cluster) {
   return most;
 }
 
+// Between two exchanges of everything. The first periods bring a link to its pace.
+void count_whole_periods(SimulatedJob& job) {
+  const std::int64_t period = job.way.outer.local_steps * job.way.accumulate;
+  const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
+  job.warm_steps = std::max(2 * period, whole(job.warm_steps));
+  job.steps = whole(job.steps);
+}
+
 Forecast of_way(const ForecastJob& job, const Way& way) {
   SimulatedJob simulated{.cluster = cluster_of(job, way),
                          .way = {.strategy = way.strategy,
                                  .bfloat16 = way.bfloat16,
                                  .accumulate = way.accumulate,
                                  .staleness = way.staleness,
-                                 .replicas = way.replicas},
+                                 .replicas = way.replicas,
+                                 .outer = way.outer},
                          .costs = job.costs,
                          .warm_steps = job.warm_steps,
                          .steps = job.steps};
-  const bool alone = way.workers == 1 && way.ps == 0;
-  const SimulatedStep step = job.step(alone, most_workers_on_a_host(simulated.cluster));
+  if (way.makes_local_steps()) count_whole_periods(simulated);
+  const bool own_rules = way.makes_local_steps() || (way.workers == 1 && way.ps == 0);
+  const SimulatedStep step = job.step(own_rules, most_workers_on_a_host(simulated.cluster));
   simulated.step = &step;
   const SimulatedSpeed speed = simulate(simulated);
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};
@@ -99,7 +109,9 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
 
 std::string Way::text() const {
   if (ps == 0 && workers == 1) return "one process";
-  std::string text = fmt::format("{}, ", strategy);
+  std::string text = strategy;
+  if (makes_local_steps()) text += fmt::format(" H={}", outer.local_steps);
+  text += ", ";
   if (ps > 0) text += fmt::format("{} ps + ", ps);
   text += fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
   if (bfloat16) text += ", bfloat16";

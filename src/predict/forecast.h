@@ -31,17 +31,20 @@ struct Way {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  OuterOptions outer = {};  // of local steps
   /// Where each task runs; empty: chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
+  /// Workers make local steps between their rounds: each step learns less than one of other ways.
+  bool makes_local_steps() const { return strategy == "local" && (ps > 0 || workers > 1); }
   std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
   bool operator==(const Way&) const = default;
 };
 
 struct ForecastJob {
-  /// Makes the step of a worker that has so many workers beside it on its host; `alone`: in the
-  /// only process.
-  std::function<SimulatedStep(bool alone, int workers_on_host)> step;
+  /// Makes the step of a worker that shares its host with others; `own_rules`: that applies the
+  /// model's rules to values of its own, as one process does, and one that makes local steps.
+  std::function<SimulatedStep(bool own_rules, int workers_on_host)> step;
   std::vector<ForecastHost> hosts;
   TransportCosts costs = {};
   bool share_memory = true;

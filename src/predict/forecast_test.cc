@@ -82,6 +82,51 @@ TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
   EXPECT_THAT(forecast_plot(all, "net", "svg", "/tmp/x"), HasSubstr("plot"));
 }
 
+TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
+  WaysAsked asked;
+  asked.workers = 4;
+  asked.ps = 1;
+  asked.links = true;
+  asked.bfloat16 = false;
+  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked));
+  const Forecast& best = all.front();
+  EXPECT_EQ(best.way.text(), "local H=20, 1 ps + 4 workers");
+  EXPECT_THAT(best.times_alone, AllOf(Gt(2), Lt(4)));
+  EXPECT_THAT(best.of_bound, AllOf(Gt(0.8), Lt(1.01)));
+  EXPECT_THAT(
+      fastest_text(all),
+      AllOf(HasSubstr("The fastest: --ps 1 --workers 4 --strategy local --local-steps 20 ("),
+            HasSubstr("Without local steps: "), HasSubstr("make 20 steps on their own")));
+}
+
+TEST(ForecastTest, TheWaitForARoundIsTheLimitOfLocalSteps) {
+  const Way way{.strategy = "local", .ps = 1, .workers = 4, .outer = {.local_steps = 40}};
+  const Forecast made = forecast(job_on(5, 100e6), way);
+  EXPECT_THAT(made.limit, HasSubstr("in which 40 steps are made, workers wait"));
+}
+
+TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
+  WaysAsked asked;
+  asked.workers = 4;
+  const auto has_local = [&] {
+    return std::ranges::any_of(ways_to_try(asked), &Way::makes_local_steps);
+  };
+  EXPECT_FALSE(has_local());
+  asked.links = true;
+  EXPECT_TRUE(has_local());
+  asked.links = false;
+  asked.strategy = "local";
+  asked.outer.local_steps = 50;
+  asked.ps = 1;
+  const std::vector<Way> ways = ways_to_try(asked);
+  ASSERT_EQ(ways.size(), 2u);
+  EXPECT_EQ(ways[1].text(), "local H=50, 1 ps + 4 workers");
+  EXPECT_EQ(ways[1].outer.fragments, 4);
+  EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local --local-steps 50");
+  asked.outer.fragments = 2;
+  EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 2"));
+}
+
 TEST(WaysTest, WhatTheUserHasFixedIsKept) {
   WaysAsked asked;
   asked.strategy = "sync";

@@ -7,6 +7,7 @@
 #include "base/row_count.h"
 #include "params/protocol/placement.h"
 #include "params/variable_arrays.h"
+#include "predict/simulation/shared_variables.h"
 #include "predict/step_cost.h"
 
 namespace paceline {
@@ -19,19 +20,25 @@ struct StepBytes {
   double most(std::size_t host) const { return std::max(out[host], in[host]); }
 };
 
-double wire_bytes(const SimulatedJob& job, VariableId v) {
-  const StepVariable& use = job.step->variables[std::size_t(v)];
+/// What the workers share, once in so many steps.
+struct Exchange {
+  const SimulatedStep& variables;
+  double every = 1;
+};
+
+double wire_bytes(const SimulatedJob& job, const SimulatedStep& shared, VariableId v) {
+  const StepVariable& use = shared.variables[std::size_t(v)];
   if (!use.updated) return 0;
-  return touched_bytes(job.step->specs[std::size_t(v)], use.most_rows) / (job.way.bfloat16 ? 2 : 1);
+  return touched_bytes(shared.specs[std::size_t(v)], use.most_rows) / (job.way.bfloat16 ? 2 : 1);
 }
 
-StepBytes with_ps(const SimulatedJob& job) {
+StepBytes with_ps(const SimulatedJob& job, const SimulatedStep& shared) {
   const SimulatedCluster& cluster = job.cluster;
   StepBytes bytes(cluster.hosts.size());
-  for (const Piece& piece : place_variables(job.step->specs, int(cluster.ps.size()))) {
-    const VariableSpec& spec = job.step->specs[std::size_t(piece.variable)];
-    const double each =
-        wire_bytes(job, piece.variable) * double(piece.rows) / double(row_count(spec.shape));
+  for (const Piece& piece : place_variables(shared.specs, int(cluster.ps.size()))) {
+    const VariableSpec& spec = shared.specs[std::size_t(piece.variable)];
+    const double each = wire_bytes(job, shared, piece.variable) * double(piece.rows) /
+                        double(row_count(spec.shape));
     const auto ps = std::size_t(cluster.ps[std::size_t(piece.ps)]);
     for (const int worker : cluster.workers) {
       if (std::size_t(worker) == ps) continue;
@@ -44,11 +51,13 @@ StepBytes with_ps(const SimulatedJob& job) {
   return bytes;
 }
 
-StepBytes in_a_ring(const SimulatedJob& job) {
+StepBytes in_a_ring(const SimulatedJob& job, const SimulatedStep& shared) {
   const SimulatedCluster& cluster = job.cluster;
   StepBytes bytes(cluster.hosts.size());
   double all = 0;
-  for (std::size_t v = 0; v < job.step->specs.size(); ++v) all += wire_bytes(job, VariableId(v));
+  for (std::size_t v = 0; v < shared.specs.size(); ++v) {
+    all += wire_bytes(job, shared, VariableId(v));
+  }
   const std::size_t workers = cluster.workers.size();
   const double each = 2 * all * double(workers - 1) / double(workers);
   for (std::size_t w = 0; w < workers; ++w) {
@@ -67,12 +76,11 @@ bool is_remote(const SimulatedCluster& cluster, int host) {
 }
 
 // Whoever needs a link shares it evenly with the others.
-double links_allow(const SimulatedJob& job, double device, const StepBytes& bytes, bool ring) {
-  const SimulatedCluster& cluster = job.cluster;
-  const auto accumulated = double(job.way.accumulate);
+double links_allow(const SimulatedCluster& cluster, double device, double every,
+                   const StepBytes& bytes, bool ring) {
   double shared = 1 / device, all = 0;
   for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
-    const double rate = cluster.hosts[host].link_bytes_per_s * accumulated;
+    const double rate = cluster.hosts[host].link_bytes_per_s * every;
     if (rate > 0 && bytes.most(host) > 0) shared = std::min(shared, rate / bytes.most(host));
   }
   for (const int host : cluster.workers) {
@@ -81,26 +89,39 @@ double links_allow(const SimulatedJob& job, double device, const StepBytes& byte
   return all;
 }
 
+double rule_bytes(const SimulatedStep& step) {
+  double bytes = 0;
+  for (const StepVariable& use : step.variables) bytes += use.rule_bytes;
+  return bytes;
+}
+
 }  // namespace
 
 double speed_limit(const SimulatedJob& job) {
   const SimulatedCluster& cluster = job.cluster;
   const double workers = double(cluster.workers.size());
-  double device = 0, rules = 0;
-  for (const StepAction& action : job.step->actions) device += action.seconds;
-  for (const StepVariable& use : job.step->variables) rules += use.rule_bytes;
-  rules /= double(job.way.accumulate);
-  const bool ring = job.way.strategy == "allreduce", alone = cluster.ps.empty() && !ring;
-  const double rule_seconds =
-      cluster.machines[0].bytes_per_s > 0 ? rules / cluster.machines[0].bytes_per_s : 0;
-  if (alone) return workers / (device + rule_seconds);
-  const double step = device + (ring ? rule_seconds : 0);
-  double limit = links_allow(job, step, ring ? in_a_ring(job) : with_ps(job), ring);
+  const double memory = cluster.machines[0].bytes_per_s;
+  const auto seconds = [&](double bytes) { return memory > 0 ? bytes / memory : 0; };
+  const auto accumulated = double(job.way.accumulate);
+  double step = 0;
+  for (const StepAction& action : job.step->actions) step += action.seconds;
+  const bool local = makes_local_steps(job), ring = cluster.ps.empty() && workers > 1;
+  const bool alone = cluster.ps.empty() && !ring;
+  if (alone || local) step += seconds(rule_bytes(*job.step)) / accumulated;
+  if (alone) return workers / step;
+  const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
+  const Exchange exchange{local ? outer : *job.step,
+                          accumulated * (local ? double(job.way.outer.local_steps) : 1)};
+  const double rules = seconds(rule_bytes(exchange.variables)) / exchange.every;
+  if (ring) step += rules;
+  const StepBytes bytes =
+      ring ? in_a_ring(job, exchange.variables) : with_ps(job, exchange.variables);
+  double limit = links_allow(cluster, step, exchange.every, bytes, ring);
   // In rounds the workers share an update.
-  const double shared = job.way.strategy == "sync" ? workers : 1;
+  const double shared = job.way.strategy == "sync" || local ? workers : 1;
   const double ps_machines =
       std::max(1.0, double(std::min(cluster.ps.size(), cluster.machines.size())));
-  if (!ring && rule_seconds > 0) limit = std::min(limit, shared * ps_machines / rule_seconds);
+  if (!ring && rules > 0) limit = std::min(limit, shared * ps_machines / rules);
   return limit;
 }
 

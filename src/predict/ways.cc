@@ -24,13 +24,19 @@ std::vector<int> ps_counts(const WaysAsked& asked, bool with_ps) {
   return {1, 2, 4};
 }
 
-// Local steps in a cluster are not simulated.
 bool is_tried(const WaysAsked& asked, const Strategy& strategy) {
+  if (strategy.kind == ClusterKind::kOneProcess) return false;
   if (asked.strategy && *asked.strategy != strategy.name) return false;
   if (asked.ps && (*asked.ps > 0) != has_ps(strategy)) return false;
+  if (strategy.name == "local" && !asked.strategy && !asked.links) return false;
   const auto known = simulated_strategies();
-  return strategy.kind != ClusterKind::kOneProcess && strategy.name != "local" &&
-         std::ranges::find(known, strategy.name) != known.end();
+  return std::ranges::find(known, strategy.name) != known.end();
+}
+
+OuterOptions outer_of(const WaysAsked& asked, bool with_ps) {
+  OuterOptions outer = asked.outer;
+  if (outer.fragments == 0) outer.fragments = usual_fragments(outer.local_steps, with_ps);
+  return outer;
 }
 
 }  // namespace
@@ -55,7 +61,8 @@ std::vector<Way> ways_to_try(const WaysAsked& asked) {
                           .bfloat16 = bfloat16,
                           .accumulate = asked.accumulate,
                           .staleness = asked.staleness,
-                          .replicas = asked.replicas});
+                          .replicas = asked.replicas,
+                          .outer = outer_of(asked, ps > 0)});
         }
       }
     }

@@ -16,11 +16,13 @@ struct WaysAsked {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
-  int most_workers = 8;  // that fit
-  bool links = false;    // there are several hosts, so that the wire's type matters
+  OuterOptions outer = {.fragments = 0};  // of local steps; 0: as many as are usual
+  int most_workers = 8;                   // that fit
+  bool links = false;  // there are several hosts, so that the wire's type matters
 };
 
 /// One process first, then every strategy with 1, 2 and 4 parameter servers, and 1, 2, 4 … workers.
+/// Local steps only where there are links, or where they are asked for: they learn less each.
 std::vector<Way> ways_to_try(const WaysAsked& asked);
 
 }  // namespace paceline

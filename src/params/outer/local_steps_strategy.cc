@@ -1,6 +1,5 @@
 #include "params/outer/local_steps_strategy.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "params/collective/allreduce_strategy.h"
@@ -8,30 +7,15 @@
 #include "params/worker/sync_strategy.h"
 
 namespace paceline {
-namespace {
-
-// A fragment is under way for a round, and so there are few of them where there are few steps.
-constexpr int kMostFragments = 4, kStepsOfFragment = 4;
-
-// A worker waits for its reductions, so that fragments of an all-reduce would save it nothing.
-int usual_fragments(const Cluster& cluster) {
-  if (cluster.spec.ps.empty()) return 1;
-  return std::clamp(cluster.local_steps / kStepsOfFragment, 1, kMostFragments);
-}
-
-}  // namespace
 
 Distribution make_local_steps_strategy(const DistributionOptions& options,
                                        std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
-  OuterOptions how{.local_steps = cluster.local_steps,
-                   .rate = cluster.outer_rate,
-                   .momentum = cluster.outer_momentum,
-                   .fragments = cluster.outer_fragments};
-  if (how.fragments == 0) how.fragments = usual_fragments(cluster);
+  const bool with_ps = !cluster.spec.ps.empty();
+  const OuterOptions how = outer_options_of(cluster, with_ps);
   DistributionOptions below = options;
   below.last_step = outer_rounds(variables, how, options.last_step);
-  const auto make = cluster.spec.ps.empty() ? make_allreduce_strategy : make_sync_strategy;
+  const auto make = with_ps ? make_sync_strategy : make_allreduce_strategy;
   Distribution rounds = make(below, outer_variables(variables, how));
   return with_outer_rule(std::move(rounds), std::move(variables), how, options);
 }

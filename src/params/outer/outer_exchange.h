@@ -2,14 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "exec/parameter_store.h"
-#include "params/outer/outer_schedule.h"
+#include "params/protocol/outer_turns.h"
 #include "trace/step_account.h"
 
 namespace paceline {
@@ -27,10 +26,10 @@ class OuterExchange {
   /// Waits until the round that this worker has contributed to is closed.
   void settle();
   /// The rounds that are closed, once all workers have given to that of this worker.
-  std::int64_t rounds() const { return round_; }
+  std::int64_t rounds() const { return turns_.rounds(); }
 
  private:
-  void contribute();
+  void contribute(int fragment);
   void take_over(int fragment);
   template <typename Element>
   void for_elements(VariableId variable, Element&& element);
@@ -45,9 +44,9 @@ class OuterExchange {
   /// By variable, of a trained one: the common value that the copy began from, or, while its
   /// difference is under way, the copy that was sent.
   std::vector<Tensor> base_;
-  std::deque<int> under_way_;  // fragments whose values are to come, in their order
-  StepHandle* sent_ = nullptr;
-  std::int64_t round_, made_ = 0, examples_ = 0, step_ = 0;
+  OuterTurns turns_;
+  StepHandle* sent_ = nullptr;  // of the last contribution
+  std::int64_t examples_ = 0, step_ = 0;
 };
 
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
+#include "params/outer/outer_options.h"
 #include "predict/simulation/link_network.h"
 #include "predict/simulation/machine_share.h"
 
@@ -77,6 +78,7 @@ struct SimulatedWay {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  OuterOptions outer = {};  // of local steps
 };
 
 struct SimulatedJob {

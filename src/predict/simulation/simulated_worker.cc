@@ -32,11 +32,13 @@ WorkerJobOptions worker_options(const SimulatedWorld& world, int index) {
 }  // namespace
 
 SimulatedWorker::SimulatedWorker(SimulatedWorld& world, int index)
-    : StepThread(world, index),
+    : world_(world),
+      index_(index),
+      host_(world.job.cluster.workers[std::size_t(index)]),
       machine_(worker_options(world, index), world.time.now()),
       streams_in_(std::size_t(world.num_ps()), -1),
-      pieces_(world.job.step->specs.size()),
-      missing_(world.job.step->specs.size()) {
+      pieces_(world.step.specs.size()),
+      missing_(world.step.specs.size()) {
   for (const Piece& piece : world.pieces) pieces_[std::size_t(piece.variable)].push_back(piece);
 }
 
@@ -44,8 +46,8 @@ void SimulatedWorker::connect() {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     SimulatedPs& to = *world_.ps[std::size_t(ps)];
     streams_.push_back(
-        world_.transport.open(host(), world_.job.cluster.ps[std::size_t(ps)], to, index()));
-    to.set_stream_from(index(), streams_.back());
+        world_.transport.open(host_, world_.job.cluster.ps[std::size_t(ps)], to, index_));
+    to.set_stream_from(index_, streams_.back());
   }
 }
 
@@ -57,7 +59,7 @@ void SimulatedWorker::act() {
   carry_out(out);
   (void)next;
   if (!machine_.joined()) return;
-  if (index() == 0 && !machine_.initialised() && !std::exchange(wrote_, true)) {
+  if (index_ == 0 && !machine_.initialised() && !std::exchange(wrote_, true)) {
     for (int ps = 0; ps < world_.num_ps(); ++ps) {
       send_control(ps, {MessageType::kWriteEnd, std::int64_t{0}, 0});
     }
@@ -68,7 +70,7 @@ void SimulatedWorker::act() {
       send(ps, MessageType::kOrder, kSimulatedControlBytes);
     pull();
   }
-  go_on();
+  user().changed();
 }
 
 void SimulatedWorker::carry_out(Outbox& out) {
@@ -135,7 +137,7 @@ void SimulatedWorker::take_frames() {
     some.push_back(std::move(inbox_.front()));
     inbox_.pop_front();
   }
-  machine().run(work, [this, some = std::move(some)] {
+  world_.transport.machine_of(host_).run(work, [this, some = std::move(some)] {
     for (const Arrived& each : some) handle(each.ps, each.frame);
     act();
     take_frames();
@@ -163,33 +165,27 @@ void SimulatedWorker::handle(int ps, const SimulatedFrame& frame) {
 
 // Steps.
 
-bool SimulatedWorker::contributes() const {
-  const std::int64_t each = world_.job.way.accumulate;
-  return steps() % each == each - 1;
+bool SimulatedWorker::may_begin(StepKind kind) {
+  return machine_.initialised() && (kind != StepKind::kTrain || machine_.may_begin_step());
 }
 
-bool SimulatedWorker::may_begin() {
-  return machine_.initialised() && (!contributes() || machine_.may_begin_step());
-}
-
-// A step that had to be permitted first reads values of now, as do the steps between whose
-// contributions others are applied.
-void SimulatedWorker::begin_step() {
+// A step that had to be permitted first reads values of now, as do those that fetch, and those
+// after them, where others are applied between contributions.
+void SimulatedWorker::begin_step(StepKind kind, int) {
   const bool others = world_.num_workers() > 1 && !world_.in_rounds();
-  if (world_.job.way.accumulate > 1 && steps() > 0 && others) pull();
-  if (!contributes()) return;
+  const bool fetches = kind == StepKind::kFetch, fetched = std::exchange(fetched_, fetches);
+  if (others && std::exchange(begun_, true) && (fetches || fetched)) pull();
+  if (kind != StepKind::kTrain) return;
   if (!std::exchange(permitted_, true) && !world_.in_rounds()) pull();
   step_ = machine_.begin_step();
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kStepBegin,
-         kSimulatedControlBytes + sizeof(float) * world_.job.step->specs.size());
+         kSimulatedControlBytes + sizeof(float) * world_.step.specs.size());
   }
 }
 
-void SimulatedWorker::ready(VariableId variable, const std::function<void()>& done) {
-  if (contributes()) {
-    for (const Piece& piece : pieces_[std::size_t(variable)]) contribute(piece);
-  }
+void SimulatedWorker::ready(VariableId variable, const Done& done) {
+  for (const Piece& piece : pieces_[std::size_t(variable)]) contribute(piece);
   done();
 }
 
@@ -222,10 +218,9 @@ void SimulatedWorker::contribute(const Piece& piece) {
 }
 
 // The rows that the next batch names come with the answer.
-void SimulatedWorker::end_step() {
-  if (!contributes()) return;
+void SimulatedWorker::end_step(const Done& done) {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
-    send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.job.step->specs.size());
+    send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.step.specs.size());
   }
   for (const Piece& piece : world_.pieces) {
     const VariableSpec& spec = world_.spec(piece.variable);
@@ -234,8 +229,7 @@ void SimulatedWorker::end_step() {
         world_.rows_named(piece) * std::int64_t(piece_bytes(spec, piece)) / piece.rows;
   }
   permitted_ = machine_.may_begin_step();
+  done();
 }
-
-bool SimulatedWorker::answered() { return !contributes() || machine_.steps_done() > step_; }
 
 }  // namespace paceline

@@ -1,4 +1,5 @@
-// A worker of a simulated job with parameter servers: the state machine of a real one.
+// A worker of a simulated job with parameter servers, as the store of its step: the state machine
+// of a real one.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,12 @@
 
 #include "params/protocol/worker_job.h"
 #include "predict/simulation/simulated_frame.h"
-#include "predict/simulation/step_thread.h"
+#include "predict/simulation/simulated_store.h"
+#include "predict/simulation/simulated_world.h"
 
 namespace paceline {
 
-class SimulatedWorker : public StepThread, public FrameReceiver {
+class SimulatedWorker : public SimulatedStore, public FrameReceiver {
  public:
   SimulatedWorker(SimulatedWorld& world, int index);
 
@@ -20,15 +22,18 @@ class SimulatedWorker : public StepThread, public FrameReceiver {
   void start();
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
   void set_stream_from(int ps, int stream) { streams_in_[std::size_t(ps)] = stream; }
+  int index() const { return index_; }
+  int host() const { return host_; }
+
+  bool may_begin(StepKind kind) override;
+  void begin_step(StepKind kind, int plan) override;
+  bool has(VariableId variable) const override { return missing_[std::size_t(variable)] == 0; }
+  void ready(VariableId variable, const Done& done) override;
+  void end_step(const Done& done) override;
+  bool answered() const override { return machine_.steps_done() > step_; }
+  std::int64_t global_step() const override { return machine_.global_step(); }
 
  private:
-  bool may_begin() override;
-  void begin_step() override;
-  bool has(VariableId variable) const override { return missing_[std::size_t(variable)] == 0; }
-  void ready(VariableId variable, const std::function<void()>& done) override;
-  void end_step() override;
-  bool answered() override;
-
   void take_frames();
   void handle(int ps, const SimulatedFrame& frame);
   void act();
@@ -37,9 +42,9 @@ class SimulatedWorker : public StepThread, public FrameReceiver {
   void send(int ps, MessageType type, std::size_t payload);
   void pull();
   void contribute(const Piece& piece);
-  /// This step's contributions go to the ps tasks: it is the last of those that are accumulated.
-  bool contributes() const;
 
+  SimulatedWorld& world_;
+  const int index_, host_;
   WorkerJob machine_;
   std::vector<int> streams_, streams_in_;   // by ps
   std::vector<std::vector<Piece>> pieces_;  // by variable
@@ -50,7 +55,8 @@ class SimulatedWorker : public StepThread, public FrameReceiver {
   };
   std::deque<Arrived> inbox_;
   bool handles_ = false, wrote_ = false, pulled_ = false, permitted_ = true;
-  std::int64_t step_ = -1;
+  bool begun_ = false, fetched_ = false;  // a step; in the last one
+  std::int64_t step_ = -1;                // that contributed last
 };
 
 }  // namespace paceline

@@ -1,0 +1,53 @@
+// What a worker that makes local steps does between two of them: a plain state machine. It holds no
+// values, and waits for nothing; its driver does what next() says, and tells.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "params/protocol/outer_schedule.h"
+
+namespace paceline {
+
+class OuterTurns {
+ public:
+  /// The values that the worker begins from include so many rounds. `schedule` is borrowed.
+  OuterTurns(const OuterSchedule& schedule, std::int64_t round)
+      : schedule_(schedule), round_(round) {}
+
+  struct Act {
+    enum class Kind : std::uint8_t {
+      kSettle,     // wait until the round of the last contribution is closed
+      kTakeOver,   // wait for the new values of the fragment, and take them over
+      kContribute  // give the fragment's differences
+    };
+    Kind kind{};
+    int fragment = 0;
+    bool operator==(const Act&) const = default;
+  };
+
+  /// A local step was made. The one that leads to a round is followed by acts.
+  void step_made();
+  /// The next thing to do before the next local step; nothing when that may begin.
+  std::optional<Act> next() const;
+  /// That was done. kSettle says how many rounds the values then include: a worker that
+  /// was too late for a round goes on with the round that is open.
+  void settled(std::int64_t rounds);
+  void took_over(int fragment);
+  void contributed();
+  /// True from a contribution until its round is known to be closed.
+  bool unsettled() const { return unsettled_; }
+
+  /// The rounds that are closed, once all workers have given to that of this worker.
+  std::int64_t rounds() const { return round_; }
+
+ private:
+  const OuterSchedule& schedule_;
+  std::deque<int> under_way_;  // fragments whose values are to come, in their order
+  std::int64_t round_, made_ = 0;
+  bool due_ = false;  // a contribution
+  bool unsettled_ = false;
+};
+
+}  // namespace paceline
