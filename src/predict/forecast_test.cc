@@ -143,6 +143,18 @@ TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
   EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 2"));
 }
 
+TEST(WaysTest, MixedIsTriedWhereAModelHasSparseVariables) {
+  WaysAsked asked;
+  asked.workers = 2;
+  const auto has_mixed = [&] {
+    return std::ranges::any_of(ways_to_try(asked),
+                               [](const Way& way) { return way.strategy == "mixed"; });
+  };
+  EXPECT_FALSE(has_mixed());
+  asked.sparse = true;
+  EXPECT_TRUE(has_mixed());
+}
+
 TEST(WaysTest, WhatTheUserHasFixedIsKept) {
   WaysAsked asked;
   asked.strategy = "sync";

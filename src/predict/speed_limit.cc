@@ -95,6 +95,23 @@ double rule_bytes(const SimulatedStep& step) {
   return bytes;
 }
 
+// Each worker applies the rules of the dense variables, and a round those of the sparse ones once.
+template <typename Seconds>
+double mixed_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
+  const MixedPlaces places(job.step->specs);
+  const SimulatedStep sparse = part_of_step(*job.step, places, true),
+                      dense = part_of_step(*job.step, places, false);
+  const auto every = double(job.way.accumulate);
+  StepBytes bytes = with_ps(job, sparse);
+  const StepBytes reduced = in_a_ring(job, dense);
+  for (std::size_t host = 0; host < bytes.out.size(); ++host) {
+    bytes.out[host] += reduced.out[host];
+    bytes.in[host] += reduced.in[host];
+  }
+  const double step = device + seconds(rule_bytes(dense)) / every;
+  return links_allow(job.cluster, step, every, bytes, true);
+}
+
 }  // namespace
 
 double speed_limit(const SimulatedJob& job) {
@@ -113,6 +130,7 @@ double speed_limit(const SimulatedJob& job) {
   const Exchange exchange{local ? outer : *job.step,
                           accumulated * (local ? double(job.way.outer.local_steps) : 1)};
   const double rules = seconds(rule_bytes(exchange.variables)) / exchange.every;
+  if (job.way.strategy == "mixed") return mixed_limit(job, step, seconds);
   if (ring) step += rules;
   const StepBytes bytes =
       ring ? in_a_ring(job, exchange.variables) : with_ps(job, exchange.variables);

@@ -28,6 +28,7 @@ bool is_tried(const WaysAsked& asked, const Strategy& strategy) {
   if (strategy.kind == ClusterKind::kOneProcess) return false;
   if (asked.strategy && *asked.strategy != strategy.name) return false;
   if (asked.ps && (*asked.ps > 0) != has_ps(strategy)) return false;
+  if (strategy.name == "mixed" && !asked.strategy && !asked.sparse) return false;
   if (strategy.name == "local" && !asked.strategy && !asked.links) return false;
   const auto known = simulated_strategies();
   return std::ranges::find(known, strategy.name) != known.end();

@@ -18,6 +18,7 @@ struct WaysAsked {
   int replicas = 0;
   OuterOptions outer = {.fragments = 0};  // of local steps; 0: as many as are usual
   int most_workers = 8;                   // that fit
+  bool sparse = false;                    // the model has sparse variables and dense ones
   bool links = false;  // there are several hosts, so that the wire's type matters
 };
 

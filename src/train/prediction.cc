@@ -15,6 +15,7 @@
 #include "cluster/gnuplot.h"
 #include "cluster/launch/launcher.h"
 #include "paceline/error.h"
+#include "params/mixed/mixed_strategy.h"
 #include "params/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
@@ -227,6 +228,7 @@ WaysAsked Prediction::asked() const {
                  .momentum = cluster_.outer_momentum,
                  .fragments = cluster_.outer_fragments};
   asked.links = job_.hosts.size() > 1;
+  asked.sparse = why_not_mixed(specs_).empty() && why_not_mixed(cluster_, 2).empty();
   if (cluster_.wire != DType::kFloat32) asked.bfloat16 = true;
   if (cluster_.role != Cluster::Role::kAlone) {
     const Way own = own_way();

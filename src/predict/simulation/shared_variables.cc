@@ -36,4 +36,20 @@ OuterSchedule outer_schedule(const SimulatedJob& job) {
   return outer_schedule_of(job.step->specs, job.way.outer);
 }
 
+SimulatedStep part_of_step(const SimulatedStep& step, const MixedPlaces& places, bool sparse) {
+  SimulatedStep part;
+  part.clipped = step.clipped;
+  part.examples = step.examples;
+  part.threads = step.threads;
+  part.rule_threads = step.rule_threads;
+  for (const VariableId v : places.of(sparse)) {
+    part.specs.push_back(step.specs[std::size_t(v)]);
+    part.variables.push_back(step.variables[std::size_t(v)]);
+  }
+  for (const VariableId v : step.need_order) {
+    if (places.is_sparse(v) == sparse) part.need_order.push_back(places.there(v));
+  }
+  return part;
+}
+
 }  // namespace paceline

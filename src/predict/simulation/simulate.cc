@@ -7,18 +7,21 @@
 #include <vector>
 
 #include "paceline/error.h"
+#include "params/mixed/mixed_strategy.h"
 #include "predict/simulation/simulated_tasks.h"
 #include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::array<std::string_view, 5> kSimulated = {"local", "async", "ssp", "sync",
-                                                        "allreduce"};
+constexpr std::array<std::string_view, 6> kSimulated = {"local", "async",     "ssp",
+                                                        "sync",  "allreduce", "mixed"};
 
 constexpr double kLongest = 1e6;  // seconds
 
 void check_strategy(const SimulatedJob& job) {
+  const std::string why = job.way.strategy == "mixed" ? why_not_mixed(job.step->specs) : "";
+  if (!why.empty()) throw Error(ErrorCode::kInvalidArgument, "--strategy mixed " + why);
   if (std::ranges::find(kSimulated, job.way.strategy) != kSimulated.end()) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[predict] the strategy '{}' cannot be predicted", job.way.strategy));

@@ -13,6 +13,7 @@
 namespace paceline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::Gt;
 using ::testing::Lt;
@@ -29,6 +30,16 @@ SimulatedStep two_layers() {
   step.actions = {{Kind::kNeed, 0},       {Kind::kRun, -1, 2.5e-3}, {Kind::kNeed, 1},
                   {Kind::kRun, -1, 5e-3}, {Kind::kReady, 1},        {Kind::kRun, -1, 2.5e-3},
                   {Kind::kReady, 0}};
+  return step;
+}
+
+/// One table of 40 MB, of which a step reads 64 rows, and a dense variable.
+SimulatedStep with_a_large_table() {
+  SimulatedStep step = two_layers();
+  step.specs[0].shape = {10240, 1024};
+  step.specs[0].sparse = true;
+  step.variables[0].most_rows = 64;
+  step.variables[0].rule_bytes = 3 * 64 * 4096.0;
   return step;
 }
 
@@ -132,9 +143,9 @@ TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
 }
 
 TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
-  const SimulatedStep step = two_layers();
   for (const Strategy& strategy : strategies()) {
     if (!is_simulated(strategy)) continue;
+    const SimulatedStep step = strategy.name == "mixed" ? with_a_large_table() : two_layers();
     for (const bool several : {false, true}) {
       const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0,
                 workers = strategy.kind == ClusterKind::kOneProcess ? 1 : 3;
@@ -156,7 +167,7 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
   step.variables[0].most_rows = 64;
   for (const bool clipped : {false, true}) {
     step.clipped = clipped;
-    for (const char* name : {"async", "ssp", "sync", "allreduce"}) {
+    for (const char* name : {"async", "ssp", "sync", "allreduce", "mixed"}) {
       const int ps = strategy_named(name).kind == ClusterKind::kWithPs ? 2 : 0;
       for (const auto& cluster : {hosts(ps, 3, 1e9), one_host(ps, 3)}) {
         const SimulatedSpeed speed =
@@ -214,12 +225,50 @@ TEST(SimulateTest, LocalStepsSendDenseDifferencesOfSparseVariables) {
               DoubleNear(simulate(local_steps(dense, 1, 20, 1)).steps_per_s, 1));
 }
 
-// A strategy that is new must be simulated, or be named here with the reason why not.
+TEST(SimulateTest, MixedMovesTheRowsOfATableAndReducesTheRest) {
+  const SimulatedStep step = with_a_large_table();
+  const auto with = [&](const char* strategy, int ps) {
+    return simulate({.step = &step,
+                     .cluster = hosts(ps, 4, 100e6),
+                     .way = {.strategy = strategy},
+                     .costs = free_of_cost()});
+  };
+  const SimulatedSpeed mixed = with("mixed", 1), sync = with("sync", 1),
+                       ring = with("allreduce", 0);
+  // Four members pass 1.5 times the dense variable on, which four contributions to one ps exceed.
+  EXPECT_THAT(mixed.steps_per_s, Gt(1.5 * sync.steps_per_s));
+  EXPECT_THAT(mixed.steps_per_s, DoubleNear(ring.steps_per_s, 0.25 * ring.steps_per_s));
+  const double rows = 64 * 4096.0 * mixed.steps_per_s;
+  EXPECT_THAT(mixed.use.received[0], AllOf(Gt(rows), Lt(1.1 * rows)));
+}
+
+TEST(SimulateTest, MixedNeedsASparseAndADenseVariable) {
+  const SimulatedStep step = two_layers();
+  try {
+    simulate({.step = &step, .cluster = one_host(1, 2), .way = {.strategy = "mixed"}});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("--strategy mixed needs a sparse variable"));
+  }
+}
+
+// A strategy that is new must be simulated.
 TEST(SimulateTest, EveryStrategyIsKnown) {
-  const std::string_view two_stores_in_a_step = "mixed";
   for (const Strategy& strategy : strategies()) {
-    if (strategy.name == two_stores_in_a_step) continue;
     EXPECT_TRUE(is_simulated(strategy)) << strategy.name;
+  }
+}
+
+TEST(SimulateTest, TheMessagesOfEveryStrategyAreDriven) {
+  using enum MessageType;
+  for (const MessageType type : {kWhole, kDecided, kSquares, kScale, kGiven, kCommitted, kRoundOpen,
+                                 kSumsWhole, kCommit, kPartialSum, kContributedRows, kInPlace}) {
+    EXPECT_EQ(simulated_as(type), Simulated::kDriven) << name_of(type);
+  }
+  // A contribution is withdrawn when a member is lost, and clocks are asked while a timeline is
+  // recorded.
+  for (const MessageType type : {kWithdraw, kAskClock, kClock}) {
+    EXPECT_EQ(simulated_as(type), Simulated::kNotInASteadyRun) << name_of(type);
   }
 }
 

@@ -182,6 +182,7 @@ void SimulatedMember::begin_step(StepKind kind, int plan) {
   left_ = buckets().size();
   commits_ = group_.commits();
   in_step_ = true;
+  given_ = commit_ == nullptr;
   drive([&](Outbox& out) {
     group_.begin({.examples = 1, .own_step = made_, .made = made_}, world_.time.now(), out);
   });
@@ -200,10 +201,13 @@ void SimulatedMember::end_step(const Done& done) {
   apply_when_committed();
 }
 
-// The rule is applied to the sums.
 void SimulatedMember::apply_when_committed() {
-  if (ended_ == nullptr || group_.commits() == commits_) return;
-  in_step_ = false;
+  if (ended_ == nullptr || group_.commits() == commits_ || !std::exchange(in_step_, false)) return;
+  commit_ == nullptr ? apply() : commit_([this] { apply(); });
+}
+
+// The rule is applied to the sums.
+void SimulatedMember::apply() {
   const TimePoint begun = world_.time.now();
   user().spent(&SpentSeconds::answer, seconds_of(begun - ended_at_));
   SimulatedWork work{.threads = world_.step.rule_threads};
@@ -339,7 +343,16 @@ void SimulatedMember::add_and_pass_on(std::size_t b, const SimulatedFrame& frame
 }
 
 void SimulatedMember::note_whole(std::size_t b) {
-  if (std::exchange(work_[b].whole, true) || --left_ > 0) return;
+  if (!std::exchange(work_[b].whole, true) && --left_ == 0) finish_sums();
+}
+
+void SimulatedMember::confirm_receipt() {
+  given_ = true;
+  finish_sums();
+}
+
+void SimulatedMember::finish_sums() {
+  if (left_ > 0 || !given_) return;
   drive([&](Outbox& out) { group_.finish_sums(world_.time.now(), out); });
 }
 

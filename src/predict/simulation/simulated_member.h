@@ -33,6 +33,14 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   /// Waits until the step is committed, and applies it.
   void end_step(const Done& done) override;
   bool answered() const override { return true; }
+
+  /// From now on its sums are whole only once confirm_receipt() was called in the step, and
+  /// `commit` is called when the step is committed: it calls back when the rule may be applied.
+  void wait_for_receipts(std::function<void(const Done& apply)> commit) {
+    commit_ = std::move(commit);
+  }
+  void confirm_receipt();
+  const std::vector<std::int32_t>& contributors() const { return group_.contributors(); }
   std::int64_t global_step() const override { return group_.step(); }
 
  private:
@@ -50,6 +58,8 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
     std::vector<std::size_t> bucket_of;  // by variable
   };
   void apply_when_committed();
+  void apply();
+  void finish_sums();
   const std::vector<Bucket>& buckets() const { return layouts_[plan_].buckets; }
   void drive(const std::function<void(Outbox&)>& event);
   void look();
@@ -84,6 +94,8 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   std::size_t left_ = 0;  // buckets that are not whole
   std::int64_t commits_ = 0, made_ = 0;
   Done ended_ = {};  // the step waits for its commit
+  std::function<void(const Done& apply)> commit_ = {};
+  bool given_ = true;  // what belongs to the step and is kept elsewhere
   TimePoint ended_at_{};
   bool initialised_ = false, in_step_ = false;
   struct Arrived {

@@ -82,6 +82,9 @@ void SimulatedPs::answer_round() {
   for (const auto& [to, step, done] : decided.told) {
     send(to, {MessageType::kStepDone, done, step});
   }
+  for (const auto& [to, round] : decided.open) {
+    send(to, {MessageType::kRoundOpen, {}, std::uint64_t(round)});
+  }
   for (std::size_t position = 0; position < targets_.size(); ++position) {
     const AssemblyTarget& target = targets_[position];
     for_answered(decided.decision, [&](const RoundContribution& it) {

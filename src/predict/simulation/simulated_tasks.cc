@@ -6,6 +6,7 @@
 #include "predict/simulation/shared_variables.h"
 #include "predict/simulation/simulated_accumulation.h"
 #include "predict/simulation/simulated_local_store.h"
+#include "predict/simulation/simulated_mixed_store.h"
 #include "predict/simulation/simulated_outer_store.h"
 #include "predict/simulation/simulated_ps.h"
 #include "predict/simulation/simulated_worker.h"
@@ -20,35 +21,18 @@ AggregationSpec aggregation_of(const SimulatedJob& job) {
     spec = {.kind = AggregationKind::kBounded, .staleness = job.way.staleness};
   if (job.way.strategy == "sync" || job.way.strategy == "local")
     spec = {.kind = AggregationKind::kRounds, .replicas = job.way.replicas};
+  if (job.way.strategy == "mixed")
+    spec = {.kind = AggregationKind::kRounds, .workers_commit = true};
   spec.num_ps = std::max(1, int(job.cluster.ps.size()));
   spec.coordinator = "ps:0";
   return spec;
-}
-
-// What happens in the stores does not depend on what a step computes.
-SimulatedStep without_actions(SimulatedStep step) {
-  step.actions.clear();
-  return step;
 }
 
 }  // namespace
 
 SimulatedTasks::SimulatedTasks(const SimulatedJob& job)
     : job_(job), time_(job.seed), transport_(time_, job.cluster, job.costs) {
-  const bool with_ps = !job.cluster.ps.empty(), local_steps = makes_local_steps(job);
-  if (with_ps || local_steps || job.way.strategy == "allreduce") {
-    SimulatedWorld& world =
-        share(local_steps ? outer_step(job) : without_actions(*job.step), aggregation_of(job));
-    if (local_steps) {
-      schedule_.emplace(outer_schedule(job));
-      world.plans.clear();
-      for (int fragment = 0; fragment < schedule_->fragments(); ++fragment) {
-        const auto variables = schedule_->variables_of(fragment);
-        world.plans.emplace_back(variables.begin(), variables.end());
-      }
-    }
-    with_ps ? make_ps_job(world) : make_members(world);
-  }
+  make_worlds();
   for (int worker = 0; worker < int(job.cluster.workers.size()); ++worker) {
     SimulatedStore* store = &store_of(worker);
     if (job.way.accumulate > 1) {
@@ -57,11 +41,33 @@ SimulatedTasks::SimulatedTasks(const SimulatedJob& job)
     }
     threads_.push_back(std::make_unique<StepThread>(job, worker, *store, time_, transport_));
   }
-  if (with_ps) start_ps_job(worlds_.front());
+  for (SimulatedWorld& world : worlds_) start_ps_job(world);
   for (const auto& member : members_) member->start();
   if (worlds_.empty()) {
     time_.after(Duration(0), [this] { threads_.front()->go_on(); });
   }
+}
+
+void SimulatedTasks::make_worlds() {
+  const bool with_ps = !job_.cluster.ps.empty();
+  if (job_.way.strategy == "mixed") {
+    places_.emplace(job_.step->specs);
+    make_ps_job(share(part_of_step(*job_.step, *places_, true), aggregation_of(job_)));
+    make_members(share(part_of_step(*job_.step, *places_, false), {}));
+    return;
+  }
+  const bool local_steps = makes_local_steps(job_);
+  if (!with_ps && !local_steps && job_.way.strategy != "allreduce") return;
+  SimulatedWorld& world = share(local_steps ? outer_step(job_) : *job_.step, aggregation_of(job_));
+  if (local_steps) {
+    schedule_.emplace(outer_schedule(job_));
+    world.plans.clear();
+    for (int fragment = 0; fragment < schedule_->fragments(); ++fragment) {
+      const auto variables = schedule_->variables_of(fragment);
+      world.plans.emplace_back(variables.begin(), variables.end());
+    }
+  }
+  with_ps ? make_ps_job(world) : make_members(world);
 }
 
 std::vector<double> SimulatedTasks::applying() const {
@@ -119,6 +125,12 @@ SimulatedStore& SimulatedTasks::local_store(int worker) {
 
 SimulatedStore& SimulatedTasks::store_of(int worker) {
   if (worlds_.empty()) return local_store(worker);
+  if (places_) {
+    stores_.push_back(std::make_unique<SimulatedMixedStore>(
+        *places_, *worlds_.front().workers[std::size_t(worker)], *members_[std::size_t(worker)],
+        job_.step->clipped));
+    return *stores_.back();
+  }
   SimulatedStore* shared = nullptr;
   if (!members_.empty()) shared = members_[std::size_t(worker)].get();
   if (!worlds_.front().workers.empty()) {

@@ -178,6 +178,7 @@ void SimulatedWorker::begin_step(StepKind kind, int) {
   if (kind != StepKind::kTrain) return;
   if (!std::exchange(permitted_, true) && !world_.in_rounds()) pull();
   step_ = machine_.begin_step();
+  round_ = machine_.global_step();
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kStepBegin,
          kSimulatedControlBytes + sizeof(float) * world_.step.specs.size());
@@ -230,6 +231,20 @@ void SimulatedWorker::end_step(const Done& done) {
   }
   permitted_ = machine_.may_begin_step();
   done();
+}
+
+// Rounds that the workers commit.
+
+void SimulatedWorker::await_round(std::int64_t round) {
+  Outbox out;
+  machine_.await_round(round, out);
+  carry_out(out);
+}
+
+void SimulatedWorker::commit(const std::vector<std::int32_t>& contributors) {
+  Outbox out;
+  machine_.commit({.round = round_, .contributors = contributors, .squares = 1}, out);
+  carry_out(out);
 }
 
 }  // namespace paceline

@@ -22,6 +22,15 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   void start();
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
   void set_stream_from(int ps, int stream) { streams_in_[std::size_t(ps)] = stream; }
+  // Rounds that the workers commit.
+  void await_round(std::int64_t round);
+  bool round_is_open() const { return machine_.round_is_open(); }
+  /// All of the contribution of the last step is on every ps.
+  bool is_given() const { return machine_.steps_given() > step_ || answered(); }
+  void commit(const std::vector<std::int32_t>& contributors);
+  /// The scale by which the mean of the last step's round is clipped has come.
+  bool has_scale() const { return machine_.scale().round == round_ || answered(); }
+
   int index() const { return index_; }
   int host() const { return host_; }
 
@@ -56,7 +65,7 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   std::deque<Arrived> inbox_;
   bool handles_ = false, wrote_ = false, pulled_ = false, permitted_ = true;
   bool begun_ = false, fetched_ = false;  // a step; in the last one
-  std::int64_t step_ = -1;                // that contributed last
+  std::int64_t step_ = -1, round_ = -1;   // that contributed last, and to which
 };
 
 }  // namespace paceline
