@@ -88,7 +88,7 @@ void count_whole_periods(SimulatedJob& job) {
 Forecast of_way(const ForecastJob& job, const Way& way) {
   SimulatedJob simulated{.cluster = cluster_of(job, way),
                          .way = {.strategy = way.strategy,
-                                 .bfloat16 = way.bfloat16,
+                                 .wire = way.wire,
                                  .accumulate = way.accumulate,
                                  .staleness = way.staleness,
                                  .replicas = way.replicas,
@@ -126,7 +126,7 @@ std::string Way::text() const {
   text += ", ";
   if (ps > 0) text += fmt::format("{} ps + ", ps);
   text += fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
-  if (bfloat16) text += ", bfloat16";
+  if (!wire.exact()) text += ", " + wire.text();
   if (accumulate > 1) text += fmt::format(", accumulate {}", accumulate);
   return text;
 }

@@ -29,7 +29,7 @@ struct ForecastHost {
 struct Way {
   std::string strategy = "local";
   int ps = 0, workers = 1;
-  bool bfloat16 = false;
+  WireForm wire = {};
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;

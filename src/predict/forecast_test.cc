@@ -103,7 +103,7 @@ TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
   asked.workers = 4;
   asked.ps = 1;
   asked.links = true;
-  asked.bfloat16 = false;
+  asked.wire = WireForm{};
   const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked));
   const Forecast& best = all.front();
   EXPECT_EQ(best.way.text(), "local H=20, 1 ps + 4 workers");
@@ -141,6 +141,17 @@ TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
   EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local --local-steps 50");
   asked.outer.fragments = 2;
   EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 2"));
+}
+
+TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {
+  WaysAsked asked;
+  asked.strategy = "async";
+  asked.ps = 1;
+  asked.workers = 2;
+  asked.wire = WireForm{{DType::kUInt8, 8}};
+  const Way way = ways_to_try(asked).back();
+  EXPECT_EQ(way.text(), "async, 1 ps + 2 workers, int8, 8 of 256");
+  EXPECT_EQ(flags_of(way), "--ps 1 --workers 2 --wire int8 --top-k 8");
 }
 
 TEST(WaysTest, MixedIsTriedWhereAModelHasSparseVariables) {

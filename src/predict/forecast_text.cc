@@ -82,7 +82,7 @@ std::string flags_of(const Way& way) {
   }
   if (way.staleness > 0) flags += fmt::format(" --staleness {}", way.staleness);
   if (way.replicas > 0) flags += fmt::format(" --replicas-to-aggregate {}", way.replicas);
-  if (way.bfloat16) flags += " --wire bfloat16";
+  flags += way.wire.flags();
   if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
   return flags;
 }
@@ -95,7 +95,8 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
                     {"strategy", it.way.strategy},
                     {"ps", it.way.ps},
                     {"workers", it.way.workers},
-                    {"wire", it.way.bfloat16 ? "bfloat16" : "float32"},
+                    {"wire", travelling_name(it.way.wire.numbers.type)},
+                    {"top_k", it.way.wire.numbers.kept},
                     {"accumulate", it.way.accumulate},
                     {"local_steps", it.way.makes_local_steps() ? it.way.outer.local_steps : 0},
                     {"steps_per_s", it.steps_per_s},
@@ -125,7 +126,7 @@ std::string forecast_plot(std::span<const Forecast> forecasts, const std::string
     std::string name = it.way.strategy;
     if (it.way.makes_local_steps()) name += fmt::format(" H={}", it.way.outer.local_steps);
     if (it.way.ps > 0) name += fmt::format(", {} ps", it.way.ps);
-    if (it.way.bfloat16) name += ", bfloat16";
+    if (!it.way.wire.exact()) name += ", " + it.way.wire.text();
     const double bound = it.of_bound > 0 ? it.steps_per_s / it.of_bound : 0;
     lines[name].points[it.way.workers] = {it.steps_per_s, bound};
   }

@@ -26,26 +26,33 @@ struct Exchange {
   double every = 1;
 };
 
-double wire_bytes(const SimulatedJob& job, const SimulatedStep& shared, VariableId v) {
+double given_bytes(const SimulatedStep& shared, VariableId v) {
   const StepVariable& use = shared.variables[std::size_t(v)];
-  if (!use.updated) return 0;
-  return touched_bytes(shared.specs[std::size_t(v)], use.most_rows) / (job.way.bfloat16 ? 2 : 1);
+  return use.updated ? touched_bytes(shared.specs[std::size_t(v)], use.most_rows) : 0;
+}
+
+/// The part of the bytes of float32 that travel.
+double part_of_bytes(const ContributionForm& form) {
+  constexpr std::size_t kMany = std::size_t{1} << 20;
+  return double(travelling_bytes(kMany, form)) / kMany;
 }
 
 StepBytes with_ps(const SimulatedJob& job, const SimulatedStep& shared) {
   const SimulatedCluster& cluster = job.cluster;
   StepBytes bytes(cluster.hosts.size());
+  const double given = part_of_bytes(job.way.wire.numbers),
+               values = part_of_bytes(job.way.wire.of_values());
   for (const Piece& piece : place_variables(shared.specs, int(cluster.ps.size()))) {
     const VariableSpec& spec = shared.specs[std::size_t(piece.variable)];
-    const double each = wire_bytes(job, shared, piece.variable) * double(piece.rows) /
-                        double(row_count(spec.shape));
+    const double each =
+        given_bytes(shared, piece.variable) * double(piece.rows) / double(row_count(spec.shape));
     const auto ps = std::size_t(cluster.ps[std::size_t(piece.ps)]);
     for (const int worker : cluster.workers) {
       if (std::size_t(worker) == ps) continue;
-      for (const std::size_t host : {ps, std::size_t(worker)}) {
-        bytes.out[host] += each;
-        bytes.in[host] += each;
-      }
+      bytes.out[ps] += each * values;
+      bytes.in[std::size_t(worker)] += each * values;
+      bytes.out[std::size_t(worker)] += each * given;
+      bytes.in[ps] += each * given;
     }
   }
   return bytes;
@@ -56,7 +63,7 @@ StepBytes in_a_ring(const SimulatedJob& job, const SimulatedStep& shared) {
   StepBytes bytes(cluster.hosts.size());
   double all = 0;
   for (std::size_t v = 0; v < shared.specs.size(); ++v) {
-    all += wire_bytes(job, shared, VariableId(v));
+    all += given_bytes(shared, VariableId(v));
   }
   const std::size_t workers = cluster.workers.size();
   const double each = 2 * all * double(workers - 1) / double(workers);

@@ -44,9 +44,9 @@ OuterOptions outer_of(const WaysAsked& asked, bool with_ps) {
 
 std::vector<Way> ways_to_try(const WaysAsked& asked) {
   std::vector<Way> ways = {{}};
-  std::vector<bool> wires = {false};
-  if (asked.bfloat16) wires = {*asked.bfloat16};
-  if (!asked.bfloat16 && asked.links) wires = {false, true};
+  std::vector<WireForm> wires = {{}};
+  if (asked.wire) wires = {*asked.wire};
+  if (!asked.wire && asked.links) wires.push_back({DType::kBFloat16});
   for (const Strategy& strategy : strategies()) {
     if (!is_tried(asked, strategy)) continue;
     for (const int ps : ps_counts(asked, has_ps(strategy))) {
@@ -54,12 +54,12 @@ std::vector<Way> ways_to_try(const WaysAsked& asked) {
         // More parameter servers than workers bring nothing; one worker has nobody to wait for.
         if (!asked.ps && ps > std::max(1, workers)) continue;
         if (workers == 1 && !asked.strategy && strategy.name != "async") continue;
-        for (const bool bfloat16 : wires) {
-          if (bfloat16 && !has_ps(strategy)) continue;
+        for (const WireForm& wire : wires) {
+          if (!wire.exact() && !has_ps(strategy)) continue;
           ways.push_back({.strategy = std::string(strategy.name),
                           .ps = ps,
                           .workers = workers,
-                          .bfloat16 = bfloat16,
+                          .wire = wire,
                           .accumulate = asked.accumulate,
                           .staleness = asked.staleness,
                           .replicas = asked.replicas,

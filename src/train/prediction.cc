@@ -45,6 +45,10 @@ void take_places(Way& way, const Way& own) {
   way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
 }
 
+WireForm wire_of(const Cluster& cluster) {
+  return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
+}
+
 bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kLauncher; }
 
 }  // namespace
@@ -208,7 +212,7 @@ Way Prediction::own_way() const {
                                                             : int(cluster_.spec.ps.size());
   way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
   way.strategy = strategy_name(cluster_);
-  way.bfloat16 = cluster_.wire != DType::kFloat32;
+  way.wire = wire_of(cluster_);
   way.accumulate = cluster_.accumulate;
   way.staleness = cluster_.staleness;
   way.replicas = cluster_.replicas_to_aggregate;
@@ -229,7 +233,7 @@ WaysAsked Prediction::asked() const {
                  .fragments = cluster_.outer_fragments};
   asked.links = job_.hosts.size() > 1;
   asked.sparse = why_not_mixed(specs_).empty() && why_not_mixed(cluster_, 2).empty();
-  if (cluster_.wire != DType::kFloat32) asked.bfloat16 = true;
+  if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
   if (cluster_.role != Cluster::Role::kAlone) {
     const Way own = own_way();
     asked.ps = own.ps;

@@ -66,7 +66,6 @@ TransportCosts free_of_cost() {
           .receive_s_per_byte = 0,
           .frame_s = 0,
           .shared_frame_s = 0,
-          .copy_s_per_byte = 0,
           .wake_s = 0,
           .step_s = 0};
 }
@@ -107,9 +106,33 @@ TEST(SimulateTest, TheLinkOfThePsIsShared) {
   EXPECT_THAT(speed.use.sent[0], DoubleNear(100e6, 5e6));
   const SimulatedSpeed halves = simulate({.step = &step,
                                           .cluster = hosts(1, 4, 100e6),
-                                          .way = {.strategy = "async", .bfloat16 = true},
+                                          .way = {.strategy = "async", .wire = {DType::kBFloat16}},
                                           .costs = free_of_cost()});
   EXPECT_THAT(halves.steps_per_s, DoubleNear(2 * speed.steps_per_s, 1));
+}
+
+// Values travel as bfloat16 where contributions do as int8, and whole where only the largest of
+// these do.
+TEST(SimulateTest, EveryFormOfContributionsHasItsBytesAndItsTime) {
+  const SimulatedStep step = two_layers();
+  const auto with = [&](const WireForm& wire, double bytes_per_s) {
+    return simulate({.step = &step,
+                     .cluster = hosts(1, 4, bytes_per_s),
+                     .way = {.strategy = "async", .wire = wire},
+                     .costs = free_of_cost()});
+  };
+  const double floats = 8 << 20;
+  const SimulatedSpeed int8 = with({{DType::kUInt8}}, 100e6),
+                       top = with({{DType::kFloat32, 8}}, 100e6);
+  EXPECT_THAT(int8.use.sent[0], DoubleNear(100e6, 5e6));
+  EXPECT_THAT(int8.use.received[0] / int8.use.sent[0], DoubleNear(0.504, 0.02));
+  EXPECT_THAT(int8.steps_per_s, DoubleNear(2 * 100e6 / floats, 1));
+  EXPECT_THAT(top.steps_per_s, DoubleNear(100e6 / floats, 0.5));
+  EXPECT_THAT(top.use.received[0] / top.use.sent[0], DoubleNear(40.0 / 1024, 0.01));
+  // Where links are fast, the worker's thread has the work of packing.
+  const double packing = floats * pack_s_per_byte(DType::kUInt8, true);
+  EXPECT_THAT(with({{DType::kUInt8}, true}, 100e9).steps_per_s,
+              DoubleNear(4 / (10e-3 + packing), 15));
 }
 
 TEST(SimulateTest, TwoPsHaveTwoLinks) {

@@ -342,13 +342,17 @@ void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
 }
 
 void SimulatedPs::send_replies(Peer& peer) {
+  const ContributionForm form = world_.job.way.wire.of_values();
   while (auto reply = peer.replies.next()) {
+    const auto bytes = double(reply->bytes);
     world_.transport.send(peer.stream, {.type = MessageType{reply->header.type},
                                         .piece = reply->header.id,
                                         .offset = reply->header.offset,
                                         .bytes = reply->bytes,
-                                        .wire_bytes = world_.travelling(reply->bytes, false),
-                                        .step = reply->header.step});
+                                        .wire_bytes = travelling_bytes(reply->bytes, form),
+                                        .step = reply->header.step,
+                                        .pack_s = bytes * pack_s_per_byte(form, false),
+                                        .unpack_s = bytes * unpack_s_per_byte(form)});
   }
 }
 

@@ -10,6 +10,7 @@
 #include "params/protocol/frame_cuts.h"
 #include "predict/simulation/known_messages.h"
 #include "predict/simulation/simulated_ps.h"
+#include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
 namespace {
@@ -186,35 +187,60 @@ void SimulatedWorker::begin_step(StepKind kind, int) {
 }
 
 void SimulatedWorker::ready(VariableId variable, const Done& done) {
-  for (const Piece& piece : pieces_[std::size_t(variable)]) contribute(piece);
-  done();
+  contribute(variable, 0, done);
 }
 
-void SimulatedWorker::contribute(const Piece& piece) {
+ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
   const VariableSpec& spec = world_.spec(piece.variable);
-  const StepVariable& use = world_.use(piece.variable);
-  const int stream = streams_[std::size_t(piece.ps)];
-  const bool shared = world_.transport.shared(stream);
-  ContributionRoute route{
-      .bytes = piece_bytes(spec, piece),
-      .sparse = spec.sparse,
-      .in_shared_memory = shared,
-      .travels_as = world_.travelling(2, shared) == 1 ? DType::kBFloat16 : DType::kFloat32,
-      .values_mapped = shared,
-      .renew_copy = use.reread && world_.num_workers() > 1 && !world_.in_rounds()};
+  const bool shared = world_.transport.shared(streams_[std::size_t(piece.ps)]);
+  ContributionRoute route{.bytes = piece_bytes(spec, piece),
+                          .sparse = spec.sparse,
+                          .in_shared_memory = shared,
+                          .travels_as = shared ? ContributionForm() : world_.job.way.wire.numbers,
+                          .values_mapped = shared,
+                          .renew_copy = world_.use(piece.variable).reread &&
+                                        world_.num_workers() > 1 && !world_.in_rounds()};
   if (spec.sparse) {
     route.rows = std::size_t(world_.rows_named(piece));
     route.bytes = route.rows * (piece_bytes(spec, piece) / std::size_t(piece.rows));
   }
-  missing_[std::size_t(piece.variable)] += std::int64_t(awaited_after(route));
+  return route;
+}
+
+// The thread that makes the step makes numbers of fewer bytes, before it goes on.
+void SimulatedWorker::contribute(VariableId variable, std::size_t at, const Done& done) {
+  const std::vector<Piece>& pieces = pieces_[std::size_t(variable)];
+  if (at == pieces.size()) return done();
+  const Piece& piece = pieces[at];
+  const ContributionRoute route = route_of(piece);
+  missing_[std::size_t(variable)] += std::int64_t(awaited_after(route));
+  const double packing =
+      double(route.bytes) * pack_s_per_byte(route.travels_as, world_.job.way.wire.error_feedback);
+  if (packing == 0) {
+    send_frames(piece, route);
+    return contribute(variable, at + 1, done);
+  }
+  const TimePoint begun = world_.time.now();
+  world_.transport.machine_of(host_).run(
+      {.core_seconds = packing}, [this, variable, at, done, route, begun] {
+        user().spent(&SpentSeconds::rules, seconds_of(world_.time.now() - begun));
+        send_frames(pieces_[std::size_t(variable)][at], route);
+        contribute(variable, at + 1, done);
+      });
+}
+
+void SimulatedWorker::send_frames(const Piece& piece, const ContributionRoute& route) {
   for_contribution_frames(route, [&](const ContributionFrame& frame) {
-    world_.transport.send(stream, {.type = frame.type,
-                                   .flags = frame.flags,
-                                   .piece = piece.id,
-                                   .offset = frame.part.begin,
-                                   .bytes = frame.part.size,
-                                   .wire_bytes = frame.payload_bytes,
-                                   .step = std::uint64_t(step_)});
+    world_.transport.send(
+        streams_[std::size_t(piece.ps)],
+        {.type = frame.type,
+         .flags = frame.flags,
+         .piece = piece.id,
+         .offset = frame.part.begin,
+         .bytes = frame.part.size,
+         .wire_bytes = frame.payload_bytes,
+         .step = std::uint64_t(step_),
+         .unpack_s = double(frame.part.size) * unpack_s_per_byte(route.travels_as)});
   });
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <vector>
 
+#include "params/protocol/frame_cuts.h"
 #include "params/protocol/worker_job.h"
 #include "predict/simulation/simulated_frame.h"
 #include "predict/simulation/simulated_store.h"
@@ -50,7 +51,10 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   void send_control(int ps, ControlMessage message);
   void send(int ps, MessageType type, std::size_t payload);
   void pull();
-  void contribute(const Piece& piece);
+  ContributionRoute route_of(const Piece& piece) const;
+  /// Sends the contribution to the pieces of a variable from number `at` on.
+  void contribute(VariableId variable, std::size_t at, const Done& done);
+  void send_frames(const Piece& piece, const ContributionRoute& route);
 
   SimulatedWorld& world_;
   const int index_, host_;

@@ -22,10 +22,6 @@ SimulatedWorld::SimulatedWorld(const SimulatedJob& the_job, const SimulatedStep&
 
 SimulatedWorld::~SimulatedWorld() = default;
 
-std::size_t SimulatedWorld::travelling(std::size_t bytes, bool shared) const {
-  return job.way.bfloat16 && !shared ? bytes / 2 : bytes;
-}
-
 double SimulatedWorld::part_of(const Piece& piece) const {
   return double(piece.rows) / double(row_count(spec(piece.variable).shape));
 }

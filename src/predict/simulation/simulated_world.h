@@ -28,8 +28,6 @@ struct SimulatedWorld {
   const VariableSpec& spec(VariableId v) const { return step.specs[std::size_t(v)]; }
   const StepVariable& use(VariableId v) const { return step.variables[std::size_t(v)]; }
   bool in_rounds() const { return aggregation.kind == AggregationKind::kRounds; }
-  /// Bytes of float32 as they travel.
-  std::size_t travelling(std::size_t bytes, bool shared) const;
   /// The part of a variable's rows that are in the piece.
   double part_of(const Piece& piece) const;
   /// The number of rows of a sparse variable that a step names in the piece.
