@@ -94,7 +94,8 @@ Report run_train(std::vector<std::string> arguments) {
   return run.report();
 }
 
-Report run_tasks(const std::vector<std::vector<std::string>>& tasks, std::chrono::seconds apart) {
+Report run_tasks(const std::vector<std::vector<std::string>>& tasks,
+                 std::chrono::milliseconds apart) {
   std::vector<std::unique_ptr<const ReportedRun>> runs;
   for (const std::vector<std::string>& task : tasks) {
     if (!runs.empty()) std::this_thread::sleep_for(apart);

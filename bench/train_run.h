@@ -15,7 +15,8 @@ Report run_train(std::vector<std::string> arguments);
 
 /// Runs the tasks of one cluster, each with its own arguments and started so long after the one
 /// before, to their ends. Returns their reports as one.
-Report run_tasks(const std::vector<std::vector<std::string>>& tasks, std::chrono::seconds apart);
+Report run_tasks(const std::vector<std::vector<std::string>>& tasks,
+                 std::chrono::milliseconds apart);
 
 /// Returns a value of a section of the report. Throws kFailedPrecondition when it is not there.
 double value_of(const Report& report, const std::string& section, const std::string& key);
