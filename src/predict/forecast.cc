@@ -58,6 +58,18 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   return cluster;
 }
 
+// The hosts' cores are taken to be as the slowest of them at this.
+TransportCosts costs_of(const ForecastJob& job) {
+  TransportCosts costs = job.costs;
+  const auto slowest = [&](double ForecastHost::*rate, double& s_per_byte) {
+    const ForecastHost& host = *std::ranges::min_element(job.hosts, {}, rate);
+    if (host.*rate > 0) s_per_byte = 1 / host.*rate;
+  };
+  slowest(&ForecastHost::tcp_send_bytes_per_s, costs.send_s_per_byte);
+  slowest(&ForecastHost::tcp_receive_bytes_per_s, costs.receive_s_per_byte);
+  return costs;
+}
+
 int most_workers_on_a_host(const SimulatedCluster& cluster) {
   std::map<int, int> count;
   int most = 1;
@@ -72,7 +84,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                                  .accumulate = way.accumulate,
                                  .staleness = way.staleness,
                                  .replicas = way.replicas},
-                         .costs = job.costs,
+                         .costs = costs_of(job),
                          .warm_steps = job.warm_steps,
                          .steps = job.steps};
   const bool alone = way.workers == 1 && way.ps == 0;

@@ -17,10 +17,12 @@ struct ForecastHost {
   double flops_per_s = 0;         // products on all cores
   double bytes_per_s = 0;         // memory, all cores
   double thread_bytes_per_s = 0;  // memory, one thread; 0: as all
-  int devices = 1;                // workers that fit
-  double link_bytes_per_s = 0;    // payload, each way; 0: no limit
-  double latency_s = 0;           // one way, to a switch
-  int machine = 0;                // emulated hosts share one
+  // What a core sends or receives over TCP, without a limit of the link; 0: by TransportCosts.
+  double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
+  int devices = 1;              // workers that fit
+  double link_bytes_per_s = 0;  // payload, each way; 0: no limit
+  double latency_s = 0;         // one way, to a switch
+  int machine = 0;              // emulated hosts share one
 };
 
 /// One way to distribute.

@@ -53,6 +53,22 @@ TEST(ForecastTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
 }
 
+// 80 MB a step pass a core of ps:0 each way.
+TEST(ForecastTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
+  ForecastJob job = job_on(2, 0);
+  for (ForecastHost& host : job.hosts) {
+    host.cores = 1;
+    host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
+  }
+  const Way way{.strategy = "async", .ps = 1, .workers = 1, .worker_hosts = {1}};
+  const double slow = forecast(job, way).steps_per_s;
+  EXPECT_THAT(slow, Lt(200e6 / 40e6));
+  for (ForecastHost& host : job.hosts) {
+    host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 20e9;
+  }
+  EXPECT_THAT(forecast(job, way).steps_per_s, Gt(2 * slow));
+}
+
 TEST(ForecastTest, TheInputIsALimit) {
   ForecastJob job = job_on(4, 10e9);
   job.input_steps_per_s = 30;

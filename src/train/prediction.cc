@@ -99,6 +99,10 @@ void Prediction::take_hosts() {
     for (ForecastHost& host : job_.hosts) {
       if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
       if (host.bytes_per_s == 0) host.bytes_per_s = here_.bytes_per_s;
+      if (host.tcp_send_bytes_per_s == 0) host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
+      if (host.tcp_receive_bytes_per_s == 0) {
+        host.tcp_receive_bytes_per_s = here_.tcp_receive_bytes_per_s;
+      }
     }
     return;
   }
