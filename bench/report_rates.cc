@@ -10,6 +10,7 @@
 #include "base/cores.h"
 #include "base/nearest.h"
 #include "base/real_clock.h"
+#include "bench/joining_run.h"
 #include "bench/report_bound.h"
 #include "bench/report_run.h"
 #include "bench/row_progress.h"
@@ -21,30 +22,50 @@ namespace {
 
 constexpr std::int64_t kReportWords = 1'000'000;
 
-// Returns the part of the bound that is compared with the row's speed.
-double allowed_per_s(const ReportRow& row, const SpeedBound& bound) {
-  if (row.apart_s > 0) return std::ranges::min(bound.workers);
-  return row.rounds ? bound.steps_per_s / counted_workers(row) : bound.steps_per_s;
+SpeedBound bound_now(const ReportBound& bound) {
+  return bound.by(measure_roof(DType::kFloat32, cores_of_machine()));
 }
 
-Figure measured(const ReportRow& row, int repeats, GeneratedText& text) {
-  const ReportBound bound(row, text);
+/// The repeats of a row, as they are made.
+struct Measured {
   std::vector<double> made, allowed;
-  SpeedBound last;
-  std::vector<Series> series;
+  SpeedBound bound;  // of the last one
+  std::vector<Series> series = {};
+};
+
+void measure_once(const ReportRow& row, GeneratedText& text, Measured& measured) {
+  measured.bound = bound_now(ReportBound(row, text));
+  measured.made.push_back(run_report_row(row, text));
+  const double steps = measured.bound.steps_per_s;
+  measured.allowed.push_back(row.rounds ? steps / counted_workers(row) : steps);
+}
+
+// What is allowed to a worker depends on how many others train meanwhile.
+void measure_joining_once(const ReportRow& row, GeneratedText& text, Measured& measured) {
+  std::vector<double> allowed;
+  ReportRow some = row;
+  for (some.workers = 1; some.workers <= row.workers; ++some.workers) {
+    measured.bound = bound_now(ReportBound(some, text));
+    allowed.push_back(std::ranges::min(measured.bound.workers));
+  }
+  measured.series = run_joining(row);
+  const KeptSpeed kept = least_kept(measured.series, allowed);
+  measured.made.push_back(kept.per_s);
+  measured.allowed.push_back(kept.allowed);
+  measured.series.push_back(allowed_over_time(measured.series, allowed));
+}
+
+Figure measure(const ReportRow& row, int repeats, GeneratedText& text) {
+  Measured measured;
   for (int i = 0; i < repeats; ++i) {
-    last = bound.by(measure_roof(DType::kFloat32, cores_of_machine()));
-    ReportSpeed speed = run_report_row(row, text);
-    made.push_back(speed.per_s);
-    allowed.push_back(allowed_per_s(row, last));
-    series = std::move(speed.series);
+    (row.apart_s > 0 ? measure_joining_once : measure_once)(row, text, measured);
   }
-  Figure figure = figure_beside(row.full_name(), unit_of(row), made,
-                                fmt::format("bound ({})", last.limit), allowed);
-  for (const BoundTerm& term : last.terms) {
-    figure.beside->terms.push_back({term.what, term.steps_per_s});
+  Figure figure = figure_beside(row.full_name(), unit_of(row), measured.made,
+                                fmt::format("bound ({})", measured.bound.limit), measured.allowed);
+  for (const BoundTerm& term : measured.bound.terms) {
+    figure.beside->terms.emplace_back(term.what, term.steps_per_s);
   }
-  figure.series = std::move(series);
+  figure.series = std::move(measured.series);
   return figure;
 }
 
@@ -100,7 +121,7 @@ void measure_reports(Recorder& recorder, const ReportSelection& selection,
     const std::string name = rows[i].full_name();
     recorder.progress(progress.text(i, kRealClock.now() - begun) + ": " + name);
     try {
-      recorder.add(measured(rows[i], recorder.repeats(), text));
+      recorder.add(measure(rows[i], recorder.repeats(), text));
       keep();
     } catch (const Error& error) {
       failed.push_back(name);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "bench/joining_run.h"
 #include "bench/report_bound.h"
 #include "bench/train_run.h"
 
@@ -63,14 +62,13 @@ const char* unit_of(const ReportRow& row) {
   return row.rounds ? "rounds/s" : "steps/s";
 }
 
-ReportSpeed run_report_row(const ReportRow& row, GeneratedText& text) {
-  if (row.apart_s > 0) return run_joining(row);
-  if (row.report == "fetch") return {batches_per_s(row)};
+double run_report_row(const ReportRow& row, GeneratedText& text) {
+  if (row.report == "fetch") return batches_per_s(row);
   Report report = run_train(arguments_of(row, text));
   const std::string left_out = row.straggler ? fmt::format("worker:{}", row.workers - 1) : "";
   std::erase_if(report.tasks, [&](const TaskReport& task) { return task.task == left_out; });
   const double steps = total_steps_per_s(report) * row.towers;
-  return {row.rounds ? steps / counted_workers(row) : steps};
+  return row.rounds ? steps / counted_workers(row) : steps;
 }
 
 }  // namespace paceline::bench
