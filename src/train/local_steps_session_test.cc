@@ -71,12 +71,14 @@ Cluster with_local_steps(Cluster cluster, int local_steps) {
 std::vector<Trained> train_two(const Served& served, const Rule& rule, const RunOptions& run,
                                const std::function<Cluster(Cluster)>& how) {
   std::vector<std::future<Trained>> workers;
+  workers.reserve(2);
   for (int worker = 0; worker < 2; ++worker) {
     workers.push_back(std::async(std::launch::async, [&, worker] {
       return train_worker(how(served.cluster(worker)), rule, run);
     }));
   }
   std::vector<Trained> trained;
+  trained.reserve(workers.size());
   for (auto& worker : workers) trained.push_back(worker.get());
   return trained;
 }

@@ -202,10 +202,12 @@ class AsyncOuterJob : public JobFixture, public ::testing::WithParamInterface<bo
   /// Joins workers of which each knows of the others.
   std::vector<Distribution> join_workers(int count) {
     std::vector<std::future<Distribution>> joining;
+    joining.reserve(std::size_t(count));
     for (int worker = 0; worker < count; ++worker) {
       joining.push_back(std::async(std::launch::async, [this, worker] { return join(worker); }));
     }
     std::vector<Distribution> workers;
+    workers.reserve(joining.size());
     for (auto& each : joining) workers.push_back(each.get());
     initialise(workers.front());
     return workers;
