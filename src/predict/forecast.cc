@@ -70,6 +70,13 @@ TransportCosts costs_of(const ForecastJob& job) {
   return costs;
 }
 
+std::vector<double> slowness_of(const ForecastJob& job, const Way& way) {
+  if (job.straggler_times == 1 || job.straggler >= way.workers || way.workers == 1) return {};
+  std::vector<double> slowness(std::size_t(way.workers), 1.0);
+  slowness[std::size_t(job.straggler)] = job.straggler_times;
+  return slowness;
+}
+
 int most_workers_on_a_host(const SimulatedCluster& cluster) {
   std::map<int, int> count;
   int most = 1;
@@ -96,6 +103,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                          .costs = costs_of(job),
                          .warm_steps = job.warm_steps,
                          .steps = job.steps};
+  simulated.cluster.slowness = slowness_of(job, way);
   if (way.makes_local_steps()) count_whole_periods(simulated);
   const bool own_rules = way.makes_local_steps() || (way.workers == 1 && way.ps == 0);
   const SimulatedStep step = job.step(own_rules, most_workers_on_a_host(simulated.cluster));
@@ -123,6 +131,7 @@ std::string Way::text() const {
   if (ps == 0 && workers == 1) return "one process";
   std::string text = strategy;
   if (makes_local_steps()) text += fmt::format(" H={}", outer.local_steps);
+  if (makes_local_steps() && outer.delay > 0) text += " async";
   text += ", ";
   if (ps > 0) text += fmt::format("{} ps + ", ps);
   text += fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");

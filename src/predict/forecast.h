@@ -52,6 +52,9 @@ struct ForecastJob {
   bool share_memory = true;
   /// Steps per second that the input of all workers together allows; 0: it is no limit.
   double input_steps_per_s = 0;
+  /// The worker whose device takes so many times as long as those of the others.
+  int straggler = 0;
+  double straggler_times = 1;
   std::int64_t warm_steps = 3, steps = 12;
 };
 

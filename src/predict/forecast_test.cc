@@ -69,6 +69,20 @@ TEST(ForecastTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
   EXPECT_THAT(forecast(job, way).steps_per_s, Gt(2 * slow));
 }
 
+TEST(ForecastTest, AStragglerIsNamedAndABackupWorkerHelps) {
+  ForecastJob job = job_on(5, 10e9);
+  job.straggler = 2;
+  job.straggler_times = 3;
+  Way way{.strategy = "sync", .ps = 1, .workers = 4};
+  const Forecast all = forecast(job, way);
+  EXPECT_THAT(all.limit, HasSubstr("worker:2, whose steps take 3 times as long"));
+  EXPECT_THAT(all.of_bound, DoubleNear(1, 0.1));
+  way.replicas = 3;
+  const Forecast three = forecast(job, way);
+  EXPECT_THAT(three.steps_per_s, Gt(2 * all.steps_per_s));
+  EXPECT_THAT(three.of_bound, AllOf(Gt(0.8), Lt(1.01)));
+}
+
 TEST(ForecastTest, TheInputIsALimit) {
   ForecastJob job = job_on(4, 10e9);
   job.input_steps_per_s = 30;

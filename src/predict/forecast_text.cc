@@ -77,6 +77,7 @@ std::string flags_of(const Way& way) {
   if (way.makes_local_steps()) {
     flags += fmt::format(" --local-steps {}", way.outer.local_steps);
     const int usual = usual_fragments(way.outer.local_steps, way.ps > 0);
+    if (way.outer.delay > 0) flags += " --outer async";
     if (way.outer.fragments != usual)
       flags += fmt::format(" --outer-fragments {}", way.outer.fragments);
   }

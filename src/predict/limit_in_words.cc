@@ -27,8 +27,8 @@ class Limit {
       : hosts_(hosts), job_(job), speed_(speed) {}
 
   std::string text() const {
-    for (const auto part : {&Limit::link, &Limit::device, &Limit::applying, &Limit::transport,
-                            &Limit::memory, &Limit::cores}) {
+    for (const auto part : {&Limit::link, &Limit::straggler, &Limit::device, &Limit::applying,
+                            &Limit::transport, &Limit::memory, &Limit::cores}) {
       if (const std::string text = (this->*part)(); !text.empty()) return text;
     }
     return waiting();
@@ -53,6 +53,21 @@ class Limit {
       const double wanted = most / speed_.steps_per_s * workers() / device_seconds(*job_.step);
       return fmt::format("{} carries {:.0f} MB/s; {} ask{} for {:.0f}", owner(host), rate * 1e-6,
                          tasks_text(workers()), workers() == 1 ? "s" : "", wanted * 1e-6);
+    }
+    return {};
+  }
+
+  // One that computes all the time while the others wait for it.
+  std::string straggler() const {
+    const double device = device_seconds(*job_.step);
+    for (int w = 0; w < workers(); ++w) {
+      const double slowness = job_.cluster.slowness_of(w);
+      const double busy = speed_.workers[std::size_t(w)] * device * slowness;
+      if (slowness == 1 || busy < kUsedUp || speed_.use.device >= kUsedUp) continue;
+      return fmt::format(
+          "worker:{}, whose steps take {:.3g} times as long as those of the others, "
+          "which wait for it",
+          w, slowness);
     }
     return {};
   }
@@ -121,10 +136,9 @@ class Limit {
                          100 * use.device, 100 * use.rules);
     }
     const auto steps = double(job_.way.outer.local_steps);
-    return fmt::format(
-        "of each {:.3g} ms, in which {} steps are made, workers wait {:.3g} for the "
-        "mean of all",
-        steps * step_ms(), job_.way.outer.local_steps, steps * step_ms() * waits);
+    return fmt::format("of each {:.3g} ms, in which {} steps are made, workers wait {:.3g} for {}",
+                       steps * step_ms(), job_.way.outer.local_steps, steps * step_ms() * waits,
+                       job_.way.outer.delay > 0 ? "new values" : "the mean of all");
   }
 
   // Nothing is used up: a step is a chain of things that follow one another.

@@ -1,6 +1,7 @@
 #include "predict/speed_limit.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -18,12 +19,6 @@ struct StepBytes {
   explicit StepBytes(std::size_t hosts) : out(hosts), in(hosts) {}
   std::vector<double> out, in;  // by host
   double most(std::size_t host) const { return std::max(out[host], in[host]); }
-};
-
-/// What the workers share, once in so many steps.
-struct Exchange {
-  const SimulatedStep& variables;
-  double every = 1;
 };
 
 double given_bytes(const SimulatedStep& shared, VariableId v) {
@@ -82,16 +77,36 @@ bool is_remote(const SimulatedCluster& cluster, int host) {
   return std::ranges::any_of(cluster.ps, [&](int ps) { return ps != host; });
 }
 
+// Who waits for others is not faster than the slowest of them, or than as many as a round needs.
+std::vector<double> own_rates(const SimulatedJob& job, double device) {
+  std::vector<double> rates;
+  for (int w = 0; w < int(job.cluster.workers.size()); ++w) {
+    rates.push_back(1 / (device * job.cluster.slowness_of(w)));
+  }
+  const bool alone =
+      job.way.strategy == "async" || (job.way.strategy == "local" && job.way.outer.delay > 0);
+  if (alone) return rates;
+  std::vector<double> fastest = rates;
+  std::ranges::sort(fastest, std::greater());
+  const std::size_t needed = job.way.replicas > 0 ? std::size_t(job.way.replicas) : rates.size();
+  const double most = fastest[std::min(needed, rates.size()) - 1];
+  for (double& rate : rates) rate = std::min(rate, most);
+  return rates;
+}
+
 // Whoever needs a link shares it evenly with the others.
-double links_allow(const SimulatedCluster& cluster, double device, double every,
-                   const StepBytes& bytes, bool ring) {
-  double shared = 1 / device, all = 0;
+double links_allow(const SimulatedJob& job, double device, double every, const StepBytes& bytes,
+                   bool ring) {
+  const SimulatedCluster& cluster = job.cluster;
+  double shared = std::numeric_limits<double>::infinity(), all = 0;
   for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
     const double rate = cluster.hosts[host].link_bytes_per_s * every;
     if (rate > 0 && bytes.most(host) > 0) shared = std::min(shared, rate / bytes.most(host));
   }
-  for (const int host : cluster.workers) {
-    all += ring || is_remote(cluster, host) ? shared : 1 / device;
+  const std::vector<double> own = own_rates(job, device);
+  for (std::size_t w = 0; w < own.size(); ++w) {
+    const bool linked = ring || is_remote(cluster, cluster.workers[w]);
+    all += linked ? std::min(own[w], shared) : own[w];
   }
   return all;
 }
@@ -116,7 +131,7 @@ double mixed_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
     bytes.in[host] += reduced.in[host];
   }
   const double step = device + seconds(rule_bytes(dense)) / every;
-  return links_allow(job.cluster, step, every, bytes, true);
+  return links_allow(job, step, every, bytes, true);
 }
 
 }  // namespace
@@ -133,20 +148,19 @@ double speed_limit(const SimulatedJob& job) {
   const bool alone = cluster.ps.empty() && !ring;
   if (alone || local) step += seconds(rule_bytes(*job.step)) / accumulated;
   if (alone) return workers / step;
-  const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
-  const Exchange exchange{local ? outer : *job.step,
-                          accumulated * (local ? double(job.way.outer.local_steps) : 1)};
-  const double rules = seconds(rule_bytes(exchange.variables)) / exchange.every;
   if (job.way.strategy == "mixed") return mixed_limit(job, step, seconds);
+  const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
+  const SimulatedStep& shared = local ? outer : *job.step;
+  const double every = accumulated * (local ? double(job.way.outer.local_steps) : 1);
+  const double rules = seconds(rule_bytes(shared)) / every;
   if (ring) step += rules;
-  const StepBytes bytes =
-      ring ? in_a_ring(job, exchange.variables) : with_ps(job, exchange.variables);
-  double limit = links_allow(cluster, step, exchange.every, bytes, ring);
+  const StepBytes bytes = ring ? in_a_ring(job, shared) : with_ps(job, shared);
+  double limit = links_allow(job, step, every, bytes, ring);
   // In rounds the workers share an update.
-  const double shared = job.way.strategy == "sync" || local ? workers : 1;
+  const bool rounds = job.way.strategy == "sync" || (local && job.way.outer.delay == 0);
   const double ps_machines =
       std::max(1.0, double(std::min(cluster.ps.size(), cluster.machines.size())));
-  if (!ring && rules > 0) limit = std::min(limit, shared * ps_machines / rules);
+  if (!ring && rules > 0) limit = std::min(limit, (rounds ? workers : 1) * ps_machines / rules);
   return limit;
 }
 

@@ -29,13 +29,16 @@ bool is_tried(const WaysAsked& asked, const Strategy& strategy) {
   if (asked.strategy && *asked.strategy != strategy.name) return false;
   if (asked.ps && (*asked.ps > 0) != has_ps(strategy)) return false;
   if (strategy.name == "mixed" && !asked.strategy && !asked.sparse) return false;
+  if (strategy.name == "local" && asked.outer_async && !has_ps(strategy)) return false;
   if (strategy.name == "local" && !asked.strategy && !asked.links) return false;
   const auto known = simulated_strategies();
   return std::ranges::find(known, strategy.name) != known.end();
 }
 
-OuterOptions outer_of(const WaysAsked& asked, bool with_ps) {
+OuterOptions outer_of(const WaysAsked& asked, bool with_ps, int workers) {
   OuterOptions outer = asked.outer;
+  if (!asked.outer_async) outer.delay = 0;
+  if (asked.outer_async && outer.delay == 0) outer.delay = workers;
   if (outer.fragments == 0) outer.fragments = usual_fragments(outer.local_steps, with_ps);
   return outer;
 }
@@ -63,7 +66,7 @@ std::vector<Way> ways_to_try(const WaysAsked& asked) {
                           .accumulate = asked.accumulate,
                           .staleness = asked.staleness,
                           .replicas = asked.replicas,
-                          .outer = outer_of(asked, ps > 0)});
+                          .outer = outer_of(asked, ps > 0, workers)});
         }
       }
     }

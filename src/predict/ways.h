@@ -17,6 +17,7 @@ struct WaysAsked {
   std::int64_t staleness = 0;
   int replicas = 0;
   OuterOptions outer = {.fragments = 0};  // of local steps; 0: as many as are usual
+  bool outer_async = false;               // their outer rule has no rounds
   int most_workers = 8;                   // that fit
   bool sparse = false;                    // the model has sparse variables and dense ones
   bool links = false;                     // there are several hosts, so that the wire matters

@@ -65,6 +65,8 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
   take_hosts();
   const double examples =
       step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
+  job_.straggler = options.straggler;
+  job_.straggler_times = options.straggler_times;
   job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
   job_.step = [this, examples](bool own_rules, int workers_on_host) {
     const Plan& plan = own_rules ? *own_ : *shared_;
@@ -196,6 +198,10 @@ DevicePace Prediction::pace(const Plan& plan, int workers_on_host) const {
     if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
       pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
     }
+    // This task may be the one that is slow.
+    const bool slow = cluster_.role == Cluster::Role::kTask &&
+                      cluster_.task == TaskId{TaskId::Job::kWorker, options_.straggler};
+    if (slow) pace.step_seconds /= options_.straggler_times;
     return pace;
   }
   pace.threads = threads;
@@ -206,17 +212,27 @@ DevicePace Prediction::pace(const Plan& plan, int workers_on_host) const {
   return pace;
 }
 
+// The tasks that are to be started on emulated hosts will have addresses there, by which
+// --strategy auto chooses.
+Cluster Prediction::with_addresses() const {
+  Cluster cluster = cluster_;
+  if (!launches(cluster_)) return cluster;
+  for (const int host : ps_hosts_) cluster.spec.ps.push_back(fmt::format("{}:0", host));
+  for (const int host : worker_hosts_) cluster.spec.workers.push_back(fmt::format("{}:0", host));
+  return cluster;
+}
+
 Way Prediction::own_way() const {
   Way way;
   way.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
                                                             : int(cluster_.spec.ps.size());
   way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
-  way.strategy = strategy_name(cluster_);
+  way.strategy = strategy_name(with_addresses());
   way.wire = wire_of(cluster_);
   way.accumulate = cluster_.accumulate;
   way.staleness = cluster_.staleness;
   way.replicas = cluster_.replicas_to_aggregate;
-  way.outer = outer_options_of(cluster_, way.ps > 0);
+  way.outer = outer_options_of(cluster_, way.ps > 0, way.workers);
   way.ps_hosts = ps_hosts_;
   way.worker_hosts = worker_hosts_;
   return way;
@@ -230,7 +246,9 @@ WaysAsked Prediction::asked() const {
   asked.outer = {.local_steps = cluster_.local_steps,
                  .rate = cluster_.outer_rate,
                  .momentum = cluster_.outer_momentum,
-                 .fragments = cluster_.outer_fragments};
+                 .fragments = cluster_.outer_fragments,
+                 .delay = cluster_.outer_delay};
+  asked.outer_async = cluster_.outer_async;
   asked.links = job_.hosts.size() > 1;
   asked.sparse = why_not_mixed(specs_).empty() && why_not_mixed(cluster_, 2).empty();
   if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
@@ -240,7 +258,8 @@ WaysAsked Prediction::asked() const {
     asked.workers = own.workers;
     // The default may be there because nobody asked for another.
     const Strategy& strategy = strategy_named(own.strategy, kind_of(cluster_));
-    if (&strategy != &default_strategy(strategy.kind)) asked.strategy = own.strategy;
+    const bool named = cluster_.strategy != kAutomatic;
+    if (named && &strategy != &default_strategy(strategy.kind)) asked.strategy = own.strategy;
   }
   int devices = 0;
   for (const ForecastHost& host : job_.hosts) devices += std::min(host.devices, 1 << 16);

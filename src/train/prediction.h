@@ -47,6 +47,7 @@ class Prediction {
   void take_hosts();
   std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
   const ForecastHost& worker_host() const;
+  Cluster with_addresses() const;
   DevicePace pace(const Plan& plan, int workers_on_host) const;
   double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
 

@@ -10,6 +10,7 @@
 #include "base/cores.h"
 #include "base/philox.h"
 #include "cluster/flags/flag_checks.h"
+#include "cluster/flags/straggler.h"
 #include "cluster/flags/role_reader.h"
 #include "cluster/towers.h"
 #include "params/mixed/mixed_strategy.h"
@@ -24,7 +25,6 @@ constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
 constexpr std::int64_t kMostLocalSteps = 1'000'000;
 constexpr std::int64_t kMostStaleness = 1'000'000;
-constexpr double kMostSlowness = 1e6;
 
 // "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
 std::optional<DeviceChoice> device_named(const std::string& text) {
@@ -55,24 +55,6 @@ void check_for_cluster(const FlagValues& values, const Cluster& cluster, const s
 
 int workers_of(const Cluster& cluster) {
   return cluster.local_workers > 0 ? cluster.local_workers : int(cluster.spec.workers.size());
-}
-
-/// A worker that is slower than the others.
-struct Straggler {
-  int worker = 0;
-  double times = 1;  // as long as theirs are its steps
-};
-
-// "1:3" is worker 1, 3 times as slow.
-std::optional<Straggler> straggler_named(const std::string& text) {
-  Straggler named;
-  const char* const end = text.data() + text.size();
-  const auto [colon, index] = std::from_chars(text.data(), end, named.worker);
-  if (index != std::errc() || colon == end || *colon != ':') return std::nullopt;
-  const auto [stop, status] = std::from_chars(colon + 1, end, named.times);
-  const bool well = status == std::errc() && stop == end && named.worker >= 0;
-  if (!well || !(named.times >= 1 && named.times <= kMostSlowness)) return std::nullopt;
-  return named;
 }
 
 // Slows the device of this task down, if it is the straggler.
@@ -193,11 +175,28 @@ bool makes_local_steps(const Cluster& cluster) {
   return cluster.strategy == "local" && cluster.distributed();
 }
 
+// Without rounds each change is applied as it arrives.
+void read_outer(const FlagValues& values, Cluster& cluster) {
+  cluster.outer_async = values.choice("--outer", {"sync", "async"}) == "async";
+  if (cluster.outer_async && kind_of(cluster) != ClusterKind::kWithPs) {
+    refuse_flags("--outer async needs --ps: an all-reduce has nothing that applies single changes");
+  }
+  for (const char* const flag : {"--replicas-to-aggregate", "--late"}) {
+    if (!cluster.outer_async || !values.given(flag)) continue;
+    refuse_flags(fmt::format("{} does not go with --outer async, which has no rounds", flag));
+  }
+  const auto delay = values.whole_number("--outer-delay", 1, kMostTasks);
+  if (delay && !cluster.outer_async) {
+    refuse_flags("--outer-delay needs --outer async: a round brings the momentum once");
+  }
+  cluster.outer_delay = int(delay.value_or(0));
+}
+
 void read_local_steps(const FlagValues& values, Cluster& cluster) {
   const auto steps = values.whole_number("--local-steps", 1, kMostLocalSteps);
   const auto fragments = values.whole_number("--outer-fragments", 1, kMostLocalSteps);
   for (const char* const flag :
-       {"--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments"}) {
+       {"--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments", "--outer"}) {
     if (!values.given(flag) || makes_local_steps(cluster)) continue;
     refuse_flags(fmt::format(
         "{} needs --strategy local and several workers: no other strategy makes local steps",
@@ -208,6 +207,7 @@ void read_local_steps(const FlagValues& values, Cluster& cluster) {
   cluster.outer_rate = float(values.positive_number("--outer-rate").value_or(cluster.outer_rate));
   cluster.outer_momentum =
       float(values.number_below_one("--outer-momentum").value_or(cluster.outer_momentum));
+  read_outer(values, cluster);
 }
 
 void read_rounds(const FlagValues& values, Cluster& cluster) {

@@ -2,22 +2,36 @@
 
 #include <utility>
 
+#include "paceline/error.h"
 #include "params/collective/allreduce_strategy.h"
 #include "params/outer/outer_store.h"
+#include "params/worker/async_strategy.h"
 #include "params/worker/sync_strategy.h"
 
 namespace paceline {
+namespace {
+
+auto strategy_below(const Cluster& cluster) {
+  if (!cluster.spec.ps.empty()) {
+    return cluster.outer_async ? make_async_strategy : make_sync_strategy;
+  }
+  if (!cluster.outer_async) return make_allreduce_strategy;
+  throw Error(ErrorCode::kInvalidArgument,
+              "[strategy] local steps whose outer rule is applied without rounds (--outer async) "
+              "need parameter servers");
+}
+
+}  // namespace
 
 Distribution make_local_steps_strategy(const DistributionOptions& options,
                                        std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
-  const bool with_ps = !cluster.spec.ps.empty();
-  const OuterOptions how = outer_options_of(cluster, with_ps);
+  const OuterOptions how = outer_options_of(cluster, !cluster.spec.ps.empty(),
+                                            int(cluster.spec.workers.size()));
   DistributionOptions below = options;
   below.last_step = outer_rounds(variables, how, options.last_step);
-  const auto make = with_ps ? make_sync_strategy : make_allreduce_strategy;
-  Distribution rounds = make(below, outer_variables(variables, how));
-  return with_outer_rule(std::move(rounds), std::move(variables), how, options);
+  Distribution made = strategy_below(cluster)(below, outer_variables(variables, how));
+  return with_outer_rule(std::move(made), std::move(variables), how, options);
 }
 
 }  // namespace paceline

@@ -1,6 +1,5 @@
 #include "params/outer/outer_exchange.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/copy_bytes.h"
@@ -10,10 +9,11 @@ namespace {
 
 constexpr std::int64_t kExchangeGrain = 1 << 14;  // elements
 
+// A common value is read twice, and must be the same.
 PlanBinding plan_of(std::span<const VariableId> variables) {
   PlanBinding plan;
   for (const VariableId variable : variables) {
-    plan.uses.push_back({.variable = variable, .updated = true});
+    plan.uses.push_back({.variable = variable, .updated = true, .reread = true});
   }
   return plan;
 }
@@ -21,8 +21,8 @@ PlanBinding plan_of(std::span<const VariableId> variables) {
 }  // namespace
 
 OuterExchange::OuterExchange(ParameterStore& below, const OuterSchedule& schedule,
-                             std::vector<TensorView> local, std::vector<float> rates,
-                             ThreadPool* pool, StepAccount* account)
+                             std::optional<std::int64_t> contributed, std::vector<TensorView> local,
+                             std::vector<float> rates, ThreadPool* pool, StepAccount* account)
     : below_(below),
       schedule_(schedule),
       local_(std::move(local)),
@@ -30,7 +30,7 @@ OuterExchange::OuterExchange(ParameterStore& below, const OuterSchedule& schedul
       pool_(pool),
       account_(account),
       base_(local_.size()),
-      turns_(schedule, below.global_step()) {
+      turns_(schedule, below.global_step(), contributed) {
   for (int fragment = 0; fragment < schedule.fragments(); ++fragment) {
     steps_.push_back(below.bind(plan_of(schedule.variables_of(fragment)), 0));
     for (const VariableId variable : schedule.variables_of(fragment)) {

@@ -10,10 +10,14 @@ std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
     const bool learns = variable.rule.takes_gradient();
     variable.weight_decay = 0;
     variable.sparse = false;
+    const float share = 1.0f / float(std::max(how.delay, 1));
     if (!learns) {
-      variable.rule = Sgd{1};
+      variable.rule = Sgd{share};
     } else if (how.momentum == 0) {
-      variable.rule = Sgd{how.rate};
+      variable.rule = Sgd{how.rate * share};
+    } else if (how.delay > 0) {
+      variable.rule =
+          DelayedNesterov{.learning_rate = how.rate, .momentum = how.momentum, .period = how.delay};
     } else {
       variable.rule =
           Momentum{.learning_rate = how.rate, .momentum = how.momentum, .nesterov = true};
@@ -37,12 +41,14 @@ int usual_fragments(std::int64_t local_steps, bool with_ps) {
   return int(std::clamp<std::int64_t>(local_steps / kStepsOfFragment, 1, kMostFragments));
 }
 
-OuterOptions outer_options_of(const Cluster& cluster, bool with_ps) {
+OuterOptions outer_options_of(const Cluster& cluster, bool with_ps, int workers) {
   OuterOptions how{.local_steps = cluster.local_steps,
                    .rate = cluster.outer_rate,
                    .momentum = cluster.outer_momentum,
                    .fragments = cluster.outer_fragments};
   if (how.fragments == 0) how.fragments = usual_fragments(cluster.local_steps, with_ps);
+  // The workers' changes count as much as in a round of all of them.
+  if (cluster.outer_async) how.delay = cluster.outer_delay > 0 ? cluster.outer_delay : workers;
   return how;
 }
 

@@ -19,6 +19,9 @@ struct OuterOptions {
   /// round later, without the steps that were made meanwhile being lost. With one part a worker
   /// waits.
   int fragments = 1;
+  /// 0: the store below has rounds. Otherwise each difference is applied as it arrives, so many of
+  /// them are a mean, and every so manieth brings the momentum.
+  int delay = 0;
   bool operator==(const OuterOptions&) const = default;
 };
 
@@ -34,7 +37,7 @@ OuterSchedule outer_schedule_of(std::span<const VariableSpec> variables, const O
 /// In an all-reduce a worker waits for its reductions, so that fragments would save it nothing.
 int usual_fragments(std::int64_t local_steps, bool with_ps);
 
-/// What the cluster asks for, or else is usual. Its workers have parameter servers, or none.
-OuterOptions outer_options_of(const Cluster& cluster, bool with_ps);
+/// What the cluster asks for, or else is usual. So many workers have parameter servers, or none.
+OuterOptions outer_options_of(const Cluster& cluster, bool with_ps, int workers);
 
 }  // namespace paceline

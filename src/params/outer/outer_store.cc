@@ -49,6 +49,7 @@ class OuterStore : public SavableStore, public OuterState {
         below_control_(std::move(below.control)),
         variables_(std::move(variables)),
         schedule_(outer_schedule_of(variables_, how)),
+        in_rounds_(how.delay == 0),
         worker_(options.cluster.task.index),
         pool_(options.pool),
         account_(options.account),
@@ -103,6 +104,7 @@ class OuterStore : public SavableStore, public OuterState {
   const std::shared_ptr<JobControl> below_control_;
   const std::vector<VariableSpec> variables_;
   const OuterSchedule schedule_;
+  const bool in_rounds_;
   const int worker_;
   ThreadPool* const pool_;
   StepAccount* const account_;
@@ -199,8 +201,9 @@ OuterExchange& OuterStore::exchange() {
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     local.push_back(inner_values_->need(VariableId(v)).view);
   }
-  return exchange_.emplace(*below_, schedule_, std::move(local), outer_rates(below_->variables()),
-                           pool_, account_);
+  const auto rounds = in_rounds_ ? std::nullopt : std::optional(below_control_->next_step());
+  return exchange_.emplace(*below_, schedule_, rounds, std::move(local),
+                           outer_rates(below_->variables()), pool_, account_);
 }
 
 void OuterStore::add_slots(TaskState& state) {

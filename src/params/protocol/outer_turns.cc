@@ -5,7 +5,7 @@
 namespace paceline {
 
 void OuterTurns::step_made() {
-  if (++made_ < schedule_.length(round_)) return;
+  if (++made_ < schedule_.length(next_round())) return;
   made_ = 0;
   due_ = true;
 }
@@ -16,7 +16,7 @@ std::optional<OuterTurns::Act> OuterTurns::next() const {
   if (!due_ && !waits) return {};
   if (unsettled_) return Act{Act::Kind::kSettle};
   if (under_way_.size() > 1 || waits) return Act{Act::Kind::kTakeOver, under_way_.front()};
-  const int fragment = schedule_.fragment_of_round(round_);
+  const int fragment = schedule_.fragment_of_round(next_round());
   if (std::ranges::find(under_way_, fragment) != under_way_.end()) {
     return Act{Act::Kind::kTakeOver, fragment};
   }
@@ -25,16 +25,16 @@ std::optional<OuterTurns::Act> OuterTurns::next() const {
 
 void OuterTurns::settled(std::int64_t rounds) {
   unsettled_ = false;
-  round_ = rounds;
+  counted_ = rounds;
 }
 
 void OuterTurns::took_over(int fragment) { std::erase(under_way_, fragment); }
 
 void OuterTurns::contributed() {
-  under_way_.push_back(schedule_.fragment_of_round(round_));
+  under_way_.push_back(schedule_.fragment_of_round(next_round()));
   due_ = false;
   unsettled_ = true;
-  if (schedule_.fragments() > 1) ++round_;
+  if (contributed_) ++*contributed_;
 }
 
 }  // namespace paceline

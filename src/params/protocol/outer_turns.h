@@ -12,13 +12,16 @@ namespace paceline {
 
 class OuterTurns {
  public:
-  /// The values that the worker begins from include so many rounds. `schedule` is borrowed.
-  OuterTurns(const OuterSchedule& schedule, std::int64_t round)
-      : schedule_(schedule), round_(round) {}
+  /// The values that the worker begins from include so many rounds, or contributions of all.
+  /// `contributed` is how often this worker has contributed, where nobody waits for others; without
+  /// it there are rounds, which all workers count alike. `schedule` is borrowed.
+  OuterTurns(const OuterSchedule& schedule, std::int64_t counted,
+             std::optional<std::int64_t> contributed = {})
+      : schedule_(schedule), contributed_(contributed), counted_(counted) {}
 
   struct Act {
     enum class Kind : std::uint8_t {
-      kSettle,     // wait until the round of the last contribution is closed
+      kSettle,     // wait until the last contribution counts: until its round is closed
       kTakeOver,   // wait for the new values of the fragment, and take them over
       kContribute  // give the fragment's differences
     };
@@ -31,21 +34,25 @@ class OuterTurns {
   void step_made();
   /// The next thing to do before the next local step; nothing when that may begin.
   std::optional<Act> next() const;
-  /// That was done. kSettle says how many rounds the values then include: a worker that
+  /// That was done. kSettle says how many rounds, or contributions of all, then count: a worker that
   /// was too late for a round goes on with the round that is open.
   void settled(std::int64_t rounds);
   void took_over(int fragment);
   void contributed();
-  /// True from a contribution until its round is known to be closed.
+  /// True from a contribution until it is known to count.
   bool unsettled() const { return unsettled_; }
 
-  /// The rounds that are closed, once all workers have given to that of this worker.
-  std::int64_t rounds() const { return round_; }
+  /// The rounds, or contributions, that count, with that of this worker which is under way.
+  std::int64_t rounds() const { return counted_ + (unsettled_ ? 1 : 0); }
 
  private:
+  /// The number of this worker's next contribution.
+  std::int64_t next_round() const { return contributed_ ? *contributed_ : rounds(); }
+
   const OuterSchedule& schedule_;
   std::deque<int> under_way_;  // fragments whose values are to come, in their order
-  std::int64_t round_, made_ = 0;
+  std::optional<std::int64_t> contributed_;  // none: in rounds
+  std::int64_t counted_, made_ = 0;
   bool due_ = false;  // a contribution
   bool unsettled_ = false;
 };

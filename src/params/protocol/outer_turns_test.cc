@@ -60,5 +60,19 @@ TEST(OuterTurns, AWorkerThatWasTooLateGoesOnWithTheRoundThatIsOpen) {
   EXPECT_EQ(turns.next(), (OuterTurns::Act{Kind::kContribute, 2}));
 }
 
+TEST(OuterTurns, WithoutRoundsAWorkerCountsItsOwnContributions) {
+  const std::int64_t bytes[] = {8, 8};
+  const OuterSchedule schedule(bytes, 2, 2);
+  OuterTurns turns(schedule, 10, 4);
+  turns.step_made();
+  EXPECT_EQ(turns.next(), (OuterTurns::Act{Kind::kContribute, 0}));
+  turns.contributed();
+  EXPECT_EQ(turns.rounds(), 11);
+  turns.step_made();
+  EXPECT_EQ(turns.next(), (OuterTurns::Act{Kind::kSettle, 0}));
+  turns.settled(14);  // others have contributed, too
+  EXPECT_EQ(turns.next(), (OuterTurns::Act{Kind::kContribute, 1}));
+}
+
 }  // namespace
 }  // namespace paceline

@@ -21,7 +21,7 @@ SimulatedStep outer_step(const SimulatedJob& job) {
     const VariableSpec& spec = step.specs[v];
     StepVariable& use = step.variables.emplace_back();
     if (!spec.trained) continue;
-    use = {.read = true, .updated = true};
+    use = {.read = true, .updated = true, .reread = true};
     use.rule_bytes = rule_bytes(spec, {.variable = VariableId(v), .updated = true});
   }
   const OuterSchedule schedule = outer_schedule(job);

@@ -154,6 +154,25 @@ TEST(SimulateTest, ASynchronousRoundWaitsForAllAndForItsValues) {
   EXPECT_THAT(sync.use.answer + sync.use.values, Gt(async.use.answer + async.use.values));
 }
 
+TEST(SimulateTest, AStragglerHoldsUpWhoeverWaitsForIt) {
+  const SimulatedStep step = two_layers();
+  const auto with = [&](const char* strategy, int replicas) {
+    SimulatedJob job{.step = &step,
+                     .cluster = hosts(1, 3, 100e9),
+                     .way = {.strategy = strategy, .replicas = replicas},
+                     .costs = free_of_cost()};
+    job.cluster.slowness = {1, 3, 1};
+    return simulate(job);
+  };
+  EXPECT_THAT(with("async", 0).steps_per_s, DoubleNear(2 * 100 + 33, 10));
+  EXPECT_THAT(with("sync", 0).steps_per_s, DoubleNear(3 * 33, 5));
+  EXPECT_THAT(with("ssp", 0).steps_per_s, DoubleNear(3 * 33, 5));
+  // With a backup worker the two fast ones close the rounds.
+  const SimulatedSpeed backup = with("sync", 2);
+  EXPECT_THAT(backup.workers[0], DoubleNear(95, 7));
+  EXPECT_THAT(backup.workers[1], DoubleNear(33, 5));
+}
+
 TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
   const SimulatedStep step = two_layers();
   const SimulatedSpeed speed = simulate({.step = &step,
@@ -228,6 +247,16 @@ TEST(SimulateTest, FragmentsTravelWhileLocalStepsAreMade) {
   EXPECT_THAT(slow.steps_per_s, DoubleNear(2 * 10 / (2.0 * (8 << 20) / 100e6), 10));
   EXPECT_THAT(slow.use.received[0], Gt(80e6));
   EXPECT_THAT(fast.steps_per_s, Gt(190));
+}
+
+TEST(SimulateTest, LocalStepsWithoutRoundsWaitForNoOther) {
+  const SimulatedStep step = two_layers();
+  SimulatedJob job = local_steps(step, 1, 20, 1);
+  const SimulatedSpeed rounds = simulate(job);
+  job.way.outer.delay = 2;
+  EXPECT_THAT(simulate(job).steps_per_s, Gt(1.2 * rounds.steps_per_s));
+  job.way.outer.fragments = 2;
+  EXPECT_THAT(simulate(job).steps_per_s, Gt(180));
 }
 
 TEST(SimulateTest, LocalStepsOverAnAllReduceWaitForTheRing) {

@@ -69,6 +69,11 @@ struct SimulatedCluster {
   std::vector<int> ps = {}, workers = {};  // the host of each task
   bool share_memory = true;                // between tasks of one host
   int ps_threads = 0;                      // of each ps; 0: all cores of its machine
+  /// By worker: its device takes so many times as long as the step says; empty: none does.
+  std::vector<double> slowness = {};
+  double slowness_of(int worker) const {
+    return slowness.empty() ? 1 : slowness[std::size_t(worker)];
+  }
 };
 
 /// The way to distribute.

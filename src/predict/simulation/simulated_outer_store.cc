@@ -16,14 +16,14 @@ constexpr double kDifferencePasses = 4, kTakeOverPasses = 5;
 
 SimulatedOuterStore::SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& below,
                                          const SimulatedStep& shared, const OuterSchedule& schedule,
-                                         VirtualTime& time, MachineShare& machine)
+                                         bool in_rounds, VirtualTime& time, MachineShare& machine)
     : inner_(inner),
       below_(below),
       shared_(shared),
       schedule_(schedule),
       time_(time),
       machine_(machine),
-      turns_(schedule, 0) {
+      turns_(schedule, 0, in_rounds ? std::nullopt : std::optional<std::int64_t>(0)) {
   const auto spent = [this](double SpentSeconds::*on, double seconds) {
     user().spent(on, seconds);
   };

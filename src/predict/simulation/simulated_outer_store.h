@@ -18,7 +18,8 @@ class SimulatedOuterStore : public SimulatedStore {
   /// `shared` are the variables of `below`, whose plans are the fragments of the schedule.
   /// Everything is borrowed.
   SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& below, const SimulatedStep& shared,
-                      const OuterSchedule& schedule, VirtualTime& time, MachineShare& machine);
+                      const OuterSchedule& schedule, bool in_rounds, VirtualTime& time,
+                      MachineShare& machine);
 
   bool may_begin(StepKind) override;
   void begin_step(StepKind kind, int plan) override { inner_.begin_step(kind, plan); }

@@ -304,7 +304,7 @@ void SimulatedPs::end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out)
     return;
   }
   for (std::size_t at = 0; at < targets_.size(); ++at) {
-    if (world_.use(targets_[at].where.variable).updated) apply_whole(peer, at);
+    if (peer.assembly.part(at).started) apply_whole(peer, at);
     send_next_rows(peer, at, frame.step);
   }
   peer.assembly.end();

@@ -19,7 +19,8 @@ AggregationSpec aggregation_of(const SimulatedJob& job) {
   AggregationSpec spec;
   if (job.way.strategy == "ssp")
     spec = {.kind = AggregationKind::kBounded, .staleness = job.way.staleness};
-  if (job.way.strategy == "sync" || job.way.strategy == "local")
+  const bool local_rounds = job.way.strategy == "local" && job.way.outer.delay == 0;
+  if (job.way.strategy == "sync" || local_rounds)
     spec = {.kind = AggregationKind::kRounds, .replicas = job.way.replicas};
   if (job.way.strategy == "mixed")
     spec = {.kind = AggregationKind::kRounds, .workers_commit = true};
@@ -138,8 +139,9 @@ SimulatedStore& SimulatedTasks::store_of(int worker) {
   }
   if (!schedule_) return *shared;
   SimulatedStore& own = local_store(worker);
-  stores_.push_back(std::make_unique<SimulatedOuterStore>(own, *shared, shared_.front(), *schedule_,
-                                                          time_, machine_of(worker)));
+  stores_.push_back(std::make_unique<SimulatedOuterStore>(
+      own, *shared, shared_.front(), *schedule_, worlds_.front().in_rounds() || !members_.empty(),
+      time_, machine_of(worker)));
   return *stores_.back();
 }
 

@@ -10,7 +10,8 @@ StepThread::StepThread(const SimulatedJob& job, int index, SimulatedStore& store
     : job_(job),
       store_(store),
       time_(time),
-      machine_(transport.machine_of(job.cluster.workers[std::size_t(index)])) {
+      machine_(transport.machine_of(job.cluster.workers[std::size_t(index)])),
+      slowness_(job.cluster.slowness_of(index)) {
   store.set_user(
       {.changed = [this] { go_on(); },
        .spent = [this](double SpentSeconds::*on, double seconds) { spend(on, seconds); }});
@@ -99,10 +100,11 @@ void StepThread::run(const StepAction& action) {
     go_on();
   };
   const int threads = job_.step->threads;
-  if (threads == 0) return time_.after(span_of(action.seconds), std::move(then));
-  machine_.run(
-      {.core_seconds = action.seconds * threads, .bytes = action.bytes, .threads = threads},
-      std::move(then));
+  if (threads == 0) return time_.after(span_of(slowness_ * action.seconds), std::move(then));
+  machine_.run({.core_seconds = slowness_ * action.seconds * threads,
+                .bytes = action.bytes,
+                .threads = threads},
+               std::move(then));
 }
 
 bool StepThread::wait(double SpentSeconds::*for_what) {

@@ -45,6 +45,7 @@ class StepThread {
   SimulatedStore& store_;
   VirtualTime& time_;
   MachineShare& machine_;
+  const double slowness_;
   Phase phase_ = Phase::kBegins;
   std::size_t at_ = 0;
   bool busy_ = false, going_ = false;
