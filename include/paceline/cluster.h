@@ -138,6 +138,12 @@ struct Cluster {
   float outer_momentum = 0.9f;
   /// For the same: the number of parts in which variables are exchanged; 0: the strategy chooses.
   int outer_fragments = 0;
+  /// For the same with parameter servers: true when each worker's change is applied as it arrives,
+  /// and nobody waits for others; otherwise their mean is, in rounds.
+  bool outer_async = false;
+  /// For that: so many changes count as one mean, and the last of them brings the momentum; 0: as
+  /// many as there are workers.
+  int outer_delay = 0;
   /// The number of a worker's steps that make one contribution, which is their mean, and one global
   /// step.
   int accumulate = 1;

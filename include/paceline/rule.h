@@ -17,17 +17,18 @@ namespace paceline {
 
 /// The kinds of rules. The wire and checkpoints use the same numbers.
 enum class RuleKind : std::uint8_t {
-  kSgd = 0,       // Sgd
-  kMomentum = 1,  // Momentum
-  kAdam = 2,      // Adam
-  kAdagrad = 3,   // Adagrad
-  kRmsprop = 4,   // Rmsprop
-  kFtrl = 5,      // Ftrl
-  kEma = 6,       // Ema
-  kAdd = 7,       // Add
-  kAssign = 8,    // Assign
-  kAdamW = 9,     // AdamW
-  kCustom = 10,   // CustomRule
+  kSgd = 0,               // Sgd
+  kMomentum = 1,          // Momentum
+  kAdam = 2,              // Adam
+  kAdagrad = 3,           // Adagrad
+  kRmsprop = 4,           // Rmsprop
+  kFtrl = 5,              // Ftrl
+  kEma = 6,               // Ema
+  kAdd = 7,               // Add
+  kAssign = 8,            // Assign
+  kAdamW = 9,             // AdamW
+  kCustom = 10,           // CustomRule
+  kDelayedNesterov = 11,  // DelayedNesterov
 };
 
 /// w ← w − lr·g.
@@ -40,6 +41,15 @@ struct Momentum {
   float learning_rate = 0.01f;  // lr
   float momentum = 0.9f;        // the part of m that stays
   bool nesterov = false;        // looks ahead by one m
+};
+/// Nesterov's momentum for changes that arrive one by one from `period` workers (Liu et al., arXiv
+/// 2401.09135, with c = 0): g ← g / period, p ← p + g; every period-th contribution makes
+/// m ← momentum·m + p, p ← 0 and w ← w − lr·(g + momentum·m), all others w ← w − lr·g.
+/// Contributions of several workers at once may change places; each is in the momentum once.
+struct DelayedNesterov {
+  float learning_rate = 0.7f;  // lr
+  float momentum = 0.9f;       // the part of m that stays
+  int period = 1;              // 1: that of Momentum; at most 2²⁴
 };
 /// Kingma & Ba, arXiv 1412.6980, in the efficient form at the end of its section 2:
 /// lr_t = lr·√(1 − β2ᵗ) / (1 − β1ᵗ), w ← w − lr_t·m / (√v + ε).
@@ -150,16 +160,17 @@ class Rule {
  public:
   static constexpr std::size_t kNumbers = 4;  // the most numbers beside the learning rate
 
-  Rule(const Sgd& rule);       // of kind kSgd
-  Rule(const Momentum& rule);  // of kind kMomentum
-  Rule(const Adam& rule);      // of kind kAdam
-  Rule(const AdamW& rule);     // of kind kAdamW
-  Rule(const Adagrad& rule);   // of kind kAdagrad
-  Rule(const Rmsprop& rule);   // of kind kRmsprop
-  Rule(const Ftrl& rule);      // of kind kFtrl
-  Rule(const Ema& rule);       // of kind kEma
-  Rule(const Add& rule);       // of kind kAdd
-  Rule(const Assign& rule);    // of kind kAssign
+  Rule(const Sgd& rule);              // of kind kSgd
+  Rule(const Momentum& rule);         // of kind kMomentum
+  Rule(const Adam& rule);             // of kind kAdam
+  Rule(const AdamW& rule);            // of kind kAdamW
+  Rule(const Adagrad& rule);          // of kind kAdagrad
+  Rule(const Rmsprop& rule);          // of kind kRmsprop
+  Rule(const Ftrl& rule);             // of kind kFtrl
+  Rule(const Ema& rule);              // of kind kEma
+  Rule(const Add& rule);              // of kind kAdd
+  Rule(const Assign& rule);           // of kind kAssign
+  Rule(const DelayedNesterov& rule);  // of kind kDelayedNesterov
   /// A rule of kind kCustom. Throws kInvalidArgument, naming the rule, when a number depends on
   /// more than one element, or when it is too large.
   Rule(const CustomRule& rule);

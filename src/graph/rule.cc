@@ -4,23 +4,23 @@
 
 #include <limits>
 
+#include "graph/rule_names.h"
 #include "graph/rule_program.h"
 #include "paceline/error.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::array<std::string_view, 10> kNames = {
-    "sgd", "momentum", "adam", "adagrad", "rmsprop", "ftrl", "ema", "add", "assign", "adamw"};
-
 /// The range of a number of a rule.
 struct NumberRange {
   std::string_view name;
-  float most;       // the least is 0
+  float most;
   bool below_most;  // `most` itself is refused
+  float least = 0;
 };
 
 constexpr float kAnyNumber = std::numeric_limits<float>::max();
+constexpr float kMostPeriod = float{1 << 24};  // whole numbers up to it are floats
 
 // At 1 Adam's bias correction divides by zero.
 std::vector<NumberRange> ranges_of(RuleKind kind) {
@@ -42,6 +42,8 @@ std::vector<NumberRange> ranges_of(RuleKind kind) {
       return {{"l1", kAnyNumber, false}, {"l2", kAnyNumber, false}, accumulator};
     case RuleKind::kEma:
       return {decay};
+    case RuleKind::kDelayedNesterov:
+      return {momentum, {"period", kMostPeriod, false, 1}};
     case RuleKind::kSgd:
     case RuleKind::kAdd:
     case RuleKind::kAssign:
@@ -53,12 +55,14 @@ std::vector<NumberRange> ranges_of(RuleKind kind) {
 
 std::string range_text(const NumberRange& range) {
   if (range.most == kAnyNumber) return "must be a finite number from 0 on";
-  return fmt::format("must be {} {}", range.below_most ? "at least 0 and below" : "from 0 to",
-                     range.most);
+  if (range.below_most)
+    return fmt::format("must be at least {} and below {}", range.least, range.most);
+  return fmt::format("must be from {} to {}", range.least, range.most);
 }
 
 void check_number(const Rule& rule, const NumberRange& range, float number) {
-  const bool fits = number >= 0 && (range.below_most ? number < range.most : number <= range.most);
+  const bool fits =
+      number >= range.least && (range.below_most ? number < range.most : number <= range.most);
   if (fits) return;
   throw Error(ErrorCode::kInvalidArgument, fmt::format("[rule] {}: {} = {}: {}", rule.name(),
                                                        range.name, number, range_text(range)));
@@ -129,13 +133,20 @@ Rule::Rule(const Add&) : kind_(RuleKind::kAdd) {}
 
 Rule::Rule(const Assign&) : kind_(RuleKind::kAssign) {}
 
+Rule::Rule(const DelayedNesterov& rule)
+    : kind_(RuleKind::kDelayedNesterov),
+      learning_rate_(rule.learning_rate),
+      numbers_{rule.momentum, float(rule.period)} {
+  check();
+}
+
 Rule::Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers,
            std::string_view program)
     : kind_(RuleKind(kind)), learning_rate_(learning_rate), numbers_(numbers) {
-  if (kind > std::uint8_t(RuleKind::kCustom)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[rule] kind {} is unknown; 0 to {} are known", kind,
-                            std::uint8_t(RuleKind::kCustom)));
+  if (kind >= kRuleNames.size()) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[rule] kind {} is unknown; 0 to {} are known", kind, kRuleNames.size() - 1));
   }
   if (kind_ == RuleKind::kCustom) {
     program_ = std::make_shared<const RuleProgram>(RuleProgram::parse(program));
@@ -144,7 +155,7 @@ Rule::Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumb
 }
 
 std::string_view Rule::name() const {
-  return program_ != nullptr ? program_->name : kNames[std::size_t(kind_)];
+  return program_ != nullptr ? program_->name : kRuleNames[std::size_t(kind_)];
 }
 
 bool Rule::whole() const { return program_ != nullptr && program_->whole; }
@@ -172,6 +183,8 @@ std::vector<SlotSpec> Rule::slots() const {
       return {{"s", false, 0}, {"m", false, 0}};
     case RuleKind::kFtrl:
       return {{"n", false, numbers_[2]}, {"z", false, 0}};
+    case RuleKind::kDelayedNesterov:
+      return {{"m", false, 0}, {"p", false, 0}, {"t", true, 0}};
     case RuleKind::kCustom:
       return custom_slots(*program_);
     case RuleKind::kSgd:

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "graph/rule_names.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -28,10 +29,7 @@ bool is_word(std::string_view name) {
 
 // The names that a checkpoint has for rules of the library.
 bool is_taken(std::string_view name) {
-  for (std::uint8_t kind = 0; kind < std::uint8_t(RuleKind::kCustom); ++kind) {
-    if (Rule(kind, 0, {}).name() == name) return true;
-  }
-  return false;
+  return std::ranges::find(kRuleNames, name) != kRuleNames.end();
 }
 
 void check_slots(const RuleProgram& program) {

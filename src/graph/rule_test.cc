@@ -31,6 +31,7 @@ TEST(Rule, KeepsItsNumbersInTheOrderOfItsFields) {
   EXPECT_EQ(Rule(Adagrad{1, 2, 3}).numbers(), (Numbers{2, 3, 0, 0}));
   EXPECT_EQ(Rule(Rmsprop{1, 0.2f, 0.3f, 4}).numbers(), (Numbers{0.2f, 0.3f, 4, 0}));
   EXPECT_EQ(Rule(Ftrl{1, 2, 3, 4}).numbers(), (Numbers{2, 3, 4, 0}));
+  EXPECT_EQ(Rule(DelayedNesterov{1, 0.5f, 4}).numbers(), (Numbers{0.5f, 4, 0, 0}));
   EXPECT_EQ(Rule(Ema{0.5f}).numbers(), (Numbers{0.5f, 0, 0, 0}));
   EXPECT_EQ(Rule(Sgd{2}).learning_rate(), 2);
 }
@@ -45,6 +46,7 @@ TEST(Rule, SlotsBeginAsTheRuleSays) {
   EXPECT_EQ(slot_names(AdamW{}), (std::vector<std::string>{"m", "v", "t"}));
   EXPECT_EQ(slot_names(Rmsprop{}), (std::vector<std::string>{"s", "m"}));
   EXPECT_EQ(slot_names(Ftrl{}), (std::vector<std::string>{"n", "z"}));
+  EXPECT_EQ(slot_names(DelayedNesterov{}), (std::vector<std::string>{"m", "p", "t"}));
   EXPECT_TRUE(Rule(Adam{}).slots()[2].scalar);
   EXPECT_FALSE(Rule(Adam{}).slots()[0].scalar);
   EXPECT_EQ(Rule(Adagrad{.initial_accumulator = 0.3f}).slots()[0].initial, 0.3f);
@@ -52,9 +54,9 @@ TEST(Rule, SlotsBeginAsTheRuleSays) {
 }
 
 TEST(Rule, ComesBackFromItsParts) {
-  for (const Rule& rule :
-       {Rule(Sgd{}), Rule(Momentum{.nesterov = true}), Rule(Adam{}), Rule(Adagrad{}),
-        Rule(Rmsprop{}), Rule(Ftrl{}), Rule(Ema{}), Rule(Add{}), Rule(Assign{}), Rule(AdamW{})}) {
+  for (const Rule& rule : {Rule(Sgd{}), Rule(Momentum{.nesterov = true}), Rule(Adam{}),
+                           Rule(Adagrad{}), Rule(Rmsprop{}), Rule(Ftrl{}), Rule(Ema{}), Rule(Add{}),
+                           Rule(Assign{}), Rule(AdamW{}), Rule(DelayedNesterov{})}) {
     const Rule back(std::uint8_t(rule.kind()), rule.learning_rate(), rule.numbers());
     EXPECT_EQ(back, rule) << rule.name();
   }
@@ -86,6 +88,8 @@ TEST(Rule, NumbersThatCannotBeAreRefused) {
   EXPECT_NE(refused([] { Rule(Rmsprop{.decay = 2}); }), "");
   EXPECT_NE(refused([] { Rule(Ftrl{.l1 = -1}); }), "");
   EXPECT_NE(refused([] { Rule(Ema{.decay = -0.1f}); }), "");
+  EXPECT_EQ(refused([] { Rule(DelayedNesterov{.period = 0}); }),
+            "[rule] delayed_nesterov: period = 0: must be from 1 to 16777216");
   EXPECT_NE(refused([] { Rule(std::uint8_t(RuleKind::kAdam), 1, {1.5f, 0, 0, 0}); }), "");
 }
 

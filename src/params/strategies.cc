@@ -34,7 +34,7 @@ constexpr Strategy kStrategies[] = {
      ClusterKind::kWorkersOnly, make_allreduce_strategy},
     {"mixed", "sparse variables as sync on parameter servers, dense ones by all-reduce",
      ClusterKind::kWithPs, make_mixed_strategy},
-    {"local", "local steps, whose sum is a contribution to an outer rule in rounds (--local-steps)",
+    {"local", "local steps, whose sum is a contribution to an outer rule (--local-steps, --outer)",
      ClusterKind::kWithPs, make_local_steps_strategy},
     {"local", "the same over an all-reduce", ClusterKind::kWorkersOnly, make_local_steps_strategy},
 };

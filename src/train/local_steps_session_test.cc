@@ -71,12 +71,14 @@ Cluster with_local_steps(Cluster cluster, int local_steps) {
 std::vector<Trained> train_two(const Served& served, const Rule& rule, const RunOptions& run,
                                const std::function<Cluster(Cluster)>& how) {
   std::vector<std::future<Trained>> workers;
+  workers.reserve(2);
   for (int worker = 0; worker < 2; ++worker) {
     workers.push_back(std::async(std::launch::async, [&, worker] {
       return train_worker(how(served.cluster(worker)), rule, run);
     }));
   }
   std::vector<Trained> trained;
+  trained.reserve(workers.size());
   for (auto& worker : workers) trained.push_back(worker.get());
   return trained;
 }
@@ -120,12 +122,56 @@ TEST(LocalStepsSession, GlobalStepsAreLocalStepsAndTheLossFalls) {
   }
 }
 
+TEST(LocalStepsSession, OfOneWorkerWithoutRoundsIsOneProcess) {
+  const Rule rule = Sgd{.learning_rate = 0.1f};
+  const Served served;
+  const Trained alone = train_worker({}, rule, quiet(50));
+  Cluster cluster = with_local_steps(served.cluster(), 1);
+  cluster.outer_async = true;
+  cluster.outer_rate = 1;
+  cluster.outer_momentum = 0;
+  const Trained local = train_worker(cluster, rule, quiet(50));
+  ASSERT_EQ(local.losses.size(), alone.losses.size());
+  for (std::size_t i = 0; i < alone.losses.size(); ++i) {
+    EXPECT_NEAR(local.losses[i], alone.losses[i], 1e-5) << i;
+  }
+}
+
+// Whoever is faster makes more of the steps.
+TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
+  const Rule rule = Adam{.learning_rate = 3e-3f};
+  for (const int fragments : {1, 3}) {
+    const Served served(2);
+    const auto trained = train_two(served, rule, quiet(200), [&](Cluster cluster) {
+      cluster.outer_fragments = fragments;
+      cluster.outer_async = true;
+      return with_local_steps(cluster, 10);
+    });
+    std::int64_t made = 0;
+    for (const Trained& worker : trained) {
+      EXPECT_GE(worker.global_step, 200);
+      made += std::int64_t(worker.losses.size());
+    }
+    EXPECT_GE(made, 200 - 2 * 10);
+    EXPECT_LE(made, 200 + 4 * 10) << "each may be in an exchange when the last one ends";
+    const Trained& busier = trained[trained[0].losses.size() < trained[1].losses.size() ? 1 : 0];
+    EXPECT_LT(busier.losses.back(), 0.8 * busier.losses.front());
+  }
+}
+
 // A checkpoint between two rounds has the values of the round and Adam's slots.
-TEST(LocalStepsSession, ResumesAsIfItHadNotEnded) {
+class LocalStepsResumed : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Outer, LocalStepsResumed, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "async" : "sync"; });
+
+TEST_P(LocalStepsResumed, GoesOnAsIfItHadNotEnded) {
   const Rule rule = Adam{.learning_rate = 3e-3f};
   const auto train = [&](const RunOptions& run) {
     const Served served;
-    return train_worker(with_local_steps(served.cluster(), 4), rule, run);
+    Cluster cluster = with_local_steps(served.cluster(), 4);
+    cluster.outer_async = GetParam();
+    cluster.outer_delay = GetParam() ? 3 : 0;  // the checkpoint is within a period
+    return train_worker(cluster, rule, run);
   };
   const Trained unbroken = train(quiet(40));
   const TemporaryFolder folder;

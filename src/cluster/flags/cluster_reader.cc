@@ -193,11 +193,28 @@ bool makes_local_steps(const Cluster& cluster) {
   return cluster.strategy == "local" && cluster.distributed();
 }
 
+// Without rounds each change is applied as it arrives.
+void read_outer(const FlagValues& values, Cluster& cluster) {
+  cluster.outer_async = values.choice("--outer", {"sync", "async"}) == "async";
+  if (cluster.outer_async && kind_of(cluster) != ClusterKind::kWithPs) {
+    refuse_flags("--outer async needs --ps: an all-reduce has nothing that applies single changes");
+  }
+  for (const char* const flag : {"--replicas-to-aggregate", "--late"}) {
+    if (!cluster.outer_async || !values.given(flag)) continue;
+    refuse_flags(fmt::format("{} does not go with --outer async, which has no rounds", flag));
+  }
+  const auto delay = values.whole_number("--outer-delay", 1, kMostTasks);
+  if (delay && !cluster.outer_async) {
+    refuse_flags("--outer-delay needs --outer async: a round brings the momentum once");
+  }
+  cluster.outer_delay = int(delay.value_or(0));
+}
+
 void read_local_steps(const FlagValues& values, Cluster& cluster) {
   const auto steps = values.whole_number("--local-steps", 1, kMostLocalSteps);
   const auto fragments = values.whole_number("--outer-fragments", 1, kMostLocalSteps);
   for (const char* const flag :
-       {"--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments"}) {
+       {"--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments", "--outer"}) {
     if (!values.given(flag) || makes_local_steps(cluster)) continue;
     refuse_flags(fmt::format(
         "{} needs --strategy local and several workers: no other strategy makes local steps",
@@ -208,6 +225,7 @@ void read_local_steps(const FlagValues& values, Cluster& cluster) {
   cluster.outer_rate = float(values.positive_number("--outer-rate").value_or(cluster.outer_rate));
   cluster.outer_momentum =
       float(values.number_below_one("--outer-momentum").value_or(cluster.outer_momentum));
+  read_outer(values, cluster);
 }
 
 void read_rounds(const FlagValues& values, Cluster& cluster) {

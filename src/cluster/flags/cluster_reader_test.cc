@@ -95,6 +95,15 @@ TEST(Flags, LocalStepsAreThoseOfAClusterWithOrWithoutParameterServers) {
   }
 }
 
+TEST(Flags, AnOuterRuleTakesChangesInRoundsOrAsTheyArrive) {
+  const std::string local = "--ps 1 --workers 3 --strategy local ";
+  EXPECT_FALSE(read(local).cluster.outer_async);
+  EXPECT_FALSE(read(local + "--outer sync").cluster.outer_async);
+  EXPECT_TRUE(read(local + "--outer async").cluster.outer_async);
+  EXPECT_EQ(read(local + "--outer async").cluster.outer_delay, 0);
+  EXPECT_EQ(read(local + "--outer async --outer-delay 5").cluster.outer_delay, 5);
+}
+
 TEST(Flags, TowersAreDevicesOfOneTask) {
   EXPECT_EQ(read("").cluster.towers, 1);
   EXPECT_EQ(read("--towers 8 --device sim --sim-step-ms 1").cluster.towers, 8);

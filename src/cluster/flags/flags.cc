@@ -182,6 +182,16 @@ std::vector<Flag> strategy_flags() {
        "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
        "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
        kBoth},
+      {"--outer", "sync|async",
+       "With local and --ps, whether the workers' mean change is applied, in rounds, or each "
+       "change "
+       "as it arrives, so that no worker waits for another; --steps then counts the local steps of "
+       "all workers together (default sync)",
+       kBoth},
+      {"--outer-delay", "N",
+       "With --outer async, the number of changes that count as one mean; the last of them brings "
+       "the momentum (default: the number of workers)",
+       kBoth},
       {"--sync-batch-norm", "",
        "Batch norm with the statistics of the whole batch, of which each worker of an all-reduce, "
        "or each tower, has a part (default: each part's own)",

@@ -24,7 +24,7 @@ namespace paceline {
 struct RuleNumbers {
   float clip_scale, weight_decay, rate;
   float a, b, c;
-  bool nesterov;
+  bool nesterov;  // DelayedNesterov: the momentum is renewed
   float average_decay;
   float keep;  // AdamW: what stays of the value
 };
@@ -77,6 +77,28 @@ struct MomentumBody {
   void operator()(V& w, V& m, V&, V g) const {
     m = hn::MulAdd(momentum, m, g);
     w = hn::NegMulAdd(rate, nesterov ? hn::MulAdd(momentum, m, g) : m, w);
+  }
+};
+
+struct DelayedNesterovBody {
+  static constexpr std::size_t kSlots = 2;
+  static constexpr bool kScaled = true;
+  V rate, momentum, share;
+  bool renews;
+  explicit DelayedNesterovBody(const RuleNumbers& n)
+      : rate(hn::Set(D(), n.rate)),
+        momentum(hn::Set(D(), n.a)),
+        share(hn::Set(D(), 1 / n.b)),
+        renews(n.nesterov) {}
+  void operator()(V& w, V& m, V& pending, V g) const {
+    V change = hn::Mul(share, g);
+    pending = hn::Add(pending, change);
+    if (renews) {
+      m = hn::MulAdd(momentum, m, pending);
+      pending = hn::Zero(D());
+      change = hn::MulAdd(momentum, m, change);
+    }
+    w = hn::NegMulAdd(rate, change, w);
   }
 };
 
@@ -334,6 +356,8 @@ void run_rule(RuleKind kind, const RuleNumbers& numbers, const RuleMemory& memor
     case RuleKind::kFtrl:
       if (UnmovedFtrlBody::suits(numbers)) return pass<UnmovedFtrlBody>(numbers, memory);
       return pass<FtrlBody>(numbers, memory);
+    case RuleKind::kDelayedNesterov:
+      return pass<DelayedNesterovBody>(numbers, memory);
     case RuleKind::kEma:
       return pass<EmaBody>(numbers, memory);
     case RuleKind::kAdd:
@@ -365,6 +389,11 @@ float corrected_rate(const Rule& rule, const RuleStep& step) {
   return float(step.learning_rate * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t)));
 }
 
+bool renews_momentum(const Rule& rule, const RuleStep& step) {
+  return rule.kind() == RuleKind::kDelayedNesterov &&
+         step.count % std::int64_t(rule.numbers()[1]) == 0;
+}
+
 RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
   const auto& n = rule.numbers();
   return {step.clip_scale,
@@ -373,7 +402,7 @@ RuleNumbers numbers_of(const Rule& rule, const RuleStep& step) {
           n[0],
           n[1],
           n[2],
-          rule.kind() == RuleKind::kMomentum && n[1] != 0,
+          (rule.kind() == RuleKind::kMomentum && n[1] != 0) || renews_momentum(rule, step),
           step.average_decay,
           rule.kind() == RuleKind::kAdamW ? float(1 - double(step.learning_rate) * n[3]) : 1.0f};
 }

@@ -76,6 +76,7 @@ std::vector<NamedRule> all_rules() {
           {"rmsprop", Rmsprop{0.01f}},
           {"rmsprop_momentum", Rmsprop{0.01f, 0.9f, 0.5f}},
           {"ftrl", Ftrl{0.1f, 0.05f, 0.3f}},
+          {"delayed_nesterov", DelayedNesterov{0.1f, 0.9f, 3}},
           {"ema", Ema{0.9f}},
           {"add", Add{}},
           {"assign", Assign{}},
@@ -202,6 +203,34 @@ TEST_P(EveryRule, AppliesWithoutGradientTermsWhatComesAsAValue) {
   update(rule, {rule.learning_rate(), 1, 0, 1}, plain, {0.5f, 0.25f, -1});
   update(rule, {rule.learning_rate(), 0.5f, 0.1f, 1}, scaled, {0.5f, 0.25f, -1});
   EXPECT_EQ(plain == scaled, value);
+}
+
+TEST(DelayedNesterov, OfEveryContributionIsNesterovsMomentum) {
+  const std::size_t size = 100;
+  const Rule delayed = DelayedNesterov{0.1f, 0.9f, 1}, plain = Momentum{0.1f, 0.9f, true};
+  Freshness one(delayed, size), other(plain, size);
+  one.values = other.values = random_values(size, 1);
+  for (int t = 1; t <= 10; ++t) {
+    const RuleStep step{0.1f, 1, 0, t};
+    const std::vector<float> gradient = random_values(size, std::uint64_t(t) + 10);
+    update(delayed, step, one, gradient);
+    update(plain, step, other, gradient);
+  }
+  EXPECT_LT(distance(one.values, other.values), 1e-6);
+}
+
+// Of three workers that contribute the same, the third brings the momentum of a round.
+TEST(DelayedNesterov, RenewsItsMomentumWithEveryPeriod) {
+  const Rule delayed = DelayedNesterov{1, 0.5f, 3};
+  Freshness held(delayed, 1);
+  std::vector<float> values;
+  for (int t = 1; t <= 6; ++t) {
+    update(delayed, {1, 1, 0, t}, held, {3});
+    values.push_back(held.values[0]);
+  }
+  EXPECT_EQ(values, (std::vector<float>{-1, -2, -4.5f, -5.5f, -6.5f, -9.75f}));
+  EXPECT_EQ(held.slots[0][0], 4.5f);
+  EXPECT_EQ(held.slots[1][0], 0);
 }
 
 TEST(CustomRule, AdamWrittenOutIsAdam) {

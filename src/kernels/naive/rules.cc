@@ -26,6 +26,16 @@ void momentum(Element& e, double lr, const Numbers& n) {
   e.w -= lr * (nesterov ? e.g + n[0] * e.s0 : e.s0);
 }
 
+void delayed_nesterov(Element& e, double lr, const Numbers& n, std::int64_t t) {
+  const double momentum = n[0], g = e.g / n[1];
+  e.s1 += g;
+  e.w -= lr * g;
+  if (t % std::int64_t(n[1]) != 0) return;
+  e.s0 = momentum * e.s0 + e.s1;
+  e.s1 = 0;
+  e.w -= lr * momentum * e.s0;
+}
+
 void adam(Element& e, double lr, const Numbers& n, std::int64_t t) {
   const double beta1 = n[0], beta2 = n[1], epsilon = n[2];
   e.s0 = beta1 * e.s0 + (1 - beta1) * e.g;
@@ -119,6 +129,8 @@ void update(Element& e, const Rule& rule, const RuleStep& step) {
       return rmsprop(e, lr, n);
     case RuleKind::kFtrl:
       return ftrl(e, lr, n);
+    case RuleKind::kDelayedNesterov:
+      return delayed_nesterov(e, lr, n, step.count);
     default:
       PACELINE_CHECK(false);
   }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "paceline/error.h"
 #include "params/collective/allreduce_strategy.h"
 #include "params/outer/outer_store.h"
+#include "params/worker/async_strategy.h"
 #include "params/worker/sync_strategy.h"
 
 namespace paceline {
@@ -19,6 +21,21 @@ int usual_fragments(const Cluster& cluster) {
   return std::clamp(cluster.local_steps / kStepsOfFragment, 1, kMostFragments);
 }
 
+// The workers' changes count as much as in a round of all of them.
+int delay_of(const Cluster& cluster) {
+  return cluster.outer_delay > 0 ? cluster.outer_delay : int(cluster.spec.workers.size());
+}
+
+auto strategy_below(const Cluster& cluster) {
+  if (!cluster.spec.ps.empty()) {
+    return cluster.outer_async ? make_async_strategy : make_sync_strategy;
+  }
+  if (!cluster.outer_async) return make_allreduce_strategy;
+  throw Error(ErrorCode::kInvalidArgument,
+              "[strategy] local steps whose outer rule is applied without rounds (--outer async) "
+              "need parameter servers");
+}
+
 }  // namespace
 
 Distribution make_local_steps_strategy(const DistributionOptions& options,
@@ -29,11 +46,11 @@ Distribution make_local_steps_strategy(const DistributionOptions& options,
                    .momentum = cluster.outer_momentum,
                    .fragments = cluster.outer_fragments};
   if (how.fragments == 0) how.fragments = usual_fragments(cluster);
+  if (cluster.outer_async) how.delay = delay_of(cluster);
   DistributionOptions below = options;
   below.last_step = outer_rounds(variables, how, options.last_step);
-  const auto make = cluster.spec.ps.empty() ? make_allreduce_strategy : make_sync_strategy;
-  Distribution rounds = make(below, outer_variables(variables, how));
-  return with_outer_rule(std::move(rounds), std::move(variables), how, options);
+  Distribution made = strategy_below(cluster)(below, outer_variables(variables, how));
+  return with_outer_rule(std::move(made), std::move(variables), how, options);
 }
 
 }  // namespace paceline

@@ -1,4 +1,5 @@
-// Local steps in a cluster: an outer rule over rounds of parameter servers, or over an all-reduce.
+// Local steps in a cluster: an outer rule over parameter servers, in rounds or asynchronous, or
+// over an all-reduce.
 #pragma once
 
 #include <vector>

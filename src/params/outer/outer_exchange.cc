@@ -1,7 +1,6 @@
 #include "params/outer/outer_exchange.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/copy_bytes.h"
@@ -11,10 +10,11 @@ namespace {
 
 constexpr std::int64_t kExchangeGrain = 1 << 14;  // elements
 
+// A common value is read twice, and must be the same.
 PlanBinding plan_of(std::span<const VariableId> variables) {
   PlanBinding plan;
   for (const VariableId variable : variables) {
-    plan.uses.push_back({.variable = variable, .updated = true});
+    plan.uses.push_back({.variable = variable, .updated = true, .reread = true});
   }
   return plan;
 }
@@ -22,8 +22,8 @@ PlanBinding plan_of(std::span<const VariableId> variables) {
 }  // namespace
 
 OuterExchange::OuterExchange(ParameterStore& below, const OuterSchedule& schedule,
-                             std::vector<TensorView> local, std::vector<float> rates,
-                             ThreadPool* pool, StepAccount* account)
+                             std::optional<std::int64_t> contributed, std::vector<TensorView> local,
+                             std::vector<float> rates, ThreadPool* pool, StepAccount* account)
     : below_(below),
       schedule_(schedule),
       local_(std::move(local)),
@@ -31,7 +31,8 @@ OuterExchange::OuterExchange(ParameterStore& below, const OuterSchedule& schedul
       pool_(pool),
       account_(account),
       base_(local_.size()),
-      round_(below.global_step()) {
+      contributed_(contributed),
+      counted_(below.global_step()) {
   for (int fragment = 0; fragment < schedule.fragments(); ++fragment) {
     steps_.push_back(below.bind(plan_of(schedule.variables_of(fragment)), 0));
     for (const VariableId variable : schedule.variables_of(fragment)) {
@@ -56,7 +57,7 @@ void OuterExchange::for_elements(VariableId variable, Element&& element) {
 
 void OuterExchange::step_made(std::int64_t examples) {
   examples_ += examples;
-  if (++made_ < schedule_.length(round_)) return;
+  if (++made_ < schedule_.length(next())) return;
   contribute();
   made_ = 0;
   examples_ = 0;
@@ -64,14 +65,14 @@ void OuterExchange::step_made(std::int64_t examples) {
 
 void OuterExchange::settle() {
   if (sent_ == nullptr) return;
-  round_ = std::exchange(sent_, nullptr)->global_step();
+  counted_ = std::exchange(sent_, nullptr)->global_step();
 }
 
 // A worker that was too late for a round goes on with the round that is open.
 void OuterExchange::contribute() {
   settle();
   while (under_way_.size() > 1) take_over(under_way_.front());
-  const int fragment = schedule_.fragment_of_round(round_);
+  const int fragment = schedule_.fragment_of_round(next());
   if (std::ranges::find(under_way_, fragment) != under_way_.end()) take_over(fragment);
   StoreSteps& steps = *steps_[std::size_t(fragment)];
   steps.begin_step(StepKind::kTrain, {},
@@ -90,12 +91,10 @@ void OuterExchange::contribute() {
   }
   sent_ = &steps.end_step(1, {});
   under_way_.push_back(fragment);
-  if (schedule_.fragments() == 1) {
-    settle();
-    take_over(fragment);
-  } else {
-    ++round_;
-  }
+  if (contributed_) ++*contributed_;
+  if (schedule_.fragments() > 1) return;
+  settle();
+  take_over(fragment);
 }
 
 // The steps since the copy was sent stay; without any the copy becomes the common value.

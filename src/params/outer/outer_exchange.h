@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,19 +18,24 @@ namespace paceline {
 /// One thread.
 class OuterExchange {
  public:
-  /// `local` are the worker's copies, by variable. Everything must outlive this; pool and account
-  /// may be null. The copies are the values of the store below when it is made.
-  OuterExchange(ParameterStore& below, const OuterSchedule& schedule, std::vector<TensorView> local,
+  /// `contributed` is how often this worker has contributed, where nobody waits for others; without
+  /// it the store below has rounds, which all workers count alike. `local` are the worker's copies,
+  /// by variable. Everything must outlive this; pool and account may be null. The copies are the
+  /// values of the store below when it is made.
+  OuterExchange(ParameterStore& below, const OuterSchedule& schedule,
+                std::optional<std::int64_t> contributed, std::vector<TensorView> local,
                 std::vector<float> rates, ThreadPool* pool, StepAccount* account);
 
   /// A local step was made; the one that leads to a round contributes.
   void step_made(std::int64_t examples);
-  /// Waits until the round that this worker has contributed to is closed.
+  /// Waits until this worker's last contribution counts: until its round is closed.
   void settle();
-  /// The rounds that are closed, once all workers have given to that of this worker.
-  std::int64_t rounds() const { return round_; }
+  /// The contributions, or rounds, that count, with that of this worker which is under way.
+  std::int64_t rounds() const { return counted_ + (sent_ == nullptr ? 0 : 1); }
 
  private:
+  /// The number of this worker's next contribution.
+  std::int64_t next() const { return contributed_ ? *contributed_ : rounds(); }
   void contribute();
   void take_over(int fragment);
   template <typename Element>
@@ -47,7 +53,8 @@ class OuterExchange {
   std::vector<Tensor> base_;
   std::deque<int> under_way_;  // fragments whose values are to come, in their order
   StepHandle* sent_ = nullptr;
-  std::int64_t round_, made_ = 0, examples_ = 0, step_ = 0;
+  std::optional<std::int64_t> contributed_;  // none: in rounds
+  std::int64_t counted_, made_ = 0, examples_ = 0, step_ = 0;
 };
 
 }  // namespace paceline

@@ -58,6 +58,7 @@ class OuterStore : public SavableStore, public OuterState {
         below_control_(std::move(below.control)),
         variables_(std::move(variables)),
         schedule_(schedule_of(variables_, how)),
+        in_rounds_(how.delay == 0),
         worker_(options.cluster.task.index),
         pool_(options.pool),
         account_(options.account),
@@ -112,6 +113,7 @@ class OuterStore : public SavableStore, public OuterState {
   const std::shared_ptr<JobControl> below_control_;
   const std::vector<VariableSpec> variables_;
   const OuterSchedule schedule_;
+  const bool in_rounds_;
   const int worker_;
   ThreadPool* const pool_;
   StepAccount* const account_;
@@ -208,8 +210,9 @@ OuterExchange& OuterStore::exchange() {
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     local.push_back(inner_values_->need(VariableId(v)).view);
   }
-  return exchange_.emplace(*below_, schedule_, std::move(local), outer_rates(below_->variables()),
-                           pool_, account_);
+  const auto rounds = in_rounds_ ? std::nullopt : std::optional(below_control_->next_step());
+  return exchange_.emplace(*below_, schedule_, rounds, std::move(local),
+                           outer_rates(below_->variables()), pool_, account_);
 }
 
 void OuterStore::add_slots(TaskState& state) {
@@ -234,10 +237,14 @@ std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
     const bool learns = variable.rule.takes_gradient();
     variable.weight_decay = 0;
     variable.sparse = false;
+    const float share = 1.0f / float(std::max(how.delay, 1));
     if (!learns) {
-      variable.rule = Sgd{1};
+      variable.rule = Sgd{share};
     } else if (how.momentum == 0) {
-      variable.rule = Sgd{how.rate};
+      variable.rule = Sgd{how.rate * share};
+    } else if (how.delay > 0) {
+      variable.rule =
+          DelayedNesterov{.learning_rate = how.rate, .momentum = how.momentum, .period = how.delay};
     } else {
       variable.rule =
           Momentum{.learning_rate = how.rate, .momentum = how.momentum, .nesterov = true};

@@ -1,5 +1,6 @@
 // Local steps with an outer rule (DiLoCo, arXiv 2311.08105): each worker trains copies of its own,
-// and now and then the difference to the common values is its contribution to a store below.
+// and now and then the difference to the common values is its contribution to a store below, which
+// has rounds, or applies each as it arrives (arXiv 2401.09135).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,9 @@ struct OuterOptions {
   /// round later, without the steps that were made meanwhile being lost. With one part a worker
   /// waits.
   int fragments = 1;
+  /// 0: the store below has rounds. Otherwise each difference is applied as it arrives, so many of
+  /// them are a mean, and every so manieth brings the momentum.
+  int delay = 0;
 };
 
 /// The variables as the store below knows them: the outer rule, Nesterov's momentum, applies dense
@@ -29,10 +33,11 @@ std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,
                           std::int64_t steps);
 
-/// `below` was made for outer_variables(), and its contributions count in rounds.
-/// - Global steps and own steps are local steps of a worker; a round counts as the steps that led
-/// to
-///   it, once it is closed.
+/// `below` was made for outer_variables().
+/// - Own steps are local steps of a worker. Global steps are the same of all workers: a round
+/// counts
+///   as the steps of each that led to it, once it is closed. Without rounds they are those of all
+///   workers together, and a contribution counts as the steps that led to it.
 /// - Rules of `variables`, clipping and schedules belong to the local steps. Slots stay with the
 ///   worker, and a checkpoint has them as a part of its state. It has nothing of the steps since
 ///   the last exchange: training that resumes makes them again.
