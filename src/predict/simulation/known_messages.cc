@@ -21,6 +21,7 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kRowIds:
     case MessageType::kContribution:
     case MessageType::kTaken:
+    case MessageType::kClip:
     case MessageType::kStepEnd:
     case MessageType::kStepDone:
     case MessageType::kStepLimit:
