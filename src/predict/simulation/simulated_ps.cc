@@ -326,7 +326,7 @@ void SimulatedPs::send_next_rows(Peer& peer, std::size_t position, std::uint64_t
   const FrameHeader header{.type = std::uint16_t(MessageType::kRowValues),
                            .id = targets_[position].where.id,
                            .step = step};
-  peer.replies.push(header, bytes, 0);
+  peer.replies.push(header, travelling_bytes(bytes, world_.job.way.wire.of_values()), bytes);
   send_replies(peer);
 }
 
@@ -334,19 +334,20 @@ void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
   const FrameHeader header{.type = std::uint16_t(MessageType::kValues),
                            .id = targets_[position].where.id,
                            .offset = part.begin};
-  peer.replies.push(header, part.size, 0);
+  peer.replies.push(header, travelling_bytes(part.size, world_.job.way.wire.of_values()),
+                    part.size);
   send_replies(peer);
 }
 
 void SimulatedPs::send_replies(Peer& peer) {
   const ContributionForm form = world_.job.way.wire.of_values();
   while (auto reply = peer.replies.next()) {
-    const auto bytes = double(reply->bytes);
+    const auto bytes = double(reply->payload);  // of float32
     world_.transport.send(peer.stream, {.type = MessageType{reply->header.type},
                                         .piece = reply->header.id,
                                         .offset = reply->header.offset,
-                                        .bytes = reply->bytes,
-                                        .wire_bytes = travelling_bytes(reply->bytes, form),
+                                        .bytes = reply->payload,
+                                        .wire_bytes = reply->bytes,
                                         .step = reply->header.step,
                                         .pack_s = bytes * pack_s_per_byte(form, false),
                                         .unpack_s = bytes * unpack_s_per_byte(form)});
