@@ -73,51 +73,6 @@ void measure_one(Recorder& recorder, const Fetched& fetched) {
     add_figures(recorder, fetched, shapes[i], times[i]);
 }
 
-// Strong scaling: one batch is divided among workers, each of which fetches the value that the ps
-// has written anew and computes with its part of the batch. Simulated devices take the time.
-constexpr FetchShape kWholeBatch{128, 256, 256};
-constexpr double kWholeBatchMs = 1.6;
-constexpr double kPays = 0.9;  // of the ideal rate
-
-/// Returns the batches per second that so many workers make together. They are as fast as each
-/// other, so that each makes as many parts as the chief.
-double batches_per_s(int workers) {
-  FetchShape part = kWholeBatch;
-  part.batch /= workers;
-  const Report report = run_train({"train",         "fetch",
-                                   "--ps",          "1",
-                                   "--workers",     std::to_string(workers),
-                                   "--threads",     "1",
-                                   "--link",        "shm",
-                                   "--device",      "sim",
-                                   "--sim-step-ms", fmt::format("{}", kWholeBatchMs / workers),
-                                   "--features",    std::to_string(part.features),
-                                   "--batch",       std::to_string(part.batch),
-                                   "--hidden",      std::to_string(part.hidden),
-                                   "--set",         "spin=0"});
-  return 1e6 / value_of(report, part.section(), "remote_us");
-}
-
-void measure_scaling(Recorder& recorder) {
-  int last_paying = 0;
-  for (const int workers : {1, 2, 4, 8, 16}) {
-    const std::string name =
-        fmt::format("a batch of {} divided by {}, {:.0f} us each", kWholeBatch.batch, workers,
-                    1000 * kWholeBatchMs / workers);
-    std::vector<double> rates, ideal;
-    for (int i = 0; i < recorder.repeats(); ++i) {
-      recorder.progress(fmt::format("{}, {} of {}", name, i + 1, recorder.repeats()));
-      rates.push_back(batches_per_s(workers));
-      ideal.push_back(1000 / kWholeBatchMs * workers);
-    }
-    const Figure figure = figure_beside(name, "batches/s", rates, "ideal", ideal);
-    recorder.add(figure);
-    if (figure.beside->ratio.median >= kPays) last_paying = workers;
-  }
-  recorder.note(fmt::format("Workers added up to {} bring at least {:.0f}% of the ideal rate",
-                            last_paying, 100 * kPays));
-}
-
 }  // namespace
 
 void measure_fetch(Recorder& recorder) {
@@ -126,7 +81,6 @@ void measure_fetch(Recorder& recorder) {
     measure_one(recorder, {link, Waiting::kSpinning, true});
     measure_one(recorder, {link, Waiting::kSleeping});
   }
-  measure_scaling(recorder);
 }
 
 }  // namespace paceline::bench

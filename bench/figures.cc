@@ -27,7 +27,7 @@ std::string spread(const Summary& summary) {
 std::string today() { return fmt::format("{:%F}", fmt::gmtime(std::time(nullptr))); }
 
 Figure figure_of(std::string name, std::string unit, const std::vector<double>& values) {
-  return {std::move(name), std::move(unit), summarize(values), {}};
+  return {std::move(name), std::move(unit), summarize(values), {}, {}};
 }
 
 Figure figure_beside(std::string name, std::string unit, const std::vector<double>& values,

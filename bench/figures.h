@@ -4,11 +4,18 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/summary.h"
 
 namespace paceline::bench {
+
+/// Values over time.
+struct Series {
+  std::string name;                               // "worker:0"
+  std::vector<std::pair<double, double>> points;  // seconds, value
+};
 
 /// One line of a table.
 struct Figure {
@@ -17,11 +24,14 @@ struct Figure {
     std::string what;  // "bare socket loop"
     Summary value;
     Summary ratio;  // figure ÷ this, pair by pair
+    /// Of a bound: what it follows from, as the rate that each limit alone would allow a worker.
+    std::vector<std::pair<std::string, double>> terms = {};
   };
   std::string name;  // "tcp, 8 B, spinning"
   std::string unit;  // "us"; empty: a plain number
   Summary value;
   std::optional<Beside> beside;
+  std::vector<Series> series = {};  // where the figure is about something that changes
 };
 
 /// Make the figure of repeated measurements; `others` pairs with them by index.

@@ -21,6 +21,12 @@ Json json_of(const std::string& table, const Figure& figure) {
     json["beside"] = {{"what", figure.beside->what},
                       {"value", json_of(figure.beside->value)},
                       {"ratio", json_of(figure.beside->ratio)}};
+    for (const auto& [what, value] : figure.beside->terms) {
+      json["beside"]["terms"].push_back({{"what", what}, {"value", value}});
+    }
+  }
+  for (const Series& series : figure.series) {
+    json["series"].push_back({{"name", series.name}, {"points", series.points}});
   }
   return json;
 }

@@ -58,6 +58,19 @@ TEST(Figures, JsonHasTheDocumentedLayout) {
   EXPECT_EQ(beside["what"], "bare loop");
   EXPECT_EQ(beside["value"]["median"], 20);
   EXPECT_DOUBLE_EQ(beside["ratio"]["median"], 1.2);
+  EXPECT_FALSE(beside.contains("terms"));
+  EXPECT_FALSE(alone.contains("series"));
+}
+
+TEST(Figures, JsonHasTheTermsOfABoundAndWhatChangedOverTime) {
+  Figure figure = figure_beside("8 workers", "steps/s", {20}, "bound (the link)", {24});
+  figure.beside->terms = {{"the device", 3.5}, {"the link", 3}};
+  figure.series = {{"worker:0", {{0, 2.5}, {1.5, 3}}}};
+  const auto json = nlohmann::json::parse(to_json({}, {{"reports", {figure}}}))["figures"][0];
+  EXPECT_EQ(json["beside"]["terms"], nlohmann::json::parse(R"([
+      {"what": "the device", "value": 3.5}, {"what": "the link", "value": 3.0}])"));
+  EXPECT_EQ(json["series"], nlohmann::json::parse(R"([
+      {"name": "worker:0", "points": [[0.0, 2.5], [1.5, 3.0]]}])"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The speed of the five reports' clusters, compared with what the hardware allows.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "bench/recorder.h"
@@ -9,16 +10,18 @@ namespace paceline::bench {
 
 /// The rows to measure.
 struct ReportSelection {
-  std::string only;    // a report's name; empty: all
+  std::string only;    // a part of their names, "resnet" or "local steps"; empty: all
   bool quick = false;  // a few rows of each
 };
 
-/// Throws kUsage when there is no such report.
+/// Throws kUsage when no row has that in its name.
 void check(const ReportSelection& selection);
 
-/// The case `reports`: runs every row, and compares the steps per second of all its workers with
-/// the bound by its devices, its links and the roof of this machine, which is measured just before.
-/// Rows with links of a limited rate need root; without, a note takes their place.
-void measure_reports(Recorder& recorder, const ReportSelection& selection);
+/// The case `reports`: runs every row, and compares its speed with the bound by its devices, its
+/// links and the roof of this machine, which is measured just before. Says first how long all of
+/// them take. Rows with links of a limited rate need root; without, a note takes their place. Calls
+/// `keep` after each row. Throws at the end when a row failed.
+void measure_reports(Recorder& recorder, const ReportSelection& selection,
+                     const std::function<void()>& keep);
 
 }  // namespace paceline::bench

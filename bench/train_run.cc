@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -21,7 +22,6 @@
 namespace paceline::bench {
 namespace {
 
-const char* const kThisProgram = "/proc/self/exe";
 constexpr int kCannotExecute = 127;
 
 // Returns the environment without $TF_CONFIG, so that the command line alone says what is run.
@@ -34,12 +34,14 @@ std::vector<char*> environment() {
   return variables;
 }
 
-// Starts the run without standard output; the user reads its errors. The run ends with this
-// process.
-pid_t start(std::vector<std::string>& arguments) {
+std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
+
+// Starts the program, the first of the words, without standard output; the user reads its errors.
+// It ends with this process.
+pid_t start(std::vector<std::string> given) {
   std::vector<char*> words;
-  words.reserve(arguments.size() + 1);
-  for (std::string& argument : arguments) words.push_back(argument.data());
+  words.reserve(given.size() + 1);
+  for (std::string& word : given) words.push_back(word.data());
   words.push_back(nullptr);
   std::vector<char*> variables = environment();
   const pid_t parent = getpid(), pid = fork();
@@ -47,11 +49,12 @@ pid_t start(std::vector<std::string>& arguments) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(kCannotExecute);
     dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
-    execve(kThisProgram, words.data(), variables.data());
+    execve(words.front(), words.data(), variables.data());
     _exit(kCannotExecute);
   }
   if (pid > 0) return pid;
-  throw Error(ErrorCode::kUnavailable, fmt::format("[bench] cannot start {}", arguments[1]));
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("[bench] cannot start {}", fmt::join(given, " ")));
 }
 
 void wait_for(pid_t pid, const std::string& what) {
@@ -64,15 +67,16 @@ void wait_for(pid_t pid, const std::string& what) {
 /// A run that has been started, and writes a report.
 class ReportedRun {
  public:
-  explicit ReportedRun(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "paceline");
+  explicit ReportedRun(std::vector<std::string> arguments, const TaskPlace& place = {},
+                       std::size_t task = 0) {
     arguments.insert(arguments.end(), {"--report", file_.path()});
     // Lines that say who listens and who joined would be in the way among figures.
     if (std::ranges::none_of(arguments,
                              [](const auto& word) { return word.starts_with("--log-level"); }))
       arguments.insert(arguments.end(), {"--log-level", "warning"});
-    command_ = fmt::format("{}", fmt::join(arguments, " "));
-    pid_ = start(arguments);
+    command_ = fmt::format("paceline {}", fmt::join(arguments, " "));
+    arguments.insert(arguments.begin(), this_program());
+    pid_ = start(place ? place(task, arguments) : arguments);
   }
 
   /// Waits for its end.
@@ -94,11 +98,12 @@ Report run_train(std::vector<std::string> arguments) {
   return run.report();
 }
 
-Report run_tasks(const std::vector<std::vector<std::string>>& tasks, std::chrono::seconds apart) {
+Report run_tasks(const std::vector<std::vector<std::string>>& tasks,
+                 std::chrono::milliseconds apart, const TaskPlace& place) {
   std::vector<std::unique_ptr<const ReportedRun>> runs;
   for (const std::vector<std::string>& task : tasks) {
     if (!runs.empty()) std::this_thread::sleep_for(apart);
-    runs.push_back(std::make_unique<const ReportedRun>(task));
+    runs.push_back(std::make_unique<const ReportedRun>(task, place, runs.size()));
   }
   std::vector<Report> reports;
   reports.reserve(runs.size());

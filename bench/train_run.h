@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,9 +15,16 @@ namespace paceline::bench {
 /// dropped. Throws kFailedPrecondition that names the command when the run fails.
 Report run_train(std::vector<std::string> arguments);
 
+/// Returns the words that run a program, which is given by its path and arguments, where the task
+/// belongs.
+using TaskPlace = std::function<std::vector<std::string>(std::size_t task,
+                                                         const std::vector<std::string>& words)>;
+
 /// Runs the tasks of one cluster, each with its own arguments and started so long after the one
-/// before, to their ends. Returns their reports as one.
-Report run_tasks(const std::vector<std::vector<std::string>>& tasks, std::chrono::seconds apart);
+/// before, to their ends: on this machine, or where `place` puts them. Returns their reports as
+/// one.
+Report run_tasks(const std::vector<std::vector<std::string>>& tasks,
+                 std::chrono::milliseconds apart, const TaskPlace& place = {});
 
 /// Returns a value of a section of the report. Throws kFailedPrecondition when it is not there.
 double value_of(const Report& report, const std::string& section, const std::string& key);

@@ -94,6 +94,7 @@ void measure_alone(Session& session, const Graph& graph, const FetchShape& shape
   session.report(section, "local_us", median_us(own.times()));
   session.report(section, "remote_us", std::nullopt);
   session.report(section, "added_us", std::nullopt);
+  session.report(section, "remote_mean_us", std::nullopt);
 }
 
 void measure(Session& session, const Graph& graph, const FetchShape& shape, const FetchGraph& fetch,
@@ -111,6 +112,7 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   session.report(section, "local_us", median_us(own.times()));
   session.report(section, "remote_us", median_us(remote.times()));
   session.report(section, "added_us", median_us(std::move(added)));
+  session.report(section, "remote_mean_us", mean(remote.times()) * 1e6);
 }
 
 std::vector<Setting> fetch_settings() {

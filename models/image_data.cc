@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <system_error>
 
 #include "paceline/error.h"
@@ -136,19 +139,31 @@ Sources open_data(const Settings& settings, bool folder) {
   }
 }
 
-void say_bad(const std::string& what) {
-  std::fputs(fmt::format("paceline: left out: {}\n", what).c_str(), stderr);
-}
+/// Says which records are left out. Several pipelines may read the same images and find the same
+/// record bad: it is named once.
+class LeftOutRecords {
+ public:
+  void say(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (!said_.insert(what).second) return;
+    std::fputs(fmt::format("paceline: left out: {}\n", what).c_str(), stderr);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> said_;
+};
 
 // Both uses have this in common: pixels of one size, kept in memory.
 Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Settings& settings,
                    const ImageUse& use, bool folder) {
   Pipeline images(source);
   if (folder) images.decode({.height = use.size.height, .width = use.size.width});
+  const auto left_out = std::make_shared<LeftOutRecords>();
   return images.cache(kCacheBytes)
       .threads(int(settings.whole("input_threads")))
       .max_bad(settings.whole("max_bad"))
-      .on_bad(say_bad);
+      .on_bad([left_out](const std::string& what) { left_out->say(what); });
 }
 
 // A folder has its images class after class: among some of them there would be one class alone.

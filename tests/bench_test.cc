@@ -126,6 +126,25 @@ TEST(Bench, StepPutsAWorkloadBesideItsBound) {
   EXPECT_LT((*memory)["value"]["median"], 250);
 }
 
+TEST(Bench, ReportsPutARowBesideItsBoundAndSayWhatThatFollowsFrom) {
+  const auto figures = figures_of({"bench", "reports", "--only", "fetch, 2 workers"});
+  ASSERT_EQ(figures.size(), 1u);
+  EXPECT_EQ(figures[0]["unit"], "batches/s");
+  EXPECT_GT(figures[0]["value"]["median"], 0);
+  EXPECT_GT(figures[0]["beside"]["ratio"]["median"], 0);
+  EXPECT_EQ(figures[0]["beside"]["terms"][0]["what"], "the device");
+}
+
+TEST(Bench, ReportsSayBeforeTheyBeginHowLongTheyTake) {
+  const Finished run =
+      run_paceline({"bench", "reports", "--only", "fetch, 1 worker", "--repeat", "1"});
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("1 row, about"));
+  const Finished unknown = run_paceline({"bench", "reports", "--only", "fetsh"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.output, AllOf(HasSubstr("--only fetsh"), HasSubstr("did you mean 'fetch'?")));
+}
+
 // A benchmark ignores the cluster that Kubeflow gives a task.
 TEST(Bench, StepStartsWhatItsOwnFlagsSay) {
   setenv("TF_CONFIG", R"({"cluster":{"ps":["a:1"],"worker":["b:1"]},"task":{"type":"ps"}})", 1);

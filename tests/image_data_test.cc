@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,7 +20,10 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::ResultOf;
+using ::testing::StartsWith;
 
 class ImageDataTest : public ::testing::Test {
  protected:
@@ -93,6 +97,22 @@ TEST_F(ImageDataTest, TheFirstImagesOfAFolderAreOfAllClasses) {
   std::set<std::int32_t> classes;
   for (int i = 0; i < 20; ++i) classes.insert(reader.next()->labels.data<std::int32_t>()[0]);
   EXPECT_THAT(classes, ElementsAre(0, 1));
+}
+
+TEST_F(ImageDataTest, NamesABadImageOnceForAllPipelinesThatReadIt) {
+  write_folder_of_images("");
+  std::ofstream(folder_.path("dog/2.png")) << "no picture";
+  const ImageData data = open({{"data", folder_.path()}, {"max_bad", "1"}}, 3);
+  Pipeline undistorted = data.undistorted;
+  ::testing::internal::CaptureStderr();
+  for (const Pipeline& pipeline : {data.training, undistorted.batch(4)}) {
+    PipelineReader reader(pipeline);
+    for (int i = 0; i < 3; ++i) reader.next();
+  }
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      AllOf(StartsWith("paceline: left out: "), HasSubstr("dog/2.png"), EndsWith("\n"),
+            ResultOf([](const std::string& said) { return std::ranges::count(said, '\n'); }, 1)));
 }
 
 TEST_F(ImageDataTest, GivesEachWorkerItsShard) {

@@ -83,7 +83,9 @@ Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)"
        {"--repeat", "N", "The number of repeats of every figure (default 9, of reports 1)",
         "Flags"},
        {"--only", "NAME",
-        "With reports and foresight: measure this model, mlp, ptb, cifar10 or resnet", "Flags"},
+        "With reports: measure the rows with this in their name (resnet, 'local steps'); with "
+        "foresight: this model",
+        "Flags"},
        {"--quick", "", "With reports: measure a few rows of each", "Flags"},
        {"--csv", "FILE", "With foresight: append rows to this file (default foresight.csv)",
         "Flags"},
@@ -246,7 +248,7 @@ void measure(bench::Recorder& recorder, const Selected& selected,
   for (const bench::Case* each : selected.cases) {
     recorder.begin(std::string(each->name), selected.repeats.value_or(each->repeats));
     if (each->measure != nullptr) each->measure(recorder);
-    if (each->name == "reports") measure_reports(recorder, selected.reports);
+    if (each->name == "reports") measure_reports(recorder, selected.reports, keep);
     if (each->name == "foresight") measure_foresight(recorder, selected.foresight);
     keep();
     if (each->name != "step") continue;

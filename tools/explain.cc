@@ -28,7 +28,7 @@ CommandLine explain_flags() {
       {{"RUN", "PATH", "The folder of the run, or its report", "Run"},
        {"--json", "FILE", "Write the cause, the task and the gain to this JSON file, too", "Flags"},
        {"--what-if", "CHANGES",
-        "Predict its speed with other ps=M, workers=N, wire=bfloat16, strategy=S, "
+        "Predict its speed with other ps=M, workers=N, wire=bfloat16, strategy=S, local-steps=H, "
         "accumulate=K, gbps=R or batch=B",
         "Flags"}}};
 }

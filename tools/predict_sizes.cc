@@ -34,7 +34,9 @@ std::vector<Flag> sized_flags() {
       {"--tensors", "T", "The number of tensors that they are spread over (default 10)", kSizes},
       {"--workers", "N", "Workers, each with a device (default 1)", kSizes},
       {"--ps", "M", "Parameter servers; 0: all-reduce (default 1)", kSizes},
-      {"--strategy", "S", "async, ssp, sync or allreduce (default async)", kSizes},
+      {"--strategy", "S", "async, ssp, sync, allreduce or local (default async)", kSizes},
+      {"--local-steps", "H", "Steps between two exchanges of --strategy local (default 20)",
+       kSizes},
       {"--gbps", "R",
        "The rate of each host's link in Gbit/s; every task has a host of its own (default: all "
        "tasks "
@@ -75,9 +77,10 @@ SizedJob read_sized_job(const FlagValues& values) {
   job.tensors = int(values.whole_number("--tensors", 1, 100'000).value_or(10));
   job.workers = int(values.whole_number("--workers", 1, 1000).value_or(1));
   job.ps = int(values.whole_number("--ps", 0, 1000).value_or(1));
-  job.strategy = values.choice("--strategy", {"async", "ssp", "sync", "allreduce"})
+  job.strategy = values.choice("--strategy", {"async", "ssp", "sync", "allreduce", "local"})
                      .value_or(job.ps > 0 ? "async" : "allreduce");
-  if ((job.strategy == "allreduce") != (job.ps == 0)) {
+  job.local_steps = int(values.whole_number("--local-steps", 1, 1'000'000).value_or(20));
+  if (job.strategy != "local" && (job.strategy == "allreduce") != (job.ps == 0)) {
     refuse_flag("--strategy", job.strategy, "does not fit --ps " + std::to_string(job.ps));
   }
   job.gbps = positive(values, "--gbps", 0);
@@ -101,6 +104,7 @@ std::string sized_text(const SizedJob& job) {
   asked.workers = job.workers;
   asked.most_workers = job.workers;
   asked.links = job.gbps > 0;
+  asked.outer.local_steps = job.local_steps;
   std::vector<Way> ways = ways_to_try(asked);
   for (Way& each : ways) {
     if (each.workers == 1 && each.ps == 0) continue;
@@ -113,7 +117,9 @@ std::string sized_text(const SizedJob& job) {
   SizedJob most = job;
   most.ps = std::max(job.ps, 4);
   const std::vector<Forecast> all = forecast_all(forecast_job_of(most, true), ways);
-  return text + "\n" + forecast_table(all, "examples");
+  text += "\n" + forecast_table(all, "examples");
+  const std::string note = convergence_note(all);
+  return note.empty() ? text : text + "\n" + note + "\n";
 }
 
 }  // namespace paceline

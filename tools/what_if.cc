@@ -32,6 +32,7 @@ constexpr Change kChanges[] = {{"ps", "--ps"},
                                {"wire", "--wire"},
                                {"strategy", "--strategy"},
                                {"accumulate", "--accumulate"},
+                               {"local-steps", "--local-steps"},
                                {"gbps", "--lab-gbps"},
                                {"batch", "batch"}};
 

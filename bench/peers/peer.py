@@ -40,6 +40,8 @@ def read_arguments(about, models, ps=False, workers=False):
         parser.add_argument("--ps", type=int, default=0)
         parser.add_argument("--intra-op", type=int, help="threads of one op (default: as --threads)")
         parser.add_argument("--sync", action="store_true", help="synchronous replicas (SyncReplicasOptimizer), for a cluster")
+        parser.add_argument("--sim-step-ms", type=float, help="in place of computing, wait so long: a device that only takes time")
+        parser.add_argument("--gbps", type=float, help="each task on an emulated host of its own, with a link of that rate (needs root)")
     if workers:
         parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--task", help=argparse.SUPPRESS)     # "worker:1": started by the program itself
@@ -118,14 +120,17 @@ def wait_for_all(meanwhile=None):
         meanwhile()
 
 
-def run_tasks(cluster, environment=None, measured="worker"):
+def run_tasks(cluster, environment=None, measured="worker", hosts=None):
     """Starts this program again for each task of `cluster` (addresses by job), begins when all measured tasks are
-    ready, and gives what each of them says. All are ended together, so that each was measured under full load."""
+    ready, and gives what each of them says. All are ended together, so that each was measured under full load.
+    With `hosts` each task is on one of its own, in the order of the cluster."""
     tasks = {}
     try:
         for job, addresses in cluster.items():
             for index in range(len(addresses)):
                 words = [sys.executable, *sys.argv, "--task", f"{job}:{index}", "--cluster", json.dumps(cluster)]
+                if hosts:
+                    words = hosts.on(len(tasks), words)
                 tasks[job, index] = subprocess.Popen(words, env=environment, text=True, stdin=subprocess.PIPE,
                                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         workers = [tasks[measured, index] for index in range(len(cluster[measured]))]

@@ -2,7 +2,9 @@
 """mlp, ptb small, cifar10, resnet and fetch in TensorFlow's own runtime: one process, or ps and workers on this host, asynchronous or with --sync."""
 import json
 import os
+import time
 
+import hosts
 import peer
 
 args = peer.read_arguments(__doc__, ("mlp", "ptb", *peer.IMAGES, "fetch"), ps=True, workers=True)
@@ -133,6 +135,14 @@ def resnet(s):
     return cross_entropy(logits, labels) + decay, tf.train.MomentumOptimizer(0.1, 0.9), None
 
 
+def simulated_gradients():
+    """Reads every variable, waits as long as a faster device would compute, and has a dense gradient of every one."""
+    variables = tf.trainable_variables()
+    with tf.control_dependencies([tf.identity(v) for v in variables]):
+        waited = tf.py_func(lambda: time.sleep(args.sim_step_ms / 1e3) or 0.0, [], tf.double, stateful=True)
+    return [(tf.fill(v.shape, tf.cast(waited, tf.float32)), v) for v in variables]
+
+
 def train_op(workers, index):
     """The op of a step, and the hooks of its session."""
     models = dict(mlp=mlp, ptb=ptb, cifar10=cifar10, resnet=resnet)
@@ -141,11 +151,11 @@ def train_op(workers, index):
     if args.sync and workers:
         optimizer = tf.train.SyncReplicasOptimizer(optimizer, workers, workers)
         hooks = [optimizer.make_session_run_hook(is_chief=index == 0)]
-    pairs = optimizer.compute_gradients(loss)
-    if clip:
+    pairs = optimizer.compute_gradients(loss) if args.sim_step_ms is None else simulated_gradients()
+    if clip and args.sim_step_ms is None:
         gradients, _ = tf.clip_by_global_norm([gradient for gradient, _ in pairs], clip)
         pairs = list(zip(gradients, [of for _, of in pairs]))
-    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS) if args.sim_step_ms is None else []):
         return optimizer.apply_gradients(pairs, global_step=tf.train.get_or_create_global_step()), hooks
 
 
@@ -218,6 +228,10 @@ def main():
         raise SystemExit("--workers needs --ps")
     if ps == 0:
         runs = [train(None, 0)]
+    elif args.gbps:
+        with hosts.Hosts(ps + workers, args.gbps) as lab:
+            addresses = [f"{lab.address(host)}:2222" for host in range(ps + workers)]
+            runs = peer.run_tasks(dict(ps=addresses[:ps], worker=addresses[ps:]), hosts=lab)
     else:
         addresses = lambda count: [peer.free_address() for _ in range(count)]
         runs = peer.run_tasks(dict(ps=addresses(ps), worker=addresses(workers)))

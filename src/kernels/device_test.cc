@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "base/testing/error_of.h"
 #include "kernels/evaluate.h"
+#include "kernels/sim/sim_timeline.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
@@ -313,6 +315,33 @@ TEST(SimLateTest, ASleepThatEndsLateDoesNotAddUp) {
     device->synchronize();
   }
   EXPECT_EQ(clock.now(), TimePoint(milliseconds(4001)));
+}
+
+/// Sleeps 10 ms longer than asked, once.
+class OnceLateClock : public ManualClock {
+ public:
+  void sleep_until(TimePoint time) override {
+    ManualClock::sleep_until(time + std::exchange(late_, milliseconds(0)));
+  }
+
+ private:
+  milliseconds late_{10};
+};
+
+// Steps that follow a late wait catch up by their own time. What the host waits for meanwhile takes
+// its time nevertheless.
+TEST(SimLateTest, CatchingUpHidesNoWaitOfTheHost) {
+  OnceLateClock clock;
+  SimTimeline timeline(clock);
+  const auto step = [&] {
+    timeline.run(milliseconds(1));
+    timeline.synchronize();
+  };
+  step();  // ends at 1 ms; the host knows at 11
+  step();
+  clock.advance(milliseconds(9));
+  for (int i = 0; i < 10; ++i) step();
+  EXPECT_EQ(clock.now(), TimePoint(milliseconds(2 + 9 + 10)));
 }
 
 // A simulated worker must push as many rows as a real one.

@@ -58,6 +58,25 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   return cluster;
 }
 
+// The hosts' cores are taken to be as the slowest of them at this.
+TransportCosts costs_of(const ForecastJob& job) {
+  TransportCosts costs = job.costs;
+  const auto slowest = [&](double ForecastHost::*rate, double& s_per_byte) {
+    const ForecastHost& host = *std::ranges::min_element(job.hosts, {}, rate);
+    if (host.*rate > 0) s_per_byte = 1 / host.*rate;
+  };
+  slowest(&ForecastHost::tcp_send_bytes_per_s, costs.send_s_per_byte);
+  slowest(&ForecastHost::tcp_receive_bytes_per_s, costs.receive_s_per_byte);
+  return costs;
+}
+
+std::vector<double> slowness_of(const ForecastJob& job, const Way& way) {
+  if (job.straggler_times == 1 || job.straggler >= way.workers || way.workers == 1) return {};
+  std::vector<double> slowness(std::size_t(way.workers), 1.0);
+  slowness[std::size_t(job.straggler)] = job.straggler_times;
+  return slowness;
+}
+
 int most_workers_on_a_host(const SimulatedCluster& cluster) {
   std::map<int, int> count;
   int most = 1;
@@ -65,18 +84,29 @@ int most_workers_on_a_host(const SimulatedCluster& cluster) {
   return most;
 }
 
+// Between two exchanges of everything. The first periods bring a link to its pace.
+void count_whole_periods(SimulatedJob& job) {
+  const std::int64_t period = job.way.outer.local_steps * job.way.accumulate;
+  const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
+  job.warm_steps = std::max(2 * period, whole(job.warm_steps));
+  job.steps = whole(job.steps);
+}
+
 Forecast of_way(const ForecastJob& job, const Way& way) {
   SimulatedJob simulated{.cluster = cluster_of(job, way),
                          .way = {.strategy = way.strategy,
-                                 .bfloat16 = way.bfloat16,
+                                 .wire = way.wire,
                                  .accumulate = way.accumulate,
                                  .staleness = way.staleness,
-                                 .replicas = way.replicas},
-                         .costs = job.costs,
+                                 .replicas = way.replicas,
+                                 .outer = way.outer},
+                         .costs = costs_of(job),
                          .warm_steps = job.warm_steps,
                          .steps = job.steps};
-  const bool alone = way.workers == 1 && way.ps == 0;
-  const SimulatedStep step = job.step(alone, most_workers_on_a_host(simulated.cluster));
+  simulated.cluster.slowness = slowness_of(job, way);
+  if (way.makes_local_steps()) count_whole_periods(simulated);
+  const bool own_rules = way.makes_local_steps() || (way.workers == 1 && way.ps == 0);
+  const SimulatedStep step = job.step(own_rules, most_workers_on_a_host(simulated.cluster));
   simulated.step = &step;
   const SimulatedSpeed speed = simulate(simulated);
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};
@@ -99,10 +129,13 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
 
 std::string Way::text() const {
   if (ps == 0 && workers == 1) return "one process";
-  std::string text = fmt::format("{}, ", strategy);
+  std::string text = strategy;
+  if (makes_local_steps()) text += fmt::format(" H={}", outer.local_steps);
+  if (makes_local_steps() && outer.delay > 0) text += " async";
+  text += ", ";
   if (ps > 0) text += fmt::format("{} ps + ", ps);
   text += fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
-  if (bfloat16) text += ", bfloat16";
+  if (!wire.exact()) text += ", " + wire.text();
   if (accumulate > 1) text += fmt::format(", accumulate {}", accumulate);
   return text;
 }

@@ -17,36 +17,44 @@ struct ForecastHost {
   double flops_per_s = 0;         // products on all cores
   double bytes_per_s = 0;         // memory, all cores
   double thread_bytes_per_s = 0;  // memory, one thread; 0: as all
-  int devices = 1;                // workers that fit
-  double link_bytes_per_s = 0;    // payload, each way; 0: no limit
-  double latency_s = 0;           // one way, to a switch
-  int machine = 0;                // emulated hosts share one
+  // What a core sends or receives over TCP, without a limit of the link; 0: by TransportCosts.
+  double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
+  int devices = 1;              // workers that fit
+  double link_bytes_per_s = 0;  // payload, each way; 0: no limit
+  double latency_s = 0;         // one way, to a switch
+  int machine = 0;              // emulated hosts share one
 };
 
 /// One way to distribute.
 struct Way {
   std::string strategy = "local";
   int ps = 0, workers = 1;
-  bool bfloat16 = false;
+  WireForm wire = {};
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  OuterOptions outer = {};  // of local steps
   /// Where each task runs; empty: chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
+  /// Workers make local steps between their rounds: each step learns less than one of other ways.
+  bool makes_local_steps() const { return strategy == "local" && (ps > 0 || workers > 1); }
   std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
   bool operator==(const Way&) const = default;
 };
 
 struct ForecastJob {
-  /// Makes the step of a worker that has so many workers beside it on its host; `alone`: in the
-  /// only process.
-  std::function<SimulatedStep(bool alone, int workers_on_host)> step;
+  /// Makes the step of a worker that shares its host with others; `own_rules`: that applies the
+  /// model's rules to values of its own, as one process does, and one that makes local steps.
+  std::function<SimulatedStep(bool own_rules, int workers_on_host)> step;
   std::vector<ForecastHost> hosts;
   TransportCosts costs = {};
   bool share_memory = true;
   /// Steps per second that the input of all workers together allows; 0: it is no limit.
   double input_steps_per_s = 0;
+  /// The worker whose device takes so many times as long as those of the others.
+  int straggler = 0;
+  double straggler_times = 1;
   std::int64_t warm_steps = 3, steps = 12;
 };
 

@@ -53,6 +53,36 @@ TEST(ForecastTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
 }
 
+// 80 MB a step pass a core of ps:0 each way.
+TEST(ForecastTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
+  ForecastJob job = job_on(2, 0);
+  for (ForecastHost& host : job.hosts) {
+    host.cores = 1;
+    host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
+  }
+  const Way way{.strategy = "async", .ps = 1, .workers = 1, .worker_hosts = {1}};
+  const double slow = forecast(job, way).steps_per_s;
+  EXPECT_THAT(slow, Lt(200e6 / 40e6));
+  for (ForecastHost& host : job.hosts) {
+    host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 20e9;
+  }
+  EXPECT_THAT(forecast(job, way).steps_per_s, Gt(2 * slow));
+}
+
+TEST(ForecastTest, AStragglerIsNamedAndABackupWorkerHelps) {
+  ForecastJob job = job_on(5, 10e9);
+  job.straggler = 2;
+  job.straggler_times = 3;
+  Way way{.strategy = "sync", .ps = 1, .workers = 4};
+  const Forecast all = forecast(job, way);
+  EXPECT_THAT(all.limit, HasSubstr("worker:2, whose steps take 3 times as long"));
+  EXPECT_THAT(all.of_bound, DoubleNear(1, 0.1));
+  way.replicas = 3;
+  const Forecast three = forecast(job, way);
+  EXPECT_THAT(three.steps_per_s, Gt(2 * all.steps_per_s));
+  EXPECT_THAT(three.of_bound, AllOf(Gt(0.8), Lt(1.01)));
+}
+
 TEST(ForecastTest, TheInputIsALimit) {
   ForecastJob job = job_on(4, 10e9);
   job.input_steps_per_s = 30;
@@ -80,6 +110,74 @@ TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
                            HasSubstr("sync, 2 ps + 4 workers, bfloat16")));
   EXPECT_THAT(forecast_json(all, "net"), HasSubstr("\"times_alone\""));
   EXPECT_THAT(forecast_plot(all, "net", "svg", "/tmp/x"), HasSubstr("plot"));
+}
+
+TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
+  WaysAsked asked;
+  asked.workers = 4;
+  asked.ps = 1;
+  asked.links = true;
+  asked.wire = WireForm{};
+  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked));
+  const Forecast& best = all.front();
+  EXPECT_EQ(best.way.text(), "local H=20, 1 ps + 4 workers");
+  EXPECT_THAT(best.times_alone, AllOf(Gt(2), Lt(4)));
+  EXPECT_THAT(best.of_bound, AllOf(Gt(0.8), Lt(1.01)));
+  EXPECT_THAT(
+      fastest_text(all),
+      AllOf(HasSubstr("The fastest: --ps 1 --workers 4 --strategy local --local-steps 20 ("),
+            HasSubstr("Without local steps: "), HasSubstr("make 20 steps on their own")));
+}
+
+TEST(ForecastTest, TheWaitForARoundIsTheLimitOfLocalSteps) {
+  const Way way{.strategy = "local", .ps = 1, .workers = 4, .outer = {.local_steps = 40}};
+  const Forecast made = forecast(job_on(5, 100e6), way);
+  EXPECT_THAT(made.limit, HasSubstr("in which 40 steps are made, workers wait"));
+}
+
+TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
+  WaysAsked asked;
+  asked.workers = 4;
+  const auto has_local = [&] {
+    return std::ranges::any_of(ways_to_try(asked), &Way::makes_local_steps);
+  };
+  EXPECT_FALSE(has_local());
+  asked.links = true;
+  EXPECT_TRUE(has_local());
+  asked.links = false;
+  asked.strategy = "local";
+  asked.outer.local_steps = 50;
+  asked.ps = 1;
+  const std::vector<Way> ways = ways_to_try(asked);
+  ASSERT_EQ(ways.size(), 2u);
+  EXPECT_EQ(ways[1].text(), "local H=50, 1 ps + 4 workers");
+  EXPECT_EQ(ways[1].outer.fragments, 4);
+  EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local --local-steps 50");
+  asked.outer.fragments = 2;
+  EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 2"));
+}
+
+TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {
+  WaysAsked asked;
+  asked.strategy = "async";
+  asked.ps = 1;
+  asked.workers = 2;
+  asked.wire = WireForm{{DType::kUInt8, 8}};
+  const Way way = ways_to_try(asked).back();
+  EXPECT_EQ(way.text(), "async, 1 ps + 2 workers, int8, 8 of 256");
+  EXPECT_EQ(flags_of(way), "--ps 1 --workers 2 --wire int8 --top-k 8");
+}
+
+TEST(WaysTest, MixedIsTriedWhereAModelHasSparseVariables) {
+  WaysAsked asked;
+  asked.workers = 2;
+  const auto has_mixed = [&] {
+    return std::ranges::any_of(ways_to_try(asked),
+                               [](const Way& way) { return way.strategy == "mixed"; });
+  };
+  EXPECT_FALSE(has_mixed());
+  asked.sparse = true;
+  EXPECT_TRUE(has_mixed());
 }
 
 TEST(WaysTest, WhatTheUserHasFixedIsKept) {

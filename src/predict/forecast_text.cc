@@ -43,14 +43,47 @@ std::string forecast_line(const Forecast& it) {
                      it.limit);
 }
 
+std::string fastest_text(std::span<const Forecast> forecasts) {
+  const auto line = [](const char* which, const Forecast& it) {
+    const std::string flags = flags_of(it.way);
+    if (flags.empty()) return fmt::format("{}: one process, without --ps and --workers\n", which);
+    return fmt::format("{}: {} ({:.2f} × one process)\n", which, flags, it.times_alone);
+  };
+  std::string text = line("The fastest", forecasts.front());
+  const auto other = std::ranges::find_if(
+      forecasts, [](const Forecast& each) { return !each.way.makes_local_steps(); });
+  if (other != forecasts.begin() && other != forecasts.end()) {
+    text += line("Without local steps", *other);
+  }
+  const std::string note = convergence_note(forecasts);
+  return note.empty() ? text : text + note + "\n";
+}
+
+std::string convergence_note(std::span<const Forecast> forecasts) {
+  const auto found = std::ranges::find_if(
+      forecasts, [](const Forecast& each) { return each.way.makes_local_steps(); });
+  if (found == forecasts.end()) return {};
+  return fmt::format(
+      "Workers of local make {} steps on their own between two exchanges: each of these steps "
+      "learns less than one of the other ways (docs/strategies.md).",
+      found->way.outer.local_steps);
+}
+
 std::string flags_of(const Way& way) {
   if (way.ps == 0 && way.workers == 1) return "";
   std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
   const ClusterKind kind = way.ps > 0 ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
   if (way.strategy != default_strategy(kind).name) flags += " --strategy " + way.strategy;
+  if (way.makes_local_steps()) {
+    flags += fmt::format(" --local-steps {}", way.outer.local_steps);
+    const int usual = usual_fragments(way.outer.local_steps, way.ps > 0);
+    if (way.outer.delay > 0) flags += " --outer async";
+    if (way.outer.fragments != usual)
+      flags += fmt::format(" --outer-fragments {}", way.outer.fragments);
+  }
   if (way.staleness > 0) flags += fmt::format(" --staleness {}", way.staleness);
   if (way.replicas > 0) flags += fmt::format(" --replicas-to-aggregate {}", way.replicas);
-  if (way.bfloat16) flags += " --wire bfloat16";
+  flags += way.wire.flags();
   if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
   return flags;
 }
@@ -63,8 +96,10 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
                     {"strategy", it.way.strategy},
                     {"ps", it.way.ps},
                     {"workers", it.way.workers},
-                    {"wire", it.way.bfloat16 ? "bfloat16" : "float32"},
+                    {"wire", travelling_name(it.way.wire.numbers.type)},
+                    {"top_k", it.way.wire.numbers.kept},
                     {"accumulate", it.way.accumulate},
+                    {"local_steps", it.way.makes_local_steps() ? it.way.outer.local_steps : 0},
                     {"steps_per_s", it.steps_per_s},
                     {"low", it.low},
                     {"high", it.high},
@@ -90,8 +125,9 @@ std::string forecast_plot(std::span<const Forecast> forecasts, const std::string
       continue;
     }
     std::string name = it.way.strategy;
+    if (it.way.makes_local_steps()) name += fmt::format(" H={}", it.way.outer.local_steps);
     if (it.way.ps > 0) name += fmt::format(", {} ps", it.way.ps);
-    if (it.way.bfloat16) name += ", bfloat16";
+    if (!it.way.wire.exact()) name += ", " + it.way.wire.text();
     const double bound = it.of_bound > 0 ? it.steps_per_s / it.of_bound : 0;
     lines[name].points[it.way.workers] = {it.steps_per_s, bound};
   }

@@ -12,6 +12,11 @@ namespace paceline {
 std::string forecast_table(std::span<const Forecast> forecasts, const std::string& unit);
 /// "11.2 steps/s (80%: 10.6 to 11.7), 3.9 × one process; the limit: …"
 std::string forecast_line(const Forecast& forecast);
+/// The flags of the fastest, which is the first, and of the fastest whose steps learn as much as
+/// one process's. Lines.
+std::string fastest_text(std::span<const Forecast> forecasts);
+/// A sentence about steps that learn less than those of other ways; empty when no way has such.
+std::string convergence_note(std::span<const Forecast> forecasts);
 /// An object with the hosts' facts and a list of all ways.
 std::string forecast_json(std::span<const Forecast> forecasts, const std::string& model);
 /// The flags of `paceline train` for the way: "--ps 1 --workers 4 --strategy async".

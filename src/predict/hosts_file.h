@@ -16,6 +16,7 @@ namespace paceline {
 ///     cores = 32
 ///     gflops = 2000         # products on all cores
 ///     gbytes_per_s = 180    # memory, all cores
+///     tcp_send_gbytes_per_s = 5     # of one core; tcp_receive_gbytes_per_s, too
 ///     devices = 2           # workers that fit; default 1
 ///     gbps = 1              # of its link, each way; default: no limit
 ///     latency_us = 30       # one way, to the switch

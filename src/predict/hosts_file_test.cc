@@ -59,7 +59,9 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
                           .cores = 2,
                           .flops_per_s = 219e9,
                           .bytes_per_s = 57e9,
-                          .thread_bytes_per_s = 40e9};
+                          .thread_bytes_per_s = 40e9,
+                          .tcp_send_bytes_per_s = 5e9,
+                          .tcp_receive_bytes_per_s = 4e9};
   const MemoryFile file;
   write_text_file("the roof", file.path(), roof_file_text(host));
   const ForecastHost read = read_roof_file(file.path());
@@ -67,6 +69,8 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
   EXPECT_THAT(read.flops_per_s, DoubleNear(219e9, 1e6));
   EXPECT_THAT(read.bytes_per_s, DoubleNear(57e9, 1e6));
   EXPECT_THAT(read.thread_bytes_per_s, DoubleNear(40e9, 1e6));
+  EXPECT_THAT(read.tcp_send_bytes_per_s, DoubleNear(5e9, 1e6));
+  EXPECT_THAT(read.tcp_receive_bytes_per_s, DoubleNear(4e9, 1e6));
 }
 
 TEST(HostsFileTest, ARoofWithoutARateIsRefusedByTheNameOfItsFlag) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "predict/simulation/shared_variables.h"
+
 namespace paceline {
 namespace {
 
@@ -25,8 +27,8 @@ class Limit {
       : hosts_(hosts), job_(job), speed_(speed) {}
 
   std::string text() const {
-    for (const auto part : {&Limit::link, &Limit::device, &Limit::applying, &Limit::transport,
-                            &Limit::memory, &Limit::cores}) {
+    for (const auto part : {&Limit::link, &Limit::straggler, &Limit::device, &Limit::applying,
+                            &Limit::transport, &Limit::memory, &Limit::cores}) {
       if (const std::string text = (this->*part)(); !text.empty()) return text;
     }
     return waiting();
@@ -55,6 +57,21 @@ class Limit {
     return {};
   }
 
+  // One that computes all the time while the others wait for it.
+  std::string straggler() const {
+    const double device = device_seconds(*job_.step);
+    for (int w = 0; w < workers(); ++w) {
+      const double slowness = job_.cluster.slowness_of(w);
+      const double busy = speed_.workers[std::size_t(w)] * device * slowness;
+      if (slowness == 1 || busy < kUsedUp || speed_.use.device >= kUsedUp) continue;
+      return fmt::format(
+          "worker:{}, whose steps take {:.3g} times as long as those of the others, "
+          "which wait for it",
+          w, slowness);
+    }
+    return {};
+  }
+
   std::string device() const {
     if (speed_.use.device < kUsedUp) return {};
     if (job_.step->threads > 0) {
@@ -66,8 +83,9 @@ class Limit {
   std::string applying() const {
     for (std::size_t ps = 0; ps < speed_.use.applying.size(); ++ps) {
       if (speed_.use.applying[ps] < kUsedUp) continue;
+      const SimulatedStep shared = makes_local_steps(job_) ? outer_step(job_) : *job_.step;
       const double bytes = std::accumulate(
-          job_.step->variables.begin(), job_.step->variables.end(), 0.0,
+          shared.variables.begin(), shared.variables.end(), 0.0,
           [](double sum, const StepVariable& each) { return sum + each.rule_bytes; });
       return fmt::format("ps:{} applies rules {:.0f}% of the time: an update passes over {:.3g} MB",
                          ps, std::min(100.0, 100 * speed_.use.applying[ps]),
@@ -110,6 +128,19 @@ class Limit {
     return {};
   }
 
+  std::string local_steps() const {
+    const SimulatedUse& use = speed_.use;
+    const double waits = use.values + use.answer + use.others;
+    if (waits < use.rules) {
+      return fmt::format("kernels take {:.0f}%, rules and exchanges {:.0f}% of the time",
+                         100 * use.device, 100 * use.rules);
+    }
+    const auto steps = double(job_.way.outer.local_steps);
+    return fmt::format("of each {:.3g} ms, in which {} steps are made, workers wait {:.3g} for {}",
+                       steps * step_ms(), job_.way.outer.local_steps, steps * step_ms() * waits,
+                       job_.way.outer.delay > 0 ? "new values" : "the mean of all");
+  }
+
   // Nothing is used up: a step is a chain of things that follow one another.
   std::string waiting() const {
     const SimulatedUse& use = speed_.use;
@@ -117,6 +148,7 @@ class Limit {
       return fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time", 100 * use.device,
                          100 * use.rules);
     }
+    if (makes_local_steps(job_)) return local_steps();
     const double waits = step_ms() * (use.values + use.answer);
     if (use.others > use.values + use.answer) {
       return fmt::format("workers wait {:.3g} of {:.3g} ms for one another", use.others * step_ms(),

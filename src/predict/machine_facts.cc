@@ -29,7 +29,9 @@ ForecastHost host_with(int cores, const Roof& all, const Roof& one) {
           .flops_per_s = all.flops_per_s,
           .bytes_per_s = all.bytes_per_s,
           .thread_bytes_per_s =
-              std::clamp(one.bytes_per_s, kLeastOfThread * all.bytes_per_s, all.bytes_per_s)};
+              std::clamp(one.bytes_per_s, kLeastOfThread * all.bytes_per_s, all.bytes_per_s),
+          .tcp_send_bytes_per_s = std::max(all.tcp.send, one.tcp.send),
+          .tcp_receive_bytes_per_s = std::max(all.tcp.receive, one.tcp.receive)};
 }
 
 }  // namespace

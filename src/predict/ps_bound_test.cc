@@ -5,10 +5,17 @@
 namespace paceline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
+using ::testing::Field;
 
 constexpr double kMega = 1e6;
+
+auto term(const char* what, double steps_per_s) {
+  return AllOf(Field(&BoundTerm::what, what),
+               Field(&BoundTerm::steps_per_s, DoubleNear(steps_per_s, 1e-9)));
+}
 
 /// A model of two variables of a million float32 each, whose steps take a second.
 class PsBoundTest : public ::testing::Test {
@@ -22,7 +29,7 @@ class PsBoundTest : public ::testing::Test {
     }
     schedule_ = {1, {{0, 1}, {0.4, 0.7}}};
   }
-  PsBound bound(const PsHosts& hosts) const {
+  SpeedBound bound(const JobHosts& hosts) const {
     return ps_bound(work_, schedule_, place_variables(work_.specs, int(hosts.ps.size())), hosts);
   }
   StepCost work_;
@@ -30,30 +37,35 @@ class PsBoundTest : public ::testing::Test {
 };
 
 TEST_F(PsBoundTest, ADeviceMakesItsSteps) {
-  const PsBound two = bound({.ps = {0}, .workers = {0, 0}});
+  const SpeedBound two = bound({.ps = {0}, .workers = {0, 0}});
   EXPECT_DOUBLE_EQ(two.steps_per_s, 2);
   EXPECT_EQ(two.limit, "the device");
 }
 
 TEST_F(PsBoundTest, WorkersOfAnotherHostShareItsLink) {
   // A host takes 10 MB/s from workers that give 8 MB in a step; the one beside the ps needs none.
-  const PsBound three = bound({.ps = {0}, .workers = {0, 1, 2}, .link_bytes_per_s = 10 * kMega});
+  const SpeedBound three = bound({.ps = {0}, .workers = {0, 1, 2}, .link_bytes_per_s = 10 * kMega});
   EXPECT_THAT(three.workers,
               ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0.625, 1e-9), DoubleNear(0.625, 1e-9)));
   EXPECT_EQ(three.limit, "the link of host 0");
+  // The limits by themselves, of each worker.
+  EXPECT_THAT(three.terms,
+              ElementsAre(term("the device", 1), term("the way of a from ready to needed", 1 / 1.4),
+                          term("the link of host 0", 0.625), term("the link of host 1", 1.25),
+                          term("the link of host 2", 1.25)));
 }
 
 TEST_F(PsBoundTest, SeveralPsBringTheirLinks) {
   // Each ps keeps one variable, and the contribution to a takes a quarter of a second to another
   // host. No link carries more than 4 MB for each of four workers.
-  const PsBound four =
+  const SpeedBound four =
       bound({.ps = {0, 1}, .workers = {0, 1, 2, 3}, .link_bytes_per_s = 16 * kMega});
   EXPECT_THAT(four.workers, ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0.8, 1e-9),
                                         DoubleNear(0.8, 1e-9), DoubleNear(0.8, 1e-9)));
 }
 
 TEST_F(PsBoundTest, RulesPassOverTheMemoryOfOneMachine) {
-  const PsBound eight =
+  const SpeedBound eight =
       bound({.ps = {0}, .workers = std::vector<int>(8, 0), .memory_bytes_per_s = 48 * kMega});
   EXPECT_NEAR(eight.steps_per_s, 2, 1e-9);
   EXPECT_EQ(eight.limit, "the memory that rules pass over");
@@ -61,23 +73,23 @@ TEST_F(PsBoundTest, RulesPassOverTheMemoryOfOneMachine) {
 
 TEST_F(PsBoundTest, ARoundReadsEachGradientAndUpdatesOnce) {
   // Two updates of 12 MB, and three more gradients of 4 MB for each: 48 MB for four steps.
-  const PsBound four = bound({.ps = {0},
-                              .workers = std::vector<int>(4, 0),
-                              .memory_bytes_per_s = 12 * kMega,
-                              .contributions = 4});
+  const SpeedBound four = bound({.ps = {0},
+                                 .workers = std::vector<int>(4, 0),
+                                 .memory_bytes_per_s = 12 * kMega,
+                                 .contributions = 4});
   EXPECT_NEAR(four.steps_per_s, 1, 1e-9);
   EXPECT_EQ(four.limit, "the memory that rules pass over");
 }
 
 TEST_F(PsBoundTest, AWorkerWaitsForItsOwnContribution) {
   // a is needed at 0 and ready at 1; applying its 12 MB takes half a second.
-  const PsBound one = bound({.ps = {0}, .workers = {0}, .memory_bytes_per_s = 24 * kMega});
+  const SpeedBound one = bound({.ps = {0}, .workers = {0}, .memory_bytes_per_s = 24 * kMega});
   EXPECT_NEAR(one.steps_per_s, 1 / 1.5, 1e-9);
   EXPECT_EQ(one.limit, "the way of a from ready to needed");
 }
 
 TEST_F(PsBoundTest, AContributionCrossesTheLinkToo) {
-  const PsBound one = bound({.ps = {0}, .workers = {1}, .link_bytes_per_s = 40 * kMega});
+  const SpeedBound one = bound({.ps = {0}, .workers = {1}, .link_bytes_per_s = 40 * kMega});
   EXPECT_NEAR(one.steps_per_s, 1 / 1.1, 1e-9);
 }
 

@@ -50,13 +50,14 @@ double Products::flops() const {
 }
 
 Roof measure_roof(DType precision, int threads) {
-  constexpr double kSeconds = 0.12;
+  constexpr double kSeconds = 0.11;
   Products products(precision, threads);
   MemoryPasses memory(threads);
   return {.flops_per_s = products.flops() / best_seconds(kSeconds, [&] { products.run(); }),
           .bytes_per_s = memory.update_bytes() / best_seconds(kSeconds, [&] { memory.update(); }),
           .link_bytes_per_s = 0,
-          .cache_bytes = cache_bytes()};
+          .cache_bytes = cache_bytes(),
+          .tcp = measure_tcp_rates()};
 }
 
 }  // namespace paceline

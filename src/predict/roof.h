@@ -6,6 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/plain_product.h"
+#include "predict/tcp_rates.h"
 
 namespace paceline {
 
@@ -15,6 +16,7 @@ struct Roof {
   double bytes_per_s = 0;       // memory that is read and written
   double link_bytes_per_s = 0;  // one way; 0: no link
   std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
+  TcpRates tcp = {};            // of one core
 
   bool operator==(const Roof&) const = default;
 };
@@ -32,8 +34,8 @@ class Products {
   std::vector<PlainProduct> products_;
 };
 
-/// Measures products of that type and memory on so many threads, in about 0.4 s: the best of a few
-/// tries each. Throws kUnavailable, as PlainProduct does.
+/// Measures products of that type, memory on so many threads, and TCP, in about 0.25 s: the best of
+/// a few tries each. Throws kUnavailable, as PlainProduct does.
 Roof measure_roof(DType precision, int threads);
 
 }  // namespace paceline

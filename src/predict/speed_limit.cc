@@ -1,12 +1,14 @@
 #include "predict/speed_limit.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <vector>
 
 #include "base/row_count.h"
 #include "params/protocol/placement.h"
 #include "params/variable_arrays.h"
+#include "predict/simulation/shared_variables.h"
 #include "predict/step_cost.h"
 
 namespace paceline {
@@ -19,36 +21,45 @@ struct StepBytes {
   double most(std::size_t host) const { return std::max(out[host], in[host]); }
 };
 
-double wire_bytes(const SimulatedJob& job, VariableId v) {
-  const StepVariable& use = job.step->variables[std::size_t(v)];
-  if (!use.updated) return 0;
-  return touched_bytes(job.step->specs[std::size_t(v)], use.most_rows) / (job.way.bfloat16 ? 2 : 1);
+double given_bytes(const SimulatedStep& shared, VariableId v) {
+  const StepVariable& use = shared.variables[std::size_t(v)];
+  return use.updated ? touched_bytes(shared.specs[std::size_t(v)], use.most_rows) : 0;
 }
 
-StepBytes with_ps(const SimulatedJob& job) {
+/// The part of the bytes of float32 that travel.
+double part_of_bytes(const ContributionForm& form) {
+  constexpr std::size_t kMany = std::size_t{1} << 20;
+  return double(travelling_bytes(kMany, form)) / kMany;
+}
+
+StepBytes with_ps(const SimulatedJob& job, const SimulatedStep& shared) {
   const SimulatedCluster& cluster = job.cluster;
   StepBytes bytes(cluster.hosts.size());
-  for (const Piece& piece : place_variables(job.step->specs, int(cluster.ps.size()))) {
-    const VariableSpec& spec = job.step->specs[std::size_t(piece.variable)];
+  const double given = part_of_bytes(job.way.wire.numbers),
+               values = part_of_bytes(job.way.wire.of_values());
+  for (const Piece& piece : place_variables(shared.specs, int(cluster.ps.size()))) {
+    const VariableSpec& spec = shared.specs[std::size_t(piece.variable)];
     const double each =
-        wire_bytes(job, piece.variable) * double(piece.rows) / double(row_count(spec.shape));
+        given_bytes(shared, piece.variable) * double(piece.rows) / double(row_count(spec.shape));
     const auto ps = std::size_t(cluster.ps[std::size_t(piece.ps)]);
     for (const int worker : cluster.workers) {
       if (std::size_t(worker) == ps) continue;
-      for (const std::size_t host : {ps, std::size_t(worker)}) {
-        bytes.out[host] += each;
-        bytes.in[host] += each;
-      }
+      bytes.out[ps] += each * values;
+      bytes.in[std::size_t(worker)] += each * values;
+      bytes.out[std::size_t(worker)] += each * given;
+      bytes.in[ps] += each * given;
     }
   }
   return bytes;
 }
 
-StepBytes in_a_ring(const SimulatedJob& job) {
+StepBytes in_a_ring(const SimulatedJob& job, const SimulatedStep& shared) {
   const SimulatedCluster& cluster = job.cluster;
   StepBytes bytes(cluster.hosts.size());
   double all = 0;
-  for (std::size_t v = 0; v < job.step->specs.size(); ++v) all += wire_bytes(job, VariableId(v));
+  for (std::size_t v = 0; v < shared.specs.size(); ++v) {
+    all += given_bytes(shared, VariableId(v));
+  }
   const std::size_t workers = cluster.workers.size();
   const double each = 2 * all * double(workers - 1) / double(workers);
   for (std::size_t w = 0; w < workers; ++w) {
@@ -66,19 +77,61 @@ bool is_remote(const SimulatedCluster& cluster, int host) {
   return std::ranges::any_of(cluster.ps, [&](int ps) { return ps != host; });
 }
 
+// Who waits for others is not faster than the slowest of them, or than as many as a round needs.
+std::vector<double> own_rates(const SimulatedJob& job, double device) {
+  std::vector<double> rates;
+  for (int w = 0; w < int(job.cluster.workers.size()); ++w) {
+    rates.push_back(1 / (device * job.cluster.slowness_of(w)));
+  }
+  const bool alone =
+      job.way.strategy == "async" || (job.way.strategy == "local" && job.way.outer.delay > 0);
+  if (alone) return rates;
+  std::vector<double> fastest = rates;
+  std::ranges::sort(fastest, std::greater());
+  const std::size_t needed = job.way.replicas > 0 ? std::size_t(job.way.replicas) : rates.size();
+  const double most = fastest[std::min(needed, rates.size()) - 1];
+  for (double& rate : rates) rate = std::min(rate, most);
+  return rates;
+}
+
 // Whoever needs a link shares it evenly with the others.
-double links_allow(const SimulatedJob& job, double device, const StepBytes& bytes, bool ring) {
+double links_allow(const SimulatedJob& job, double device, double every, const StepBytes& bytes,
+                   bool ring) {
   const SimulatedCluster& cluster = job.cluster;
-  const auto accumulated = double(job.way.accumulate);
-  double shared = 1 / device, all = 0;
+  double shared = std::numeric_limits<double>::infinity(), all = 0;
   for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
-    const double rate = cluster.hosts[host].link_bytes_per_s * accumulated;
+    const double rate = cluster.hosts[host].link_bytes_per_s * every;
     if (rate > 0 && bytes.most(host) > 0) shared = std::min(shared, rate / bytes.most(host));
   }
-  for (const int host : cluster.workers) {
-    all += ring || is_remote(cluster, host) ? shared : 1 / device;
+  const std::vector<double> own = own_rates(job, device);
+  for (std::size_t w = 0; w < own.size(); ++w) {
+    const bool linked = ring || is_remote(cluster, cluster.workers[w]);
+    all += linked ? std::min(own[w], shared) : own[w];
   }
   return all;
+}
+
+double rule_bytes(const SimulatedStep& step) {
+  double bytes = 0;
+  for (const StepVariable& use : step.variables) bytes += use.rule_bytes;
+  return bytes;
+}
+
+// Each worker applies the rules of the dense variables, and a round those of the sparse ones once.
+template <typename Seconds>
+double mixed_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
+  const MixedPlaces places(job.step->specs);
+  const SimulatedStep sparse = part_of_step(*job.step, places, true),
+                      dense = part_of_step(*job.step, places, false);
+  const auto every = double(job.way.accumulate);
+  StepBytes bytes = with_ps(job, sparse);
+  const StepBytes reduced = in_a_ring(job, dense);
+  for (std::size_t host = 0; host < bytes.out.size(); ++host) {
+    bytes.out[host] += reduced.out[host];
+    bytes.in[host] += reduced.in[host];
+  }
+  const double step = device + seconds(rule_bytes(dense)) / every;
+  return links_allow(job, step, every, bytes, true);
 }
 
 }  // namespace
@@ -86,21 +139,28 @@ double links_allow(const SimulatedJob& job, double device, const StepBytes& byte
 double speed_limit(const SimulatedJob& job) {
   const SimulatedCluster& cluster = job.cluster;
   const double workers = double(cluster.workers.size());
-  double device = 0, rules = 0;
-  for (const StepAction& action : job.step->actions) device += action.seconds;
-  for (const StepVariable& use : job.step->variables) rules += use.rule_bytes;
-  rules /= double(job.way.accumulate);
-  const bool ring = job.way.strategy == "allreduce", alone = cluster.ps.empty() && !ring;
-  const double rule_seconds =
-      cluster.machines[0].bytes_per_s > 0 ? rules / cluster.machines[0].bytes_per_s : 0;
-  if (alone) return workers / (device + rule_seconds);
-  const double step = device + (ring ? rule_seconds : 0);
-  double limit = links_allow(job, step, ring ? in_a_ring(job) : with_ps(job), ring);
+  const double memory = cluster.machines[0].bytes_per_s;
+  const auto seconds = [&](double bytes) { return memory > 0 ? bytes / memory : 0; };
+  const auto accumulated = double(job.way.accumulate);
+  double step = 0;
+  for (const StepAction& action : job.step->actions) step += action.seconds;
+  const bool local = makes_local_steps(job), ring = cluster.ps.empty() && workers > 1;
+  const bool alone = cluster.ps.empty() && !ring;
+  if (alone || local) step += seconds(rule_bytes(*job.step)) / accumulated;
+  if (alone) return workers / step;
+  if (job.way.strategy == "mixed") return mixed_limit(job, step, seconds);
+  const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
+  const SimulatedStep& shared = local ? outer : *job.step;
+  const double every = accumulated * (local ? double(job.way.outer.local_steps) : 1);
+  const double rules = seconds(rule_bytes(shared)) / every;
+  if (ring) step += rules;
+  const StepBytes bytes = ring ? in_a_ring(job, shared) : with_ps(job, shared);
+  double limit = links_allow(job, step, every, bytes, ring);
   // In rounds the workers share an update.
-  const double shared = job.way.strategy == "sync" ? workers : 1;
+  const bool rounds = job.way.strategy == "sync" || (local && job.way.outer.delay == 0);
   const double ps_machines =
       std::max(1.0, double(std::min(cluster.ps.size(), cluster.machines.size())));
-  if (!ring && rule_seconds > 0) limit = std::min(limit, shared * ps_machines / rule_seconds);
+  if (!ring && rules > 0) limit = std::min(limit, (rounds ? workers : 1) * ps_machines / rules);
   return limit;
 }
 

@@ -24,22 +24,32 @@ std::vector<int> ps_counts(const WaysAsked& asked, bool with_ps) {
   return {1, 2, 4};
 }
 
-// Local steps in a cluster are not simulated.
 bool is_tried(const WaysAsked& asked, const Strategy& strategy) {
+  if (strategy.kind == ClusterKind::kOneProcess) return false;
   if (asked.strategy && *asked.strategy != strategy.name) return false;
   if (asked.ps && (*asked.ps > 0) != has_ps(strategy)) return false;
+  if (strategy.name == "mixed" && !asked.strategy && !asked.sparse) return false;
+  if (strategy.name == "local" && asked.outer_async && !has_ps(strategy)) return false;
+  if (strategy.name == "local" && !asked.strategy && !asked.links) return false;
   const auto known = simulated_strategies();
-  return strategy.kind != ClusterKind::kOneProcess && strategy.name != "local" &&
-         std::ranges::find(known, strategy.name) != known.end();
+  return std::ranges::find(known, strategy.name) != known.end();
+}
+
+OuterOptions outer_of(const WaysAsked& asked, bool with_ps, int workers) {
+  OuterOptions outer = asked.outer;
+  if (!asked.outer_async) outer.delay = 0;
+  if (asked.outer_async && outer.delay == 0) outer.delay = workers;
+  if (outer.fragments == 0) outer.fragments = usual_fragments(outer.local_steps, with_ps);
+  return outer;
 }
 
 }  // namespace
 
 std::vector<Way> ways_to_try(const WaysAsked& asked) {
   std::vector<Way> ways = {{}};
-  std::vector<bool> wires = {false};
-  if (asked.bfloat16) wires = {*asked.bfloat16};
-  if (!asked.bfloat16 && asked.links) wires = {false, true};
+  std::vector<WireForm> wires = {{}};
+  if (asked.wire) wires = {*asked.wire};
+  if (!asked.wire && asked.links) wires.push_back({DType::kBFloat16});
   for (const Strategy& strategy : strategies()) {
     if (!is_tried(asked, strategy)) continue;
     for (const int ps : ps_counts(asked, has_ps(strategy))) {
@@ -47,15 +57,16 @@ std::vector<Way> ways_to_try(const WaysAsked& asked) {
         // More parameter servers than workers bring nothing; one worker has nobody to wait for.
         if (!asked.ps && ps > std::max(1, workers)) continue;
         if (workers == 1 && !asked.strategy && strategy.name != "async") continue;
-        for (const bool bfloat16 : wires) {
-          if (bfloat16 && !has_ps(strategy)) continue;
+        for (const WireForm& wire : wires) {
+          if (!wire.exact() && !has_ps(strategy)) continue;
           ways.push_back({.strategy = std::string(strategy.name),
                           .ps = ps,
                           .workers = workers,
-                          .bfloat16 = bfloat16,
+                          .wire = wire,
                           .accumulate = asked.accumulate,
                           .staleness = asked.staleness,
-                          .replicas = asked.replicas});
+                          .replicas = asked.replicas,
+                          .outer = outer_of(asked, ps > 0, workers)});
         }
       }
     }

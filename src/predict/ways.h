@@ -12,15 +12,19 @@ namespace paceline {
 struct WaysAsked {
   std::optional<std::string> strategy;
   std::optional<int> ps, workers;
-  std::optional<bool> bfloat16;
+  std::optional<WireForm> wire;
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
-  int most_workers = 8;  // that fit
-  bool links = false;    // there are several hosts, so that the wire's type matters
+  OuterOptions outer = {.fragments = 0};  // of local steps; 0: as many as are usual
+  bool outer_async = false;               // their outer rule has no rounds
+  int most_workers = 8;                   // that fit
+  bool sparse = false;                    // the model has sparse variables and dense ones
+  bool links = false;                     // there are several hosts, so that the wire matters
 };
 
 /// One process first, then every strategy with 1, 2 and 4 parameter servers, and 1, 2, 4 … workers.
+/// Local steps only where there are links, or where they are asked for: they learn less each.
 std::vector<Way> ways_to_try(const WaysAsked& asked);
 
 }  // namespace paceline

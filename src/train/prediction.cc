@@ -15,6 +15,7 @@
 #include "cluster/gnuplot.h"
 #include "cluster/launch/launcher.h"
 #include "paceline/error.h"
+#include "params/mixed/mixed_strategy.h"
 #include "params/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
@@ -44,6 +45,10 @@ void take_places(Way& way, const Way& own) {
   way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
 }
 
+WireForm wire_of(const Cluster& cluster) {
+  return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
+}
+
 bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kLauncher; }
 
 }  // namespace
@@ -60,10 +65,12 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
   take_hosts();
   const double examples =
       step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
+  job_.straggler = options.straggler;
+  job_.straggler_times = options.straggler_times;
   job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
-  job_.step = [this, examples](bool alone, int workers_on_host) {
-    const Plan& plan = alone ? *alone_ : *shared_;
-    return simulated_step(plan, specs_, pace(plan, alone, workers_on_host),
+  job_.step = [this, examples](bool own_rules, int workers_on_host) {
+    const Plan& plan = own_rules ? *own_ : *shared_;
+    return simulated_step(plan, specs_, pace(plan, workers_on_host),
                           examples * double(cluster_.towers));
   };
 }
@@ -73,7 +80,7 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
 void Prediction::make_plans() {
   specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
   if (step_.plan != nullptr) {
-    shared_ = alone_ = step_.plan;
+    shared_ = own_ = step_.plan;
     return;
   }
   device_ = make_device(is_cpu(cluster_) ? worker_device(cluster_) : DeviceOptions{.kind = "naive"},
@@ -82,7 +89,7 @@ void Prediction::make_plans() {
   request.rewrite = rewrite_to(cluster_.precision);
   shared_ = make_plan(request, specs_, *device_);
   request.stream_updates = is_cpu(cluster_);
-  alone_ = make_plan(request, specs_, *device_);
+  own_ = make_plan(request, specs_, *device_);
 }
 
 std::vector<std::string> Prediction::task_hosts(const std::vector<std::string>& addresses) const {
@@ -99,6 +106,10 @@ void Prediction::take_hosts() {
     for (ForecastHost& host : job_.hosts) {
       if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
       if (host.bytes_per_s == 0) host.bytes_per_s = here_.bytes_per_s;
+      if (host.tcp_send_bytes_per_s == 0) host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
+      if (host.tcp_receive_bytes_per_s == 0) {
+        host.tcp_receive_bytes_per_s = here_.tcp_receive_bytes_per_s;
+      }
     }
     return;
   }
@@ -172,10 +183,10 @@ double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int thread
   return seconds / kKernelsOfRoof;
 }
 
-DevicePace Prediction::pace(const Plan& plan, bool alone, int workers_on_host) const {
+DevicePace Prediction::pace(const Plan& plan, int workers_on_host) const {
   const ForecastHost& host = worker_host();
   const int cores = std::max(1, int(host.cores));
-  const int usual = alone ? cores : std::max(1, cores / std::max(1, workers_on_host));
+  const int usual = std::max(1, cores / std::max(1, workers_on_host));
   const int threads = cluster_.threads > 0 && !launches(cluster_) ? cluster_.threads : usual;
   DevicePace pace{.rule_threads = threads};
   pace.copy_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
@@ -187,6 +198,10 @@ DevicePace Prediction::pace(const Plan& plan, bool alone, int workers_on_host) c
     if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
       pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
     }
+    // This task may be the one that is slow.
+    const bool slow = cluster_.role == Cluster::Role::kTask &&
+                      cluster_.task == TaskId{TaskId::Job::kWorker, options_.straggler};
+    if (slow) pace.step_seconds /= options_.straggler_times;
     return pace;
   }
   pace.threads = threads;
@@ -197,16 +212,27 @@ DevicePace Prediction::pace(const Plan& plan, bool alone, int workers_on_host) c
   return pace;
 }
 
+// The tasks that are to be started on emulated hosts will have addresses there, by which
+// --strategy auto chooses.
+Cluster Prediction::with_addresses() const {
+  Cluster cluster = cluster_;
+  if (!launches(cluster_)) return cluster;
+  for (const int host : ps_hosts_) cluster.spec.ps.push_back(fmt::format("{}:0", host));
+  for (const int host : worker_hosts_) cluster.spec.workers.push_back(fmt::format("{}:0", host));
+  return cluster;
+}
+
 Way Prediction::own_way() const {
   Way way;
   way.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
                                                             : int(cluster_.spec.ps.size());
   way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
-  way.strategy = strategy_name(cluster_);
-  way.bfloat16 = cluster_.wire != DType::kFloat32;
+  way.strategy = strategy_name(with_addresses());
+  way.wire = wire_of(cluster_);
   way.accumulate = cluster_.accumulate;
   way.staleness = cluster_.staleness;
   way.replicas = cluster_.replicas_to_aggregate;
+  way.outer = outer_options_of(cluster_, way.ps > 0, way.workers);
   way.ps_hosts = ps_hosts_;
   way.worker_hosts = worker_hosts_;
   return way;
@@ -217,15 +243,23 @@ WaysAsked Prediction::asked() const {
   asked.accumulate = cluster_.accumulate;
   asked.staleness = cluster_.staleness;
   asked.replicas = cluster_.replicas_to_aggregate;
+  asked.outer = {.local_steps = cluster_.local_steps,
+                 .rate = cluster_.outer_rate,
+                 .momentum = cluster_.outer_momentum,
+                 .fragments = cluster_.outer_fragments,
+                 .delay = cluster_.outer_delay};
+  asked.outer_async = cluster_.outer_async;
   asked.links = job_.hosts.size() > 1;
-  if (cluster_.wire != DType::kFloat32) asked.bfloat16 = true;
+  asked.sparse = why_not_mixed(specs_).empty() && why_not_mixed(cluster_, 2).empty();
+  if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
   if (cluster_.role != Cluster::Role::kAlone) {
     const Way own = own_way();
     asked.ps = own.ps;
     asked.workers = own.workers;
     // The default may be there because nobody asked for another.
-    const Strategy& strategy = strategy_named(own.strategy);
-    if (&strategy != &default_strategy(strategy.kind)) asked.strategy = own.strategy;
+    const Strategy& strategy = strategy_named(own.strategy, kind_of(cluster_));
+    const bool named = cluster_.strategy != kAutomatic;
+    if (named && &strategy != &default_strategy(strategy.kind)) asked.strategy = own.strategy;
   }
   int devices = 0;
   for (const ForecastHost& host : job_.hosts) devices += std::min(host.devices, 1 << 16);
@@ -271,12 +305,7 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
     }
   });
   print_text(stdout, prediction.facts() + "\n" + forecast_table(all, "examples"));
-  const std::string flags = flags_of(all.front().way);
-  print_text(stdout, fmt::format("\nThe fastest: {}{}\n",
-                                 flags.empty() ? "one process, without --ps and --workers" : flags,
-                                 flags.empty() ? ""
-                                               : fmt::format(" ({:.2f} × one process)",
-                                                             all.front().times_alone)));
+  print_text(stdout, "\n" + fastest_text(all));
   print_text(stdout,
              "Not counted: how many steps each way needs to learn as much (docs/strategies.md), "
              "input, checkpoints and evaluations.\n");
@@ -302,6 +331,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   const TimePoint begun = clock.now();
   const Prediction prediction(step, cluster, options);
   Expectation made{.own = forecast(prediction.job(), prediction.own_way()), .better = {}};
+  std::optional<Forecast> local;
   WaysAsked asked = prediction.asked();
   asked.strategy.reset();
   asked.ps.reset();
@@ -310,11 +340,14 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
     if (way.text() == made.own.way.text()) continue;
     take_places(way, prediction.own_way());
     const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way));
-    const double best = made.better ? made.better->steps_per_s : made.own.steps_per_s;
+    // Local steps learn less each: they are named where nothing else is better.
+    std::optional<Forecast>& better = way.makes_local_steps() ? local : made.better;
+    const double best = better ? better->steps_per_s : made.own.steps_per_s;
     const bool alone = way.ps == 0 && way.workers == 1;
-    const double worth = made.better ? 1 : alone ? kFasterAtAll : kWorthSaying;
-    if (other.steps_per_s > worth * best) made.better = other;
+    const double worth = better ? 1 : alone ? kFasterAtAll : kWorthSaying;
+    if (other.steps_per_s > worth * best) better = other;
   }
+  if (!made.better) made.better = std::move(local);
   return made;
 }
 

@@ -47,7 +47,8 @@ class Prediction {
   void take_hosts();
   std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
   const ForecastHost& worker_host() const;
-  DevicePace pace(const Plan& plan, bool alone, int workers_on_host) const;
+  Cluster with_addresses() const;
+  DevicePace pace(const Plan& plan, int workers_on_host) const;
   double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
 
   const PredictedStep step_;
@@ -57,7 +58,7 @@ class Prediction {
   std::unique_ptr<Device> device_;
   ForecastHost here_;
   ForecastJob job_;
-  std::shared_ptr<const Plan> alone_, shared_;
+  std::shared_ptr<const Plan> own_, shared_;  // the first applies its own rules
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
   mutable std::string pace_from_;  // where the time of kernels is known from

@@ -34,6 +34,9 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
     case MessageType::kStepDone:
       decode_step_done(payload);
       break;
+    case MessageType::kClip:
+      decode_clip(payload);
+      break;
     case MessageType::kStepEnd:
       decode_step_end(payload, end);
       break;

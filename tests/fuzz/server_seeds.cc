@@ -91,10 +91,17 @@ ServerScript two_workers() {
   return script;
 }
 
+Payload clip(float scale) {
+  Payload bytes;
+  encode(StepClip{scale}, bytes);
+  return bytes;
+}
+
 /// Adds a step whose contributions are sent in frames.
 void step(ServerScript& script, int worker, std::uint64_t step, bool clipped,
           std::size_t w_bytes = kWBytes, std::size_t row_bytes = kRowBytes) {
   script.frame(worker, Type::kStepBegin, step_begin(clipped), {.step = step});
+  if (clipped && step % 2 == 1) script.frame(worker, Type::kClip, clip(0.5f), {.step = step});
   const Payload half(w_bytes / 2, std::byte{0x3d});
   script.frame(worker, Type::kChunk, half, {.id = kW, .step = step});
   script.frame(worker, Type::kRowIds, numbers({3, 7}), {.id = kTable, .step = step});

@@ -10,6 +10,7 @@
 #include "base/cores.h"
 #include "base/philox.h"
 #include "cluster/flags/flag_checks.h"
+#include "cluster/flags/straggler.h"
 #include "cluster/flags/role_reader.h"
 #include "cluster/towers.h"
 #include "params/mixed/mixed_strategy.h"
@@ -24,7 +25,6 @@ constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
 constexpr std::int64_t kMostLocalSteps = 1'000'000;
 constexpr std::int64_t kMostStaleness = 1'000'000;
-constexpr double kMostSlowness = 1e6;
 
 // "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
 std::optional<DeviceChoice> device_named(const std::string& text) {
@@ -55,24 +55,6 @@ void check_for_cluster(const FlagValues& values, const Cluster& cluster, const s
 
 int workers_of(const Cluster& cluster) {
   return cluster.local_workers > 0 ? cluster.local_workers : int(cluster.spec.workers.size());
-}
-
-/// A worker that is slower than the others.
-struct Straggler {
-  int worker = 0;
-  double times = 1;  // as long as theirs are its steps
-};
-
-// "1:3" is worker 1, 3 times as slow.
-std::optional<Straggler> straggler_named(const std::string& text) {
-  Straggler named;
-  const char* const end = text.data() + text.size();
-  const auto [colon, index] = std::from_chars(text.data(), end, named.worker);
-  if (index != std::errc() || colon == end || *colon != ':') return std::nullopt;
-  const auto [stop, status] = std::from_chars(colon + 1, end, named.times);
-  const bool well = status == std::errc() && stop == end && named.worker >= 0;
-  if (!well || !(named.times >= 1 && named.times <= kMostSlowness)) return std::nullopt;
-  return named;
 }
 
 // Slows the device of this task down, if it is the straggler.

@@ -1,6 +1,7 @@
 #include "cluster/flags/prediction_reader.h"
 
 #include "cluster/flags/flag_checks.h"
+#include "cluster/flags/straggler.h"
 
 namespace paceline {
 
@@ -13,6 +14,11 @@ PredictionOptions read_prediction(const FlagValues& values) {
   if (values.given("--lab-hosts") || values.given("--lab-place")) {
     prediction.link_gbps = values.positive_number("--lab-gbps").value_or(1);
     prediction.link_delay_ms = values.number_from_zero("--lab-delay-ms").value_or(0);
+  }
+  // What is wrong with it, the cluster's reader says.
+  if (const auto straggler = straggler_named(values.text("--sim-straggler"))) {
+    prediction.straggler = straggler->worker;
+    prediction.straggler_times = straggler->times;
   }
   return prediction;
 }

@@ -5,10 +5,11 @@
 namespace paceline {
 
 // A wait ends late. An accelerator would have been given its next work in time, so the work that
-// follows a wait begins as much earlier: a step takes its time exactly, on average.
+// follows a wait begins as much earlier: a step takes its time exactly, on average. What else the
+// host does or waits for in between is not hidden by that.
 void SimTimeline::run(Duration duration) {
   const std::lock_guard lock(mutex_);
-  busy_until_ = std::max(busy_until_, clock_.now() - overslept_) + duration;
+  busy_until_ = std::max(busy_until_, clock_.now() - late_) + duration;
 }
 
 void SimTimeline::synchronize() {
@@ -22,7 +23,7 @@ void SimTimeline::synchronize() {
 
 Event SimTimeline::record() {
   const std::lock_guard lock(mutex_);
-  if (busy_until_ <= clock_.now()) return {};
+  if (busy_until_ <= clock_.now() - late_) return {};
   return {*this, std::uint64_t(busy_until_.time_since_epoch().count())};
 }
 
@@ -31,10 +32,11 @@ void SimTimeline::synchronize(std::uint64_t ticket) {
 }
 
 void SimTimeline::wait_until(TimePoint time) {
-  if (time <= clock_.now()) return;
-  clock_.sleep_until(time);
+  const bool slept = time > clock_.now();
+  if (slept) clock_.sleep_until(time);
   const std::lock_guard lock(mutex_);
-  overslept_ = std::max(Duration(0), clock_.now() - time);
+  const Duration since = clock_.now() - time;
+  late_ = slept ? since : std::min(late_, since);
 }
 
 }  // namespace paceline

@@ -30,7 +30,7 @@ class SimTimeline : private Event::Source {
   Clock& clock_;
   std::mutex mutex_;  // of what follows
   TimePoint busy_until_;
-  Duration overslept_{0};
+  Duration late_{0};  // so long ago the host would be here, had no wait ended late
 };
 
 }  // namespace paceline

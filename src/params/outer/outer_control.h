@@ -8,7 +8,7 @@
 
 #include "paceline/error.h"
 #include "params/forwarding_control.h"
-#include "params/outer/outer_schedule.h"
+#include "params/protocol/outer_schedule.h"
 
 namespace paceline {
 

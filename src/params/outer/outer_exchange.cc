@@ -1,6 +1,5 @@
 #include "params/outer/outer_exchange.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/copy_bytes.h"
@@ -31,8 +30,7 @@ OuterExchange::OuterExchange(ParameterStore& below, const OuterSchedule& schedul
       pool_(pool),
       account_(account),
       base_(local_.size()),
-      contributed_(contributed),
-      counted_(below.global_step()) {
+      turns_(schedule, below.global_step(), contributed) {
   for (int fragment = 0; fragment < schedule.fragments(); ++fragment) {
     steps_.push_back(below.bind(plan_of(schedule.variables_of(fragment)), 0));
     for (const VariableId variable : schedule.variables_of(fragment)) {
@@ -57,23 +55,27 @@ void OuterExchange::for_elements(VariableId variable, Element&& element) {
 
 void OuterExchange::step_made(std::int64_t examples) {
   examples_ += examples;
-  if (++made_ < schedule_.length(next())) return;
-  contribute();
-  made_ = 0;
-  examples_ = 0;
+  turns_.step_made();
+  while (const auto act = turns_.next()) {
+    switch (act->kind) {
+      case OuterTurns::Act::Kind::kSettle:
+        settle();
+        break;
+      case OuterTurns::Act::Kind::kTakeOver:
+        take_over(act->fragment);
+        break;
+      case OuterTurns::Act::Kind::kContribute:
+        contribute(act->fragment);
+        break;
+    }
+  }
 }
 
 void OuterExchange::settle() {
-  if (sent_ == nullptr) return;
-  counted_ = std::exchange(sent_, nullptr)->global_step();
+  if (turns_.unsettled()) turns_.settled(sent_->global_step());
 }
 
-// A worker that was too late for a round goes on with the round that is open.
-void OuterExchange::contribute() {
-  settle();
-  while (under_way_.size() > 1) take_over(under_way_.front());
-  const int fragment = schedule_.fragment_of_round(next());
-  if (std::ranges::find(under_way_, fragment) != under_way_.end()) take_over(fragment);
+void OuterExchange::contribute(int fragment) {
   StoreSteps& steps = *steps_[std::size_t(fragment)];
   steps.begin_step(StepKind::kTrain, {},
                    {.learning_rates = rates_, .examples = examples_, .step = step_++});
@@ -90,16 +92,12 @@ void OuterExchange::contribute() {
     steps.ready(variable, {}, {});
   }
   sent_ = &steps.end_step(1, {});
-  under_way_.push_back(fragment);
-  if (contributed_) ++*contributed_;
-  if (schedule_.fragments() > 1) return;
-  settle();
-  take_over(fragment);
+  examples_ = 0;
+  turns_.contributed();
 }
 
 // The steps since the copy was sent stay; without any the copy becomes the common value.
 void OuterExchange::take_over(int fragment) {
-  std::erase(under_way_, fragment);
   for (const VariableId variable : schedule_.variables_of(fragment)) {
     AsyncView come;
     {
@@ -116,6 +114,7 @@ void OuterExchange::take_over(int fragment) {
       base[i] = common[i];
     });
   }
+  turns_.took_over(fragment);
 }
 
 }  // namespace paceline

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,7 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "exec/parameter_store.h"
-#include "params/outer/outer_schedule.h"
+#include "params/protocol/outer_turns.h"
 #include "trace/step_account.h"
 
 namespace paceline {
@@ -31,12 +30,10 @@ class OuterExchange {
   /// Waits until this worker's last contribution counts: until its round is closed.
   void settle();
   /// The contributions, or rounds, that count, with that of this worker which is under way.
-  std::int64_t rounds() const { return counted_ + (sent_ == nullptr ? 0 : 1); }
+  std::int64_t rounds() const { return turns_.rounds(); }
 
  private:
-  /// The number of this worker's next contribution.
-  std::int64_t next() const { return contributed_ ? *contributed_ : rounds(); }
-  void contribute();
+  void contribute(int fragment);
   void take_over(int fragment);
   template <typename Element>
   void for_elements(VariableId variable, Element&& element);
@@ -51,10 +48,9 @@ class OuterExchange {
   /// By variable, of a trained one: the common value that the copy began from, or, while its
   /// difference is under way, the copy that was sent.
   std::vector<Tensor> base_;
-  std::deque<int> under_way_;  // fragments whose values are to come, in their order
-  StepHandle* sent_ = nullptr;
-  std::optional<std::int64_t> contributed_;  // none: in rounds
-  std::int64_t counted_, made_ = 0, examples_ = 0, step_ = 0;
+  OuterTurns turns_;
+  StepHandle* sent_ = nullptr;  // of the last contribution
+  std::int64_t examples_ = 0, step_ = 0;
 };
 
 }  // namespace paceline

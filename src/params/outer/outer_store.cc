@@ -11,7 +11,7 @@
 #include "params/local/local_store.h"
 #include "params/outer/outer_control.h"
 #include "params/outer/outer_exchange.h"
-#include "params/outer/outer_schedule.h"
+#include "params/protocol/outer_schedule.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
@@ -35,15 +35,6 @@ std::vector<float> outer_rates(std::span<const VariableSpec> below) {
   return rates;
 }
 
-OuterSchedule schedule_of(std::span<const VariableSpec> variables, const OuterOptions& how) {
-  std::vector<std::int64_t> bytes;
-  for (const VariableSpec& variable : variables) {
-    const std::int64_t size = variable.shape.elements() * std::int64_t(size_of(variable.dtype));
-    bytes.push_back(variable.trained ? size : 0);
-  }
-  return {bytes, how.local_steps, how.fragments};
-}
-
 PlanBinding reads_all(std::span<const VariableSpec> variables) {
   PlanBinding plan;
   for (std::size_t v = 0; v < variables.size(); ++v) plan.uses.push_back({VariableId(v)});
@@ -57,7 +48,7 @@ class OuterStore : public SavableStore, public OuterState {
       : below_(std::move(below.store)),
         below_control_(std::move(below.control)),
         variables_(std::move(variables)),
-        schedule_(schedule_of(variables_, how)),
+        schedule_(outer_schedule_of(variables_, how)),
         in_rounds_(how.delay == 0),
         worker_(options.cluster.task.index),
         pool_(options.pool),
@@ -231,31 +222,9 @@ void OuterStore::add_slots(TaskState& state) {
 
 }  // namespace
 
-std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
-                                          const OuterOptions& how) {
-  for (VariableSpec& variable : variables) {
-    const bool learns = variable.rule.takes_gradient();
-    variable.weight_decay = 0;
-    variable.sparse = false;
-    const float share = 1.0f / float(std::max(how.delay, 1));
-    if (!learns) {
-      variable.rule = Sgd{share};
-    } else if (how.momentum == 0) {
-      variable.rule = Sgd{how.rate * share};
-    } else if (how.delay > 0) {
-      variable.rule =
-          DelayedNesterov{.learning_rate = how.rate, .momentum = how.momentum, .period = how.delay};
-    } else {
-      variable.rule =
-          Momentum{.learning_rate = how.rate, .momentum = how.momentum, .nesterov = true};
-    }
-  }
-  return variables;
-}
-
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,
                           std::int64_t steps) {
-  return schedule_of(variables, how).rounds_for(steps);
+  return outer_schedule_of(variables, how).rounds_for(steps);
 }
 
 Distribution with_outer_rule(Distribution below, std::vector<VariableSpec> variables,

@@ -8,26 +8,9 @@
 #include <vector>
 
 #include "params/distribution.h"
+#include "params/outer/outer_options.h"
 
 namespace paceline {
-
-struct OuterOptions {
-  std::int64_t local_steps = 20;  // between two exchanges of a variable
-  float rate = 0.7f, momentum = 0.9f;
-  /// The variables are exchanged in so many parts, one after the other, so that a link has
-  /// something to send all the time (arXiv 2501.18512). What a round brings is then taken over one
-  /// round later, without the steps that were made meanwhile being lost. With one part a worker
-  /// waits.
-  int fragments = 1;
-  /// 0: the store below has rounds. Otherwise each difference is applied as it arrives, so many of
-  /// them are a mean, and every so manieth brings the momentum.
-  int delay = 0;
-};
-
-/// The variables as the store below knows them: the outer rule, Nesterov's momentum, applies dense
-/// differences. What a rule does not learn by gradients (moving statistics) is averaged.
-std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
-                                          const OuterOptions& how);
 
 /// The rounds that the store below makes in so many steps.
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,

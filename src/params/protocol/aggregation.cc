@@ -26,7 +26,7 @@ void AggregationOutbox::clear() {
 std::optional<std::int64_t> BoundedStaleness::slowest() const {
   std::optional<std::int64_t> least;
   for (const std::optional<Member>& member : members_) {
-    if (member && (!least || member->clock < *least)) least = member->clock;
+    if (member && !member->done && (!least || member->clock < *least)) least = member->clock;
   }
   return least;
 }
@@ -47,6 +47,12 @@ void BoundedStaleness::ended(int worker, std::int64_t step, AggregationOutbox& o
   tell_limits(out);
 }
 
+void BoundedStaleness::done(int worker, AggregationOutbox& out) {
+  if (std::size_t(worker) >= members_.size() || !members_[std::size_t(worker)]) return;
+  members_[std::size_t(worker)]->done = true;
+  tell_limits(out);
+}
+
 void BoundedStaleness::left(int worker, AggregationOutbox& out) {
   if (std::size_t(worker) >= members_.size()) return;
   members_[std::size_t(worker)].reset();
@@ -58,7 +64,8 @@ void BoundedStaleness::tell_limits(AggregationOutbox& out) {
   for (std::size_t worker = 0; worker < members_.size(); ++worker) {
     if (!members_[worker]) continue;
     Member& member = *members_[worker];
-    const std::int64_t limit = member.next_step + (*least + staleness_ - member.clock);
+    const std::int64_t limit =
+        least ? member.next_step + (*least + staleness_ - member.clock) : kNoLimit;
     if (limit == member.told) continue;
     member.told = limit;
     out.limits.push_back({int(worker), limit});

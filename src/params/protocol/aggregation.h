@@ -91,7 +91,9 @@ class Aggregation {
   virtual Fate arrived(int worker, std::int64_t step) = 0;
   /// The step's contributions are all here, and applied or kept.
   virtual void ended(int worker, std::int64_t step, AggregationOutbox& out) = 0;
-  /// The worker trains no more: it is done, has left or is lost. Nobody waits for it.
+  /// The worker has made all its steps, and may go on until all others have: nobody waits for it.
+  virtual void done(int worker, AggregationOutbox& out) = 0;
+  /// The worker trains no more: it has left or is lost. Nobody waits for it.
   virtual void left(int worker, AggregationOutbox& out) = 0;
 };
 
@@ -101,18 +103,21 @@ class AsyncAggregation : public Aggregation {
   void joined(int, std::int64_t, AggregationOutbox&) override {}
   Fate arrived(int, std::int64_t) override { return Fate::kApply; }
   void ended(int, std::int64_t, AggregationOutbox&) override {}
+  void done(int, AggregationOutbox&) override {}
   void left(int, AggregationOutbox&) override {}
 };
 
 /// Stale synchronous parallel (Ho et al., NIPS 2013): contributions are applied when they arrive,
 /// and a worker that has made `staleness` own steps more than the slowest member waits for it. A
-/// worker that joins counts from the slowest member's step.
+/// worker that joins counts from the slowest member's step. One that is done waits as before, as
+/// long as another one is not.
 class BoundedStaleness : public Aggregation {
  public:
   explicit BoundedStaleness(std::int64_t staleness) : staleness_(staleness) {}
   void joined(int worker, std::int64_t next_step, AggregationOutbox& out) override;
   Fate arrived(int, std::int64_t) override { return Fate::kApply; }
   void ended(int worker, std::int64_t step, AggregationOutbox& out) override;
+  void done(int worker, AggregationOutbox& out) override;
   void left(int worker, AggregationOutbox& out) override;
 
  private:
@@ -120,8 +125,9 @@ class BoundedStaleness : public Aggregation {
     std::int64_t clock = 0;      // steps ended, on the scale that all members share
     std::int64_t next_step = 0;  // the same moment in own steps
     std::int64_t told = -1;      // the last limit that it was given
+    bool done = false;
   };
-  std::optional<std::int64_t> slowest() const;
+  std::optional<std::int64_t> slowest() const;  // of those that are not done
   void tell_limits(AggregationOutbox& out);
 
   const std::int64_t staleness_;

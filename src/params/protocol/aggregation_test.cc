@@ -27,6 +27,10 @@ struct Bounded {
     machine.ended(worker, step, out);
     return told();
   }
+  Limits done(int worker) {
+    machine.done(worker, out);
+    return told();
+  }
   Limits left(int worker) {
     machine.left(worker, out);
     return told();
@@ -118,6 +122,24 @@ TEST(BoundedStaleness, NobodyWaitsForTheSlowestOnceItHasLeft) {
   EXPECT_THAT(it.left(0), IsEmpty());
   EXPECT_THAT(it.left(9), IsEmpty());
   EXPECT_THAT(it.ended(9, 0), IsEmpty());
+}
+
+TEST(BoundedStaleness, WhoIsDoneWaitsForTheOthersAndNobodyForIt) {
+  Bounded it(0);
+  it.joined(0, 0);
+  it.joined(1, 0);
+  it.joined(2, 0);
+  it.ended(0, 0);
+  it.ended(1, 0);
+  EXPECT_THAT(it.done(2), ElementsAre(Pair(0, 1), Pair(1, 1), Pair(2, 1)));
+  it.ended(0, 1);
+  EXPECT_THAT(it.done(0), IsEmpty());
+  EXPECT_THAT(it.ended(1, 1), ElementsAre(Pair(0, 2), Pair(1, 2), Pair(2, 2)));
+  EXPECT_THAT(it.done(1),
+              ElementsAre(Pair(0, Aggregation::kNoLimit), Pair(1, Aggregation::kNoLimit),
+                          Pair(2, Aggregation::kNoLimit)))
+      << "no one is left to wait for";
+  EXPECT_THAT(it.done(9), IsEmpty());
 }
 
 TEST(BoundedStaleness, JoiningAgainReplacesWhatWasKnown) {

@@ -36,6 +36,7 @@ class Membership {
   void lose(int worker, std::uint64_t incarnation, TimePoint now);
   void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
   void set_done(int worker, std::uint64_t incarnation);
+  bool done(int worker) const { return members_[std::size_t(worker)].done; }
   /// A worker has ended the training of all: the job counts as one that has reached its last step.
   void end_training() { ended_ = true; }
 

@@ -29,11 +29,13 @@ struct Piece {
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 
-/// Places variables by bytes, the largest first onto the least loaded ps (Graham's longest
-/// processing time first, SIAM J. Appl. Math. 1969); equal ones by position in the list. A variable
-/// larger than total/num_ps is split by rows first, between pages of it where that moves a cut by
-/// at most an eighth of a piece. The placement depends on the arguments only; the pieces are in
-/// order of variable, then row.
+/// Places variables by bytes. Dense ones move whole at each step and sparse ones by a few rows, so
+/// that each kind is placed by itself, as if there were no others: then both what is kept and what
+/// is moved is even. The largest goes first onto the least loaded ps (Graham's longest processing
+/// time first, SIAM J. Appl. Math. 1969); equal ones by position in the list. Those that do not fit
+/// into a fair share are split by rows, last, so that they fill what the others have left, between
+/// pages of them where that moves a cut by at most an eighth of a piece. The placement depends on
+/// the arguments only; the pieces are in order of variable, then row.
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
 
 /// Returns one line for each piece: variable, rows, bytes, ps.

@@ -46,6 +46,25 @@ TEST(Placement, OnePsHoldsAllWhole) {
   EXPECT_EQ(pieces[2].rows, 0);
 }
 
+// As in ptb, whose embedding moves by rows.
+TEST(Placement, DenseAndSparseVariablesAreEachEven) {
+  auto variables = specs({Shape{10000, 200}, Shape{400, 800}, Shape{400, 800}, Shape{200, 10000}});
+  variables[0].sparse = true;
+  for (int num_ps = 2; num_ps <= 4; ++num_ps) {
+    std::map<int, std::size_t> kept, moved;
+    for (const Piece& piece : place_variables(variables, num_ps)) {
+      const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
+      kept[piece.ps] += bytes;
+      if (!variables[std::size_t(piece.variable)].sparse) moved[piece.ps] += bytes;
+    }
+    ASSERT_EQ(moved.size(), std::size_t(num_ps));
+    for (int ps = 0; ps < num_ps; ++ps) {
+      EXPECT_NEAR(double(moved[ps]), 10'560'000.0 / num_ps, 0.05 * 10'560'000 / num_ps);
+      EXPECT_NEAR(double(kept[ps]), 18'560'000.0 / num_ps, 0.05 * 18'560'000 / num_ps);
+    }
+  }
+}
+
 TEST(Placement, AVariableWhoseRuleAsksForAllOfItIsNotSplit) {
   auto variables = specs({Shape{4096, 4096}, Shape{16, 16}});
   EXPECT_EQ(place_variables(variables, 2).size(), 3u);

@@ -141,6 +141,7 @@ void PsJob::begin_to_train(PeerId id, Peer& peer, Outbox& out) {
   peer.trains = true;
   trainers_[std::size_t(peer.worker)] = id;
   aggregation_->joined(peer.worker, membership_.applied(peer.worker), decided_);
+  if (membership_.done(peer.worker)) aggregation_->done(peer.worker, decided_);
   join_rounds(peer, out);
 }
 
@@ -179,9 +180,15 @@ void PsJob::trains_no_more(Peer& peer, Outbox& out) {
   leave_rounds(peer.worker, out);
 }
 
+// It may make untimed steps until all are done, and its limit goes on to rise.
 void PsJob::on_done(Peer& peer, TimePoint now, Outbox& out) {
   membership_.set_done(peer.worker, peer.incarnation);
-  trains_no_more(peer, out);
+  if (in_rounds()) {
+    trains_no_more(peer, out);
+  } else if (peer.trains) {
+    aggregation_->done(peer.worker, decided_);
+    tell_limits(out);
+  }
   if (shares_) {
     RecordShares::Answers answers;
     shares_->set_done(peer.worker, peer.incarnation, answers);

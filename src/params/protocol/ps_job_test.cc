@@ -359,6 +359,34 @@ TEST(PsJob, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {
   EXPECT_THAT(take_text(it.out), ElementsAre("10 step_limit"));
 }
 
+// With --seconds it goes on, untimed, until the time of all is over.
+TEST(PsJob, UnderBoundedStalenessWhoIsDoneMayGoOn) {
+  Machine it;
+  it.declare.aggregation = {AggregationKind::kBounded, 0};
+  it.start(2);
+  it.make_step(10, 0);
+  it.received(10, MessageType::kDone);
+  it.out.clear();
+  it.make_step(11, 0);
+  EXPECT_THAT(take_text(it.out), ElementsAre("11 step_done", "10 step_limit", "11 step_limit"));
+}
+
+// Its connection was cut, and it is back.
+TEST(PsJob, UnderBoundedStalenessNobodyWaitsForWhoWasDone) {
+  Machine it;
+  it.declare.aggregation = {AggregationKind::kBounded, 0};
+  it.start(2);
+  it.received(11, MessageType::kDone);
+  it.job.closed(11, {.why = "it was cut"}, it.now, it.out);
+  Hello hello = Machine::hello_of(1);
+  hello.epoch = 3;
+  it.accept(20);
+  it.received(20, MessageType::kHello, hello);
+  it.out.clear();
+  it.make_step(10, 0);
+  EXPECT_THAT(take_text(it.out), Contains("10 step_limit"));
+}
+
 TEST(PsJob, ToStopItNeedsSomebodyToTell) {
   Machine it;
   it.greet(10, Machine::hello_of(0));

@@ -21,6 +21,7 @@ class RoundsAggregation : public Aggregation {
   void joined(int, std::int64_t, AggregationOutbox&) override {}
   Fate arrived(int, std::int64_t) override { return Fate::kKeep; }
   void ended(int, std::int64_t, AggregationOutbox&) override {}
+  void done(int, AggregationOutbox&) override {}
   void left(int, AggregationOutbox&) override {}
 };
 

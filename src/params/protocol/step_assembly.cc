@@ -51,6 +51,13 @@ void StepAssembly::begin(std::int64_t step, bool clipped, Fate fate) {
   open_ = true;
 }
 
+void StepAssembly::clip_known() {
+  if (!std::exchange(clipped_, false)) reject_contribution("a clip scale that nobody waits for");
+  if (std::ranges::any_of(parts_, &Part::started)) {
+    reject_contribution("a clip scale that comes after a contribution");
+  }
+}
+
 void StepAssembly::check_step(std::int64_t step, MessageType type) const {
   if (open_ && step == step_) return;
   reject_contribution(fmt::format("{} of step {} outside of it", name_of(type), step));

@@ -56,13 +56,15 @@ class StepAssembly {
   bool open() const { return open_; }
   std::int64_t step() const { return step_; }
   Fate fate() const { return fate_; }
-  bool clipped() const { return clipped_; }
   /// False when this step was applied before and must not be again.
   bool counts() const { return fate_ == Fate::kApply; }
   /// True where the chunks of a piece are applied as they arrive: they need memory for one of them.
   bool applies_chunks(std::size_t position) const;
   const Part& part(std::size_t position) const { return parts_[position]; }
 
+  /// The factor by which the step is clipped is known: what follows is applied as it arrives.
+  /// Throws unless the step is clipped and no contribution to it has begun.
+  void clip_known();
   /// Throws unless the step is under way.
   void check_step(std::int64_t step, MessageType type) const;
   /// Takes the rows (kRowIds) of the chunks that follow. They must be unique and ascending, so that
@@ -78,7 +80,7 @@ class StepAssembly {
   /// Takes the payload of a kChunk, after expect_chunk() of the same header.
   Arrival chunk(std::size_t position, std::size_t bytes);
   /// Takes a kContribution, all of which is in a memory of `memory_bytes`, from `offset` on. It is
-  /// applied now unless the step is clipped.
+  /// applied now unless the step is clipped by a factor that is not known yet.
   Arrival shared(std::size_t position, std::size_t memory_bytes, std::size_t offset,
                  std::uint16_t flags, std::span<const std::int32_t> rows);
   /// Throws unless all of the contribution to a piece that kStepEnd names is here.
@@ -94,7 +96,7 @@ class StepAssembly {
   const std::vector<AssemblyTarget> targets_;
   std::vector<Part> parts_;  // by position
   std::int64_t step_ = -1;
-  bool open_ = false, clipped_ = false;
+  bool open_ = false, clipped_ = false;  // by a factor that is not known yet
   Fate fate_ = Fate::kDrop;
 };
 

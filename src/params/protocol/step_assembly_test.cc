@@ -137,13 +137,31 @@ TEST(StepAssembly, RejectsFramesThatCannotBe) {
   EXPECT_THAT(rejection([&] { step.check_whole(kDense); }), HasSubstr("ends with 0 of"));
 }
 
+TEST(StepAssembly, AClippedStepIsAppliedAsItArrivesOnceItsScaleIsKnown) {
+  StepAssembly step = assembly();
+  step.begin(0, true, Fate::kApply);
+  EXPECT_FALSE(step.applies_chunks(kDense));
+  step.clip_known();
+  EXPECT_TRUE(arrive(step, kDense, 0, kChunkBytes).apply);
+  EXPECT_THAT(rejection([&] { step.clip_known(); }), HasSubstr("nobody waits for"));
+  step.end();
+  step.begin(1, true, Fate::kApply);
+  arrive(step, kDense, 0, kChunkBytes);
+  EXPECT_THAT(rejection([&] { step.clip_known(); }), HasSubstr("after a contribution"));
+  step.end();
+  step.begin(2, false, Fate::kApply);
+  EXPECT_THAT(rejection([&] { step.clip_known(); }), HasSubstr("nobody waits for"));
+}
+
 // A contribution of 100 MB on links of 1 GB/s, answered in frames: when does the last value arrive?
-double seconds_until_the_values_are_there(bool clipped) {
+enum class Clipped : std::uint8_t { kNo, kByKnownScale, kAtTheEnd };
+double seconds_until_the_values_are_there(Clipped clipped) {
   constexpr std::size_t kBytes = 100'000'000;
   VirtualTime time;
   VirtualLink to_ps(time, 1e9), to_worker(time, 1e9);
   StepAssembly step({{.where = {.rows = 1}, .variable = "w", .row_bytes = kBytes}});
-  step.begin(0, clipped, Fate::kApply);
+  step.begin(0, clipped != Clipped::kNo, Fate::kApply);
+  if (clipped == Clipped::kByKnownScale) step.clip_known();
   ReplySchedule<Cut> replies;
   std::size_t arrived = 0;
   double last = 0;
@@ -177,9 +195,10 @@ double seconds_until_the_values_are_there(bool clipped) {
   return last;
 }
 
-TEST(StepAssembly, AnswersTravelWhileTheContributionDoesUnlessItIsClipped) {
-  EXPECT_NEAR(seconds_until_the_values_are_there(false), 0.101, 0.002);
-  EXPECT_NEAR(seconds_until_the_values_are_there(true), 0.200, 0.002);
+TEST(StepAssembly, AnswersTravelWhileTheContributionDoesUnlessItsScaleIsNotKnown) {
+  EXPECT_NEAR(seconds_until_the_values_are_there(Clipped::kNo), 0.101, 0.002);
+  EXPECT_NEAR(seconds_until_the_values_are_there(Clipped::kByKnownScale), 0.101, 0.002);
+  EXPECT_NEAR(seconds_until_the_values_are_there(Clipped::kAtTheEnd), 0.200, 0.002);
 }
 
 }  // namespace

@@ -30,14 +30,21 @@ void IncomingStep::begin(std::int64_t step, const StepBegin& begin, Fate fate,
   }
   assembly_.begin(step, begin.clipped, fate);
   begin_ = begin;
+  clip_scale_ = 1;
   must_be_finite_ = must_be_finite;
   skipped_ = false;
 }
 
-RuleStep IncomingStep::rule_step(std::size_t position, float clip_scale) const {
+void IncomingStep::clip(std::int64_t step, const StepClip& clip) {
+  assembly_.check_step(step, MessageType::kClip);
+  assembly_.clip_known();
+  clip_scale_ = clip.scale;
+}
+
+RuleStep IncomingStep::rule_step(std::size_t position) const {
   const ShardPiece& piece = shard_.at(position);
   return {.learning_rate = begin_.learning_rates[std::size_t(piece.where().variable)],
-          .clip_scale = clip_scale,
+          .clip_scale = clip_scale_,
           .weight_decay = piece.variable().weight_decay,
           .count = pieces_[position].count,
           .average_decay = average_decay_at(piece.variable(), pieces_[position].count),

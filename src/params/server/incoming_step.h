@@ -21,7 +21,7 @@ struct IncomingPiece {
   std::int64_t count = 0;               // Adam's t for it
   std::span<const std::byte> gradient;  // all of it, unless it is applied chunk by chunk
   std::span<const std::byte> chunk;     // what arrived last
-  Buffer memory;                        // for all of it if it is clipped or sparse; else a chunk
+  Buffer memory;                        // for all of it if it is applied whole; else for a chunk
   bool begun = false;                   // in this step
   bool under_way = false;  // the shard's piece counts it, and it is not yet applied as a whole
 };
@@ -38,6 +38,9 @@ class IncomingStep {
   IncomingStep& operator=(const IncomingStep&) = delete;
 
   void begin(std::int64_t step, const StepBegin& begin, Fate fate, bool must_be_finite = false);
+  /// kClip, or the end of the step: it is clipped by this factor.
+  void clip(std::int64_t step, const StepClip& clip);
+  void clip_at_end(float scale) { clip_scale_ = scale; }
   /// Its norm is not finite: it is applied nowhere.
   void skip() { skipped_ = true; }
   bool must_be_finite() const { return must_be_finite_; }
@@ -47,7 +50,7 @@ class IncomingStep {
   bool counts() const { return assembly_.counts() && !skipped_; }
   std::int64_t step() const { return assembly_.step(); }
   /// The numbers that the rule of the piece's variable is applied with.
-  RuleStep rule_step(std::size_t position, float clip_scale) const;
+  RuleStep rule_step(std::size_t position) const;
   float learning_rate(VariableId variable) const {
     return begin_.learning_rates[std::size_t(variable)];
   }
@@ -89,6 +92,7 @@ class IncomingStep {
   StepAssembly assembly_;
   std::vector<IncomingPiece> pieces_;  // by position in the shard
   StepBegin begin_;
+  float clip_scale_ = 1;
   bool must_be_finite_ = false, skipped_ = false;
   std::atomic<bool> kept_{false};
 };

@@ -126,6 +126,8 @@ void ServerPeer::handle(MessageType type, const FrameHeader& header,
       return on_chunk(header);
     case MessageType::kContribution:
       return on_contribution(header, payload);
+    case MessageType::kClip:
+      return on_clip(header, payload);
     case MessageType::kReadDone:
       return on_read_done(header);
     case MessageType::kStepEnd:
@@ -263,8 +265,7 @@ void ServerPeer::on_chunk(const FrameHeader& header) {
   const std::size_t position = shard().position(header.id);
   const StepAssembly::Arrival arrival = step.arrived(position, header);
   if (!arrival.apply) return;
-  answer(position, header.offset,
-         apply_range(position, 1, header.offset, step.piece(position).chunk));
+  answer(position, header.offset, apply_range(position, header.offset, step.piece(position).chunk));
   if (arrival.whole) step.applied(position);
 }
 
@@ -287,7 +288,7 @@ void ServerPeer::on_contribution(const FrameHeader& header, std::span<const std:
   const std::size_t position = shard().position(header.id);
   const StepAssembly::Arrival arrival =
       step.arrived_in_shared_memory(position, shared_[number]->bytes(), header, messages_.rows);
-  if (arrival.apply) apply_whole(position, 1);
+  if (arrival.apply) apply_whole(position);
 }
 
 // The worker has read the values in shared memory, and only it knows when.
@@ -322,6 +323,10 @@ void ServerPeer::on_read_marked(const FrameHeader& header, std::span<const std::
                       std::move(block));
 }
 
+void ServerPeer::on_clip(const FrameHeader& header, std::span<const std::byte> payload) {
+  incoming().clip(std::int64_t(header.step), decode_clip(payload));
+}
+
 void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byte> payload) {
   if (!incoming().open() || std::int64_t(header.step) != incoming_->step()) {
     fail(fmt::format("the end of step {}, which has not begun", header.step));
@@ -333,11 +338,12 @@ void ServerPeer::on_step_end(const FrameHeader& header, std::span<const std::byt
     return job_.end_step(*this, incoming_->step(), Fate::kKeep, is_skipped(end.clip_scale));
   }
   if (is_skipped(end.clip_scale)) incoming_->skip();
+  incoming_->clip_at_end(end.clip_scale);
   for (const StepEnd::Entry& entry : end.entries) {
     const std::size_t position = shard().position(entry.piece);
     if (entry.contributed) {
       incoming_->check_whole(position);
-      apply_whole(position, end.clip_scale);
+      apply_whole(position);
     }
     replies_.send_rows(shard().at(position), entry.next_rows, header.step);
   }

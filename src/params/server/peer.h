@@ -81,21 +81,22 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   void on_order(std::span<const std::byte> payload);
   void on_step_begin(const FrameHeader& header, std::span<const std::byte> payload);
   void on_chunk(const FrameHeader& header);
+  void on_clip(const FrameHeader& header, std::span<const std::byte> payload);
   void on_step_end(const FrameHeader& header, std::span<const std::byte> payload);
   void on_contribution(const FrameHeader& header, std::span<const std::byte> payload);
   void on_read_done(const FrameHeader& header);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
   void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
-  void apply_whole(std::size_t position, float clip_scale);
+  void apply_whole(std::size_t position);
   void renew_copy(std::size_t position, std::uint64_t step);
   std::span<std::byte> place_in_copy(std::size_t position);
-  void apply_and_answer_whole(std::size_t position, float clip_scale);
-  void apply_dense(std::size_t position, float clip_scale);
+  void apply_and_answer_whole(std::size_t position);
+  void apply_dense(std::size_t position);
   /// Accounts for the time of applying the rule of the piece at `position`.
   template <typename F>
   void timed_apply(std::size_t position, F&& apply);
   /// Applies one range of a contribution; the block holds the values that it made.
-  ReplyBlocks::Lent apply_range(std::size_t position, float clip_scale, std::size_t offset,
+  ReplyBlocks::Lent apply_range(std::size_t position, std::size_t offset,
                                 std::span<const std::byte> gradient);
   void answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent values);
   std::size_t most_payload(MessageType type) const;

@@ -14,13 +14,13 @@ void ServerPeer::timed_apply(std::size_t position, F&& apply) {
   job_.account().add_apply(job_.now() - began);
 }
 
-ReplyBlocks::Lent ServerPeer::apply_range(std::size_t position, float clip_scale,
-                                          std::size_t offset, std::span<const std::byte> gradient) {
+ReplyBlocks::Lent ServerPeer::apply_range(std::size_t position, std::size_t offset,
+                                          std::span<const std::byte> gradient) {
   ShardPiece& piece = shard().at(position);
   ReplyBlocks::Lent block = replies_.take(gradient.size());
   if (incoming_->counts()) {
     timed_apply(position, [&] {
-      piece.apply(incoming_->rule_step(position, clip_scale), offset, gradient, block->span());
+      piece.apply(incoming_->rule_step(position), offset, gradient, block->span());
     });
   } else {
     piece.copy(offset, block->span());
@@ -51,7 +51,7 @@ std::span<std::byte> ServerPeer::place_in_copy(std::size_t position) {
   return shard().place_of(position, copy_->bytes());
 }
 
-void ServerPeer::apply_dense(std::size_t position, float clip_scale) {
+void ServerPeer::apply_dense(std::size_t position) {
   const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
   const WantedValues wanted = incoming_->part(position).wanted;
   ShardPiece& piece = shard().at(position);
@@ -59,23 +59,21 @@ void ServerPeer::apply_dense(std::size_t position, float clip_scale) {
     std::span<std::byte> copy;
     if (wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
     if (!incoming_->counts()) return piece.copy(0, copy);
-    return timed_apply(position, [&] {
-      piece.apply(incoming_->rule_step(position, clip_scale), 0, gradient, copy);
-    });
+    return timed_apply(position,
+                       [&] { piece.apply(incoming_->rule_step(position), 0, gradient, copy); });
   }
-  if (piece.variable().rule.whole()) return apply_and_answer_whole(position, clip_scale);
+  if (piece.variable().rule.whole()) return apply_and_answer_whole(position);
   for (const Cut cut : byte_cuts(gradient.size())) {
     answer(position, cut.begin,
-           apply_range(position, clip_scale, cut.begin, gradient.subspan(cut.begin, cut.size)));
+           apply_range(position, cut.begin, gradient.subspan(cut.begin, cut.size)));
   }
 }
 
-void ServerPeer::apply_and_answer_whole(std::size_t position, float clip_scale) {
+void ServerPeer::apply_and_answer_whole(std::size_t position) {
   ShardPiece& piece = shard().at(position);
   const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
   if (incoming_->counts()) {
-    timed_apply(position,
-                [&] { piece.apply(incoming_->rule_step(position, clip_scale), 0, gradient, {}); });
+    timed_apply(position, [&] { piece.apply(incoming_->rule_step(position), 0, gradient, {}); });
   }
   for (const Cut cut : byte_cuts(gradient.size())) {
     ReplyBlocks::Lent block = replies_.take(cut.size);
@@ -84,15 +82,15 @@ void ServerPeer::apply_and_answer_whole(std::size_t position, float clip_scale) 
   }
 }
 
-void ServerPeer::apply_whole(std::size_t position, float clip_scale) {
+void ServerPeer::apply_whole(std::size_t position) {
   if (!incoming_->take_whole(position)) return;
   ShardPiece& piece = shard().at(position);
   const IncomingPiece& incoming = incoming_->piece(position);
   if (!piece.variable().sparse) {
-    apply_dense(position, clip_scale);
+    apply_dense(position);
   } else if (incoming_->counts() && !incoming.rows.empty()) {
     timed_apply(position, [&] {
-      piece.apply_rows(incoming_->rule_step(position, clip_scale), incoming.rows,
+      piece.apply_rows(incoming_->rule_step(position), incoming.rows,
                        reinterpret_cast<const float*>(incoming.gradient.data()));
     });
   }

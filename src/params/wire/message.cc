@@ -66,6 +66,7 @@ std::string name_of(MessageType type) {
       "collective_begin", "sums_whole", "commit",      "partial_sum",
       "contributed_rows", "in_place",   "values_sent", "exchanged_sums"};
   const std::size_t i = std::size_t(type);
+  if (type == MessageType::kClip) return "clip";
   if (type == MessageType::kAskProgress) return "ask_progress";
   if (type == MessageType::kProgress) return "progress";
   if (type == MessageType::kAskClock) return "ask_clock";
@@ -135,6 +136,8 @@ void fields(auto& wire, Of<StepEnd::Entry> auto& entry) {
   wire(entry.piece, entry.contributed, entry.next_rows);
 }
 
+void fields(auto& wire, Of<StepClip> auto& clip) { wire(clip.scale); }
+
 void fields(auto& wire, Of<StepEnd> auto& end) { wire(end.clip_scale, end.entries); }
 
 void fields(auto& wire, Of<StepDone> auto& done) { wire(done.global_step, done.staleness); }
@@ -144,6 +147,7 @@ std::vector<std::byte> encode(const Welcome& welcome) { return encode_fields(wel
 std::vector<std::byte> encode(const Declared& declared) { return encode_fields(declared); }
 std::vector<std::byte> encode(const JobState& state) { return encode_fields(state); }
 void encode(const StepBegin& begin, std::vector<std::byte>& bytes) { encode_fields(begin, bytes); }
+void encode(const StepClip& clip, std::vector<std::byte>& bytes) { encode_fields(clip, bytes); }
 void encode(const StepEnd& end, std::vector<std::byte>& bytes) { encode_fields(end, bytes); }
 
 // Another version may have laid out the rest in another way: only its number is read then.
@@ -172,6 +176,12 @@ JobState decode_job_state(std::span<const std::byte> payload) {
 
 void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin) {
   decode_fields(payload, "step_begin", begin);
+}
+
+StepClip decode_clip(std::span<const std::byte> payload) {
+  const auto clip = decode_fields<StepClip>(payload, "clip");
+  if (clip.scale >= 0 && clip.scale <= 1) return clip;  // false for NaN
+  throw Error(ErrorCode::kDataLoss, fmt::format("[wire] a clip scale of {}", clip.scale));
 }
 
 void decode_step_end(std::span<const std::byte> payload, StepEnd& end) {

@@ -60,7 +60,8 @@ enum class MessageType : std::uint16_t {
   kStepBegin = 14,    // worker → ps: what holds for all contributions of the step
   kChunk = 15,        // worker → ps: bytes of a contribution
   kRowIds = 16,       // worker → ps: which rows the chunks that follow are
-  kStepEnd = 17,      // worker → ps: the clip scale; what to send next
+  kClip = 90,         // worker → ps: the clip scale, before the contributions of the step
+  kStepEnd = 17,      // worker → ps: what to send next
   kStepDone = 18,     // ps 0 → worker: the global step it made, and its staleness
   kStepLimit = 42,    // ps 0 → worker: the last own step that it may begin (bounded staleness)
   kJobState = 19,     // ps 0 → all workers, when it changes
@@ -191,6 +192,12 @@ struct StepBegin {
   bool operator==(const StepBegin&) const = default;
 };
 
+/// The factor by which the contributions of a step are clipped.
+struct StepClip {
+  float scale = 1;
+  bool operator==(const StepClip&) const = default;
+};
+
 /// The message that ends a step: one entry for each piece, in the order in which the next step
 /// first needs it.
 struct StepEnd {
@@ -245,8 +252,11 @@ std::string decode_text(std::span<const std::byte> payload, MessageType type);
 /// Messages of every step: written to and read into memory that is used again, so that they
 /// allocate nothing once it is large enough.
 void encode(const StepBegin& begin, std::vector<std::byte>& bytes);
+void encode(const StepClip& clip, std::vector<std::byte>& bytes);
 void encode(const StepEnd& end, std::vector<std::byte>& bytes);
 void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin);
+/// Throws kDataLoss for a scale that is no factor from 0 to 1, too.
+StepClip decode_clip(std::span<const std::byte> payload);
 void decode_step_end(std::span<const std::byte> payload, StepEnd& end);
 /// Piece ids (kPull, kRead, kOrder).
 void decode_pieces(std::span<const std::byte> payload, MessageType type,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <functional>
 
 #include "base/philox.h"
@@ -136,6 +137,18 @@ TEST(Message, MessagesOfAStepComeBackIntoUsedMemory) {
   encode(end, bytes);
   decode_step_end(bytes, end_back);
   EXPECT_EQ(end_back, end);
+}
+
+TEST(Message, AClipScaleIsAFactorFrom0To1) {
+  std::vector<std::byte> bytes;
+  for (const float scale : {0.0f, 0.25f, 1.0f}) {
+    encode(StepClip{scale}, bytes);
+    EXPECT_EQ(decode_clip(bytes), StepClip{scale});
+  }
+  for (const float scale : {-0.5f, 1.5f, NAN, INFINITY}) {
+    encode(StepClip{scale}, bytes);
+    EXPECT_THROW(decode_clip(bytes), Error);
+  }
 }
 
 // A count of entries that the bytes could not hold is refused before memory is made for them.

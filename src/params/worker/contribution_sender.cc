@@ -94,22 +94,24 @@ void ContributionSender::make_spaces(std::span<const PlanBinding::Use> all) {
   state_.shared_bytes += bytes;
 }
 
-void ContributionSender::send(VariableId variable, const Contribution& contribution,
-                              std::uint64_t step, bool renew_copy) {
+void ContributionSender::take(VariableId variable, const Contribution& contribution) {
+  const VariableSpec& spec = core_.variables()[std::size_t(variable)];
+  if (!spec.sparse) return;
+  std::vector<std::int32_t>& ids = core_.space(variable).ids;
+  ids.assign(contribution.ids.begin(), contribution.ids.end());
+  if (std::ranges::is_sorted(ids)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[store] rows of {} are not in ascending order", spec.name));
+}
+
+void ContributionSender::send(VariableId variable, std::uint64_t step, bool renew_copy) {
   ContributionBuffer& space = core_.space(variable);
   step_ = step;
   renew_copy_ = renew_copy;
-  if (core_.variables()[std::size_t(variable)].sparse) {
-    space.ids.assign(contribution.ids.begin(), contribution.ids.end());
-    if (!std::is_sorted(space.ids.begin(), space.ids.end())) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("[store] rows of {} are not in ascending order",
-                              core_.variables()[std::size_t(variable)].name));
-    }
-    for (const Piece& piece : core_.pieces_of(variable)) send_rows(piece, space);
-    return;
+  const bool sparse = core_.variables()[std::size_t(variable)].sparse;
+  for (const Piece& piece : core_.pieces_of(variable)) {
+    sparse ? send_rows(piece, space) : send_dense(piece, space);
   }
-  for (const Piece& piece : core_.pieces_of(variable)) send_dense(piece, space);
 }
 
 ContributionRoute ContributionSender::route(const Piece& piece,

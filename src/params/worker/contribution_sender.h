@@ -21,11 +21,12 @@ class ContributionSender {
   /// Makes space for the contributions of these uses: in memory that the ps tasks of this host
   /// read, if there are any. Waits until the contribution in a space that is too small was taken.
   void make_spaces(std::span<const PlanBinding::Use> uses);
-  /// Sends the content of the variable's space, which is not to be touched until it was taken. A ps
-  /// that shares memory can renew this worker's copy of the values meanwhile. Never blocks. Throws
-  /// kInvalidArgument unless rows are in ascending order.
-  void send(VariableId variable, const Contribution& contribution, std::uint64_t step,
-            bool renew_copy);
+  /// The content of the variable's space is whole. Of rows, keeps which they are. Throws
+  /// kInvalidArgument unless they are in ascending order.
+  void take(VariableId variable, const Contribution& contribution);
+  /// Sends what was taken, which is not to be touched until the ps has taken it. A ps that shares
+  /// memory can renew this worker's copy of the values meanwhile. Never blocks.
+  void send(VariableId variable, std::uint64_t step, bool renew_copy);
 
  private:
   std::vector<const PlanBinding::Use*> uses_without_space(std::span<const PlanBinding::Use> uses);

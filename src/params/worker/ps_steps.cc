@@ -127,6 +127,7 @@ bool PsSteps::was_brought(const PlanBinding::Use& use, std::span<const RowSet> r
 void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
   PACELINE_CHECK(scalars.learning_rates.size() == core_.variables().size());
   std::fill(contributed_.begin(), contributed_.end(), false);
+  kept_.clear();
   begin_.examples = scalars.examples;
   begin_.round = in_rounds() ? core_.global_step.load() : 0;
   begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
@@ -286,7 +287,26 @@ void PsSteps::ready(VariableId variable, const Contribution& contribution, const
   check_use(variable, "ready");
   contributed_[std::size_t(variable)] = true;
   wait_on_host(event);
-  sender_.send(variable, contribution, step_, reads(variable, MappedRead::kInCopy));
+  sender_.take(variable, contribution);
+  if (keeps_contributions()) return kept_.push_back(variable);
+  send_contribution(variable);
+}
+
+void PsSteps::send_contribution(VariableId variable) {
+  sender_.send(variable, step_, reads(variable, MappedRead::kInCopy));
+}
+
+// A step that is skipped has no factor.
+void PsSteps::send_kept(float clip_scale) {
+  if (!keeps_contributions()) return;
+  for (const auto& ps : state_.connections) {
+    if (is_skipped(clip_scale)) break;
+    ControlBuffers::Buffer& buffer = ps->control().take();
+    encode(StepClip{clip_scale}, buffer.bytes);
+    ps->send_control(MessageType::kClip, {.step = step_}, buffer);
+  }
+  for (const VariableId variable : kept_) send_contribution(variable);
+  kept_.clear();
 }
 
 StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
@@ -294,6 +314,7 @@ StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_row
   if (kind_ == StepKind::kTrain) {
     state_.driver.end_step();
     if (is_skipped(clip_scale)) ++state_.skipped;
+    send_kept(clip_scale);
     for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
     handle_.wait_for(core_.steps_sent);
     next_rows_.ended(++state_.uses, next_rows);
@@ -316,7 +337,7 @@ void PsSteps::send_read_done() {
 
 void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows) {
   StepEnd& end = ends_[std::size_t(ps.ps())];
-  end.clip_scale = (clipped_ && !in_rounds()) || is_skipped(clip_scale) ? clip_scale : 1.0f;
+  end.clip_scale = keeps_contributions() || is_skipped(clip_scale) ? clip_scale : 1.0f;
   std::size_t count = 0;
   for_pieces_on(ps, [&](const PlanBinding::Use&, const Piece& piece) {
     if (count == end.entries.size()) end.entries.emplace_back();

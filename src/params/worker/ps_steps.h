@@ -69,6 +69,8 @@ class PsSteps : public StoreSteps {
   bool reads_now(std::span<const RowSet> rows) const;
   bool was_brought(const PlanBinding::Use& use, std::span<const RowSet> rows) const;
   void send_step_begin(const StepScalars& scalars, bool reads_now);
+  void send_contribution(VariableId variable);
+  void send_kept(float clip_scale);
   void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
   void send_read_done();
   void check_use(VariableId variable, const char* call) const;
@@ -76,6 +78,9 @@ class PsSteps : public StoreSteps {
     return *state_.connections[std::size_t(piece.ps)];
   }
 
+  /// True when contributions wait for the factor by which the plan clips them: a ps that knows it
+  /// applies and answers each chunk when it comes, so that values return while others leave.
+  bool keeps_contributions() const { return clipped_ && !in_rounds(); }
   bool in_rounds() const { return core_.options().aggregation.kind == AggregationKind::kRounds; }
 
   WorkerContext& state_;
@@ -84,6 +89,7 @@ class PsSteps : public StoreSteps {
   const bool clipped_;
   std::vector<std::optional<MappedRead>> reads_;  // by variable; none: the plan does not use it
   std::vector<bool> contributed_;                 // by variable
+  std::vector<VariableId> kept_;                  // contributions that are not sent yet
   FetchAhead ahead_;
   ContributionSender sender_;
   // These are kept from step to step for their memory.

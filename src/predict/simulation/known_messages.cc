@@ -21,6 +21,7 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kRowIds:
     case MessageType::kContribution:
     case MessageType::kTaken:
+    case MessageType::kClip:
     case MessageType::kStepEnd:
     case MessageType::kStepDone:
     case MessageType::kStepLimit:
@@ -29,6 +30,9 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kDecided:
     case MessageType::kSquares:
     case MessageType::kScale:
+    case MessageType::kGiven:
+    case MessageType::kCommitted:
+    case MessageType::kRoundOpen:
     case MessageType::kGroupStatus:
     case MessageType::kPropose:
     case MessageType::kAgree:
@@ -68,17 +72,13 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kHandled:
     case MessageType::kRestarted:
     case MessageType::kBeginAgain:
+    case MessageType::kWithdraw:
     case MessageType::kValuesSent:
     // The time that they take is hidden: they are asked for ahead.
     case MessageType::kAskRecords:
     case MessageType::kRecords:
     case MessageType::kReadsRecords:
     case MessageType::kExchangedSums:
-    // Sparse variables on ps tasks beside an all-reduce, which is not simulated.
-    case MessageType::kGiven:
-    case MessageType::kCommitted:
-    case MessageType::kWithdraw:
-    case MessageType::kRoundOpen:
     // While somebody watches: some KB a second.
     case MessageType::kAskProgress:
     case MessageType::kProgress:

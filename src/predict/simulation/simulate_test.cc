@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "paceline/error.h"
@@ -12,6 +13,7 @@
 namespace paceline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::Gt;
 using ::testing::Lt;
@@ -28,6 +30,16 @@ SimulatedStep two_layers() {
   step.actions = {{Kind::kNeed, 0},       {Kind::kRun, -1, 2.5e-3}, {Kind::kNeed, 1},
                   {Kind::kRun, -1, 5e-3}, {Kind::kReady, 1},        {Kind::kRun, -1, 2.5e-3},
                   {Kind::kReady, 0}};
+  return step;
+}
+
+/// One table of 40 MB, of which a step reads 64 rows, and a dense variable.
+SimulatedStep with_a_large_table() {
+  SimulatedStep step = two_layers();
+  step.specs[0].shape = {10240, 1024};
+  step.specs[0].sparse = true;
+  step.variables[0].most_rows = 64;
+  step.variables[0].rule_bytes = 3 * 64 * 4096.0;
   return step;
 }
 
@@ -54,9 +66,13 @@ TransportCosts free_of_cost() {
           .receive_s_per_byte = 0,
           .frame_s = 0,
           .shared_frame_s = 0,
-          .copy_s_per_byte = 0,
           .wake_s = 0,
           .step_s = 0};
+}
+
+bool is_simulated(const Strategy& strategy) {
+  const auto known = simulated_strategies();
+  return std::ranges::find(known, strategy.name) != known.end();
 }
 
 TEST(SimulateTest, OneProcessTakesItsKernelsAndRules) {
@@ -90,9 +106,33 @@ TEST(SimulateTest, TheLinkOfThePsIsShared) {
   EXPECT_THAT(speed.use.sent[0], DoubleNear(100e6, 5e6));
   const SimulatedSpeed halves = simulate({.step = &step,
                                           .cluster = hosts(1, 4, 100e6),
-                                          .way = {.strategy = "async", .bfloat16 = true},
+                                          .way = {.strategy = "async", .wire = {DType::kBFloat16}},
                                           .costs = free_of_cost()});
   EXPECT_THAT(halves.steps_per_s, DoubleNear(2 * speed.steps_per_s, 1));
+}
+
+// Values travel as bfloat16 where contributions do as int8, and whole where only the largest of
+// these do.
+TEST(SimulateTest, EveryFormOfContributionsHasItsBytesAndItsTime) {
+  const SimulatedStep step = two_layers();
+  const auto with = [&](const WireForm& wire, double bytes_per_s) {
+    return simulate({.step = &step,
+                     .cluster = hosts(1, 4, bytes_per_s),
+                     .way = {.strategy = "async", .wire = wire},
+                     .costs = free_of_cost()});
+  };
+  const double floats = 8 << 20;
+  const SimulatedSpeed int8 = with({{DType::kUInt8}}, 100e6),
+                       top = with({{DType::kFloat32, 8}}, 100e6);
+  EXPECT_THAT(int8.use.sent[0], DoubleNear(100e6, 5e6));
+  EXPECT_THAT(int8.use.received[0] / int8.use.sent[0], DoubleNear(0.504, 0.02));
+  EXPECT_THAT(int8.steps_per_s, DoubleNear(2 * 100e6 / floats, 1));
+  EXPECT_THAT(top.steps_per_s, DoubleNear(100e6 / floats, 0.5));
+  EXPECT_THAT(top.use.received[0] / top.use.sent[0], DoubleNear(40.0 / 1024, 0.01));
+  // Where links are fast, the worker's thread has the work of packing.
+  const double packing = floats * pack_s_per_byte(DType::kUInt8, true);
+  EXPECT_THAT(with({{DType::kUInt8}, true}, 100e9).steps_per_s,
+              DoubleNear(4 / (10e-3 + packing), 15));
 }
 
 TEST(SimulateTest, TwoPsHaveTwoLinks) {
@@ -114,6 +154,25 @@ TEST(SimulateTest, ASynchronousRoundWaitsForAllAndForItsValues) {
   EXPECT_THAT(sync.use.answer + sync.use.values, Gt(async.use.answer + async.use.values));
 }
 
+TEST(SimulateTest, AStragglerHoldsUpWhoeverWaitsForIt) {
+  const SimulatedStep step = two_layers();
+  const auto with = [&](const char* strategy, int replicas) {
+    SimulatedJob job{.step = &step,
+                     .cluster = hosts(1, 3, 100e9),
+                     .way = {.strategy = strategy, .replicas = replicas},
+                     .costs = free_of_cost()};
+    job.cluster.slowness = {1, 3, 1};
+    return simulate(job);
+  };
+  EXPECT_THAT(with("async", 0).steps_per_s, DoubleNear(2 * 100 + 33, 10));
+  EXPECT_THAT(with("sync", 0).steps_per_s, DoubleNear(3 * 33, 5));
+  EXPECT_THAT(with("ssp", 0).steps_per_s, DoubleNear(3 * 33, 5));
+  // With a backup worker the two fast ones close the rounds.
+  const SimulatedSpeed backup = with("sync", 2);
+  EXPECT_THAT(backup.workers[0], DoubleNear(95, 7));
+  EXPECT_THAT(backup.workers[1], DoubleNear(33, 5));
+}
+
 TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
   const SimulatedStep step = two_layers();
   const SimulatedSpeed speed = simulate({.step = &step,
@@ -126,18 +185,20 @@ TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
 }
 
 TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
-  const SimulatedStep step = two_layers();
-  for (const std::string_view name : simulated_strategies()) {
-    const Strategy& strategy = strategy_named(name);
+  for (const Strategy& strategy : strategies()) {
+    if (!is_simulated(strategy)) continue;
+    const SimulatedStep step = strategy.name == "mixed" ? with_a_large_table() : two_layers();
     for (const bool several : {false, true}) {
       const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0,
-                workers = name == "local" ? 1 : 3;
+                workers = strategy.kind == ClusterKind::kOneProcess ? 1 : 3;
       const SimulatedSpeed speed =
           simulate({.step = &step,
                     .cluster = several ? hosts(ps, workers, 1e9) : one_host(ps, workers),
-                    .way = {.strategy = std::string(name), .accumulate = several ? 2 : 1}});
-      EXPECT_THAT(speed.steps_per_s, Gt(30)) << name << (several ? " on several hosts" : "");
-      EXPECT_THAT(speed.steps_per_s, Lt(1.01 * 100 * workers)) << name;
+                    .way = {.strategy = std::string(strategy.name),
+                            .accumulate = several ? 2 : 1,
+                            .outer = {.local_steps = 4, .fragments = ps > 0 ? 2 : 1}}});
+      EXPECT_THAT(speed.steps_per_s, Gt(30)) << strategy.meaning << several;
+      EXPECT_THAT(speed.steps_per_s, Lt(1.01 * 100 * workers)) << strategy.meaning;
     }
   }
 }
@@ -148,7 +209,7 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
   step.variables[0].most_rows = 64;
   for (const bool clipped : {false, true}) {
     step.clipped = clipped;
-    for (const char* name : {"async", "ssp", "sync", "allreduce"}) {
+    for (const char* name : {"async", "ssp", "sync", "allreduce", "mixed"}) {
       const int ps = strategy_named(name).kind == ClusterKind::kWithPs ? 2 : 0;
       for (const auto& cluster : {hosts(ps, 3, 1e9), one_host(ps, 3)}) {
         const SimulatedSpeed speed =
@@ -159,22 +220,107 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
   }
 }
 
-TEST(SimulateTest, LocalStepsOfSeveralWorkersAreRefused) {
+/// Local steps on hosts with links of 100 MB/s, where the variables take 84 ms each way.
+SimulatedJob local_steps(const SimulatedStep& step, int ps, std::int64_t between, int fragments) {
+  return {.step = &step,
+          .cluster = hosts(ps, 2, 100e6),
+          .way = {.strategy = "local", .outer = {.local_steps = between, .fragments = fragments}},
+          .costs = free_of_cost(),
+          .warm_steps = 2 * between,
+          .steps = 2 * between};
+}
+
+TEST(SimulateTest, AWorkerThatMakesLocalStepsWaitsOnceForItsRound) {
+  const SimulatedStep step = two_layers();
+  // The contributions of both workers pass the link of the ps, and then their values.
+  const SimulatedSpeed speed = simulate(local_steps(step, 1, 20, 1));
+  const double bytes = 8 << 20, waits = 2 * 2 * bytes / 100e6;
+  EXPECT_THAT(speed.steps_per_s, DoubleNear(2 * 20 / (20 * 10e-3 + waits), 4));
+  EXPECT_THAT(speed.use.answer + speed.use.values, Gt(0.5));
+}
+
+TEST(SimulateTest, FragmentsTravelWhileLocalStepsAreMade) {
+  const SimulatedStep step = two_layers();
+  const SimulatedSpeed slow = simulate(local_steps(step, 1, 10, 2)),
+                       fast = simulate(local_steps(step, 1, 40, 2));
+  // The link carries what both workers send each way: 168 ms of 10 steps, which take 100.
+  EXPECT_THAT(slow.steps_per_s, DoubleNear(2 * 10 / (2.0 * (8 << 20) / 100e6), 10));
+  EXPECT_THAT(slow.use.received[0], Gt(80e6));
+  EXPECT_THAT(fast.steps_per_s, Gt(190));
+}
+
+TEST(SimulateTest, LocalStepsWithoutRoundsWaitForNoOther) {
+  const SimulatedStep step = two_layers();
+  SimulatedJob job = local_steps(step, 1, 20, 1);
+  const SimulatedSpeed rounds = simulate(job);
+  job.way.outer.delay = 2;
+  EXPECT_THAT(simulate(job).steps_per_s, Gt(1.2 * rounds.steps_per_s));
+  job.way.outer.fragments = 2;
+  EXPECT_THAT(simulate(job).steps_per_s, Gt(180));
+}
+
+TEST(SimulateTest, LocalStepsOverAnAllReduceWaitForTheRing) {
+  const SimulatedStep step = two_layers();
+  const SimulatedSpeed speed = simulate(local_steps(step, 0, 20, 1));
+  const double ring = 2.0 / 2 * (8 << 20) / 100e6;
+  EXPECT_THAT(speed.steps_per_s, Lt(2 * 20 / (20 * 10e-3 + ring)));
+  EXPECT_THAT(speed.steps_per_s, Gt(0.85 * 2 * 20 / (20 * 10e-3 + ring)));
+}
+
+TEST(SimulateTest, LocalStepsSendDenseDifferencesOfSparseVariables) {
+  SimulatedStep step = two_layers();
+  step.specs[0].sparse = true;
+  step.variables[0].most_rows = 16;
+  const SimulatedSpeed sparse = simulate(local_steps(step, 1, 20, 1));
+  const SimulatedStep dense = two_layers();
+  EXPECT_THAT(sparse.steps_per_s,
+              DoubleNear(simulate(local_steps(dense, 1, 20, 1)).steps_per_s, 1));
+}
+
+TEST(SimulateTest, MixedMovesTheRowsOfATableAndReducesTheRest) {
+  const SimulatedStep step = with_a_large_table();
+  const auto with = [&](const char* strategy, int ps) {
+    return simulate({.step = &step,
+                     .cluster = hosts(ps, 4, 100e6),
+                     .way = {.strategy = strategy},
+                     .costs = free_of_cost()});
+  };
+  const SimulatedSpeed mixed = with("mixed", 1), sync = with("sync", 1),
+                       ring = with("allreduce", 0);
+  // Four members pass 1.5 times the dense variable on, which four contributions to one ps exceed.
+  EXPECT_THAT(mixed.steps_per_s, Gt(1.5 * sync.steps_per_s));
+  EXPECT_THAT(mixed.steps_per_s, DoubleNear(ring.steps_per_s, 0.25 * ring.steps_per_s));
+  const double rows = 64 * 4096.0 * mixed.steps_per_s;
+  EXPECT_THAT(mixed.use.received[0], AllOf(Gt(rows), Lt(1.1 * rows)));
+}
+
+TEST(SimulateTest, MixedNeedsASparseAndADenseVariable) {
   const SimulatedStep step = two_layers();
   try {
-    simulate({.step = &step, .cluster = one_host(1, 2), .way = {.strategy = "local"}});
+    simulate({.step = &step, .cluster = one_host(1, 2), .way = {.strategy = "mixed"}});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("local steps, cannot be predicted"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("--strategy mixed needs a sparse variable"));
   }
 }
 
-// A strategy that is new must be simulated, or be named here with the reason why not.
+// A strategy that is new must be simulated.
 TEST(SimulateTest, EveryStrategyIsKnown) {
-  const std::string_view two_stores_in_a_step = "mixed";
   for (const Strategy& strategy : strategies()) {
-    if (strategy.name == two_stores_in_a_step) continue;
-    EXPECT_THAT(simulated_strategies(), ::testing::Contains(strategy.name));
+    EXPECT_TRUE(is_simulated(strategy)) << strategy.name;
+  }
+}
+
+TEST(SimulateTest, TheMessagesOfEveryStrategyAreDriven) {
+  using enum MessageType;
+  for (const MessageType type : {kWhole, kDecided, kSquares, kScale, kGiven, kCommitted, kRoundOpen,
+                                 kSumsWhole, kCommit, kPartialSum, kContributedRows, kInPlace}) {
+    EXPECT_EQ(simulated_as(type), Simulated::kDriven) << name_of(type);
+  }
+  // A contribution is withdrawn when a member is lost, and clocks are asked while a timeline is
+  // recorded.
+  for (const MessageType type : {kWithdraw, kAskClock, kClock}) {
+    EXPECT_EQ(simulated_as(type), Simulated::kNotInASteadyRun) << name_of(type);
   }
 }
 

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
+#include "params/outer/outer_options.h"
 #include "predict/simulation/link_network.h"
 #include "predict/simulation/machine_share.h"
+#include "predict/wire_form.h"
 
 namespace paceline {
 
@@ -46,7 +48,6 @@ struct TransportCosts {
   double send_s_per_byte = 0.25e-9, receive_s_per_byte = 0.35e-9;  // tcp
   double frame_s = 4e-6;                                           // of each frame, at each end
   double shared_frame_s = 3e-6;                                    // the same in shared memory
-  double copy_s_per_byte = 0.1e-9;                                 // of values into replies
   /// The pass that applies the mean of several contributions reaches so much of the memory's rate.
   double mean_of_roof = 0.53;
   double wake_s = 30e-6;   // until a thread that sleeps goes on
@@ -68,15 +69,21 @@ struct SimulatedCluster {
   std::vector<int> ps = {}, workers = {};  // the host of each task
   bool share_memory = true;                // between tasks of one host
   int ps_threads = 0;                      // of each ps; 0: all cores of its machine
+  /// By worker: its device takes so many times as long as the step says; empty: none does.
+  std::vector<double> slowness = {};
+  double slowness_of(int worker) const {
+    return slowness.empty() ? 1 : slowness[std::size_t(worker)];
+  }
 };
 
 /// The way to distribute.
 struct SimulatedWay {
   std::string strategy = "local";  // as --strategy takes it
-  bool bfloat16 = false;           // wire
+  WireForm wire = {};
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  OuterOptions outer = {};  // of local steps
 };
 
 struct SimulatedJob {

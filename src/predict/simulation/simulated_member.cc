@@ -15,9 +15,9 @@ constexpr std::size_t kLine = 64;
 constexpr std::uint16_t kFinalSum = 1, kSummedPart = 1;
 constexpr std::size_t kNowhere = ~std::size_t{0};
 
-PlanBinding binding_of(const SimulatedStep& step) {
+PlanBinding binding_of(const SimulatedStep& step, const std::vector<VariableId>& plan) {
   PlanBinding binding;
-  for (const VariableId v : step.need_order) {
+  for (const VariableId v : plan) {
     const StepVariable& use = step.variables[std::size_t(v)];
     binding.uses.push_back({.variable = v, .updated = use.updated, .most_rows = use.most_rows});
   }
@@ -27,17 +27,22 @@ PlanBinding binding_of(const SimulatedStep& step) {
 }  // namespace
 
 SimulatedMember::SimulatedMember(SimulatedWorld& world, int index, const Members& members)
-    : StepThread(world, index),
+    : world_(world),
+      index_(index),
+      host_(world.job.cluster.workers[std::size_t(index)]),
       members_(members),
       group_(
           {.worker = index, .workers = world.num_workers(), .join_timeout = std::chrono::hours(1)},
           world.time.now()),
-      streams_in_(std::size_t(world.num_workers()), -1),
-      buckets_(buckets_of(world.job.step->specs, ContributionLayout(world.job.step->specs),
-                          binding_of(*world.job.step))),
-      bucket_of_(world.job.step->specs.size(), kNowhere) {
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    for (const VariableId v : buckets_[b].variables) bucket_of_[std::size_t(v)] = b;
+      streams_in_(std::size_t(world.num_workers()), -1) {
+  for (const std::vector<VariableId>& plan : world.plans) {
+    Layout& layout = layouts_.emplace_back();
+    layout.buckets = buckets_of(world.step.specs, ContributionLayout(world.step.specs),
+                                binding_of(world.step, plan));
+    layout.bucket_of.assign(world.step.specs.size(), kNowhere);
+    for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
+      for (const VariableId v : layout.buckets[b].variables) layout.bucket_of[std::size_t(v)] = b;
+    }
   }
 }
 
@@ -47,14 +52,14 @@ void SimulatedMember::connect() {
       streams_.push_back(-1);
       continue;
     }
-    streams_.push_back(world_.transport.open(host(), other->host(), *other, index()));
-    other->streams_in_[std::size_t(index())] = streams_.back();
+    streams_.push_back(world_.transport.open(host_, other->host(), *other, index_));
+    other->streams_in_[std::size_t(index_)] = streams_.back();
   }
 }
 
 void SimulatedMember::start() {
   for (int other = 0; other < size(); ++other) {
-    if (other == index()) continue;
+    if (other == index_) continue;
     const bool shares = world_.transport.shared(streams_[std::size_t(other)]);
     drive([&](Outbox& out) { group_.connected(other, shares, world_.time.now(), out); });
   }
@@ -103,9 +108,10 @@ void SimulatedMember::look() {
         });
   }
   if (in_step_ && group_.started()) {
-    for (std::size_t b = 0; b < buckets_.size(); ++b) turn(b);
+    for (std::size_t b = 0; b < buckets().size(); ++b) turn(b);
   }
-  go_on();
+  apply_when_committed();
+  user().changed();
 }
 
 void SimulatedMember::send(int to, SimulatedFrame frame) {
@@ -161,49 +167,53 @@ void SimulatedMember::handle(int from, const SimulatedFrame& frame) {
 
 // Steps.
 
-bool SimulatedMember::contributes() const {
-  const std::int64_t each = world_.job.way.accumulate;
-  return steps() % each == each - 1;
-}
-
-bool SimulatedMember::may_begin() {
+bool SimulatedMember::may_begin(StepKind kind) {
   const bool all = group_.has_values() && int(group_.members().size()) == size();
-  return all && (!contributes() || group_.may_begin());
+  return all && (kind != StepKind::kTrain || group_.may_begin());
 }
 
-void SimulatedMember::begin_step() {
-  if (!contributes()) return;
-  work_.assign(buckets_.size(), {});
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    work_[b].not_ready = buckets_[b].variables.size();
+void SimulatedMember::begin_step(StepKind kind, int plan) {
+  if (kind != StepKind::kTrain) return;
+  plan_ = std::size_t(plan);
+  work_.assign(buckets().size(), {});
+  for (std::size_t b = 0; b < buckets().size(); ++b) {
+    work_[b].not_ready = buckets()[b].variables.size();
   }
-  left_ = buckets_.size();
+  left_ = buckets().size();
   commits_ = group_.commits();
   in_step_ = true;
+  given_ = commit_ == nullptr;
   drive([&](Outbox& out) {
-    group_.begin({.examples = 1, .own_step = steps(), .made = steps()}, world_.time.now(), out);
+    group_.begin({.examples = 1, .own_step = made_, .made = made_}, world_.time.now(), out);
   });
+  ++made_;
 }
 
-void SimulatedMember::ready(VariableId variable, const std::function<void()>& done) {
-  if (contributes()) {
-    const std::size_t b = bucket_of_[std::size_t(variable)];
-    if (b != kNowhere && --work_[b].not_ready == 0) turn(b);
-  }
+void SimulatedMember::ready(VariableId variable, const Done& done) {
+  const std::size_t b = layouts_[plan_].bucket_of[std::size_t(variable)];
+  if (b != kNowhere && --work_[b].not_ready == 0) turn(b);
   done();
 }
 
-bool SimulatedMember::answered() { return !contributes() || group_.commits() > commits_; }
+void SimulatedMember::end_step(const Done& done) {
+  ended_ = done;
+  ended_at_ = world_.time.now();
+  apply_when_committed();
+}
+
+void SimulatedMember::apply_when_committed() {
+  if (ended_ == nullptr || group_.commits() == commits_ || !std::exchange(in_step_, false)) return;
+  commit_ == nullptr ? apply() : commit_([this] { apply(); });
+}
 
 // The rule is applied to the sums.
-void SimulatedMember::finish_step(const std::function<void()>& done) {
-  if (!contributes()) return done();
-  in_step_ = false;
-  SimulatedWork work{.threads = world_.job.step->rule_threads};
-  for (const StepVariable& use : world_.job.step->variables) work.bytes += use.rule_bytes;
+void SimulatedMember::apply() {
   const TimePoint begun = world_.time.now();
-  machine().run(work, [this, begun, done] {
-    spend_on_rules(seconds_of(world_.time.now() - begun));
+  user().spent(&SpentSeconds::answer, seconds_of(begun - ended_at_));
+  SimulatedWork work{.threads = world_.step.rule_threads};
+  for (const VariableId v : world_.plans[plan_]) work.bytes += world_.use(v).rule_bytes;
+  machine().run(work, [this, begun, done = std::exchange(ended_, nullptr)] {
+    user().spent(&SpentSeconds::rules, seconds_of(world_.time.now() - begun));
     done();
   });
 }
@@ -211,8 +221,8 @@ void SimulatedMember::finish_step(const std::function<void()>& done) {
 // The reduction.
 
 std::size_t SimulatedMember::bucket_bytes(std::size_t bucket) const {
-  if (!buckets_[bucket].sparse) return buckets_[bucket].elements * sizeof(float);
-  const VariableId v = buckets_[bucket].variables.front();
+  if (!buckets()[bucket].sparse) return buckets()[bucket].elements * sizeof(float);
+  const VariableId v = buckets()[bucket].variables.front();
   const VariableSpec& spec = world_.spec(v);
   const auto rows = std::size_t(std::max<std::int64_t>(1, world_.use(v).most_rows));
   return rows * std::size_t(spec.shape.elements() / std::max<std::int64_t>(1, spec.shape[0])) *
@@ -239,14 +249,14 @@ void SimulatedMember::turn(std::size_t b) {
   if (!in_step_ || !group_.started()) return;
   Work& work = work_[b];
   if (work.whole || work.not_ready > 0) return;
-  const bool sparse = buckets_[b].sparse;
+  const bool sparse = buckets()[b].sparse;
   if (!std::exchange(work.begun, true)) {
     if (size() == 1) return note_whole(b);
     if (group_.in_place()) {
       announce(b, 0);
     } else if (sparse) {
       for (int to = 0; to < size(); ++to) {
-        if (to == index()) continue;
+        if (to == index_) continue;
         send(to, {.type = MessageType::kContributedRows,
                   .piece = std::uint32_t(b),
                   .bytes = bucket_bytes(b),
@@ -274,7 +284,7 @@ void SimulatedMember::turn(std::size_t b) {
 void SimulatedMember::announce(std::size_t b, std::uint16_t flags) {
   if (flags == kSummedPart) work_[b].summed_bytes = 1;
   for (int to = 0; to < size(); ++to) {
-    if (to == index()) continue;
+    if (to == index_) continue;
     send(to, {.type = MessageType::kInPlace, .flags = flags, .piece = std::uint32_t(b)});
   }
 }
@@ -293,7 +303,7 @@ int SimulatedMember::segment_of(std::size_t b, std::size_t offset) const {
 
 // It begins the segment of the member before it, and adds to what has arrived meanwhile.
 void SimulatedMember::scatter(std::size_t b) {
-  const int before = (index() + size() - 1) % size();
+  const int before = (index_ + size() - 1) % size();
   const std::size_t end = segment_begin(b, before + 1);
   for (std::size_t at = segment_begin(b, before); at < end; at += kRingBytes) {
     const std::size_t bytes = std::min(kRingBytes, end - at);
@@ -324,7 +334,7 @@ void SimulatedMember::take_partial(const SimulatedFrame& frame) {
 
 void SimulatedMember::add_and_pass_on(std::size_t b, const SimulatedFrame& frame) {
   SimulatedFrame on = frame;
-  const bool final = segment_of(b, frame.offset) == index();
+  const bool final = segment_of(b, frame.offset) == index_;
   if (final) on.flags = kFinalSum;
   send(next(), on);
   if (!final) return;
@@ -333,7 +343,16 @@ void SimulatedMember::add_and_pass_on(std::size_t b, const SimulatedFrame& frame
 }
 
 void SimulatedMember::note_whole(std::size_t b) {
-  if (std::exchange(work_[b].whole, true) || --left_ > 0) return;
+  if (!std::exchange(work_[b].whole, true) && --left_ == 0) finish_sums();
+}
+
+void SimulatedMember::confirm_receipt() {
+  given_ = true;
+  finish_sums();
+}
+
+void SimulatedMember::finish_sums() {
+  if (left_ > 0 || !given_) return;
   drive([&](Outbox& out) { group_.finish_sums(world_.time.now(), out); });
 }
 

@@ -1,5 +1,5 @@
-// A worker of a simulated all-reduce: the group's state machine of a real one, and the reduction
-// that LinkCollectives makes, in place or in a ring, with sizes for bytes.
+// A worker of a simulated all-reduce, as the store of its step: the group's state machine of a real
+// one, and the reduction that LinkCollectives makes, in place or in a ring, with sizes for bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 #include "params/collective/contribution_layout.h"
 #include "params/protocol/collective_group.h"
 #include "predict/simulation/simulated_frame.h"
-#include "predict/simulation/step_thread.h"
+#include "predict/simulation/simulated_store.h"
+#include "predict/simulation/simulated_world.h"
 
 namespace paceline {
 
-class SimulatedMember : public StepThread, public FrameReceiver {
+class SimulatedMember : public SimulatedStore, public FrameReceiver {
  public:
   using Members = std::vector<std::unique_ptr<SimulatedMember>>;
   SimulatedMember(SimulatedWorld& world, int index, const Members& members);
@@ -23,6 +24,24 @@ class SimulatedMember : public StepThread, public FrameReceiver {
   void connect();
   void start();
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
+  int host() const { return host_; }
+
+  bool may_begin(StepKind kind) override;
+  void begin_step(StepKind kind, int plan) override;
+  bool has(VariableId) const override { return true; }
+  void ready(VariableId variable, const Done& done) override;
+  /// Waits until the step is committed, and applies it.
+  void end_step(const Done& done) override;
+  bool answered() const override { return true; }
+
+  /// From now on its sums are whole only once confirm_receipt() was called in the step, and
+  /// `commit` is called when the step is committed: it calls back when the rule may be applied.
+  void wait_for_receipts(std::function<void(const Done& apply)> commit) {
+    commit_ = std::move(commit);
+  }
+  void confirm_receipt();
+  const std::vector<std::int32_t>& contributors() const { return group_.contributors(); }
+  std::int64_t global_step() const override { return group_.step(); }
 
  private:
   /// The reduction of a bucket in one step.
@@ -33,14 +52,15 @@ class SimulatedMember : public StepThread, public FrameReceiver {
     std::size_t summed_bytes = 0;  // in a ring
     std::vector<SimulatedFrame> early = {};
   };
-  bool may_begin() override;
-  void begin_step() override;
-  bool has(VariableId) const override { return true; }
-  void ready(VariableId variable, const std::function<void()>& done) override;
-  void end_step() override {}
-  bool answered() override;
-  void finish_step(const std::function<void()>& done) override;
-
+  /// What a plan reduces together.
+  struct Layout {
+    std::vector<Bucket> buckets;
+    std::vector<std::size_t> bucket_of;  // by variable
+  };
+  void apply_when_committed();
+  void apply();
+  void finish_sums();
+  const std::vector<Bucket>& buckets() const { return layouts_[plan_].buckets; }
   void drive(const std::function<void(Outbox&)>& event);
   void look();
   void tick();
@@ -57,20 +77,26 @@ class SimulatedMember : public StepThread, public FrameReceiver {
   void note_whole(std::size_t bucket);
   void send(int to, SimulatedFrame frame);
   int size() const { return world_.num_workers(); }
-  int next() const { return (index() + 1) % size(); }
+  int next() const { return (index_ + 1) % size(); }
   std::size_t bucket_bytes(std::size_t bucket) const;
   std::size_t segment_begin(std::size_t bucket, int number) const;
   int segment_of(std::size_t bucket, std::size_t offset) const;
-  bool contributes() const;
+  MachineShare& machine() { return world_.transport.machine_of(host_); }
 
+  SimulatedWorld& world_;
+  const int index_, host_;
   const Members& members_;
   CollectiveGroup group_;
   std::vector<int> streams_, streams_in_;  // by worker; −1: this one
-  std::vector<Bucket> buckets_;
-  std::vector<std::size_t> bucket_of_;  // by variable
+  std::vector<Layout> layouts_;            // by plan
+  std::size_t plan_ = 0;
   std::vector<Work> work_;
   std::size_t left_ = 0;  // buckets that are not whole
-  std::int64_t commits_ = 0;
+  std::int64_t commits_ = 0, made_ = 0;
+  Done ended_ = {};  // the step waits for its commit
+  std::function<void(const Done& apply)> commit_ = {};
+  bool given_ = true;  // what belongs to the step and is kept elsewhere
+  TimePoint ended_at_{};
   bool initialised_ = false, in_step_ = false;
   struct Arrived {
     int from = 0;

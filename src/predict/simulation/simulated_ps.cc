@@ -43,7 +43,7 @@ SimulatedPs::SimulatedPs(SimulatedWorld& world, int index)
     : world_(world),
       index_(index),
       host_(world.job.cluster.ps[std::size_t(index)]),
-      targets_(assembly_targets(world.job.step->specs, world.pieces, index)),
+      targets_(assembly_targets(world.step.specs, world.pieces, index)),
       rows_(named_rows(world, targets_)),
       machine_(
           ps_options(world, index), [](const Declare&) { return std::vector<std::int32_t>(); },
@@ -182,7 +182,7 @@ double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const bool keeps = world_.in_rounds();
-  const bool clipped = world_.job.step->clipped;
+  const bool clipped = world_.step.clipped;
   switch (frame.type) {
     case MessageType::kChunk:
       work.core_seconds += serial_seconds(frame);
@@ -211,7 +211,7 @@ void SimulatedPs::handle(Peer& peer, const SimulatedFrame& frame, Outbox& out) {
   switch (frame.type) {
     case MessageType::kOrder: {
       std::vector<std::uint32_t> order;
-      for (const VariableId v : world_.job.step->need_order) {
+      for (const VariableId v : world_.step.need_order) {
         for (const AssemblyTarget& target : targets_) {
           if (target.where.variable == v) order.push_back(target.where.id);
         }
@@ -250,10 +250,10 @@ void SimulatedPs::handle(Peer& peer, const SimulatedFrame& frame, Outbox& out) {
 
 void SimulatedPs::begin_step(Peer& peer, const SimulatedFrame& frame) {
   const auto step = std::int64_t(frame.step);
-  const StepBegin first{.clipped = world_.job.step->clipped,
+  const StepBegin first{.clipped = world_.step.clipped,
                         .examples = 1,
                         .round = std::int64_t(frame.offset),
-                        .clip_norm = world_.job.step->clipped && world_.in_rounds() ? 1.0f : 0.0f,
+                        .clip_norm = world_.step.clipped && world_.in_rounds() ? 1.0f : 0.0f,
                         .learning_rates = {}};
   const Fate fate = machine_.begin_step(peer.id, step, false, first);
   peer.assembly.begin(step, first.clipped, fate);
@@ -296,7 +296,7 @@ void SimulatedPs::apply_whole(Peer& peer, std::size_t position) {
 void SimulatedPs::end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out) {
   const auto step = std::int64_t(frame.step);
   for (std::size_t at = 0; at < targets_.size(); ++at) {
-    if (world_.use(targets_[at].where.variable).updated) peer.assembly.check_whole(at);
+    if (peer.assembly.part(at).started) peer.assembly.check_whole(at);
   }
   const Fate fate = peer.assembly.fate();
   if (fate == Fate::kKeep) {
@@ -304,7 +304,7 @@ void SimulatedPs::end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out)
     return;
   }
   for (std::size_t at = 0; at < targets_.size(); ++at) {
-    if (world_.use(targets_[at].where.variable).updated) apply_whole(peer, at);
+    if (peer.assembly.part(at).started) apply_whole(peer, at);
     send_next_rows(peer, at, frame.step);
   }
   peer.assembly.end();
@@ -342,13 +342,17 @@ void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
 }
 
 void SimulatedPs::send_replies(Peer& peer) {
+  const ContributionForm form = world_.job.way.wire.of_values();
   while (auto reply = peer.replies.next()) {
+    const auto bytes = double(reply->bytes);
     world_.transport.send(peer.stream, {.type = MessageType{reply->header.type},
                                         .piece = reply->header.id,
                                         .offset = reply->header.offset,
                                         .bytes = reply->bytes,
-                                        .wire_bytes = world_.travelling(reply->bytes, false),
-                                        .step = reply->header.step});
+                                        .wire_bytes = travelling_bytes(reply->bytes, form),
+                                        .step = reply->header.step,
+                                        .pack_s = bytes * pack_s_per_byte(form, false),
+                                        .unpack_s = bytes * unpack_s_per_byte(form)});
   }
 }
 

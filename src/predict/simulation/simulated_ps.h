@@ -70,6 +70,7 @@ class SimulatedPs : public FrameReceiver {
 
   // Rounds (simulated_ps_rounds.cc).
   void carry_out_rounds();
+  bool gave(const RoundContribution& it, std::size_t position) const;
   void apply_round(std::size_t position);
   void answer_round();
   void connect_coordinator();

@@ -44,16 +44,23 @@ void SimulatedPs::carry_out_rounds() {
   }
 }
 
+// A worker may contribute to a part of the variables.
+bool SimulatedPs::gave(const RoundContribution& it, std::size_t position) const {
+  return peers_[std::size_t(it.worker)].assembly.part(position).started;
+}
+
 void SimulatedPs::apply_round(std::size_t position) {
   if (position == targets_.size()) return answer_round();
   const RoundDecision& decision = round_->decision;
+  const auto given_by = std::ranges::count_if(
+      decision.contributors, [&](const RoundContribution& it) { return gave(it, position); });
   SimulatedWork work{.threads = threads()};
-  if (decision.closes) {
-    const double more = double(decision.contributors.size()) - 1;
+  if (decision.closes && given_by > 0) {
+    const double more = double(given_by) - 1;
     const double given = targets_[position].sparse
                              ? double(rows_[position].size() * targets_[position].row_bytes)
                              : double(targets_[position].bytes());
-    work.bytes = rule_bytes(position) + (world_.job.step->clipped ? 0 : more * given);
+    work.bytes = rule_bytes(position) + (world_.step.clipped ? 0 : more * given);
     if (more > 0) work.bytes /= world_.job.costs.mean_of_roof;
   }
   const TimePoint begun = world_.time.now();
@@ -61,7 +68,7 @@ void SimulatedPs::apply_round(std::size_t position) {
     applying_ += double((world_.time.now() - begun).count()) * 1e-9;
     for_answered(round_->decision, [&](const RoundContribution& it) {
       Peer& peer = peers_[std::size_t(it.worker)];
-      if (!peer.assembly.part(position).shared) return;
+      if (!gave(it, position) || !peer.assembly.part(position).shared) return;
       tell(peer, MessageType::kTaken, targets_[position].where.id);
     });
     apply_round(position + 1);
@@ -75,12 +82,15 @@ void SimulatedPs::answer_round() {
   for (const auto& [to, step, done] : decided.told) {
     send(to, {MessageType::kStepDone, done, step});
   }
+  for (const auto& [to, round] : decided.open) {
+    send(to, {MessageType::kRoundOpen, {}, std::uint64_t(round)});
+  }
   for (std::size_t position = 0; position < targets_.size(); ++position) {
     const AssemblyTarget& target = targets_[position];
     for_answered(decided.decision, [&](const RoundContribution& it) {
       Peer& peer = peers_[std::size_t(it.worker)];
-      if (peer.assembly.part(position).wanted == WantedValues::kInFrames && !target.sparse &&
-          world_.use(target.where.variable).updated) {
+      if (gave(it, position) && !target.sparse &&
+          peer.assembly.part(position).wanted == WantedValues::kInFrames) {
         for (const Cut cut : byte_cuts(target.bytes())) answer(peer, position, cut);
       }
       send_next_rows(peer, position, std::uint64_t(it.step));

@@ -10,6 +10,7 @@
 #include "params/protocol/frame_cuts.h"
 #include "predict/simulation/known_messages.h"
 #include "predict/simulation/simulated_ps.h"
+#include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
 namespace {
@@ -32,11 +33,13 @@ WorkerJobOptions worker_options(const SimulatedWorld& world, int index) {
 }  // namespace
 
 SimulatedWorker::SimulatedWorker(SimulatedWorld& world, int index)
-    : StepThread(world, index),
+    : world_(world),
+      index_(index),
+      host_(world.job.cluster.workers[std::size_t(index)]),
       machine_(worker_options(world, index), world.time.now()),
       streams_in_(std::size_t(world.num_ps()), -1),
-      pieces_(world.job.step->specs.size()),
-      missing_(world.job.step->specs.size()) {
+      pieces_(world.step.specs.size()),
+      missing_(world.step.specs.size()) {
   for (const Piece& piece : world.pieces) pieces_[std::size_t(piece.variable)].push_back(piece);
 }
 
@@ -44,8 +47,8 @@ void SimulatedWorker::connect() {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     SimulatedPs& to = *world_.ps[std::size_t(ps)];
     streams_.push_back(
-        world_.transport.open(host(), world_.job.cluster.ps[std::size_t(ps)], to, index()));
-    to.set_stream_from(index(), streams_.back());
+        world_.transport.open(host_, world_.job.cluster.ps[std::size_t(ps)], to, index_));
+    to.set_stream_from(index_, streams_.back());
   }
 }
 
@@ -57,7 +60,7 @@ void SimulatedWorker::act() {
   carry_out(out);
   (void)next;
   if (!machine_.joined()) return;
-  if (index() == 0 && !machine_.initialised() && !std::exchange(wrote_, true)) {
+  if (index_ == 0 && !machine_.initialised() && !std::exchange(wrote_, true)) {
     for (int ps = 0; ps < world_.num_ps(); ++ps) {
       send_control(ps, {MessageType::kWriteEnd, std::int64_t{0}, 0});
     }
@@ -68,7 +71,7 @@ void SimulatedWorker::act() {
       send(ps, MessageType::kOrder, kSimulatedControlBytes);
     pull();
   }
-  go_on();
+  user().changed();
 }
 
 void SimulatedWorker::carry_out(Outbox& out) {
@@ -135,7 +138,7 @@ void SimulatedWorker::take_frames() {
     some.push_back(std::move(inbox_.front()));
     inbox_.pop_front();
   }
-  machine().run(work, [this, some = std::move(some)] {
+  world_.transport.machine_of(host_).run(work, [this, some = std::move(some)] {
     for (const Arrived& each : some) handle(each.ps, each.frame);
     act();
     take_frames();
@@ -163,69 +166,88 @@ void SimulatedWorker::handle(int ps, const SimulatedFrame& frame) {
 
 // Steps.
 
-bool SimulatedWorker::contributes() const {
-  const std::int64_t each = world_.job.way.accumulate;
-  return steps() % each == each - 1;
+bool SimulatedWorker::may_begin(StepKind kind) {
+  return machine_.initialised() && (kind != StepKind::kTrain || machine_.may_begin_step());
 }
 
-bool SimulatedWorker::may_begin() {
-  return machine_.initialised() && (!contributes() || machine_.may_begin_step());
-}
-
-// A step that had to be permitted first reads values of now, as do the steps between whose
-// contributions others are applied.
-void SimulatedWorker::begin_step() {
+// A step that had to be permitted first reads values of now, as do those that fetch, and those
+// after them, where others are applied between contributions.
+void SimulatedWorker::begin_step(StepKind kind, int) {
   const bool others = world_.num_workers() > 1 && !world_.in_rounds();
-  if (world_.job.way.accumulate > 1 && steps() > 0 && others) pull();
-  if (!contributes()) return;
+  const bool fetches = kind == StepKind::kFetch, fetched = std::exchange(fetched_, fetches);
+  if (others && std::exchange(begun_, true) && (fetches || fetched)) pull();
+  if (kind != StepKind::kTrain) return;
   if (!std::exchange(permitted_, true) && !world_.in_rounds()) pull();
   step_ = machine_.begin_step();
+  round_ = machine_.global_step();
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kStepBegin,
-         kSimulatedControlBytes + sizeof(float) * world_.job.step->specs.size());
+         kSimulatedControlBytes + sizeof(float) * world_.step.specs.size());
   }
 }
 
-void SimulatedWorker::ready(VariableId variable, const std::function<void()>& done) {
-  if (contributes()) {
-    for (const Piece& piece : pieces_[std::size_t(variable)]) contribute(piece);
-  }
-  done();
+void SimulatedWorker::ready(VariableId variable, const Done& done) {
+  contribute(variable, 0, done);
 }
 
-void SimulatedWorker::contribute(const Piece& piece) {
+ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
   const VariableSpec& spec = world_.spec(piece.variable);
-  const StepVariable& use = world_.use(piece.variable);
-  const int stream = streams_[std::size_t(piece.ps)];
-  const bool shared = world_.transport.shared(stream);
-  ContributionRoute route{
-      .bytes = piece_bytes(spec, piece),
-      .sparse = spec.sparse,
-      .in_shared_memory = shared,
-      .travels_as = world_.travelling(2, shared) == 1 ? DType::kBFloat16 : DType::kFloat32,
-      .values_mapped = shared,
-      .renew_copy = use.reread && world_.num_workers() > 1 && !world_.in_rounds()};
+  const bool shared = world_.transport.shared(streams_[std::size_t(piece.ps)]);
+  ContributionRoute route{.bytes = piece_bytes(spec, piece),
+                          .sparse = spec.sparse,
+                          .in_shared_memory = shared,
+                          .travels_as = shared ? ContributionForm() : world_.job.way.wire.numbers,
+                          .values_mapped = shared,
+                          .renew_copy = world_.use(piece.variable).reread &&
+                                        world_.num_workers() > 1 && !world_.in_rounds()};
   if (spec.sparse) {
     route.rows = std::size_t(world_.rows_named(piece));
     route.bytes = route.rows * (piece_bytes(spec, piece) / std::size_t(piece.rows));
   }
-  missing_[std::size_t(piece.variable)] += std::int64_t(awaited_after(route));
+  return route;
+}
+
+// The thread that makes the step makes numbers of fewer bytes, before it goes on.
+void SimulatedWorker::contribute(VariableId variable, std::size_t at, const Done& done) {
+  const std::vector<Piece>& pieces = pieces_[std::size_t(variable)];
+  if (at == pieces.size()) return done();
+  const Piece& piece = pieces[at];
+  const ContributionRoute route = route_of(piece);
+  missing_[std::size_t(variable)] += std::int64_t(awaited_after(route));
+  const double packing =
+      double(route.bytes) * pack_s_per_byte(route.travels_as, world_.job.way.wire.error_feedback);
+  if (packing == 0) {
+    send_frames(piece, route);
+    return contribute(variable, at + 1, done);
+  }
+  const TimePoint begun = world_.time.now();
+  world_.transport.machine_of(host_).run(
+      {.core_seconds = packing}, [this, variable, at, done, route, begun] {
+        user().spent(&SpentSeconds::rules, seconds_of(world_.time.now() - begun));
+        send_frames(pieces_[std::size_t(variable)][at], route);
+        contribute(variable, at + 1, done);
+      });
+}
+
+void SimulatedWorker::send_frames(const Piece& piece, const ContributionRoute& route) {
   for_contribution_frames(route, [&](const ContributionFrame& frame) {
-    world_.transport.send(stream, {.type = frame.type,
-                                   .flags = frame.flags,
-                                   .piece = piece.id,
-                                   .offset = frame.part.begin,
-                                   .bytes = frame.part.size,
-                                   .wire_bytes = frame.payload_bytes,
-                                   .step = std::uint64_t(step_)});
+    world_.transport.send(
+        streams_[std::size_t(piece.ps)],
+        {.type = frame.type,
+         .flags = frame.flags,
+         .piece = piece.id,
+         .offset = frame.part.begin,
+         .bytes = frame.part.size,
+         .wire_bytes = frame.payload_bytes,
+         .step = std::uint64_t(step_),
+         .unpack_s = double(frame.part.size) * unpack_s_per_byte(route.travels_as)});
   });
 }
 
 // The rows that the next batch names come with the answer.
-void SimulatedWorker::end_step() {
-  if (!contributes()) return;
+void SimulatedWorker::end_step(const Done& done) {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
-    send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.job.step->specs.size());
+    send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.step.specs.size());
   }
   for (const Piece& piece : world_.pieces) {
     const VariableSpec& spec = world_.spec(piece.variable);
@@ -234,8 +256,21 @@ void SimulatedWorker::end_step() {
         world_.rows_named(piece) * std::int64_t(piece_bytes(spec, piece)) / piece.rows;
   }
   permitted_ = machine_.may_begin_step();
+  done();
 }
 
-bool SimulatedWorker::answered() { return !contributes() || machine_.steps_done() > step_; }
+// Rounds that the workers commit.
+
+void SimulatedWorker::await_round(std::int64_t round) {
+  Outbox out;
+  machine_.await_round(round, out);
+  carry_out(out);
+}
+
+void SimulatedWorker::commit(const std::vector<std::int32_t>& contributors) {
+  Outbox out;
+  machine_.commit({.round = round_, .contributors = contributors, .squares = 1}, out);
+  carry_out(out);
+}
 
 }  // namespace paceline

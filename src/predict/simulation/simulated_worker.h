@@ -1,17 +1,20 @@
-// A worker of a simulated job with parameter servers: the state machine of a real one.
+// A worker of a simulated job with parameter servers, as the store of its step: the state machine
+// of a real one.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <vector>
 
+#include "params/protocol/frame_cuts.h"
 #include "params/protocol/worker_job.h"
 #include "predict/simulation/simulated_frame.h"
-#include "predict/simulation/step_thread.h"
+#include "predict/simulation/simulated_store.h"
+#include "predict/simulation/simulated_world.h"
 
 namespace paceline {
 
-class SimulatedWorker : public StepThread, public FrameReceiver {
+class SimulatedWorker : public SimulatedStore, public FrameReceiver {
  public:
   SimulatedWorker(SimulatedWorld& world, int index);
 
@@ -20,15 +23,27 @@ class SimulatedWorker : public StepThread, public FrameReceiver {
   void start();
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
   void set_stream_from(int ps, int stream) { streams_in_[std::size_t(ps)] = stream; }
+  // Rounds that the workers commit.
+  void await_round(std::int64_t round);
+  bool round_is_open() const { return machine_.round_is_open(); }
+  /// All of the contribution of the last step is on every ps.
+  bool is_given() const { return machine_.steps_given() > step_ || answered(); }
+  void commit(const std::vector<std::int32_t>& contributors);
+  /// The scale by which the mean of the last step's round is clipped has come.
+  bool has_scale() const { return machine_.scale().round == round_ || answered(); }
+
+  int index() const { return index_; }
+  int host() const { return host_; }
+
+  bool may_begin(StepKind kind) override;
+  void begin_step(StepKind kind, int plan) override;
+  bool has(VariableId variable) const override { return missing_[std::size_t(variable)] == 0; }
+  void ready(VariableId variable, const Done& done) override;
+  void end_step(const Done& done) override;
+  bool answered() const override { return machine_.steps_done() > step_; }
+  std::int64_t global_step() const override { return machine_.global_step(); }
 
  private:
-  bool may_begin() override;
-  void begin_step() override;
-  bool has(VariableId variable) const override { return missing_[std::size_t(variable)] == 0; }
-  void ready(VariableId variable, const std::function<void()>& done) override;
-  void end_step() override;
-  bool answered() override;
-
   void take_frames();
   void handle(int ps, const SimulatedFrame& frame);
   void act();
@@ -36,10 +51,13 @@ class SimulatedWorker : public StepThread, public FrameReceiver {
   void send_control(int ps, ControlMessage message);
   void send(int ps, MessageType type, std::size_t payload);
   void pull();
-  void contribute(const Piece& piece);
-  /// This step's contributions go to the ps tasks: it is the last of those that are accumulated.
-  bool contributes() const;
+  ContributionRoute route_of(const Piece& piece) const;
+  /// Sends the contribution to the pieces of a variable from number `at` on.
+  void contribute(VariableId variable, std::size_t at, const Done& done);
+  void send_frames(const Piece& piece, const ContributionRoute& route);
 
+  SimulatedWorld& world_;
+  const int index_, host_;
   WorkerJob machine_;
   std::vector<int> streams_, streams_in_;   // by ps
   std::vector<std::vector<Piece>> pieces_;  // by variable
@@ -50,7 +68,8 @@ class SimulatedWorker : public StepThread, public FrameReceiver {
   };
   std::deque<Arrived> inbox_;
   bool handles_ = false, wrote_ = false, pulled_ = false, permitted_ = true;
-  std::int64_t step_ = -1;
+  bool begun_ = false, fetched_ = false;  // a step; in the last one
+  std::int64_t step_ = -1, round_ = -1;   // that contributed last, and to which
 };
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The state that the tasks of a simulated job share.
+// The state that the tasks of a simulated job share about variables that they keep together.
 #pragma once
 
 #include <memory>
@@ -15,28 +15,32 @@ class SimulatedPs;
 class SimulatedWorker;
 
 struct SimulatedWorld {
-  explicit SimulatedWorld(const SimulatedJob& job);
+  /// `shared` are the variables as the tasks share them; its actions do not matter. Everything is
+  /// borrowed.
+  SimulatedWorld(const SimulatedJob& job, const SimulatedStep& shared,
+                 const AggregationSpec& aggregation, VirtualTime& time, Transport& transport);
   ~SimulatedWorld();
   SimulatedWorld(const SimulatedWorld&) = delete;
   SimulatedWorld& operator=(const SimulatedWorld&) = delete;
 
   int num_ps() const { return int(job.cluster.ps.size()); }
   int num_workers() const { return int(job.cluster.workers.size()); }
-  const VariableSpec& spec(VariableId v) const { return job.step->specs[std::size_t(v)]; }
-  const StepVariable& use(VariableId v) const { return job.step->variables[std::size_t(v)]; }
+  const VariableSpec& spec(VariableId v) const { return step.specs[std::size_t(v)]; }
+  const StepVariable& use(VariableId v) const { return step.variables[std::size_t(v)]; }
   bool in_rounds() const { return aggregation.kind == AggregationKind::kRounds; }
-  /// Bytes of float32 as they travel.
-  std::size_t travelling(std::size_t bytes, bool shared) const;
   /// The part of a variable's rows that are in the piece.
   double part_of(const Piece& piece) const;
   /// The number of rows of a sparse variable that a step names in the piece.
   std::int64_t rows_named(const Piece& piece) const;
 
   const SimulatedJob& job;
-  AggregationSpec aggregation;
-  std::vector<Piece> pieces;
-  VirtualTime time;
-  Transport transport;
+  const SimulatedStep& step;
+  const AggregationSpec aggregation;
+  const std::vector<Piece> pieces;
+  /// The variables to which each plan contributes; one plan does to all.
+  std::vector<std::vector<VariableId>> plans;
+  VirtualTime& time;
+  Transport& transport;
   std::vector<std::unique_ptr<SimulatedPs>> ps;
   std::vector<std::unique_ptr<SimulatedWorker>> workers;
 };

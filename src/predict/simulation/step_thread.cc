@@ -5,10 +5,19 @@
 #include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
-StepThread::StepThread(SimulatedWorld& world, int index)
-    : world_(world), index_(index), host_(world.job.cluster.workers[std::size_t(index)]) {}
+StepThread::StepThread(const SimulatedJob& job, int index, SimulatedStore& store, VirtualTime& time,
+                       Transport& transport)
+    : job_(job),
+      store_(store),
+      time_(time),
+      machine_(transport.machine_of(job.cluster.workers[std::size_t(index)])),
+      slowness_(job.cluster.slowness_of(index)) {
+  store.set_user(
+      {.changed = [this] { go_on(); },
+       .spent = [this](double SpentSeconds::*on, double seconds) { spend(on, seconds); }});
+}
 
-bool StepThread::finished() const { return steps_ >= world_.job.warm_steps + world_.job.steps; }
+bool StepThread::finished() const { return steps_ >= job_.warm_steps + job_.steps; }
 
 // What is done at once calls back into it, and only leaves busy_ false.
 void StepThread::go_on() {
@@ -32,29 +41,33 @@ bool StepThread::step() {
 }
 
 bool StepThread::begin() {
-  if (!may_begin()) return wait(&Spent::others);
+  if (!store_.may_begin(StepKind::kTrain)) return wait(&SpentSeconds::others);
   stop_waiting();
-  if (steps_ == world_.job.warm_steps) counted_from_ = world_.time.now();
+  if (steps_ == job_.warm_steps) counted_from_ = time_.now();
   phase_ = Phase::kActs;
   at_ = 0;
   busy_ = true;
-  world_.time.after(span_of(world_.job.costs.step_s), [this] {
+  time_.after(span_of(job_.costs.step_s), [this] {
     busy_ = false;
-    begin_step();
+    store_.begin_step(StepKind::kTrain, 0);
     go_on();
   });
   return true;
 }
 
 bool StepThread::act() {
-  if (at_ == world_.job.step->actions.size()) {
-    end_step();
+  if (at_ == job_.step->actions.size()) {
     phase_ = Phase::kEnds;
+    busy_ = true;
+    store_.end_step([this] {
+      busy_ = false;
+      go_on();
+    });
     return true;
   }
-  const StepAction& action = world_.job.step->actions[at_];
+  const StepAction& action = job_.step->actions[at_];
   if (action.kind == StepAction::Kind::kNeed) {
-    if (!has(action.variable)) return wait(&Spent::values);
+    if (!store_.has(action.variable)) return wait(&SpentSeconds::values);
     stop_waiting();
     ++at_;
     return true;
@@ -65,57 +78,53 @@ bool StepThread::act() {
 }
 
 bool StepThread::end() {
-  if (!answered()) return wait(&Spent::answer);
+  if (!store_.answered()) return wait(&SpentSeconds::answer);
   stop_waiting();
-  busy_ = true;
-  finish_step([this] {
-    note_step();
-    phase_ = Phase::kBegins;
-    busy_ = false;
-    go_on();
-  });
+  note_step();
+  phase_ = Phase::kBegins;
   return true;
 }
 
 void StepThread::run(const StepAction& action) {
   busy_ = true;
-  const TimePoint begun = world_.time.now();
+  const TimePoint begun = time_.now();
   if (action.kind == StepAction::Kind::kReady) {
-    return ready(action.variable, [this] {
+    return store_.ready(action.variable, [this] {
       busy_ = false;
       go_on();
     });
   }
   auto then = [this, begun] {
-    spend(&Spent::device, seconds_of(world_.time.now() - begun));
+    spend(&SpentSeconds::device, seconds_of(time_.now() - begun));
     busy_ = false;
     go_on();
   };
-  const int threads = world_.job.step->threads;
-  if (threads == 0) return world_.time.after(span_of(action.seconds), std::move(then));
-  machine().run(
-      {.core_seconds = action.seconds * threads, .bytes = action.bytes, .threads = threads},
-      std::move(then));
+  const int threads = job_.step->threads;
+  if (threads == 0) return time_.after(span_of(slowness_ * action.seconds), std::move(then));
+  machine_.run({.core_seconds = slowness_ * action.seconds * threads,
+                .bytes = action.bytes,
+                .threads = threads},
+               std::move(then));
 }
 
-bool StepThread::wait(double Spent::*for_what) {
-  if (waits_for_ != for_what) waits_since_ = world_.time.now();
+bool StepThread::wait(double SpentSeconds::*for_what) {
+  if (waits_for_ != for_what) waits_since_ = time_.now();
   waits_for_ = for_what;
   return false;
 }
 
 void StepThread::stop_waiting() {
   if (waits_for_ == nullptr) return;
-  spend(std::exchange(waits_for_, nullptr), seconds_of(world_.time.now() - waits_since_));
+  spend(std::exchange(waits_for_, nullptr), seconds_of(time_.now() - waits_since_));
 }
 
-void StepThread::spend(double Spent::*on, double seconds) {
-  if (steps_ >= world_.job.warm_steps && !finished()) spent_.*on += seconds;
+void StepThread::spend(double SpentSeconds::*on, double seconds) {
+  if (steps_ >= job_.warm_steps && !finished()) spent_.*on += seconds;
 }
 
 void StepThread::note_step() {
   ++steps_;
-  if (finished() && counted_to_ == TimePoint{}) counted_to_ = world_.time.now();
+  if (finished() && counted_to_ == TimePoint{}) counted_to_ = time_.now();
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "params/outer/outer_schedule.h"
+#include "params/protocol/outer_schedule.h"
 
 #include <algorithm>
 #include <numeric>

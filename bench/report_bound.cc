@@ -1,0 +1,87 @@
+#include "bench/report_bound.h"
+
+#include "bench/step_work.h"
+#include "cluster/lab/lab_options.h"
+#include "paceline/tensor.h"
+#include "predict/allreduce_bound.h"
+#include "predict/link_payload.h"
+#include "predict/ps_bound.h"
+
+namespace paceline::bench {
+namespace {
+
+models::StepGraph step_of(const ReportRow& row, GeneratedText& text) {
+  const models::Model& model = *models::find_model(row.report);
+  const Settings settings =
+      row.report == "ptb" ? model.settings({{"data", text.folder()}}) : model.settings();
+  return std::move(model.step_graphs(settings)[0]);
+}
+
+SpeedBound by_devices(double steps_per_s_of_each, int devices, const char* limit) {
+  return {steps_per_s_of_each * devices,
+          std::vector<double>(std::size_t(devices), steps_per_s_of_each),
+          limit,
+          {{limit, steps_per_s_of_each}}};
+}
+
+}  // namespace
+
+int counted_workers(const ReportRow& row) { return row.workers - (row.straggler ? 1 : 0); }
+
+ReportBound::ReportBound(const ReportRow& row, GeneratedText& text) : row_(row) {
+  const models::StepGraph step = step_of(row, text);
+  const PlanRequest request = request_of(step);
+  RealClock clock;
+  const auto device = make_device({.kind = "naive"}, clock);
+  specs_ = variable_specs({&request.graph, 1}, request.training);
+  const auto plan = make_plan(request, specs_, *device);
+  work_ = paceline::step_work(*plan, specs_);
+  schedule_ = step_schedule(*plan, specs_.size(), row.device_ms * 1e-3);
+}
+
+JobHosts ReportBound::hosts(const Roof& roof) const {
+  LabOptions lab{.hosts = row_.gbps > 0 ? row_.ps + row_.workers : 1};
+  if (row_.place.empty()) {
+    spread_tasks(lab, row_.ps, counted_workers(row_));
+  } else {
+    lab = parse_lab_place(row_.place);
+  }
+  // Twice as many numbers pass a link in half the bytes.
+  const double numbers = row_.bfloat16 ? 2 : 1;
+  return {.ps = lab.ps,
+          .workers = lab.workers,
+          .link_bytes_per_s = row_.gbps * kPayloadOfGigabit * numbers,
+          .memory_bytes_per_s = roof.bytes_per_s,
+          .contributions = row_.strategy == "sync" ? counted_workers(row_) : 1};
+}
+
+// One process applies its rules on its own thread, after the device's kernels.
+SpeedBound ReportBound::one_process(const Roof& roof) const {
+  const double seconds = schedule_.seconds + work_.rule_bytes / roof.bytes_per_s;
+  return by_devices(1 / seconds, row_.towers, "the devices and their rules");
+}
+
+// Each worker trains like one process. Once in several steps the workers exchange every variable,
+// whole, and no step waits for that.
+SpeedBound ReportBound::local_steps(const Roof& roof) const {
+  StepCost exchanged = work_;
+  for (std::size_t v = 0; v < specs_.size(); ++v) {
+    if (work_.bytes_out[v] == 0) continue;
+    exchanged.bytes_in[v] = exchanged.bytes_out[v] =
+        double(byte_count(specs_[v].dtype, specs_[v].shape)) / kReportLocalSteps;
+  }
+  const StepSchedule alone{schedule_.seconds + work_.rule_bytes / roof.bytes_per_s,
+                           std::vector<VariableMoments>(specs_.size())};
+  return ps_bound(exchanged, alone, place_variables(specs_, row_.ps), hosts(roof));
+}
+
+SpeedBound ReportBound::by(const Roof& roof) const {
+  // fetch trains nothing, and what it fetches lies in shared memory.
+  if (row_.report == "fetch") return by_devices(1 / schedule_.seconds, row_.workers, "the device");
+  if (row_.strategy == "local") return local_steps(roof);
+  if (row_.strategy == "allreduce") return allreduce_bound(work_, schedule_, hosts(roof));
+  if (row_.ps == 0) return one_process(roof);
+  return ps_bound(work_, schedule_, place_variables(specs_, row_.ps), hosts(roof));
+}
+
+}  // namespace paceline::bench

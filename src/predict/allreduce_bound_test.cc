@@ -1,0 +1,53 @@
+#include "predict/allreduce_bound.h"
+
+#include <gmock/gmock.h>
+
+namespace paceline {
+namespace {
+
+constexpr double kMega = 1e6;
+
+/// A variable of a million float32, needed at once and ready at the end of steps of a second.
+class AllreduceBoundTest : public ::testing::Test {
+ protected:
+  AllreduceBoundTest() {
+    work_.specs.push_back({.name = "a", .shape = {1'000'000}, .rule = Sgd{}});
+    work_.bytes_in.push_back(4 * kMega);
+    work_.bytes_out.push_back(4 * kMega);
+  }
+  SpeedBound bound(const JobHosts& hosts) const { return allreduce_bound(work_, schedule_, hosts); }
+  StepCost work_;
+  StepSchedule schedule_{1, {{0, 1}}};
+};
+
+TEST_F(AllreduceBoundTest, ADeviceMakesItsSteps) {
+  const SpeedBound two = bound({.workers = {0, 0}});
+  EXPECT_DOUBLE_EQ(two.steps_per_s, 2);
+  EXPECT_EQ(two.limit, "the device");
+}
+
+TEST_F(AllreduceBoundTest, EachWorkerUpdatesItsOwnValues) {
+  // Four contributions are read, a sum is written, and four updates pass over 12 MB each: 68 MB a
+  // round, which are the longer way of the variable, too: 1 + 1 seconds.
+  const SpeedBound four = bound({.workers = {0, 0, 0, 0}, .memory_bytes_per_s = 68 * kMega});
+  EXPECT_NEAR(four.steps_per_s, 4 / 2.0, 1e-9);
+  EXPECT_EQ(four.limit, "the way of a from ready to needed");
+  ASSERT_EQ(four.terms.size(), 3);
+  EXPECT_EQ(four.terms[0].what, "the device");
+  EXPECT_NEAR(four.terms[0].steps_per_s, 1, 1e-9);
+  EXPECT_NEAR(four.terms[1].steps_per_s, 0.5, 1e-9);
+  EXPECT_EQ(four.terms[2].what, "the memory that sums and rules pass over");
+  EXPECT_NEAR(four.terms[2].steps_per_s, 1, 1e-9);
+}
+
+TEST_F(AllreduceBoundTest, AHostSendsOnceForAllItsWorkers) {
+  // Two hosts send and receive each byte once, in 8 seconds of the link; the way adds the step.
+  const SpeedBound four = bound({.workers = {0, 0, 1, 1}, .link_bytes_per_s = 0.5 * kMega});
+  EXPECT_NEAR(four.steps_per_s, 4 / 9.0, 1e-9);
+  ASSERT_EQ(four.terms.size(), 4);  // the device, the way, two links
+  EXPECT_EQ(four.terms[2].what, "the link of host 0");
+  EXPECT_NEAR(four.terms[2].steps_per_s, 1 / 8.0, 1e-9);
+}
+
+}  // namespace
+}  // namespace paceline

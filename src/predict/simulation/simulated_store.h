@@ -1,0 +1,54 @@
+// What the step of a simulated worker asks of the store of its variables: the calls of StoreSteps,
+// whose waits are questions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "exec/parameter_store.h"
+
+namespace paceline {
+
+/// Seconds of a worker: on its device, in rules of its own, waiting for values, for the answer to a
+/// step, and for other workers.
+struct SpentSeconds {
+  double device = 0, rules = 0, values = 0, answer = 0, others = 0;
+};
+
+/// As in a job, stores compose: one may stand over others.
+class SimulatedStore {
+ public:
+  using Done = std::function<void()>;
+  /// Whoever makes the steps.
+  struct User {
+    Done changed;  // something that it waits for may be there
+    std::function<void(double SpentSeconds::*on, double seconds)> spent;
+  };
+  virtual ~SimulatedStore() = default;
+  /// Must be called before the first step.
+  void set_user(User user) { user_ = std::move(user); }
+
+  /// A step of this kind may begin: kTrain, or kFetch, which contributes nothing and has no end.
+  virtual bool may_begin(StepKind kind) = 0;
+  /// Begins a step of one of the plans: there are several where a part of the variables is given at
+  /// a time.
+  virtual void begin_step(StepKind kind, int plan) = 0;
+  virtual bool has(VariableId variable) const = 0;
+  /// The contribution is made. Calls `done` now or later, when the step may go on.
+  virtual void ready(VariableId variable, const Done& done) = 0;
+  /// Calls `done` now or later, when the worker may go on.
+  virtual void end_step(const Done& done) = 0;
+  /// The step that ended last is counted.
+  virtual bool answered() const = 0;
+  /// The global steps that the values include then.
+  virtual std::int64_t global_step() const = 0;
+
+ protected:
+  const User& user() const { return user_; }
+
+ private:
+  User user_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,48 @@
+// The speed that hardware allows to the workers of a job, and what limits it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace paceline {
+
+/// One of the limits of a bound.
+struct BoundTerm {
+  std::string what;        // "the link of host 0"
+  double steps_per_s = 0;  // of each worker that uses it, if nothing else limited these workers
+};
+
+struct SpeedBound {
+  double steps_per_s = 0;       // of all workers together
+  std::vector<double> workers;  // of each
+  /// The limit of the workers that are slowest: "the device", "the link of host 0", "the memory
+  /// that rules pass over", "the way of hidden/w from ready to needed".
+  std::string limit;
+  std::vector<BoundTerm> terms;  // every limit once, for the workers that it holds back most
+};
+
+/// The hosts of a job: each task is on one, and a link joins each host to a switch. All hosts share
+/// the memory of one machine, as emulated hosts do.
+struct JobHosts {
+  // The host of each task; an all-reduce has no ps.
+  std::vector<int> ps = {}, workers = {};
+  double link_bytes_per_s = 0;    // payload of a host's link, each way; 0: no limit
+  double memory_bytes_per_s = 0;  // at which rules pass over variables; 0: no limit
+  /// So many contributions are summed for one update of a ps: 1 when each is applied as it arrives,
+  /// and the number of workers in synchronous rounds.
+  int contributions = 1;
+  int hosts() const;  // up to the last one that has a task
+};
+
+/// Something that workers share: each uses so much of it in a step.
+struct SharedResource {
+  std::string name;
+  double capacity = 0;           // in a second
+  std::vector<double> per_step;  // by worker
+};
+
+/// Returns the speed of workers that share the resources evenly (max-min fairness; Bertsekas &
+/// Gallager, Data Networks, 1992, section 6.5).
+SpeedBound share_fairly(const std::vector<SharedResource>& resources, std::size_t workers);
+
+}  // namespace paceline

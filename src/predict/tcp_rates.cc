@@ -1,0 +1,99 @@
+#include "predict/tcp_rates.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "net/poll/file_descriptor.h"
+
+namespace paceline {
+namespace {
+
+constexpr std::size_t kPassBytes = std::size_t{8} << 20, kPieceBytes = std::size_t{256} << 10;
+constexpr int kPasses = 4;  // the first one warms buffers and caches
+
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
+
+/// The two ends of a connection over loopback.
+struct Loopback {
+  FileDescriptor sender, receiver;
+  bool connected = false;
+};
+
+Loopback connect_loopback() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  socklen_t bytes = sizeof address;
+  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Loopback ends;
+  if (!listener) return ends;
+  if (::bind(listener.get(), at, bytes) != 0 || ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), at, &bytes) != 0) {
+    return ends;
+  }
+  ends.sender = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(ends.sender.get(), at, bytes) != 0) return ends;
+  ends.receiver = FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ends.connected = bool(ends.receiver);
+  return ends;
+}
+
+// Moves the bytes piece by piece, and looks at each as the checksum of a frame does. Returns the
+// seconds of this thread; 0 when the connection has ended.
+template <typename Move>
+double timed_pass(std::span<std::byte> all, const Move& move) {
+  const double begun = thread_seconds();
+  std::uint32_t sum = 0;
+  for (std::size_t done = 0; done < all.size();) {
+    const auto rest = all.subspan(done, std::min(kPieceBytes, all.size() - done));
+    const ssize_t moved = move(rest);
+    if (moved <= 0) return 0;
+    sum = crc32c(rest.first(std::size_t(moved)), sum);
+    done += std::size_t(moved);
+  }
+  volatile std::uint32_t seen = sum;  // so that it is computed
+  static_cast<void>(seen);
+  return thread_seconds() - begun;
+}
+
+}  // namespace
+
+TcpRates measure_tcp_rates() {
+  const Loopback ends = connect_loopback();
+  if (!ends.connected) return {};
+  std::vector<std::byte> sent(kPassBytes), received(kPassBytes);
+  TcpRates best;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    double receive_s = 0;
+    std::thread receiver([&] {
+      receive_s = timed_pass(received, [&](std::span<std::byte> rest) {
+        return ::recv(ends.receiver.get(), rest.data(), rest.size(), 0);
+      });
+      if (receive_s <= 0) ::shutdown(ends.receiver.get(), SHUT_RDWR);  // nobody waits for ever
+    });
+    const double send_s = timed_pass(sent, [&](std::span<std::byte> rest) {
+      return ::send(ends.sender.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    });
+    if (send_s <= 0) ::shutdown(ends.sender.get(), SHUT_RDWR);
+    receiver.join();
+    if (pass == 0 || send_s <= 0 || receive_s <= 0) continue;
+    best.send = std::max(best.send, kPassBytes / send_s);
+    best.receive = std::max(best.receive, kPassBytes / receive_s);
+  }
+  return best;
+}
+
+}  // namespace paceline
