@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cores.h"
@@ -22,9 +26,7 @@ namespace {
 
 constexpr std::int64_t kReportWords = 1'000'000;
 
-SpeedBound bound_now(const ReportBound& bound) {
-  return bound.by(measure_roof(DType::kFloat32, cores_of_machine()));
-}
+Roof roof_now() { return measure_roof(DType::kFloat32, cores_of_machine()); }
 
 /// The repeats of a row, as they are made.
 struct Measured {
@@ -34,7 +36,7 @@ struct Measured {
 };
 
 void measure_once(const ReportRow& row, GeneratedText& text, Measured& measured) {
-  measured.bound = bound_now(ReportBound(row, text));
+  measured.bound = ReportBound(row, text).by(roof_now());
   measured.made.push_back(run_report_row(row, text));
   const double steps = measured.bound.steps_per_s;
   measured.allowed.push_back(row.rounds ? steps / counted_workers(row) : steps);
@@ -42,10 +44,11 @@ void measure_once(const ReportRow& row, GeneratedText& text, Measured& measured)
 
 // What is allowed to a worker depends on how many others train meanwhile.
 void measure_joining_once(const ReportRow& row, GeneratedText& text, Measured& measured) {
+  const Roof roof = roof_now();
   std::vector<double> allowed;
   ReportRow some = row;
   for (some.workers = 1; some.workers <= row.workers; ++some.workers) {
-    measured.bound = bound_now(ReportBound(some, text));
+    measured.bound = ReportBound(some, text).by(roof);
     allowed.push_back(std::ranges::min(measured.bound.workers));
   }
   measured.series = run_joining(row);
@@ -98,7 +101,13 @@ std::vector<ReportRow> possible(std::vector<ReportRow> rows, Recorder& recorder)
 }  // namespace
 
 void check(const ReportSelection& selection) {
-  if (!selected({selection.only}).empty()) return;
+  if (!selected(selection).empty()) return;
+  if (!selected({selection.only}).empty()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--only {} --quick: the short selection has none of these rows; leave "
+                            "out --quick",
+                            selection.only));
+  }
   const std::vector<std::string> names = report_names();
   throw Error(ErrorCode::kUsage,
               fmt::format("--only {}: is none of {}, nor a part of a row's name{}", selection.only,
@@ -109,6 +118,7 @@ void measure_reports(Recorder& recorder, const ReportSelection& selection,
                      const std::function<void()>& keep) {
   const std::vector<ReportRow> rows = possible(selected(selection), recorder);
   std::vector<double> seconds;
+  seconds.reserve(rows.size());
   for (const ReportRow& row : rows) {
     seconds.push_back(row.expected_seconds() * recorder.repeats());
   }

@@ -14,7 +14,7 @@ struct ReportSelection {
   bool quick = false;  // a few rows of each
 };
 
-/// Throws kUsage when no row has that in its name.
+/// Throws kUsage when there are no such rows.
 void check(const ReportSelection& selection);
 
 /// The case `reports`: runs every row, and compares its speed with the bound by its devices, its

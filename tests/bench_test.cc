@@ -140,9 +140,15 @@ TEST(Bench, ReportsSayBeforeTheyBeginHowLongTheyTake) {
       run_paceline({"bench", "reports", "--only", "fetch, 1 worker", "--repeat", "1"});
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("1 row, about"));
+}
+
+TEST(Bench, ReportsRefuseASelectionWithoutRows) {
   const Finished unknown = run_paceline({"bench", "reports", "--only", "fetsh"});
   EXPECT_EQ(unknown.status, 2);
   EXPECT_THAT(unknown.output, AllOf(HasSubstr("--only fetsh"), HasSubstr("did you mean 'fetch'?")));
+  const Finished none = run_paceline({"bench", "reports", "--only", "2 Gbit/s", "--quick"});
+  EXPECT_EQ(none.status, 2);
+  EXPECT_THAT(none.output, HasSubstr("--only 2 Gbit/s --quick"));
 }
 
 // A benchmark ignores the cluster that Kubeflow gives a task.

@@ -150,9 +150,9 @@ TEST_F(Curves, HaveATableAndGoOnWhereTheyWere) {
             Not(HasSubstr("older")), HasSubstr("| int8 | 110.00 | 1.0000 | 111.50 | 1.5 GB |")));
   EXPECT_THAT(text_of("curves.csv"), HasSubstr("wires,int8,2,1,110.000,111.500,,1.500,9000"));
 
-  EXPECT_THAT(make(paceline(), "curves").output, HasSubstr("0 runs are there, 13 to make"));
+  EXPECT_THAT(make(paceline(), "curves").output, HasSubstr("0 runs are there, 15 to make"));
   EXPECT_THAT(make(paceline(), "wires").output, HasSubstr("7 runs are there, 0 to make"));
-  EXPECT_EQ(calls(), 7u + 13u);
+  EXPECT_EQ(calls(), 7u + 15u);
   EXPECT_THAT(text_of("strategies.md"), AllOf(HasSubstr("| local, H = 20 | 4 | 110.00 | 111.50 |"),
                                               HasSubstr("| int8 | 110.00 |")));
   EXPECT_THAT(text_of("plots"), HasSubstr("title '4 workers'"));

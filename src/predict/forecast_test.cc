@@ -151,10 +151,10 @@ TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
   const std::vector<Way> ways = ways_to_try(asked);
   ASSERT_EQ(ways.size(), 2u);
   EXPECT_EQ(ways[1].text(), "local H=50, 1 ps + 4 workers");
-  EXPECT_EQ(ways[1].outer.fragments, 4);
+  EXPECT_EQ(ways[1].outer.fragments, 2);
   EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local --local-steps 50");
-  asked.outer.fragments = 2;
-  EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 2"));
+  asked.outer.fragments = 4;
+  EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 4"));
 }
 
 TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {

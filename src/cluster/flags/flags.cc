@@ -180,7 +180,7 @@ std::vector<Flag> strategy_flags() {
        kBoth},
       {"--outer-fragments", "P",
        "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
-       "go on meanwhile (default: H / 4, at most 4, with --ps; 1 without)",
+       "go on meanwhile (default: 2 with --ps and H of at least 8, else 1)",
        kBoth},
       {"--outer", "sync|async",
        "With local and --ps, whether the workers' mean change is applied, in rounds, or each "

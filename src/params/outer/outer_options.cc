@@ -36,9 +36,8 @@ OuterSchedule outer_schedule_of(std::span<const VariableSpec> variables, const O
 }
 
 int usual_fragments(std::int64_t local_steps, bool with_ps) {
-  constexpr std::int64_t kMostFragments = 4, kStepsOfFragment = 4;
-  if (!with_ps) return 1;
-  return int(std::clamp<std::int64_t>(local_steps / kStepsOfFragment, 1, kMostFragments));
+  constexpr std::int64_t kStepsOfFragment = 4;
+  return with_ps && local_steps >= 2 * kStepsOfFragment ? 2 : 1;
 }
 
 OuterOptions outer_options_of(const Cluster& cluster, bool with_ps, int workers) {

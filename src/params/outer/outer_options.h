@@ -33,8 +33,9 @@ std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
 /// When a worker exchanges which of them.
 OuterSchedule outer_schedule_of(std::span<const VariableSpec> variables, const OuterOptions& how);
 
-/// One fragment is under way for a round, and so there are few of them where there are few steps.
-/// In an all-reduce a worker waits for its reductions, so that fragments would save it nothing.
+/// Two with a ps: then the values of one have all the steps between two exchanges to come back, and
+/// more would give them less. One where there are few steps, and in an all-reduce, for whose
+/// reductions a worker waits.
 int usual_fragments(std::int64_t local_steps, bool with_ps);
 
 /// What the cluster asks for, or else is usual. So many workers have parameter servers, or none.

@@ -182,21 +182,16 @@ double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const bool keeps = world_.in_rounds();
-  const bool clipped = world_.step.clipped;
   switch (frame.type) {
     case MessageType::kChunk:
       work.core_seconds += serial_seconds(frame);
-      if (!keeps && !clipped) work.bytes = chunk_bytes(frame);
+      if (!keeps) work.bytes = chunk_bytes(frame);
       break;
     case MessageType::kContribution:
-      if (keeps || clipped) break;
+      if (keeps) break;
       work.bytes = rule_bytes(position_of(frame.piece));
       if ((frame.flags & kRenewCopy) != 0)
         work.bytes += double(targets_[position_of(frame.piece)].bytes());
-      break;
-    case MessageType::kStepEnd:
-      if (keeps || !clipped) break;
-      for (std::size_t at = 0; at < targets_.size(); ++at) work.bytes += rule_bytes(at);
       break;
     case MessageType::kPull:
       for (const AssemblyTarget& target : targets_) work.bytes += 2 * double(target.bytes());
@@ -223,6 +218,8 @@ void SimulatedPs::handle(Peer& peer, const SimulatedFrame& frame, Outbox& out) {
       return pulled(peer);
     case MessageType::kStepBegin:
       return begin_step(peer, frame);
+    case MessageType::kClip:
+      return peer.assembly.clip_known();
     case MessageType::kRowIds:
       return take_rows(peer, frame);
     case MessageType::kChunk:
