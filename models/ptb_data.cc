@@ -42,13 +42,14 @@ std::vector<std::int32_t> rows_of_tower(const std::vector<std::int32_t>& text, s
 }  // namespace
 
 PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers,
-                 int towers) {
+                 int towers, bool shared) {
   const std::string begin = folder + "/ptb.";
   const Vocabulary words =
       Vocabulary::from_file(begin + "train.txt", std::size_t(config.vocabulary));
   std::vector<std::string> notes;
   std::string path = begin + "train.txt";
-  const std::vector<std::int32_t> text = part_of(read_noting(words, path, notes), worker, workers);
+  std::vector<std::int32_t> text = read_noting(words, path, notes);
+  if (!shared) text = part_of(text, worker, workers);
   std::vector<TextBatches> train;
   train.reserve(std::size_t(towers));
   for (int tower = 0; tower < towers; ++tower) {

@@ -11,7 +11,7 @@ namespace paceline::models {
 
 struct PtbData {
   /// By tower: their rows are those of one device whose batch has as many rows as all of theirs.
-  std::vector<TextBatches> train;  // of this worker's part
+  std::vector<TextBatches> train;  // of this worker's part, or of all
   TextBatches valid;               // of this worker's part
   TextBatches test;                // all of it, one row, one step
   /// Lines for the user: how many tokens of the texts are read as <unk>.
@@ -19,9 +19,9 @@ struct PtbData {
 };
 
 /// Reads ptb.train.txt, ptb.valid.txt and ptb.test.txt of `folder`; the vocabulary is the training
-/// text's. Throws kNotFound, kDataLoss, and kInvalidArgument when a part gives no batch,
-/// each naming the file.
+/// text's. If the job shares it out, each worker has all of the training text. Throws kNotFound,
+/// kDataLoss, and kInvalidArgument when a part gives no batch, each naming the file.
 PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker, int workers,
-                 int towers = 1);
+                 int towers = 1, bool shared = false);
 
 }  // namespace paceline::models

@@ -15,15 +15,16 @@ Value drop(Value x, const PtbConfig& config, bool training) {
   return training && config.keep_prob < 1 ? dropout(x, config.keep_prob) : x;
 }
 
-// x (T,N,H) → (T,N,H).
-Value lstm_layer(Value x, const PtbConfig& config) {
+// x (T,N,H) → (T,N,H). Without `carry` the state always goes on.
+Value lstm_layer(Value x, Value carry, const PtbConfig& config) {
   Graph& graph = x.graph();
   const std::int64_t hidden = config.hidden;
   const Shape state{x.shape()[1], hidden};
   const Value weights = graph.variable("w", {2 * hidden, 4 * hidden}, uniform_of(config));
   const Value biases = graph.variable("b", {4 * hidden});
   const Value h = graph.local("h", state), c = graph.local("c", state);
-  const LstmOutput out = lstm(x, h, c, weights, biases);
+  const auto begin = [&](Value state) { return carry ? state * carry : state; };
+  const LstmOutput out = lstm(x, begin(h), begin(c), weights, biases);
   graph.assign(h, out.h);
   graph.assign(c, out.c);
   return out.outputs;
@@ -41,15 +42,16 @@ Value softmax_logits(Value x, const PtbConfig& config) {
 }  // namespace
 
 PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, std::int64_t unroll,
-                   bool training) {
+                   bool training, bool of_blocks) {
   PtbGraph ptb{.inputs = graph.input("inputs", {unroll, batch}, DType::kInt32),
                .targets = graph.input("targets", {unroll, batch}, DType::kInt32)};
+  if (of_blocks) ptb.carry = graph.input("carry", {1});
   const Value words =
       graph.variable("embedding", {config.vocabulary, config.hidden}, uniform_of(config));
   Value x = drop(embedding_lookup(words, ptb.inputs), config, training);
   for (std::int64_t layer = 1; layer <= config.layers; ++layer) {
     const auto scope = graph.scope(fmt::format("lstm{}", layer));
-    x = drop(lstm_layer(x, config), config, training);
+    x = drop(lstm_layer(x, ptb.carry, config), config, training);
   }
   const Value logits = softmax_logits(reshape(x, {unroll * batch, config.hidden}), config);
   const Value losses = softmax_cross_entropy(logits, reshape(ptb.targets, {unroll * batch}));

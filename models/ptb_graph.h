@@ -13,15 +13,18 @@ namespace paceline::models {
 /// The values of the graph, for T time steps and N rows.
 struct PtbGraph {
   Value inputs, targets;  // word ids, int32 (T,N)
+  /// Float32 (1), of a graph of blocks: 0 where the states begin anew, else 1.
+  Value carry = {};
   /// Cross-entropy summed over time, mean over the batch.
   Value cost = {};
 };
 
 /// Builds the graph for batches of `batch` rows of `unroll` words. The states of the layers are
-/// local variables that go on from step to step. There is dropout only when `training` is true.
+/// local variables that go on from step to step, and in a graph of blocks where `carry` says so.
+/// There is dropout only when `training` is true.
 /// Variables have the same names in all graphs of one configuration.
 PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, std::int64_t unroll,
-                   bool training);
+                   bool training, bool of_blocks = false);
 /// SGD on the cost, clipped by global norm, as the configuration says.
 Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config);
 

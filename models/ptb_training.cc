@@ -6,12 +6,20 @@
 #include <chrono>
 #include <cmath>
 
+#include "paceline/error.h"
 #include "paceline/hooks.h"
 
 namespace paceline::models {
 namespace {
 
 constexpr std::chrono::seconds kProgressEvery{5};
+
+// The states forget at a block's beginning, and a slow worker may hold one at the end of an epoch.
+constexpr std::int64_t kMostOfBlock = 16, kLeastBlocksOfWorker = 4;
+
+std::int64_t block_of(std::int64_t batches, int workers) {
+  return std::clamp<std::int64_t>(batches / (kLeastBlocksOfWorker * workers), 1, kMostOfBlock);
+}
 
 SessionOptions session_options(const PtbConfig& config, const PerplexityEnds& ends) {
   SessionOptions options;
@@ -48,16 +56,24 @@ class EpochSteps : public Hook {
 PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, const Cluster& cluster,
                          const RunOptions& run)
     : config_(config),
-      data_(read_ptb(folder, config, cluster.task.index, cluster.workers(), cluster.towers)),
+      data_(read_ptb(folder, config, cluster.task.index, cluster.workers(), cluster.towers,
+                     cluster.shares_records())),
       by_epochs_(!run.steps && !run.seconds),
-      train_(build_ptb(train_graph_, config, config.batch, config.unroll, true)),
+      workers_(cluster.workers()),
+      train_(build_ptb(train_graph_, config, config.batch, config.unroll, true,
+                       cluster.shares_records())),
       valid_(build_ptb(valid_graph_, config, config.batch, config.unroll, false)),
       test_(build_ptb(test_graph_, config, 1, 1, false)),
       session_(ptb_minimize(train_, config), cluster, run, session_options(config, ends_)) {
+  if (cluster.shares_records()) {
+    shared_.emplace(steps(), block_of(steps(), workers_),
+                    by_epochs_ ? std::optional(config.epochs) : std::nullopt);
+  }
   session_.share(valid_graph_).share(test_graph_);
   session_.on_save([this](TaskPosition& position) { tell_position(position); });
   session_.add(EpochSteps(epoch_, ends_, config.unroll))
-      .add(Progress(kProgressEvery, by_epochs_ ? config.epochs * steps() : 0));
+      .add(Progress(kProgressEvery,
+                    by_epochs_ ? config.epochs * steps() / (shared_ ? workers_ : 1) : 0));
 }
 
 void PtbTraining::run() {
@@ -69,7 +85,7 @@ void PtbTraining::run() {
   }
   Begin from = begin();
   while ((!by_epochs_ || from.epoch < config_.epochs) && run_epoch(from.epoch, from)) {
-    from = {.epoch = from.epoch + 1};
+    from = {.epoch = next_epoch_};
   }
   // Only the chief waits for the other workers.
   if (!by_epochs_ || !session_.is_chief()) return;
@@ -82,6 +98,10 @@ void PtbTraining::run() {
 PtbTraining::Begin PtbTraining::begin() {
   const std::int64_t size = steps(), made = session_.last_step().step;
   const TaskPosition& saved = session_.restored();
+  if (shared_) {
+    check_same_batches();
+    return {.cost = std::nan("")};  // the first batch says which epoch it is
+  }
   if (saved.numbers.contains("epoch") && saved.numbers.contains("batch")) {
     if (const auto other = begin_of_other_batches()) return *other;
     const auto cost = saved.sums.find("cost");
@@ -108,22 +128,38 @@ std::optional<PtbTraining::Begin> PtbTraining::begin_of_other_batches() {
   return Begin{.epoch = saved.at("epoch"), .step = step, .cost = std::nan("")};
 }
 
+void PtbTraining::check_same_batches() const {
+  const auto& saved = session_.restored().numbers;
+  const auto rows = saved.find("rows"), unroll = saved.find("unroll");
+  if (rows == saved.end() || unroll == saved.end()) return;
+  if (rows->second == this->rows() && unroll->second == config_.unroll) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("the checkpoint was saved with batch {} and unroll {}, this run has {} and "
+                  "{}: with --shard dynamic its batches must be the same",
+                  rows->second, unroll->second, this->rows(), config_.unroll));
+}
+
+// A run in which each worker has a part of its own goes on after as much of the text.
 void PtbTraining::tell_position(TaskPosition& position) const {
   position.numbers["rows"] = rows();
   position.numbers["unroll"] = config_.unroll;
   position.numbers["epoch"] = epoch_number_;
+  if (shared_) {
+    position.numbers["batch"] = epoch_ ? epoch_->shared_batch() / workers_ : 0;
+    return;
+  }
   position.numbers["batch"] = epoch_ ? epoch_->steps_made() : 0;
   if (epoch_ && epoch_->knows_all()) position.sums["cost"] = epoch_->cost();
 }
 
 bool PtbTraining::run_epoch(std::int64_t epoch, const Begin& begin) {
-  const double factor = config_.rate_factor(epoch);
-  session_.set_learning_rate_factor(factor);
-  session_.print(
-      fmt::format("Epoch: {} Learning rate: {:.3f}", epoch + 1, config_.learning_rate * factor));
+  session_.set_learning_rate_factor(config_.rate_factor(epoch));
   PtbEpoch& progress = epoch_.emplace(steps(), rows(), config_.unroll);
   progress.begin_at(begin.step, begin.cost);
   epoch_number_ = epoch;
+  next_epoch_ = epoch + 1;
+  if (!shared_) say_epoch();
   if (!begin.keep_state) session_.reset_locals(train_graph_);
   session_.report("perplexity", "valid", {});
   bool go_on = false;
@@ -133,6 +169,7 @@ bool PtbTraining::run_epoch(std::int64_t epoch, const Begin& begin) {
     report_training(progress);  // as far as it got
     throw;
   }
+  if (shared_ && progress.steps_made() == 0) return go_on && progress.whole();
   report_training(progress);
   if (!progress.whole()) return false;
   session_.print(
@@ -149,15 +186,42 @@ void PtbTraining::report_training(const PtbEpoch& epoch) {
   session_.report("perplexity", "train", epoch.perplexity());
 }
 
+void PtbTraining::say_epoch() {
+  session_.print(fmt::format("Epoch: {} Learning rate: {:.3f}", epoch_number_ + 1,
+                             config_.learning_rate * config_.rate_factor(epoch_number_)));
+}
+
+std::optional<std::int64_t> PtbTraining::next_batch(Feed& feed) {
+  if (shared_) return next_shared_batch(feed);
+  if (epoch_->at_end()) return {};
+  return epoch_->next_batch();
+}
+
+// What a lost worker has left of an earlier epoch is read in this one.
+std::optional<std::int64_t> PtbTraining::next_shared_batch(Feed& feed) {
+  const auto next = shared_->next(feed.record_blocks());
+  if (next && next->epoch <= epoch_number_) {
+    shared_->use(feed.position());
+    if (epoch_->fed() == 0) say_epoch();
+    epoch_->feed_shared(next->index);
+    carry_ = next->begins_block ? 0.0f : 1.0f;
+    return next->index;
+  }
+  if (next || by_epochs_) epoch_->end_shared();
+  next_epoch_ = next ? next->epoch : config_.epochs;
+  return {};
+}
+
 bool PtbTraining::train() {
-  PtbEpoch& epoch = *epoch_;
   std::int64_t batch = 0;
   return session_.run([&](Feed& feed) {
     const std::size_t tower = std::size_t(feed.step()) % data_.train.size();
     if (tower == 0) {
-      if (epoch.at_end()) return feed.stop();
-      batch = epoch.next_batch();
+      const auto next = next_batch(feed);
+      if (!next) return feed.stop();
+      batch = *next;
     }
+    if (shared_) feed.data<float>(train_.carry)[0] = carry_;
     data_.train[tower].fill(batch, feed.data<std::int32_t>(train_.inputs),
                             feed.data<std::int32_t>(train_.targets));
   });

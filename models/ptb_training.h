@@ -1,5 +1,7 @@
 // Training of ptb: epochs over this worker's part of the text, validation, test. Towers go through
-// equal parts of it side by side, each with an LSTM state of its own.
+// equal parts of it side by side, each with an LSTM state of its own. Where the job shares out the
+// text, the worker reads the blocks of all of it that it is given, and its states begin anew with
+// each.
 #pragma once
 
 #include <optional>
@@ -33,10 +35,16 @@ class PtbTraining {
   /// The position at which training goes on when the checkpoint was saved with another batch or
   /// unroll; nothing when it was saved with the same.
   std::optional<Begin> begin_of_other_batches();
+  /// Throws kInvalidArgument unless the shared batches of the checkpoint are those of this run.
+  void check_same_batches() const;
   void tell_position(TaskPosition& position) const;
   /// Returns false when training has ended for good within the epoch.
   bool run_epoch(std::int64_t epoch, const Begin& begin);
   bool train();
+  void say_epoch();
+  /// Returns the next batch of the epoch that is under way; none at its end.
+  std::optional<std::int64_t> next_batch(Feed& feed);
+  std::optional<std::int64_t> next_shared_batch(Feed& feed);
   void report_training(const PtbEpoch& epoch);
   void validate(std::int64_t epoch);
   void test();
@@ -52,10 +60,13 @@ class PtbTraining {
   PtbConfig config_;
   PtbData data_;
   bool by_epochs_;
+  int workers_;
+  std::optional<SharedBatches> shared_;  // of a text that the job shares out
+  float carry_ = 0;                      // of the next step's states
   Graph train_graph_, valid_graph_, test_graph_;
   PtbGraph train_, valid_, test_;
   std::optional<PtbEpoch> epoch_;  // under way, or the last one
-  std::int64_t epoch_number_ = 0;
+  std::int64_t epoch_number_ = 0, next_epoch_ = 0;
   PerplexityEnds ends_;
   Session session_;  // last: it asks for the position until it ends
 };

@@ -2,13 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <cstdlib>
+#include <fstream>
+#include <tuple>
 
 #include "tests/process.h"
 
 namespace paceline::testing {
 namespace {
 
+using nlohmann::json;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
@@ -18,18 +23,26 @@ Words records_task(const Words& flags) {
   return join({{"env", "PACELINE_RECORD_MS=5", PACELINE_RECORDS_TASK, "--threads", "1"}, flags});
 }
 
-/// The flags of a strategy.
-class SharedRecordsOf : public ::testing::TestWithParam<Words> {
+/// The records of a pipeline, or the batches of a text; and the flags of a strategy.
+class SharedRecordsOf : public ::testing::TestWithParam<std::tuple<const char*, Words>> {
  protected:
   static Words flags(const Words& more = {}) {
-    return records_task(join({{"--shard", "dynamic", "--workers", "3"}, GetParam(), more}));
+    const auto& [of, strategy] = GetParam();
+    const Words text = of == std::string("text") ? Words{"env", "PACELINE_BLOCKS=1"} : Words{};
+    const Words shares = {"--shard", "dynamic", "--workers", "3"};
+    return join({text, records_task(join({shares, strategy, more}))});
   }
+  static bool has_ps() { return std::get<1>(GetParam())[1] != "0"; }
 };
-INSTANTIATE_TEST_SUITE_P(Strategies, SharedRecordsOf,
-                         ::testing::Values(Words{"--ps", "1", "--strategy", "async"},
-                                           Words{"--ps", "2", "--strategy", "sync"},
-                                           Words{"--ps", "0", "--strategy", "allreduce"}),
-                         [](const auto& flags) { return flags.param.back(); });
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, SharedRecordsOf,
+    ::testing::Combine(::testing::Values("pipeline", "text"),
+                       ::testing::Values(Words{"--ps", "1", "--strategy", "async"},
+                                         Words{"--ps", "2", "--strategy", "sync"},
+                                         Words{"--ps", "0", "--strategy", "allreduce"})),
+    [](const auto& test) {
+      return std::get<1>(test.param).back() + "_" + std::get<0>(test.param);
+    });
 
 TEST_P(SharedRecordsOf, EachIsUsedOnceByThreeWorkers) {
   Process job(flags());
@@ -38,8 +51,7 @@ TEST_P(SharedRecordsOf, EachIsUsedOnceByThreeWorkers) {
 }
 
 TEST_P(SharedRecordsOf, WhatAKilledWorkerHadIsGivenToTheOthers) {
-  const bool has_ps = GetParam()[1] != "0";
-  const Words at_once = has_ps ? Words{"--reconnect-timeout", "0"} : Words{};
+  const Words at_once = has_ps() ? Words{"--reconnect-timeout", "0"} : Words{};
   Process job(flags(join({{"--on-failure", "continue"}, at_once})));
   ASSERT_TRUE(job.wait_for("worker:1 | reads batch 4", seconds(60))) << job.output();
   Process killer({"pkill", "-KILL", "-P", std::to_string(job.pid()), "-f", "task worker:1"});
@@ -49,14 +61,34 @@ TEST_P(SharedRecordsOf, WhatAKilledWorkerHadIsGivenToTheOthers) {
 }
 
 TEST(SharedRecords, TrainingResumesWithAnotherNumberOfWorkers) {
+  for (const Words& of : {Words{}, Words{"env", "PACELINE_BLOCKS=1"}}) {
+    const TemporaryFolder folder;
+    const Words saves = {"--shard", "dynamic", "--ps", "1", "--out", folder.path("run")};
+    Process first(join({of, records_task(join({saves, {"--workers", "3", "--steps", "30"}}))}));
+    EXPECT_EQ(first.wait_exit(seconds(120)), 0) << first.output();
+    EXPECT_THAT(first.output(), HasSubstr("Saving model to"));
+    Process second(join({of, records_task(join({saves, {"--workers", "2", "--resume"}}))}));
+    EXPECT_EQ(second.wait_exit(seconds(120)), 0) << second.output();
+    EXPECT_THAT(second.output(), HasSubstr(kAllOnce)) << first.output();
+  }
+}
+
+// Two epochs have twice the batches of the text, whichever worker made each step.
+TEST(SharedRecords, PtbReadsEachBatchOfItsTextOnceInAnEpoch) {
   const TemporaryFolder folder;
-  const Words saves = {"--shard", "dynamic", "--ps", "1", "--out", folder.path("run")};
-  Process first(records_task(join({saves, {"--workers", "3", "--steps", "30"}})));
-  EXPECT_EQ(first.wait_exit(seconds(120)), 0) << first.output();
-  EXPECT_THAT(first.output(), HasSubstr("Saving model to"));
-  Process second(records_task(join({saves, {"--workers", "2", "--resume"}})));
-  EXPECT_EQ(second.wait_exit(seconds(120)), 0) << second.output();
-  EXPECT_THAT(second.output(), HasSubstr(kAllOnce)) << first.output();
+  ASSERT_EQ(
+      run_paceline({"data", "corpus", "--out", folder.path("text"), "--words", "60000"}).status, 0);
+  const Words one = {"train",   "ptb", "--size",   "test", "--data",    folder.path("text"),
+                     "--batch", "10",  "--epochs", "2",    "--threads", "1"};
+  const auto steps_of = [&](const Words& more) {
+    const Words report = {"--report", folder.path("report.json")};
+    const Finished ended = run_paceline(join({one, report, more}));
+    EXPECT_EQ(ended.status, 0) << ended.output;
+    EXPECT_THAT(ended.output, HasSubstr("Epoch: 2 Valid Perplexity: "));
+    return json::parse(std::ifstream(folder.path("report.json")))["global_step"].get<int>();
+  };
+  const int alone = steps_of({});
+  EXPECT_EQ(steps_of({"--ps", "1", "--workers", "3", "--shard", "dynamic"}), alone);
 }
 
 TEST(SharedRecords, ProgramsWithoutAPipelineRefuseToShare) {

@@ -405,6 +405,45 @@ class TextBatches {
   std::int64_t batch_, steps_, row_, count_;
 };
 
+/// A batch of a text that a job shares out.
+struct SharedBatch {
+  std::int64_t index = 0;    // of TextBatches, from 0
+  std::int64_t epoch = 0;    // the pass over the text, from 0
+  bool begins_block = true;  // it does not follow the one before: a recurrent state begins anew
+};
+
+/// The batches of a text that a job shares out among its workers (--shard dynamic,
+/// Feed::record_blocks): each worker reads the next block when it needs one, a contiguous stretch
+/// of some batches, so that each batch is read once in an epoch. All workers have the same text,
+/// and batches of the same size. For one thread.
+///
+///     SharedBatches shared(batches.size());
+///     session.run([&](Feed& feed) {
+///       const auto next = shared.next(feed.record_blocks());
+///       if (!next) return feed.stop();
+///       shared.use(feed.position());
+///       batches.fill(next->index, …);
+///     });
+class SharedBatches {
+ public:
+  /// `batches` make an epoch; a block has at most `block` of them. Without `epochs` they never end.
+  /// Throws kInvalidArgument for numbers below 1.
+  SharedBatches(std::int64_t batches, std::int64_t block, std::optional<std::int64_t> epochs = {});
+  ~SharedBatches();
+  SharedBatches(const SharedBatches&) = delete;
+  SharedBatches& operator=(const SharedBatches&) = delete;
+
+  /// The next batch of this worker, for which it waits; none when there will be no more. Without
+  /// use() it is the same again. Throws when the job fails meanwhile, or is to stop.
+  std::optional<SharedBatch> next(const std::shared_ptr<RecordBlocks>& blocks);
+  /// The next step reads it. `position` is that of the feed.
+  void use(TaskPosition& position);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 /// Part `index` of `parts` equal contiguous parts of a stream.
 std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& stream, int index, int parts);
 

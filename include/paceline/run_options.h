@@ -46,9 +46,9 @@ struct PredictionOptions {
   /// The emulated host of each ps, by its index; empty: the addresses say it.
   std::vector<int> ps_hosts;
   std::vector<int> worker_hosts;  // the same of the workers
-  /// The worker whose simulated device takes so many times as long as those of the others.
+  /// The worker whose simulated device is slower than those of the others.
   int straggler = 0;
-  double straggler_times = 1;
+  double straggler_times = 1;  // as long as those of the others are its steps; 1: none is slower
 };
 
 /// The options of a run, which are flags of every program.

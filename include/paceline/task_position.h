@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 
@@ -50,8 +51,11 @@ class RecordBlocks {
   virtual std::int64_t begin(const Wish& wish, std::function<void()> changed) = 0;
   /// After it `changed` is called no more. What was taken and not used is given again.
   virtual void end() = 0;
-  /// Returns records that are this worker's, each once; an empty range when none are there yet.
-  virtual RecordRange take() = 0;
+  /// All of a block.
+  static constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();
+  /// Returns records that are this worker's, each once, at most so many; an empty range when none
+  /// are there yet. A block is asked for once those before it were taken, but for Wish::blocks.
+  virtual RecordRange take(std::int64_t most = kWhole) = 0;
   /// True when there will be no more.
   virtual bool over() const = 0;
   /// True when what was taken belongs to others by now, since they went on without this worker: it

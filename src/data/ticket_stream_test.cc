@@ -5,6 +5,7 @@
 
 #include "base/testing/error_of.h"
 #include "data/data_position.h"
+#include "data/testing/given_blocks.h"
 
 namespace paceline {
 namespace {
@@ -92,31 +93,12 @@ TEST(DataPosition, RefusesNumbersThatCannotBe) {
   EXPECT_NE(error_of([&] { data_place(position, "data", 10); }), "");
 }
 
-/// Gives blocks in the order in which a test says.
-class Blocks : public RecordBlocks {
- public:
-  std::int64_t begin(const Wish&, std::function<void()>) override { return 0; }
-  void end() override {}
-  RecordRange take() override {
-    if (blocks.empty()) return {};
-    const RecordRange next = blocks.front();
-    blocks.erase(blocks.begin());
-    return next;
-  }
-  bool over() const override { return is_over; }
-  bool revoked() const override { return false; }
-  void check_wait() override {}
-
-  std::vector<RecordRange> blocks;
-  bool is_over = false;
-};
-
 TEST(TicketStream, GivesTheRecordsOfBlocksWhateverTheirOrder) {
   const OrderOptions shuffled{.files = {7}, .pool = 4};
   TicketStream all(RecordOrder(shuffled), 2, {});
   std::vector<std::int64_t> indices;
   while (const auto ticket = all.next()) indices.push_back(ticket->record.index);
-  const auto blocks = std::make_shared<Blocks>();
+  const auto blocks = std::make_shared<GivenBlocks>();
   blocks->blocks = {{5, 9}, {12, 14}, {0, 2}};
   TicketStream some(RecordOrder(shuffled), blocks);
   for (const std::int64_t ordinal : {5, 6, 7, 8, 12, 13, 0, 1}) {

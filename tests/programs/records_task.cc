@@ -1,7 +1,8 @@
 // records_task [flags of a cluster]: trains one epoch of records with numbers, each of which
 // subtracts 1 from an element of its own, so that the values tell how often each record was
 // applied: once, or as a half or a third in the mean of so many workers. $PACELINE_RECORD_MS says
-// how long each record takes to read. For the test of records that are shared out.
+// how long each record takes to read. With $PACELINE_BLOCKS the records are the batches of a text,
+// one for a step. For the test of records that are shared out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,15 +24,27 @@ namespace {
 
 constexpr std::int64_t kRecords = 600, kBatch = 10;
 
+void take_time() {
+  const char* const ms = std::getenv("PACELINE_RECORD_MS");
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms == nullptr ? 0 : std::atoi(ms)));
+}
+
 class NumberedRecords : public RecordSource {
  public:
   std::vector<std::int64_t> files() const override { return {kRecords}; }
-  void read(std::int64_t, Example&) const override {
-    const char* const ms = std::getenv("PACELINE_RECORD_MS");
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms == nullptr ? 0 : std::atoi(ms)));
-  }
+  void read(std::int64_t, Example&) const override { take_time(); }
   std::string name(std::int64_t index) const override { return fmt::format("record {}", index); }
 };
+
+void feed_batch(Feed& step, SharedBatches& batches, Value chosen) {
+  const auto next = batches.next(step.record_blocks());
+  if (!next) return step.stop();
+  batches.use(step.position());
+  take_time();
+  const auto values = step.data<float>(chosen);
+  std::ranges::fill(values, 0.0f);
+  values[std::size_t(next->index)] = 1;
+}
 
 void train(const Cluster& cluster, const RunOptions& run) {
   Graph graph;
@@ -52,8 +65,13 @@ void train(const Cluster& cluster, const RunOptions& run) {
                          .batch(kBatch, LastBatch::kPad);
   if (cluster.shares_records()) records.share_out();
   PipelineFeed feed(records, chosen, labels);
+  SharedBatches batches(kRecords, 16, 1);
   session.run([&](Feed& step) {
-    feed(step);
+    if (std::getenv("PACELINE_BLOCKS") == nullptr) {
+      feed(step);
+    } else {
+      feed_batch(step, batches, chosen);
+    }
     fmt::print("reads batch {}\n", step.step());
     std::fflush(stdout);
   });

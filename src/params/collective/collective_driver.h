@@ -120,7 +120,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
 
   // The calls of a pipeline.
   void begin_records() override;
-  RecordRange take_records(std::int64_t limit) override;
+  RecordRange take_records(std::int64_t limit, std::int64_t most) override;
   bool records_over(std::int64_t limit) override;
   bool records_revoked() override;
   void check_job() override;

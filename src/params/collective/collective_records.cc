@@ -13,9 +13,9 @@ void CollectiveDriver::begin_records() {
   group_.records().begin();
 }
 
-RecordRange CollectiveDriver::take_records(std::int64_t limit) {
+RecordRange CollectiveDriver::take_records(std::int64_t limit, std::int64_t most) {
   const std::lock_guard lock(mutex_);
-  return group_.records().take(limit);
+  return group_.records().take(limit, most);
 }
 
 bool CollectiveDriver::records_over(std::int64_t limit) {

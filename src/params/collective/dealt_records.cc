@@ -18,9 +18,9 @@ std::int64_t DealtRecords::began(const Wish& wish) {
   return 0;
 }
 
-RecordRange DealtRecords::take() {
+RecordRange DealtRecords::take(std::int64_t most) {
   const std::lock_guard lock(mutex_);
-  return dealer_ == nullptr ? RecordRange{} : dealer_->take_records(limit_);
+  return dealer_ == nullptr ? RecordRange{} : dealer_->take_records(limit_, most);
 }
 
 bool DealtRecords::over() const {

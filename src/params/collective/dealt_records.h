@@ -13,7 +13,7 @@ class RecordDealer {
  public:
   virtual ~RecordDealer() = default;
   virtual void begin_records() = 0;
-  virtual RecordRange take_records(std::int64_t limit) = 0;
+  virtual RecordRange take_records(std::int64_t limit, std::int64_t most) = 0;
   virtual bool records_over(std::int64_t limit) = 0;
   virtual bool records_revoked() = 0;
   /// Throws when the job has failed, or is to stop.
@@ -28,7 +28,7 @@ class DealtRecords : public SharedRecords {
   /// There may be more, or what was taken is revoked. To be called without locks.
   void look_again() { tell_changed(); }
 
-  RecordRange take() override;
+  RecordRange take(std::int64_t most) override;
   bool over() const override;
   bool revoked() const override;
   void check_wait() override;

@@ -26,8 +26,8 @@ auto strategy_below(const Cluster& cluster) {
 Distribution make_local_steps_strategy(const DistributionOptions& options,
                                        std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
-  const OuterOptions how = outer_options_of(cluster, !cluster.spec.ps.empty(),
-                                            int(cluster.spec.workers.size()));
+  const OuterOptions how =
+      outer_options_of(cluster, !cluster.spec.ps.empty(), int(cluster.spec.workers.size()));
   DistributionOptions below = options;
   below.last_step = outer_rounds(variables, how, options.last_step);
   Distribution made = strategy_below(cluster)(below, outer_variables(variables, how));

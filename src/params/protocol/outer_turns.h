@@ -34,8 +34,8 @@ class OuterTurns {
   void step_made();
   /// The next thing to do before the next local step; nothing when that may begin.
   std::optional<Act> next() const;
-  /// That was done. kSettle says how many rounds, or contributions of all, then count: a worker that
-  /// was too late for a round goes on with the round that is open.
+  /// That was done. kSettle says how many rounds, or contributions of all, then count: a worker
+  /// that was too late for a round goes on with the round that is open.
   void settled(std::int64_t rounds);
   void took_over(int fragment);
   void contributed();
@@ -50,7 +50,7 @@ class OuterTurns {
   std::int64_t next_round() const { return contributed_ ? *contributed_ : rounds(); }
 
   const OuterSchedule& schedule_;
-  std::deque<int> under_way_;  // fragments whose values are to come, in their order
+  std::deque<int> under_way_;                // fragments whose values are to come, in their order
   std::optional<std::int64_t> contributed_;  // none: in rounds
   std::int64_t counted_, made_ = 0;
   bool due_ = false;  // a contribution

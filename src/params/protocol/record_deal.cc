@@ -7,9 +7,9 @@ namespace paceline {
 
 std::int64_t RecordDeal::offset() const { return (units_ * members_ + place_) * kUnit + of_unit_; }
 
-RecordRange RecordDeal::take(std::int64_t limit) {
+RecordRange RecordDeal::take(std::int64_t limit, std::int64_t most) {
   if (frozen_ || revoked_) return {};
-  RecordRange taken = pool_.at(offset(), kUnit - of_unit_);
+  RecordRange taken = pool_.at(offset(), std::min(most, kUnit - of_unit_));
   taken.end = std::min(taken.end, limit);
   if (taken.size() <= 0) return {};
   of_unit_ += taken.size();

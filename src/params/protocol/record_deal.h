@@ -19,9 +19,9 @@ class RecordDeal {
   static constexpr std::int64_t kUnit = 32;
 
   // The member's own records.
-  /// Returns at most a unit of those that it was dealt, in their order and below the limit; an
-  /// empty range: none now.
-  RecordRange take(std::int64_t limit);
+  /// Returns at most a unit of those that it was dealt, and at most so many, in their order and
+  /// below the limit; an empty range: none now.
+  RecordRange take(std::int64_t limit, std::int64_t most = kUnit);
   /// True when there will be none below the limit.
   bool over(std::int64_t limit) const;
   /// Returns those that a step reads: what was taken, up to this number of records, and no step

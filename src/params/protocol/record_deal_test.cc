@@ -17,7 +17,8 @@ TEST(RecordDeal, MembersTakeUnitsByTurns) {
   first.deal({}, Held(2), 0);
   second.deal({}, Held(2), 1);
   EXPECT_EQ(first.take(kFar), (RecordRange{0, kUnit}));
-  EXPECT_EQ(second.take(kFar), (RecordRange{kUnit, 2 * kUnit}));
+  EXPECT_EQ(second.take(kFar, 2), (RecordRange{kUnit, kUnit + 2}));
+  EXPECT_EQ(second.take(kFar), (RecordRange{kUnit + 2, 2 * kUnit}));
   EXPECT_EQ(first.take(kFar), (RecordRange{2 * kUnit, 3 * kUnit}));
 }
 

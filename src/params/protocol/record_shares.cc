@@ -70,15 +70,16 @@ bool RecordShares::anybody_holds(std::int64_t below) const {
   });
 }
 
-// A wish is answered with several ranges where what has gone back is in pieces.
-bool RecordShares::try_answer(int index, Worker& worker, const RecordWish& wish, Answers& answers) {
+// A wish is answered with several ranges where what has gone back is in pieces, and in part where
+// less is left: the rest waits.
+bool RecordShares::try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers) {
   Answer answer{.worker = index, .given = {}};
-  for (std::int64_t missing = wish.records; missing > 0;) {
-    const RecordRange next = left_.take(missing, wish.limit);
+  while (wish.records > 0) {
+    const RecordRange next = left_.take(wish.records, wish.limit);
     if (next.size() == 0) break;
     answer.given.ranges.push_back(next);
     worker.starves = false;
-    missing -= next.size();
+    wish.records -= next.size();
     worker.given += next.size();
     if (!worker.held.empty() && worker.held.back().end == next.first) {
       worker.held.back().end = next.end;
@@ -86,10 +87,11 @@ bool RecordShares::try_answer(int index, Worker& worker, const RecordWish& wish,
       worker.held.push_back(next);
     }
   }
-  answer.given.over = answer.given.ranges.empty();
-  if (answer.given.over && waits_ && anybody_holds(wish.limit)) return false;
-  answers.push_back(std::move(answer));
-  return true;
+  const bool whole = wish.records == 0 && !answer.given.ranges.empty();
+  answer.given.over = !whole && !(waits_ && anybody_holds(wish.limit));
+  const bool answered = whole || answer.given.over;
+  if (answered || !answer.given.ranges.empty()) answers.push_back(std::move(answer));
+  return answered;
 }
 
 void RecordShares::answer_waiting(Answers& answers) {

@@ -64,7 +64,8 @@ class RecordShares {
   void end_step(Worker& worker, std::int64_t step, bool used);
   void give_back(Worker& worker, std::int64_t but_for = 0);
   void answer_waiting(Answers& answers);
-  bool try_answer(int index, Worker& worker, const RecordWish& wish, Answers& answers);
+  /// Returns true when there is nothing left of the wish.
+  bool try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers);
   bool anybody_holds(std::int64_t below) const;
 
   const bool waits_;

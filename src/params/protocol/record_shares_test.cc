@@ -36,6 +36,30 @@ TEST_F(RecordSharesTest, WhoeverAsksGetsTheNextOnes) {
   EXPECT_THAT(unused(), ElementsAre(RecordRange{0, RecordSet::kNoEnd}));
 }
 
+TEST_F(RecordSharesTest, AWishThatIsAnsweredInPartWaitsForTheRest) {
+  ask(0, 10, 30);
+  ask(0, 12, 30);
+  EXPECT_THAT(ask(1, 16, 30), ElementsAre(RecordRange{22, 30}));
+  EXPECT_FALSE(answers_.front().given.over) << "what the other has may come back";
+  answers_.clear();
+  shares_.left(0, 1, false, answers_);
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_THAT(answers_.front().given.ranges, ElementsAre(RecordRange{0, 8}));
+  shares_.ask(1, 1, {.records = 0, .limit = 30, .starves = true}, answers_);
+  EXPECT_EQ(answers_.size(), 1u) << "it was answered whole";
+}
+
+TEST(RecordShares, WithoutWaitingTheLastOnesComeWithTheWordThatAllIsOver) {
+  RecordShares shares(2, false);
+  RecordShares::Answers answers;
+  for (const int worker : {0, 1}) shares.joined(worker, 1, answers);
+  shares.ask(0, 1, {.records = 12, .limit = 20}, answers);
+  shares.ask(1, 1, {.records = 16, .limit = 20}, answers);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_THAT(answers[1].given.ranges, ElementsAre(RecordRange{12, 20}));
+  EXPECT_TRUE(answers[1].given.over);
+}
+
 TEST_F(RecordSharesTest, RecordsAreUsedWhenTheirStepCounts) {
   ask(0, 20);
   ask(1, 10);

@@ -1,7 +1,6 @@
 #include "params/protocol/rounds.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -44,6 +43,7 @@ void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& o
     if (worker.given && !may_count) displace(*std::exchange(worker.given, std::nullopt), out);
     worker.fresh = !options_.workers_commit;
     worker.withdrawn = -1;
+    worker.astray = false;
   }
   worker.standing = Standing::kMember;
 }
@@ -101,7 +101,7 @@ bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
   if (!is_whole(worker)) return false;
   const bool late = contribution.round < open_ && options_.late == LateContribution::kDrop;
   const bool mixed = std::exchange(worker.fresh, false) && open_ > options_.first_round;
-  if (late || mixed || worker.withdrawn == contribution.step) {
+  if (late || mixed || worker.astray || worker.withdrawn == contribution.step) {
     drop(worker, out);
     return false;
   }
@@ -149,13 +149,15 @@ void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
 }
 
 // Workers that lost each other may commit a round twice. Those whose contributions were dropped
-// know by that.
+// know by that. But the first word of a member may arrive while its word to the others is lost, who
+// then make the step again without it: their contributions have counted, beside others than they
+// think.
 void RoundCoordinator::commit(int index, std::int64_t round,
                               std::span<const std::int32_t> contributors, Decisions& out) {
   const bool counted = round == open_ - 1 && std::ranges::binary_search(committed_, index);
+  if (workers_[std::size_t(index)].astray) return;
   if (counted && !std::ranges::equal(contributors, committed_)) {
-    fail_commit(fmt::format("of round {} by the workers {}, which was closed with {}", round,
-                            fmt::join(contributors, ", "), fmt::join(committed_, ", ")));
+    return lead_astray(contributors, out);
   }
   if (round < open_) return;
   if (round > open_) fail_commit(fmt::format("of round {} while {} is open", round, open_));
@@ -164,6 +166,7 @@ void RoundCoordinator::commit(int index, std::int64_t round,
   decision.round = round;
   for (const std::int32_t contributor : contributors) {
     const Worker& worker = workers_[std::size_t(contributor)];
+    if (worker.astray) return lead_astray(contributors, out);
     if (!worker.given || !is_whole(worker)) {
       fail_commit(fmt::format("of round {} with the contribution of worker:{}, which is not here",
                               round, contributor));
@@ -178,6 +181,14 @@ void RoundCoordinator::commit(int index, std::int64_t round,
   }
   committed_.assign(contributors.begin(), contributors.end());
   close(std::move(decision), out);
+}
+
+void RoundCoordinator::lead_astray(std::span<const std::int32_t> workers, Decisions& out) {
+  for (const std::int32_t index : workers) {
+    Worker& worker = workers_[std::size_t(index)];
+    worker.astray = true;
+    if (worker.given && is_whole(worker)) drop(worker, out);
+  }
 }
 
 void RoundCoordinator::withdraw(int index, std::uint64_t incarnation, std::int64_t step,

@@ -59,8 +59,10 @@ class RoundCoordinator {
   bool whole(int shard, const RoundContribution& contribution, Decisions& out,
              bool skipped = false);
   /// The worker says that the round was committed: it consists of the contributions of these, which
-  /// are whole. A round that is closed stays as it is. Throws kDataLoss when a contribution is not
-  /// here, and when the round was closed with that of this worker and other ones.
+  /// are whole. A round that is closed stays as it is. If that was with the contribution of this
+  /// worker and with other ones than it says, those that it names have gone astray: nothing that
+  /// these processes give counts any more, by which they know. Throws kDataLoss when the
+  /// contribution of another worker is not here.
   void commit(int worker, std::int64_t round, std::span<const std::int32_t> contributors,
               Decisions& out);
   /// The worker's contribution to the open round will not be committed: it counts nowhere.
@@ -84,11 +86,13 @@ class RoundCoordinator {
     bool skipped = false;         // it is to count nowhere
     bool fresh = false;           // it has given nothing yet
     std::int64_t withdrawn = -1;  // that step of this incarnation counts nowhere
+    bool astray = false;          // and nothing of it that is not decided
   };
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;
   void drop(Worker& worker, Decisions& out) const;
   void close(RoundDecision decision, Decisions& out);
+  void lead_astray(std::span<const std::int32_t> workers, Decisions& out);
   void close_full(Decisions& out);
   /// Returns false when more contributions are to come.
   bool close_one(Decisions& out);

@@ -288,7 +288,36 @@ TEST(CommittedRounds, TwoGroupsCannotBothCloseARound) {
   it.commit(0, 0, {0, 1});
   it.commit(2, 0, {2});
   EXPECT_EQ(it.decided.size(), 1u) << "worker 2 knows by its dropped contribution";
-  EXPECT_THROW(it.commit(1, 0, {1, 2}), Error);
+}
+
+// Worker 0 has closed the round, and was lost with its word to the others, who have made the step
+// without it.
+TEST(CommittedRounds, NothingCountsOfWorkersWhoseStepWasAnotherThanThePsTasksHave) {
+  CommittedCoordinator it;
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  it.commit(0, 0, {0, 1, 2});
+  it.commit(1, 0, {1, 2});
+  EXPECT_EQ(it.decided.size(), 1u);
+  it.gives(2);
+  ASSERT_EQ(it.decided.size(), 2u);
+  EXPECT_THAT(Coordinator::workers(it.decided[1].dropped), ElementsAre(2));
+  it.commit(2, 1, {1, 2});
+  EXPECT_EQ(it.machine.open_round(), 1) << "they know by their dropped contributions";
+  it.machine.joined(1, 2, it.decided);
+  it.machine.left(2, it.decided);
+  EXPECT_EQ(it.decided.size(), 2u);
+}
+
+TEST(CommittedRounds, WhoeverCommitsWithAWorkerThatWentAstrayDoesSoToo) {
+  CommittedCoordinator it;
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  it.commit(0, 0, {0, 2});
+  it.commit(2, 0, {2});
+  it.gives(0);
+  it.gives(2);
+  it.commit(0, 1, {0, 2});
+  EXPECT_EQ(it.machine.open_round(), 1);
+  EXPECT_THAT(Coordinator::workers(it.decided.back().dropped), ElementsAre(0));
 }
 
 TEST(CommittedRounds, AWithdrawnContributionIsDroppedOnceItIsWhole) {

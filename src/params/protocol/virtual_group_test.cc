@@ -1,5 +1,7 @@
 // All-reduce in virtual time: whatever is killed, stopped, cut, late or retired, the workers that
 // live have applied the same steps.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -56,6 +58,38 @@ TEST(VirtualGroup, NobodyWaitsForSumsOfTheLostInTheMiddleOfAStep) { run_seeds(1,
 // scripts/slow_checks runs it.
 TEST(VirtualGroup, DISABLED_LivingWorkersApplyTheSameStepsInTenThousandSeeds) {
   run_seeds(1, 10000);
+}
+
+// Mixed: a step counts for the members and on the ps tasks, or nowhere.
+void run_mixed_seeds(std::uint64_t first, std::uint64_t last) {
+  int kills = 0, stops = 0, joined = 0, left_behind = 0;
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    const VirtualGroupResult result = run(seed, {.workers = 2 + int(seed % 5), .mixed = true});
+    ASSERT_EQ(result.trouble, "") << "seed " << seed << "\n"
+                                  << fmt::format("{}", fmt::join(result.lines, "\n"));
+    EXPECT_GT(result.steps, 50) << "seed " << seed;
+    kills += result.kills;
+    stops += result.stops;
+    joined += result.joined;
+    left_behind += result.left_behind;
+  }
+  EXPECT_GT(kills, 100);
+  EXPECT_GT(stops, 100);
+  EXPECT_GT(joined, 100);
+  EXPECT_GT(left_behind, 0);
+}
+
+TEST(VirtualMixed, StepsCountInBothPartsOrInNoneWhateverHappens) { run_mixed_seeds(1, 200); }
+
+// scripts/slow_checks runs it.
+TEST(VirtualMixed, DISABLED_StepsCountInBothPartsInTenThousandSeeds) { run_mixed_seeds(1, 10000); }
+
+TEST(VirtualMixed, FindsAMemberThatDoesNotWaitForThePsTasks) {
+  std::string found;
+  for (std::uint64_t seed = 1; seed <= 20 && found.empty(); ++seed) {
+    found = run(seed, {.mixed = true, .plant_hasty = true}).trouble;
+  }
+  EXPECT_NE(found.find("which is not here"), std::string::npos) << found;
 }
 
 TEST(VirtualGroup, ManyWorkersApplyTheSameSteps) {

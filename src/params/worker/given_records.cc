@@ -51,12 +51,14 @@ void GivenRecordQueue::forget_read(std::int64_t records) {
   }
 }
 
-RecordRange GivenRecordQueue::take() {
+RecordRange GivenRecordQueue::take(std::int64_t most) {
   const std::lock_guard lock(mutex_);
   forget_read(reads());
   if (given_.empty()) return {};
-  taken_.push_back(given_.front());
-  given_.pop_front();
+  RecordRange& first = given_.front();
+  taken_.push_back({first.first, first.first + std::min(most, first.size())});
+  first.first = taken_.back().end;
+  if (first.size() == 0) given_.pop_front();
   unasked_ += taken_.back().size();
   ahead_ -= unasked_ / wish_.records;
   unasked_ %= wish_.records;

@@ -25,7 +25,7 @@ class GivenRecordQueue : public SharedRecords {
   /// Adds an answer of ps 0.
   void add(const GivenRecords& given);
 
-  RecordRange take() override;
+  RecordRange take(std::int64_t most) override;
   bool over() const override;
   bool revoked() const override { return false; }
   void check_wait() override;

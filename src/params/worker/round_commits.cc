@@ -55,13 +55,13 @@ bool RoundCommits::lets_others_tell() const {
 }
 
 // The member that has committed first may be lost with its word to the others, who then make the
-// step again without it: the ps tasks must not know more than they do. So it lets them tell.
+// step again without it: the ps tasks must not know more than they do. So it lets them tell. It
+// tells all the same, since the round may have been closed by the word of yet others.
 template <typename Predicate>
 void RoundCommits::tell_commit(Predicate&& known) {
   if (!untold_) return;
-  if (!lets_others_tell() || !state_.core.wait(Deadline::after(kOthersTellWithin), known)) {
-    state_.driver.commit(*untold_);
-  }
+  if (lets_others_tell()) state_.core.wait(Deadline::after(kOthersTellWithin), known);
+  state_.driver.commit(*untold_);
   untold_.reset();
 }
 

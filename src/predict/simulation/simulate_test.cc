@@ -203,6 +203,21 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
   }
 }
 
+// Values return while contributions leave, whether the step is clipped or not.
+TEST(SimulateTest, AClippedStepUsesBothWaysOfALinkAtOnce) {
+  double speeds[2] = {};
+  for (const bool clipped : {false, true}) {
+    SimulatedStep step = two_layers();
+    step.clipped = clipped;
+    speeds[clipped] = simulate({.step = &step,
+                                .cluster = hosts(1, 1, 100e6),
+                                .way = {.strategy = "async"},
+                                .costs = free_of_cost()})
+                          .steps_per_s;
+  }
+  EXPECT_THAT(speeds[1], Gt(0.85 * speeds[0]));
+}
+
 TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
   SimulatedStep step = two_layers();
   step.specs[0].sparse = true;

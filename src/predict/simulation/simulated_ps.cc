@@ -182,21 +182,16 @@ double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const bool keeps = world_.in_rounds();
-  const bool clipped = world_.step.clipped;
   switch (frame.type) {
     case MessageType::kChunk:
       work.core_seconds += serial_seconds(frame);
-      if (!keeps && !clipped) work.bytes = chunk_bytes(frame);
+      if (!keeps) work.bytes = chunk_bytes(frame);
       break;
     case MessageType::kContribution:
-      if (keeps || clipped) break;
+      if (keeps) break;
       work.bytes = rule_bytes(position_of(frame.piece));
       if ((frame.flags & kRenewCopy) != 0)
         work.bytes += double(targets_[position_of(frame.piece)].bytes());
-      break;
-    case MessageType::kStepEnd:
-      if (keeps || !clipped) break;
-      for (std::size_t at = 0; at < targets_.size(); ++at) work.bytes += rule_bytes(at);
       break;
     case MessageType::kPull:
       for (const AssemblyTarget& target : targets_) work.bytes += 2 * double(target.bytes());
@@ -223,6 +218,8 @@ void SimulatedPs::handle(Peer& peer, const SimulatedFrame& frame, Outbox& out) {
       return pulled(peer);
     case MessageType::kStepBegin:
       return begin_step(peer, frame);
+    case MessageType::kClip:
+      return peer.assembly.clip_known();
     case MessageType::kRowIds:
       return take_rows(peer, frame);
     case MessageType::kChunk:
@@ -329,7 +326,7 @@ void SimulatedPs::send_next_rows(Peer& peer, std::size_t position, std::uint64_t
   const FrameHeader header{.type = std::uint16_t(MessageType::kRowValues),
                            .id = targets_[position].where.id,
                            .step = step};
-  peer.replies.push(header, bytes, 0);
+  peer.replies.push(header, travelling_bytes(bytes, world_.job.way.wire.of_values()), bytes);
   send_replies(peer);
 }
 
@@ -337,19 +334,20 @@ void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
   const FrameHeader header{.type = std::uint16_t(MessageType::kValues),
                            .id = targets_[position].where.id,
                            .offset = part.begin};
-  peer.replies.push(header, part.size, 0);
+  peer.replies.push(header, travelling_bytes(part.size, world_.job.way.wire.of_values()),
+                    part.size);
   send_replies(peer);
 }
 
 void SimulatedPs::send_replies(Peer& peer) {
   const ContributionForm form = world_.job.way.wire.of_values();
   while (auto reply = peer.replies.next()) {
-    const auto bytes = double(reply->bytes);
+    const auto bytes = double(reply->payload);  // of float32
     world_.transport.send(peer.stream, {.type = MessageType{reply->header.type},
                                         .piece = reply->header.id,
                                         .offset = reply->header.offset,
-                                        .bytes = reply->bytes,
-                                        .wire_bytes = travelling_bytes(reply->bytes, form),
+                                        .bytes = reply->payload,
+                                        .wire_bytes = reply->bytes,
                                         .step = reply->header.step,
                                         .pack_s = bytes * pack_s_per_byte(form, false),
                                         .unpack_s = bytes * unpack_s_per_byte(form)});

@@ -37,7 +37,7 @@ class SimulatedPs : public FrameReceiver {
     PeerId id = 0;  // 0: it has not said anything
     int stream = -1, stream_in = -1;
     StepAssembly assembly;
-    ReplySchedule<int> replies = {};
+    ReplySchedule<std::size_t> replies = {};
     std::deque<SimulatedFrame> inbox = {};
     bool in_hand = false;  // a thread handles its frames, or will
   };

@@ -186,8 +186,19 @@ void SimulatedWorker::begin_step(StepKind kind, int) {
   }
 }
 
+// One that clips keeps its contributions until it knows the norm of all of them.
 void SimulatedWorker::ready(VariableId variable, const Done& done) {
-  contribute(variable, 0, done);
+  if (!world_.step.clipped || world_.in_rounds()) return contribute(variable, 0, done);
+  kept_.push_back(variable);
+  done();
+}
+
+void SimulatedWorker::send_kept(std::size_t next, const Done& done) {
+  if (next == kept_.size()) {
+    kept_.clear();
+    return done();
+  }
+  contribute(kept_[next], 0, [this, next, done] { send_kept(next + 1, done); });
 }
 
 ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
@@ -244,8 +255,14 @@ void SimulatedWorker::send_frames(const Piece& piece, const ContributionRoute& r
   });
 }
 
-// The rows that the next batch names come with the answer.
 void SimulatedWorker::end_step(const Done& done) {
+  if (kept_.empty()) return send_step_end(done);
+  for (int ps = 0; ps < world_.num_ps(); ++ps) send(ps, MessageType::kClip, sizeof(StepClip));
+  send_kept(0, [this, done] { send_step_end(done); });
+}
+
+// The rows that the next batch names come with the answer.
+void SimulatedWorker::send_step_end(const Done& done) {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.step.specs.size());
   }

@@ -55,6 +55,9 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   /// Sends the contribution to the pieces of a variable from number `at` on.
   void contribute(VariableId variable, std::size_t at, const Done& done);
   void send_frames(const Piece& piece, const ContributionRoute& route);
+  /// The same of the contributions that were kept, from number `next` on.
+  void send_kept(std::size_t next, const Done& done);
+  void send_step_end(const Done& done);
 
   SimulatedWorld& world_;
   const int index_, host_;
@@ -62,6 +65,7 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   std::vector<int> streams_, streams_in_;   // by ps
   std::vector<std::vector<Piece>> pieces_;  // by variable
   std::vector<std::int64_t> missing_;       // by variable: bytes, or words, that are to come
+  std::vector<VariableId> kept_;            // contributions that wait for the norm of all
   struct Arrived {
     int ps = 0;
     SimulatedFrame frame;

@@ -76,7 +76,7 @@ void Transport::sent(int number, std::vector<SimulatedFrame> frames) {
   Stream& stream = streams_[std::size_t(number)];
   const double bytes = bytes_of(frames);
   std::size_t payload = 0;
-  for (const SimulatedFrame& frame : frames) payload += frame.bytes;
+  for (const SimulatedFrame& frame : frames) payload += frame.bytes > 0 ? frame.wire_bytes : 0;
   auto arrived = std::make_shared<std::vector<SimulatedFrame>>(std::move(frames));
   auto deliver_all = [this, number, arrived] { deliver(number, std::move(*arrived)); };
   // A slow transport serves its stream at its own rate.

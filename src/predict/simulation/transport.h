@@ -25,7 +25,7 @@ class Transport {
   int open(int from, int to, FrameReceiver& receiver, int name);
   /// Queues a frame.
   void send(int stream, SimulatedFrame frame);
-  /// Sets what is called with the bytes of frames that the system has taken.
+  /// Sets what is called with the bytes of values, as they travel, that the system has taken.
   void set_on_sent(int stream, std::function<void(std::size_t bytes)> sent) {
     streams_[std::size_t(stream)].sent = std::move(sent);
   }

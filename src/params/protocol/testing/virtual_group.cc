@@ -21,6 +21,7 @@ VirtualGroup::VirtualGroup(std::uint64_t seed, const VirtualGroupOptions& option
     : options_(options), time_(seed) {
   end_of_faults_ = time_.now() + options_.faulty;
   end_ = end_of_faults_ + options_.quiet;
+  if (options_.mixed) make_fence();
   for (int w = 0; w < options_.workers; ++w) {
     const bool late = w > 0 && time_.happens(0.1);
     time_.after(late ? time_.between(25s, 40s) : time_.between(0s, 2s), [this, w] { start(w); });
@@ -92,6 +93,7 @@ void VirtualGroup::start(int worker) {
   process->sums = std::make_unique<ExchangedSums>(worker, options_.workers);
   const std::uint64_t number = process->number;
   processes_.emplace(number, std::move(process));
+  if (fence_) fence_->started(number, worker);
   tick(number);
 }
 
@@ -226,6 +228,7 @@ void VirtualGroup::look(Process& process) {
   if (group.has_values() && std::int64_t(process.history.size()) + 1 == group.step()) {
     process.history.push_back(group.contributors());
     use_records(process);
+    if (fence_) fence_->commit(number, group.contributors());
     process.progressed = time_.now();
     ++process.own_step;
     time_.mix(std::uint64_t(group.step()));
@@ -281,7 +284,7 @@ void VirtualGroup::look(Process& process) {
 void VirtualGroup::contribute(Process& process) {
   const CollectiveGroup& group = *process.group;
   const Tag tag{group.epoch(), group.step()};
-  if (process.sent == tag) return;
+  if (process.sent == tag || !may_contribute(process)) return;
   process.sent = tag;
   const std::uint64_t number = process.number;
   time_.after(time_.between(1ms, 100ms), [this, number, tag] {
@@ -289,6 +292,7 @@ void VirtualGroup::contribute(Process& process) {
       const CollectiveGroup& now = *p.group;
       if (!now.started() || Tag{now.epoch(), now.step()} != tag) return;
       p.contributed[tag].insert(p.worker);
+      if (fence_) fence_->give(p.number);
       for (const std::int32_t member : now.members()) {
         if (member == p.worker) continue;
         send(p, member, 1'000'000, [this, tag, from = p.worker](Process& to) {
@@ -306,6 +310,7 @@ void VirtualGroup::finish_if_whole(Process& process) {
   const std::set<int>& have = process.contributed[{group.epoch(), group.step()}];
   const auto contributed = [&](std::int32_t member) { return have.contains(member); };
   if (!group.started() || !std::ranges::all_of(group.members(), contributed)) return;
+  if (fence_ && !options_.plant_hasty && !fence_->given(process.number)) return;
   drive(process, [&](Outbox& out) { process.group->finish_sums(time_.now(), out); });
 }
 
@@ -315,6 +320,7 @@ void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const Hist
   process.history = history;
   process.used = used;
   ++result_.joined;
+  if (fence_) fence_->lose(process.number, std::int64_t(history.size()));
   drive(process, [&](Outbox& out) {
     process.group->take_values(epoch, std::int64_t(history.size()), time_.now(), out);
   });
@@ -351,6 +357,7 @@ void VirtualGroup::check_end() {
                            first->worker));
     }
     check_records(*process);
+    if (fence_) check_rounds(*process);
     result_.steps = std::max(result_.steps, std::int64_t(process->history.size()));
   }
 }

@@ -14,6 +14,7 @@
 #include "base/virtual_time.h"
 #include "params/protocol/collective_group.h"
 #include "params/protocol/exchanged_sums.h"
+#include "params/protocol/testing/virtual_fence.h"
 #include "params/protocol/testing/virtual_link.h"
 
 namespace paceline {
@@ -25,6 +26,12 @@ struct VirtualGroupOptions {
   Duration quiet = std::chrono::seconds(30);   // after it, without faults
   Duration join_timeout = std::chrono::seconds(20);
   int exchanges = 0;  // in the middle of a step, which is begun again when the members change
+  /// A part of each contribution goes to ps tasks, whose rounds the members commit. Workers are
+  /// killed, stopped, restarted and late: after a cut between two of them, or when one retires, the
+  /// last that have values may be those that are left behind, and all go back to a checkpoint.
+  bool mixed = false;
+  /// A fault that a test plants: a member does not wait until the ps tasks have its contribution.
+  bool plant_hasty = false;
 };
 
 /// The events of a run, for a test to look at. `trouble` is empty when all invariants held.
@@ -32,6 +39,7 @@ struct VirtualGroupResult {
   std::string trouble;
   std::int64_t steps = 0;  // that count, at the end
   std::int64_t records = 0;
+  int left_behind = 0;
   int kills = 0, stops = 0, cuts = 0, retired = 0, joined = 0, epochs = 0, repeated = 0;
   std::uint64_t hash = 0;
   std::vector<std::string> lines;
@@ -101,6 +109,11 @@ class VirtualGroup {
   }
   void contribute(Process& process);
   void finish_if_whole(Process& process);
+  // Parts on ps tasks.
+  void make_fence();
+  bool may_contribute(Process& process);
+  void fall_behind(std::uint64_t process);
+  void check_rounds(const Process& process);
   void take_values(Process& process, std::uint64_t epoch, const History& history,
                    const Records& used);
 
@@ -126,6 +139,7 @@ class VirtualGroup {
   std::uint64_t made_ = 0;
   VirtualGroupResult result_;
   TimePoint end_of_faults_, end_;
+  std::unique_ptr<VirtualFence> fence_;  // of mixed
   std::set<std::pair<std::uint64_t, std::vector<std::int32_t>>> epochs_;
   void take_records(Process& process);
   void use_records(Process& process);

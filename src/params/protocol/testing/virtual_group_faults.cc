@@ -22,14 +22,16 @@ VirtualGroup::Process* VirtualGroup::random_process() {
   return running.empty() ? nullptr : running[time_.random() % running.size()];
 }
 
-// Some other worker goes on with values that are as new.
+// Some other worker goes on with values that are as new; ps tasks may have closed the round of a
+// step that it has not heard of.
 bool VirtualGroup::can_spare(const Process& process) const {
+  const std::int64_t behind = options_.mixed ? 0 : 1;
   return std::ranges::any_of(processes_, [&](const auto& entry) {
     const Process& other = *entry.second;
     const CollectiveGroup& group = *other.group;
     return &other != &process && other.alive && !other.stopped && !other.retired &&
            group.standing() == Standing::kMember && group.has_values() &&
-           group.step() + 1 >= process.group->step() &&
+           group.step() + behind >= process.group->step() &&
            (group.epoch() == process.group->epoch() || !process.group->has_values());
   });
 }
@@ -38,10 +40,11 @@ void VirtualGroup::fault() {
   Process* const process = random_process();
   if (process == nullptr) return;
   const double kind = time_.uniform();
-  if (kind < 0.3) return cut();
+  const bool cuts = !options_.mixed, retires = !options_.mixed;
+  if (kind < 0.3 && cuts) return cut();
   if (!can_spare(*process)) return;
   if (kind < 0.65) return kill(*process);
-  if (kind < 0.9) return stop(*process);
+  if (kind < 0.9 || !retires) return stop(*process);
   retire(*process);
 }
 
@@ -49,6 +52,10 @@ void VirtualGroup::kill(Process& process) {
   ++result_.kills;
   process.alive = false;
   const bool host = time_.happens(0.2);
+  if (fence_) {
+    time_.after(host ? kDeadAfter : 5ms,
+                [this, number = process.number] { fence_->cut_off(number, true); });
+  }
   for (auto& [number, wire] : wires_) {
     for (int end : {0, 1}) {
       if (wire.ends[end] != process.number) continue;
@@ -78,9 +85,12 @@ void VirtualGroup::stop(Process& process) {
       });
     }
   }
-  time_.after(pause, [this, number] {
+  const bool noticed = fence_ != nullptr && pause > kDeadAfter;
+  if (noticed) time_.after(kDeadAfter, [this, number] { fence_->cut_off(number, false); });
+  time_.after(pause, [this, number, noticed] {
     Process* const on = find(number);
     on->stopped = false;
+    if (noticed) fence_->came_back(number);
     for (const auto& act : std::exchange(on->held, {})) act();
   });
 }
