@@ -18,9 +18,9 @@ struct ReportSelection {
 void check(const ReportSelection& selection);
 
 /// The case `reports`: runs every row, and compares its speed with the bound by its devices, its
-/// links and the roof of this machine, which is measured just before. Says first how long all of
-/// them take. Rows with links of a limited rate need root; without, a note takes their place. Calls
-/// `keep` after each row. Throws at the end when a row failed.
+/// links and the roof of this machine, the better of one just before and one just after. Says first
+/// how long all of them take. Rows with links of a limited rate need root; without, a note takes
+/// their place. Calls `keep` after each row. Throws at the end when a row failed.
 void measure_reports(Recorder& recorder, const ReportSelection& selection,
                      const std::function<void()>& keep);
 
