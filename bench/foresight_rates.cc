@@ -54,11 +54,13 @@ class ForesightRuns {
   /// Returns measured ÷ predicted; nothing when nothing was expected.
   std::optional<double> run(const ForesightRow& row) {
     const ForecastHost host = measured_host();
-    write_text_file("the roof", roof_.path(), roof_file_text(host));
+    const MemoryFile
+        roof;  // a new one, since what is written to a descriptor follows what is there
+    write_text_file("the roof", roof.path(), roof_file_text(host));
     std::vector<std::string> arguments = {"train", row.model};
     const std::vector<std::string> flags = row.flags();
     arguments.insert(arguments.end(), flags.begin(), flags.end());
-    arguments.insert(arguments.end(), {"--roof", roof_.path()});
+    arguments.insert(arguments.end(), {"--roof", roof.path()});
     if (row.model == "ptb") arguments.insert(arguments.end(), {"--data", text_.folder()});
     const Report report = run_train(arguments);
     const double made = total_steps_per_s(report);
@@ -76,7 +78,6 @@ class ForesightRuns {
  private:
   const std::string csv_, commit_;
   std::set<std::string> known_;
-  const MemoryFile roof_;
   GeneratedText text_{kForesightWords};
 };
 
