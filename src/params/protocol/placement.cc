@@ -31,7 +31,7 @@ std::int64_t near_page(const VariableSpec& variable, std::int64_t row, std::int6
   const std::size_t bytes = row_bytes(variable);
   if (bytes == 0) return row;
   const auto unit = std::int64_t(std::lcm(bytes, kSplitPageBytes) / bytes);
-  if (unit > rows / 4) return row;
+  if (unit == 0 || unit > rows / 4) return row;
   return std::min((row + unit / 2) / unit * unit, row_count(variable.shape));
 }
 
