@@ -24,7 +24,7 @@ struct Figure {
     std::string what;  // "bare socket loop"
     Summary value;
     Summary ratio;  // figure ÷ this, pair by pair
-    /// Of a bound: what it follows from, as the rate that each limit alone would allow a worker.
+    /// A bound follows from these: each limit, with the rate that it alone would allow a worker.
     std::vector<std::pair<std::string, double>> terms = {};
   };
   std::string name;  // "tcp, 8 B, spinning"

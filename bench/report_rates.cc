@@ -45,7 +45,7 @@ void measure_once(const ReportRow& row, GeneratedText& text, Measured& measured)
   measured.allowed.push_back(row.rounds ? steps / counted_workers(row) : steps);
 }
 
-// What is allowed to a worker depends on how many others train meanwhile.
+// The bound of a worker depends on how many others train meanwhile.
 void measure_joining_once(const ReportRow& row, GeneratedText& text, Measured& measured) {
   const Roof roof = roof_now();
   std::vector<double> allowed;

@@ -36,7 +36,7 @@ TEST(ReportRows, EachHasANameOfItsOwn) {
   for (const ReportRow& row : report_rows()) EXPECT_TRUE(names.insert(row.full_name()).second);
 }
 
-// What others made is compared with the row of the same name.
+// The figures of others are compared with the row of the same name.
 TEST(ReportRows, WhatOthersMadeIsOfARowThatThereIs) {
   std::set<std::string> names;
   for (const ReportRow& row : report_rows()) names.insert(row.full_name());

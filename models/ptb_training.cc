@@ -197,7 +197,7 @@ std::optional<std::int64_t> PtbTraining::next_batch(Feed& feed) {
   return epoch_->next_batch();
 }
 
-// What a lost worker has left of an earlier epoch is read in this one.
+// The batches that a lost worker has left of an earlier epoch are read in this one.
 std::optional<std::int64_t> PtbTraining::next_shared_batch(Feed& feed) {
   const auto next = shared_->next(feed.record_blocks());
   if (next && next->epoch <= epoch_number_) {

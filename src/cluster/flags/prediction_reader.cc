@@ -15,7 +15,7 @@ PredictionOptions read_prediction(const FlagValues& values) {
     prediction.link_gbps = values.positive_number("--lab-gbps").value_or(1);
     prediction.link_delay_ms = values.number_from_zero("--lab-delay-ms").value_or(0);
   }
-  // What is wrong with it, the cluster's reader says.
+  // The cluster's reader says what is wrong with it.
   if (const auto straggler = straggler_named(values.text("--sim-straggler"))) {
     prediction.straggler = straggler->worker;
     prediction.straggler_times = straggler->times;

@@ -37,7 +37,7 @@ class GivenBlocks : public RecordBlocks {
   bool is_over = false, is_revoked = false;
   std::int64_t first_taken = 0;
   std::function<void()> check;
-  // What it was told.
+  // The last wish, and the callback that came with it.
   Wish wished;
   std::function<void()> told;
   int begins = 0, ends = 0;

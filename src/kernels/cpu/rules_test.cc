@@ -219,7 +219,7 @@ TEST(DelayedNesterov, OfEveryContributionIsNesterovsMomentum) {
   EXPECT_LT(distance(one.values, other.values), 1e-6);
 }
 
-// Of three workers that contribute the same, the third brings the momentum of a round.
+// Three workers contribute the same, and the third brings the momentum of a round.
 TEST(DelayedNesterov, RenewsItsMomentumWithEveryPeriod) {
   const Rule delayed = DelayedNesterov{1, 0.5f, 3};
   Freshness held(delayed, 1);

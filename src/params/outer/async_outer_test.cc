@@ -117,7 +117,7 @@ class VirtualOuterJob {
     }
     worker.began.assign(worker.copy.begin(), worker.copy.end());
   }
-  // What it had done since its last contribution is lost, and nothing else.
+  // Its steps since its last contribution are lost, and nothing else.
   void die(int index) {
     ++deaths_;
     Worker& worker = workers_[std::size_t(index)];

@@ -38,7 +38,8 @@ OuterSchedule outer_schedule_of(std::span<const VariableSpec> variables, const O
 /// reductions a worker waits.
 int usual_fragments(std::int64_t local_steps, bool with_ps);
 
-/// What the cluster asks for, or else is usual. So many workers have parameter servers, or none.
+/// Returns what the cluster asks for, or else is usual, for so many workers with parameter servers
+/// or without.
 OuterOptions outer_options_of(const Cluster& cluster, bool with_ps, int workers);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// What a worker that makes local steps does between two of them: a plain state machine. It holds no
-// values, and waits for nothing; its driver does what next() says, and tells.
+// A plain state machine says what a worker does between two local steps. It holds no values, and
+// waits for nothing; its driver does what next() says, and tells.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ class OuterTurns {
   void step_made();
   /// The next thing to do before the next local step; nothing when that may begin.
   std::optional<Act> next() const;
-  /// That was done. kSettle says how many rounds, or contributions of all, then count: a worker
-  /// that was too late for a round goes on with the round that is open.
+  /// The driver has done that. After kSettle it says how many rounds, or contributions of all, then
+  /// count: a worker that was too late for a round goes on with the round that is open.
   void settled(std::int64_t rounds);
   void took_over(int fragment);
   void contributed();

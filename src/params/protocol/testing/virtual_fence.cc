@@ -35,7 +35,7 @@ void VirtualFence::coordinate(Act&& act) {
   carry_out(decisions);
 }
 
-// What a process has sent arrives, also when it is no more.
+// A message arrives, also when its sender is no more.
 void VirtualFence::tell(Worker& worker, std::function<void()> act) {
   worker.to->send(kControlBytes, world_.delay(), {}, std::move(act));
 }
