@@ -21,7 +21,7 @@ class ContributionSender {
   /// Makes space for the contributions of these uses: in memory that the ps tasks of this host
   /// read, if there are any. Waits until the contribution in a space that is too small was taken.
   void make_spaces(std::span<const PlanBinding::Use> uses);
-  /// The content of the variable's space is whole. Of rows, keeps which they are. Throws
+  /// The content of the variable's space is whole. The ids of rows are kept. Throws
   /// kInvalidArgument unless they are in ascending order.
   void take(VariableId variable, const Contribution& contribution);
   /// Sends what was taken, which is not to be touched until the ps has taken it. A ps that shares
