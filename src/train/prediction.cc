@@ -254,7 +254,7 @@ WaysAsked Prediction::asked() const {
   if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
   if (cluster_.role != Cluster::Role::kAlone) {
     const Way own = own_way();
-    asked.ps = own.ps;
+    if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     asked.workers = own.workers;
     // The default may be there because nobody asked for another.
     const Strategy& strategy = strategy_named(own.strategy, kind_of(cluster_));
@@ -320,6 +320,32 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
                                        return forecast_plot(all, title, terminal, picture);
                                      }));
   }
+}
+
+std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
+                                      const PredictionOptions& options) {
+  if (cluster.towers > 1 || cluster.sync_batch_norm) return {};
+  const Prediction prediction(step, cluster, options);
+  const Way own = prediction.own_way();
+  WaysAsked asked = prediction.asked();
+  asked.strategy.reset();
+  asked.wire = own.wire;  // nothing is rounded unasked
+  std::vector<Way> ways = ways_to_try(asked);
+  std::erase_if(ways, [&](const Way& way) {
+    const bool one = way.ps == 0 && way.workers == 1;
+    // Bounded staleness is async with a limit, which makes nothing faster.
+    return way.strategy == "ssp" || (one && launches(cluster));
+  });
+  for (Way& way : ways) take_places(way, own);
+  std::vector<ComparedWay> compared;
+  for (const Forecast& made : forecast_all(prediction.job(), ways)) {
+    compared.push_back({.strategy = made.way.strategy,
+                        .ps = made.way.ps,
+                        .workers = made.way.workers,
+                        .steps_per_s = made.steps_per_s,
+                        .local_steps = made.way.makes_local_steps()});
+  }
+  return compared;
 }
 
 Expectation expect(const PredictedStep& step, const Cluster& cluster,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/real_clock.h"
+#include "cluster/automatic_way.h"
 #include "exec/plan.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -69,6 +70,11 @@ class Prediction {
 /// options ask for.
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options);
+
+/// The speeds of the ways to start a job whose flags leave it open, the fastest first; none of a
+/// job that is not predicted (towers, batch norm of the whole batch). The wire is the cluster's.
+std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
+                                      const PredictionOptions& options);
 
 /// What is expected of a job of several tasks, before its first step.
 struct Expectation {
