@@ -26,8 +26,12 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   cluster.share_memory = job.share_memory;
   for (const ForecastHost& host : job.hosts) {
     if (std::size_t(host.machine) >= cluster.machines.size()) {
-      cluster.machines.push_back(
-          {host.cores, host.bytes_per_s, host.thread_bytes_per_s, kSeveralPasses});
+      cluster.machines.push_back({.cores = host.cores,
+                                  .bytes_per_s = host.bytes_per_s,
+                                  .thread_bytes_per_s = host.thread_bytes_per_s,
+                                  .rule_bytes_per_s = host.rule_bytes_per_s,
+                                  .thread_rule_bytes_per_s = host.thread_rule_bytes_per_s,
+                                  .several_passes = kSeveralPasses});
     }
     cluster.hosts.push_back({host.machine, host.link_bytes_per_s, host.latency_s});
   }

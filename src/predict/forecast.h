@@ -17,6 +17,8 @@ struct ForecastHost {
   double flops_per_s = 0;         // products on all cores
   double bytes_per_s = 0;         // memory, all cores
   double thread_bytes_per_s = 0;  // memory, one thread; 0: as all
+  // The same of passes over several arrays at once, as of rules; 0: as above.
+  double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
   // What a core sends or receives over TCP, without a limit of the link; 0: by TransportCosts.
   double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
   int devices = 1;              // workers that fit

@@ -114,7 +114,7 @@ class Limit {
     for (std::size_t m = 0; m < speed_.use.memory.size(); ++m) {
       if (speed_.use.memory[m] < kUsedUp) continue;
       return fmt::format("the memory moves {:.0f} GB/s, which rules and kernels want",
-                         job_.cluster.machines[m].bytes_per_s * 1e-9);
+                         speed_.use.moved[m] * 1e-9);
     }
     return {};
   }

@@ -45,6 +45,13 @@ void take_places(Way& way, const Way& own) {
   way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
 }
 
+void take_memory(ForecastHost& host, const ForecastHost& like) {
+  host.bytes_per_s = like.bytes_per_s;
+  host.thread_bytes_per_s = like.thread_bytes_per_s;
+  host.rule_bytes_per_s = like.rule_bytes_per_s;
+  host.thread_rule_bytes_per_s = like.thread_rule_bytes_per_s;
+}
+
 WireForm wire_of(const Cluster& cluster) {
   return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
 }
@@ -105,7 +112,7 @@ void Prediction::take_hosts() {
     job_.hosts = read_hosts(options_.hosts);
     for (ForecastHost& host : job_.hosts) {
       if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
-      if (host.bytes_per_s == 0) host.bytes_per_s = here_.bytes_per_s;
+      if (host.bytes_per_s == 0) take_memory(host, here_);
       if (host.tcp_send_bytes_per_s == 0) host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
       if (host.tcp_receive_bytes_per_s == 0) {
         host.tcp_receive_bytes_per_s = here_.tcp_receive_bytes_per_s;

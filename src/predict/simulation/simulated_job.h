@@ -103,6 +103,7 @@ struct SimulatedUse {
   std::vector<double> sent = {}, received = {};  // bytes a second, by host
   std::vector<double> cores = {};                // busy, by machine: of all of its cores
   std::vector<double> memory = {};               // busy, by machine
+  std::vector<double> moved = {};                // bytes a second of its memory
   std::vector<double> applying = {};  // by ps: the share of the time in which it applies rules
 };
 
