@@ -8,6 +8,7 @@
 
 #include "exec/parameter_store.h"
 #include "params/outer/outer_options.h"
+#include "params/protocol/aggregation.h"
 #include "predict/simulation/link_network.h"
 #include "predict/simulation/machine_share.h"
 #include "predict/wire_form.h"
@@ -83,6 +84,7 @@ struct SimulatedWay {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  LateContribution late = LateContribution::kDrop;
   OuterOptions outer = {};  // of local steps
 };
 
@@ -103,6 +105,7 @@ struct SimulatedUse {
   std::vector<double> sent = {}, received = {};  // bytes a second, by host
   std::vector<double> cores = {};                // busy, by machine: of all of its cores
   std::vector<double> memory = {};               // busy, by machine
+  std::vector<double> moved = {};                // bytes a second of its memory
   std::vector<double> applying = {};  // by ps: the share of the time in which it applies rules
 };
 

@@ -129,17 +129,18 @@ void SimulatedPs::receive_some(std::size_t from) {
   SimulatedWork receiving, applying;
   std::size_t bytes = 0;
   while (!peer.inbox.empty() && bytes < kSimulatedTurnBytes &&
-         applying.bytes < double(kSimulatedTurnBytes)) {
+         applying.rule_bytes + applying.bytes < double(kSimulatedTurnBytes)) {
     const SimulatedWork one = work_of(peer, peer.inbox.front());
     receiving.core_seconds += one.core_seconds;
     applying.bytes += one.bytes;
+    applying.rule_bytes += one.rule_bytes;
     bytes += peer.inbox.front().bytes;
     frames.push_back(std::move(peer.inbox.front()));
     peer.inbox.pop_front();
   }
   world_.transport.machine_of(host_).run(
       receiving, [this, from, applying, frames = std::move(frames)]() mutable {
-        if (applying.bytes == 0) return finish_turn(from, frames);
+        if (applying.bytes + applying.rule_bytes == 0) return finish_turn(from, frames);
         apply_some(from, applying, std::move(frames));
       });
 }
@@ -185,13 +186,13 @@ SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame
   switch (frame.type) {
     case MessageType::kChunk:
       work.core_seconds += serial_seconds(frame);
-      if (!keeps) work.bytes = chunk_bytes(frame);
+      if (!keeps) work.rule_bytes = chunk_bytes(frame);
       break;
     case MessageType::kContribution:
       if (keeps) break;
-      work.bytes = rule_bytes(position_of(frame.piece));
+      work.rule_bytes = rule_bytes(position_of(frame.piece));
       if ((frame.flags & kRenewCopy) != 0)
-        work.bytes += double(targets_[position_of(frame.piece)].bytes());
+        work.rule_bytes += double(targets_[position_of(frame.piece)].bytes());
       break;
     case MessageType::kPull:
       for (const AssemblyTarget& target : targets_) work.bytes += 2 * double(target.bytes());
