@@ -368,7 +368,7 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
     // Bounded staleness is async with a limit, which makes nothing faster.
     return way.strategy == "ssp" || (one && launches(cluster));
   });
-  for (Way& way : ways) take_places(way, own);
+  for (Way& way : ways) prediction.place(way);
   std::vector<ComparedWay> compared;
   for (const Forecast& made : forecast_all(prediction.job(), ways)) {
     compared.push_back({.strategy = made.way.strategy,
