@@ -35,8 +35,9 @@ struct Way {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  LateContribution late = LateContribution::kDrop;
   OuterOptions outer = {};  // of local steps
-  /// Where each task runs; empty: chosen.
+  /// Where each task runs; those that are missing are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   /// Workers make local steps between their rounds: each step learns less than one of other ways.

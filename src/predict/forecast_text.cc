@@ -83,6 +83,7 @@ std::string flags_of(const Way& way) {
   }
   if (way.staleness > 0) flags += fmt::format(" --staleness {}", way.staleness);
   if (way.replicas > 0) flags += fmt::format(" --replicas-to-aggregate {}", way.replicas);
+  if (way.replicas > 0 && way.late == LateContribution::kFold) flags += " --late fold";
   flags += way.wire.flags();
   if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
   return flags;

@@ -203,6 +203,22 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
   }
 }
 
+// One worker of three takes three times as long, and two contributions close a round. Each that is
+// folded takes the place of another, whose worker then waits for the next round.
+TEST(SimulateTest, ALateContributionThatIsFoldedTakesAPlaceInARound) {
+  const SimulatedStep step = two_layers();
+  SimulatedJob job{.step = &step,
+                   .cluster = hosts(1, 3, 100e9),
+                   .way = {.strategy = "sync", .replicas = 2},
+                   .costs = free_of_cost(),
+                   .steps = 60};
+  job.cluster.slowness = {1, 1, 3};
+  const double dropped = simulate(job).steps_per_s;
+  EXPECT_THAT(dropped, DoubleNear(233, 25));
+  job.way.late = LateContribution::kFold;
+  EXPECT_THAT(simulate(job).steps_per_s / dropped, DoubleNear(6.0 / 7, 0.05));
+}
+
 // Values return while contributions leave, whether the step is clipped or not.
 TEST(SimulateTest, AClippedStepUsesBothWaysOfALinkAtOnce) {
   double speeds[2] = {};

@@ -8,6 +8,7 @@
 
 #include "exec/parameter_store.h"
 #include "params/outer/outer_options.h"
+#include "params/protocol/aggregation.h"
 #include "predict/simulation/link_network.h"
 #include "predict/simulation/machine_share.h"
 #include "predict/wire_form.h"
@@ -83,6 +84,7 @@ struct SimulatedWay {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  LateContribution late = LateContribution::kDrop;
   OuterOptions outer = {};  // of local steps
 };
 

@@ -210,7 +210,7 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
                           .travels_as = shared ? ContributionForm() : world_.job.way.wire.numbers,
                           .values_mapped = shared,
                           .renew_copy = world_.use(piece.variable).reread &&
-                                        world_.num_workers() > 1 && !world_.in_rounds()};
+                                        world_.num_workers() > 1 && world_.others_change_values()};
   if (spec.sparse) {
     route.rows = std::size_t(world_.rows_named(piece));
     route.bytes = route.rows * (piece_bytes(spec, piece) / std::size_t(piece.rows));
