@@ -126,13 +126,16 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
   simulated.step = &step;
   const SimulatedSpeed speed = simulate(simulated);
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};
-  made.limit = limit_in_words(job, simulated, speed);
+  NamedLimit limit = limit_in_words(job, simulated, speed);
+  made.limit = std::move(limit.words);
+  made.limited_by = limit.kind;
   if (job.input_steps_per_s > 0 && made.steps_per_s > job.input_steps_per_s) {
     made.limit = fmt::format("the input gives {} steps/s; the devices could make {}",
                              rounded(job.input_steps_per_s), rounded(made.steps_per_s));
+    made.limited_by = LimitKind::kInput;
     made.steps_per_s = job.input_steps_per_s;
   }
-  const SpeedInterval interval = interval_of(way);
+  const SpeedInterval interval = interval_of(made.limited_by);
   made.low = made.steps_per_s * interval.low;
   made.high = made.steps_per_s * interval.high;
   made.examples_per_s = made.steps_per_s * step.examples;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
+#include "predict/limit_kind.h"
 #include "predict/simulation/simulated_job.h"
 
 namespace paceline {
@@ -70,6 +71,7 @@ struct Forecast {
   double times_alone = 0;
   double of_bound = 0;     // of what devices, links and memory allow at most
   std::string limit = {};  // in words
+  LimitKind limited_by = LimitKind::kAnswers;
 };
 
 /// Throws kInvalidArgument when the hosts have no room for the workers.

@@ -107,7 +107,8 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
                     {"examples_per_s", it.examples_per_s},
                     {"times_alone", it.times_alone},
                     {"of_bound", it.of_bound},
-                    {"limit", it.limit}});
+                    {"limit", it.limit},
+                    {"limited_by", name_of(it.limited_by)}});
   }
   const nlohmann::ordered_json all = {{"model", model}, {"ways", ways}};
   return all.dump(2) + "\n";

@@ -295,6 +295,7 @@ std::string Report::to_json() const {
                           {"low", expected->low},
                           {"high", expected->high},
                           {"limit", expected->limit},
+                          {"limited_by", expected->limited_by},
                           {"other_ways", to_object(expected->other_ways)}};
   }
   if (!error.empty()) object["error"] = error;
@@ -334,7 +335,8 @@ Report Report::from_json(const std::string& text) {
       report.expected = {.steps_per_s = expected.at("steps_per_s"),
                          .low = expected.at("low"),
                          .high = expected.at("high"),
-                         .limit = expected.at("limit").get<std::string>()};
+                         .limit = expected.at("limit").get<std::string>(),
+                         .limited_by = expected.value("limited_by", std::string())};
       if (expected.contains("other_ways")) {
         for (const auto& [way, speed] : expected["other_ways"].items()) {
           report.expected->other_ways.emplace_back(way, speed.get<double>());
