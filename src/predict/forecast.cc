@@ -17,9 +17,6 @@
 namespace paceline {
 namespace {
 
-// Of the memory's rate, when several updates are under way (mlp, 1 ps + 2 and 4 workers).
-constexpr double kSeveralPasses = 0.75;
-
 // Parameter servers run on the hosts without devices first, and then on the others in their order.
 std::vector<int> ps_hosts_of(const ForecastJob& job, const Way& way) {
   std::vector<int> order(job.hosts.size());
@@ -63,8 +60,7 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
                                   .bytes_per_s = host.bytes_per_s,
                                   .thread_bytes_per_s = host.thread_bytes_per_s,
                                   .rule_bytes_per_s = host.rule_bytes_per_s,
-                                  .thread_rule_bytes_per_s = host.thread_rule_bytes_per_s,
-                                  .several_passes = kSeveralPasses});
+                                  .thread_rule_bytes_per_s = host.thread_rule_bytes_per_s});
     }
     cluster.hosts.push_back({host.machine, host.link_bytes_per_s, host.latency_s});
   }

@@ -69,14 +69,11 @@ void MachineShare::advance() {
 // others want the memory too.
 void MachineShare::set_rates() {
   double threads = 0, wanted = 0;
-  int passes = 0;
   for (const Running& each : running_) {
     threads += each.threads;
-    passes += each.memory > 0 ? 1 : 0;
   }
   const double share = threads > machine_.cores ? machine_.cores / threads : 1;
   for (const Running& each : running_) wanted += share * each.full_memory;
-  if (passes > 1) wanted /= machine_.several_passes;
   double first = std::numeric_limits<double>::infinity();
   for (Running& each : running_) {
     const double slower = wanted > 1 ? 1 - each.memory + each.memory * wanted : 1;

@@ -16,7 +16,6 @@ struct SimulatedMachine {
   double thread_bytes_per_s = 0;  // of one thread; 0: one thread reaches all of it
   // The same of passes over several arrays at once; 0: as above.
   double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
-  double several_passes = 1;  // of the rate that is left when several pass over it at once
 
   double rate_of_rules() const { return rule_bytes_per_s > 0 ? rule_bytes_per_s : bytes_per_s; }
 };

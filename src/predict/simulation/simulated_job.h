@@ -49,8 +49,8 @@ struct TransportCosts {
   double send_s_per_byte = 0.25e-9, receive_s_per_byte = 0.35e-9;  // tcp
   double frame_s = 4e-6;                                           // of each frame, at each end
   double shared_frame_s = 3e-6;                                    // the same in shared memory
-  /// The pass that applies the mean of several contributions reaches so much of the memory's rate.
-  double mean_of_roof = 0.53;
+  /// The pass that applies the mean of several contributions reaches so much of the rate of rules.
+  double mean_of_roof = 0.45;
   double wake_s = 30e-6;   // until a thread that sleeps goes on
   double step_s = 100e-6;  // of a step, beside kernels and messages
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.

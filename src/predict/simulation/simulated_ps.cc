@@ -129,10 +129,10 @@ void SimulatedPs::receive_some(std::size_t from) {
   SimulatedWork receiving, applying;
   std::size_t bytes = 0;
   while (!peer.inbox.empty() && bytes < kSimulatedTurnBytes &&
-         applying.rule_bytes + applying.bytes < double(kSimulatedTurnBytes)) {
+         applying.rule_bytes < double(kSimulatedTurnBytes)) {
     const SimulatedWork one = work_of(peer, peer.inbox.front());
     receiving.core_seconds += one.core_seconds;
-    applying.bytes += one.bytes;
+    receiving.bytes += one.bytes;
     applying.rule_bytes += one.rule_bytes;
     bytes += peer.inbox.front().bytes;
     frames.push_back(std::move(peer.inbox.front()));
@@ -140,7 +140,7 @@ void SimulatedPs::receive_some(std::size_t from) {
   }
   world_.transport.machine_of(host_).run(
       receiving, [this, from, applying, frames = std::move(frames)]() mutable {
-        if (applying.bytes + applying.rule_bytes == 0) return finish_turn(from, frames);
+        if (applying.rule_bytes == 0) return finish_turn(from, frames);
         apply_some(from, applying, std::move(frames));
       });
 }
@@ -180,6 +180,11 @@ double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
   return rule_bytes(position, double(frame.bytes) / double(target.bytes())) + double(frame.bytes);
 }
 
+// A pull copies values into frames, or into a copy in shared memory.
+bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
+  return !world_.transport.shared(peer.stream) || world_.is_read_in_copy(target.where.variable);
+}
+
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const bool keeps = world_.in_rounds();
@@ -195,7 +200,9 @@ SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame
         work.rule_bytes += double(targets_[position_of(frame.piece)].bytes());
       break;
     case MessageType::kPull:
-      for (const AssemblyTarget& target : targets_) work.bytes += 2 * double(target.bytes());
+      for (const AssemblyTarget& target : targets_) {
+        if (copies(peer, target)) work.bytes += 2 * double(target.bytes());
+      }
       break;
     default:
       break;
@@ -311,7 +318,9 @@ void SimulatedPs::end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out)
 
 void SimulatedPs::pulled(Peer& peer) {
   for (std::size_t at = 0; at < targets_.size(); ++at) {
-    if (targets_[at].sparse) {
+    if (world_.transport.shared(peer.stream)) {
+      if (copies(peer, targets_[at])) tell(peer, MessageType::kCopied, targets_[at].where.id);
+    } else if (targets_[at].sparse) {
       send_next_rows(peer, at, 0);
     } else if (world_.use(targets_[at].where.variable).read) {
       for (const Cut cut : byte_cuts(targets_[at].bytes())) answer(peer, at, cut);

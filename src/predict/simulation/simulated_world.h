@@ -32,6 +32,10 @@ struct SimulatedWorld {
   bool others_change_values() const {
     return !in_rounds() || aggregation.late == LateContribution::kFold;
   }
+  /// A worker that shares memory with a ps reads such a variable in a copy of its own.
+  bool is_read_in_copy(VariableId v) const {
+    return use(v).reread && num_workers() > 1 && others_change_values();
+  }
   /// The part of a variable's rows that are in the piece.
   double part_of(const Piece& piece) const;
   /// The number of rows of a sparse variable that a step names in the piece.
