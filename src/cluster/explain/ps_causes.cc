@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/printed.h"
 #include "cluster/explain/causes.h"
 
 namespace paceline {
@@ -38,12 +39,32 @@ bool cores_are_free(const RunFacts& facts) {
   return true;
 }
 
+// True when the ps is busier than others since it keeps more, which is one variable.
+bool keeps_one_variable(const RunFacts& facts, const TaskReport& ps) {
+  constexpr double kMostly = 0.8;
+  if (!ps.kept || ps.kept->largest_bytes < kMostly * ps.kept->bytes) return false;
+  return std::ranges::all_of(facts.ps(), [&](const TaskReport* each) {
+    return each == &ps || (each->kept && kHotter * each->kept->bytes < ps.kept->bytes);
+  });
+}
+
+Finding unsplit(const TaskReport& ps, double others, double saved) {
+  return {.cause = Cause::kUnsplit,
+          .task = ps.task,
+          .sentence =
+              fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
+                          "{:.0f}%: it keeps all of {}, {} of its {} MB.",
+                          ps.task, 100 * busy(ps), 100 * others, ps.kept->largest,
+                          rounded(1e-6 * ps.kept->largest_bytes), rounded(1e-6 * ps.kept->bytes)),
+          .advice = "With that variable split, or cut into several",
+          .gain = RunFacts::gain_without(saved)};
+}
+
 Finding hot_shard(const TaskReport& ps, double others, double saved) {
   return {.cause = Cause::kHotShard,
           .task = ps.task,
           .sentence = fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
-                                  "{:.0f}%: it has a variable that is not split, or that most "
-                                  "steps touch.",
+                                  "{:.0f}%: it has the rows that most steps touch.",
                                   ps.task, 100 * busy(ps), 100 * others),
           .advice = "With equal work for all of them (--show-placement names what each has)",
           .gain = RunFacts::gain_without(saved)};
@@ -93,8 +114,9 @@ std::vector<Finding> busy_ps(const RunFacts& facts) {
   if (count > 1) others /= double(count - 1);
   const double saved = std::min(transfer, 0.5 * busy(hottest));
   if (count > 1 && busy(hottest) > kHotter * others) {
-    return {hot_shard(hottest, others,
-                      std::min(transfer, (busy(hottest) - others) * (1 - 1.0 / double(count))))};
+    const double even = std::min(transfer, (busy(hottest) - others) * (1 - 1.0 / double(count)));
+    const auto tell = keeps_one_variable(facts, hottest) ? unsplit : hot_shard;
+    return {tell(hottest, others, even)};
   }
   constexpr double kMostlyQueue = 1.5;
   const double queue = RunFacts::share(hottest, "queue");
