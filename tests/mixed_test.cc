@@ -7,10 +7,14 @@
 
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/temporary_folder.h"
+#include "cluster/lab/lab.h"
+#include "cluster/lab/lab_options.h"
+#include "paceline/error.h"
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -133,6 +137,86 @@ TEST_F(Mixed, AModelWithoutASparseVariableIsRefusedBeforeAnythingStarts) {
       {"train", "mlp", "--strategy", "mixed", "--ps", "1", "--workers", "2", "--dry-run"});
   EXPECT_NE(run.status, 0);
   EXPECT_THAT(run.output, HasSubstr("--strategy mixed needs a sparse variable"));
+}
+
+/// The ps and two workers, each on an emulated host of its own: worker i on host i + 1.
+class MixedOnHosts : public Mixed {
+ protected:
+  void start_all(const Words& more) {
+    try {
+      lab_.emplace(3, LabLinks{.gbps = 1});
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+    const std::string spec = fmt::format("ps={}:2222;worker={}:2223,{}:2224", lab_address(0),
+                                         lab_address(1), lab_address(2));
+    const char* const tasks[] = {"ps:0", "worker:0", "worker:1"};
+    for (int host = 0; host < 3; ++host) {
+      const Words words = train(join(
+          {{"--strategy", "mixed", "--epochs", "100000", "--cluster", spec, "--task", tasks[host]},
+           more}));
+      tasks_.push_back(std::make_unique<Process>(lab_->on_host(host, paceline_words(words))));
+    }
+    for (const int w : {0, 1}) {
+      ASSERT_TRUE(worker(w).wait_for("perplexity", kSoon)) << worker(w).output();
+    }
+  }
+  Process& worker(int w) const { return *tasks_[std::size_t(w) + 1]; }
+  /// The worker without which the others went on; -1: none is found.
+  int left_behind() const {
+    for (int tries = 0; tries < 60; ++tries) {
+      for (const int w : {0, 1}) {
+        const std::string words = fmt::format("others went on without worker:{}", w);
+        if (worker(w).wait_for(words, seconds(1))) return w;
+      }
+    }
+    return -1;
+  }
+
+  std::optional<Lab> lab_;
+  std::vector<std::unique_ptr<Process>> tasks_;
+};
+
+TEST_F(MixedOnHosts, TheOthersGoOnWithoutAWorkerThatIsCutOffFromThePs) {
+  start_all({"--reconnect-timeout", "120"});
+  if (IsSkipped() || HasFatalFailure()) return;
+  for (const int victim : {1, 0}) {
+    Process& other = worker(1 - victim);
+    const std::string name = fmt::format("worker:{}", victim);
+    lab_->part(0, victim + 1);
+    ASSERT_TRUE(other.wait_for_more(name + " is cut off from a ps", kSoon)) << other.output();
+    ASSERT_TRUE(other.wait_for_more("perplexity", kSoon)) << other.output();
+    lab_->reunite(0, victim + 1);
+    ASSERT_TRUE(other.wait_for_more(name + " joins at global step", kSoon)) << other.output();
+    ASSERT_TRUE(worker(victim).wait_for_more("perplexity", kSoon)) << worker(victim).output();
+  }
+}
+
+TEST_F(MixedOnHosts, OneOfTwoWorkersThatDoNotReachEachOtherGoesOnAndTakesTheOtherBack) {
+  start_all({});
+  if (IsSkipped() || HasFatalFailure()) return;
+  lab_->part(1, 2);
+  const int behind = left_behind();
+  ASSERT_GE(behind, 0) << worker(0).output() << worker(1).output();
+  ASSERT_TRUE(worker(1 - behind).wait_for_more("perplexity", kSoon)) << worker(1 - behind).output();
+  lab_->reunite(1, 2);
+  for (const int w : {behind, 1 - behind}) {
+    ASSERT_TRUE(worker(w).wait_for_more("perplexity", kSoon)) << worker(w).output();
+  }
+}
+
+TEST_F(MixedOnHosts, AWorkerThatNeverReachesTheOtherAgainEndsAtTheJoinTimeout) {
+  start_all({"--join-timeout", "4"});
+  if (IsSkipped() || HasFatalFailure()) return;
+  lab_->part(1, 2);
+  const int behind = left_behind();
+  ASSERT_GE(behind, 0) << worker(0).output() << worker(1).output();
+  EXPECT_EQ(worker(behind).wait_exit(kSoon), 1) << worker(behind).output();
+  const std::string& output = worker(behind).output();
+  const std::string last = output.substr(output.rfind("error"));
+  EXPECT_THAT(last, HasSubstr("worker:0"));
+  EXPECT_THAT(last, HasSubstr("worker:1"));
+  EXPECT_TRUE(worker(1 - behind).wait_for_more("perplexity", kSoon)) << worker(1 - behind).output();
 }
 
 }  // namespace

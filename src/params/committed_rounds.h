@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "paceline/error.h"
 
@@ -28,7 +29,9 @@ class CommittedRounds {
   /// tasks, or when these are in another round.
   virtual void begin(std::int64_t round) = 0;
   /// Waits until all of the step's contribution is on every ps. Nobody may commit it before.
-  virtual void wait_given() = 0;
+  /// Returns false when it was dropped; else the ps tasks have counted the steps before it with
+  /// the contributors that this worker has named.
+  virtual bool wait_given() = 0;
   /// The step is committed by these. `squares` are those of the mean of the other part, where the
   /// mean of both is clipped by its norm. Returns the clip scale, or 1.
   virtual float commit(std::span<const std::int32_t> contributors,
@@ -38,9 +41,12 @@ class CommittedRounds {
   /// Waits until the ps tasks have closed the round of the last step. Throws as begin() does.
   virtual void wait_closed() = 0;
   /// The values of the other part are lost, and those of the ps tasks of no use. Throws kAborted
-  /// once these have forgotten them. Only of the chief.
-  virtual void begin_again(const std::string& why) = 0;
+  /// once these have forgotten them, kFailedPrecondition when one of the workers that this one does
+  /// not reach trains with them. Only of the chief.
+  virtual void begin_again(const std::string& why, std::vector<std::int32_t> unreached) = 0;
   virtual void check() const = 0;
+  /// True while the connection to some ps is cut. Any thread may call.
+  virtual bool is_cut_off() const = 0;
   /// The process of ps 0, with whose values those of the workers belong together.
   virtual std::uint64_t ps_incarnation() const = 0;
 };

@@ -171,6 +171,20 @@ void Lab::mend(int host) {
   must(fmt::format("ip -n {} link set port{} master bridge0", switch_name(), host));
 }
 
+// Ports that are isolated pass nothing to each other.
+void Lab::isolate(int host, bool isolated) {
+  must(fmt::format("ip -n {} link set port{} type bridge_slave isolated {}", switch_name(), host,
+                   isolated ? "on" : "off"));
+}
+
+void Lab::part(int host, int other) {
+  for (const int one : {host, other}) isolate(one, true);
+}
+
+void Lab::reunite(int host, int other) {
+  for (const int one : {host, other}) isolate(one, false);
+}
+
 std::string why_no_lab() {
   try {
     const Lab lab(1, {});

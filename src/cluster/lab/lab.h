@@ -38,12 +38,17 @@ class Lab {
   void cut(int host);
   /// Plugs it in again.
   void mend(int host);
+  /// These two hosts do not reach each other any more, and all others reach both. Nobody is told.
+  void part(int host, int other);
+  /// Ends that.
+  void reunite(int host, int other);
 
  private:
   void make(const LabLinks& links);
   void remove();
   std::string host_name(int host) const;
   std::string switch_name() const;
+  void isolate(int host, bool isolated);
 
   const int hosts_;
   const std::string prefix_;  // of the names of its namespaces

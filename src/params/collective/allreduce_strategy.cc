@@ -9,11 +9,13 @@ namespace paceline {
 
 Distribution make_allreduce_strategy(const DistributionOptions& options,
                                      std::vector<VariableSpec> variables) {
-  return join_allreduce(options, std::move(variables), nullptr);
+  const auto joined = join_allreduce(options, std::move(variables), nullptr);
+  return {joined, joined};
 }
 
-Distribution join_allreduce(const DistributionOptions& options, std::vector<VariableSpec> variables,
-                            CommittedRounds* rounds) {
+std::shared_ptr<CollectiveStore> join_allreduce(const DistributionOptions& options,
+                                                std::vector<VariableSpec> variables,
+                                                CommittedRounds* rounds) {
   const Cluster& cluster = options.cluster;
   CollectiveOptions how;
   how.spec = cluster.spec;
@@ -41,8 +43,7 @@ Distribution join_allreduce(const DistributionOptions& options, std::vector<Vari
       if (check) check();
     };
   }
-  const std::shared_ptr<CollectiveStore> joined = CollectiveStore::join(how, std::move(variables));
-  return {joined, joined};
+  return CollectiveStore::join(how, std::move(variables));
 }
 
 }  // namespace paceline

@@ -21,7 +21,8 @@ CollectiveGroupOptions group_options(const CollectiveOptions& options) {
           .workers = int(options.spec.workers.size()),
           .join_timeout = options.join_timeout,
           .warm_steps = kUntimedSteps,
-          .repeats_steps = options.sync_batch_norm};
+          .repeats_steps = options.sync_batch_norm,
+          .counted_by_ps = options.rounds != nullptr};
 }
 
 std::unique_ptr<Link> link_of(const CollectiveOptions& options) {
@@ -46,7 +47,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
       link_(link_of(options)) {
   if (options.shares_records) records_ = std::make_shared<DealtRecords>(*this);
   listen();
-  ticks_.emplace(CollectiveGroup::kTick, [this] { change([this] { group_.tick(now(), out_); }); });
+  ticks_.emplace(CollectiveGroup::kTick, [this] { change([this] { tick(); }); });
   keeper_ = std::thread([this] { keep_connected(); });
 }
 
@@ -62,6 +63,13 @@ CollectiveDriver::~CollectiveDriver() {
   keeper_.join();
   ticks_.reset();
   link_.reset();
+}
+
+void CollectiveDriver::tick() {
+  if (options_.rounds != nullptr) {
+    group_.set_cut_off(options_.rounds->is_cut_off(), now(), out_);
+  }
+  group_.tick(now(), out_);
 }
 
 std::uint64_t CollectiveDriver::tag_of(std::uint64_t epoch, std::int64_t step) {
@@ -184,6 +192,11 @@ void CollectiveDriver::join() {
 bool CollectiveDriver::founded() const {
   const std::lock_guard lock(mutex_);
   return group_.founded() && !group_.has_values();
+}
+
+std::vector<std::int32_t> CollectiveDriver::unreached() const {
+  const std::lock_guard lock(mutex_);
+  return group_.missing();
 }
 
 void CollectiveDriver::initialise(std::int64_t step, const std::vector<TaskState>& states) {
@@ -332,9 +345,10 @@ void CollectiveDriver::reduced(std::uint64_t tag) {
   });
 }
 
-void CollectiveDriver::confirm_given() {
+void CollectiveDriver::confirm_given(bool accepted) {
   change([&] {
     given_ = true;
+    if (accepted) group_.set_counted(begun_step_, now(), out_);
     finish_sums();
   });
 }

@@ -40,6 +40,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   /// Returns once this worker has met the others, or those that train.
   void join();
   bool founded() const;
+  /// The workers that this one is not connected with.
+  std::vector<std::int32_t> unreached() const;
   void initialise(std::int64_t step, const std::vector<TaskState>& states);
   /// Waits until this worker has values.
   void wait_values();
@@ -54,8 +56,9 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   /// RepeatStep when the members have changed.
   void add_up(std::span<double> sums);
   /// What the step contributes to ps tasks is there, so that this worker's sums may be called
-  /// whole. Only with CollectiveOptions::rounds.
-  void confirm_given();
+  /// whole. `accepted`: the ps tasks count the steps before it, as this worker does. Only with
+  /// CollectiveOptions::rounds.
+  void confirm_given(bool accepted);
   /// The global steps before the step that was begun last.
   std::int64_t begun_step() const { return begun_step_; }
   /// The members of the last step that this worker has committed.
@@ -153,6 +156,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
     const Finish finish{*this, std::unique_lock(mutex_)};
     return event();
   }
+  void tick();
   void tell_dealt();
   void follow();
   void flush();

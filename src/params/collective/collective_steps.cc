@@ -139,8 +139,7 @@ StepHandle& CollectiveSteps::end_step(float, std::span<const RowSet>) {
       std::optional<AccountScope> scope;
       if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
       if (options_.rounds != nullptr) {
-        options_.rounds->wait_given();
-        driver_.confirm_given();
+        driver_.confirm_given(options_.rounds->wait_given());
       }
       committed = driver_.wait_committed();
     }

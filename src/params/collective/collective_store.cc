@@ -50,6 +50,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   void goodbye() override { driver_.goodbye(); }
 
   bool was_initialised() const override { return was_initialised_; }
+  std::vector<std::int32_t> unreached() const override { return driver_.unreached(); }
   void wait_initialised() override { driver_.wait_values(); }
   void restore(std::span<const TaskState> states) override {
     restored_.assign(states.begin(), states.end());

@@ -17,6 +17,8 @@ class CollectiveStore : public SavableStore, public JobControl {
   /// join_timeout, kFailedPrecondition when another worker refuses this one.
   static std::unique_ptr<CollectiveStore> join(const CollectiveOptions& options,
                                                std::vector<VariableSpec> variables);
+  /// The workers that this one is not connected with.
+  virtual std::vector<std::int32_t> unreached() const = 0;
 };
 
 }  // namespace paceline

@@ -6,6 +6,7 @@
 
 #include "paceline/error.h"
 #include "params/collective/allreduce_strategy.h"
+#include "params/collective/collective_store.h"
 #include "params/mixed/mixed_store.h"
 #include "params/worker/async_strategy.h"
 #include "params/worker/sync_strategy.h"
@@ -48,13 +49,13 @@ Distribution make_mixed_strategy(const DistributionOptions& options,
   ps.aggregation.workers_commit = true;
   const std::shared_ptr<PsStore> of_ps = join_ps_store(ps, options, std::move(sparse));
   CommittedRounds& rounds = of_ps->committed_rounds();
-  Distribution of_workers = join_allreduce(options, std::move(dense), &rounds);
-  // This worker has founded a group, since nobody trains any more.
-  if (options.cluster.is_chief() && !of_workers.control->was_initialised() &&
-      of_ps->was_initialised()) {
-    rounds.begin_again("the workers that had the dense variables are all lost");
+  const auto of_workers = join_allreduce(options, std::move(dense), &rounds);
+  // This worker has founded a group, since it sees nobody that trains.
+  if (options.cluster.is_chief() && !of_workers->was_initialised() && of_ps->was_initialised()) {
+    rounds.begin_again("the workers that had the dense variables are all lost",
+                       of_workers->unreached());
   }
-  return with_both({of_ps, of_ps}, std::move(of_workers), rounds, std::move(variables));
+  return with_both({of_ps, of_ps}, {of_workers, of_workers}, rounds, std::move(variables));
 }
 
 }  // namespace paceline

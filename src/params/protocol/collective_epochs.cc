@@ -13,6 +13,8 @@ namespace {
 
 // One member may see another that a third does not see for as long as this.
 constexpr Duration kUnconnected = std::chrono::seconds(1);
+// So much later than one member the others may find out that all are cut off, or are not any more.
+constexpr Duration kCutOffAlone = std::chrono::seconds(1);
 
 std::string count_text(std::size_t members) {
   return members == 1 ? "1 worker goes on" : fmt::format("{} workers go on", members);
@@ -53,10 +55,12 @@ std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t membe
          (kMost - std::uint64_t(proposer));
 }
 
-// The lowest living member keeps the group such as it should be.
+// The lowest living member keeps the group such as it should be. It waits while some have formed a
+// group without it: either this one goes on, once they are left behind, or it leaves.
 void CollectiveGroup::regroup(TimePoint now, Outbox& out) {
   if (standing_ != Standing::kMember || (founded_ && !has_values_)) return;
   if (now < patient_until_ || coordinator() != self()) return;
+  if (std::ranges::any_of(members_, [this](int member) { return is_elsewhere(member); })) return;
   std::vector<std::int32_t> wanted = wanted_members(now);
   if (proposal_ && proposer_ == self()) {
     if (must_reform_ || wanted != proposal_->members) propose(std::move(wanted), out);
@@ -71,6 +75,7 @@ std::vector<std::int32_t> CollectiveGroup::wanted_members(TimePoint now) {
   std::ranges::copy_if(members_, std::back_inserter(wanted),
                        [this](std::int32_t member) { return is_alive(member); });
   leave_out_the_unconnected(wanted, now);
+  leave_out_the_cut_off(wanted, now);
   if (!ended_) add_joiners(wanted);
   return wanted;
 }
@@ -96,10 +101,46 @@ void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& membe
   if (now - *unconnected_since_ >= kUnconnected) members.erase(apart);
 }
 
+void CollectiveGroup::leave_out_the_cut_off(std::vector<std::int32_t>& members, TimePoint now) {
+  const auto cut_off = [this](std::int32_t member) { return is_cut_off(member); };
+  const auto count = std::size_t(std::ranges::count_if(members, cut_off));
+  if (count == 0 || count == members.size()) return cut_off_since_.reset();
+  if (!cut_off_since_) cut_off_since_ = now;
+  if (now - *cut_off_since_ >= kCutOffAlone) std::erase_if(members, cut_off);
+}
+
+// The others may have gone on without this worker, and not have told it yet: it commits nothing
+// before they form the next epoch.
+void CollectiveGroup::set_cut_off(bool cut_off, TimePoint now, Outbox& out) {
+  note_time(now);
+  if (std::exchange(cut_off_, cut_off) == cut_off) return;
+  if (cut_off) {
+    commits_nothing_ = true;
+  } else if (standing_ == Standing::kMember) {
+    must_reform_ = true;
+  }
+  tell_status(out);
+  turn(now, out);
+}
+
+// Whoever is not among the members may wait to hear whose steps count.
+void CollectiveGroup::set_counted(std::int64_t step, TimePoint now, Outbox& out) {
+  note_time(now);
+  if (!has_values_ || step != step_ || step == counted_) return;
+  counted_ = step;
+  for (int w = 0; w < options_.workers; ++w) {
+    const bool apart = peer(w).connected && peer(w).status.standing == Standing::kMember;
+    if (apart && w != self() && !is_member(w)) {
+      out.send(PeerId(w), MessageType::kGroupStatus, status());
+    }
+  }
+}
+
 void CollectiveGroup::add_joiners(std::vector<std::int32_t>& members) const {
   for (int w = 0; w < options_.workers; ++w) {
     const Peer& joiner = peer(w);
     if (!joiner.connected || joiner.status.standing != Standing::kJoining) continue;
+    if (joiner.status.cut_off) continue;
     const bool sees_all = std::ranges::all_of(
         members, [&](std::int32_t member) { return contains(joiner.status.connected, member); });
     if (sees_all) members.insert(std::ranges::lower_bound(members, w), w);
@@ -117,12 +158,15 @@ void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
   }
 }
 
-// A member follows the lowest living one only: the others may not know yet that it lives.
+// A member follows the lowest living one only: the others may not know yet that it lives. One of
+// another group has other values, even of the same step: it joins this one, or is joined.
 void CollectiveGroup::consider_held(Outbox& out) {
   if (!held_) return;
   const auto& [proposer, proposal] = *held_;
+  const bool of_group =
+      is_member(proposer) || (proposal_ && contains(proposal_->members, proposer));
   if (standing_ == Standing::kRetired || !contains(proposal.members, self()) ||
-      !peer(proposer).connected) {
+      !peer(proposer).connected || (standing_ == Standing::kMember && !of_group)) {
     return held_.reset();
   }
   const int lowest = coordinator();
@@ -155,6 +199,7 @@ void CollectiveGroup::agree(TimePoint now, Outbox& out) {
   Agreement agreement{.epoch = proposal_->epoch,
                       .highest = proposal_->epoch,
                       .step = has_values_ ? step_ : -1,
+                      .counted = counted_,
                       .in_place = true};
   for (const std::int32_t member : proposal_->members) {
     if (member == self()) continue;
@@ -201,6 +246,7 @@ void CollectiveGroup::form_when_agreed(TimePoint now, Outbox& out) {
     const Agreement& agreement = *peer(member).agreement;
     formation.in_place = formation.in_place && agreement.in_place;
     formation.step = std::max(formation.step, agreement.step);
+    formation.counted = std::max(formation.counted, agreement.counted);
   }
   if (formation.step < 0) return leave_group(out);  // those that had the values are lost
   if (has_values_ && formation.step == step_ + 1) commit();
@@ -247,6 +293,7 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   epoch_ = formation.epoch;
   in_place_ = formation.in_place;
   step_ = formation.step;
+  counted_ = formation.counted;
   has_values_ = !lacks;
   records_.deal(RecordSet(formation.unused), formation.held, int(own - formation.members.begin()));
   lacking_.clear();
@@ -256,6 +303,7 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   }
   proposal_.reset();
   agreed_ = whole_ = false;
+  commits_nothing_ = cut_off_;
   if (proposer_ != self()) must_reform_ = false;
   for (Peer& each : peers_) each.whole = false;
   // The others have agreed, so each is known to be a member.
@@ -274,7 +322,11 @@ void CollectiveGroup::say_who_changed(const std::vector<std::int32_t>& before, O
   for (const std::int32_t worker : before) {
     if (is_member(worker)) continue;
     const Peer& gone = peer(worker);
-    if (gone.connected || gone.lost.empty()) {
+    if (gone.connected && gone.status.cut_off) {
+      out.warn(fmt::format("worker:{} is cut off from a ps; {} from global step {}", worker,
+                           count_text(members_.size()), step_),
+               Outbox::kNobody, "");
+    } else if (gone.connected || gone.lost.empty()) {
       lines_.push_back(
           fmt::format("worker:{} has ended its training; {}", worker, count_text(members_.size())));
     } else {
@@ -290,11 +342,13 @@ void CollectiveGroup::say_who_changed(const std::vector<std::int32_t>& before, O
   }
 }
 
-// When two groups meet, the one with the later epoch goes on.
+// When two groups meet, the one with the later epoch goes on; or, once it is known, the one of
+// which the ps tasks have counted more steps than the other has made.
 void CollectiveGroup::meet(int worker, Outbox& out) {
   const GroupStatus& other = peer(worker).status;
   if (other.standing != Standing::kMember || contains(other.members, self())) return;
-  if (standing_ == Standing::kMember && other.epoch > epoch_) leave_group(out);
+  const bool goes_on = options_.counted_by_ps ? other.counted > step_ : other.epoch > epoch_;
+  if (standing_ == Standing::kMember && goes_on) leave_group(out);
 }
 
 void CollectiveGroup::leave_group(Outbox& out) {
@@ -302,7 +356,8 @@ void CollectiveGroup::leave_group(Outbox& out) {
     out.say(fmt::format("the others went on without worker:{}, which joins them again", self()));
   }
   standing_ = Standing::kJoining;
-  founded_ = has_values_ = whole_ = agreed_ = must_reform_ = false;
+  founded_ = has_values_ = whole_ = agreed_ = must_reform_ = commits_nothing_ = false;
+  counted_ = -1;
   members_.clear();
   lacking_.clear();
   proposal_.reset();

@@ -34,9 +34,21 @@ bool CollectiveGroup::is_alive(int worker) const {
          (peer(worker).connected && peer(worker).status.standing == Standing::kMember);
 }
 
+bool CollectiveGroup::is_elsewhere(int worker) const {
+  const GroupStatus& status = peer(worker).status;
+  return worker != self() && is_alive(worker) && status.epoch > epoch_ &&
+         !contains(status.members, self());
+}
+
+bool CollectiveGroup::is_cut_off(int worker) const {
+  return worker == self() ? cut_off_ : peer(worker).status.cut_off;
+}
+
 int CollectiveGroup::coordinator() const {
-  const auto first =
-      std::ranges::find_if(members_, [this](std::int32_t member) { return is_alive(member); });
+  const auto alive = [this](std::int32_t member) { return is_alive(member); };
+  auto first = std::ranges::find_if(
+      members_, [&](std::int32_t member) { return alive(member) && !is_cut_off(member); });
+  if (first == members_.end()) first = std::ranges::find_if(members_, alive);
   return first == members_.end() ? -1 : *first;
 }
 
@@ -56,7 +68,9 @@ GroupStatus CollectiveGroup::status() const {
                      .connected = {},
                      .done = done_,
                      .ended = ended_,
-                     .wants_values = wants_values_};
+                     .wants_values = wants_values_,
+                     .cut_off = cut_off_,
+                     .counted = counted_};
   for (int w = 0; w < options_.workers; ++w) {
     if (peer(w).connected) status.connected.push_back(w);
   }
@@ -143,6 +157,7 @@ TimePoint CollectiveGroup::tick(TimePoint now, Outbox& out) {
 // Whatever may have become possible by what has just happened.
 void CollectiveGroup::turn(TimePoint now, Outbox& out) {
   consider_solitude(now);
+  consider_partition(now);
   consider_founding(now, out);
   consider_held(out);
   agree(now, out);
@@ -150,7 +165,8 @@ void CollectiveGroup::turn(TimePoint now, Outbox& out) {
 }
 
 void CollectiveGroup::take_status(int worker, const GroupStatus& status, Outbox& out) {
-  peer(worker).status = status;
+  const bool was_cut_off = std::exchange(peer(worker).status, status).cut_off;
+  if (was_cut_off && !status.cut_off && is_member(worker)) must_reform_ = true;
   if (status.ended) ended_ = true;
   const bool has_left = status.standing == Standing::kJoining && status.epoch == epoch_;
   if (has_left && is_member(worker)) must_reform_ = true;
@@ -200,6 +216,27 @@ void CollectiveGroup::consider_solitude(TimePoint now) {
   failure_ = fmt::format("worker:{} waited {} (--join-timeout) for a worker that trains{}", self(),
                          seconds_text(options_.join_timeout),
                          was_member_ ? "" : ": worker:0, which begins, has not come");
+}
+
+// One that is not connected with all members of a group cannot join it.
+void CollectiveGroup::consider_partition(TimePoint now) {
+  std::optional<std::pair<int, int>> apart;  // a member that is seen, and one that is not
+  for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {
+    if (!peer(w).connected || peer(w).status.standing != Standing::kMember) continue;
+    const std::vector<std::int32_t>& members = peer(w).status.members;
+    const auto unseen = std::ranges::find_if(members, [this](std::int32_t member) {
+      return member != self() && !peer(member).connected;
+    });
+    if (unseen == members.end()) return apart_since_.reset();
+    apart = {w, *unseen};
+  }
+  if (!apart) return apart_since_.reset();
+  if (!apart_since_) apart_since_ = now;
+  if (now < *apart_since_ + options_.join_timeout || !failure_.empty()) return;
+  failure_ = fmt::format(
+      "worker:{} could not reach worker:{} for {} (--join-timeout), which worker:{} reaches and "
+      "trains with",
+      self(), apart->second, seconds_text(options_.join_timeout), apart->first);
 }
 
 void CollectiveGroup::initialise(std::int64_t step, std::span<const std::int64_t> own_steps,
@@ -303,6 +340,7 @@ void CollectiveGroup::finish_sums(TimePoint now, Outbox& out) {
 
 void CollectiveGroup::commit_when_whole(Outbox& out) {
   if (!whole_ || proposal_ || members_.empty() || members_.front() != self()) return;
+  if (commits_nothing_) return;
   const bool all = std::ranges::all_of(
       members_, [this](std::int32_t member) { return member == self() || peer(member).whole; });
   if (!all) return;
@@ -388,12 +426,17 @@ bool CollectiveGroup::all_retired() const {
   });
 }
 
-std::string CollectiveGroup::missing_text() const {
-  std::vector<std::string> missing;
+std::vector<std::int32_t> CollectiveGroup::missing() const {
+  std::vector<std::int32_t> missing;
   for (int w = 0; w < options_.workers; ++w) {
-    if (w != self() && !peer(w).connected) missing.push_back(fmt::format("worker:{}", w));
+    if (w != self() && !peer(w).connected) missing.push_back(w);
   }
-  return fmt::format("{}", fmt::join(missing, ", "));
+  return missing;
+}
+
+std::string CollectiveGroup::missing_text() const {
+  const std::vector<std::int32_t> workers = missing();
+  return workers.empty() ? "" : fmt::format("worker:{}", fmt::join(workers, ", worker:"));
 }
 
 }  // namespace paceline

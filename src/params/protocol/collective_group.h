@@ -28,6 +28,9 @@ struct CollectiveGroupOptions {
   /// True when members need each other while they make their contributions: a step that nobody has
   /// committed when the members change is begun again, and not only reduced again.
   bool repeats_steps = false;
+  /// A step is also counted elsewhere, by ps tasks, which count each once: of two groups that lost
+  /// each other the one whose steps they count goes on.
+  bool counted_by_ps = false;
 };
 
 /// Other workers are named by their index, which is also their PeerId in an Outbox. Its driver
@@ -80,6 +83,13 @@ class CollectiveGroup {
   std::uint64_t proposed_epoch() const { return proposal_ ? proposal_->epoch : 0; }
   void rested(TimePoint now, Outbox& out);
 
+  // Only with counted_by_ps.
+  /// A ps that this worker needs for its steps is out of reach, or is back. The others go on
+  /// without it, unless they are all cut off.
+  void set_cut_off(bool cut_off, TimePoint now, Outbox& out);
+  /// The ps tasks have counted so many global steps, as this worker has them.
+  void set_counted(std::int64_t step, TimePoint now, Outbox& out);
+
   /// The records that the members share out.
   RecordDeal& records() { return records_; }
   const RecordDeal& records() const { return records_; }
@@ -127,7 +137,9 @@ class CollectiveGroup {
   bool training_ended() const { return ended_; }
   /// Why this worker cannot go on; empty while it can.
   const std::string& failure() const { return failure_; }
-  /// "worker:1, worker:3": those that are not connected.
+  /// The workers that are not connected.
+  std::vector<std::int32_t> missing() const;
+  /// "worker:1, worker:3"
   std::string missing_text() const;
 
  private:
@@ -148,6 +160,8 @@ class CollectiveGroup {
   static std::uint64_t next_epoch(std::uint64_t after, std::size_t members, int proposer);
   bool is_member(int worker) const;
   bool is_alive(int worker) const;
+  bool is_elsewhere(int worker) const;
+  bool is_cut_off(int worker) const;
   int coordinator() const;
   bool is_connected_with(int worker, int other) const;
   bool sees(Standing standing) const;
@@ -161,9 +175,11 @@ class CollectiveGroup {
   void turn(TimePoint now, Outbox& out);
   void consider_founding(TimePoint now, Outbox& out);
   void consider_solitude(TimePoint now);
+  void consider_partition(TimePoint now);
   void regroup(TimePoint now, Outbox& out);
   std::vector<std::int32_t> wanted_members(TimePoint now);
   void leave_out_the_unconnected(std::vector<std::int32_t>& members, TimePoint now);
+  void leave_out_the_cut_off(std::vector<std::int32_t>& members, TimePoint now);
   void add_joiners(std::vector<std::int32_t>& members) const;
   void propose(std::vector<std::int32_t> members, Outbox& out);
   void consider_held(Outbox& out);
@@ -207,11 +223,17 @@ class CollectiveGroup {
   std::optional<std::pair<int, Proposal>> held_;  // of a worker that is not the lowest alive
   std::vector<std::string> lines_;  // to be said once the smaller group has made a step
 
+  bool cut_off_ = false;
+  bool commits_nothing_ = false;  // it was cut off since the last formation
+  std::int64_t counted_ = -1;     // global steps, by the ps tasks
+
   bool done_ = false, ended_ = false, wants_values_ = false;
   TimePoint seen_;                              // the time of the last call
   TimePoint stood_still_until_{};               // when it was noticed that this process had paused
   TimePoint patient_until_{};                   // no epoch is proposed before
   std::optional<TimePoint> unconnected_since_;  // two members are not connected with each other
+  std::optional<TimePoint> cut_off_since_;      // some members are cut off, and others are not
+  std::optional<TimePoint> apart_since_;        // it sees some members, but not all
   TimePoint alone_since_;                       // no member is connected
   std::string failure_;
 };

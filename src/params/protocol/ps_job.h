@@ -173,7 +173,7 @@ class PsJob {
   void adopt(const Hello& hello, TimePoint now, Outbox& out);
   void turn_away(PeerId id, Peer& peer, std::string why, Outbox& out);
   void tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out);
-  void on_begin_again(PeerId id, Outbox& out);
+  void on_begin_again(PeerId id, const BeginAgain& again, Outbox& out);
   // Variables (ps_job_variables.cc).
   void on_declare(PeerId id, Peer& peer, const Declare& declare, Outbox& out);
   void take_declaration(const Declare& declare);

@@ -79,9 +79,18 @@ void PsJob::tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& ou
   out.close(id, kCloseTimeout);
 }
 
-void PsJob::on_begin_again(PeerId id, Outbox& out) {
+void PsJob::on_begin_again(PeerId id, const BeginAgain& again, Outbox& out) {
   check_agreed(id, false);
   check_is_chief(id, MessageType::kBeginAgain);
+  for (const std::int32_t other : again.unreached) {
+    const bool known = other >= 0 && other < options_.workers;
+    if (!known || !coordinator_ || !workers_commit() || !coordinator_->trains(other)) continue;
+    return refuse(id,
+                  fmt::format("worker:{} trains, and worker:0 does not reach it: nobody can begin "
+                              "the training again meanwhile",
+                              other),
+                  out);
+  }
   if (std::exchange(begins_again_, true)) return;
   out.warn("forgets all values, as ", id,
            " asks: others are lost, and training goes on from a checkpoint");

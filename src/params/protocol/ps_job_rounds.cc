@@ -170,6 +170,7 @@ void PsJob::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
 void PsJob::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
   check_agreed(id, true);
   peer.awaits_round = round;
+  if (coordinator_) coordinator_->begins_anew(peer.worker, peer.incarnation);
   Outbox::Decide nothing{};
   nothing.decision.round = membership_.global_step();
   tell_open_round(nothing);

@@ -18,8 +18,10 @@ using namespace std::chrono_literals;
 
 /// ps:0 or ps:1 of two, of a job with three workers.
 struct Rounds : PsMachine {
-  explicit Rounds(int ps = 0, int num_ps = 2) : PsMachine(options_of(ps)) {
-    declare.aggregation = {.kind = AggregationKind::kRounds, .num_ps = num_ps};
+  explicit Rounds(int ps = 0, int num_ps = 2, bool workers_commit = false)
+      : PsMachine(options_of(ps)) {
+    declare.aggregation = {
+        .kind = AggregationKind::kRounds, .num_ps = num_ps, .workers_commit = workers_commit};
     if (num_ps > 1) declare.aggregation.coordinator = "ps0:1";
     for (int i = 0; i < 3; ++i) {
       Hello hello = hello_of(i);
@@ -184,6 +186,25 @@ TEST(PsJobRounds, AtTheLastStepNobodyIsMissed) {
   it.received(12, MessageType::kEndTraining);
   it.received(12, MessageType::kDone);
   EXPECT_THAT(take_text(it.out), Not(Contains(HasSubstr("go on without"))));
+}
+
+TEST(PsJobRounds, NobodyBeginsAgainWhileAWorkerTrainsThatTheChiefDoesNotReach) {
+  Rounds it(0, 1, true);
+  for (int worker : {0, 1}) it.gives(worker, 0);
+  it.received(11, MessageType::kCommitted, CommittedRound{.round = 0, .contributors = {1}});
+  it.out.clear();
+  it.received(10, MessageType::kBeginAgain, BeginAgain{.unreached = {1, 2}});
+  EXPECT_FALSE(it.job.begins_again());
+  EXPECT_THAT(sent<std::string>(it.out),
+              HasSubstr("worker:1 trains, and worker:0 does not reach it"));
+}
+
+TEST(PsJobRounds, TheChiefThatReachesTheWorkersThatHaveLostTheirValuesBeginsAgain) {
+  Rounds it(0, 1, true);
+  for (int worker : {0, 1}) it.gives(worker, 0);
+  it.received(11, MessageType::kCommitted, CommittedRound{.round = 0, .contributors = {1}});
+  it.received(10, MessageType::kBeginAgain, BeginAgain{.unreached = {2}});
+  EXPECT_TRUE(it.job.begins_again());
 }
 
 }  // namespace

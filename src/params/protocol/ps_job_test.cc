@@ -412,9 +412,9 @@ TEST(PsJob, AWorkerThatKnowsAnOlderProcessIsTold) {
 TEST(PsJob, TheChiefAsksItToBeginAgain) {
   Machine it;
   it.start();
-  EXPECT_THROW(it.received(11, MessageType::kBeginAgain), Error);
+  EXPECT_THROW(it.received(11, MessageType::kBeginAgain, BeginAgain{}), Error);
   EXPECT_FALSE(it.job.begins_again());
-  it.received(10, MessageType::kBeginAgain);
+  it.received(10, MessageType::kBeginAgain, BeginAgain{});
   EXPECT_TRUE(it.job.begins_again());
   // Until another takes its place, one that knows it is told that what it knows is gone.
   it.out.clear();

@@ -144,6 +144,9 @@ void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
   for (const auto* list : {&decision.contributors, &decision.dropped}) {
     for (const RoundContribution& it : *list) workers_[std::size_t(it.worker)].given.reset();
   }
+  for (const RoundContribution& it : decision.contributors) {
+    workers_[std::size_t(it.worker)].counted = it.incarnation;
+  }
   ++open_;
   out.push_back(std::move(decision));
 }
@@ -181,6 +184,17 @@ void RoundCoordinator::commit(int index, std::int64_t round,
   }
   committed_.assign(contributors.begin(), contributors.end());
   close(std::move(decision), out);
+}
+
+bool RoundCoordinator::trains(int index) const {
+  const Worker& worker = workers_[std::size_t(index)];
+  return worker.standing == Standing::kMember && worker.counted == worker.incarnation &&
+         !worker.astray && std::ranges::binary_search(committed_, std::int32_t(index));
+}
+
+void RoundCoordinator::begins_anew(int index, std::uint64_t incarnation) {
+  Worker& worker = workers_[std::size_t(index)];
+  if (worker.incarnation == incarnation) worker.astray = false;
 }
 
 void RoundCoordinator::lead_astray(std::span<const std::int32_t> workers, Decisions& out) {

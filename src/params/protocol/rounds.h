@@ -65,8 +65,13 @@ class RoundCoordinator {
   /// contribution of another worker is not here.
   void commit(int worker, std::int64_t round, std::span<const std::int32_t> contributors,
               Decisions& out);
+  /// The process has taken over the values of others, whose steps count: it is astray no more.
+  void begins_anew(int worker, std::uint64_t incarnation);
   /// The worker's contribution to the open round will not be committed: it counts nowhere.
   void withdraw(int worker, std::uint64_t incarnation, std::int64_t step, Decisions& out);
+  /// True when the process of the worker that is connected now has contributed to the last round
+  /// that was committed.
+  bool trains(int worker) const;
   /// Nobody waits any more for workers that have never come.
   void stop_waiting(Decisions& out);
 
@@ -87,6 +92,7 @@ class RoundCoordinator {
     bool fresh = false;           // it has given nothing yet
     std::int64_t withdrawn = -1;  // that step of this incarnation counts nowhere
     bool astray = false;          // and nothing of it that is not decided
+    std::uint64_t counted = 0;    // the incarnation whose contribution counted last
   };
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;

@@ -269,6 +269,19 @@ TEST(CommittedRounds, OnlyACommitClosesARound) {
   EXPECT_EQ(it.machine.open_round(), 1);
 }
 
+TEST(CommittedRounds, WhoeverContributedToTheLastOneTrainsUntilItsProcessIsLost) {
+  CommittedCoordinator it;
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  EXPECT_FALSE(it.machine.trains(1));
+  it.commit(0, 0, {0, 1});
+  EXPECT_TRUE(it.machine.trains(1));
+  EXPECT_FALSE(it.machine.trains(2)) << "it was dropped";
+  it.machine.left(0, it.decided);
+  EXPECT_FALSE(it.machine.trains(0));
+  it.machine.joined(1, 77, it.decided);
+  EXPECT_FALSE(it.machine.trains(1)) << "another process of it does not";
+}
+
 TEST(CommittedRounds, AContributionThatIsNotWholeCannotBeCommitted) {
   CommittedCoordinator it;
   it.gives(0);
@@ -318,6 +331,17 @@ TEST(CommittedRounds, WhoeverCommitsWithAWorkerThatWentAstrayDoesSoToo) {
   it.commit(0, 1, {0, 2});
   EXPECT_EQ(it.machine.open_round(), 1);
   EXPECT_THAT(Coordinator::workers(it.decided.back().dropped), ElementsAre(0));
+}
+
+TEST(CommittedRounds, AWorkerThatWentAstrayCountsAgainOnceItHasTheValuesOfOthers) {
+  CommittedCoordinator it;
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  it.commit(0, 0, {0, 1, 2});
+  it.commit(1, 0, {1, 2});
+  EXPECT_FALSE(it.machine.trains(1));
+  it.machine.begins_anew(1, 1);
+  EXPECT_TRUE(it.machine.trains(1));
+  EXPECT_FALSE(it.machine.trains(2));
 }
 
 TEST(CommittedRounds, AWithdrawnContributionIsDroppedOnceItIsWhole) {

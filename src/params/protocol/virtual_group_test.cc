@@ -62,19 +62,24 @@ TEST(VirtualGroup, DISABLED_LivingWorkersApplyTheSameStepsInTenThousandSeeds) {
 
 // Mixed: a step counts for the members and on the ps tasks, or nowhere.
 void run_mixed_seeds(std::uint64_t first, std::uint64_t last) {
-  int kills = 0, stops = 0, joined = 0, left_behind = 0;
+  int kills = 0, stops = 0, cuts = 0, ps_cuts = 0, joined = 0, left_behind = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
-    const VirtualGroupResult result = run(seed, {.workers = 2 + int(seed % 5), .mixed = true});
+    const VirtualGroupResult result =
+        run(seed, {.workers = 2 + int(seed % 5), .join_timeout = 30s, .mixed = true});
     ASSERT_EQ(result.trouble, "") << "seed " << seed << "\n"
                                   << fmt::format("{}", fmt::join(result.lines, "\n"));
     EXPECT_GT(result.steps, 50) << "seed " << seed;
     kills += result.kills;
     stops += result.stops;
+    cuts += result.cuts;
+    ps_cuts += result.ps_cuts;
     joined += result.joined;
     left_behind += result.left_behind;
   }
   EXPECT_GT(kills, 100);
   EXPECT_GT(stops, 100);
+  EXPECT_GT(cuts, 100);
+  EXPECT_GT(ps_cuts, 100);
   EXPECT_GT(joined, 100);
   EXPECT_GT(left_behind, 0);
 }

@@ -312,20 +312,20 @@ void WorkerJob::find_lost_values(Outbox& out) {
   const auto lost = std::ranges::find(peers_, false, &Peer::was_initialised);
   if (lost == peers_.end() || std::ranges::none_of(peers_, &Peer::was_initialised)) return;
   lost_values_ = int(lost - peers_.begin());
-  forget_values(fmt::format("{} has lost its values", options_.ps[std::size_t(lost_values_)]), out);
+  lost_why_ = fmt::format("{} has lost its values", options_.ps[std::size_t(lost_values_)]);
+  for (std::size_t ps = 0; ps < peers_.size(); ++ps) forget_values(int(ps), {}, out);
 }
 
-void WorkerJob::forget_values(std::string why, Outbox& out) {
-  lost_why_ = std::move(why);
-  for (std::size_t ps = 0; ps < peers_.size(); ++ps) {
-    peers_[ps].begins_again = peers_[ps].was_initialised;
-    if (peers_[ps].begins_again) out.send(ps, MessageType::kBeginAgain);
-  }
+void WorkerJob::forget_values(int ps, const BeginAgain& again, Outbox& out) {
+  Peer& peer = peers_[std::size_t(ps)];
+  if (peer.begins_again || !peer.was_initialised) return;
+  peer.begins_again = true;
+  out.send(PeerId(ps), MessageType::kBeginAgain, again);
 }
 
 void WorkerJob::check_begun_again() const {
   const auto waits = [](const Peer& peer) { return peer.begins_again && !peer.closed; };
-  if (lost_values_ < 0 || std::ranges::any_of(peers_, waits)) return;
+  if (lost_values_ < 0 || peers_.front().refused || std::ranges::any_of(peers_, waits)) return;
   throw Error(ErrorCode::kAborted, lost_why_);
 }
 
@@ -343,6 +343,10 @@ WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, const Ended& end
   const bool unanswered = peer.phase < Phase::kWelcomed;
   if (peer.begins_again) {
     peer.closed = true;
+    if (std::exchange(others_follow_, false) && !peer.refused) {
+      for (std::size_t other = 1; other < peers_.size(); ++other)
+        forget_values(int(other), {}, out);
+    }
     return Closed::kExpected;
   }
   if (leaving_ && (ended.all_confirmed || ended.broken || !peer.welcomed())) {

@@ -102,8 +102,9 @@ class WorkerJob {
   void await_round(std::int64_t round, Outbox& out);
   bool round_is_open() const;
   /// The chief finds that what belongs to the values of the ps tasks is lost: all ps tasks are to
-  /// forget them. tick() then throws kAborted.
-  void begin_again(std::string why, Outbox& out);
+  /// forget them, ps 0 first, which refuses that while a worker that the chief does not reach
+  /// trains with them. tick() then throws kAborted.
+  void begin_again(std::string why, BeginAgain again, Outbox& out);
   /// The process of ps 0 that this worker has joined.
   std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }
 
@@ -179,7 +180,7 @@ class WorkerJob {
   void on_records(const GivenRecords& given);
   [[noreturn]] void on_restarted(int ps, Peer& peer) const;
   void find_lost_values(Outbox& out);
-  void forget_values(std::string why, Outbox& out);
+  void forget_values(int ps, const BeginAgain& again, Outbox& out);
   void check_begun_again() const;
   /// Says in words what is waited for; empty when nothing is.
   std::string awaited() const;
@@ -191,7 +192,8 @@ class WorkerJob {
   TimePoint deadline_, next_say_;
   std::string said_for_;  // what next_say_ is about
   std::string lost_why_;
-  int lost_values_ = -1;  // the ps whose values are gone while others have theirs; −1: none
+  bool others_follow_ = false;  // they begin again once ps 0 does
+  int lost_values_ = -1;        // the ps whose values are gone while others have theirs; −1: none
   std::vector<Peer> peers_;
   bool waits_initialised_ = false, leaving_ = false, stop_asked_ = false;
   JobState state_;

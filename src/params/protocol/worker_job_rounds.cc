@@ -25,9 +25,11 @@ bool WorkerJob::round_is_open() const {
   return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.open_round.has_value(); });
 }
 
-void WorkerJob::begin_again(std::string why, Outbox& out) {
+void WorkerJob::begin_again(std::string why, BeginAgain again, Outbox& out) {
   lost_values_ = 0;
-  forget_values(std::move(why), out);
+  lost_why_ = std::move(why);
+  others_follow_ = true;
+  forget_values(0, again, out);
 }
 
 void WorkerJob::ask_records(const RecordWish& wish, Outbox& out) {

@@ -407,5 +407,40 @@ TEST(WorkerJob, TheChiefBeginsAgainItselfOnceTheyHaveForgottenTheirs) {
   }
 }
 
+/// The chief, which finds that the values of the ps tasks belong to none of the workers'.
+struct FoundingChief : Machine {
+  FoundingChief() : Machine({}, 0) {
+    for (int ps = 0; ps < 2; ++ps) {
+      tick(0s);
+      job.connected(ps, DType::kFloat32, out);
+      received(ps, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
+      received(ps, MessageType::kDeclared,
+               Declared{.initialised = true, .changed_after_reads = {}});
+    }
+    out.clear();
+    job.begin_again("all are lost", {.unreached = {1}}, out);
+  }
+};
+
+TEST(WorkerJob, TheOtherPsForgetTheirValuesOncePs0Does) {
+  FoundingChief it;
+  EXPECT_EQ(sent<BeginAgain>(it.out).unreached, std::vector<std::int32_t>{1});
+  EXPECT_THAT(take_text(it.out), ElementsAre("0 begin_again"));
+  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kExpected);
+  EXPECT_THAT(take_text(it.out), ElementsAre("1 begin_again"));
+  EXPECT_EQ(it.timed_out(1s), "");
+  EXPECT_EQ(it.closed(1, 1s), WorkerJob::Closed::kExpected);
+  EXPECT_EQ(it.timed_out(1s, ErrorCode::kAborted), "all are lost");
+}
+
+TEST(WorkerJob, TheOtherPsKeepTheirValuesWhenPs0Refuses) {
+  FoundingChief it;
+  it.out.clear();
+  EXPECT_THROW(it.received(0, MessageType::kRefuse, std::string("worker:1 trains")), Error);
+  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kExpected);
+  EXPECT_THAT(take_text(it.out), IsEmpty());
+  EXPECT_EQ(it.timed_out(1s), "") << "what it was told counts";
+}
+
 }  // namespace
 }  // namespace paceline

@@ -10,19 +10,20 @@ void fields(auto& wire, Of<GroupStatus> auto& status) {
   wire.choice("standing", status.standing,
               std::array{Standing::kJoining, Standing::kMember, Standing::kRetired});
   wire(status.epoch, status.step, status.members, status.connected, status.done, status.ended,
-       status.wants_values);
+       status.wants_values, status.cut_off, status.counted);
 }
 
 void fields(auto& wire, Of<Proposal> auto& proposal) { wire(proposal.epoch, proposal.members); }
 
 void fields(auto& wire, Of<Agreement> auto& agreement) {
-  wire(agreement.epoch, agreement.highest, agreement.step, agreement.in_place, agreement.unused,
-       agreement.held);
+  wire(agreement.epoch, agreement.highest, agreement.step, agreement.counted, agreement.in_place,
+       agreement.unused, agreement.held);
 }
 
 void fields(auto& wire, Of<Formation> auto& formation) {
-  wire(formation.epoch, formation.members, formation.step, formation.source, formation.lacking,
-       formation.in_place, formation.own_steps, formation.unused, formation.held);
+  wire(formation.epoch, formation.members, formation.step, formation.counted, formation.source,
+       formation.lacking, formation.in_place, formation.own_steps, formation.unused,
+       formation.held);
 }
 
 void fields(auto& wire, Of<CollectiveBegin> auto& begin) {

@@ -26,6 +26,8 @@ struct GroupStatus {
   bool done = false;                    // its training is over; it may go on untimed
   bool ended = false;                   // it has heard that the training of all has ended
   bool wants_values = false;            // it is retired, and wants those of the end
+  bool cut_off = false;                 // from a ps that it needs for a step
+  std::int64_t counted = -1;            // global steps, as the ps tasks have confirmed; −1: none
   bool operator==(const GroupStatus&) const = default;
 };
 
@@ -39,6 +41,7 @@ struct Agreement {
   std::uint64_t epoch = 0;               // of the proposal
   std::uint64_t highest = 0;             // that it has agreed to; above `epoch`: it does not agree
   std::int64_t step = -1;                // as in GroupStatus
+  std::int64_t counted = -1;             // the same
   bool in_place = false;                 // it shares memory with all others of the proposal
   std::vector<RecordRange> unused = {};  // records after that step; the last range has no end
   std::vector<RecordRange> held = {};    // of these, what it has taken
@@ -49,6 +52,7 @@ struct Formation {
   std::uint64_t epoch = 0;
   std::vector<std::int32_t> members;
   std::int64_t step = 0;                 // global steps that count
+  std::int64_t counted = -1;             // those that the ps tasks have counted; −1: none
   std::int32_t source = 0;               // the member that sends its values to those that lack them
   std::vector<std::int32_t> lacking;     // ascending
   bool in_place = false;                 // all share memory with all

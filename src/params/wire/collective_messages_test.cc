@@ -24,13 +24,16 @@ TEST(CollectiveMessages, AreTheSameAfterTheWire) {
                                                            .connected = {0, 1, 2},
                                                            .done = true,
                                                            .ended = true,
-                                                           .wants_values = true});
+                                                           .wants_values = true,
+                                                           .cut_off = true,
+                                                           .counted = 11});
   expect_same_again(MessageType::kPropose, Proposal{.epoch = 8, .members = {1, 3}});
   expect_same_again(MessageType::kAgree,
-                    Agreement{.epoch = 8, .highest = 9, .step = 4, .in_place = true});
+                    Agreement{.epoch = 8, .highest = 9, .step = 4, .counted = 3, .in_place = true});
   expect_same_again(MessageType::kForm, Formation{.epoch = 8,
                                                   .members = {1, 3},
                                                   .step = 4,
+                                                  .counted = 3,
                                                   .source = 1,
                                                   .lacking = {3},
                                                   .in_place = true,

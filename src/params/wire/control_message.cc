@@ -48,6 +48,8 @@ ControlMessage::Body decode_body(MessageType type, std::span<const std::byte> pa
       return decode_round_decision(payload);
     case MessageType::kCommitted:
       return decode_committed_round(payload);
+    case MessageType::kBeginAgain:
+      return decode_begin_again(payload);
     case MessageType::kSquares:
       return decode_round_squares(payload);
     case MessageType::kScale:

@@ -26,9 +26,9 @@ struct ControlMessage {
   /// The payload, whose alternative follows from the type; monostate: no payload.
   using Body = std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
                             Initialised, FindFile, SavedShard, RoundContribution, RoundDecision,
-                            CommittedRound, RoundSquares, RoundScale, RecordWish, GivenRecords,
-                            std::int64_t, std::string, bool, StateBytes, GroupStatus, Proposal,
-                            Agreement, Formation, CollectiveBegin, StepMark>;
+                            CommittedRound, BeginAgain, RoundSquares, RoundScale, RecordWish,
+                            GivenRecords, std::int64_t, std::string, bool, StateBytes, GroupStatus,
+                            Proposal, Agreement, Formation, CollectiveBegin, StepMark>;
   MessageType type{};
   Body body = {};
   std::uint64_t step = 0;  // the frame's step: a save's number, or a worker's own step

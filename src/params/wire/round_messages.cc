@@ -17,6 +17,8 @@ void fields(auto& wire, Of<CommittedRound> auto& committed) {
   wire(committed.round, committed.contributors, committed.squares);
 }
 
+void fields(auto& wire, Of<BeginAgain> auto& again) { wire(again.unreached); }
+
 void fields(auto& wire, Of<RoundSquares> auto& squares) { wire(squares.round, squares.sum); }
 
 void fields(auto& wire, Of<RoundScale> auto& scale) { wire(scale.round, scale.scale); }
@@ -28,6 +30,8 @@ std::vector<std::byte> encode(const RoundContribution& contribution) {
 std::vector<std::byte> encode(const RoundDecision& decision) { return encode_fields(decision); }
 
 std::vector<std::byte> encode(const CommittedRound& committed) { return encode_fields(committed); }
+
+std::vector<std::byte> encode(const BeginAgain& again) { return encode_fields(again); }
 
 std::vector<std::byte> encode(const RoundSquares& squares) { return encode_fields(squares); }
 
@@ -43,6 +47,10 @@ RoundDecision decode_round_decision(std::span<const std::byte> payload) {
 
 CommittedRound decode_committed_round(std::span<const std::byte> payload) {
   return decode_fields<CommittedRound>(payload, "committed");
+}
+
+BeginAgain decode_begin_again(std::span<const std::byte> payload) {
+  return decode_fields<BeginAgain>(payload, "begin_again");
 }
 
 RoundSquares decode_round_squares(std::span<const std::byte> payload) {

@@ -37,6 +37,13 @@ struct CommittedRound {
   bool operator==(const CommittedRound&) const = default;
 };
 
+/// The word of the chief that the values are of no use any more.
+struct BeginAgain {
+  /// The workers that it does not reach: while one of them trains, the values are of use.
+  std::vector<std::int32_t> unreached;
+  bool operator==(const BeginAgain&) const = default;
+};
+
 /// The sum of the squares of the mean contributions to one ps's variables.
 struct RoundSquares {
   std::int64_t round = 0;
@@ -54,12 +61,14 @@ struct RoundScale {
 std::vector<std::byte> encode(const RoundContribution& contribution);
 std::vector<std::byte> encode(const RoundDecision& decision);
 std::vector<std::byte> encode(const CommittedRound& committed);
+std::vector<std::byte> encode(const BeginAgain& again);
 std::vector<std::byte> encode(const RoundSquares& squares);
 std::vector<std::byte> encode(const RoundScale& scale);
 /// All throw kDataLoss naming the message.
 RoundContribution decode_round_contribution(std::span<const std::byte> payload);
 RoundDecision decode_round_decision(std::span<const std::byte> payload);
 CommittedRound decode_committed_round(std::span<const std::byte> payload);
+BeginAgain decode_begin_again(std::span<const std::byte> payload);
 RoundSquares decode_round_squares(std::span<const std::byte> payload);
 RoundScale decode_round_scale(std::span<const std::byte> payload);
 

@@ -66,10 +66,11 @@ void RoundCommits::tell_commit(Predicate&& known) {
 }
 
 // A contribution that is late is dropped at once, and its step done.
-void RoundCommits::wait_given() {
+bool RoundCommits::wait_given() {
   committed_ = false;
   wait_for_ps("the receipt",
               [this] { return state_.core.steps_given >= state_.core.steps_sent || is_done(); });
+  return !is_done() || state_.core.last_counted;
 }
 
 float RoundCommits::commit(std::span<const std::int32_t> contributors,
@@ -102,6 +103,8 @@ void RoundCommits::wait_closed() {
 }
 
 void RoundCommits::check() const { state_.core.check(); }
+
+bool RoundCommits::is_cut_off() const { return state_.core.cut_off > 0; }
 
 std::uint64_t RoundCommits::ps_incarnation() const { return state_.driver.ps_incarnation(); }
 

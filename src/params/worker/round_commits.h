@@ -16,12 +16,15 @@ class RoundCommits : public CommittedRounds {
   explicit RoundCommits(WorkerContext& state) : state_(state) {}
 
   void begin(std::int64_t round) override;
-  void wait_given() override;
+  bool wait_given() override;
   float commit(std::span<const std::int32_t> contributors, std::optional<double> squares) override;
   void lose(std::int64_t round) override;
   void wait_closed() override;
-  void begin_again(const std::string& why) override { state_.driver.begin_again(why); }
+  void begin_again(const std::string& why, std::vector<std::int32_t> unreached) override {
+    state_.driver.begin_again(why, {std::move(unreached)});
+  }
   void check() const override;
+  bool is_cut_off() const override;
   std::uint64_t ps_incarnation() const override;
 
  private:

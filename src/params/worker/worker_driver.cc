@@ -321,9 +321,12 @@ void WorkerDriver::await_round(std::int64_t round) {
   carry_out();
 }
 
-void WorkerDriver::begin_again(const std::string& why) {
-  change([&] { machine_.begin_again(why, out_); });
-  wait([] { return false; });
+void WorkerDriver::begin_again(const std::string& why, const BeginAgain& again) {
+  change([&] { machine_.begin_again(why, again, out_); });
+  wait([this] {
+    core_.check();
+    return false;
+  });
 }
 
 std::uint64_t WorkerDriver::ps_incarnation() const {

@@ -73,7 +73,7 @@ class WorkerDriver {
   void withdraw(std::int64_t step);
   void await_round(std::int64_t round);
   /// Throws kAborted once all ps tasks have forgotten their values.
-  void begin_again(const std::string& why);
+  void begin_again(const std::string& why, const BeginAgain& again);
   std::uint64_t ps_incarnation() const;
 
  private:

@@ -37,15 +37,30 @@ void VirtualFence::coordinate(Act&& act) {
 
 // A message arrives, also when its sender is no more.
 void VirtualFence::tell(Worker& worker, std::function<void()> act) {
-  worker.to->send(kControlBytes, world_.delay(), {}, std::move(act));
+  worker.to->send(kControlBytes, world_.delay(), {},
+                  [this, process = worker.process, act = std::move(act)] { arrive(process, act); });
+}
+
+void VirtualFence::arrive(std::uint64_t process, const std::function<void()>& act) {
+  Worker& worker = workers_.at(process);
+  if (!worker.cut) return act();
+  worker.held.push_back(act);
+}
+
+void VirtualFence::mend(std::uint64_t process) {
+  Worker& worker = workers_.at(process);
+  worker.cut = false;
+  for (const auto& act : std::exchange(worker.held, {})) act();
 }
 
 void VirtualFence::answer(std::uint64_t process, std::function<void(Worker&)> act) {
   workers_.at(process).from->send(kControlBytes, world_.delay(), {},
                                   [this, process, act = std::move(act)] {
-                                    world_.on(process, [this, process, act] {
-                                      act(workers_.at(process));
-                                      world_.look(process);
+                                    arrive(process, [this, process, act] {
+                                      world_.on(process, [this, process, act] {
+                                        act(workers_.at(process));
+                                        world_.look(process);
+                                      });
                                     });
                                   });
 }
@@ -86,7 +101,8 @@ bool VirtualFence::begin(std::uint64_t process, std::int64_t round) {
   if (!worker.settled || worker.rounds < round) {
     if (worker.awaits == round) return false;
     worker.awaits = round;
-    tell(worker, [this, process, round] {
+    tell(worker, [this, process, index = worker.index, round] {
+      coordinator_.begins_anew(index, process);
       asked_[process] = round;
       answer_awaiting();
     });
@@ -124,10 +140,12 @@ void VirtualFence::give(std::uint64_t process) {
   worker.given = worker.done = worker.counted = worker.committed = false;
   for (int shard = 0; shard < kShards; ++shard) {
     worker.to->send(kSparseBytes, world_.delay(), {}, [this, shard, given, process] {
-      time_.after(shard == 0 ? Duration(0) : world_.delay(), [this, shard, given, process] {
-        bool whole = false;
-        coordinate([&](auto& out) { whole = coordinator_.whole(shard, given, out); });
-        if (whole) answer(process, [](Worker& it) { it.given = true; });
+      arrive(process, [this, shard, given, process] {
+        time_.after(shard == 0 ? Duration(0) : world_.delay(), [this, shard, given, process] {
+          bool whole = false;
+          coordinate([&](auto& out) { whole = coordinator_.whole(shard, given, out); });
+          if (whole) answer(process, [](Worker& it) { it.given = true; });
+        });
       });
     });
   }
@@ -136,6 +154,11 @@ void VirtualFence::give(std::uint64_t process) {
 bool VirtualFence::given(std::uint64_t process) const {
   const Worker& worker = workers_.at(process);
   return worker.given || worker.done;
+}
+
+bool VirtualFence::accepts(std::uint64_t process) const {
+  const Worker& worker = workers_.at(process);
+  return given(process) && (!worker.done || worker.counted);
 }
 
 // The member that has committed first lets the others tell, for a while or until the round is

@@ -35,12 +35,17 @@ class VirtualFence {
   /// Its connections have ended; it may come back, unless it is dead.
   void cut_off(std::uint64_t process, bool dead);
   void came_back(std::uint64_t process);
+  /// Nothing passes between the process and the ps tasks until mend(), and nothing is lost.
+  void cut(std::uint64_t process) { workers_.at(process).cut = true; }
+  void mend(std::uint64_t process);
 
   // A worker's calls for one step, in this order.
   /// True once the process has the values that so many rounds have left.
   bool begin(std::uint64_t process, std::int64_t round);
   void give(std::uint64_t process);
   bool given(std::uint64_t process) const;
+  /// What it has given was not dropped, so that the steps before it count.
+  bool accepts(std::uint64_t process) const;
   void commit(std::uint64_t process, const Workers& contributors);
   /// Its group has thrown the step away, and the process has the values of that round.
   void lose(std::uint64_t process, std::int64_t round);
@@ -61,7 +66,10 @@ class VirtualFence {
     std::int64_t rounds = 0;             // as it was told last
     std::int64_t begun = -1;             // the round that it may contribute to
     Workers untold;                      // the contributors of its commit
+    bool cut = false;
+    std::vector<std::function<void()>> held;  // what arrives once it is not cut any more
   };
+  void arrive(std::uint64_t process, const std::function<void()>& act);
   void tell(Worker& worker, std::function<void()> act);
   void answer(std::uint64_t process, std::function<void(Worker&)> act);
   void tell_commit(Worker& worker);

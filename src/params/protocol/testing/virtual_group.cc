@@ -88,7 +88,8 @@ void VirtualGroup::start(int worker) {
       CollectiveGroupOptions{.worker = worker,
                              .workers = options_.workers,
                              .join_timeout = options_.join_timeout,
-                             .repeats_steps = options_.exchanges > 0},
+                             .repeats_steps = options_.exchanges > 0,
+                             .counted_by_ps = options_.mixed},
       time_.now());
   process->sums = std::make_unique<ExchangedSums>(worker, options_.workers);
   const std::uint64_t number = process->number;
@@ -123,6 +124,7 @@ void VirtualGroup::connect_missing(Process& process) {
     Process* const other = of_worker(low);
     int end = 0;
     if (other == nullptr || other->stopped || wire_of(process, low, end) != nullptr) continue;
+    if (time_.now() < apart_until_[{low, process.worker}]) continue;
     if (time_.happens(0.5)) open_wire(other->number, process.number);
   }
 }
@@ -311,7 +313,12 @@ void VirtualGroup::finish_if_whole(Process& process) {
   const auto contributed = [&](std::int32_t member) { return have.contains(member); };
   if (!group.started() || !std::ranges::all_of(group.members(), contributed)) return;
   if (fence_ && !options_.plant_hasty && !fence_->given(process.number)) return;
-  drive(process, [&](Outbox& out) { process.group->finish_sums(time_.now(), out); });
+  drive(process, [&](Outbox& out) {
+    if (fence_ && fence_->accepts(process.number)) {
+      process.group->set_counted(group.step(), time_.now(), out);
+    }
+    process.group->finish_sums(time_.now(), out);
+  });
 }
 
 void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const History& history,
@@ -356,8 +363,8 @@ void VirtualGroup::check_end() {
       complain(fmt::format("worker:{} has applied other steps than worker:{}", process->worker,
                            first->worker));
     }
-    check_records(*process);
-    if (fence_) check_rounds(*process);
+    // Jobs with ps tasks share no records out in this way.
+    fence_ ? check_rounds(*process) : check_records(*process);
     result_.steps = std::max(result_.steps, std::int64_t(process->history.size()));
   }
 }

@@ -26,9 +26,9 @@ struct VirtualGroupOptions {
   Duration quiet = std::chrono::seconds(30);   // after it, without faults
   Duration join_timeout = std::chrono::seconds(20);
   int exchanges = 0;  // in the middle of a step, which is begun again when the members change
-  /// A part of each contribution goes to ps tasks, whose rounds the members commit. Workers are
-  /// killed, stopped, restarted and late: after a cut between two of them, or when one retires, the
-  /// last that have values may be those that are left behind, and all go back to a checkpoint.
+  /// A part of each contribution goes to ps tasks, whose rounds the members commit; workers are cut
+  /// off from these, too. None retires: the last that have values may then be those that are left
+  /// behind, and all go back to a checkpoint.
   bool mixed = false;
   /// A fault that a test plants: a member does not wait until the ps tasks have its contribution.
   bool plant_hasty = false;
@@ -40,7 +40,8 @@ struct VirtualGroupResult {
   std::int64_t steps = 0;  // that count, at the end
   std::int64_t records = 0;
   int left_behind = 0;
-  int kills = 0, stops = 0, cuts = 0, retired = 0, joined = 0, epochs = 0, repeated = 0;
+  int kills = 0, stops = 0, cuts = 0, ps_cuts = 0, retired = 0, joined = 0, epochs = 0,
+      repeated = 0;
   std::uint64_t hash = 0;
   std::vector<std::string> lines;
 };
@@ -68,6 +69,7 @@ class VirtualGroup {
     std::unique_ptr<CollectiveGroup> group;
     bool alive = true, stopped = false, retired = false, initialised = false;
     bool computes = false;
+    bool cut_off = false;                     // from the ps tasks
     std::vector<std::function<void()>> held;  // what happens once it goes on
     std::map<Tag, std::set<int>> contributed;
     std::optional<Tag> sent, exchanges_of;
@@ -121,6 +123,7 @@ class VirtualGroup {
   void kill(Process& process);
   void stop(Process& process);
   void cut();
+  void cut_from_ps(Process& process);
   void retire(Process& process);
   bool can_spare(const Process& process) const;
   Process* random_process();
@@ -136,6 +139,7 @@ class VirtualGroup {
   VirtualTime time_;
   std::map<std::uint64_t, std::unique_ptr<Process>> processes_;
   std::map<std::uint64_t, Wire> wires_;
+  std::map<std::pair<int, int>, TimePoint> apart_until_;  // by workers, the lower first
   std::uint64_t made_ = 0;
   VirtualGroupResult result_;
   TimePoint end_of_faults_, end_;

@@ -40,8 +40,9 @@ void VirtualGroup::fault() {
   Process* const process = random_process();
   if (process == nullptr) return;
   const double kind = time_.uniform();
-  const bool cuts = !options_.mixed, retires = !options_.mixed;
-  if (kind < 0.3 && cuts) return cut();
+  const bool retires = !options_.mixed;
+  if (kind < 0.15 && options_.mixed) return cut_from_ps(*process);
+  if (kind < 0.3) return cut();
   if (!can_spare(*process)) return;
   if (kind < 0.65) return kill(*process);
   if (kind < 0.9 || !retires) return stop(*process);
@@ -103,9 +104,45 @@ void VirtualGroup::cut() {
   if (open.empty()) return;
   ++result_.cuts;
   const std::uint64_t number = open[time_.random() % open.size()];
-  wires_.at(number).cut = true;
-  wires_.at(number).lost_after = time_.now();
+  Wire& wire = wires_.at(number);
+  wire.cut = true;
+  wire.lost_after = time_.now();
+  if (options_.mixed && time_.happens(0.3)) {
+    const std::pair workers{find(wire.ends[0])->worker, find(wire.ends[1])->worker};
+    apart_until_[workers] = time_.now() + time_.between(1s, 6s);
+  }
   for (int end : {0, 1}) close_end(number, end, time_.happens(0.5) ? 10ms : 4s, "it was cut");
+}
+
+// It may be over before anybody has noticed.
+void VirtualGroup::cut_from_ps(Process& process) {
+  const std::uint64_t number = process.number;
+  if (std::exchange(process.cut_off, true)) return;
+  ++result_.ps_cuts;
+  const Duration pause = time_.between(100ms, 12s);
+  const Duration noticed = time_.happens(0.5) ? 10ms : kDeadAfter;
+  const auto set_cut_off = [this, number](bool cut_off) {
+    on(number, [this, cut_off](Process& p) {
+      if (p.retired) return;
+      drive(p, [&](Outbox& out) { p.group->set_cut_off(cut_off, time_.now(), out); });
+    });
+  };
+  fence_->cut(number);
+  if (noticed < pause) {
+    time_.after(noticed, [this, number, set_cut_off] {
+      if (!find(number)->alive) return;
+      fence_->cut_off(number, false);
+      set_cut_off(true);
+    });
+  }
+  time_.after(pause, [this, number, noticed = noticed < pause, set_cut_off] {
+    Process& back = *find(number);
+    if (!back.alive) return;
+    back.cut_off = false;
+    if (noticed) fence_->came_back(number);
+    fence_->mend(number);
+    set_cut_off(false);
+  });
 }
 
 void VirtualGroup::retire(Process& process) {
