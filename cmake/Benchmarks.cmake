@@ -19,7 +19,7 @@ function(add_bench_library)
     add_test_program(bench_tests ${tests})
     target_link_libraries(bench_tests PRIVATE paceline_bench nlohmann_json::nlohmann_json)
     target_compile_definitions(bench_tests PRIVATE PACELINE_SOURCE="${PROJECT_SOURCE_DIR}")
-    gtest_discover_tests(bench_tests DISCOVERY_MODE PRE_TEST PROPERTIES ${PACELINE_BUSY_TEST})
+    discover_tests(bench_tests)
   endif()
 endfunction()
 

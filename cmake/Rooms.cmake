@@ -1,12 +1,13 @@
-# add_room(NAME [LIBRARIES …] [LARGE_SUITES …]): the library of src/NAME, over all rooms added before
-# it, and the program NAME_tests of every *_test.cc and testing/*.cc in it. Sources and tests are
-# found by folder. CTest runs each test in a process of its own, but all of a large suite in one,
-# since starting a process takes longer than one of its thousands of cases.
+# add_room(NAME [LIBRARIES …] [LARGE_SUITES …] [WAITING_SUITES …]): the library of src/NAME, over all
+# rooms added before it, and the program NAME_tests of every *_test.cc and testing/*.cc in it.
+# Sources and tests are found by folder. CTest runs each test in a process of its own, but all of a
+# large suite in one, since starting a process takes longer than one of its thousands of cases.
 set(PACELINE_WARNINGS -Wall -Wextra -Werror -Wpedantic)
 set(PACELINE_ROOMS "")
 
-# Of the eight places that the test presets give, a test takes four, and one that mostly waits for
-# the deadlines of the tasks that it starts takes one.
+# Of the eleven places that the test presets give, a test takes four, and one that mostly waits, for
+# deadlines or for the tasks that it starts, takes one: so two tests are busy at a time, and three
+# wait beside them.
 set(PACELINE_BUSY_TEST TIMEOUT 300 PROCESSORS 4)
 set(PACELINE_WAITING_TEST TIMEOUT 300 PROCESSORS 1)
 
@@ -20,8 +21,25 @@ function(add_test_program name)
   target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
+# discover_tests(NAME [WAITING suites…] [APART suites…]): CTest runs each test of the program. Those
+# of waiting suites mostly wait; those apart are added elsewhere.
+function(discover_tests name)
+  cmake_parse_arguments(TESTS "" "" "WAITING;APART" ${ARGN})
+  list(TRANSFORM TESTS_WAITING APPEND ".*")
+  list(TRANSFORM TESTS_APART APPEND ".*")
+  if(TESTS_WAITING)
+    list(JOIN TESTS_WAITING ":" waiting)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${waiting}"
+                         PROPERTIES ${PACELINE_WAITING_TEST})
+  endif()
+  list(APPEND TESTS_APART ${TESTS_WAITING})
+  list(JOIN TESTS_APART ":" not_here)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*-${not_here}"
+                       PROPERTIES ${PACELINE_BUSY_TEST})
+endfunction()
+
 function(add_room name)
-  cmake_parse_arguments(ROOM "" "" "LIBRARIES;LARGE_SUITES" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "LIBRARIES;LARGE_SUITES;WAITING_SUITES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test\\.cc|/testing/[^/]*)$")
@@ -53,15 +71,12 @@ function(add_room name)
   if(PACELINE_TESTS AND tests)
     add_test_program(${name}_tests ${tests})
     target_link_libraries(${name}_tests PRIVATE paceline_${name})
-    set(others "*-")
     foreach(suite ${ROOM_LARGE_SUITES})
       add_test(NAME ${suite}.AllCases COMMAND ${name}_tests --gtest_filter=${suite}.*)
       set_tests_properties(${suite}.AllCases PROPERTIES ${PACELINE_BUSY_TEST}
                                                         FAIL_REGULAR_EXPRESSION "\\] 0 tests")
-      string(APPEND others ":${suite}.*")
     endforeach()
-    gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST TEST_FILTER "${others}"
-                         PROPERTIES ${PACELINE_BUSY_TEST})
+    discover_tests(${name}_tests WAITING ${ROOM_WAITING_SUITES} APART ${ROOM_LARGE_SUITES})
   endif()
 endfunction()
 
@@ -113,7 +128,7 @@ function(add_models)
   if(PACELINE_TESTS AND tests)
     add_test_program(models_tests ${tests})
     target_link_libraries(models_tests PRIVATE paceline_models)
-    gtest_discover_tests(models_tests DISCOVERY_MODE PRE_TEST PROPERTIES ${PACELINE_BUSY_TEST})
+    discover_tests(models_tests)
   endif()
 endfunction()
 
@@ -191,9 +206,10 @@ function(add_process_tests)
                                               nlohmann_json::nlohmann_json)
   add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves
                    mpi_values)
-  set(waiting "Phases/FaultTest.*:Ways/BadCableJob.*:Strategies/SlowPs.*:LostPs.*:Job/LostWorker.*")
-  gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST TEST_FILTER "${waiting}"
-                       PROPERTIES ${PACELINE_WAITING_TEST})
-  gtest_discover_tests(process_tests DISCOVERY_MODE PRE_TEST TEST_FILTER "*-${waiting}"
-                       PROPERTIES ${PACELINE_BUSY_TEST})
+  discover_tests(process_tests
+                 WAITING Absence AsyncLocalSteps ExplainTest Job/LocalSteps Job/LostWorker LabTest
+                         Launcher Links/AllReduce Links/DisturbedLink LostPs MixedOnHosts
+                         Phases/FaultTest Refusal Saving Server Strategies/CutLink
+                         Strategies/SharedRecordsOf Strategies/SlowPs Strategies/Stress
+                         SyncProcesses)
 endfunction()
