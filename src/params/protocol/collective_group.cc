@@ -1,7 +1,6 @@
 #include "params/protocol/collective_group.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -15,8 +14,6 @@ namespace {
 constexpr Duration kLongPause = std::chrono::seconds(2);
 // So long it then waits for word of a group that went on without it.
 constexpr Duration kPatience = std::chrono::seconds(10);
-// A worker that sees none but retired ones for so long is too late.
-constexpr Duration kOver = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -198,45 +195,6 @@ void CollectiveGroup::consider_founding(TimePoint now, Outbox& out) {
 bool CollectiveGroup::sees(Standing standing) const {
   return std::ranges::any_of(
       peers_, [&](const Peer& p) { return p.connected && p.status.standing == standing; });
-}
-
-// Worker 0 begins without those that do not come in time, so whoever sees it waits.
-void CollectiveGroup::consider_solitude(TimePoint now) {
-  const bool begins = !was_member_ && (self() == 0 || peer(0).connected);
-  const bool over = sees(Standing::kRetired) && !sees(Standing::kJoining);
-  if (standing_ != Standing::kJoining || sees(Standing::kMember) || (begins && !over)) {
-    if (self() != 0 || was_member_) alone_since_ = now;
-    return;
-  }
-  if (!failure_.empty()) return;
-  if (over && now >= alone_since_ + std::min(kOver, options_.join_timeout)) {
-    failure_ = fmt::format("the training was over before worker:{} joined it", self());
-  }
-  if (now < alone_since_ + options_.join_timeout || begins) return;
-  failure_ = fmt::format("worker:{} waited {} (--join-timeout) for a worker that trains{}", self(),
-                         seconds_text(options_.join_timeout),
-                         was_member_ ? "" : ": worker:0, which begins, has not come");
-}
-
-// One that is not connected with all members of a group cannot join it.
-void CollectiveGroup::consider_partition(TimePoint now) {
-  std::optional<std::pair<int, int>> apart;  // a member that is seen, and one that is not
-  for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {
-    if (!peer(w).connected || peer(w).status.standing != Standing::kMember) continue;
-    const std::vector<std::int32_t>& members = peer(w).status.members;
-    const auto unseen = std::ranges::find_if(members, [this](std::int32_t member) {
-      return member != self() && !peer(member).connected;
-    });
-    if (unseen == members.end()) return apart_since_.reset();
-    apart = {w, *unseen};
-  }
-  if (!apart) return apart_since_.reset();
-  if (!apart_since_) apart_since_ = now;
-  if (now < *apart_since_ + options_.join_timeout || !failure_.empty()) return;
-  failure_ = fmt::format(
-      "worker:{} could not reach worker:{} for {} (--join-timeout), which worker:{} reaches and "
-      "trains with",
-      self(), apart->second, seconds_text(options_.join_timeout), apart->first);
 }
 
 void CollectiveGroup::initialise(std::int64_t step, std::span<const std::int64_t> own_steps,
@@ -424,19 +382,6 @@ bool CollectiveGroup::all_retired() const {
   return std::ranges::all_of(peers_, [](const Peer& each) {
     return !each.connected || each.status.standing == Standing::kRetired;
   });
-}
-
-std::vector<std::int32_t> CollectiveGroup::missing() const {
-  std::vector<std::int32_t> missing;
-  for (int w = 0; w < options_.workers; ++w) {
-    if (w != self() && !peer(w).connected) missing.push_back(w);
-  }
-  return missing;
-}
-
-std::string CollectiveGroup::missing_text() const {
-  const std::vector<std::int32_t> workers = missing();
-  return workers.empty() ? "" : fmt::format("worker:{}", fmt::join(workers, ", worker:"));
 }
 
 }  // namespace paceline
